@@ -105,7 +105,7 @@ def test_a_measure_is_a_value() -> None:
         ("HitRat@3", 'unknown measure .HitRat.; did you mean "HitRate"'),
         ("F1(beta=2)@5", "F1 says already that beta is 1: leave beta out, or write F\\(beta=…\\)"),
         ("f1(alpha=.3)@5", "f1 says already that beta is 1: leave alpha out"),
-        ("BoR(k=3)", r"BoR has no parameter 'k' \(it has: rel, m\)"),
+        ("BoR(k=3)", r"BoR has no parameter 'k' \(it has: rel, m, null\)"),
         ("lambda(m=2)", r"lambda has no parameter 'm' \(it has: rel\)"),
         ("BoR_opt(rel=2)", r"it has: none"),
         ("BoR@ten", "the depth must be a whole number, got 'ten'"),

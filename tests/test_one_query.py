@@ -17,23 +17,20 @@ from rag_selectivity.single import aggregate, evaluate_queries, evaluate_query, 
 pytestmark = pytest.mark.contract
 
 
-def named(cls: type[rs.Measure] = rs.Measure) -> list[str]:
-    """The measures that come of a class, each once at 4 or of the whole list; those of groups need groups."""
-    below = [each for sub in cls.__subclasses__() for each in named(sub)]
-    if (
-        isabstract(cls)
-        or cls.name[0] == "_"
-        or cls.name == "IPrec"
-        or cls.needs_groups
-        or not cls.__module__.startswith("rag_selectivity.")
-    ):
-        return below
-    return [cls.name if cls().takes_whole_lists else f"{cls.name}@4", *below]
+def below(cls: type[rs.Measure] = rs.Measure) -> list[type[rs.Measure]]:
+    return [each for sub in cls.__subclasses__() for each in (sub, *below(sub))]
 
 
+def is_registered(cls: type[rs.Measure]) -> bool:
+    own = cls.__module__.startswith("rag_selectivity.") and not isabstract(cls)
+    return own and isinstance(cls.name, str) and not cls.name.startswith("_")
+
+
+#: Each measure at 4 or of the whole list; those of groups need groups, and IPrec stands among the variants.
+MEASURES = [cls() for cls in below() if is_registered(cls) and not cls.needs_groups and cls.name != "IPrec"]
 VARIANTS = ["Harm(max_grade=1)@4", "Harm(unjudged=harmful)@4", "nDCG(gain=exp)@4", "Success(rel=5,m=2)@4", "IPrec@0.5"]
 VARIANTS += ["RandomSuccess(m=2)@4", "RA-nWG(alpha=2)@4", "PROC(base3=1,cap3=1)@4", "%PROC(aggregate=ratio)@4"]
-NAMES = [*named(), *VARIANTS]
+NAMES = [*(str(each if each.takes_whole_lists else each @ 4) for each in MEASURES), *VARIANTS]
 SCALES = {"utility": (1, 2, 3, 4, 5), "trec": (0, 1, 2)}
 IDS = [f"d{i}" for i in range(25)]
 #: Each rule but those that refuse lists, and all of them by default.

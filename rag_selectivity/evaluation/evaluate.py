@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -15,11 +14,11 @@ from rag_selectivity.evaluation.basis import Basis
 from rag_selectivity.evaluation.estimates import no_ends, notes_of_refusals, pool_sources_of
 from rag_selectivity.evaluation.joining import join_runs
 from rag_selectivity.evaluation.labels import Labels
-from rag_selectivity.evaluation.slices import parts_of, remarks_on
+from rag_selectivity.evaluation.slices import Part, parts_of, remarks_on
 from rag_selectivity.figures.by import slicings_of
 from rag_selectivity.figures.figures import Figures
 from rag_selectivity.figures.slicing import Slicing
-from rag_selectivity.inference.bootstrap import Bootstrap, Ends
+from rag_selectivity.inference.bootstrap import Bootstrap
 from rag_selectivity.judged.judged_run import JudgedRun
 from rag_selectivity.judged.policy import Policy, resolve_policy
 from rag_selectivity.judged.reach import labels_found_by_any
@@ -38,6 +37,7 @@ from rag_selectivity.measures.plan import (
     wanted_measures,
     with_whole_lists,
 )
+from rag_selectivity.results.estimate import Estimate
 from rag_selectivity.results.provenance import Provenance, agreement_of
 from rag_selectivity.results.report import Report
 from rag_selectivity.results.run_report import RunReport
@@ -304,22 +304,15 @@ def report_on(
     deepest = int(ranks_in(measured.plan).max(initial=0))
     basis = Basis(judged, measured.plan, ground, bootstrap, completed)
     provenance, found = provenance or _provenance(first, ground), labels_found_by_any(judged)
-    known = {
-        name: Labels(figures, measured.measures, found[name], calibrated=ground is not None)
-        for name, figures in measured.figures.items()
-    }
-    ends = _ends(measured.figures, known, bootstrap)
     runs = {}
     for name, figures in measured.figures.items():
-        run, plan, labels, own = judged[name], figures.plan, known[name], len(figures.outcomes)
-        estimates, controls, remarks = basis.estimates(name, figures, ends[name][:own])
-        estimates = with_unchecked_judge(labels.qualified(estimates, ends[name][own:]), provenance)
+        run, plan = judged[name], figures.plan
+        labels = Labels(figures, measured.measures, found[name], calibrated=ground is not None)
+        (_, _, estimates, controls, remarks), *parts = _estimated(name, figures, basis, labels, slicings)
+        estimates = with_unchecked_judge(estimates, provenance)
         slices: dict[str, dict[str, Slice]] = {}
-        for part in parts_of(figures, slicings, bootstrap, labels.beyond):
-            of_part, _, _ = basis.estimates(name, part.figures, part.ends, whole=False)
-            of_part = labels.qualified(of_part, part.beyond, part.chosen)
-            of_column = slices.setdefault(part.column, {})
-            of_column[part.value] = Slice(part.column, part.value, len(part.figures.queries), of_part)
+        for part, queries, of_part, _, _ in parts:
+            slices.setdefault(part.column, {})[part.value] = Slice(part.column, part.value, queries, of_part)
         of_slices = [*(note for slicing in slicings for note in slicing.notes), *remarks_on(slices, ground, slicings)]
         of_figures = [*notes_of_refusals(figures, estimates), *remarks, *of_slices]
         runs[name] = RunReport(
@@ -352,6 +345,25 @@ def report_on(
     )
 
 
+def _estimated(
+    name: str, figures: Figures, basis: Basis, labels: Labels, slicings: Sequence[Slicing]
+) -> Iterator[tuple[Part, int, dict[str, Estimate], dict[str, Any], list[str]]]:
+    """A run, and each of its slices: its queries, its estimates, what is known of its controls, and notes.
+
+    All intervals come from the same resamples.
+    """
+    outcomes, own = [*figures.outcomes, *labels.beyond], len(figures.outcomes)
+    parts, ends = parts_of(figures.queries, slicings), None
+    if basis.bootstrap is not None:
+        ends = basis.bootstrap.of_slices(outcomes, figures.queries, [part.chosen for part in parts])
+    for place, part in enumerate(parts):
+        table = figures if part.chosen is None else figures.where(part.chosen)
+        of_part = no_ends(outcomes) if ends is None else ends[place]
+        estimates, controls, notes = basis.estimates(name, table, of_part[:own], whole=part.chosen is None)
+        qualified = labels.qualified(estimates, of_part[own:], part.chosen)
+        yield part, len(table.queries), qualified, controls, notes
+
+
 def _notes_on(
     name: str, run: JudgedRun, deepest: int, of_figures: Sequence[str], ground: Ground | None
 ) -> Iterable[str]:
@@ -380,23 +392,3 @@ def _usual_depths(judged: Iterable[JudgedRun]) -> IntArray:
     runs = list(judged)
     largest = [int(run.corpus_size.max()) for run in runs if run.corpus_size is not None and len(run.corpus_size)]
     return default_depths(max(int(run.returned.max(initial=1)) for run in runs), min(largest, default=None))
-
-
-def _ends(
-    figures: Mapping[str, Figures], labels: Mapping[str, Labels], bootstrap: Bootstrap | None
-) -> dict[str, list[Ends]]:
-    """The intervals of every run's figures, and of what they have beyond placebos.
-
-    Runs over the same queries use the same resamples, in one pass.
-    """
-    columns = {name: [*table.outcomes, *labels[name].beyond] for name, table in figures.items()}
-    if bootstrap is None:
-        return {name: no_ends(outcomes) for name, outcomes in columns.items()}
-    by_queries: dict[tuple[str, ...], list[str]] = {}
-    for name, table in figures.items():
-        by_queries.setdefault(table.queries, []).append(name)
-    result: dict[str, list[Ends]] = {}
-    for queries, names in by_queries.items():
-        together = iter(bootstrap.intervals([each for name in names for each in columns[name]], queries))
-        result.update({name: list(islice(together, len(columns[name]))) for name in names})
-    return result

@@ -8,12 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from rag_selectivity.evaluation.estimates import no_ends
 from rag_selectivity.figures.by import N5, R
-from rag_selectivity.figures.figures import Figures
 from rag_selectivity.figures.slicing import Slicing
-from rag_selectivity.inference.bootstrap import Bootstrap, Ends
-from rag_selectivity.measures.base import Outcome
 from rag_selectivity.measures.names import parse_measure
 from rag_selectivity.results.slices import Slices
 from rag_selectivity.trust.ground import Ground
@@ -22,37 +18,21 @@ from rag_selectivity.wording import counted, enumeration
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A slice of a run: its figures, the low and high of each outcome, and of what lies beyond placebos.
+    """A run, or a slice of it: the column and its value, and which of the run's queries it holds (None: all)."""
 
-    `chosen` marks its queries among those of the run. The ends are NaN without intervals.
-    """
-
-    column: str
-    value: str
-    figures: Figures
-    chosen: NDArray[np.bool_]
-    ends: list[Ends]
-    beyond: list[Ends]
+    column: str = ""
+    value: str = ""
+    chosen: NDArray[np.bool_] | None = None
 
 
-def parts_of(
-    figures: Figures, slicings: Sequence[Slicing], bootstrap: Bootstrap | None, beyond: Sequence[Outcome] = ()
-) -> Iterator[Part]:
-    """Each slice of a run that has queries in it; intervals come from the same resamples as those of all queries."""
-    outcomes, own = [*figures.outcomes, *beyond], len(figures.outcomes)
-    places = [slicing.places(figures.queries) for slicing in slicings]
-    found = [
-        (slicing.column, value, places[i] == place)
-        for i, slicing in enumerate(slicings)
-        for place, value in enumerate(slicing.values)
-        if (places[i] == place).any()
-    ]
-    if bootstrap is None:
-        intervals = [no_ends(outcomes) for _ in found]
-    else:
-        intervals = bootstrap.of_slices(outcomes, figures.queries, [chosen for _, _, chosen in found])
-    for (column, value, chosen), ends in zip(found, intervals, strict=True):
-        yield Part(column, value, figures.where(chosen), chosen, ends[:own], ends[own:])
+def parts_of(queries: Sequence[str], slicings: Sequence[Slicing]) -> list[Part]:
+    """The whole run, and each slice that has queries in it."""
+    parts = [Part()]
+    for slicing in slicings:
+        places = slicing.places(queries)
+        present = np.unique(places).tolist()
+        parts += [Part(slicing.column, slicing.values[place], places == place) for place in present]
+    return parts
 
 
 def remarks_on(slices: Slices, ground: Ground | None, slicings: Sequence[Slicing]) -> list[str]:
