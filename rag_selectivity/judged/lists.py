@@ -18,7 +18,7 @@ from rag_selectivity.judged.qrels import Qrels
 from rag_selectivity.judged.run import Run, ScatteredQueries, inverse
 from rag_selectivity.tables.forms import AS_THEY_ARE, IdForm
 from rag_selectivity.tables.ids import IntArray
-from rag_selectivity.tables.passage_counts import PassageCounts
+from rag_selectivity.tables.small import PassageCounts
 
 #: How many of a list's first passages are compared with what the labels promise.
 TOP = 10
@@ -290,5 +290,5 @@ def _miscounted(
 ) -> Iterator[tuple[str, str, int, int]]:
     for query, documents in lists:
         for document, slots in Counter(documents).items():
-            if (passages := counts.of_document(document)) < slots:
+            if (passages := counts.passages.get(document, 0)) < slots:
                 yield query, document, slots, passages
