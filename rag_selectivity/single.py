@@ -52,7 +52,7 @@ from rag_selectivity.tables.identity import (
 )
 from rag_selectivity.tables.ids import text_id
 from rag_selectivity.tables.matching import ChosenIdentity, choose_identity
-from rag_selectivity.tables.passage_counts import PassageCounts, passage_counts_of
+from rag_selectivity.tables.small import PassageCounts, passage_counts_of
 
 __all__ = [
     "ChosenIdentity",

@@ -23,8 +23,7 @@ from rag_selectivity.tables.exact import is_table
 from rag_selectivity.tables.files import is_path
 from rag_selectivity.tables.forms import IdForm
 from rag_selectivity.tables.ids import IntArray, numbered
-from rag_selectivity.tables.small import per_passage
-from rag_selectivity.tables.tokens import CHARACTERS_A_TOKEN, estimated_tokens
+from rag_selectivity.tables.small import CHARACTERS_A_TOKEN, per_passage, token_lengths
 from rag_selectivity.wording import counted, enumeration
 
 #: Up to this K every K is drawn; beyond it, about so many more.
@@ -216,7 +215,7 @@ def _estimated(
     """The tokens of runs by the texts of their passages, and notes on what is estimated and what cannot be."""
     listed = {name: ListTokens.of_run(run, judged[name]) for name, run in runs.items()}
     ids, codes = numbered(passage for lists in listed.values() for passage in lists.passages)
-    tokens = tokens_of(ids, estimated_tokens(corpus, form, set(ids)))
+    tokens = tokens_of(ids, token_lengths(corpus, form=form, only=set(ids)))
     estimated: dict[str, ListTokens] = {}
     notes = []
     ends = np.cumsum([len(lists.passages) for lists in listed.values()])
