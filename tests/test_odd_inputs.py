@@ -275,7 +275,10 @@ def answers_of(**options: Any) -> Any:
         (lambda: of_a_table("weights", dict.fromkeys(LABELS, NUMBERS)), "the weight of query 'q1' is array"),
         (lambda: measured_costs({"q1": {"tokens": NUMBERS}}, ["a"]), "tokens is array"),
         (lambda: measured_costs(np.array(3), ["a"]), "costs: give a file, a frame"),
-        (lambda: answer_scores(np.array(3), ["a"], ["q1"]), "scores: expected numbers, rows or a table"),
+        (
+            lambda: answer_scores(np.array(3), ["a"], ["q1"]),
+            "scores: give a file, a frame, a mapping or a list of rows",
+        ),
         (lambda: answer_scores([{"query_id": "q1", "score": NUMBERS}], ["a"], ["q1"]), "score"),
         (lambda: answer_scores([{"query_id": "q1"}], ["a"], ["q1"], column=("x",)), "no column .'x',."),
         (lambda: answers_given(7), "scores: give a file, a frame or a list of dicts"),

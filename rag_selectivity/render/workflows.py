@@ -33,7 +33,6 @@ from rag_selectivity.results.answers import (
     LIFT,
     ORDER,
     RUN,
-    SHARE,
     SLOPE,
     AnswerReport,
     Contrast,
@@ -139,7 +138,6 @@ def _agreement(agreement: Agreement) -> Iterator[Block]:
 
 _TITLES = {
     LIFT: "Lift over no passages",
-    SHARE: "Share of the lift that the ideal sets reach",
     BITS: "Bits over random of right answers",
     DEPTH: "More passages against fewer",
     RUN: "Runs",
@@ -147,7 +145,7 @@ _TITLES = {
     SLOPE: "Junk beside the same relevant passages: change with each junk passage",
 }
 #: What a contrast is, where it is no difference.
-_OF_KIND = {SHARE: "share", BITS: "bits", SLOPE: "change"}
+_OF_KIND = {BITS: "bits", SLOPE: "change"}
 
 
 def answer_blocks(report: AnswerReport) -> Iterator[Block]:
@@ -201,7 +199,7 @@ def _contrast_blocks(kind: str, contrasts: Sequence[Contrast], level: str) -> It
         ("shown", "shown", str),
         ("against", lambda each: "no junk" if kind == SLOPE and each.against.k == 0 else str(each.against), str),
         ("n", "n", count),
-        (f"{_OF_KIND.get(kind, 'difference')} [{level}]", _with_value, cell if kind == SHARE else change),
+        (f"{_OF_KIND.get(kind, 'difference')} [{level}]", _with_value, change),
         ("ceiling", lambda each: each.ceiling if kind == BITS else None, number),
         ("p Holm", lambda each: None if math.isnan(each.p_adjusted) else each.p_adjusted, p_value),
     )
