@@ -90,6 +90,31 @@ def test_nothing_is_wider_than_the_screen(shown) -> None:
     assert not faults, "\n".join(faults)
 
 
+@pytest.mark.parametrize("shown", ["six_runs", "single_query"], indirect=True)
+def test_a_finger_meets_every_control(shown) -> None:
+    """On a telephone all that can be pressed is at least 44 pixels high; the button of a row fills its cell."""
+    shown.window.resize(390)
+    unfold(shown.page)
+    small = shown.page.evaluate(
+        """() => [...document.querySelectorAll("button, summary, select, input")].flatMap((each) => {
+          const target = each.matches(".x-open") ? each.closest("th") : each;
+          const { width, height } = target.getBoundingClientRect();
+          return width && height < 44 ? [`${each.tagName} ${each.className} ${each.textContent}: ${height}`] : [];
+        })"""
+    )
+    shown.window.resize(1280)
+    assert small == []
+
+
+@pytest.mark.parametrize("shown", ["six_runs"], indirect=True)
+def test_columns_that_scroll_have_a_shade(shown) -> None:
+    shown.window.resize(390)
+    table = shown.page.locator(".scroll:has(table.runs)")
+    assert table.evaluate("(each) => each.scrollWidth > each.clientWidth")
+    assert "local" in table.evaluate("(each) => getComputedStyle(each).backgroundAttachment")
+    shown.window.resize(1280)
+
+
 def test_axe_finds_nothing_serious(shown) -> None:
     tab = shown.window.opened()
     unfold(tab)
