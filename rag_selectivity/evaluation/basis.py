@@ -24,11 +24,11 @@ from rag_selectivity.results.estimate import (
     Estimate,
 )
 from rag_selectivity.results.plain import finite
-from rag_selectivity.trust.calibrated import Calibrated, Completed, Sampling, calibrated_figures, figures_with_tails
+from rag_selectivity.trust.calibrated import Calibrated, Completed, calibrated_figures, notes_on_people
+from rag_selectivity.trust.completed import Sampling
 from rag_selectivity.trust.controlled import Controlled, ControlledFigures
 from rag_selectivity.trust.ground import Ground
 from rag_selectivity.trust.people import calibration_ground
-from rag_selectivity.trust.reporting import notes_on_people
 
 
 @dataclass(frozen=True)
@@ -53,16 +53,14 @@ class Basis:
     completed: Completed = field(default_factory=Completed)
 
     @cached_property
-    def tails(self) -> tuple[Ground, int] | None:
-        """The labels with passages drawn from tails, and the first rank of these; None if nothing is completed so."""
+    def completing(self) -> Ground | None:
+        """What completes the labels: people's, or else the judge's of tails; None if nothing does."""
         run = next(iter(self.judged.values()))
         origins = None if run.qrels is None else run.qrels.origins
         if self.ground is not None or run.qrels is None or origins is None or origins.tail_ranks is None:
-            return None
-        if run.documents is not None:
-            return None
+            return self.ground
         ground, _ = calibration_ground(run.qrels, None)
-        return (ground, origins.tail_ranks[0]) if ground.tail_open.any() else None
+        return ground if run.documents is None and ground.tail_open.any() else None
 
     def estimates(
         self, name: str, figures: Figures, ends: Sequence[Ends], *, whole: bool = True
@@ -70,26 +68,21 @@ class Basis:
         """The estimates of a run, or of a slice of it; what is known of its controls; and notes on people's labels."""
         estimates, intervals = as_judged(figures, ends), self.bootstrap is not None
         if self.ground is not None:
-            completed = self._completed(name, None if whole else {name: figures.join})
+            completed = self._completed(self.ground, name, None if whole else {name: figures.join})
             estimates = completed_estimates(estimates, completed, intervals, CALIBRATED)
             return estimates, {}, notes_on_people(self.ground, completed)
         controls: dict[str, Any] = {}
         if self.judged[name].controls is not None and self.judged[name].corpus_size is not None:
             estimates, controls = with_controls(estimates, figures, self.bootstrap)
-        if self.tails is not None:
-            completed = self._completed(name, None if whole else {name: figures.join})
+        if self.completing is not None:
+            completed = self._completed(self.completing, name, None if whole else {name: figures.join})
             estimates = completed_estimates(estimates, completed, intervals, WITH_TAIL)
         return estimates, controls, []
 
-    def _completed(self, name: str, parts: Mapping[str, JudgedRun] | None) -> dict[str, Calibrated]:
+    def _completed(self, ground: Ground, name: str, parts: Mapping[str, JudgedRun] | None) -> dict[str, Calibrated]:
         """The figures of a run, or of its part, over completions of its labels."""
-        completed, sampling = self.completed if parts is None else None, Sampling.of(self.bootstrap)
-        if self.ground is not None:
-            return calibrated_figures(self.ground, self.judged, self.plan, sampling, parts, completed)[name]
-        if self.tails is None:
-            return {}
-        ground, first = self.tails
-        return figures_with_tails(ground, self.judged, self.plan, first, sampling, parts, completed)[name]
+        sampling = Sampling.of(self.bootstrap)
+        return calibrated_figures(ground, self.judged, self.plan, sampling, parts, self.completed)[name]
 
 
 def completed_estimates(
