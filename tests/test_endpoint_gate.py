@@ -97,7 +97,7 @@ def test_a_token_budget_holds_with_many_calls_in_flight(tmp_path) -> None:
     with HostileServer(slow) as server:
         done = run(tmp_path, server.url, "--max-tokens", "20000", "--concurrency", "16")
         assert 0 < server.tokens <= 20000
-        assert done.data["prompt_tokens"] + done.data["completion_tokens"] == server.tokens
+        assert done.data["usage"]["prompt_tokens"] + done.data["usage"]["completion_tokens"] == server.tokens
         # The worst case is the answer's limit, so that what stays unspent is less than what two calls reserve.
         assert server.tokens > 20000 - 2 * 3000
     assert done.code == 1
@@ -160,7 +160,7 @@ def test_without_usage_the_estimate_counts_and_the_summary_says_so(tmp_path) -> 
     with HostileServer(but(good, usage=None)) as server:
         done = run(tmp_path, server.url, "--max-calls", "3")
     assert done.data["usage_from"] == "estimate"
-    assert done.data["prompt_tokens"] > 0
+    assert done.data["usage"]["prompt_tokens"] > 0
 
 
 # -- rates ----------------------------------------------------------------------------------------
@@ -299,6 +299,6 @@ def test_a_dry_run_asks_nothing_and_estimates(tmp_path: Path) -> None:
         done = run(tmp_path, server.url).data
         characters = sum(len(request.text) for request in server.requests)
     assert (planned["pairs"], planned["graded"], planned["left"]) == (10, 0, 10)
-    assert planned["prompt_tokens"] == pytest.approx(characters / 4, rel=0.25)
+    assert planned["usage"]["prompt_tokens"] == pytest.approx(characters / 4, rel=0.25)
     assert planned["cost"] > 0
     assert done["requests"] == 10

@@ -72,7 +72,7 @@ def test_forty_pairs_are_graded_with_constrained_answers(graded: tuple[Path, dic
     assert data["served_models"] == [NAME]
     assert data["usage_from"] == "server"
     assert data["requests"] >= PAIRS
-    assert data["prompt_tokens"] >= PAIRS * 1000
+    assert data["usage"]["prompt_tokens"] >= PAIRS * 1000
     assert {row["served_model"] for row in stored.values()} == {NAME}
 
 
@@ -83,8 +83,8 @@ def test_the_tokens_are_those_that_the_server_counted(llama: TinyLlama, tmp_path
         usage = [json.loads(reply.payload())["usage"] for _, reply in proxy.answered]
     assert done.code == 0
     assert done.data["requests"] == len(usage)
-    assert done.data["prompt_tokens"] == sum(each["prompt_tokens"] for each in usage)
-    assert done.data["completion_tokens"] == sum(each["completion_tokens"] for each in usage)
+    assert done.data["usage"]["prompt_tokens"] == sum(each["prompt_tokens"] for each in usage)
+    assert done.data["usage"]["completion_tokens"] == sum(each["completion_tokens"] for each in usage)
 
 
 def test_cut_answers_are_asked_for_once_with_a_larger_limit(llama: TinyLlama, tmp_path: Path) -> None:

@@ -236,7 +236,7 @@ def test_absurd_usage_is_ignored_and_said(tmp_path, tokens: int) -> None:
         ways = {request.limit for request in server.requests}
     assert (done.code, done.data["graded"]) == (0, 6), done.said
     assert done.data["usage_from"] == "both"
-    assert 3 * 520 < done.data["prompt_tokens"] + done.data["completion_tokens"] < 10_000
+    assert 3 * 520 < done.data["usage"]["prompt_tokens"] + done.data["usage"]["completion_tokens"] < 10_000
     assert done.err.count("usage-ignored") == 1
     assert ways == {1000}
     text = cli(tmp_path, "store", "info", "labels.db")

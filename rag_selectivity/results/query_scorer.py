@@ -12,7 +12,7 @@ from rag_selectivity.measures.of_query import QueryFigure, figures_of_query, mea
 from rag_selectivity.results.labels import Labels
 from rag_selectivity.tables.grades import unknown_scale
 from rag_selectivity.tables.identity import document_ids
-from rag_selectivity.tables.passage_counts import passage_counts_of
+from rag_selectivity.tables.small import passage_counts_of
 
 
 class QueryScorer:

@@ -35,7 +35,9 @@ def remedy(proc: Estimate, share: Estimate, K: int | None) -> str:
         return ""
     at = "" if K is None else f"@{K}"
     lacks = any(caveat.code == CLOSED for caveat in proc.caveats)
-    return f"{_of_factor(f'PROC{at}', proc, _POOL, lacks=lacks)} {_of_factor(f'%PROC{at}', share, _SELECTION)}"
+    factors = [_of_factor(f"PROC{at}", proc, _POOL, lacks=lacks), _of_factor(f"%PROC{at}", share, _SELECTION)]
+    # What is shown comes first.
+    return " ".join(sorted(factors, key=lambda sentence: " is below " not in sentence))
 
 
 def _of_factor(name: str, estimate: Estimate, look: str, *, lacks: bool = False) -> str:

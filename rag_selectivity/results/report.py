@@ -105,7 +105,7 @@ class Report(OfRuns):
     def key_of(self, measure: Any) -> str:
         """The name by which a figure is known; an InputError with the reason of a measure that has none."""
         parsed = parse_measure(measure)
-        if parsed.name in self.absent:
+        if parsed.name in self.absent and parsed not in self.measures:
             raise InputError(f"{parsed} was not measured: {self.absent[parsed.name]}")
         return str(parsed)
 

@@ -23,6 +23,8 @@ from rag_selectivity.tables.ids import IntArray
 from rag_selectivity.trust.ground import UNLABELLED, Ground
 from rag_selectivity.wording import counted, enumeration
 
+__all__ = ["PeoplesLabels"]
+
 #: So many equal grades of people and judge, without a different one, are named in a note.
 _MANY_ALIKE = 30
 
