@@ -21,7 +21,7 @@ from dataclasses import replace
 import numpy as np
 
 from rag_selectivity.errors import InputError, SelectivityWarning
-from rag_selectivity.evaluation.estimates import estimates_with
+from rag_selectivity.evaluation.estimates import ends_of, estimates_of
 from rag_selectivity.inference.bootstrap import Bootstrap
 from rag_selectivity.lazy import load_on_first_use
 from rag_selectivity.measures import BoR, Outcome
@@ -336,9 +336,5 @@ def _meant(total: int | None, given: int) -> int:
 
 
 def _estimate_of(outcome: Outcome, total: int, bootstrap: Bootstrap | None) -> Estimate:
-    chosen = Bootstrap.of(bootstrap)
-    if chosen is None:
-        low = high = np.full(1, np.nan)
-    else:
-        ((low, high),) = chosen.intervals([outcome])
-    return estimates_with(outcome, low, high, total)[0]
+    (ends,) = ends_of([outcome], (), Bootstrap.of(bootstrap))
+    return estimates_of(outcome, ends, total)[0]

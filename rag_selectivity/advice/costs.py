@@ -10,7 +10,7 @@ import numpy as np
 
 from rag_selectivity.advice.measured_costs import KINDS, TOKENS, QueryCosts, measured_costs
 from rag_selectivity.errors import InputError, examples
-from rag_selectivity.evaluation.estimates import estimates_with
+from rag_selectivity.evaluation.estimates import ends_of, estimates_of
 from rag_selectivity.inference.bootstrap import Bootstrap
 from rag_selectivity.judged.judged_run import JudgedRun
 from rag_selectivity.judged.list_tokens import ListTokens, tokens_of
@@ -86,13 +86,10 @@ class Costs:
                 if kind in columns
             )
         result: dict[str, dict[str, Estimate]] = {}
-        none = np.full(1, np.nan)
         for queries, known in by_queries.items():
-            ends = [(none, none)] * len(known)
-            if self.bootstrap is not None and known:
-                ends = self.bootstrap.intervals([outcome for *_, outcome in known], queries)
-            for (run, kind, outcome), (low, high) in zip(known, ends, strict=True):
-                result.setdefault(run, {})[kind] = estimates_with(outcome, low, high)[0]
+            ends = ends_of([outcome for *_, outcome in known], queries, self.bootstrap)
+            for (run, kind, outcome), of_outcome in zip(known, ends, strict=True):
+                result.setdefault(run, {})[kind] = estimates_of(outcome, of_outcome)[0]
         return result
 
     def of_query(self, run: str, K: int) -> dict[str, QueryCost]:
