@@ -85,7 +85,7 @@ def calibrated_differences(
             if run.queries != measured[baseline].queries:
                 raise InputError(
                     "labels by people (human) calibrate differences over the same queries only: leave out "
-                    "paired=False (--unpaired)"
+                    "paired=False (intervals.unpaired)"
                 )
             queries = None if parts is None else rows_of(ground, run)
             strata = Strata.of(
