@@ -25,7 +25,6 @@ from rag_selectivity.measures.plan import budgets_of, compared_depths, compared_
 from rag_selectivity.results.comparison import Comparison
 from rag_selectivity.tables.grades import Scale
 from rag_selectivity.trust.ground import Ground
-from rag_selectivity.trust.reporting import calibrated_by, controls_left_out
 
 #: Runs that share less than this share of their queries are compared query by query only if the user asks for it.
 LEAST_SHARED = 0.5
@@ -227,7 +226,7 @@ def comparison_of(
         **weights_settings(judged),
     }
     if ground is not None:
-        query_notes[:0] = [calibrated_by(ground), *filter(None, [controls_left_out(ground)])]
+        query_notes[:0] = [ground.calibrated_by, *filter(None, [ground.controls_left_out])]
     if not slicings:
         return Comparison(base, rows, report, settings, tuple(query_notes))
     query_notes += [note for slicing in slicings for note in slicing.notes]
