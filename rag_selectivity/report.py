@@ -1,9 +1,9 @@
-"""`rag-selectivity report`: from files to the page, or to the comment."""
+"""The page of `evaluate -o report.html`, with everything that the given files make possible."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
@@ -12,7 +12,6 @@ from typing import Any
 from rag_selectivity.advice.costs import read_costs
 from rag_selectivity.advice.decide import decide
 from rag_selectivity.advice.which_k import parameters_of
-from rag_selectivity.compare.changes import changes_since
 from rag_selectivity.errors import InputError
 from rag_selectivity.evaluation.evaluate import measure_all, report_on
 from rag_selectivity.evaluation.joining import join_runs, settled_labels
@@ -26,8 +25,6 @@ from rag_selectivity.judged.run import Run
 from rag_selectivity.judged.weighting import weighted
 from rag_selectivity.measures import Measure, parse_measure
 from rag_selectivity.measures.plan import DEFAULT_DEPTHS, budgets_of, page_measures
-from rag_selectivity.render.comment import comment_of
-from rag_selectivity.results.stored import read_report
 from rag_selectivity.tables.files import is_path
 from rag_selectivity.tables.small import read_ids
 from rag_selectivity.trust.people import judge_labels, people_of
@@ -55,37 +52,23 @@ def report_from_files(
     costs: Any = None,
     measures: Sequence[str | Measure] | None = None,
     depths: Sequence[int] | None = None,
-    rel: int | None = None,
-    m: int | None = None,
     bootstrap: Bootstrap = Bootstrap(),
-    as_comment: bool = False,
-    against: str | Path | None = None,
-    on: str = "all",
     deciding: Mapping[str, Any] = MappingProxyType({}),
-    page: Mapping[str, Any] = MappingProxyType({}),
     **joining: Any,
 ) -> str:
-    """The page of `Report.to_html`, with everything that the given files make possible; or the comment of `comment_of`.
+    """The page of `Report.to_html`, with everything that the given files make possible.
 
-    Parameters are as in `evaluate` and `rag_selectivity.advice.read_costs`; `against` is a stored report, of which the
-    comment says what changed, `on` as in `differences_since`. `deciding` are those of `rag_selectivity.advice.decide`,
-    and `page` those of `to_html`. Default measures: those that scale and N make
-    possible, with `rel` and `m`. The depths always include the K of the decision. With weights of queries there is no
-    decision.
+    Parameters are as in `evaluate` and `rag_selectivity.advice.read_costs`; `deciding` are those of
+    `rag_selectivity.advice.decide`. Default measures: those that scale and N make possible. The depths always include
+    the K of the decision. With weights of queries there is no decision.
     """
     if weights is not None:
-        _refuse_with_weights({**deciding, "costs": costs, "markdown": as_comment or None})
-    before = None if against is None else read_report(against)
+        _refuse_with_weights({**deciding, "costs": costs})
     read = read_qrels if human is None else judge_labels
     labels = settled_labels(read(qrels, judges=judges), scale, grade_map, policy)
     sized = any(each is not None for each in (corpus, joining.get("corpus_size"), joining.get("passages_of")))
-
-    def asked(usual: Callable[..., Sequence[str]]) -> list[Measure]:
-        if measures is not None:
-            return [parse_measure(measure) for measure in measures]
-        return _with_parameters(usual(labels.scale or "trec", sized=sized), rel, m)
-
-    parsed = asked(page_measures)
+    usual = page_measures(labels.scale or "trec", sized=sized)
+    parsed = [parse_measure(measure) for measure in (usual if measures is None else measures)]
     budgets = budgets_of(parsed)
     runs = _read_once(runs, policy)
     joined = join_runs(
@@ -107,19 +90,15 @@ def report_from_files(
         first = replace(first, bootstrap=bootstrap, settings=bootstrap.settings)
         completed = first.completed
         known = read_costs(judged, runs, costs=costs, tokens=tokens, ids=ids)
-        rel, m = parameters_of(parsed) if rel is None and m is None else (rel, m)
+        rel, m = parameters_of(parsed)
         decision = decide(first, rel=rel, m=m, costs=known, **deciding)
-        if as_comment:
-            changes = None if before is None else changes_since(first, decision, before, on=on)
-            return comment_of(first, decision, changes)
     if depths is None:
         reach = max(1, max(int(run.returned.max(initial=1)) for run in judged.values()))
         depths = [depth for depth in DEFAULT_DEPTHS if depth <= reach]
     measured = measure_all(judged, parsed, sorted({*depths, *([] if decision is None else [decision.K])}))
     texts = queries if by is not None and LENGTH in by else None
     slicings = slicings_of(by, judged, queries=texts, ids=ids, needed=False)
-    report = report_on(measured, bootstrap, joined.notes, joined.ground, slicings, completed)
-    return report.to_html(
+    return report_on(measured, bootstrap, joined.notes, joined.ground, slicings, completed).to_html(
         decision=decision,
         qrels=labels,
         runs=runs,
@@ -127,7 +106,6 @@ def report_from_files(
         corpus=corpus,
         reasons=reasons_in(qrels, list(judges) if judges else None),
         by=_filters(by, slicings),
-        **page,
     )
 
 
@@ -135,10 +113,9 @@ def _refuse_with_weights(given: Mapping[str, Any]) -> None:
     """Refuse what is about a decision, or about means that are not weighted."""
     for name, value in given.items():
         if value:
-            what = "--format markdown" if name == "markdown" else f"--{name.replace('_', '-')}"
+            what = f"--{name.replace('_', '-')}"
             raise InputError(
-                f"{what} cannot be combined with weights (--weights): a decision cannot be weighted; leave one of the "
-                f"two out"
+                f"{what} cannot be combined with weights (data.weights): a decision cannot be weighted; leave one out"
             )
 
 
@@ -159,13 +136,3 @@ def _read_once(runs: Mapping[str, Any], policy: Policy) -> Mapping[str, Any]:
     if sum(file.stat().st_size for file in files if file.is_file()) > _HELD:
         return runs
     return {name: Run.of(run, policy) for name, run in runs.items()}
-
-
-def _with_parameters(measures: Iterable[str], rel: int | None, m: int | None) -> list[Measure]:
-    """The measures with the given `rel` and `m`, if they have these parameters."""
-    parsed = []
-    for measure in map(parse_measure, measures):
-        own = {item.name for item in measure.parameters()}
-        asked = {name: value for name, value in (("rel", rel), ("m", m)) if value is not None and name in own}
-        parsed.append(replace(measure, **asked))
-    return parsed

@@ -18,7 +18,7 @@ from rag_selectivity.evaluation.joining import join_runs
 from rag_selectivity.measures import RANWG, Success
 from rag_selectivity.results.decision import QUESTIONS
 from rag_selectivity.wording import percent
-from tests.test_completion import drawn, evaluated, world
+from tests.test_calibrated_figures import drawn, evaluated, world
 from tests.test_controls import judged_by
 from tests.test_controls import report as controlled
 

@@ -213,8 +213,8 @@ def test_a_notebook_without_jinja2_shows_the_first_screen_as_text(report, monkey
 @pytest.mark.slow
 def test_the_command_on_cranfield(data, tmp_path) -> None:
     folder = data / "cranfield"
-    words = ["report", "--qrels", folder / "qrels.trec", "--run", f"bm25={folder}/runs/bm25.trec"]
-    words += ["--run", f"lsa={folder}/runs/lsa.trec", "--scale", "utility", "--unjudged", "worst", "--k", "7"]
+    words = ["evaluate", folder / "qrels.trec", f"bm25={folder}/runs/bm25.trec"]
+    words += [f"lsa={folder}/runs/lsa.trec", "--scale", "utility", "-c", "rules.unjudged=worst", "--k", "7"]
     words += ["--corpus", folder / "corpus.jsonl", "--queries", folder / "queries.jsonl"]
     words += ["-o", tmp_path / "r.html"]
     for run, times in (("bm25", (100, 400)), ("lsa", (10, 30))):

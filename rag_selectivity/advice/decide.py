@@ -203,11 +203,11 @@ class _Decider:
         believed = trust.standing != NOTHING
         if losses is not None and not believed:
             losses = replace(losses, more="")
-        queries = report[best, measure].n
+        figures, queries = {name: report[name, measure] for name in order}, report[best, measure].n
         said = {base.name: at_depth(estimates, base, depth) for base in (Harm(), BoR(rel=self.rel, m=self.m))}
         loss = sentences.where_the_loss_is(best, losses, measure, depth, closed=closed, completed=completed)
         return (
-            sentences.which_system(order, report[best, measure], measure, pairs, queries, believed=believed),
+            sentences.which_system(figures, measure, pairs, queries, believed=believed),
             sentences.which_k(
                 depth,
                 given=given,

@@ -27,14 +27,15 @@ def share(value: float) -> str:
 
 
 def which_system(
-    order: Sequence[str], best: Estimate, measure: Measure, pairs: Sequence[Pair], queries: int, *, believed: bool
+    figures: Mapping[str, Estimate], measure: Measure, pairs: Sequence[Pair], queries: int, *, believed: bool
 ) -> Answer:
-    """Which runs the best one beats, and which are tied with it.
+    """Which runs the best one beats, and which are tied with it, by the figures of the runs, the best first.
 
     `believed` is False if the labels show nothing about the retriever: then no test of these labels says which run to
     take.
     """
-    first, others = order[0], list(order[1:])
+    first, *others = figures
+    best = figures[first]
     if math.isnan(best.value):
         return Answer(SYSTEM, f"No run has a {measure}: {best.reason}.", False)
     if not others:
@@ -55,7 +56,7 @@ def which_system(
     parts = []
     if beaten:
         of = "of the queries" if isinstance(measure, Success) else "of the evidence"
-        gaps = [share(tested[name].difference) for name in beaten]
+        gaps = [share(best.value - figures[name].value) for name in beaten]
         least = "" if len(set(gaps)) == 1 else " or more"
         parts.append(f"{first} beats {_names(beaten)} (+{gaps[0]}{least} {of})")
     if tied:

@@ -64,7 +64,7 @@ def agreement_blocks(report: JudgeReport) -> Iterator[Block]:
     )
     yield confusion_table(agreement, [*map(str, agreement.levels)], agreement.bias_by_grade)
     if not report.ranks:
-        yield Note("Whether the judge ranks runs as people do is not tested: give the runs.")
+        yield Note("Whether the judge ranks runs as people do is not tested: give --run a=FILE --run b=FILE.")
     else:
         yield table_of(
             report.ranks,
