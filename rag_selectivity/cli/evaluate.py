@@ -25,7 +25,6 @@ from rag_selectivity.cli.writable import OF_TABLE
 from rag_selectivity.errors import InputError
 
 if TYPE_CHECKING:
-    from rag_selectivity.cli.output import Format
     from rag_selectivity.results.decision import Decision
     from rag_selectivity.results.report import Report
 
