@@ -18,8 +18,7 @@ from rag_selectivity.compare.runs import comparison_of
 from rag_selectivity.errors import InputError
 from rag_selectivity.evaluation.evaluate import measure_all, report_on
 from rag_selectivity.evaluation.joining import join_runs, settled_labels
-from rag_selectivity.figures.by import LENGTH, NAMES, slicings_of
-from rag_selectivity.figures.slicing import Slicing
+from rag_selectivity.figures.by import LENGTH, NAMES, Slicing, slicings_of
 from rag_selectivity.grading.labels_format import reasons_in
 from rag_selectivity.inference.bootstrap import Bootstrap
 from rag_selectivity.judged.policy import Policy

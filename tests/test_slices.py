@@ -11,7 +11,7 @@ import pytest
 
 import rag_selectivity as rs
 from rag_selectivity.errors import InputError
-from rag_selectivity.figures.slicing import by_value
+from rag_selectivity.figures.by import by_value
 from rag_selectivity.inference.bootstrap import Bootstrap
 from rag_selectivity.judged.judged_run import JudgedRun
 from rag_selectivity.judged.origins import Chosen, LabelOrigins

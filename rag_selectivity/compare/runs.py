@@ -14,8 +14,7 @@ from rag_selectivity.errors import InputError, did_you_mean, examples
 from rag_selectivity.evaluation.evaluate import measure_all, report_on
 from rag_selectivity.evaluation.joining import join_runs
 from rag_selectivity.evaluation.slices import remarks_on
-from rag_selectivity.figures.by import slicings_of
-from rag_selectivity.figures.slicing import Slicing
+from rag_selectivity.figures.by import Slicing, slicings_of
 from rag_selectivity.inference.bootstrap import Bootstrap
 from rag_selectivity.judged.judged_run import JudgedRun
 from rag_selectivity.judged.policy import Policy, resolve_policy

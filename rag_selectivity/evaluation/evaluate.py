@@ -13,9 +13,8 @@ from rag_selectivity.evaluation.basis import Basis
 from rag_selectivity.evaluation.estimates import ends_of
 from rag_selectivity.evaluation.joining import join_runs
 from rag_selectivity.evaluation.runs import report_on_run
-from rag_selectivity.figures.by import slicings_of
+from rag_selectivity.figures.by import Slicing, slicings_of
 from rag_selectivity.figures.figures import Figures
-from rag_selectivity.figures.slicing import Slicing
 from rag_selectivity.inference.bootstrap import Bootstrap
 from rag_selectivity.judged.judged_run import JudgedRun
 from rag_selectivity.judged.policy import Policy, resolve_policy
