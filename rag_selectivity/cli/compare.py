@@ -18,7 +18,7 @@ from rag_selectivity.cli.inputs import (
     whole_numbers,
 )
 from rag_selectivity.cli.output import show
-from rag_selectivity.cli.slices import ByOption, TextsForLengthOption, WeightsOption
+from rag_selectivity.cli.slices import ByOption, WeightsOption
 from rag_selectivity.errors import InputError
 
 EXAMPLES = (
@@ -56,7 +56,6 @@ def compare(
         ),
     ] = o.DEFAULT_MAX_LOSS,
     by: ByOption = None,
-    queries: TextsForLengthOption = None,
     weights: WeightsOption = None,
     scale: o.ScaleOption = None,
     rules: o.RulesAndSelf = o.RulesAndSelf(),
@@ -119,7 +118,6 @@ def compare(
         tokens=lengths if at_budgets else None,
         groups=groups,
         by=by or None,
-        queries=queries,
         weights=weights,
         **rules.chosen(),
     )

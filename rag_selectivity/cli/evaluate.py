@@ -12,7 +12,7 @@ from rag_selectivity.cli.explain import show_in_words
 from rag_selectivity.cli.inputs import labels_of, tokens_of, whole_numbers
 from rag_selectivity.cli.output import put_rows, show
 from rag_selectivity.cli.retrieved import Retrieved, Spans
-from rag_selectivity.cli.slices import ByOption, TextsForLengthOption, WeightsOption
+from rag_selectivity.cli.slices import ByOption, WeightsOption
 from rag_selectivity.cli.writable import OF_TABLE
 from rag_selectivity.errors import InputError
 
@@ -43,7 +43,6 @@ def evaluate(
     depths: str | None = o.option(o.MEASURES, "K,K", "Depths, as in 1,5,10 (default: 1,2,5,10,… 1000)."),
     k: o.KOption = None,
     by: ByOption = None,
-    queries: TextsForLengthOption = None,
     weights: WeightsOption = None,
     scale: o.ScaleOption = None,
     rules: o.RulesAndSelf = o.RulesAndSelf(),
@@ -99,7 +98,6 @@ def evaluate(
         tokens=tokens_of(tokens, tokenizer),
         groups=groups,
         by=by or None,
-        queries=queries,
         weights=weights,
         **chosen,
     )

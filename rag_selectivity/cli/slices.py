@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 from rag_selectivity.cli.options import MEASURES, input_file
@@ -11,12 +10,9 @@ ByOption = Annotated[
     list[str] | None,
     input_file(
         "Figures for groups of queries: table of query_id and columns (FILE, or FILE:COLUMN for one of them), n5 "
-        "(decisive passages, grade 5), R (relevant passages) or length (words of the query). Repeat for more.",
+        "(decisive passages, grade 5) or R (relevant passages). Repeat for more.",
         MEASURES,
     ),
-]
-TextsForLengthOption = Annotated[
-    Path | None, input_file("Texts of the queries, for --by length: JSONL, TSV, CSV or Parquet.", MEASURES)
 ]
 WeightsOption = Annotated[
     str | None,

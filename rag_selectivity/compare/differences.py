@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -107,6 +108,13 @@ def as_family(rows: Sequence[RunDifference], sides: Iterable[Side], testing: Tes
         )
         for row in rows
     )
+
+
+def settings_of(rows: Iterable[RunDifference], testing: Testing) -> dict[str, Any]:
+    """How a family of differences was tested."""
+    family = len({_test_of(row) for row in rows if row.test and not row.few})
+    how = {"paired": testing.paired, "draws": testing.draws, "power": testing.power}
+    return {**how, "correction": "holm", "family": family}
 
 
 def _test_of(row: RunDifference) -> tuple[object, ...]:
@@ -212,16 +220,12 @@ def _gaps(values: FloatArray, others: FloatArray) -> FloatArray:
 def _effect(gaps: FloatArray, weights: FloatArray | None) -> float:
     """The mean difference divided by its standard deviation; `weights` are those of the known differences."""
     known = gaps[~np.isnan(gaps)]
-    if not len(known):
-        return math.nan
     if not known.any():
-        return 0.0
-    if weights is not None:
-        mean, free = mean_of(known, weights), 1 - 1 / effective_size(weights)
-        deviation = math.sqrt(mean_of((known - mean) ** 2, weights) / free) if free > 0 else 0.0
-        return mean / deviation if deviation > 0 else math.nan
-    spread = float(known.std(ddof=1)) if len(known) > 1 else 0.0
-    return float(known.mean()) / spread if spread > 0 else math.nan
+        return 0.0 if len(known) else math.nan
+    weights = np.ones(len(known)) if weights is None else weights
+    mean, free = mean_of(known, weights), 1 - 1 / effective_size(weights)
+    deviation = math.sqrt(mean_of((known - mean) ** 2, weights) / free) if free > 0 else 0.0
+    return mean / deviation if deviation > 0 else math.nan
 
 
 def _moved(queries: Sequence[str], pair: tuple[Outcome, Outcome], gaps: FloatArray) -> tuple[Moved, ...]:

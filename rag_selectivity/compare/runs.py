@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from rag_selectivity.compare.differences import Testing, settings_of
 from rag_selectivity.compare.pairs import differences, sliced_differences
 from rag_selectivity.errors import InputError, did_you_mean, examples
 from rag_selectivity.evaluation.evaluate import measure_all, report_on
@@ -55,7 +55,6 @@ def compare(
     tokens: Any = None,
     groups: Any = None,
     by: Any = None,
-    queries: Any = None,
     weights: Any = None,
     **choices: Any,
 ) -> Comparison:
@@ -92,7 +91,7 @@ def compare(
         The number of random swaps (unpaired: permutations), used when there are too many to count all of them.
     power : float
         The power for `detectable`: the probability that a true difference of that size would have been shown.
-    by, queries : optional
+    by : optional
         As in `evaluate`. `Comparison.slices` has the differences within each slice, with a Holm correction of their
         own. Slices under 20 queries have no verdict.
     weights : optional
@@ -154,7 +153,7 @@ def compare(
         power=power,
         notes=joined.notes,
         ground=joined.ground,
-        slicings=slicings_of(by, judged, queries=queries, ids=ids),
+        slicings=slicings_of(by, judged, ids=ids),
     )
 
 
@@ -213,27 +212,17 @@ def comparison_of(
             "(--unpaired), or evaluate each run alone"
         )
     report = report_on(measured, bootstrap, notes, ground, slicings)
-    pairs = [(name, base) for name in judged if name != base]
-    rows = differences(pairs, measured.figures, report, bootstrap, paired=paired, draws=draws, power=power)
-    family = len({(row.run, row.tested_as) for row in rows if row.test})
-    settings = {
-        **bootstrap.settings,
-        "paired": paired,
-        "draws": draws,
-        "power": power,
-        "correction": "holm",
-        "family": family,
-        **weights_settings(judged),
-    }
+    pairs, testing = [(name, base) for name in judged if name != base], Testing(bootstrap, paired, draws, power)
+    rows = differences(pairs, measured.figures, report, testing)
+    settings = {**bootstrap.settings, **settings_of(rows, testing), **weights_settings(judged)}
     if ground is not None:
         query_notes[:0] = [calibrated_by(ground), *filter(None, [controls_left_out(ground)])]
     if not slicings:
         return Comparison(base, rows, report, settings, tuple(query_notes))
-    query_notes += [note for slicing in slicings for note in slicing.notes]
-    slices = sliced_differences(pairs, measured.figures, report, bootstrap, slicings, paired=paired, draws=draws)
+    slices = sliced_differences(pairs, measured.figures, report, testing, slicings)
     in_slices = [row for by_value in slices.values() for part in by_value.values() for row in part.rows]
-    tested = {(row.by, row.run, row.tested_as) for row in in_slices if row.test and not row.few}
-    settings["family_of_slices"] = len(tested)
+    settings["family_of_slices"] = settings_of(in_slices, testing)["family"]
+    query_notes += [note for slicing in slicings for note in slicing.notes]
     query_notes += remarks_on(report.runs[base].slices, ground, slicings)
     return Comparison(base, rows, report, settings, tuple(query_notes), slices)
 
@@ -243,49 +232,39 @@ def _over_shared_queries(
 ) -> tuple[Mapping[str, JudgedRun], list[str]]:
     """The joins over the queries that count for each run, and notes on queries that a run lacks."""
     has = {name: run.in_run for name, run in judged.items()}
+    shared = {name: int((mask & has[base]).sum()) for name, mask in has.items() if name != base}
     if not paired:
-        arms = {name: run.over(has[name]) for name, run in judged.items()}
-        return arms, _shared_by_arms(has, base)
+        apart = "the comparison treats these as different queries"
+        notes = [f"{name} and {base} share {count} queries; {apart}" for name, count in shared.items() if count]
+        return {name: run.over(has[name]) for name, run in judged.items()}, notes
     if missing_query == "skip":
-        shared = np.logical_and.reduce(list(has.values()))
-        if not shared.any():
+        by_all = np.logical_and.reduce(list(has.values()))
+        if not by_all.any():
             raise InputError(
                 f"no query is in all of the runs {', '.join(judged)}: compare them with paired=False (--unpaired)"
             )
-        left_out = int((~shared).sum())
+        left_out = int((~by_all).sum())
         notes = [f"{left_out} queries are left out, since not every run has them"] if left_out else []
-        return {name: run.over(shared) for name, run in judged.items()}, notes
-    notes = []
-    for name, mask in has.items():
-        if name == base:
-            continue
-        shared, either = int((mask & has[base]).sum()), int((mask | has[base]).sum())
-        if missing_query is None and shared < LEAST_SHARED * either:
+        return {name: run.over(by_all) for name, run in judged.items()}, notes
+    for name, count in shared.items():
+        either = int((has[name] | has[base]).sum())
+        if missing_query is None and count < LEAST_SHARED * either:
             queries = np.array(judged[name].queries, object)
-            skip = (
-                'missing_query="skip" (--missing-query skip) to compare over the shared queries, or '
-                if shared
-                else "or "
-            )
+            only = [
+                f"only {one} has {examples(queries[has[one] & ~has[other]].tolist()) or 'none'}"
+                for one, other in ((name, base), (base, name))
+            ]
+            skip = ', missing_query="skip" (--missing-query skip) to compare over the shared queries,' if count else ""
             raise InputError(
-                f"{name} and {base} share {shared} of {either} queries (only {name} has "
-                f"{examples(queries[mask & ~has[base]].tolist()) or 'none'}, only {base} has "
-                f"{examples(queries[has[base] & ~mask].tolist()) or 'none'}): a query that a run lacks would count as "
-                f"its failure. Use paired=False (--unpaired) for samples of different queries, {skip}"
-                f'missing_query="fail" (--missing-query fail) if a missing query is a failure'
+                f"{name} and {base} share {count} of {either} queries ({', '.join(only)}): a query that a run lacks "
+                f"would count as its failure. Use paired=False (--unpaired) for samples of different "
+                f'queries{skip or ","} or missing_query="fail" (--missing-query fail) if a missing query is a failure'
             )
-    for name, mask in has.items():
-        if lacking := int((~mask).sum()):
-            notes.append(
-                f"{name} lacks {lacking} of the {len(mask)} queries; they count as its failures, "
-                f"but Harm and Judged leave them out"
-            )
-    return judged, notes
-
-
-def _shared_by_arms(has: Mapping[str, NDArray[np.bool_]], base: str) -> list[str]:
-    return [
-        f"{name} and {base} share {shared} queries; the comparison treats these as different queries"
-        for name, mask in has.items()
-        if name != base and (shared := int((mask & has[base]).sum()))
+    lacking = {name: int((~mask).sum()) for name, mask in has.items()}
+    notes = [
+        f"{name} lacks {count} of the {len(has[name])} queries; they count as its failures, but Harm and Judged leave "
+        f"them out"
+        for name, count in lacking.items()
+        if count
     ]
+    return judged, notes

@@ -68,7 +68,6 @@ def evaluate(
     tokens: Any = None,
     groups: Any = None,
     by: Any = None,
-    queries: Any = None,
     weights: Any = None,
     **choices: Any,
 ) -> Report:
@@ -131,14 +130,12 @@ def evaluate(
     groups : {passage: group}, DataFrame or path of a table, optional
         Passages that say the same under different ids, for Redundancy and for measures with `distinct=true`, as in
         `"RA-nWG(distinct=true)@5"`: a group counts once, with the highest grade of its passages.
-    by : path, frame, records, {query: value}, {column: {query: value}}, "n5", "R", "length", or several, optional
+    by : path, frame, records, {query: value}, {column: {query: value}}, "n5", "R", or several, optional
         Groups of queries, for each of which every figure is given too (`RunReport.slices`). Each column of a table with
         `query_id` is a slicing, `"file.csv:column"` one of them; numbers with more than 8 values are cut into
         quartiles, and queries without a value are the slice `(none)`. `n5` counts decisive passages (grade 5), `R`
-        relevant ones, `length` the words of the query. Intervals come from the resamples of all queries. With `human`
+        relevant ones. Intervals come from the resamples of all queries. With `human`
         a slice rests on the labels by people of its own queries.
-    queries : {query: text}, path or frame, optional
-        The texts of the queries, for `by="length"`.
     weights : path, frame, records or {query: weight}, optional
         How much each query counts, such as the table that `rag_selectivity.golden.queries` makes: a column `weight`, or
         another one as `"file.csv:column"`. Every figure over queries, its interval and its caveats are then weighted:
@@ -200,7 +197,7 @@ def evaluate(
         bootstrap=bootstrap,
         notes=joined.notes,
         ground=joined.ground,
-        slicings=slicings_of(by, judged, queries=queries, ids=ids),
+        slicings=slicings_of(by, judged, ids=ids),
     )
 
 

@@ -1,4 +1,4 @@
-"""Slices of queries: what users give as `by`, a table, a mapping, or a property that the labels or texts give."""
+"""Slices of queries: what users give as `by`, a table, a mapping, or a count of labels."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from rag_selectivity.errors import InputError, examples
+from rag_selectivity.errors import InputError
 from rag_selectivity.figures.query_table import QueryTable, read_query_table
 from rag_selectivity.judged.judged_run import JudgedRun
 from rag_selectivity.tables.cells import number_of
@@ -19,14 +19,14 @@ from rag_selectivity.tables.files import is_path
 from rag_selectivity.tables.forms import IdForm
 from rag_selectivity.tables.ids import IntArray
 from rag_selectivity.tables.names import COLUMNS
-from rag_selectivity.tables.small import path_and_column, read_texts
+from rag_selectivity.tables.small import path_and_column
 from rag_selectivity.wording import counted
 
 #: Slicings that need no table.
-N5, R, LENGTH = "n5", "R", "length"
-NAMES = (N5, R, LENGTH)
+N5, R = "n5", "R"
+NAMES = (N5, R)
 #: The lowest number of each bin.
-_FIRST_OF_BINS = {N5: (0, 1, 2, 3), R: (0, 1, 2, 4, 10), LENGTH: (0, 1, 6, 11, 16, 21)}
+_FIRST_OF_BINS = {N5: (0, 1, 2, 3), R: (0, 1, 2, 4, 10)}
 #: The slice of the queries without a value.
 NO_VALUE = "(none)"
 #: A column of numbers with more different values than this is cut into quartiles.
@@ -60,18 +60,16 @@ class Slicing:
 
 
 def slicings_of(
-    by: Any, judged: Mapping[str, JudgedRun], *, queries: Any = None, ids: str | None = None, needed: bool = True
+    by: Any, judged: Mapping[str, JudgedRun], *, ids: str | None = None, needed: bool = True
 ) -> list[Slicing]:
     """The slicings of what a user gives as `by`.
 
     Parameters
     ----------
-    by : path, frame, records, mapping, {"n5", "R", "length"}, or a list of these
+    by : path, frame, records, mapping, {"n5", "R"}, or a list of these
         As in `evaluate`.
     judged : {run: join}
         Their queries are sliced.
-    queries : {query: text}, path or frame, optional
-        For `length`.
     ids : str, optional
         The form of ids, as in `evaluate`.
     needed : bool
@@ -84,12 +82,9 @@ def slicings_of(
     """
     form, found = IdForm.of(ids), dict[str, Slicing]()
     known = list(dict.fromkeys(query for run in judged.values() for query in run.queries))
-    given = [] if by is None else _each(by)
-    if queries is not None and LENGTH not in [each for each in given if isinstance(each, str)]:
-        raise InputError('queries (--queries) are read for by="length" (--by length) only: add it, or leave them out')
-    for each in given:
+    for each in [] if by is None else _each(by):
         if isinstance(each, str) and each in NAMES:
-            slicings = [_of_property(each, judged, known, queries, form)]
+            slicings = [_of_labels(each, judged, known)]
         else:
             slicings = [
                 slicing
@@ -195,7 +190,7 @@ def _of_table(table: QueryTable, queries: Sequence[str], where: str, column: str
         if table.further:
             remarks.append(f"{counted(table.further, 'query', 'queries')} of {where} are not measured")
         if without := sum(not texts.get(query) for query in queries):
-            remarks.append(_without("a value", without))
+            remarks.append(f"{counted(without, 'query', 'queries')} without a value are the slice {NO_VALUE}")
         slicing = by_value(name, texts, queries, [f"by {name}: {'; '.join(remarks)}"] if remarks else [])
         if len(slicing.values) > MOST_VALUES:
             left_out.append(f"{name!r} with {len(slicing.values):,}")
@@ -212,30 +207,11 @@ def _of_table(table: QueryTable, queries: Sequence[str], where: str, column: str
     return found
 
 
-def _without(what: str, count: int) -> str:
-    return f"{counted(count, 'query', 'queries')} without {what} are the slice {NO_VALUE}"
+# -- labels -----------------------------------------------------------------------------------------------
 
 
-# -- properties of queries --------------------------------------------------------------------------------
-
-
-def _of_property(
-    name: str, judged: Mapping[str, JudgedRun], queries: Sequence[str], texts: Any, form: IdForm
-) -> Slicing:
-    """Slices by the bins of a number, whose names state them."""
-    numbers = _lengths(queries, texts, form) if name == LENGTH else _counts(name, judged)
-    firsts, unit = _FIRST_OF_BINS[name], " words" if name == LENGTH else ""
-    names = [f"{low}{unit}" if after == low + 1 else f"{low}-{after - 1}{unit}" for low, after in pairwise(firsts)]
-    names.append(f"{firsts[-1]}+{unit}")
-    lacking = sum(query not in numbers for query in queries)
-    bins = {
-        query: names[bisect_right(firsts, numbers[query]) - 1] if query in numbers else NO_VALUE for query in queries
-    }
-    return _in_order(name, bins, names, [f"by {name}: {_without('a text', lacking)}"] if lacking else [])
-
-
-def _counts(name: str, judged: Mapping[str, JudgedRun]) -> dict[str, int]:
-    """The number of each query's relevant passages, or of those with the grade 5, among all labels."""
+def _of_labels(name: str, judged: Mapping[str, JudgedRun], queries: Sequence[str]) -> Slicing:
+    """Slices by the number of relevant passages, or of those with the grade 5, among all labels of a query."""
     numbers: dict[str, int] = {}
     for run in judged.values():
         if name == N5 and run.scale.name != "utility":
@@ -246,20 +222,7 @@ def _counts(name: str, judged: Mapping[str, JudgedRun]) -> dict[str, int]:
             )
         counts = run.labels[:, run.grades == 5].sum(axis=1) if name == N5 else run.relevant()
         numbers.update(zip(run.queries, counts.tolist(), strict=True))
-    return numbers
-
-
-def _lengths(queries: Sequence[str], texts: Any, form: IdForm) -> dict[str, int]:
-    """The number of words of each query."""
-    if texts is None:
-        raise InputError(
-            "by length counts the words of the queries: give their texts with queries={query: text} "
-            "(--queries queries.jsonl)"
-        )
-    words = {form(query): len(text.split()) for query, text in read_texts(texts, "queries")}
-    if not any(query in words for query in queries):
-        raise InputError(
-            f"queries: none of the {len(words):,} ids is a measured query (the texts have {examples(list(words))}, the "
-            f"labels {examples(list(queries))}); give the ids of the labels"
-        )
-    return words
+    firsts = _FIRST_OF_BINS[name]
+    names = [f"{low}" if after == low + 1 else f"{low}-{after - 1}" for low, after in pairwise(firsts)]
+    names.append(f"{firsts[-1]}+")
+    return _in_order(name, {query: names[bisect_right(firsts, numbers[query]) - 1] for query in queries}, names, [])
