@@ -169,7 +169,6 @@ def _row(
         p_adjusted=math.nan,
         test="",
         tested_as=str(_tested_as(measure, pair, testing)),
-        effect=_effect(gaps, weights),
         wins=int((better > 0).sum()),
         ties=int((better == 0).sum()),
         losses=int((better < 0).sum()),
@@ -215,17 +214,6 @@ def _gaps(values: FloatArray, others: FloatArray) -> FloatArray:
     gaps = values - others
     same = np.abs(gaps) <= 1e-11 * np.maximum(np.abs(values), np.abs(others))
     return np.where(same, 0.0, gaps)
-
-
-def _effect(gaps: FloatArray, weights: FloatArray | None) -> float:
-    """The mean difference divided by its standard deviation; `weights` are those of the known differences."""
-    known = gaps[~np.isnan(gaps)]
-    if not known.any():
-        return 0.0 if len(known) else math.nan
-    weights = np.ones(len(known)) if weights is None else weights
-    mean, free = mean_of(known, weights), 1 - 1 / effective_size(weights)
-    deviation = math.sqrt(mean_of((known - mean) ** 2, weights) / free) if free > 0 else 0.0
-    return mean / deviation if deviation > 0 else math.nan
 
 
 def _moved(queries: Sequence[str], pair: tuple[Outcome, Outcome], gaps: FloatArray) -> tuple[Moved, ...]:

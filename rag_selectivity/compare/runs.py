@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,9 +19,8 @@ from rag_selectivity.judged.judged_run import JudgedRun
 from rag_selectivity.judged.policy import Policy, resolve_policy
 from rag_selectivity.judged.weighting import weighted, weights_notes, weights_settings
 from rag_selectivity.measures import Measure
-from rag_selectivity.measures.plan import budgets_of, compared_depths, compared_measures, need_other_lists
+from rag_selectivity.measures.plan import compared_depths, compared_measures, need_other_lists
 from rag_selectivity.results.comparison import Comparison
-from rag_selectivity.tables.grades import Scale
 from rag_selectivity.trust.ground import Ground
 from rag_selectivity.trust.reporting import calibrated_by, controls_left_out
 
@@ -35,44 +33,23 @@ def compare(
     runs: Mapping[str, Any],
     *,
     baseline: str | None = None,
-    corpus_size: Any = None,
-    corpus: Iterable[Any] | None = None,
-    passages_of: Any = None,
     measures: Sequence[str | Measure] | str | None = None,
     depths: Sequence[int] | None = None,
-    scale: str | Scale | None = None,
-    grade_map: str | Mapping[int, int] | None = None,
-    policy: str | Policy | None = None,
     bootstrap: Bootstrap = Bootstrap(),
-    pool: Any = None,
-    pool_depth: int | None = None,
-    controls: Any = None,
     paired: bool = True,
     draws: int = 10_000,
     power: float = 0.8,
     ids: str | None = None,
-    human: Any = None,
-    tokens: Any = None,
-    groups: Any = None,
     by: Any = None,
     weights: Any = None,
-    **choices: Any,
+    **inputs: Any,
 ) -> Comparison:
     """Compare runs with a baseline run: query by query, or as samples of different queries.
 
     Parameters
     ----------
-    qrels, corpus_size, corpus, passages_of, scale, grade_map, policy, pool, pool_depth
+    qrels
         As in `evaluate`.
-    bootstrap, controls, ids, choices
-        As in `evaluate`. The bootstrap's level, seed and clusters apply to the differences too. With controls, both
-        runs of a paired comparison have the same random baseline, so that the difference in BoR and its test are those
-        of Success and rest on no estimate of it: `baseline_value` is then the figure with controls, and `value` is
-        `baseline_value` + `difference`. EF, and all unpaired rows, stay as judged, and a caveat says so.
-    human : qrels, path of a label store, or PeoplesLabels, optional
-        As in `evaluate`. Both runs of a difference are then measured on the same completions of the labels; p, interval
-        and verdict come from these. `RunDifference.as_judged` is the difference with the judge's labels alone. Wins,
-        ties and losses stay as judged.
     runs : {name: run}
         Two or more.
     baseline : str, optional
@@ -81,23 +58,29 @@ def compare(
         Default: Success; with a corpus size also BoR; on the utility scale also RA-nWG and Harm.
     depths : sequence of int, optional
         Default: 5, 10, 20, up to the length of the longest list.
-    tokens : {passage: tokens}, DataFrame or path, optional
-        The lengths of the passages, for measures at a budget of tokens, as in `"RA-nWG@2000tok"`.
-    groups : {passage: group}, DataFrame or path of a table, optional
-        Passages that say the same, as in `evaluate`.
+    bootstrap : Bootstrap
+        Its level, seed and clusters apply to the differences too.
     paired : bool
         False for runs over different queries, such as the arms of an A/B test: each is measured over its own.
     draws : int
         The number of random swaps (unpaired: permutations), used when there are too many to count all of them.
     power : float
         The power for `detectable`: the probability that a true difference of that size would have been shown.
-    by : optional
+    ids, by : optional
         As in `evaluate`. `Comparison.slices` has the differences within each slice, with a Holm correction of their
         own. Slices under 20 queries have no verdict.
     weights : optional
-        As in `evaluate`. Differences, intervals, p-values and effects are then weighted; wins, ties and losses count
+        As in `evaluate`. Differences, intervals and p-values are then weighted; wins, ties and losses count
         queries. A swap of two runs' figures swaps what each weighs, so the test keeps its level for runs that are
         interchangeable in each query, whatever the weights are. An unpaired comparison takes none.
+    **inputs
+        Every other argument of `evaluate`, such as `corpus_size`, `scale`, `policy`, `pool` and `tokens`. With
+        `controls`, both runs of a paired comparison have the same random baseline, so that the difference in BoR and
+        its test are those of Success and rest on no estimate of it: `baseline_value` is then the figure with controls,
+        and `value` is `baseline_value` + `difference`. EF, and all unpaired rows, stay as judged, and a caveat says so.
+        With `human`, both runs of a difference are measured on the same completions of the labels; p, interval and
+        verdict come from these. `RunDifference.as_judged` is the difference with the judge's labels alone. Wins, ties
+        and losses stay as judged.
 
     Returns
     -------
@@ -118,28 +101,13 @@ def compare(
     >>> row.difference, row.p, row.test, row.wins
     (1.0, 0.0078125, 'exact', 8)
     """
-    bootstrap, chosen = Bootstrap.required(bootstrap), resolve_policy(policy, **choices)
-    joined = join_runs(
-        qrels,
-        runs,
-        corpus_size=corpus_size,
-        corpus=corpus,
-        passages_of=passages_of,
-        scale=scale,
-        grade_map=grade_map,
+    bootstrap, given = Bootstrap.required(bootstrap), inputs.get("policy")
+    missing_query = inputs.get("missing_query", given.missing_query if isinstance(given, Policy) else None)
+    if inputs.get("missing_query", resolve_policy(given).missing_query) == "skip":
         # The queries that a run lacks must be known here: a run over other queries is refused below.
-        policy=replace(chosen, missing_query="fail") if chosen.missing_query == "skip" else chosen,
-        pool=pool,
-        pool_depth=pool_depth,
-        controls=controls,
-        ids=ids,
-        human=human,
-        tokens=tokens,
-        budgets=budgets_of(measures),
-        groups=groups,
-        other_lists=need_other_lists(measures) or None,
-    )
-    missing_query = chosen.missing_query if "missing_query" in choices or isinstance(policy, Policy) else None
+        inputs["missing_query"] = "fail"
+    other_lists = need_other_lists(measures) or None
+    joined = join_runs(qrels, runs, measures=measures, ids=ids, other_lists=other_lists, **inputs)
     judged = weighted(joined.judged, weights, ids=ids)
     return comparison_of(
         judged,

@@ -63,8 +63,6 @@ class RunDifference(Plain):
     tested_as : str
         The measure that was tested. On the same queries with the same random baseline, BoR differs exactly where
         Success does: both rows share one test, which counts once in Holm's correction.
-    effect : float
-        The mean difference over queries divided by its standard deviation (Cohen's d for pairs); NaN if unpaired.
     wins, ties, losses : int
         Queries that are better, equal and worse under the run (for BoR and EF: in Success); 0 if unpaired.
     n, n_baseline : int
@@ -110,7 +108,6 @@ class RunDifference(Plain):
     high: float
     p: float
     p_adjusted: float
-    effect: float
     detectable: float
     test: str
     tested_as: str
