@@ -10,7 +10,7 @@ import rag_selectivity as rs
 from rag_selectivity.grading.store import Store, label_rows
 from rag_selectivity.trust.people import calibration_ground
 from tests.forked_cli import run_command
-from tests.test_completion import drawn, evaluated, world
+from tests.test_calibrated_figures import drawn, evaluated, world
 
 pytestmark = pytest.mark.inside
 

@@ -14,8 +14,8 @@ from rag_selectivity.results.comparison import COMPLETED, RunDifference, SliceDi
 from rag_selectivity.results.estimate import CALIBRATED
 from rag_selectivity.results.provenance import UNLABELLED_STRATA
 from rag_selectivity.results.report import Report
-from rag_selectivity.trust.calibrated import WITHOUT_GRADES, Sampling
-from rag_selectivity.trust.differences import CalibratedDifference, calibrated_differences
+from rag_selectivity.trust.calibrated import CalibratedDifference, calibrated_differences
+from rag_selectivity.trust.completed import Sampling
 
 #: (run, baseline)
 Pairs = Sequence[tuple[str, str]]
@@ -75,9 +75,8 @@ def _rows(
         names = (base, *(name for name, other in pairs if other == base))
         judged = {name: sides[name].figures.join for name in names}
         every = judged if whole is None else {name: whole[name].join for name in names}
-        plan = [(measure, at) for measure, at in sides[base].figures.plan if measure.name not in WITHOUT_GRADES]
         sampling, parts = Sampling.of(testing.bootstrap), None if whole is None else judged
-        found = calibrated_differences(report.ground, every, base, plan, sampling, parts)
+        found = calibrated_differences(report.ground, every, base, sides[base].figures.plan, sampling, parts)
         completed |= {(name, base, key): change for (name, key), change in found.items()}
     changes = [completed.get((row.run, row.baseline, str(row.measure))) for row in rows]
     return [row if change is None else _calibrated(row, change) for row, change in zip(rows, changes, strict=True)]

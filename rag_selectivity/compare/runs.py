@@ -22,7 +22,6 @@ from rag_selectivity.measures import Measure
 from rag_selectivity.measures.plan import compared_depths, compared_measures, need_other_lists
 from rag_selectivity.results.comparison import Comparison
 from rag_selectivity.trust.ground import Ground
-from rag_selectivity.trust.reporting import calibrated_by, controls_left_out
 
 #: Runs that share less than this share of their queries are compared query by query only if the user asks for it.
 LEAST_SHARED = 0.5
@@ -184,7 +183,7 @@ def comparison_of(
     rows = differences(pairs, measured.figures, report, testing)
     settings = {**bootstrap.settings, **settings_of(rows, testing), **weights_settings(judged)}
     if ground is not None:
-        query_notes[:0] = [calibrated_by(ground), *filter(None, [controls_left_out(ground)])]
+        query_notes[:0] = [ground.calibrated_by, *filter(None, [ground.controls_left_out])]
     if not slicings:
         return Comparison(base, rows, report, settings, tuple(query_notes))
     slices = sliced_differences(pairs, measured.figures, report, testing, slicings)
