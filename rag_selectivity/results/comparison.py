@@ -39,7 +39,7 @@ class Moved:
         return self.value - self.baseline_value
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RunDifference(Plain):
     """The difference between a run and the baseline run under one measure at one depth.
 
@@ -103,13 +103,13 @@ class RunDifference(Plain):
     measure: Measure
     value: float
     baseline_value: float
-    difference: float
-    low: float
-    high: float
-    p: float
-    p_adjusted: float
-    detectable: float
-    test: str
+    difference: float = math.nan
+    low: float = math.nan
+    high: float = math.nan
+    p: float = math.nan
+    p_adjusted: float = math.nan
+    detectable: float = math.nan
+    test: str = ""
     tested_as: str
     wins: int
     ties: int
