@@ -176,7 +176,7 @@ def comparison_of(
     if ground is not None and not paired:
         raise InputError(
             "labels by people (human) calibrate differences over the same queries only: leave out paired=False "
-            "(--unpaired), or evaluate each run alone"
+            "(intervals.unpaired), or evaluate each run alone"
         )
     report = report_on(measured, bootstrap, notes, ground, slicings)
     pairs, testing = [(name, base) for name in judged if name != base], Testing(bootstrap, paired, draws, power)
@@ -208,7 +208,8 @@ def _over_shared_queries(
         by_all = np.logical_and.reduce(list(has.values()))
         if not by_all.any():
             raise InputError(
-                f"no query is in all of the runs {', '.join(judged)}: compare them with paired=False (--unpaired)"
+                f"no query is in all of the runs {', '.join(judged)}: compare them with paired=False "
+                f"(-c intervals.unpaired=true)"
             )
         left_out = int((~by_all).sum())
         notes = [f"{left_out} queries are left out, since not every run has them"] if left_out else []
@@ -221,11 +222,12 @@ def _over_shared_queries(
                 f"only {one} has {examples(queries[has[one] & ~has[other]].tolist()) or 'none'}"
                 for one, other in ((name, base), (base, name))
             ]
-            skip = ', missing_query="skip" (--missing-query skip) to compare over the shared queries,' if count else ""
+            skip = ', missing_query="skip" (-c rules.missing_query=skip) to compare over the shared queries'
             raise InputError(
                 f"{name} and {base} share {count} of {either} queries ({', '.join(only)}): a query that a run lacks "
-                f"would count as its failure. Use paired=False (--unpaired) for samples of different "
-                f'queries{skip or ","} or missing_query="fail" (--missing-query fail) if a missing query is a failure'
+                f"would count as its failure. Use paired=False (intervals.unpaired) for samples of different "
+                f'queries{skip if count else ""}, or missing_query="fail" (-c rules.missing_query=fail) if a missing '
+                f"query is a failure"
             )
     lacking = {name: int((~mask).sum()) for name, mask in has.items()}
     notes = [

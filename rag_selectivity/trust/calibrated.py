@@ -358,7 +358,7 @@ def calibrated_differences(
             if run.queries != base.queries:
                 raise InputError(
                     "labels by people (human) calibrate differences over the same queries only: leave out "
-                    "paired=False (--unpaired)"
+                    "paired=False (intervals.unpaired)"
                 )
             one, other = tops[name], tops[baseline]
             lists = {

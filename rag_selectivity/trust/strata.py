@@ -223,7 +223,7 @@ def _served(
     listed = np.repeat(places.listed, number)
     for part in (listed, ~listed):
         if pairs[empty[part[empty]]].sum() > _MOST_WITHOUT * pairs[part].sum():
-            return serving, f"{without}; draw the pairs with annotate --draw calibrate:N", None
+            return serving, f"{without}; draw the pairs with labels draw --draw calibrate:N", None
     result = serving.copy()
     bounded = False
     for each in empty.tolist():
