@@ -98,7 +98,6 @@ READING = {
         "evaluate qrels.trec run.trec --scale trec --measure P@9tok --tokens tokens.csv",
         "tokens.csv",
     ),
-    "queries": (f"{UTILITY} --by length --queries queries.jsonl", "queries.jsonl"),
     "human": ("labels agree labels.db human.qrels --resamples 50", "human.qrels"),
     "labels by people": (f"{EVALUATE} --measure P --human human.qrels", "human.qrels"),
     "plan": ("plan --corpus-size 100 qrels.trec --scale utility", "qrels.trec"),
