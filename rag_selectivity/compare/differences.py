@@ -14,7 +14,7 @@ from rag_selectivity.evaluation.caveats import AS_JUDGED_BASELINE, equals_placeb
 from rag_selectivity.figures.figures import Figures
 from rag_selectivity.inference import detectable
 from rag_selectivity.inference.bootstrap import Bootstrap
-from rag_selectivity.inference.paired import Difference, holm, mean_of, paired_difference, weights_of
+from rag_selectivity.inference.paired import Difference, holm, paired_difference
 from rag_selectivity.inference.unpaired import unpaired_difference
 from rag_selectivity.judged.query_weights import effective_size
 from rag_selectivity.measures import Measure, Outcome
@@ -152,8 +152,7 @@ def _row(
     known = [outcome.defined[:, 0] for outcome in pair]
     if testing.paired:
         known = [known[0] & known[1]] * 2
-    weights = weights_of(pair[0], known[0]) if testing.paired else None
-    values = [_value(outcome, some, weights) for outcome, some in zip(pair, known, strict=True)]
+    values = [float(outcome.over(some).value()[0]) for outcome, some in zip(pair, known, strict=True)]
     gaps = _gaps(*(outcome.parts[0][:, 0] for outcome in pair)) if testing.paired else np.full(0, np.nan)
     better = gaps[~np.isnan(gaps)] * (1 if measure.higher_is_better else -1)
     return RunDifference(
@@ -174,14 +173,6 @@ def _row(
         reason=_reason(pair, known, values),
         effective=None if pair[0].weights is None else effective_size(pair[0].weights[known[0]]),
     )
-
-
-def _value(outcome: Outcome, some: NDArray[np.bool_], weights: FloatArray | None) -> float:
-    if not some.any():
-        return math.nan
-    means = [np.asarray(mean_of(part[some, 0], weights)) for part in outcome.parts]
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return float(outcome.aggregate.value(*means))
 
 
 def _reason(pair: tuple[Outcome, Outcome], known: Sequence[NDArray[np.bool_]], values: Sequence[float]) -> str | None:
