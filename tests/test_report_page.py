@@ -211,7 +211,8 @@ def test_the_policy_stops_whatever_would_have_come_into_the_page(shown, chromium
 
 def escaped(text: str) -> str:
     """As tables show what a terminal would obey."""
-    return "".join(sign if sign.isprintable() else sign.encode("unicode_escape").decode() for sign in text)
+    obeyed = "[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]"
+    return re.sub(obeyed, lambda found: found[0].encode("unicode_escape").decode(), text)
 
 
 def received(server: socket.socket) -> bytes:
