@@ -13,7 +13,7 @@ from scipy import optimize
 import rag_selectivity as rs
 from rag_selectivity.judged.origins import Chosen, LabelOrigins
 from rag_selectivity.measures import REGISTRY
-from rag_selectivity.measures.names import parse_measure
+from rag_selectivity.measures.base import parse_measure
 from rag_selectivity.people.designs import calibrate_draw, tail_weights
 from rag_selectivity.tables.grades import scale_named
 from rag_selectivity.trust.calibrated import Sampling, calibrated_figures

@@ -15,8 +15,8 @@ from rag_selectivity.inference.exact import ends_of_few, mid_p_rate
 from rag_selectivity.inference.interval_methods import Estimand, bca_ends
 from rag_selectivity.inference.intervals_of_means import interval_of_mean
 from rag_selectivity.measures import Outcome
-from rag_selectivity.measures.base import MEAN
 from rag_selectivity.measures.chance import _BITS
+from rag_selectivity.measures.outcome import MEAN
 
 pytestmark = pytest.mark.inside
 

@@ -21,9 +21,10 @@ from rag_selectivity.inference.share_of_lift import share_of_lift
 from rag_selectivity.inference.two_arms import ArmMoments
 from rag_selectivity.inference.unpaired import unpaired_difference
 from rag_selectivity.judged.reach import LabelReach
-from rag_selectivity.measures import EF, Outcome
-from rag_selectivity.measures.base import MEAN
+from rag_selectivity.measures import Outcome
+from rag_selectivity.measures.chance import EF
 from rag_selectivity.measures.hypergeometric import random_success
+from rag_selectivity.measures.outcome import MEAN
 from rag_selectivity.trust import controls, correlation, score
 from rag_selectivity.trust.agreement import agreement
 from rag_selectivity.trust.completion import _with_mean

@@ -15,7 +15,8 @@ from rag_selectivity.inference.bootstrap import Bootstrap
 from rag_selectivity.judged.judged_run import JudgedRun
 from rag_selectivity.judged.list_tokens import ListTokens, tokens_of
 from rag_selectivity.judged.run import Run
-from rag_selectivity.measures.base import MEAN, FloatArray, Outcome
+from rag_selectivity.measures.base import FloatArray, Outcome
+from rag_selectivity.measures.outcome import MEAN
 from rag_selectivity.results.decision import CostPoint
 from rag_selectivity.results.estimate import Estimate
 from rag_selectivity.results.trade_off import QueryCost

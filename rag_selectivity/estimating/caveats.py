@@ -11,8 +11,7 @@ import numpy as np
 
 from rag_selectivity.judged.reach import AT_K, IN_LISTS, LabelReach
 from rag_selectivity.judged.token_budget import named_top
-from rag_selectivity.measures.base import WHOLE_LIST, Measure, Real
-from rag_selectivity.measures.names import parse_measure
+from rag_selectivity.measures.base import WHOLE_LIST, Measure, Real, parse_measure
 from rag_selectivity.results.estimate import (
     AS_JUDGED,
     CONCENTRATED,

@@ -14,8 +14,7 @@ from rag_selectivity.inference.bootstrap import Bootstrap, Ends
 from rag_selectivity.judged.judged_run import JudgedRun
 from rag_selectivity.judged.query_weights import effective_size
 from rag_selectivity.judged.token_budget import named_top
-from rag_selectivity.measures.base import FloatArray, Measure, Outcome
-from rag_selectivity.measures.names import parse_measure
+from rag_selectivity.measures.base import FloatArray, Measure, Outcome, parse_measure
 from rag_selectivity.measures.utility import PROC, Judged
 from rag_selectivity.results.estimate import CONCENTRATED, PARTLY_JUDGED, Caveat, Estimate
 from rag_selectivity.results.run_report import PoolSource

@@ -16,21 +16,17 @@ from rag_selectivity.errors import InputError
 from rag_selectivity.judged.hits import Documents
 from rag_selectivity.judged.judged_run import JudgedRun
 from rag_selectivity.measures.base import (
-    OF_A_PART,
-    RATIO,
-    Aggregate,
     Choice,
     FloatArray,
     Measure,
     Outcome,
-    Placebo,
     Whole,
     parameter,
     register_measure,
     rel_parameter,
 )
 from rag_selectivity.measures.hypergeometric import distinct_columns, log2_of, random_success
-from rag_selectivity.measures.refusal import Refusal
+from rag_selectivity.measures.outcome import OF_A_PART, RATIO, Aggregate, Placebo, Refusal
 from rag_selectivity.measures.universe import Universe
 from rag_selectivity.tables.ids import IntArray
 
@@ -177,7 +173,6 @@ class BaselineMeasure(_ChanceMeasure):
 
 
 @register_measure
-@dataclass(frozen=True, repr=False)
 class Success(_ChanceMeasure):
     """1 if at least m relevant passages are in the top K, else 0. Also: hit rate, Hit@K, success_K in trec_eval.
 
@@ -198,7 +193,6 @@ class Success(_ChanceMeasure):
 
 
 @register_measure
-@dataclass(frozen=True, repr=False)
 class RandomSuccess(BaselineMeasure):
     """P[X ≥ m], X ~ Hypergeometric(N, R, K): how often a random draw of K passages would succeed.
 
@@ -223,7 +217,6 @@ class RandomSuccess(BaselineMeasure):
 
 
 @register_measure
-@dataclass(frozen=True, repr=False)
 class EF(BaselineMeasure):
     """Enrichment factor: mean Success / mean RandomSuccess over the same queries.
 
@@ -258,16 +251,11 @@ class EF(BaselineMeasure):
             return None
         _, chance, miss = figures.parts
         defined = ~np.isnan(chance)
-        shuffled = [
-            np.where(defined, probability, np.nan)
-            for probability in random_success(
-                np.maximum(universe.size, 1), judged.relevant(self.rel)[:, None], universe.listed, self.m
-            )
-        ]
-        return Placebo(
-            replace(figures, parts=(shuffled[0], chance, miss)),
-            lambda: self._beyond(figures, shuffled[0], shuffled[1]),
+        shuffled = random_success(
+            np.maximum(universe.size, 1), judged.relevant(self.rel)[:, None], universe.listed, self.m
         )
+        expected, missed = (np.where(defined, probability, np.nan) for probability in shuffled)
+        return Placebo(replace(figures, parts=(expected, chance, miss)), self._beyond(figures, expected, missed))
 
     def _beyond(self, figures: Outcome, shuffled: FloatArray, missed: FloatArray) -> Outcome:
         """EF minus its placebo: the ratio of mean (Success − shuffled Success) to mean RandomSuccess."""
@@ -276,7 +264,6 @@ class EF(BaselineMeasure):
 
 
 @register_measure
-@dataclass(frozen=True, repr=False)
 class BoR(EF):
     """Bits over Random: log2(mean Success / mean RandomSuccess), over the same queries.
 
@@ -370,7 +357,6 @@ def _against_others(
 
 
 @register_measure
-@dataclass(frozen=True, repr=False)
 class BoR_max(BaselineMeasure):
     """The ceiling of BoR: −log2(mean RandomSuccess), the BoR of a perfect retriever at this K.
 
@@ -399,7 +385,6 @@ class BoR_max(BaselineMeasure):
 
 
 @register_measure
-@dataclass(frozen=True, repr=False)
 class BoR_opt(Measure):
     """log2(N/K): the ceiling of BoR if every query had one relevant passage.
 
@@ -427,7 +412,6 @@ class BoR_opt(Measure):
 
 
 @register_measure
-@dataclass(frozen=True, repr=False)
 class BoR_recall(Measure):
     """log2(mean recall / mean random recall): BoR with recall in place of success.
 
@@ -486,7 +470,6 @@ def _mean_over_documents(documents: Documents, size: IntArray, drawn: IntArray) 
 
 
 @register_measure
-@dataclass(frozen=True, repr=False)
 class Lambda(Measure):
     """λ = K·R/N: how many relevant passages a random draw of K is expected to hold.
 

@@ -12,22 +12,20 @@ from typing import ClassVar
 import numpy as np
 
 from rag_selectivity.judged.hits import Hits
-from rag_selectivity.judged.judged_run import JudgedRun, key_of
+from rag_selectivity.judged.judged_run import JudgedRun, count_at, key_of
 from rag_selectivity.measures.base import (
-    RATIO,
     WHOLE_LIST,
     Choice,
     FloatArray,
     Measure,
     Outcome,
-    Placebo,
     Real,
     Whole,
     distinct_parameter,
     parameter,
     register_measure,
 )
-from rag_selectivity.measures.rarity import LEVELS, best_of, rarity_weights
+from rag_selectivity.measures.outcome import RATIO, Placebo
 from rag_selectivity.measures.universe import Universe, mean_of_best
 from rag_selectivity.tables.ids import IntArray
 
@@ -50,6 +48,69 @@ def diagnosis(proc: float, share: float, threshold: float = 0.8) -> str | None:
     if abs(proc - share) <= 1e-11:
         return "limited by both"
     return "retriever-limited" if proc < share else "selection-limited"
+
+
+LEVELS = np.array([1, 2, 3, 4, 5])
+
+
+def rarity_weights(
+    counts: IntArray,
+    *,
+    alpha: float = 1.0,
+    cap4: float = 1.0,
+    cap3: float = 0.25,
+    base4: float = 0.5,
+    base3: float = 0.1,
+    fallback4: float = 1.0,
+    fallback3: float = 0.2,
+) -> FloatArray:
+    """The weight of each grade for each query, from the rarity of the grade among the judged passages U.
+
+    p_g = n_g/|U|, r_g = b_g/p_g^alpha with b = 1, base4, base3 for grades 5, 4, 3 (0 where n_g = 0);
+    w5 = 1, w4 = min(r4/r5, cap4), w3 = min(r3/r5, cap3), w2 = w1 = 0. Without a grade 5 in U:
+    1, fallback4, fallback3. If grade 3 is rare and grade 4 is common, w3 can be more than w4.
+
+    Parameters
+    ----------
+    counts : int64[queries, 5]
+        Judged passages of grades 1 to 5.
+
+    Returns
+    -------
+    float64[queries, 5]
+        The weights of grades 1 to 5, each from 0 to 1.
+
+    >>> rarity_weights(np.array([[1, 1, 3, 2, 1]])).round(4).tolist()
+    [[0.0, 0.0, 0.0333, 0.25, 1.0]]
+    """
+    total = counts.sum(axis=1)
+    base = np.array([0.0, 0.0, base3, base4, 1.0])
+    with np.errstate(divide="ignore", invalid="ignore"):
+        rarity = np.where(counts > 0, base / (counts / total[:, None]) ** alpha, 0.0)
+        relative = rarity / rarity[:, 4:]
+    weights = np.minimum(relative, [0.0, 0.0, cap3, cap4, 1.0])
+    without_five = counts[:, 4] == 0
+    weights[without_five] = [0.0, 0.0, fallback3, fallback4, 1.0]
+    return weights
+
+
+def best_of(counts: IntArray, weights: FloatArray, slots: IntArray) -> FloatArray:
+    """The largest total weight that the given passages can have in so many slots: float64[queries, depths].
+
+    `counts` is int64[queries, 5], or int64[queries, depths, 5] if the passages differ by depth;
+    `slots` is int64[queries, depths].
+    """
+    by_weight, rows = np.argsort(-weights, axis=1, kind="stable"), np.arange(len(weights))
+    if counts.ndim == 2:
+        counts = counts[:, None, :]
+    result = np.zeros(slots.shape)
+    left = slots
+    for place in range(int((weights > 0).any(axis=0).sum())):
+        level = by_weight[:, place]
+        taken = np.minimum(left, counts[rows, :, level])
+        result += weights[rows, level][:, None] * taken
+        left = left - taken
+    return result
 
 
 def _level_counts(judged: JudgedRun) -> IntArray:
@@ -120,7 +181,6 @@ class _WeightedMeasure(Measure):
 
 
 @register_measure
-@dataclass(frozen=True, repr=False)
 class RANWG(_WeightedMeasure):
     """Rarity-aware normalised weighted gain: the share of the best available evidence that is in the top K.
 
@@ -163,7 +223,6 @@ class RANWG(_WeightedMeasure):
 
 
 @register_measure
-@dataclass(frozen=True, repr=False)
 class PROC(_WeightedMeasure):
     """Pool-restricted oracle ceiling: the best RA-nWG that any reranker could reach from this pool.
 
@@ -211,7 +270,6 @@ class PROC(_WeightedMeasure):
 
 
 @register_measure
-@dataclass(frozen=True, repr=False)
 class PercentPROC(_WeightedMeasure):
     """RA-nWG / PROC: the share of the pool's best evidence that the reranker or selection put into the top K.
 
@@ -273,7 +331,6 @@ class _NormalisedRecall(Measure):
 
 
 @register_measure
-@dataclass(frozen=True, repr=False)
 class NRecall4(_NormalisedRecall):
     """Passages of grade 4 or 5 in the top K / min(K, all passages of grade 4 or 5).
 
@@ -292,7 +349,6 @@ class NRecall4(_NormalisedRecall):
 
 
 @register_measure
-@dataclass(frozen=True, repr=False)
 class NRecall5(_NormalisedRecall):
     """Passages of grade 5 in the top K / min(K, all passages of grade 5).
 
@@ -311,7 +367,6 @@ class NRecall5(_NormalisedRecall):
 
 
 @register_measure
-@dataclass(frozen=True, repr=False)
 class Precision4(Measure):
     """Passages of grade 4 or 5 in the top K / K.
 
@@ -337,7 +392,6 @@ class Precision4(Measure):
 
 
 @register_measure
-@dataclass(frozen=True, repr=False)
 class Harm(Measure):
     """Passages of grade ≤ 2 in the top K / K: junk that the LLM has to read.
 
@@ -382,7 +436,6 @@ class Harm(Measure):
 
 
 @register_measure
-@dataclass(frozen=True, repr=False)
 class Judged(Measure):
     """Share of the top K that is judged: how far to trust the other measures.
 
@@ -401,6 +454,74 @@ class Judged(Measure):
         with np.errstate(invalid="ignore"):
             share = np.where(returned > 0, judged.judged_at(depths) / np.maximum(returned, 1), np.nan)
         return Outcome((share,), "no query returned anything")
+
+
+@register_measure
+class Redundancy(Measure):
+    """Share of the top K whose passage says the same as one above it.
+
+    Which passages say the same is given as groups (`groups=`, `--groups`). It needs no labels.
+
+    Formula: passages of the top K whose group stands above them / min(K, returned)
+    Range: 0–1; lower is better.
+    NaN: for an empty or missing list.
+    Edge cases: The first passage of a group is no repetition. The same id twice is one. A passage without a group is
+    like none but itself.
+    Source: the share of near-duplicates among results, as in Bernstein and Zobel (CIKM 2005), who find by it that
+    redundant relevant documents mislead evaluation.
+    Example: top 4 = a, b, a copy of a, another copy of a: Redundancy@4 = 2/4
+    """
+
+    higher_is_better: ClassVar[bool | None] = False
+    needs_groups: ClassVar[bool] = True
+
+    def at_ranks(self, judged: JudgedRun, depths: IntArray) -> Outcome:
+        returned = judged.returned_at(depths)
+        copies = 0 if judged.copies is None else count_at(judged.copies, len(judged), depths)
+        with np.errstate(invalid="ignore"):
+            share = np.where(returned > 0, copies / np.maximum(returned, 1), np.nan)
+        return Outcome((share,), "no query returned anything")
+
+
+@register_measure
+class Evidence(Measure):
+    """Decisive passages in the top K, up to as many as are enough: what one more passage adds to.
+
+    On the utility scale a passage of grade 5 is worth 1, of grade 4 `base4`, and of grade 3 `base3`. On the trec
+    scale, and where `rel` is given, each passage of at least `rel` is worth 1.
+
+    Formula: worth of the passages in the top K, at most enough
+    Range: 0–`enough`; higher is better.
+    NaN: for a query whose labels hold no passage of any worth.
+    Edge cases: An unjudged passage and a second copy are worth nothing. 0 for a query missing from the run.
+    Source: the base utilities are those of "Redefining RAG Evaluation: A Set-Based Approach".
+    Example: top 4 = 5,4,3,1: Evidence@4 = 1 + .5 + .1 = 1.6; with top 4 = 5,5,5,5: Evidence@4 = 3
+    """
+
+    ends: ClassVar[tuple[float, float]] = (0.0, np.inf)
+    unjudged_is_a_miss: ClassVar[bool] = True
+    rel: int | None = parameter(
+        None, Whole(0), "lowest grade that is worth 1 (default 1 on trec; on utility worth follows the grade)"
+    )
+    enough: int = parameter(3, Whole(1), "decisive passages beyond which more add nothing")
+    base4: float = parameter(0.5, Real(0, 1), "worth of a grade 4")
+    base3: float = parameter(0.1, Real(0, 1), "worth of a grade 3")
+
+    def worth(self, judged: JudgedRun) -> FloatArray:
+        """The worth of a passage of each grade of the join: float64[levels]."""
+        if judged.scale.name == "utility" and self.rel is None:
+            worth_of = {5: 1.0, 4: self.base4, 3: self.base3}
+            return np.array([worth_of.get(grade, 0.0) for grade in judged.grades.tolist()])
+        result: FloatArray = np.where(judged.grades >= judged.threshold(self.rel), 1.0, 0.0)
+        return result
+
+    def at_ranks(self, judged: JudgedRun, depths: IntArray) -> Outcome:
+        worth = self.worth(judged)
+        known = judged.labels[:, worth > 0].sum(axis=1) > 0
+        levels = np.searchsorted(judged.grades, judged.distinct.grade)
+        held = judged.count_distinct(depths, weights=worth[levels])
+        figures = np.where(known[:, None], np.minimum(held, self.enough), np.nan)
+        return Outcome((figures,), "no labelled passage of any query is worth anything", bounds=(0.0, self.enough))
 
 
 def over_slots(count: IntArray, judged: JudgedRun, depths: IntArray) -> FloatArray:

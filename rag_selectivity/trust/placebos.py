@@ -12,9 +12,11 @@ from numpy.typing import NDArray
 from rag_selectivity.figures.figures import Figures
 from rag_selectivity.inference.bootstrap import Bootstrap, Ends
 from rag_selectivity.judged.judged_run import JudgedRun
+from rag_selectivity.judged.query_weights import QueryWeights
 from rag_selectivity.judged.token_budget import are_budgets
-from rag_selectivity.measures.base import WHOLE_LIST, FloatArray, Measure, Outcome, Placebo, Real
+from rag_selectivity.measures.base import WHOLE_LIST, FloatArray, Measure, Outcome, Real
 from rag_selectivity.measures.chance import BoR
+from rag_selectivity.measures.outcome import Placebo
 from rag_selectivity.measures.universe import Universe
 from rag_selectivity.tables.ids import IntArray
 
@@ -47,7 +49,7 @@ def placebos_of(
 ) -> list[KnownPlacebo]:
     """The placebos of a whole dataset, where the universe of each depth is known."""
     return [
-        KnownPlacebo(measure, _settled(placebo.outcome, known), _settled(placebo.beyond, known))
+        KnownPlacebo(measure, *(_settled(each, known, judged.weights) for each in placebo))
         for measure, placebo, known in _placebos(judged, plan, outcomes, of_labels)
     ]
 
@@ -92,8 +94,7 @@ def _placebos(
             continue
         placebo = _placebo(measure, judged, at, of_labels[measure], outcome)
         if placebo is not None:
-            weights = None if judged.weights is None else judged.weights.values
-            yield measure, placebo.weighted(weights), of_labels[measure] | (judged.corpus_size is not None)
+            yield measure, placebo, of_labels[measure] | (judged.corpus_size is not None)
 
 
 def _placebo(
@@ -109,11 +110,11 @@ def _placebo(
         if placebo is None:
             return None
         columns.append(placebo)
-    return Placebo.beside(columns)
+    return Placebo(*(Outcome.beside(each) for each in zip(*columns, strict=True)))
 
 
-def _settled(outcome: Outcome, known: NDArray[np.bool_]) -> Outcome:
+def _settled(outcome: Outcome, known: NDArray[np.bool_], weights: QueryWeights | None) -> Outcome:
     """The outcome at the depths whose universe is known: without a corpus size, there is no corpus to shuffle in."""
     settled = outcome.settled()
     parts = settled.parts if known.all() else tuple(np.where(known, part, np.nan) for part in settled.parts)
-    return replace(settled, parts=parts, baseline=None)
+    return replace(settled, parts=parts, baseline=None, weights=None if weights is None else weights.values)
