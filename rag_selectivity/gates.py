@@ -96,7 +96,6 @@ class GateResult:
     ----------
     gate : Gate
     run : str
-    passed : bool
     message : str
         Why it failed; empty if it passed.
     note : str
@@ -105,9 +104,12 @@ class GateResult:
 
     gate: Gate
     run: str
-    passed: bool
     message: str = ""
     note: str = ""
+
+    @property
+    def passed(self) -> bool:
+        return not self.message
 
 
 def parse(text: str, *, of_claims: bool = False) -> Gate:
@@ -134,28 +136,24 @@ def parse(text: str, *, of_claims: bool = False) -> Gate:
     >>> str(parse("caveats >= strong"))
     'caveats >= strong'
     """
+    named = f"gate {text!r}"
     found = _GATE.fullmatch(text) if isinstance(text, str) else None
     if found is None:
-        raise InputError(
-            f"gate {text!r} (--fail-if) is not a condition such as 'BoR@10 < 4.5' or 'drop(RA-nWG@10) > .02'"
-        )
+        raise InputError(f"{named} (--fail-if) is not a condition such as 'BoR@10 < 4.5' or 'drop(RA-nWG@10) > .02'")
     calls, name = [], found["what"]
     while call := _CALL.fullmatch(name):
         calls.append(call["name"])
         name = call["inner"].strip()
     if tuple(calls) not in _CALLS:
-        raise InputError(f"gate {text!r}: {'('.join(calls)}({name}) is nothing that a gate can look at")
-    kind = calls[-1] if calls and calls[-1] in (DROP, CAVEATS) else FIGURE
+        raise InputError(f"{named}: {'('.join(calls)}({name}) is nothing that a gate can look at")
+    of_all = name == CAVEATS and not calls
+    kind = CAVEATS if of_all else calls[-1] if calls and calls[-1] in (DROP, CAVEATS) else FIGURE
     bound = calls[0] if calls and calls[0] != kind else _VALUE
-    if name == CAVEATS and not calls:
-        return Gate(CAVEATS, bound, None, found["sign"], _level(found["limit"], text))
-    measure = _measure(name, text, of_claims)
-    if kind == CAVEATS:
-        return Gate(kind, bound, measure, found["sign"], _level(found["limit"], text))
-    if kind == DROP and measure.higher_is_better is None:
+    measure = None if of_all else _measure(name, named, of_claims)
+    if kind == DROP and measure is not None and measure.higher_is_better is None:
         why = "neither more nor less of it is better" if of_claims else "it depends on corpus, judgments and K only"
-        raise InputError(f"gate {text!r}: {measure} cannot get worse, since {why}; name another measure")
-    return Gate(kind, bound, measure, found["sign"], _limit(found["limit"], text))
+        raise InputError(f"{named}: {measure} cannot get worse, since {why}; name another measure")
+    return Gate(kind, bound, measure, found["sign"], _limit(found["limit"], named, kind))
 
 
 def check(
@@ -193,14 +191,14 @@ def check(
     results = []
     for gate in read:
         for run in report:
-            note = ""
+            note = since[run].note if gate.kind == DROP else ""
             if gate.kind == CAVEATS:
                 message = _of_caveats(gate, run, report)
             elif gate.kind == DROP:
-                message, note = _of_drop(gate, since[run].rows[drops.index(gate)]), since[run].note
+                message = _of_drop(gate, since[run].rows[drops.index(gate)])
             else:
                 message = _of_figure(gate, report[run, str(gate.measure)], report)
-            results.append(GateResult(gate, run, not message, message and visible(f"{run}: {message}"), note))
+            results.append(GateResult(gate, run, message and visible(f"{run}: {message}"), note))
     return results
 
 
@@ -229,7 +227,7 @@ def _since(report: Report | ClaimReport, drops: Sequence[Gate], against: Any, on
 def _of_figure(gate: Gate, estimate: Estimate, report: Report | ClaimReport) -> str:
     """Why a figure fails; empty if it passes."""
     value = _figure(estimate, gate.bound)
-    if isinstance(report, Report) and isinstance(gate.measure, Success) and not math.isnan(value):
+    if isinstance(gate.measure, Success) and gate.bound in (_LOW, _HIGH) and not math.isnan(value):
         value = _exact_end(estimate, gate.bound, report.settings)
     return _beyond(gate, value, estimate)
 
@@ -240,10 +238,8 @@ def _of_drop(gate: Gate, row: RunDifference) -> str:
     low, high = sorted((sign * row.low, sign * row.high))
     # Without a success on both sides nothing has changed.
     value = 0.0 if before == now == -math.inf else sign * row.difference
-    possible = (
-        None if row.possible is None else (min(sign * x for x in row.possible), max(sign * x for x in row.possible))
-    )
-    drop = Estimate(value, low, high, row.n, row.n_total, row.reason, possible)
+    ends = None if row.possible is None else sorted(sign * end for end in row.possible)
+    drop = Estimate(value, low, high, row.n, row.n_total, row.reason, None if ends is None else (ends[0], ends[1]))
     tested = _figure(drop, gate.bound)
     room = SAME * max((abs(each) for each in (before, now) if math.isfinite(each)), default=0.0)
     message = _beyond(gate, gate.limit if abs(tested - gate.limit) <= room else tested, drop)
@@ -291,9 +287,10 @@ def _of_caveats(gate: Gate, run: str, report: Report | ClaimReport) -> str:
 
 
 def _figure(estimate: Estimate, bound: str) -> float:
+    """The figure itself where there is none as judged beside it, and NaN where no bits are shown."""
     chosen: float | None = getattr(estimate, bound)
     if chosen is None:
-        chosen = math.nan if bound == _SHOWN else estimate.value
+        return math.nan if bound == _SHOWN else estimate.value
     return chosen
 
 
@@ -303,8 +300,7 @@ def _exact_end(estimate: Estimate, bound: str, settings: Mapping[str, Any]) -> f
     Clopper and Pearson 1934. The interval that is shown (mid-P) is nearer to its level, and errs more often for some
     rates. Rates of weighted or clustered queries, and completed ones, have their own interval.
     """
-    as_drawn = estimate.basis == AS_JUDGED and estimate.effective is None and "clusters" not in settings
-    if bound not in (_LOW, _HIGH) or not as_drawn:
+    if estimate.basis != AS_JUDGED or estimate.effective is not None or "clusters" in settings:
         return _figure(estimate, bound)
     successes, tail = round(estimate.value * estimate.n), (1 - settings["level"]) / 2
     events = successes if bound == _HIGH else estimate.n - successes
@@ -315,32 +311,28 @@ def _exact_end(estimate: Estimate, bound: str, settings: Mapping[str, Any]) -> f
 # -- reading ----------------------------------------------------------------------------------------------
 
 
-def _measure(name: str, text: str, of_claims: bool) -> Measure:
+def _measure(name: str, gate: str, of_claims: bool) -> Measure:
     try:
-        measure = ClaimMeasure.parse(name) if of_claims else parse_measure(name)
+        measure: Measure = ClaimMeasure.parse(name) if of_claims else parse_measure(name)
     except InputError as error:
-        raise InputError(f"gate {text!r}: {error}") from None
-    if isinstance(measure, Measure) and measure.at is None and not measure.takes_whole_lists:
-        raise InputError(f"gate {text!r}: name the depth, as in {measure}@10")
+        raise InputError(f"{gate}: {error}") from None
+    if not of_claims and measure.at is None and not measure.takes_whole_lists:
+        raise InputError(f"{gate}: name the depth, as in {measure}@10")
     return measure
 
 
-def _level(text: str, gate: str) -> float:
-    if text not in LEVELS:
-        levels = ", ".join(LEVELS)
-        raise InputError(f"gate {gate!r}: caveats have the levels {levels}, not {text!r}{did_you_mean(text, LEVELS)}")
-    return float(LEVELS.index(text))
-
-
-def _limit(text: str, gate: str) -> float:
+def _limit(text: str, gate: str, kind: str) -> float:
+    if kind == CAVEATS:
+        if text not in LEVELS:
+            levels = ", ".join(LEVELS)
+            raise InputError(f"{gate}: caveats have the levels {levels}, not {text!r}{did_you_mean(text, LEVELS)}")
+        return float(LEVELS.index(text))
     try:
         value = float(text)
     except ValueError:
         value = math.nan
     if math.isnan(value):
-        raise InputError(f"gate {gate!r}: {text!r} is not a number")
+        raise InputError(f"{gate}: {text!r} is not a number")
     if math.isinf(value):
-        raise InputError(
-            f"gate {gate!r}: the limit is not a finite number, so that the gate would always fail or never"
-        )
+        raise InputError(f"{gate}: the limit is not a finite number, so that the gate would always fail or never")
     return value

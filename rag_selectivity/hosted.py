@@ -30,7 +30,7 @@ from rag_selectivity.results.report import Report
 from rag_selectivity.results.steps import Steps
 from rag_selectivity.tables.identity import AUTO, TEXT
 from rag_selectivity.tables.matching import ChosenIdentity, choose_identity
-from rag_selectivity.tables.passage_counts import PassageCounts, passage_counts_of
+from rag_selectivity.tables.small import PassageCounts, passage_counts_of
 from rag_selectivity.trust.people import PeoplesLabels, labels_to_calibrate, people_under, peoples_grades
 
 __all__ = [

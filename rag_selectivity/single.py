@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rag_selectivity.errors import InputError, SelectivityWarning
-from rag_selectivity.evaluation.estimates import estimates_with
+from rag_selectivity.evaluation.estimates import ends_of, estimates_of
 from rag_selectivity.indexes import given_size
 from rag_selectivity.inference.bootstrap import Bootstrap
 from rag_selectivity.judged.joining import join
@@ -55,8 +55,8 @@ from rag_selectivity.tables.ids import check_ids
 from rag_selectivity.tables.ids import text_id as text_id
 from rag_selectivity.tables.matching import ChosenIdentity as ChosenIdentity
 from rag_selectivity.tables.matching import choose_identity as choose_identity
-from rag_selectivity.tables.passage_counts import PassageCounts as PassageCounts
-from rag_selectivity.tables.passage_counts import passage_counts_of as passage_counts_of
+from rag_selectivity.tables.small import PassageCounts as PassageCounts
+from rag_selectivity.tables.small import passage_counts_of as passage_counts_of
 
 NO_LABELS = "nobody judged this query"
 _QUERY = "query"
@@ -705,9 +705,5 @@ def _meant(total: int | None, given: int) -> int:
 
 
 def _estimate_of(outcome: Outcome, total: int, bootstrap: Bootstrap | None) -> Estimate:
-    chosen = Bootstrap.of(bootstrap)
-    if chosen is None:
-        low = high = np.full(1, np.nan)
-    else:
-        ((low, high),) = chosen.intervals([outcome])
-    return estimates_with(outcome, low, high, total)[0]
+    (ends,) = ends_of([outcome], (), Bootstrap.of(bootstrap))
+    return estimates_of(outcome, ends, total)[0]

@@ -26,7 +26,7 @@ from rag_selectivity.evaluation.joining import join_runs
 from rag_selectivity.gates import check
 from rag_selectivity.results.plain import finite
 from rag_selectivity.single import aggregate, evaluate_query
-from rag_selectivity.tables.passage_counts import PassageCounts
+from rag_selectivity.tables.small import PassageCounts
 from rag_selectivity.tables.writing import write_rows
 from tests.forked_cli import run_command
 from tests.lsa import Lsa

@@ -279,7 +279,10 @@ def answers_of(**options: Any) -> Any:
         (lambda: rs.sweep(LABELS, RUN, corpus_size=9, scale="utility", max_loss="x"), "max_loss must be at least 0"),
         (lambda: measured_costs({"q1": {"tokens": NUMBERS}}, ["a"]), "tokens is array"),
         (lambda: measured_costs(np.array(3), ["a"]), "costs: give a file, a frame"),
-        (lambda: answer_scores(np.array(3), ["a"], ["q1"]), "scores: expected numbers, rows or a table"),
+        (
+            lambda: answer_scores(np.array(3), ["a"], ["q1"]),
+            "scores: give a file, a frame, a mapping or a list of rows",
+        ),
         (lambda: answer_scores([{"query_id": "q1", "score": NUMBERS}], ["a"], ["q1"]), "score"),
         (lambda: answer_scores([{"query_id": "q1"}], ["a"], ["q1"], column=("x",)), "no column .'x',."),
         (lambda: answers_given(7), "scores: give a file, a frame or a list of dicts"),

@@ -296,7 +296,7 @@ WITHOUT = {query: weight for query, weight in WEIGHTS.items() if query != "q07"}
         (dict.fromkeys(QUERIES, 0), r"all measured queries have the weight 0"),
         ({"x": 1}, r"none of the 1 query ids is a measured query \(the weights have 'x', the labels 'q00'"),
         ({}, r"weights: there are no weights"),
-        ([{"query_id": "q00", "share": 1}], r"weights, row 1: no column for the weight; it has query_id, share"),
+        ([{"query_id": "q00", "share": 1}], r"weights, row 1: no column for the weight; it has share"),
         (
             [{"query_id": "q0", "weight": 1}, {"query_id": "q0", "weight": 2}],
             r"row 2: .* is 2, and 1 before",

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from benchmarks.simulated import Floats, Line
-from rag_selectivity.evaluation.estimates import concentration
+from rag_selectivity.evaluation.caveats import of_concentration
 from rag_selectivity.inference.bootstrap import Bootstrap
 from rag_selectivity.inference.detectable import sensitivity
 from rag_selectivity.inference.paired import Difference, paired_difference
@@ -212,7 +212,7 @@ def of_single_figures(
                 inside = (low <= target) & (target <= high)
                 effective = outcome.effective_queries()
                 assert effective is not None
-                rough = np.array([bool(concentration(e, n)) for e in effective.tolist()])
+                rough = np.array([bool(of_concentration(e, n)) for e in effective.tolist()])
                 yield Line(
                     f"R {kind}, n = {n}, {rate}",
                     {

@@ -10,7 +10,7 @@ import numpy as np
 
 from rag_selectivity.advice.measured_costs import KINDS, TOKENS, QueryCosts, measured_costs
 from rag_selectivity.errors import InputError, examples
-from rag_selectivity.evaluation.estimates import estimates_with
+from rag_selectivity.evaluation.estimates import ends_of, estimates_of
 from rag_selectivity.inference.bootstrap import Bootstrap
 from rag_selectivity.judged.judged_run import JudgedRun
 from rag_selectivity.judged.list_tokens import ListTokens, tokens_of
@@ -24,8 +24,7 @@ from rag_selectivity.tables.exact import is_table
 from rag_selectivity.tables.files import is_path
 from rag_selectivity.tables.forms import IdForm
 from rag_selectivity.tables.ids import IntArray, numbered
-from rag_selectivity.tables.small import per_passage
-from rag_selectivity.tables.tokens import CHARACTERS_A_TOKEN, estimated_tokens
+from rag_selectivity.tables.small import CHARACTERS_A_TOKEN, per_passage, token_lengths
 from rag_selectivity.wording import counted, enumeration
 
 #: Up to this K every K is drawn; beyond it, about so many more.
@@ -88,13 +87,10 @@ class Costs:
                 if kind in columns
             )
         result: dict[str, dict[str, Estimate]] = {}
-        none = np.full(1, np.nan)
         for queries, known in by_queries.items():
-            ends = [(none, none)] * len(known)
-            if self.bootstrap is not None and known:
-                ends = self.bootstrap.intervals([outcome for *_, outcome in known], queries)
-            for (run, kind, outcome), (low, high) in zip(known, ends, strict=True):
-                result.setdefault(run, {})[kind] = estimates_with(outcome, low, high)[0]
+            ends = ends_of([outcome for *_, outcome in known], queries, self.bootstrap)
+            for (run, kind, outcome), of_outcome in zip(known, ends, strict=True):
+                result.setdefault(run, {})[kind] = estimates_of(outcome, of_outcome)[0]
         return result
 
     def of_query(self, run: str, K: int) -> dict[str, QueryCost]:
@@ -220,7 +216,7 @@ def _estimated(
     """The tokens of runs by the texts of their passages, and notes on what is estimated and what cannot be."""
     listed = {name: ListTokens.of_run(run, judged[name]) for name, run in runs.items()}
     ids, codes = numbered(passage for lists in listed.values() for passage in lists.passages)
-    tokens = tokens_of(ids, estimated_tokens(corpus, form, set(ids)))
+    tokens = tokens_of(ids, token_lengths(corpus, form=form, only=set(ids)))
     estimated: dict[str, ListTokens] = {}
     notes = []
     ends = np.cumsum([len(lists.passages) for lists in listed.values()])

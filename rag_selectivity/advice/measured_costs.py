@@ -9,7 +9,7 @@ from rag_selectivity.errors import InputError, did_you_mean
 from rag_selectivity.tables.cells import LARGEST, is_missing, number_or_nan, shown
 from rag_selectivity.tables.forms import AS_THEY_ARE, IdForm
 from rag_selectivity.tables.names import COLUMNS, optional_column
-from rag_selectivity.tables.small import query_of, rows_of, run_of
+from rag_selectivity.tables.small import rows_by_id, run_of
 
 #: The kinds of cost, in the order of every view.
 TOKENS, MILLISECONDS, PRICE = "tokens", "milliseconds", "price"
@@ -63,10 +63,9 @@ def _add(result: dict[str, QueryCosts], costs: Any, runs: Sequence[str], form: I
     """Add the rows of a table, whose run is given by its column or is the only one of `runs`."""
     first_row: dict[tuple[str, str], str] = {}
     empty = True
-    for where, row in rows_of(costs, "costs"):
+    for where, query, row, _ in rows_by_id(costs, "costs", form=form):
         empty = False
         names = [str(name) for name in row]
-        query = query_of(row, where, form)
         run = run_of(row, runs, where, "costs")
         _check_run(run, runs, where)
         columns = {kind: optional_column(names, COLUMNS[kind]) for kind in KINDS}

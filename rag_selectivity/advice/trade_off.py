@@ -13,7 +13,7 @@ from rag_selectivity.advice.costs import Costs, pareto
 from rag_selectivity.advice.measured_costs import KINDS, TOKENS
 from rag_selectivity.compare.pairs import differences
 from rag_selectivity.errors import InputError
-from rag_selectivity.estimating.caveats import equals_placebo
+from rag_selectivity.evaluation.caveats import equals_placebo
 from rag_selectivity.evaluation.evaluate import Measured, measure_all, report_on
 from rag_selectivity.inference.behind_best import behind_best
 from rag_selectivity.inference.bootstrap import Bootstrap

@@ -20,7 +20,7 @@ from rag_selectivity.tables.cells import ends_of, iterated, whole_count
 from rag_selectivity.tables.cells import shown as shown_value
 from rag_selectivity.tables.names import COLUMNS, optional_column
 from rag_selectivity.tables.scores import answer_scores
-from rag_selectivity.tables.small import query_of, rows_of
+from rag_selectivity.tables.small import rows_by_id
 
 __all__ = ["AnswerReport", "answers_given"]
 
@@ -82,9 +82,8 @@ def answers_given(
     queries: dict[str, None] = {}
     runs: dict[str, None] = {}
     lists = None if run is None else {name: dict(ranked_lists(each)) for name, each in named_runs(run).items()}
-    for where, row in rows_of(scores, "scores"):
+    for where, query, row, _ in rows_by_id(scores, "scores"):
         names = [str(name) for name in row]
-        query = query_of(row, where)
         queries[query] = None
         held = optional_column(names, COLUMNS["run"])
         name = _ONE_RUN if held is None else str(row[held])

@@ -9,8 +9,8 @@ from typing import Any
 
 from rag_selectivity.errors import InputError, examples
 from rag_selectivity.tables.cells import is_missing
-from rag_selectivity.tables.names import COLUMNS, find_column, optional_column
-from rag_selectivity.tables.small import query_of, rows_of
+from rag_selectivity.tables.names import find_column, optional_column
+from rag_selectivity.tables.small import rows_by_id
 from rag_selectivity.wording import counted
 
 #: Names of the column of right answers, the most fitting first.
@@ -54,8 +54,7 @@ def read_references(source: Any) -> dict[str, Reference]:
     """
     found: dict[str, Reference] = {}
     places: dict[str, str] = {}
-    for where, record in rows_of(source, "references", value=NAMES[0]):
-        query = query_of(record, where, names=("_id", "id", *COLUMNS["query"]))
+    for where, query, record, _ in rows_by_id(source, "references", value=NAMES[0]):
         if query in found:
             raise InputError(
                 f"{where}: query {query!r} has a reference already ({places[query]}): keep one row a query, with a "

@@ -205,10 +205,10 @@ def tokens_of(path: Path | None, tokenizer: str | None) -> Any:
         return path
     if path is None:
         raise InputError("--tokenizer counts the tokens of texts: give the corpus with them as --tokens FILE")
-    from rag_selectivity.tables.tokens import counted_tokens, estimated_tokens
+    from rag_selectivity.tables.small import token_lengths
 
     if tokenizer == "characters":
-        return estimated_tokens(path)
+        return token_lengths(path)
     module, _, name = tokenizer.partition(":")
     try:
         counted: Any = import_module(module)
@@ -220,7 +220,7 @@ def tokens_of(path: Path | None, tokenizer: str | None) -> Any:
             f"--tokenizer {tokenizer!r}: {kind}{error}; give MODULE:FUNCTION of a module that Python can import (with "
             f"PYTHONPATH=. also one of this folder)"
         ) from error
-    return counted_tokens(path, counted)
+    return token_lengths(path, counted)
 
 
 def clusters_of(path: Path | None) -> dict[str, str] | None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from rag_selectivity.estimating.caveats import AS_JUDGED_BASELINE, equals_placebo
+from rag_selectivity.evaluation.caveats import AS_JUDGED_BASELINE, equals_placebo
 from rag_selectivity.figures.figures import Figures
 from rag_selectivity.inference import detectable
 from rag_selectivity.inference.bootstrap import Bootstrap

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from rag_selectivity.compare.differences import Side, Testing, as_family, differences_of
-from rag_selectivity.estimating.caveats import of_strata
+from rag_selectivity.evaluation.caveats import of_strata
 from rag_selectivity.figures.figures import Figures
 from rag_selectivity.figures.slicing import Slicing
 from rag_selectivity.inference.bootstrap import Bootstrap

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from rag_selectivity.estimating.caveats import of_strata
-from rag_selectivity.evaluation.estimates import as_judged
+from rag_selectivity.evaluation.caveats import of_strata
+from rag_selectivity.evaluation.estimates import as_judged, resting_on
 from rag_selectivity.figures.figures import Figures
 from rag_selectivity.inference.bootstrap import Bootstrap, Ends
 from rag_selectivity.judged.judged_run import JudgedRun
@@ -48,8 +48,8 @@ class Basis:
 
     judged: Mapping[str, JudgedRun]
     plan: Plan
-    ground: Ground | None
-    bootstrap: Bootstrap | None
+    ground: Ground | None = None
+    bootstrap: Bootstrap | None = None
     completed: Completed = field(default_factory=Completed)
 
     @cached_property
@@ -57,9 +57,7 @@ class Basis:
         """The labels with passages drawn from tails, and the first rank of these; None if nothing is completed so."""
         run = next(iter(self.judged.values()))
         origins = None if run.qrels is None else run.qrels.origins
-        if self.ground is not None or run.qrels is None or origins is None or origins.tail_ranks is None:
-            return None
-        if run.documents is not None:
+        if run.qrels is None or origins is None or origins.tail_ranks is None or run.documents is not None:
             return None
         ground, _ = calibration_ground(run.qrels, None)
         return (ground, origins.tail_ranks[0]) if ground.tail_open.any() else None
@@ -68,18 +66,15 @@ class Basis:
         self, name: str, figures: Figures, ends: Sequence[Ends], *, whole: bool = True
     ) -> tuple[dict[str, Estimate], dict[str, Any], list[str]]:
         """The estimates of a run, or of a slice of it; what is known of its controls; and notes on people's labels."""
-        estimates, intervals = as_judged(figures, ends), self.bootstrap is not None
-        if self.ground is not None:
-            completed = self._completed(name, None if whole else {name: figures.join})
-            estimates = completed_estimates(estimates, completed, intervals, CALIBRATED)
-            return estimates, {}, notes_on_people(self.ground, completed)
-        controls: dict[str, Any] = {}
-        if self.judged[name].controls is not None and self.judged[name].corpus_size is not None:
-            estimates, controls = with_controls(estimates, figures, self.bootstrap)
-        if self.tails is not None:
-            completed = self._completed(name, None if whole else {name: figures.join})
-            estimates = completed_estimates(estimates, completed, intervals, WITH_TAIL)
-        return estimates, controls, []
+        estimates, run = as_judged(figures, ends), self.judged[name]
+        facts: dict[str, Any] = {}
+        if self.ground is None and run.controls is not None and run.corpus_size is not None:
+            facts = _complete_by_controls(estimates, figures, self.bootstrap)
+        completed = self._completed(name, None if whole else {name: figures.join})
+        basis = WITH_TAIL if self.ground is None else CALIBRATED
+        for key, figure in completed.items():
+            estimates[key] = _of_completions(estimates[key], figure, basis, intervals=self.bootstrap is not None)
+        return estimates, facts, [] if self.ground is None else notes_on_people(self.ground, completed)
 
     def _completed(self, name: str, parts: Mapping[str, JudgedRun] | None) -> dict[str, Calibrated]:
         """The figures of a run, or of its part, over completions of its labels."""
@@ -92,91 +87,49 @@ class Basis:
         return figures_with_tails(ground, self.judged, self.plan, first, sampling, parts, completed)[name]
 
 
-def completed_estimates(
-    estimates: Mapping[str, Estimate], figures: Mapping[str, Calibrated], intervals: bool, basis: str
-) -> dict[str, Estimate]:
-    """The estimates over completions of the labels, and the ones as judged beside them."""
-    completed = {key: _completed(estimates[key], each, intervals, basis) for key, each in figures.items()}
-    return {**estimates, **completed}
-
-
-def _completed(judged: Estimate, figure: Calibrated, intervals: bool, basis: str) -> Estimate:
+def _of_completions(judged: Estimate, figure: Calibrated, basis: str, *, intervals: bool) -> Estimate:
+    """The estimate over completions of the labels."""
     reason = figure.reason
     if reason is None and not math.isfinite(figure.value):
         reason = judged.reason or "it is not a finite number in most completions of the labels"
-    return replace(
-        judged,
-        value=figure.value,
-        low=figure.low if intervals else math.nan,
-        high=figure.high if intervals else math.nan,
-        n=figure.n,
-        reason=reason,
-        basis=basis,
-        as_judged=judged.value,
-        as_judged_interval=(judged.low, judged.high),
-        rough=figure.rough,
-        caveats=(*judged.caveats, *of_strata(figure.without)),
-    )
+    low, high = (figure.low, figure.high) if intervals else (math.nan, math.nan)
+    figures = {"value": figure.value, "low": low, "high": high, "n": figure.n, "rough": figure.rough}
+    caveats = (*judged.caveats, *of_strata(figure.without))
+    return resting_on(basis, judged, **figures, reason=reason, caveats=caveats)
 
 
-def with_controls(
-    estimates: Mapping[str, Estimate], figures: Figures, bootstrap: Bootstrap | None
-) -> tuple[dict[str, Estimate], dict[str, Any]]:
-    """The estimates, chance-corrected ones with the random controls; and what to say of the controls.
+def _complete_by_controls(
+    estimates: dict[str, Estimate], figures: Figures, bootstrap: Bootstrap | None
+) -> dict[str, Any]:
+    """Put the random controls into chance-corrected estimates; returns what to say of the controls, as plain data.
 
-    The second is plain data: in how many `queries` controls were graded, how many were `graded` and `relevant`, and for
-    each BoR how many of them are `used` (those that the top K does not hold) and how many bits these `can_show` at
-    most.
+    That is in how many `queries` controls were graded, how many were `graded` and `relevant`, and for each BoR how many
+    of them are `used` (those that the top K does not hold) and how many bits these `can_show` at most.
     """
-    judged = figures.join
-    controls = judged.controls
+    judged, controls = figures.join, figures.join.controls
     if controls is None:
-        return dict(estimates), {}
+        return {}
     controlled = ControlledFigures(judged, controls, bootstrap)
-    result = dict(estimates)
     can_show: dict[str, float | None] = {}
     used: dict[str, int] = {}
     for (measure, at), outcome in zip(figures.plan, figures.outcomes, strict=True):
         for depth in at.tolist():
-            key = str(measure @ depth)
-            figure = controlled.of(measure, depth, outcome)
-            if figure is None:
-                continue
-            result[key] = _with_controls(estimates[key], figure, len(judged))
-            if figure.can_show is not None:
-                can_show[key] = finite(figure.can_show)
-                used[key] = figure.used
+            key, figure = str(measure @ depth), controlled.of(measure, depth, outcome)
+            if figure is not None:
+                estimates[key] = _of_controls(estimates[key], figure, len(judged))
+            if figure is not None and figure.can_show is not None:
+                can_show[key], used[key] = finite(figure.can_show), figure.used
     graded, relevant = controls.counts(len(judged), judged.threshold(), depth=0)
-    facts = {
-        "queries": int((graded > 0).sum()),
-        "graded": int(graded.sum()),
-        "relevant": int(relevant.sum()),
-        "used": used,
-        "can_show": can_show,
-    }
-    return result, facts
+    counts = {"queries": (graded > 0).sum(), "graded": graded.sum(), "relevant": relevant.sum()}
+    return {**{name: int(count) for name, count in counts.items()}, "used": used, "can_show": can_show}
 
 
-def _with_controls(estimate: Estimate, figure: Controlled, queries: int) -> Estimate:
-    """The estimate with controls; the one as judged stands beside it."""
-    caveats = tuple(caveat for caveat in estimate.caveats if caveat.code != CONCENTRATED)
+def _of_controls(judged: Estimate, figure: Controlled, queries: int) -> Estimate:
+    """The estimate with controls."""
+    caveats = [caveat for caveat in judged.caveats if caveat.code != CONCENTRATED]
     if figure.few_with_hits is not None:
-        spread = (
-            f"The relevant controls are in few queries (effectively {figure.few_with_hits:.1f}). "
-            f"The interval is probably too narrow."
-        )
-        caveats = (*caveats, Caveat(CONCENTRATED_CONTROLS, spread))
-    return replace(
-        estimate,
-        value=figure.value,
-        low=figure.low,
-        high=figure.high,
-        n=queries,
-        n_total=max(queries, estimate.n_total),
-        reason=figure.reason,
-        caveats=caveats,
-        basis=WITH_CONTROLS,
-        as_judged=estimate.value,
-        as_judged_interval=(estimate.low, estimate.high),
-        shown=figure.shown,
-    )
+        few = f"The relevant controls are in few queries (effectively {figure.few_with_hits:.1f})."
+        caveats.append(Caveat(CONCENTRATED_CONTROLS, f"{few} The interval is probably too narrow."))
+    figures = {"value": figure.value, "low": figure.low, "high": figure.high, "n": queries, "shown": figure.shown}
+    total = max(queries, judged.n_total)
+    return resting_on(WITH_CONTROLS, judged, **figures, n_total=total, reason=figure.reason, caveats=tuple(caveats))

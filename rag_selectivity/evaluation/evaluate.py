@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from rag_selectivity.errors import InputError
-from rag_selectivity.estimating.caveats import with_unchecked_judge
 from rag_selectivity.evaluation.basis import Basis
-from rag_selectivity.evaluation.estimates import no_ends, notes_of_refusals, pool_sources_of
+from rag_selectivity.evaluation.estimates import ends_of
 from rag_selectivity.evaluation.joining import join_runs
-from rag_selectivity.evaluation.labels import Labels
-from rag_selectivity.evaluation.slices import Part, parts_of, remarks_on
+from rag_selectivity.evaluation.runs import report_on_run
 from rag_selectivity.figures.by import slicings_of
 from rag_selectivity.figures.figures import Figures
 from rag_selectivity.figures.slicing import Slicing
@@ -22,7 +20,7 @@ from rag_selectivity.inference.bootstrap import Bootstrap
 from rag_selectivity.judged.judged_run import JudgedRun
 from rag_selectivity.judged.policy import Policy, resolve_policy
 from rag_selectivity.judged.reach import labels_found_by_any
-from rag_selectivity.judged.weighting import weighted, weights_notes, weights_settings
+from rag_selectivity.judged.weighting import weighted, weights_settings
 from rag_selectivity.measures import Measure
 from rag_selectivity.measures.base import FloatArray
 from rag_selectivity.measures.plan import (
@@ -37,17 +35,13 @@ from rag_selectivity.measures.plan import (
     wanted_measures,
     with_whole_lists,
 )
-from rag_selectivity.results.estimate import Estimate
 from rag_selectivity.results.provenance import Provenance, agreement_of
 from rag_selectivity.results.report import Report
-from rag_selectivity.results.run_report import RunReport
-from rag_selectivity.results.slices import Slice
 from rag_selectivity.tables.cells import shown
 from rag_selectivity.tables.grades import Scale
 from rag_selectivity.tables.ids import IntArray
 from rag_selectivity.trust.calibrated import Completed
 from rag_selectivity.trust.ground import Ground
-from rag_selectivity.trust.placebos import against_other_lists
 from rag_selectivity.trust.reporting import controls_left_out
 
 #: The figures of all queries at so few depths stay in the processor's cache.
@@ -257,15 +251,15 @@ def figures_at(judged: JudgedRun, measures: Sequence[Measure], depths: IntArray)
 
     Without intervals and caveats, and for some depths at a time.
     """
-    figures = [np.full(len(depths), np.nan) for _ in measures]
+    columns: list[list[float]] = [[] for _ in measures]
     for start in range(0, len(depths), _DEPTHS_AT_ONCE):
-        some = slice(start, start + _DEPTHS_AT_ONCE)
-        table = Figures.of(judged, [(measure, depths[some]) for measure in measures])
-        basis = Basis({"run": judged}, table.plan, None, None)
-        estimates, _, _ = basis.estimates("run", table, no_ends(table.outcomes))
-        for measure, values in zip(measures, figures, strict=True):
-            values[some] = [estimates[str(measure @ depth)].value for depth in depths[some].tolist()]
-    return figures
+        some = depths[start : start + _DEPTHS_AT_ONCE]
+        table = Figures.of(judged, [(measure, some) for measure in measures])
+        basis = Basis({"run": judged}, table.plan)
+        estimates, _, _ = basis.estimates("run", table, ends_of(table.outcomes, table.queries, None))
+        for measure, column in zip(measures, columns, strict=True):
+            column += [estimates[str(measure @ depth)].value for depth in some.tolist()]
+    return [np.array(column) for column in columns]
 
 
 def evaluate_joined(
@@ -297,83 +291,37 @@ def report_on(
     from, if the joins do not.
     """
     bootstrap, judged = Bootstrap.of(bootstrap), measured.judged
-    completed = Completed() if completed is None else completed
     if bootstrap is not None:
         bootstrap = bootstrap.for_queries(max(map(len, judged.values())))
     first = next(iter(judged.values()))
-    deepest = int(ranks_in(measured.plan).max(initial=0))
-    basis = Basis(judged, measured.plan, ground, bootstrap, completed)
+    basis = Basis(judged, measured.plan, ground, bootstrap, completed or Completed())
     provenance, found = provenance or _provenance(first, ground), labels_found_by_any(judged)
-    runs = {}
-    for name, figures in measured.figures.items():
-        run, plan = judged[name], figures.plan
-        labels = Labels(figures, measured.measures, found[name], calibrated=ground is not None)
-        (_, _, estimates, controls, remarks), *parts = _estimated(name, figures, basis, labels, slicings)
-        estimates = with_unchecked_judge(estimates, provenance)
-        slices: dict[str, dict[str, Slice]] = {}
-        for part, queries, of_part, _, _ in parts:
-            slices.setdefault(part.column, {})[part.value] = Slice(part.column, part.value, queries, of_part)
-        of_slices = [*(note for slicing in slicings for note in slicing.notes), *remarks_on(slices, ground, slicings)]
-        of_figures = [*notes_of_refusals(figures, estimates), *remarks, *of_slices]
-        runs[name] = RunReport(
-            figures,
-            estimates,
-            run.coverage,
-            (*(notes or {}).get(name, ()), *_notes_on(name, run, deepest, of_figures, ground)),
-            input={
-                **({} if run.facts is None else run.facts.as_input()),
-                **({"controls": controls} if controls else {}),
-                **({"other_lists": beyond} if (beyond := against_other_lists(figures, bootstrap)) else {}),
-            },
-            label_caveats=() if provenance is None else provenance.caveats,
-            slices=slices,
-            pool_sources=pool_sources_of(run, plan, figures.outcomes, bootstrap),
-        )
-    size = first.corpus_size
+    measures, size = tuple(measured.measures), first.corpus_size
     return Report(
-        runs=runs,
-        measures=tuple(measured.measures),
+        runs={
+            name: report_on_run(
+                name,
+                figures,
+                measures,
+                basis,
+                found[name],
+                provenance=provenance,
+                slicings=slicings,
+                notes=(notes or {}).get(name, ()),
+            )
+            for name, figures in measured.figures.items()
+        },
+        measures=measures,
         depths=tuple(ranks_in(measured.plan).tolist()),
         corpus_size=int(size[0]) if size is not None and len(size) and (size == size[0]).all() else None,
         scale=first.scale.name,
         settings={**(bootstrap.settings if bootstrap else {}), **weights_settings(judged)},
         bootstrap=bootstrap,
-        absent=absent_measures(tuple(measured.measures), sized=size is not None),
+        absent=absent_measures(measures, sized=size is not None),
         ground=ground,
         provenance=provenance,
-        completed=completed,
+        completed=basis.completed,
     )
-
-
-def _estimated(
-    name: str, figures: Figures, basis: Basis, labels: Labels, slicings: Sequence[Slicing]
-) -> Iterator[tuple[Part, int, dict[str, Estimate], dict[str, Any], list[str]]]:
-    """A run, and each of its slices: its queries, its estimates, what is known of its controls, and notes.
-
-    All intervals come from the same resamples.
-    """
-    outcomes, own = [*figures.outcomes, *labels.beyond], len(figures.outcomes)
-    parts, ends = parts_of(figures.queries, slicings), None
-    if basis.bootstrap is not None:
-        ends = basis.bootstrap.of_slices(outcomes, figures.queries, [part.chosen for part in parts])
-    for place, part in enumerate(parts):
-        table = figures if part.chosen is None else figures.where(part.chosen)
-        of_part = no_ends(outcomes) if ends is None else ends[place]
-        estimates, controls, notes = basis.estimates(name, table, of_part[:own], whole=part.chosen is None)
-        qualified = labels.qualified(estimates, of_part[own:], part.chosen)
-        yield part, len(table.queries), qualified, controls, notes
-
-
-def _notes_on(
-    name: str, run: JudgedRun, deepest: int, of_figures: Sequence[str], ground: Ground | None
-) -> Iterable[str]:
-    """What a report says of a run's files, lists, weights and controls, and of its figures."""
-    yield from () if run.facts is None else run.facts.notes(name)
-    yield from run.coverage.notes(run.clipped_at(deepest))
-    yield from weights_notes(run)
-    yield from of_figures
-    if run.controls is not None and ground is None:
-        yield from run.controls.notes_at(deepest)
 
 
 def _provenance(run: JudgedRun, ground: Ground | None) -> Provenance | None:

@@ -10,8 +10,7 @@ from rag_selectivity.errors import InputError, examples
 from rag_selectivity.tables.cells import is_missing
 from rag_selectivity.tables.files import is_path
 from rag_selectivity.tables.forms import AS_THEY_ARE, IdForm
-from rag_selectivity.tables.names import find_column
-from rag_selectivity.tables.small import rows_of
+from rag_selectivity.tables.small import rows_by_id
 
 
 @dataclass(frozen=True)
@@ -49,15 +48,10 @@ def read_query_table(
     """
     known = set(queries)
     columns: dict[str, None] = {}
-    ids: dict[tuple[str, ...], str] = {}
     rows: dict[str, tuple[str, dict[str, str]]] = {}
-    for where, row in rows_of(by, name, value=value):
-        names = tuple(row)
-        if names not in ids:
-            ids[names] = find_column(names, "query", where)
-            columns.update(dict.fromkeys(each for each in names if each != ids[names]))
-        query = form.of_cell(row[ids[names]], where, "query")
-        values = {each: "" if is_missing(cell) else str(cell) for each, cell in row.items() if each != ids[names]}
+    for where, query, row, of_id in rows_by_id(by, name, value=value, form=form):
+        values = {each: "" if is_missing(cell) else str(cell) for each, cell in row.items() if each != of_id}
+        columns.update(dict.fromkeys(values))
         first_where, first = rows.setdefault(query, (where, values))
         if first != values:
             raise InputError(

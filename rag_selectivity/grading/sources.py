@@ -22,7 +22,7 @@ from rag_selectivity.grading.store.pool import CONTROL, TAIL, DrawnPair, Pool, P
 from rag_selectivity.judged.reading import pool_names, ranked_lists, ranked_rows
 from rag_selectivity.judged.run import Run
 from rag_selectivity.results.grading import DrawnPart
-from rag_selectivity.tables.small import of_these, read_texts
+from rag_selectivity.tables.small import read_texts
 from rag_selectivity.wording import counted
 
 
@@ -152,7 +152,7 @@ def _draw_controls(pool: Pool, graded: _Graded, corpus: Any, controls: int, tail
 
 
 def _load_texts(texts: PoolTexts, source: Any, what: str) -> None:
-    texts.add(read_texts(of_these(source, texts.needed_ids()), what))
+    texts.add(read_texts(source, what, only=set(texts.needed_ids())))
     # An empty passage helps nobody and can be graded so; of an empty question nothing can be said.
     count, some = texts.missing(limit=3, empty_too=what == "queries")
     if count:

@@ -12,7 +12,7 @@ from rag_selectivity.errors import InputError, SelectivityWarning
 from rag_selectivity.indexes.llama_index import of_llama_index
 from rag_selectivity.indexes.stores import Contents, Passages, StoredPassage, of_store
 from rag_selectivity.tables.cells import shown, whole_count
-from rag_selectivity.tables.passage_counts import PassageCounts, passage_counts_of
+from rag_selectivity.tables.small import PassageCounts, passage_counts_of
 
 __all__ = [
     "StoredPassage",

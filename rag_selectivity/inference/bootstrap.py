@@ -192,13 +192,18 @@ class Bootstrap:
             inside = estimand.mask[:, column] > 0
             rows = np.stack([estimand.parts[0][inside, column], estimand.mask[inside, column]], axis=1)
             alone = (rows[:, 1] == 1).all()
-            values = rows[:, 0]
+            if alone and ((rows[:, 0] == 0) | (rows[:, 0] == 1)).all():
+                continue
+            # Of what lies beyond a placebo, the figures themselves, which are the last part, say whether few differ.
+            figures = estimand.parts[-1][inside, column]
             unequal = estimand.weighted and not alone
             if unequal:
-                values = rows[:, 0] / rows[:, 1]
-                if (decided is not None and decided[column]) or not bounded.few_differ(values[:, None], rows[:, 1]):
+                if decided is not None and decided[column]:
                     continue
-            elif (alone and ((values == 0) | (values == 1)).all()) or not bounded.few_differ(rows):
+                few = bounded.few_differ((figures / rows[:, 1])[:, None], rows[:, 1])
+            else:
+                few = bounded.few_differ(np.stack([figures, rows[:, 1]], axis=1))
+            if not few:
                 continue
             ends = outcome.ends_at(column)
             if ends is None:

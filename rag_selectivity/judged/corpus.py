@@ -15,8 +15,7 @@ from rag_selectivity.tables.cells import whole_count
 from rag_selectivity.tables.exact import is_frame
 from rag_selectivity.tables.forms import AS_THEY_ARE, IdForm
 from rag_selectivity.tables.ids import IntArray
-from rag_selectivity.tables.passage_counts import PassageCounts
-from rag_selectivity.tables.small import per_query
+from rag_selectivity.tables.small import PassageCounts, per_query
 
 
 def within_corpus(qrels: Qrels, ids: Set[str]) -> tuple[Qrels, list[SelectivityWarning]]:

@@ -23,7 +23,7 @@ from rag_selectivity.tables.cells import iterated, shown
 from rag_selectivity.tables.forms import IdForm
 from rag_selectivity.tables.grades import SCALES, Scale, scale_named
 from rag_selectivity.tables.ids import IntArray
-from rag_selectivity.tables.passage_counts import PassageCounts, passage_counts_of
+from rag_selectivity.tables.small import PassageCounts, passage_counts_of
 
 
 def join(
@@ -351,7 +351,7 @@ def _documents(qrels: Qrels, counts: PassageCounts, scale: Scale, policy: Policy
             'duplicates="drop" takes further passages of a document out of the lists, but with passages_of each of '
             "them has its slot: leave one of the two out"
         )
-    passages = counts.lookup(qrels.passages)
+    passages = np.array([counts.passages.get(each, 0) for each in qrels.passages], np.int64)
     unknown = np.flatnonzero((passages == 0) & (qrels.grade >= scale.relevant_from))
     if len(unknown) and not counts.complete:
         query = min(np.unique(qrels.query[unknown]).tolist(), key=qrels.queries.__getitem__)

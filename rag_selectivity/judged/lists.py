@@ -18,10 +18,12 @@ from rag_selectivity.judged.qrels import Qrels
 from rag_selectivity.judged.run import Run, ScatteredQueries, inverse
 from rag_selectivity.tables.forms import AS_THEY_ARE, IdForm
 from rag_selectivity.tables.ids import IntArray
-from rag_selectivity.tables.passage_counts import PassageCounts
+from rag_selectivity.tables.small import PassageCounts
 
 #: How many of a list's first passages are compared with what the labels promise.
 TOP = 10
+#: So few labels of a query are found faster one by one than by an index of its list.
+_FEW = 4
 #: In so many lists ids are compared with those of the labels, down to a rank.
 _SAMPLED_LISTS, _SAMPLED_RANKS = 100, 50
 
@@ -176,16 +178,21 @@ class Judging:
             counts,
             part.remarks,
             unknown,
-            [] if self.form.exact else self._sampled(part, position),
+            [] if self.form.exact else self._sampled(part, order, position),
             [] if passages_of is None else list(_miscounted(part.lists(), passages_of)),
         )
 
-    def _sampled(self, part: Run, position: IntArray) -> list[tuple[int, list[str]]]:
+    def _sampled(self, part: Run, order: IntArray | None, position: IntArray) -> list[tuple[int, list[str]]]:
         """The first passages of the lists of the first queries that have labels."""
         usable = np.flatnonzero((part.lengths > 0) & (self.labels[position] > 0))
         usable = usable[np.argsort(position[usable], kind="stable")][:_SAMPLED_LISTS]
-        lists = part.of_lists(usable).top(_SAMPLED_RANKS, self.policy).lists()
-        return list(zip(position[usable].tolist(), (passages for _, passages in lists), strict=True))
+        sampled = []
+        for i in usable.tolist():
+            start = int(part.offsets[i])
+            places = range(start, start + min(int(part.lengths[i]), _SAMPLED_RANKS))
+            rows = places if order is None else order[places.start : places.stop].tolist()
+            sampled.append((int(position[i]), [part.passages[row] for row in rows]))
+        return sampled
 
 
 def _left_out(hits: Hits, part: Run, copies: IntArray, policy: Policy) -> tuple[Hits, IntArray, IntArray]:
@@ -212,6 +219,12 @@ def _found(qrels: Qrels, part: Run, position: IntArray) -> tuple[IntArray, IntAr
     repeating = []
     for i, (query, (start, stop)) in enumerate(zip(position.tolist(), pairwise(part.offsets.tolist()), strict=True)):
         passages, labels = part.passages[start:stop], qrels.rows(query)
+        if labels.stop - labels.start <= _FEW and len(held := set(passages)) == stop - start:
+            for label, passage in enumerate(qrels.passages[labels], labels.start):
+                if passage in held:
+                    rows.append(start + passages.index(passage))
+                    judgments.append(label)
+            continue
         row_of = dict(zip(passages, range(start, stop), strict=True))
         if len(row_of) == stop - start:
             found = list(map(row_of.get, qrels.passages[labels]))
@@ -277,5 +290,5 @@ def _miscounted(
 ) -> Iterator[tuple[str, str, int, int]]:
     for query, documents in lists:
         for document, slots in Counter(documents).items():
-            if (passages := counts.of_document(document)) < slots:
+            if (passages := counts.passages.get(document, 0)) < slots:
                 yield query, document, slots, passages

@@ -24,7 +24,6 @@ from rag_selectivity.tables.files import is_path
 from rag_selectivity.tables.forms import AS_THEY_ARE, IdForm
 from rag_selectivity.tables.grades import Scale, implied_scale, parse_grade_map, settled_scale
 from rag_selectivity.tables.ids import HashArray, IntArray, id_hashes, mix, natural_key, numbered
-from rag_selectivity.tables.names import COLUMNS
 from rag_selectivity.tables.small import per
 
 #: Grades below are counted, to find which there are.
@@ -257,7 +256,7 @@ class Qrels:
         {'q1': {'d1#0': 5, 'd1#1': 5, 'd2#0': 1}}
         """
         chunks_of: dict[str, list[str]] = {}
-        for chunk, document in per("chunk", COLUMNS["chunk"], documents, "document", str, "documents").items():
+        for chunk, document in per("chunk", documents, "document", str, name="documents").items():
             chunks_of.setdefault(document, []).append(chunk)
         absent = sorted({name for name in self.passages if name not in chunks_of})
         if absent:

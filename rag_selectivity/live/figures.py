@@ -28,7 +28,7 @@ from rag_selectivity.single import Labels
 from rag_selectivity.tables.grades import scale_named
 from rag_selectivity.tables.identity import numbered_queries
 from rag_selectivity.tables.matching import Meeting
-from rag_selectivity.tables.passage_counts import PassageCounts
+from rag_selectivity.tables.small import PassageCounts
 from rag_selectivity.wording import counted
 
 #: Reasons name values of the application; these bound what a faulty one can fill.

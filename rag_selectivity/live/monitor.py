@@ -40,7 +40,7 @@ from rag_selectivity.measures.plan import LIVE_DEPTHS, given_depths, plan_of, wa
 from rag_selectivity.results.report import Report
 from rag_selectivity.single import Labels
 from rag_selectivity.tables.identity import AUTO
-from rag_selectivity.tables.passage_counts import passage_counts_of
+from rag_selectivity.tables.small import passage_counts_of
 
 #: Retrievals that are measured together, since a join takes a few milliseconds however few they are; and the seconds
 #: after which they are measured at the latest, so that alarms do not wait for a full batch.

@@ -1,11 +1,11 @@
 """The measures: one module a family, one registry for them all."""
 
-from rag_selectivity.measures import explain as explain
 from rag_selectivity.measures.base import REGISTRY as REGISTRY
 from rag_selectivity.measures.base import Choice as Choice
 from rag_selectivity.measures.base import Measure as Measure
 from rag_selectivity.measures.base import Real as Real
 from rag_selectivity.measures.base import Whole as Whole
+from rag_selectivity.measures.base import explain as explain
 from rag_selectivity.measures.base import parameter as parameter
 from rag_selectivity.measures.base import parse_measure as parse_measure
 from rag_selectivity.measures.base import register_measure as register_measure

@@ -81,7 +81,7 @@ class Aggregate:
     form: Literal["mean", "ratio", "bits", "ceiling", "other"] = "other"
 
 
-def _identity(mean: FloatArray) -> FloatArray:
+def _identity(mean: FloatArray, *_: FloatArray) -> FloatArray:
     return mean
 
 
@@ -277,7 +277,8 @@ class Placebo(NamedTuple):
         # A figure lies between 0 and 1, so this is how far from it the placebos can be.
         low = -np.nan_to_num(placebo, nan=0.0).max(axis=0, initial=0.0)
         high = 1.0 - np.nan_to_num(placebo, nan=1.0).min(axis=0, initial=1.0)
-        beyond = Outcome((gap,), figures.undefined, figures.aggregate, bounds=(low, high))
+        # The figures stand beside: where few of them differ, their distances to placebos say no more.
+        beyond = Outcome((gap, values), figures.undefined, figures.aggregate, bounds=(low, high))
         return cls(replace(figures, parts=(placebo,)), beyond)
 
 

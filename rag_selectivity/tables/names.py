@@ -31,8 +31,13 @@ COLUMNS: dict[str, tuple[str, ...]] = {
     "k": ("k", "depth", "top_k"),
     "model": ("model", "model_name"),
 }
-#: The first names of the ids of a table whose rows are passages, or queries.
-ROW_IDS = {what: ("_id", "id", *COLUMNS[what]) for what in ("query", "passage")}
+#: The names of the ids of small tables, by what a row is of.
+IDS = {
+    "query": ("query_id", "qid", "query-id", "q_id", "_id", "id", "query", "topic"),
+    "passage": ("_id", "id", *_PASSAGE),
+    "document": COLUMNS["document"],
+    "chunk": COLUMNS["chunk"],
+}
 #: What BEIR calls the passage column of its qrels, whose grades it calls `score`.
 _BEIR_PASSAGE = ("corpus-id", "corpus_id")
 #: How alike a wrong name is to the one that is meant.

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any
 
 from rag_selectivity.errors import InputError, did_you_mean, examples
-from rag_selectivity.tables.cells import LARGEST, ends_of, is_missing, iterated, number_or_nan, shown, whole_count
-from rag_selectivity.tables.exact import is_frame
+from rag_selectivity.tables.cells import LARGEST, ends_of, is_missing, number_or_nan, shown, whole_count
 from rag_selectivity.tables.forms import AS_THEY_ARE, IdForm
 from rag_selectivity.tables.names import COLUMNS, optional_column
-from rag_selectivity.tables.small import query_of, rows_of, run_of
+from rag_selectivity.tables.small import rows_by_id, rows_of, run_of
 from rag_selectivity.wording import counted
 
-_TRUTH = {"true": 1.0, "false": 0.0}
 #: {query: score} of one set of answers.
 QueryScores = dict[str, float]
 
@@ -81,11 +80,10 @@ def answer_scores(
 
     Parameters
     ----------
-    scores : path, DataFrame, rows, mapping or sequence
+    scores : path, DataFrame, rows or mapping
         A table with the columns `query_id` and `score`, and with `run` if there are several runs. `k` says how many
         passages the model was given; a row of `k` = 0 is an answer without passages. Or {run: {query: score}},
-        {run: {k: {query: score}}}, or {query: score} for one run. Or numbers in the order of the queries, for one run.
-        An empty cell, None or NaN is an unknown score.
+        {run: {k: {query: score}}}, or {query: score} for one run. An empty cell, None or NaN is an unknown score.
     runs, queries : sequence of str
         The evaluated runs, and their queries.
     column : str, optional
@@ -106,87 +104,83 @@ def answer_scores(
     >>> answer_scores({"q1": 1.0, "q2": 0.0}, ["bm25"], ["q1", "q2", "q3"]).by_run
     {'bm25': {None: {'q1': 1.0, 'q2': 0.0}}}
     """
-    runs, known = tuple(map(str, runs)), set(queries)
     ends = (-LARGEST, LARGEST) if score_range is None else ends_of(score_range, "the range of the scores")
-    rows = _rows(scores, runs, queries)
+    rows = _rows(scores, form)
     if closed_book is not None:
-        alone = rows_of(closed_book, "closed-book scores", value="score")
-        rows = chain(rows, ((where, {**row, "run": "", "k": 0}) for where, row in alone))
-    # A score and its place by run, K and query.
-    found: dict[tuple[str, int | None, str], tuple[float, str]] = {}
-    models: dict[str, str] = {}
-    unknown, further, others = list[str](), list[str](), list[str]()
-    for where, row in rows:
-        query, k = query_of(row, where, form), _k(row, where)
-        score = _score(row[_score_column([*row], column, where)], query, where, ends)
-        if (model := _cell(row, "model")) is not None:
-            models.setdefault(str(model), where)
-            _refuse_several(models)
+        alone = rows_by_id(closed_book, "closed-book scores", value="score", form=form)
+        rows = chain(rows, ((where, query, {**row, "run": "", "k": 0}) for where, query, row, _ in alone))
+    evaluated = set(queries)
+    by_answer: dict[tuple[str, int | None, str], tuple[float, str]] = {}
+    first_of_model: dict[str, str] = {}
+    left = defaultdict[str, list[str]](list)
+    for where, query, row in rows:
+        k, score = _k(row, where), _score(row, column, query, where, ends)
         run = str(_cell(row, "run") or "") if k == 0 else run_of(row, runs, where, "scores")
+        if (model := _cell(row, "model")) is not None:
+            first_of_model.setdefault(str(model), where)
+            _refuse_several(first_of_model)
         if score is None:
-            unknown.append(query)
-        elif query not in known:
-            further.append(query)
+            left["unknown"].append(query)
+        elif query not in evaluated:
+            left["queries"].append(query)
         elif k != 0 and run not in runs:
-            others.append(run)
-        elif (before := found.setdefault((run, k, query), (score, where))[1]) != where:
+            left["runs"].append(run)
+        elif (before := by_answer.setdefault((run, k, query), (score, where))[1]) != where:
             of_run, of_k = f" of run {run!r}" if run else "", "" if k is None else f" for K = {k}"
             raise InputError(
                 f"{where}: query {query!r}{of_run} has a score{of_k} already ({before}); give one score for each "
                 f"answer, such as the mean of several judges"
             )
-    if not (found or unknown or further or others):
-        raise InputError("scores: there are no rows; give one for each answer")
-    by_run = _by_run(found)
-    if not by_run:
-        raise _nothing(runs, queries, others, further)
-    without: dict[str, list[float]] = {}
-    for (_, k, query), (score, _) in found.items():
+    by_run = defaultdict[str, dict[int | None, QueryScores]](dict)
+    alone_scores = defaultdict[str, list[float]](list)
+    for (run, k, query), (score, where) in by_answer.items():
         if k == 0:
-            without.setdefault(query, []).append(score)
-    several = [query for query, values in without.items() if len(set(values)) > 1]
-    remarks = {
-        f"{counted(len(further), 'score')} of queries that were not evaluated left out ({examples(further)})": further,
-        f"{counted(len(others), 'score')} of runs that were not evaluated left out ({examples(others)})": others,
-        f"{counted(len(unknown), 'answer')} without a score left out": unknown,
-        f"{counted(len(several), 'query has', 'queries have')} several scores without passages; their mean is "
-        f"taken": several,
-    }
-    closed = {query: sum(values) / len(values) for query, values in without.items()}
-    return AnswerScores(by_run, closed, tuple(text for text, left in remarks.items() if left))
+            alone_scores[query].append(score)
+            continue
+        by_run[run].setdefault(k, {})[query] = score
+        if None in by_run[run] and len(by_run[run]) > 1:
+            raise InputError(
+                f"{where}: the scores of run {run!r} say in some rows from how many passages the answer was made, and "
+                f"in others not: give k in every row of a run, or in none"
+            )
+    if not by_run:
+        raise _nothing(left, runs, queries, is_empty=not (by_answer or left))
+    left["several"] = [query for query, values in alone_scores.items() if len(set(values)) > 1]
+    means = {query: sum(values) / len(values) for query, values in alone_scores.items()}
+    return AnswerScores(dict(by_run), means, tuple(_remarks(left)))
 
 
-def _refuse_several(models: Mapping[str, str]) -> None:
-    if len(models) > 1:
-        (one, first), (other, where) = models.items()
+def _remarks(left: Mapping[str, Sequence[str]]) -> Iterator[str]:
+    """What was left out."""
+    for what in ("queries", "runs"):
+        if ids := left.get(what):
+            yield f"{counted(len(ids), 'score')} of {what} that were not evaluated left out ({examples(ids)})"
+    if unknown := left.get("unknown"):
+        yield f"{counted(len(unknown), 'answer')} without a score left out"
+    if several := left["several"]:
+        have = counted(len(several), "query has", "queries have")
+        yield f"{have} several scores without passages; their mean is taken"
+
+
+def _refuse_several(first_of_model: Mapping[str, str]) -> None:
+    if len(first_of_model) > 1:
+        (one, first), (other, where) = first_of_model.items()
         raise InputError(
             f"the answers are of several models: {one!r} ({first}) and {other!r} ({where}); give the scores of one "
             f"model, since a figure of both would mix them"
         )
 
 
-def _by_run(found: Mapping[tuple[str, int | None, str], tuple[float, str]]) -> dict[str, dict[int | None, QueryScores]]:
-    """{run: {K: {query: score}}} of the answers from passages; an InputError if a run has scores with and without K."""
-    by_run: dict[str, dict[int | None, QueryScores]] = {}
-    for (run, k, query), (score, where) in found.items():
-        if k == 0:
-            continue
-        by_k = by_run.setdefault(run, {})
-        by_k.setdefault(k, {})[query] = score
-        if None in by_k and len(by_k) > 1:
-            raise InputError(
-                f"{where}: the scores of run {run!r} say in some rows from how many passages the answer was made, and "
-                f"in others not: give k in every row of a run, or in none"
-            )
-    return by_run
-
-
-def _nothing(runs: Sequence[str], queries: Sequence[str], others: Sequence[str], further: Sequence[str]) -> InputError:
+def _nothing(
+    left: Mapping[str, Sequence[str]], runs: Sequence[str], queries: Sequence[str], is_empty: bool
+) -> InputError:
     """The error that no row is the score of an answer of these runs and queries."""
-    if others:
+    if is_empty:
+        return InputError("scores: there are no rows; give one for each answer")
+    if others := left.get("runs"):
         known = f"{did_you_mean(others[0], runs)} (the runs are {', '.join(runs)})"
         return InputError(f"scores: there is no run {others[0]!r}{known}")
-    if further:
+    if further := left.get("queries"):
         return InputError(
             f"scores: no scored query is in the report (the scores have {examples(further)}, the report "
             f"{examples(queries)}); give the ids of the runs, or bring both into one form with ids"
@@ -202,41 +196,19 @@ def score_depths(scores: Any) -> list[int]:
 # -- rows -------------------------------------------------------------------------------------------------
 
 
-def _rows(scores: Any, runs: Sequence[str], queries: Sequence[str]) -> Iterable[tuple[str, Mapping[str, Any]]]:
-    """(place, row) of whatever holds scores."""
-    listed = isinstance(scores, Sequence) and not isinstance(scores, str)
-    if (listed or hasattr(scores, "__array__")) and not is_frame(scores):
-        values = scores = list(iterated(scores, "scores: expected numbers, rows or a table"))
-        if values and not any(isinstance(each, (Mapping, str)) for each in values):
-            if len(runs) != 1:
-                raise InputError(
-                    f"scores: numbers without names are for one run, and there are {len(runs)}: give "
-                    f"{{run: {{query: score}}}}"
-                )
-            if len(values) != len(queries):
-                for_each = f"{len(values)} numbers for {len(queries)} queries; give one for each, or name them"
-                raise InputError(f"scores: {for_each}")
-            scores = dict(zip(queries, values, strict=True))
-    if isinstance(scores, Mapping) and _is_nested(scores, "scores"):
-        return _rows_by_run(scores)
-    return rows_of(scores, "scores", value="score")
-
-
-def _rows_by_run(scores: Mapping[Any, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """(place, row) of {run: {query: score}} or {run: {k: {query: score}}}."""
-    for run, of_run in scores.items():
-        by_k = of_run if _is_nested(of_run, f"scores of run {run!r}") else {None: of_run}
-        for k, of_k in by_k.items():
-            place = f"scores[{run!r}]" if k is None else f"scores[{run!r}][{k!r}]"
-            for where, row in rows_of(of_k, place, value="score"):
-                yield where, {**row, "run": run, "k": k}
-
-
-def _is_nested(scores: Mapping[Any, Any], what: str) -> bool:
-    nested = [isinstance(value, Mapping) for value in scores.values()]
+def _rows(scores: Any, form: IdForm, *keys: Any) -> Iterator[tuple[str, str, Any]]:
+    """(place, query, row) of a table or mapping of scores; the keys are the run and the K under which it stands."""
+    place = "scores" + "".join(f"[{key!r}]" for key in keys if key is not None)
+    nested = [isinstance(value, Mapping) for value in scores.values()] if isinstance(scores, Mapping) else []
     if any(nested) and not all(nested):
-        raise InputError(f"{what}: some values are mappings and some are not; give {{run: {{query: score}}}}")
-    return any(nested)
+        raise InputError(f"{place}: some values are mappings and some are not; give {{run: {{query: score}}}}")
+    if any(nested) and len(keys) < 2:
+        for key, part in scores.items():
+            yield from _rows(part, form, *keys, key)
+    else:
+        about = dict(zip(("run", "k"), keys, strict=False))
+        for where, query, row, _ in rows_by_id(scores, place, value="score", form=form):
+            yield where, query, {**row, **about}
 
 
 def _cell(row: Mapping[str, Any], what: str) -> Any:
@@ -250,27 +222,24 @@ def _k(row: Mapping[str, Any], where: str) -> int | None:
     return None if k is None else whole_count(k, f"{where}: k")
 
 
-def _score_column(names: list[str], column: str | None, where: str) -> str:
-    found = optional_column(names, ("score",)) if column is None else column
-    has = f"(it has {', '.join(names)})"
-    if found is None:
-        raise InputError(f"{where}: no column 'score' {has}: name the column, column=… (--score-column NAME)")
-    if not isinstance(found, str) or found not in names:
-        raise InputError(f"{where}: no column {column!r}{did_you_mean(found, names)} {has}")
-    return found
-
-
-def _score(value: Any, query: str, where: str, ends: tuple[float, float]) -> float | None:
-    """A number, or true or false; None for an empty cell."""
+def _score(row: Mapping[str, Any], column: str | None, query: str, where: str, ends: tuple[float, float]) -> Any:
+    """A number, or true or false, as a float; None for an empty cell."""
+    name = optional_column([*row], ("score",)) if column is None else column
+    if not isinstance(name, str) or name not in row:
+        has = f"(it has {', '.join(row)})"
+        if name is None:
+            raise InputError(f"{where}: no column 'score' {has}: name the column, column=… (--score-column NAME)")
+        raise InputError(f"{where}: no column {column!r}{did_you_mean(name, row)} {has}")
+    value = row[name]
     if is_missing(value):
         return None
-    truth = _TRUTH.get(str(value).strip().casefold())
-    number = number_or_nan(value) if truth is None else truth
+    truth = {"true": 1.0, "false": 0.0}.get(str(value).strip().casefold())
+    score = number_or_nan(value) if truth is None else truth
     of = f"{where}: the score of query {query!r} is"
-    if not math.isfinite(number):
+    if not math.isfinite(score):
         raise InputError(f"{of} {shown(value)}; give a number, or leave the cell empty")
-    if abs(number) > LARGEST:
-        raise InputError(f"{of} {number:g}, which is too large to calculate with; give scores on another scale")
-    if not ends[0] <= number <= ends[1]:
-        raise InputError(f"{of} {number:g}, off its scale of {ends[0]:g} to {ends[1]:g}")
-    return number
+    if abs(score) > LARGEST:
+        raise InputError(f"{of} {score:g}, which is too large to calculate with; give scores on another scale")
+    if not ends[0] <= score <= ends[1]:
+        raise InputError(f"{of} {score:g}, off its scale of {ends[0]:g} to {ends[1]:g}")
+    return score

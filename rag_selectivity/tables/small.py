@@ -1,28 +1,31 @@
-"""The one reader of small tables: rows with their places, a value for each query, passage or document, and texts."""
+"""The one reader of small tables: rows with their places, and a value or a text for each query or passage."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
+import numpy as np
+
 from rag_selectivity.errors import InputError, examples
-from rag_selectivity.tables.cells import (
-    cost_or_length,
-    holds_half,
-    is_missing,
-    iterated,
-    shown,
-    whole_count,
-)
+from rag_selectivity.tables.cells import cost_or_length, holds_half, is_missing, iterated, shown, whole_count
 from rag_selectivity.tables.exact import frame_columns, is_frame, read_records, rows_of_columns
 from rag_selectivity.tables.files import is_path
 from rag_selectivity.tables.forms import AS_THEY_ARE, IdForm
-from rag_selectivity.tables.names import COLUMNS, ROW_IDS, find_column, optional_column
+from rag_selectivity.tables.ids import id_hashes, mix
+from rag_selectivity.tables.names import COLUMNS, IDS, find_column, optional_column
 from rag_selectivity.wording import counted
 
 V = TypeVar("V")
+#: Four characters are about one token of English text.
+CHARACTERS_A_TOKEN = 4
+
+
+# -- rows -------------------------------------------------------------------------------------------------
 
 
 def rows_of(source: Any, name: str, key: str = "query_id", value: str = "value") -> Iterator[tuple[str, Any]]:
@@ -51,9 +54,17 @@ def rows_of(source: Any, name: str, key: str = "query_id", value: str = "value")
             yield f"{name}, row {number}", {str(column): cell for column, cell in row.items()}
 
 
-def query_of(row: Mapping[str, Any], where: str, form: IdForm = AS_THEY_ARE, names: Sequence[str] = ()) -> str:
-    """The id of the query that a row is of, in a form."""
-    return form.of_cell(row[find_column(tuple(row), "query", where, names)], where, "query")
+def rows_by_id(
+    source: Any, name: str, of: str = "query", *, value: str = "value", form: IdForm = AS_THEY_ARE
+) -> Iterator[tuple[str, str, Any, str]]:
+    """(place, id, row, name of the column with the id) of what `rows_of` reads, by the ids of queries or passages."""
+    column_of: dict[tuple[str, ...], str] = {}
+    for where, row in rows_of(source, name, IDS[of][0], value):
+        names = tuple(row)
+        if names not in column_of:
+            column_of[names] = find_column(names, of, where, IDS[of])
+        column = column_of[names]
+        yield where, form.of_cell(row[column], where, of), row, column
 
 
 def run_of(row: Mapping[str, Any], runs: Sequence[str], where: str, what: str) -> str:
@@ -69,14 +80,40 @@ def run_of(row: Mapping[str, Any], runs: Sequence[str], where: str, what: str) -
     )
 
 
-def per_query(
-    source: Any, what: str, kind: type[V], *, name: str = "", form: IdForm = AS_THEY_ARE, column: str | None = None
+# -- values -----------------------------------------------------------------------------------------------
+
+
+def per_query(source: Any, what: str, kind: type[V], **options: Any) -> dict[str, V]:
+    """{query: value} of a mapping, a frame, rows or a file; the options are those of `per`.
+
+    >>> per_query([{"qid": 1, "weight": "2.5"}], "weight", float)
+    {'1': 2.5}
+    """
+    return per("query", source, what, kind, **options)
+
+
+def per_passage(source: Any, what: str, kind: type[V], **options: Any) -> dict[str, V]:
+    """{passage: value}, as `per_query`."""
+    return per("passage", source, what, kind, **options)
+
+
+def per(
+    of: str,
+    source: Any,
+    what: str,
+    kind: type[V],
+    *,
+    name: str = "",
+    form: IdForm = AS_THEY_ARE,
+    column: str | None = None,
 ) -> dict[str, V]:
-    """{query: value} of a mapping, a frame, rows or a file.
+    """{id: value} of a mapping, a frame, rows or a file.
 
     Parameters
     ----------
-    source : {query: value}, DataFrame, rows or path
+    of : {"query", "passage", "document", "chunk"}
+        What the ids are of.
+    source : {id: value}, DataFrame, rows or path
     what : str
         What the value is, by which its column is found: `weight`, `cluster`, `corpus size`, …
     kind : type
@@ -91,55 +128,24 @@ def per_query(
     Raises
     ------
     InputError
-        If a column is missing, an id or a value is none, or a query has two values.
-
-    >>> per_query([{"qid": 1, "weight": "2.5"}], "weight", float)
-    {'1': 2.5}
+        If a column is missing, an id or a value is none, or an id has two values.
     """
-    return per("query", COLUMNS["query"], source, what, kind, name, form, column)
-
-
-def per_passage(source: Any, what: str, kind: type[V], *, name: str = "", form: IdForm = AS_THEY_ARE) -> dict[str, V]:
-    """{passage: value}, as `per_query`."""
-    return per("passage", ROW_IDS["passage"], source, what, kind, name, form)
-
-
-def per(
-    of: str,
-    ids: Sequence[str],
-    source: Any,
-    what: str,
-    kind: type[Any],
-    name: str = "",
-    form: IdForm = AS_THEY_ARE,
-    column: str | None = None,
-) -> dict[str, Any]:
-    """{id: value}, as `per_query`; `ids` are the names of the columns of ids."""
     accepted = COLUMNS[what] if column is None else (column,)
-    columns: dict[tuple[str, ...], tuple[str, str]] = {}
     found: dict[str, Any] = {}
-    for where, row in rows_of(source, name or what, ids[0], accepted[0]):
-        shape = tuple(row)
-        if shape not in columns:
-            of_id = find_column(shape, of, where, ids)
-            of_value = optional_column([each for each in shape if each != of_id], accepted)
-            columns[shape] = of_id, of_value or find_column(shape, what, where, accepted)
-        of_id, of_value = columns[shape]
-        id_ = form.of_cell(row[of_id], where, of)
-        value = _value(kind, row[of_value], where, what, of, id_)
+    for where, id_, row, of_id in rows_by_id(source, name or what, of, value=accepted[0], form=form):
+        cell = row[find_column([each for each in row if each != of_id], what, where, accepted)]
+        owner = f"the {what} of {of} {id_!r}"
+        if kind is not str and is_missing(cell):
+            raise InputError(f"{where}: {of} {id_!r} has no {what}: give a number")
+        value: Any
+        if kind is str:
+            value = AS_THEY_ARE.of_cell(cell, where, what)
+        else:
+            value = (whole_count if kind is int else cost_or_length)(cell, f"{where}: {owner}")
         if found.setdefault(id_, value) != value:
             one, other = (f"{each:g}" if kind is float else each for each in (value, found[id_]))
-            raise InputError(f"{where}: the {what} of {of} {id_!r} is {one}, and {other} before: keep one of them")
+            raise InputError(f"{where}: {owner} is {one}, and {other} before: keep one of them")
     return found
-
-
-def _value(kind: type[Any], value: Any, where: str, what: str, of: str, id_: str) -> Any:
-    """A cell as a name, a whole number or a finite number ≥ 0."""
-    if kind is str:
-        return AS_THEY_ARE.of_cell(value, where, what)
-    if is_missing(value):
-        raise InputError(f"{where}: {of} {id_!r} has no {what}: give a number")
-    return (whole_count if kind is int else cost_or_length)(value, f"{where}: the {what} of {of} {id_!r}")
 
 
 def path_and_column(text: str, name: str, otherwise: str = "") -> tuple[str, str | None]:
@@ -160,6 +166,65 @@ def path_and_column(text: str, name: str, otherwise: str = "") -> tuple[str, str
     raise InputError(f"{name}: {problem}; {mend}{otherwise}")
 
 
+# -- chunks of documents ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class PassageCounts:
+    """The number of passages (chunks) of each document.
+
+    Attributes
+    ----------
+    passages : {document: number of its passages}
+    complete : bool
+        Whether a document that is not here has no passages, as if all were counted in an index. Otherwise the number of
+        its passages is unknown.
+    """
+
+    passages: Mapping[str, int]
+    complete: bool = False
+
+    @property
+    def total(self) -> int:
+        """The passages of all documents."""
+        return sum(self.passages.values())
+
+    @property
+    def fingerprint(self) -> int:
+        """A 64-bit hash of the documents and their numbers, in any order."""
+        numbers = np.array(list(self.passages.values()), np.uint64)
+        return int(mix(id_hashes(self.passages), numbers).sum(dtype=np.uint64))
+
+
+def passage_counts_of(given: Any, form: IdForm = AS_THEY_ARE) -> PassageCounts | None:
+    """The number of passages of each document, from {document: number}, a frame, rows or a file.
+
+    Documents that become one in the form have the passages of all.
+
+    >>> passage_counts_of({"d1#0": 1, "d1#1": 1}, IdForm.of("name")).passages
+    Counter({'d1': 2})
+
+    Raises
+    ------
+    InputError
+        If a number is not a whole number of at least 1, or a document has two numbers.
+    """
+    if given is None:
+        return None
+    if isinstance(given, PassageCounts):
+        counts = given
+    else:
+        counts = PassageCounts(per("document", given, "number of passages", int, name="passages_of"))
+        if not counts.passages:
+            raise InputError("passages_of has no documents: give the number of passages of each document")
+    in_form = Counter[str]()
+    for document, number in counts.passages.items():
+        if not number:
+            raise InputError(f"passages_of: document {document!r} has 0 passages; leave out documents without passages")
+        in_form[form(document)] += number
+    return replace(counts, passages=in_form)
+
+
 # -- texts ------------------------------------------------------------------------------------------------
 
 
@@ -172,11 +237,14 @@ def passage_text(record: Mapping[str, Any], columns: Sequence[str] = COLUMNS["te
     return f"{title}\n{text}" if title and isinstance(text, str) and text else text if text is not None else title
 
 
-def read_texts(source: Any, what: str, columns: Sequence[str] = COLUMNS["text"]) -> Iterator[tuple[str, str]]:
+def read_texts(
+    source: Any, what: str, columns: Sequence[str] = COLUMNS["text"], *, only: Container[str] | None = None
+) -> Iterator[tuple[str, str]]:
     """(id, text) of {id: text}, a frame, a file, a folder, or an iterable of records or pairs; titles go in front.
 
     `what` is the name of the argument: passages are in a `corpus`, queries elsewhere. `columns` are the names of the
-    text's column, the most fitting first. An id may come several times with the same text.
+    text's column, the most fitting first. An id may come several times with the same text. `only` are the ids whose
+    texts are wanted.
 
     Raises
     ------
@@ -184,9 +252,15 @@ def read_texts(source: Any, what: str, columns: Sequence[str] = COLUMNS["text"])
         If an id has no text, or two, with the place of the second and, where the source can be read again, the first.
 
     >>> list(read_texts([{"docid": "d1", "title": "Paris", "text": "A city."}], "corpus"))
-    [('d1', 'Paris\\nA city.')]
+    [('d1', 'Paris\nA city.')]
     """
+    if only is not None and isinstance(source, Mapping):
+        # A mapping may fetch a text when it is asked for it.
+        texts = source
+        source = ((key, texts[key]) for key in texts if str(key) in only)
     for where, id_, text, row in _texts(source, what, columns):
+        if only is not None and id_ not in only:
+            continue
         if not isinstance(text, str):
             column = find_column(tuple(row), "text", where, columns)
             raise InputError(f"{where}: {id_!r} has no text in column {column!r}, but {shown(text)}")
@@ -197,31 +271,12 @@ def read_texts(source: Any, what: str, columns: Sequence[str] = COLUMNS["text"])
 
 def read_ids(source: Any, what: str = "corpus") -> Iterator[str]:
     """The ids of what `read_texts` reads, also without texts."""
-    # A mapping may fetch its texts when it is asked for them.
     return map(str, source) if isinstance(source, Mapping) else (id_ for _, id_, _, _ in _texts(source, what))
-
-
-def _texts(
-    source: Any, what: str, columns: Sequence[str] = COLUMNS["text"]
-) -> Iterator[tuple[str, str, Any, Mapping[str, Any]]]:
-    """(place, id, text, row) of whatever holds texts; an InputError at an id whose text is another than before."""
-    known: dict[str, int] = {}
-    for where, id_, row in _rows_of_texts(source, what, columns[0]):
-        text = passage_text(row, columns)
-        mark = hash(text) if isinstance(text, str) else 0
-        if known.setdefault(id_, mark) != mark:
-            again = () if isinstance(source, Iterator) else _rows_of_texts(source, what, columns[0])
-            first = next((place for place, other, _ in again if other == id_), "an earlier row")
-            raise InputError(
-                f"{where}: {id_!r} has another text than in {first}: give each text an id of its own, or remove one of "
-                f"the two"
-            )
-        yield where, id_, text, row
 
 
 def needed_texts(source: Any, what: str, needed: Mapping[str, Any]) -> dict[str, str]:
     """The texts of the ids that are needed; an InputError that names those without one."""
-    found = {id_: text for id_, text in read_texts(of_these(source, needed), what) if id_ in needed}
+    found = dict(read_texts(source, what, only=needed))
     missing = [id_ for id_ in needed if id_ not in found or (what == "queries" and not found[id_].strip())]
     if missing:
         raise InputError(
@@ -231,23 +286,78 @@ def needed_texts(source: Any, what: str, needed: Mapping[str, Any]) -> dict[str,
     return found
 
 
-def of_these(source: Any, ids: Iterable[str]) -> Any:
-    """The rows of some ids of a mapping, which may fetch a text when it is asked for it; other sources as they are."""
-    if not isinstance(source, Mapping):
-        return source
-    by_id = source if all(isinstance(key, str) for key in source) else {str(key): text for key, text in source.items()}
-    return ((id_, by_id[id_]) for id_ in ids if id_ in by_id)
+def _texts(source: Any, what: str, columns: Sequence[str] = COLUMNS["text"]) -> Iterator[tuple[str, str, Any, Any]]:
+    """(place, id, text, row) of whatever holds texts; an InputError at an id whose text is another than before."""
+    if is_path(source) and os.path.isdir(source):
+        source = Path(source) / f"{what}.jsonl"
+
+    def rows() -> Iterator[tuple[str, str, Any, str]]:
+        return rows_by_id(source, what, "passage" if what == "corpus" else "query", value=columns[0])
+
+    marks: dict[str, int] = {}
+    for where, id_, row, _ in rows():
+        text = passage_text(row, columns)
+        mark = hash(text) if isinstance(text, str) else 0
+        if marks.setdefault(id_, mark) != mark:
+            again = () if isinstance(source, Iterator) else rows()
+            first = next((place for place, other, *_ in again if other == id_), "an earlier row")
+            raise InputError(
+                f"{where}: {id_!r} has another text than in {first}: give each text an id of its own, or remove one of "
+                f"the two"
+            )
+        yield where, id_, text, row
 
 
-def _rows_of_texts(source: Any, what: str, of_text: str) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
-    """(place, id, row) of whatever holds texts."""
-    kind = "passage" if what == "corpus" else "query"
-    names = ROW_IDS[kind]
-    if is_path(source):
-        source = Path(source) / f"{what}.jsonl" if os.path.isdir(source) else Path(source)
-    columns: dict[tuple[str, ...], str] = {}
-    for where, row in rows_of(source, what, names[0], of_text):
-        shape = tuple(row)
-        if shape not in columns:
-            columns[shape] = find_column(shape, kind, where, names)
-        yield where, AS_THEY_ARE.of_cell(row[columns[shape]], where, kind), row
+def token_lengths(
+    corpus: Any,
+    tokenizer: Callable[[str], Any] | None = None,
+    *,
+    form: IdForm = AS_THEY_ARE,
+    only: Container[str] | None = None,
+) -> dict[str, float]:
+    """{passage: tokens} of the texts of a corpus, counted, or estimated at four characters a token; titles count.
+
+    Parameters
+    ----------
+    corpus : {passage: text}, DataFrame, path, or iterable of records or pairs
+    tokenizer : callable, optional
+        Gives the tokens of a text, or their number: `tiktoken.get_encoding(NAME).encode`, or a tokenizer of
+        Transformers with its `encode`.
+    form : IdForm
+        The form of the ids.
+    only : collection of str, optional
+        The passages that are wanted, in the form.
+
+    Raises
+    ------
+    InputError
+        If the tokenizer gives neither or fails, or if a text is missing.
+
+    >>> token_lengths({"d1": "three short words"}, str.split), token_lengths({"d1": "twelve chars"})
+    ({'d1': 3.0}, {'d1': 3.0})
+    """
+    lengths = {}
+    for passage, text in read_texts(corpus, "corpus"):
+        id_ = form(passage)
+        if only is None or id_ in only:
+            length = len(text) / CHARACTERS_A_TOKEN if tokenizer is None else _counted(tokenizer, passage, text)
+            lengths[id_] = cost_or_length(length, f"the number of tokens of passage {passage!r}")
+    return lengths
+
+
+def _counted(tokenizer: Callable[[str], Any], passage: str, text: str) -> Any:
+    """The number of tokens of a text."""
+    if not callable(tokenizer):
+        raise InputError(f"the tokenizer {tokenizer!r} is no function; give one that takes a text")
+    name = getattr(tokenizer, "__qualname__", type(tokenizer).__name__)
+    who, mend = f"passage {passage!r}: the tokenizer {name}", "it must give the tokens of a text, or their number"
+    try:
+        tokens = tokenizer(text)
+    except Exception as error:
+        # Its message may repeat the text.
+        raise InputError(f"{who} failed ({type(error).__name__}); {mend}") from error
+    if isinstance(tokens, (int, float)):
+        return tokens
+    if not hasattr(tokens, "__len__"):
+        raise InputError(f"{who} gave {shown(tokens)}; {mend}")
+    return len(tokens)

@@ -1,1 +1,0 @@
-"""Figures as estimates and differences: with intervals, reasons and caveats."""

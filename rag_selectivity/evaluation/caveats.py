@@ -1,0 +1,213 @@
+"""Caveats: why a figure must not be taken at face value. Each has a code, a level and a rule."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from rag_selectivity.judged.reach import AT_K, IN_LISTS, LabelReach
+from rag_selectivity.judged.token_budget import named_top
+from rag_selectivity.measures.base import WHOLE_LIST, Measure, Real
+from rag_selectivity.results.estimate import (
+    AS_JUDGED,
+    CONCENTRATED,
+    NOTE,
+    PARTLY_JUDGED,
+    SOFT,
+    STRONG,
+    WITH_CONTROLS,
+    WITH_TAIL,
+    Caveat,
+    Estimate,
+)
+from rag_selectivity.results.provenance import UNLABELLED_STRATA
+from rag_selectivity.results.trust import CLOSED, EQUALS_PLACEBO, UNLESS_PERFECT
+from rag_selectivity.trust.ground import WithoutLabels
+from rag_selectivity.wording import counted, percent
+
+BY_CONSTRUCTION, DOWN_TO, AS_JUDGED_BASELINE = "by-construction", "down-to-rank", "as-judged-baseline"
+#: Below these, an interval that divides by a random baseline covers the true value too rarely (simulations.md in docs).
+LEAST_QUERIES, LEAST_SHARE, LEAST_SHARE_OF_FEW, LEAST_EFFECTIVE = 30, 2 / 3, 0.9, 100.0
+
+_CONTROLS_UNUSED = "The random controls have grades by the judge alone, so calibrated figures do not use them"
+_MISSING = "Best sets, recall and random baselines count only what was found"
+
+
+@dataclass(frozen=True, slots=True)
+class LabelFacts:
+    """What is known of the labels of a run: how far they reach at its depths, and what was drawn beside them.
+
+    Attributes
+    ----------
+    place : {depth: column of `reach`}
+        WHOLE_LIST stands for whole lists.
+    tail_ranks : (first, last) or None
+        The ranks below the pools that passages were drawn from.
+    open_tails : bool
+        Whether some passages of these ranks were not drawn.
+    controls_unused : bool
+        Whether there are random controls on which no figure rests.
+    exhaustive : bool
+        Whether the user said that every unjudged passage has the lowest grade.
+    """
+
+    place: Mapping[int, int]
+    reach: LabelReach
+    tail_ranks: tuple[int, int] | None
+    open_tails: bool
+    controls_unused: bool
+    exhaustive: bool
+
+    def closed(self, measure: Measure) -> tuple[int, str | None]:
+        """The column of a measure's depth, and how the labels are closed for it (`LabelReach.closed`)."""
+        at_levels = isinstance(measure.cutoff, Real)
+        # Measures at recall levels, and without a depth, rest on whole lists.
+        column = self.place[WHOLE_LIST if measure.at is None or at_levels else int(measure.at)]
+        closed = self.reach.closed(column) if self.reach.known or not self.exhaustive else None
+        if closed == AT_K and (at_levels or (measure.at is None and measure.takes_whole_lists)):
+            # Measures of ranks in whole lists compare orders of what was found, not what was found.
+            closed = IN_LISTS
+        return column, closed
+
+
+def of_labels(measure: Measure, estimate: Estimate, facts: LabelFacts) -> tuple[Caveat, ...]:
+    """The caveats that follow from where a run's labels are."""
+    column, closed = facts.closed(measure)
+    if closed is None:
+        return tuple(_of_placebo(estimate, perfect=False))
+    return (
+        *_of_success(measure, estimate, facts, closed),
+        *_of_reach(measure, estimate, facts, column, closed),
+        *_of_placebo(estimate, perfect=closed == AT_K and not facts.reach.pooled),
+    )
+
+
+def of_concentration(effective: float, n: int) -> tuple[Caveat, ...]:
+    """A caveat if the random baseline depends mostly on few queries; empty otherwise.
+
+    The interval is then too narrow. `effective` is the effective number of the `n` queries.
+
+    >>> [caveat.code for caveat in of_concentration(3.2, 200)], of_concentration(150.0, 200), of_concentration(28.6, 29)
+    (['concentrated-chance'], (), ())
+    """
+    share = LEAST_SHARE if n >= LEAST_QUERIES else LEAST_SHARE_OF_FEW
+    if math.isinf(effective) or n < 2 or effective >= min(LEAST_EFFECTIVE, share * n):
+        return ()
+    few = f"The random baseline depends mostly on few queries (effectively {effective:.1f} of {n})."
+    return (Caveat(CONCENTRATED, f"{few} The interval is probably too narrow."),)
+
+
+def of_strata(without: WithoutLabels | None) -> tuple[Caveat, ...]:
+    """The caveat of a figure that is completed in strata of which people labelled no pair; empty for others."""
+    if without is None:
+        return ()
+    level, numbers = SOFT if without.bounded else NOTE, {"pairs": without.pairs, "of": without.of}
+    return (Caveat(UNLABELLED_STRATA, without.text, level, numbers),)
+
+
+def of_unchecked_judge(measure: Measure, estimate: Estimate, caveat: Caveat | None) -> tuple[Caveat, ...]:
+    """The caveat about a judge that nobody checked, for figures that look at the grades of lists alone.
+
+    These have no caveat about what labels miss, and so they look safe.
+    """
+    safe = measure.higher_is_better is not None and not measure.compares_with_all_labels
+    found = caveat is not None and safe and measure.name != "Judged" and not math.isnan(estimate.value)
+    return (caveat,) if found and caveat is not None else ()
+
+
+def in_part(measure: Measure, judged: float, *, ranged: bool) -> Caveat:
+    """The caveat of a figure some of whose passages are unjudged; `ranged` if its possible range is known."""
+    rest = "The figure counts the rest as not relevant."
+    if ranged:
+        rest = "The figure counts the rest as harmless; the upper end of its possible range counts them as harmful."
+    listed = "the retrieved passages" if measure.at is None else named_top(measure.at)
+    return Caveat(PARTLY_JUDGED, f"Only {percent(judged)} of {listed} are judged. {rest}")
+
+
+def equals_placebo(estimate: Estimate) -> bool:
+    """Whether it has the caveat that it is not shown to differ from its placebo."""
+    return any(caveat.code == EQUALS_PLACEBO for caveat in estimate.caveats)
+
+
+# -- the rules --------------------------------------------------------------------------------------------
+
+
+def _of_success(measure: Measure, estimate: Estimate, facts: LabelFacts, closed: str) -> Iterator[Caveat]:
+    """Success over the queries in which something relevant was found, if hardly more than what runs hold was judged."""
+    n, total = estimate.n, estimate.n_total
+    if measure.name != "Success" or estimate.basis not in (AS_JUDGED, WITH_TAIL) or not 0 < n < total:
+        return
+    of_all = (estimate.value if estimate.as_judged is None else estimate.as_judged) * n / total
+    left_out = f"{counted(total - n, 'query', 'queries')} without a relevant label are left out"
+    level, succeed = SOFT, f"Of all {total} queries, {percent(of_all)} are known to succeed."
+    text = f"The labels are of what runs retrieved, and {left_out}: their relevant passages may not have been found."
+    if closed == AT_K and estimate.basis == AS_JUDGED:
+        level, succeed = STRONG, f"Of all queries, {percent(of_all)} succeed."
+        top = "what was shown" if measure.at is None else named_top(measure.at)
+        labels = "Nearly all labels" if facts.tail_ranks is None else "Nearly all labels but those of the tail"
+        text = f"{labels} are of {top}, and {left_out}: nearly all others succeed by construction."
+    yield Caveat(BY_CONSTRUCTION, f"{text} {succeed}", level, {"of_all_queries": of_all})
+
+
+def _of_reach(measure: Measure, estimate: Estimate, facts: LabelFacts, column: int, closed: str) -> Iterator[Caveat]:
+    """A figure that compares with all labels, if these are of what was retrieved alone."""
+    if not measure.compares_with_all_labels or math.isnan(estimate.value) or estimate.basis == WITH_CONTROLS:
+        return
+    reach = facts.reach
+    if facts.tail_ranks is not None:
+        yield _of_tail(measure, estimate, facts, *facts.tail_ranks)
+        return
+    outside, lists = int(reach.outside_top[column]), reach.outside_lists
+    numbers = {"labels": reach.labels, "outside_top": outside, "outside_lists": lists}
+    doubt = "" if reach.pooled else ": they were probably made from what was retrieved, or this is a perfect run"
+    if closed == AT_K:
+        depth = next(depth for depth, place in facts.place.items() if place == column)
+        top = "the list" if depth == WHOLE_LIST else named_top(depth)
+        own = f"{_labels(outside, reach)} outside {top}{doubt}"
+        yield Caveat(CLOSED, f"{own}. {_MISSING}, so the figure compares {top} with itself.", STRONG, numbers)
+        return
+    own = "All labels are of passages that the pooled runs retrieved"
+    if facts.controls_unused:
+        own = f"{_CONTROLS_UNUSED}, and all other labels are of passages that the runs retrieved"
+    elif not reach.pooled:
+        own = f"{_labels(lists, reach)} outside the evaluated lists and pools{doubt}"
+    yield Caveat(CLOSED, f"{own}. {_MISSING}, so the figure ranks the runs' own finds.", SOFT, numbers)
+
+
+def _of_tail(measure: Measure, estimate: Estimate, facts: LabelFacts, first: int, last: int) -> Caveat:
+    """A figure of labels that reach down to the last rank of the tails."""
+    numbers = {"last_rank": last}
+    about = f"The figure is about the candidates down to rank {last}"
+    if measure.needs_corpus_size:
+        controls = f"{_CONTROLS_UNUSED}." if facts.controls_unused else "Random controls show whether it does."
+        text = (
+            f"All labels are of passages of the pools down to rank {last}. The random baseline counts only the "
+            f"relevant ones among these: it is too low if the rest of the corpus holds others. {controls}"
+        )
+        return Caveat(CLOSED, text, SOFT, numbers)
+    if facts.open_tails and estimate.basis == AS_JUDGED:
+        text = f"{about}, and those below rank {first - 1} that were not drawn count as not relevant."
+        return Caveat(DOWN_TO, text, SOFT, numbers)
+    text = (
+        f"{about}, of which a random part was graded below rank {first - 1}. Relevant passages that no list holds are "
+        f"missing from it."
+    )
+    return Caveat(DOWN_TO, text, NOTE, numbers)
+
+
+def _labels(count: int, reach: LabelReach) -> str:
+    """`Only 1.2% of the labels are`, for a sentence on what they are outside of."""
+    return f"Only {percent(count / reach.labels)} of the labels are" if count else "No label is"
+
+
+def _of_placebo(estimate: Estimate, *, perfect: bool) -> Iterator[Caveat]:
+    """A figure that shuffled grades could give too; `perfect` if a perfect run would give the same figures."""
+    low, high = estimate.above_placebo or (math.nan, math.nan)
+    if estimate.placebo is None or not low <= 0 <= high:
+        return
+    text = (
+        f"It is not shown that the figure differs from its placebo, the figure of the same grades shuffled (the "
+        f"interval of the difference contains 0): it shows nothing about the retriever{UNLESS_PERFECT * perfect}."
+    )
+    yield Caveat(EQUALS_PLACEBO, text, STRONG, {"placebo": estimate.placebo, "low": low, "high": high})

@@ -1,0 +1,57 @@
+"""What a figure has beyond its placebo: random lists have nothing, and one success more never takes it away."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+import rag_selectivity as rs
+
+pytestmark = pytest.mark.contract
+
+OPTIONS = {"scale": "utility", "corpus_size": 200, "ids": "exact"}
+
+
+def many_or_few(draw: random.Random, counts: list[int], n: int) -> dict[str, dict[str, int]]:
+    """Labels of n queries, each with as many relevant passages as is drawn of the counts."""
+    return {f"q{i}": {f"p{j}": 4 + j % 2 for j in range(draw.choice(counts))} for i in range(n)}
+
+
+@pytest.mark.parametrize("n", [14, 30])
+def test_random_lists_with_few_hits_are_hardly_ever_told_from_their_placebo(n) -> None:
+    """Most lists hit nothing, and each misses a placebo of its own: few queries differ, though all distances do."""
+    draw, told = random.Random(n), dict.fromkeys(("nDCG@5", "RR", "RA-nWG@5"), 0)
+    corpus = [f"p{j}" for j in range(200)]
+    for _ in range(60):
+        labels = many_or_few(draw, [1, 1, 2, 3, 5, 20], n)
+        run = {query: draw.sample(corpus, 5) for query in labels}
+        measured = rs.evaluate(
+            labels, {"r": run}, measures=list(told), bootstrap=rs.Bootstrap(resamples=1000), **OPTIONS
+        )
+        for key, estimate in measured.runs["r"].estimates.items():
+            if key in told:
+                low, high = estimate.above_placebo
+                told[key] += not low <= 0 <= high
+    assert max(told.values()) <= 8, told  # P[Binomial(60, .06) > 8] < .02
+
+
+@pytest.mark.parametrize("counts", [[1], [1, 1, 2, 3, 5, 20], [1, 40]])
+@pytest.mark.parametrize("n", [8, 20, 30])
+def test_one_success_more_never_turns_beats_its_placebo_into_says_nothing(n, counts) -> None:
+    draw = random.Random(n + len(counts))
+    labels = many_or_few(draw, counts, n)
+    order = draw.sample(list(labels), n)
+    beats: dict[str, bool] = {}
+    for successes in range(n + 1):
+        hit = set(order[:successes])
+        lists = {query: ["p0" if query in hit else "z", "x", "y"] for query in labels}
+        measured = rs.evaluate(
+            labels, {"r": lists}, measures=["R", "nDCG", "RA-nWG", "RR", "AP", "BoR"], depths=[3], **OPTIONS
+        )
+        for key, estimate in measured.runs["r"].estimates.items():
+            if estimate.above_placebo is not None:
+                now = estimate.above_placebo[0] > 0
+                assert now or not beats.get(key), (key, successes)
+                beats[key] = now
+    assert all(beats.values())
