@@ -310,7 +310,6 @@ def evaluate_queries(
         policy=resolve_policy(None, **policies),
         ids="exact",
         # That no judged passage was retrieved is a warning for a dataset, not for one query.
-        part_of_whole=True,
     )
     columns = [query_figures(measure, joined, details=details) for measure in chosen]
     of_queries = zip(judged, qrels.queries, strict=True)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from rag_selectivity.errors import InputError, SelectivityWarning
+from rag_selectivity.evaluation.doubts import check_join
 from rag_selectivity.judged.groups import Groups, with_groups
 from rag_selectivity.judged.joining import Terms
 from rag_selectivity.judged.judged_run import JudgedRun
@@ -131,6 +132,7 @@ def join_runs(
             warnings.simplefilter("always", SelectivityWarning)
             lists = run_parts(run, policy)
             judged[name] = terms.join(lists, candidates.lists, candidates.sources, name=name)
+            check_join(judged[name], name)
             if isinstance(lists, Run) and (other_lists or (other_lists is None and len(lists.passages) <= _LITTLE)):
                 judged[name] = _with_other_lists(judged[name], lists.in_form(form))
             if budgets:

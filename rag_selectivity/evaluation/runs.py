@@ -12,13 +12,13 @@ from numpy.typing import NDArray
 
 from rag_selectivity.evaluation.basis import Basis
 from rag_selectivity.evaluation.caveats import LabelFacts, in_part, of_labels, of_unchecked_judge
+from rag_selectivity.evaluation.doubts import Doubts
 from rag_selectivity.evaluation.estimates import ends_of, pool_sources_of
 from rag_selectivity.evaluation.slices import remarks_on
 from rag_selectivity.figures.figures import Figures
 from rag_selectivity.figures.slicing import Slicing
+from rag_selectivity.figures.weighting import weights_notes
 from rag_selectivity.inference.bootstrap import Ends
-from rag_selectivity.judged.reach import LabelReach, has_open_tails
-from rag_selectivity.judged.weighting import weights_notes
 from rag_selectivity.measures import Measure
 from rag_selectivity.measures.base import WHOLE_LIST
 from rag_selectivity.measures.plan import budgets_in, ranks_in
@@ -35,6 +35,7 @@ from rag_selectivity.trust.placebos import (
     placebo_figures,
     placebos_of,
 )
+from rag_selectivity.trust.reach import LabelReach, has_open_tails
 
 #: The queries of a slice, by mask; None for all.
 Chosen = NDArray[np.bool_] | None
@@ -88,7 +89,7 @@ def report_on_run(
         run.coverage,
         (
             *notes,
-            *(() if run.facts is None else run.facts.notes(name)),
+            *(() if run.made_of is None else Doubts(run.made_of).notes(name)),
             *run.coverage.notes(run.clipped_at(deepest)),
             *weights_notes(run),
             *_refusals(figures, estimates),
@@ -98,7 +99,7 @@ def report_on_run(
             *(run.controls.notes_at(deepest) if run.controls is not None and basis.ground is None else ()),
         ),
         input={
-            **({} if run.facts is None else run.facts.as_input()),
+            **({} if run.made_of is None else Doubts(run.made_of).as_input()),
             **({"controls": controls} if controls else {}),
             **({"other_lists": others} if others else {}),
         },

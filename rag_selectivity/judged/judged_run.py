@@ -13,7 +13,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from rag_selectivity.errors import InputError
 from rag_selectivity.judged.controls import Controls, control_rows, without_controls
-from rag_selectivity.judged.facts import JoinFacts
 from rag_selectivity.judged.hits import Coverage, Documents, Hits, Rows
 from rag_selectivity.judged.other_lists import OtherLists
 from rag_selectivity.judged.policy import Policy, resolve_policy
@@ -58,8 +57,8 @@ class JudgedRun:
         The queries that the run lacks; None if it lacks none, or if this is unknown.
     documents : Documents or None
         The numbers of passages of the judged documents. None if passages are judged and retrieved as they are.
-    facts : JoinFacts or None
-        What is said of the join of all queries; None if the object was not made by `join`.
+    made_of : Part or None
+        What `concat` makes the whole of parts from; None if the object was not made by `join`.
     qrels : Qrels or None
         The judgments, whose rows `Hits.judgment` numbers; None if only counts are known.
     fitting : {TokenBudget: int64[queries]}
@@ -77,8 +76,6 @@ class JudgedRun:
         of the queries.
     empty_slots : int
         How many slots an empty list has with `short_lists="returned"`, where whole lists are measured.
-    part : Part or None
-        What `concat` makes the whole of, if this is the join of a part.
     """
 
     queries: tuple[str, ...]
@@ -97,7 +94,7 @@ class JudgedRun:
     controls: Controls | None = None
     missing: NDArray[np.bool_] | None = None
     documents: Documents | None = None
-    facts: JoinFacts | None = field(default=None, repr=False, compare=False)
+    made_of: Any = field(default=None, repr=False, compare=False)
     qrels: Qrels | None = field(default=None, repr=False, compare=False)
     fitting: Mapping[TokenBudget, IntArray] = field(default_factory=dict)
     grouped: JudgedRun | None = None
@@ -106,7 +103,6 @@ class JudgedRun:
     weights: QueryWeights | None = None
     other_lists: OtherLists | None = None
     empty_slots: int = 1
-    part: Any = field(default=None, repr=False, compare=False)
 
     @classmethod
     def from_counts(
@@ -188,7 +184,7 @@ class JudgedRun:
         Parameters
         ----------
         parts : iterable of JudgedRun
-            Made by `join` with the same labels and arguments, and with `part_of_whole=True`.
+            Made by `join` with the same labels and arguments.
 
         Raises
         ------
@@ -200,20 +196,21 @@ class JudgedRun:
         >>> import rag_selectivity as rs
         >>> labels = rs.Qrels.of({"q1": {"d1": 1}, "q2": {"d2": 1}})
         >>> one, other = rs.Run.of({"q1": ["d1"]}), rs.Run.of({"q2": ["d9"]})
-        >>> whole = rs.JudgedRun.concat(rs.join(labels, part, part_of_whole=True) for part in (one, other))
+        >>> whole = rs.JudgedRun.concat(rs.join(labels, part) for part in (one, other))
         >>> rs.evaluate_joined({"run": whole}, measures=["Success@1"])["Success@1"].value
         0.5
         """
         given = list(parts)
         if not given:
             raise InputError("concat: there is no part")
-        first = given[0]
-        if any(part.part is None for part in given):
-            raise InputError("concat: a join is no part of a whole: join each with part_of_whole=True")
-        for other in given[1:]:
-            if other.queries != first.queries or not np.array_equal(other.labels, first.labels):
+        first, *others = made = [each.made_of for each in given]
+        for part in made:
+            if part is None:
+                raise InputError("concat: only what `join` made is a part of a whole")
+            labels, of_first = part.terms.qrels, first.terms.qrels
+            if labels.queries != of_first.queries or not np.array_equal(labels.counts(), of_first.counts()):
                 raise InputError("concat: the parts have different labels: join each with the labels of all queries")
-        whole: JudgedRun = first.part.whole([part.part for part in given])
+        whole: JudgedRun = first.beside(others)
         return whole
 
     def forget(self) -> None:
@@ -248,7 +245,7 @@ class JudgedRun:
         """The join restricted to some of its queries: bool[queries]."""
         of_queries = (each.name for each in fields(self) if each.name != "grades")
         columns = {name: _over(getattr(self, name), chosen) for name in of_queries}
-        return replace(self, **columns | {"queries": tuple(compress(self.queries, chosen)), "part": None})
+        return replace(self, **columns | {"queries": tuple(compress(self.queries, chosen))})
 
     def refuse_weights(self, what: str, otherwise: str = "") -> None:
         """Refuse weighted queries where a figure would ignore the weights; `otherwise` says what else can be done.

@@ -202,7 +202,6 @@ class LiveFigures:
             name=self._name,
             ids="exact",
             # Whether any ids match can be said only of all retrievals: see `_notes`.
-            part_of_whole=True,
         )
         return replace(judged, empty_slots=self._empty_slots())
 

@@ -56,7 +56,7 @@ class Columns:
     lines : int64[rows] or None
         The line of each row in the file.
     remarks : {code: count}
-        What was noticed; `rag_selectivity.judged.facts` has the words of the codes.
+        What was noticed; `rag_selectivity.evaluation.doubts` has the words of the codes.
     """
 
     queries: tuple[str, ...]
@@ -280,8 +280,7 @@ def _of_dict(lists: Mapping[Any, Any], what: str, kind: Kind) -> _Cells:
     columns = {"passage": passages} | ({} if kind == "run" else {"grade": values})
     cells = _Cells(columns, what, queries=[*lists], counts=counts)
     if kind == "labels":
-        without_grades = sum(not isinstance(row, Mapping) for row in lists.values())
-        cells.expected, cells.remarks = expected, Counter(lists_as_labels=without_grades)
+        cells.expected = expected
     elif values:
         columns["score"] = values
     return cells
