@@ -30,7 +30,6 @@ SECTIONS: dict[str, tuple[str, int, Callable[[int], Iterator[Line]]]] = {
     "measures": ("Two measures that follow the answers equally", 200, answers.of_measures),
     "detectable": ("A correlation of the detectable size", 200, answers.of_detectable),
     "lift": ("Lift and bits of answers", 2000, answers.of_lift),
-    "share": ("Share of the possible lift", 300, answers.of_share),
     "slope": ("Slope of the accuracy with junk", 250, answers.of_slope),
     "looks": ("Equal arms, a look after each 50 of 10,000 impressions", 500, online.of_looks),
     "sequences": ("A true difference at any of 20 looks", 100, online.of_sequences),

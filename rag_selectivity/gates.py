@@ -9,11 +9,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
-
 from rag_selectivity.compare.stored import SAME, Since, differences_since
 from rag_selectivity.errors import InputError, did_you_mean
-from rag_selectivity.inference.betting import highest_rate
+from rag_selectivity.inference.exact import clopper_pearson
 from rag_selectivity.measures import Measure, parse_measure
 from rag_selectivity.measures.chance import Success
 from rag_selectivity.measures.claims import ClaimMeasure
@@ -304,7 +302,7 @@ def _exact_end(estimate: Estimate, bound: str, settings: Mapping[str, Any]) -> f
         return _figure(estimate, bound)
     successes, tail = round(estimate.value * estimate.n), (1 - settings["level"]) / 2
     events = successes if bound == _HIGH else estimate.n - successes
-    highest = float(highest_rate(np.array([events]), np.array([estimate.n]), tail)[0])
+    highest = float(clopper_pearson(events, estimate.n, tail)[1])
     return highest if bound == _HIGH else 1 - highest
 
 

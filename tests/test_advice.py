@@ -11,7 +11,8 @@ import pytest
 import rag_selectivity as rs
 from rag_selectivity.advice.by_loss import FEWEST_QUERIES, advise
 from rag_selectivity.evaluation.joining import join_runs
-from rag_selectivity.inference.betting import highest_mean, highest_rate
+from rag_selectivity.inference.betting import highest_mean
+from rag_selectivity.inference.exact import clopper_pearson
 from tests.advice_worlds import HARMLESS, WORLDS, World, at_rank, tried
 from tests.reference import read_trec_run
 
@@ -142,10 +143,10 @@ def test_labels_without_a_relevant_passage_give_a_reason() -> None:
 
 def test_the_bound_of_a_rate_is_clopper_and_pearson_s() -> None:
     for events, trials, tail in ((0, 10, 0.025), (3, 40, 0.025), (7, 225, 0.0005), (39, 40, 0.1)):
-        (bound,) = highest_rate(np.array([events]), np.array([trials]), tail)
+        bound = clopper_pearson(events, trials, tail)[1]
         below = sum(comb(trials, k) * bound**k * (1 - bound) ** (trials - k) for k in range(events + 1))
         assert below == pytest.approx(tail, rel=1e-8)
-    assert highest_rate(np.array([5]), np.array([5]), 0.025).tolist() == [1.0]
+    assert clopper_pearson(5, 5, 0.025)[1] == 1
 
 
 @pytest.mark.parametrize("queries", [10, 50, 200])
@@ -225,7 +226,7 @@ def test_a_bound_is_rounded_up_and_a_loss_is_never_rounded_to_the_allowed_one() 
     assert found.K == 20
     assert "a loss of 2.02 percentage points" in found.reason
     stated = float(re.search(r"ends at ([\d.]+) points", advice_on([*[1] * 196, *[9] * 3, 0]).reason)[1])
-    assert stated / 100 >= highest_rate(np.array([3]), np.array([200]), 0.025)[0]
+    assert stated / 100 >= clopper_pearson(3, 200, 0.025)[1]
 
 
 # -- one advice for every part --------------------------------------------------------------------------

@@ -188,10 +188,6 @@ def test_the_figures_are_those_of_the_answers(small: World, tmp_path: Path) -> N
     assert bits.value == pytest.approx(math.log2(sum(run.values()) / sum(random.values())))
     assert bits.ceiling == pytest.approx(-math.log2(np.mean(list(random.values()))))
     assert (bits.low <= 0 <= bits.high) == (bits.p > 0.05)
-    ideal = by_shown[Shown("ideal", None)]
-    share = report.contrast("share", "choice", "first", 5)
-    possible = sum(ideal[q] - closed[q] for q in queries)
-    assert share.value == pytest.approx(sum(run[q] - closed[q] for q in queries) / possible)
     assert report.contrast("depth", "choice", "first", 5).value == pytest.approx(
         np.mean([run[q] - by_shown[Shown("first", 2)][q] for q in queries])
     )
@@ -226,16 +222,6 @@ def test_bits_at_the_edges(best: float, blind: float, value: float, reason: str,
         assert found.p < 1e-4
     assert found.reason in " ".join(str(report).split())
     json.loads(report.to_json())
-
-
-def test_without_a_possible_lift_there_is_no_share(tmp_path: Path) -> None:
-    made = world(20, 0, 4)
-    with JudgeServer(ScriptedModel(best=1.0, blind=1.0).respond) as server:
-        model = OpenAIJudge("scripted", base_url=server.url)
-        report = rs.measure_answers(made.runs, **options(made, tmp_path / "a.db", model=model, depths=[4]))
-    share = report.contrast("share", "choice", "first", 4)
-    assert math.isnan(share.value)
-    assert "not shown to be better than no passages" in str(share.reason)
 
 
 def test_a_known_slope_is_recovered(tmp_path: Path) -> None:

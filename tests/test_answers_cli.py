@@ -61,7 +61,7 @@ def test_the_command_asks_writes_scores_and_goes_on(tmp_path: Path) -> None:
     data = done.data
     assert data["schema"] == "rag-selectivity/answer-report/1"
     assert data["spent"]["prompts"] == sent
-    assert {each["kind"] for each in data["contrasts"]} == {"lift", "share", "bits", "depth", "slope"}
+    assert {each["kind"] for each in data["contrasts"]} == {"lift", "bits", "depth", "slope"}
     with (tmp_path / "scores.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
     assert list(rows[0]) == ["query_id", "run", "k", "score", "model", "passages"]

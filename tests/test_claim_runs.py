@@ -19,7 +19,7 @@ import rag_selectivity as rs
 from rag_selectivity.gates import check
 from rag_selectivity.grading.claim_verdicts import verdict_sheet
 from rag_selectivity.grading.claims import check_claims
-from rag_selectivity.inference.covers import smallest_cover
+from rag_selectivity.measures.covers import smallest_cover
 from rag_selectivity.results.claims import ClaimCheck, ClaimReport
 from rag_selectivity.results.samples import Sample
 from rag_selectivity.results.stored import read_claims

@@ -11,9 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from rag_selectivity.inference.exact import ends_of_few, mid_p_rate
+from rag_selectivity.inference.exact import clopper_pearson, mid_p_rate
 from rag_selectivity.inference.interval_methods import Estimand, bca_ends
-from rag_selectivity.inference.intervals_of_means import interval_of_mean
 from rag_selectivity.measures import Outcome
 from rag_selectivity.measures.chance import _BITS
 from rag_selectivity.measures.outcome import MEAN
@@ -29,27 +28,20 @@ CHANCE = RNG.uniform(0.05, 0.4, 60)
 GAINS = CHANCE + RNG.uniform(0.1, 0.5, 60)
 
 
-@pytest.mark.parametrize(("lowest", "highest"), [(0.0, 1.0), (-1.0, 1.0), (2.0, 5.0)])
-def test_the_ends_of_few_turn_and_move_with_the_range(lowest: float, highest: float) -> None:
-    def ends(values, low, high):
-        sums = np.array([values.sum()]), np.array([(values**2).sum()])
-        return ends_of_few(*sums, np.array([len(values)]), (low, high), 0.025, 10)[:, 0]
-
-    rare = np.r_[0.9, 0.4, 0.7, np.zeros(40)]
-    plain = ends(rare, 0.0, 1.0)
-    total = rare.sum()
-    clopper_pearson = stats.beta.ppf([0.025, 0.975], [total, total + 1], [43 - total + 1, 43 - total])
-    assert plain == pytest.approx(clopper_pearson)
-    span = highest - lowest
-    assert ends(lowest + span * rare, lowest, highest) == pytest.approx(lowest + span * plain)
-    assert ends(highest - span * rare, lowest, highest) == pytest.approx(highest - span * plain[::-1])
-    assert np.isnan(ends(lowest + span * np.linspace(0.3, 0.7, 43), lowest, highest)).all()
+@pytest.mark.parametrize("kind", ["binary", "thirds"])
+@pytest.mark.parametrize("n", [5, 40])
+def test_clopper_and_pearsons_rates_of_a_sum_hold_the_mean(kind: str, n: int) -> None:
+    rng = np.random.default_rng(3)
+    p, mean = ([0.2, 0.0, 0.8], 0.8) if kind == "binary" else ([0.1, 0.3, 0.6], 0.7)
+    values = rng.choice([0, 1 / 3, 1], (400, n), p=p)
+    low, high = clopper_pearson(values.sum(axis=1), n, 0.025)
+    assert ((low <= mean) & (mean <= high)).mean() >= 0.95
 
 
-def test_the_interval_of_known_sums_is_students_where_no_end_is_near() -> None:
-    values = np.random.default_rng(1).beta(3, 3, 40)
-    expected = stats.t.interval(0.95, 39, values.mean(), stats.sem(values))
-    assert interval_of_mean(values.sum(), (values**2).sum(), 40) == pytest.approx(expected)
+@pytest.mark.parametrize(("hits", "trials"), [(0, 9), (3, 9), (9, 9)])
+def test_clopper_and_pearsons_rates_are_scipys(hits, trials) -> None:
+    expected = stats.binomtest(hits, trials).proportion_ci(0.95, "exact")
+    assert clopper_pearson(hits, trials, 0.025) == pytest.approx((expected.low, expected.high))
 
 
 @given(st.lists(st.integers(0, 4), min_size=60, max_size=60).filter(lambda times: sum(times[8:20]) > 0))

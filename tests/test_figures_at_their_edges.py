@@ -13,18 +13,18 @@ from scipy.stats import binomtest
 
 import rag_selectivity as rs
 from rag_selectivity.evaluation.joining import join_runs
+from rag_selectivity.inference import correlation, score
 from rag_selectivity.inference.always_valid import log_gamma_mixture
 from rag_selectivity.inference.behind_best import behind_best
 from rag_selectivity.inference.exact import weighted_rate
 from rag_selectivity.inference.interval_methods import _mid_quantile
-from rag_selectivity.inference.share_of_lift import share_of_lift
 from rag_selectivity.inference.two_arms import ArmMoments
 from rag_selectivity.inference.unpaired import unpaired_difference
 from rag_selectivity.measures import Outcome
 from rag_selectivity.measures.chance import EF
 from rag_selectivity.measures.hypergeometric import random_success
 from rag_selectivity.measures.outcome import MEAN
-from rag_selectivity.trust import controls, correlation, score
+from rag_selectivity.trust import controls
 from rag_selectivity.trust.agreement import agreement
 from rag_selectivity.trust.completion import _with_mean
 from rag_selectivity.trust.controls import Counts, Draw, _shares_found, lower_rate, upper_rate
@@ -162,16 +162,6 @@ def test_bits_of_few_weighted_successes_have_the_ends_of_their_rate() -> None:
     low, high = np.log2(rates / chance)
     assert found.high == pytest.approx(high, rel=1e-9)
     assert low - 0.1 < found.low <= low + 1e-9  # an unseen query may lower it
-
-
-@pytest.mark.parametrize("level", [0.8, 0.95])
-def test_of_many_queries_the_share_of_a_lift_has_the_ends_of_the_delta_method(level) -> None:
-    rng = np.random.default_rng(11)
-    without, reached, ideal = (rng.random((3, 3000)) < np.array([[0.2], [0.5], [0.9]])).astype(float)
-    found = share_of_lift(reached, without, ideal, (0.0, 1.0), level=level)
-    rest = reached - without - found.value * (ideal - without)
-    reach = stats.norm.ppf((1 + level) / 2) * rest.std() / math.sqrt(3000) / (ideal - without).mean()
-    assert (found.high - found.value, found.value - found.low) == pytest.approx((reach, reach), rel=0.1)
 
 
 def test_rates_of_arms_of_other_sizes_have_the_ends_of_miettinen_and_nurminen() -> None:

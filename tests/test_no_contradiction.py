@@ -13,7 +13,7 @@ import pytest
 import rag_selectivity as rs
 from rag_selectivity.answers.figures import Scored, contrasts, estimates
 from rag_selectivity.measures.answers import SCORES
-from rag_selectivity.results.answers import CLOSED_BOOK, IDEAL, JUNK, RANDOM, SHARE, WORST_FIRST, Shown
+from rag_selectivity.results.answers import CLOSED_BOOK, IDEAL, JUNK, RANDOM, WORST_FIRST, Shown
 
 pytestmark = pytest.mark.inside
 
@@ -86,11 +86,10 @@ def test_intervals_of_answers_agree_with_their_p_values() -> None:
             seen[each.kind] += 1
             assert agrees(each.p, each.low, each.high, each.value, level), (each, level)
             assert math.isnan(each.p) or each.p_adjusted >= each.p - 1e-12, each
-            assert each.kind != SHARE or math.isnan(each.p), each
             decided += each.p <= 1 - level
         for estimate in estimates(scored, bootstrap).values():
             assert math.isnan(estimate.low) or estimate.low <= estimate.value <= estimate.high, estimate
-    assert len(seen) == 7
+    assert len(seen) == 6
     assert decided > 20
 
 

@@ -1,4 +1,4 @@
-"""The test behind alarms, with known truth: it is rarely wrong, and finds a change soon. And quantiles, intervals."""
+"""The test behind alarms, with known truth: it is rarely wrong, and finds a change soon. And quantiles."""
 
 from __future__ import annotations
 
@@ -12,9 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rag_selectivity.errors import InputError
-from rag_selectivity.inference.intervals_of_means import interval_of_mean
-from rag_selectivity.inference.log_histogram import LogHistogram
 from rag_selectivity.inference.sequential import RiseDetector
+from rag_selectivity.live.log_histogram import LogHistogram
 
 pytestmark = pytest.mark.inside
 
@@ -90,24 +89,3 @@ def test_the_histogram_does_not_grow() -> None:
         histogram.add(10 ** (-20 + 40 * i / 20_000))
     assert len(histogram._counts) < 2400
     assert math.isnan(LogHistogram().quantile(0.5))
-
-
-@pytest.mark.parametrize("kind", ["binary", "thirds"])
-@pytest.mark.parametrize("n", [5, 40])
-def test_the_interval_of_a_mean_holds_the_truth(kind: str, n: int) -> None:
-    rng = np.random.default_rng(3)
-    inside = 0
-    for _ in range(400):
-        values = (
-            (rng.random(n) < 0.8).astype(float) if kind == "binary" else rng.choice([0, 1 / 3, 1], n, p=[0.1, 0.3, 0.6])
-        )
-        low, high = interval_of_mean(float(values.sum()), float((values**2).sum()), n)
-        inside += low <= (0.8 if kind == "binary" else 0.7) <= high
-    assert inside >= 0.92 * 400
-
-
-def test_values_that_agree_still_have_an_interval() -> None:
-    assert interval_of_mean(0.0, 0.0, 50) == (0.0, pytest.approx(1 - 0.025 ** (1 / 50)))
-    low, high = interval_of_mean(25.0, 12.5, 50)
-    assert low < 0.5 < high
-    assert all(math.isnan(end) for end in interval_of_mean(1.0, 1.0, 1))

@@ -14,7 +14,6 @@ from rag_selectivity.answers.figures import Scored, contrasts
 from rag_selectivity.inference.bootstrap import Bootstrap
 from rag_selectivity.inference.correlation import KENDALL, PEARSON, SPEARMAN, Series, correlated, detectable
 from rag_selectivity.inference.paired import paired_difference
-from rag_selectivity.inference.share_of_lift import share_of_lift
 from rag_selectivity.measures.answers import SCORES, accuracies
 from rag_selectivity.measures.base import Outcome
 from rag_selectivity.results.answers import JUNK, Shown
@@ -131,26 +130,6 @@ def of_lift(samples: int) -> Iterator[Line]:
             truth = math.log2(two / one) if name == "bits" else two - one
             found = paired_difference(last, first)
             yield line(f"{name}: {one} and {two}, n = {n}", truth, found.low, found.high, found.p)
-
-
-def of_share(samples: int) -> Iterator[Line]:
-    """The share of the possible lift: accuracies without passages, with the run, and of the ideal sets."""
-    cells = (
-        (0.25, 0.6, 0.9),
-        (0.25, 0.25, 0.9),
-        (0.02, 0.5, 0.98),
-        (0.6, 0.65, 0.75),
-        (0.3, 0.2, 0.8),
-        (0.3, 0.9, 0.9),
-    )
-    for rates, n in product(cells, RUNS[1:]):
-        rng, (closed, run, ideal) = np.random.default_rng(7), rates
-        found = []
-        for _ in range(samples):
-            without, given, best = answers(rng, n, rates).T
-            found.append(share_of_lift(given, without, best, (0.0, 1.0)))
-        ends = [[getattr(each, end, math.nan) for each in found] for end in ("low", "high", "p")]
-        yield line(f"{closed}, {run}, {ideal}, n = {n}", (run - closed) / (ideal - closed), *ends)
 
 
 def of_slope(samples: int) -> Iterator[Line]:

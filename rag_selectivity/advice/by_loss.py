@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rag_selectivity.errors import InputError
-from rag_selectivity.inference.betting import highest_mean, highest_rate
+from rag_selectivity.inference.betting import highest_mean
 from rag_selectivity.inference.bootstrap import Bootstrap
+from rag_selectivity.inference.exact import clopper_pearson
 from rag_selectivity.judged.judged_run import JudgedRun
 from rag_selectivity.measures.base import FloatArray, Measure, Outcome
 from rag_selectivity.measures.chance import DEGRADED_FROM, EF, BoR_max, RandomSuccess, Success, refusal_of, regime
@@ -399,7 +400,7 @@ def _upper_ends(
     units = bootstrap.units(queries)
     if nested and units is None:
         lost: IntArray = np.nan_to_num(gaps[:, :-1]).sum(axis=0).astype(np.int64)
-        return highest_rate(lost, outcome.defined[:, :-1].sum(axis=0), tail)
+        return clopper_pearson(lost, outcome.defined[:, :-1].sum(axis=0), tail)[1]
     return highest_mean(gaps[:, :-1], 0.0 if nested else -1.0, 1.0, tail, units)
 
 

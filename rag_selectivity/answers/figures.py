@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -13,7 +12,6 @@ from rag_selectivity.evaluation.estimates import estimates_of_table
 from rag_selectivity.figures.figures import Figures
 from rag_selectivity.inference.bootstrap import Bootstrap
 from rag_selectivity.inference.paired import holm
-from rag_selectivity.inference.share_of_lift import share_of_lift
 from rag_selectivity.measures.answers import UNDEFINED, ScoreKind, accuracies
 from rag_selectivity.measures.base import FloatArray, Given, Outcome
 from rag_selectivity.results.answers import (
@@ -27,7 +25,6 @@ from rag_selectivity.results.answers import (
     ORDER,
     RANDOM,
     RUN,
-    SHARE,
     SLOPE,
     Contrast,
     Shown,
@@ -106,8 +103,6 @@ def _pairs(scored: Scored, baseline: str | None) -> Iterator[tuple[str, Shown, S
     if closed in values and not kind.needs_passages:
         controls = [ideal, *(each for each in values if each.run == RANDOM)]
         yield from ((LIFT, shown, closed) for shown in (*runs, *controls) if shown in values)
-        if ideal in values and kind.higher_is_better:
-            yield from ((SHARE, shown, ideal) for shown in runs)
     if kind.is_correct:
         # On the scale of BoR.
         drawn = ((shown, Shown(RANDOM, shown.k)) for shown in runs)
@@ -126,22 +121,10 @@ def _pairs(scored: Scored, baseline: str | None) -> Iterator[tuple[str, Shown, S
 
 
 def _contrast(scored: Scored, kind: str, shown: Shown, against: Shown, bootstrap: Bootstrap) -> Contrast:
-    if kind == SHARE:
-        return _share(scored, shown, against, bootstrap)
     sides = [scored.table(each) for each in (shown, against)]
     if kind == BITS:
         sides = [scored.table_of(accuracies(side.outcomes[0].parts[0])) for side in sides]
     return _difference(scored, kind, (shown, against), sides, bootstrap)
-
-
-def _share(scored: Scored, shown: Shown, ideal: Shown, bootstrap: Bootstrap) -> Contrast:
-    run, closed, best = (scored.values[each] for each in (shown, Shown(CLOSED_BOOK, 0), ideal))
-    known = ~np.isnan(run + closed + best)
-    first, second = (float(each[known].mean()) if known.any() else math.nan for each in (run, best))
-    units, ends = bootstrap.units(scored.queries), (scored.kind.low, scored.kind.high)
-    found = share_of_lift(run, closed, best, ends, level=bootstrap.level, seed=bootstrap.seed, units=units)
-    figures = (found.value, found.low, found.high, math.nan, first, second, found.n)
-    return Contrast(SHARE, scored.kind.name, shown, ideal, *figures, reason=found.reason)
 
 
 def _slopes(scored: Scored, bootstrap: Bootstrap) -> list[Contrast]:

@@ -103,8 +103,8 @@ def answers(
     """Have an LLM answer from what was retrieved, and score its answers.
 
     It is shown exactly the passages of each list. The controls are answers without passages, with random passages, and
-    with the relevant passages alone. The results are the lift over no passages, the share of the possible lift, and
-    bits over random of right answers. The store keeps every answer. If the command stops, run it again to continue.
+    with the relevant passages alone. The results are the lift over no passages, and bits over random of right answers.
+    The store keeps every answer. If the command stops, run it again to continue.
 
     The key is read from OPENAI_API_KEY, or from the variable of --api-key-env.
     """

@@ -13,20 +13,6 @@ _STAKES = np.array([*np.geomspace(0.004, 0.9, 11), 0.999])
 _MONEY = np.array([*np.full(11, 0.5 / 11), 0.5])
 
 
-def highest_rate(events: IntArray, trials: IntArray, tail: float) -> FloatArray:
-    """Clopper and Pearson's upper bound: the rate at which at most that many events have the probability `tail`.
-
-    >>> highest_rate(np.array([0, 4]), np.array([225, 225]), 0.025).round(4).tolist()
-    [0.0163, 0.0449]
-    """
-    from scipy.special import betaincinv
-
-    inner = events < trials
-    a, b = np.where(inner, events + 1.0, 1.0), np.where(inner, trials - events, 1.0)
-    result: FloatArray = np.where(inner, betaincinv(a, b, 1 - tail), 1.0)
-    return result
-
-
 def highest_mean(
     values: FloatArray, lowest: float, highest: float, tail: float, units: IntArray | None = None
 ) -> FloatArray:

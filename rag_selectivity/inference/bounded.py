@@ -89,19 +89,6 @@ def ends(
     return _quantile(np.concatenate(figures[0]), tail), _quantile(np.concatenate(figures[1]), 1 - tail)
 
 
-def weighted_sums(rows: FloatArray, seed: int = 7) -> tuple[FloatArray, FloatArray]:
-    """(sums of the rows, float64[draws, columns]; weight of one more row, float64[draws]) under the weights of `ends`.
-
-    For an end of the range that depends on what is tested, such as the value of a ratio.
-    """
-    distinct, counts = np.unique(_to_digits(rows), axis=0, return_counts=True)
-    sums, extra = [], []
-    for weights in _weights(counts, np.random.default_rng(seed)):
-        sums.append(weights[:, :-1] @ distinct)
-        extra.append(weights[:, -1])
-    return np.concatenate(sums), np.concatenate(extra)
-
-
 def _weights(counts: NDArray[np.int64], rng: np.random.Generator) -> Iterator[FloatArray]:
     """Dirichlet weights of the distinct rows and of one row more, float64[some draws, rows + 1], block by block."""
     shape = np.append(counts, 1).astype(np.float64)

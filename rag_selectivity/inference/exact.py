@@ -16,6 +16,9 @@ _STEPS = 60
 #: After a step so short, relative to the rate and to its distance from 1, the last digits are right: Newton's method
 #: squares the error. No step is shorter than the last digit.
 _SHORT, _LAST_DIGIT = 1e-9, 2.3e-16
+#: In place of 0 where a function needs more; its result is not used.
+_LEAST = 1e-300
+Numbers = FloatArray | IntArray | float
 
 
 def mid_p_rate(successes: FloatArray, trials: IntArray, share: FloatArray) -> FloatArray:
@@ -48,6 +51,28 @@ def mid_p_rate(successes: FloatArray, trials: IntArray, share: FloatArray) -> Fl
     return np.where(inner, rate, np.where(successes > 0, 1.0, 0.0))
 
 
+def clopper_pearson(successes: Numbers, trials: Numbers, tail: float) -> tuple[FloatArray, FloatArray]:
+    """The rates at which as many successes or more, and as many or fewer, have the probability `tail`.
+
+    The successes may be a sum of any values from 0 to 1, and the trials an effective number: of all values with the
+    same mean, zeros and ones have the largest spread.
+
+    References
+    ----------
+    Clopper and Pearson 1934, Biometrika 26.
+
+    >>> [round(float(end), 4) for end in clopper_pearson(4, 225, 0.025)]
+    [0.0049, 0.0449]
+    """
+    from scipy.special import betaincinv
+
+    hits = np.asarray(successes, np.float64)
+    misses = trials - hits
+    low = np.where(hits > 0, betaincinv(np.maximum(hits, _LEAST), misses + 1, tail), 0.0)
+    high = np.where(misses > 0, betaincinv(hits + 1, np.maximum(misses, _LEAST), 1 - tail), 1.0)
+    return low, high
+
+
 def weighted_rate(successes: FloatArray, weights: FloatArray, tail: float) -> FloatArray:
     """Clopper and Pearson's bounds of weighted success rates, at an effective number of trials: float64[2, columns].
 
@@ -68,8 +93,6 @@ def weighted_rate(successes: FloatArray, weights: FloatArray, tail: float) -> Fl
     Korn and Graubard 1998, Confidence intervals for proportions with small expected number of positive counts estimated
     from survey data; Kish 1965; Clopper and Pearson 1934.
     """
-    from scipy.special import betaincinv
-
     counted = weights > 0
     x = np.where(counted, successes, 0.0)
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -78,34 +101,10 @@ def weighted_rate(successes: FloatArray, weights: FloatArray, tail: float) -> Fl
         kish = total**2 / (weights**2).sum(axis=0)
         variance = (weights**2 * (x - rate) ** 2).sum(axis=0) / total**2
         trials = np.where(variance > 0, np.fmin(kish, rate * (1 - rate) / variance), kish)
-        hits, misses = trials * rate, trials * (1 - rate)
+        low, high = clopper_pearson(trials * rate, trials, tail)
         some, lacks = (x * counted).any(axis=0), ((1 - x) * counted).any(axis=0)
-        low = np.where(some, betaincinv(np.maximum(hits, 1e-300), misses + 1, tail), 0.0)
-        high = np.where(lacks, betaincinv(hits + 1, np.maximum(misses, 1e-300), 1 - tail), 1.0)
+    low, high = np.where(some, low, 0.0), np.where(lacks, high, 1.0)
     return np.stack([low, high])
-
-
-def ends_of_few(
-    sums: FloatArray, squares: FloatArray, n: IntArray, bounds: tuple[Any, Any], tail: float, few: int
-) -> FloatArray:
-    """Bounds of the mean if few values differ from an end of their range: float64[2, depths].
-
-    NaN if the effective number of such values, (Σx)²/Σx² with x the distance from the end, is `few` or more. Among all
-    values with the same mean, zeros and ones have the largest spread. So Clopper and Pearson's bounds, with the sum as
-    the number of successes, are valid for any values.
-    """
-    from scipy.special import betaincinv
-
-    lowest, highest = bounds
-    with np.errstate(invalid="ignore", divide="ignore"):
-        span = highest - lowest
-        up, up2 = (sums - n * lowest) / span, (squares - 2 * lowest * sums + n * lowest**2) / span**2
-        down, down2 = n - up, n - 2 * up + up2
-        spread = np.minimum(np.where(up2 > 0, up**2 / up2, 0), np.where(down2 > 0, down**2 / down2, 0))
-        below = np.where(up > 0, betaincinv(np.maximum(up, 1e-300), n - up + 1, tail), 0.0)
-        above = np.where(up < n, betaincinv(up + 1, np.maximum(n - up, 1e-300), 1 - tail), 1.0)
-        ends = np.stack([lowest + span * below, lowest + span * above])
-    return np.where((spread < few) & (n > 0), ends, np.nan)
 
 
 def ends_if_all_agree(

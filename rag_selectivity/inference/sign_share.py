@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from rag_selectivity.inference import mcnemar
 from rag_selectivity.inference.bisection import end_of
+from rag_selectivity.inference.exact import clopper_pearson
 
 #: The prior of the always-valid form, Beta(_PRIOR, _PRIOR): narrow enough for shares near 1/2, which are what is seen.
 _PRIOR = 10.0
@@ -41,15 +42,10 @@ def exact(wins: int, losses: int, level: float) -> SignShare:
     >>> round(found.p, 5), round(found.low, 4), round(found.high, 4)
     (0.00222, 0.588, 0.8731)
     """
-    from scipy.special import betaincinv
-
     if not wins + losses:
         return SignShare(math.nan, 1.0, 0.0, 1.0)
-    tail = (1 - level) / 2
-    p = float(mcnemar.two_sided_p(wins, losses))
-    low = float(betaincinv(wins, losses + 1, tail)) if wins else 0.0
-    high = float(betaincinv(wins + 1, losses, 1 - tail)) if losses else 1.0
-    return _agreeing(wins / (wins + losses), p, low, high, level)
+    low, high = map(float, clopper_pearson(wins, wins + losses, (1 - level) / 2))
+    return _agreeing(wins / (wins + losses), float(mcnemar.two_sided_p(wins, losses)), low, high, level)
 
 
 def any_time(wins: int, losses: int, level: float) -> SignShare:

@@ -7,8 +7,8 @@ from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from rag_selectivity.inference.intervals_of_means import interval_of_mean
-from rag_selectivity.inference.log_histogram import LogHistogram
+from rag_selectivity.inference.exact import clopper_pearson
+from rag_selectivity.live.log_histogram import LogHistogram
 from rag_selectivity.live.retrieval import Retrieval
 from rag_selectivity.log import LOG
 
@@ -18,6 +18,8 @@ __all__ = ["LiveTraffic", "Traffic"]
 MOST_ARMS = 16
 #: Requests whose late outcome can still be joined; a hundred bytes or two each.
 _MOST_REQUESTS = 50_000
+#: On either side of the interval of the outcomes.
+_TAIL = 0.025
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +108,7 @@ class _Counts:
         self.retrievals = self.labelled = self.sampled = self.empty = self.failed = self.lost_outcomes = 0
         self.shown = self.longest = self.empty_passages = self.nan_scores = 0
         self.tokens, self.seconds = _Sizes(), _Sizes()
-        self.outcomes, self.outcome_sum, self.outcome_squares = 0, 0.0, 0.0
+        self.outcomes, self.outcome_sum = 0, 0.0
 
     def add(self, retrieval: Retrieval) -> None:
         """Count a retrieval; its outcome is counted apart."""
@@ -128,12 +130,11 @@ class _Counts:
         """Count an outcome from 0 to 1; −1 times takes it back."""
         self.outcomes += times
         self.outcome_sum += times * value
-        self.outcome_squares += times * value * value
 
     def traffic(self) -> Traffic:
         """The counts and means so far."""
         worked, n = self.retrievals - self.failed, self.outcomes
-        low, high = interval_of_mean(self.outcome_sum, self.outcome_squares, n) if n else (math.nan, math.nan)
+        low, high = clopper_pearson(self.outcome_sum, n, _TAIL) if n > 1 else (math.nan, math.nan)
         same = ("retrievals", "labelled", "empty", "failed", "longest", "empty_passages", "nan_scores", "sampled")
         return Traffic(
             **{name: getattr(self, name) for name in (*same, "outcomes", "lost_outcomes")},
@@ -145,8 +146,8 @@ class _Counts:
             seconds_p50=self.seconds.quantile(0.5),
             seconds_p95=self.seconds.quantile(0.95),
             outcome=self.outcome_sum / n if n else math.nan,
-            outcome_low=low,
-            outcome_high=high,
+            outcome_low=float(low),
+            outcome_high=float(high),
         )
 
 

@@ -13,7 +13,6 @@ from rag_selectivity.results.answers import (
     LIFT,
     ORDER,
     RUN,
-    SHARE,
     SLOPE,
     AnswerReport,
     Contrast,
@@ -22,7 +21,6 @@ from rag_selectivity.wording import counted, ends_text, level_text, number, sign
 
 _TITLES = {
     LIFT: "Lift over no passages",
-    SHARE: "Share of the lift that the ideal sets reach",
     BITS: "Bits over random of right answers",
     DEPTH: "More passages against fewer",
     RUN: "Runs",
@@ -30,7 +28,7 @@ _TITLES = {
     SLOPE: "Junk beside the same relevant passages: change with each junk passage",
 }
 #: What a contrast is, where it is no difference.
-_OF_KIND = {SHARE: "share", BITS: "bits", SLOPE: "change"}
+_OF_KIND = {BITS: "bits", SLOPE: "change"}
 
 
 def answer_blocks(report: AnswerReport) -> Iterable[Block]:
@@ -101,7 +99,7 @@ def _contrast_blocks(title: str, contrasts: Sequence[Contrast], report: AnswerRe
 
 def _value(each: Contrast) -> str:
     def cell(value: float) -> str:
-        return number(value) if each.kind == SHARE else signed(value, 4 if each.kind == SLOPE else 3)
+        return signed(value, 4 if each.kind == SLOPE else 3)
 
     if math.isnan(each.low) and math.isnan(each.value):
         return BLANK

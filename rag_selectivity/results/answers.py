@@ -23,7 +23,7 @@ BEST_FIRST, WORST_FIRST, SHUFFLED, MIDDLE = "best-first", "worst-first", "shuffl
 ORDERS = (BEST_FIRST, WORST_FIRST, SHUFFLED, MIDDLE)
 
 #: Kinds of contrasts, in the order of tables.
-LIFT, SHARE, BITS, DEPTH, RUN, ORDER, SLOPE = "lift", "share", "bits", "depth", "run", "order", "slope"
+LIFT, BITS, DEPTH, RUN, ORDER, SLOPE = "lift", "bits", "depth", "run", "order", "slope"
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,11 +115,10 @@ class Contrast(Plain):
 
     Attributes
     ----------
-    kind : {"lift", "share", "bits", "depth", "run", "order", "slope"}
-        `lift`: minus the score without passages. `share`: that lift / the lift of the ideal sets. `bits`: log2 of the
-        accuracy / the accuracy with K random passages. `depth`: minus the score at the smallest K. `run`: minus the
-        score of the baseline run. `order`: minus the score with the best passage first. `slope`: the change of the
-        score with each junk passage.
+    kind : {"lift", "bits", "depth", "run", "order", "slope"}
+        `lift`: minus the score without passages. `bits`: log2 of the accuracy / the accuracy with K random passages.
+        `depth`: minus the score at the smallest K. `run`: minus the score of the baseline run. `order`: minus the score
+        with the best passage first. `slope`: the change of the score with each junk passage.
     score : str
     shown, against : Shown
     value, low, high : float

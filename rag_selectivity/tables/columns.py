@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
@@ -26,12 +26,14 @@ from rag_selectivity.tables.cells import (
     whole_grade,
 )
 from rag_selectivity.tables.exact import Row
-from rag_selectivity.tables.fast import Kind, Odd, Scan, scan
-from rag_selectivity.tables.files import is_large, is_path, not_utf8
+from rag_selectivity.tables.fast import Kind, Odd, scan
+from rag_selectivity.tables.files import is_large, is_path
 from rag_selectivity.tables.ids import IntArray, numbered, refuse_set
 from rag_selectivity.tables.names import COLUMNS, columns_of, optional_column
 
 FloatArray = NDArray[np.float64]
+#: So many rows are held before they are turned into columns.
+_SOME = 1000
 
 
 @dataclass(frozen=True)
@@ -74,34 +76,40 @@ class Columns:
 
 @dataclass
 class _Cells:
-    """Cells as they were given, by what they hold, and where they stand."""
+    """Cells as they were given, by what they hold, and where they stand.
+
+    Attributes
+    ----------
+    columns : {role: list}
+    source : str
+        What messages call the source; of a row, `before` and its place among `places` follow.
+    names : {role: name of the column}
+        Of a table; empty for TREC.
+    counts : sequence of int
+        Of a dict: how many rows each of its queries has.
+    expected : list of bool or None
+    remarks : {code: count}
+    """
 
     columns: dict[str, list[Any]]
     source: str
-    #: The place of each row, and what stands before it in messages.
-    lines: Sequence[int] | None = None
+    places: Sequence[int] = ()
     before: str = ""
-    #: The name of each column in its table.
     names: Mapping[str, str] = field(default_factory=dict)
-    #: Of a dict: its queries, and how many rows each has.
-    queries: Sequence[Any] = ()
-    counts: Sequence[int] = ()
+    counts: Sequence[int] | None = None
     expected: list[bool] | None = None
     remarks: Counter[str] = field(default_factory=Counter)
 
     def where(self, row: int, role: str) -> str:
         """The place of a cell; an InputError if it is one of a table and holds nothing."""
-        place = self.source if self.lines is None else f"{self.source}{self.before}{self.lines[row]}"
+        place = f"{self.source}{self.before}{self.places[row]}" if self.places else self.source
         if role in self.names and is_missing(self.columns[role][row]):
             raise InputError(f"{place}: {self.names[role]} is missing")
-        return place
-
-    def where_of_query(self, row: int, role: str) -> str:
-        of_dict = self.queries[int(np.searchsorted(np.cumsum(self.counts), row, "right"))] if self.counts else None
-        return f"{self.where(row, role)}: query {shown(self.columns['query'][row] if of_dict is None else of_dict)}"
-
-    def where_of_pair(self, row: int, role: str) -> str:
-        return f"{self.where_of_query(row, role)}, passage {shown(self.columns['passage'][row])}"
+        if role == "query":
+            return place
+        of_query = row if self.counts is None else int(np.searchsorted(np.cumsum(self.counts), row, "right"))
+        place = f"{place}: query {shown(self.columns['query'][of_query])}"
+        return place if role == "passage" else f"{place}, passage {shown(self.columns['passage'][row])}"
 
 
 def read(source: Any, kind: Kind, *, format: str | None = None, long_tags: bool = False) -> Columns:
@@ -130,13 +138,18 @@ def read(source: Any, kind: Kind, *, format: str | None = None, long_tags: bool 
     >>> columns.queries, columns.passage, columns.score.tolist()
     (('q1', 'q2'), ['d1'], [2.5])
     """
-    if not is_path(source):
-        return _of_object(source, kind)
-    path, name = Path(source), exact.kind_of(Path(source), format)
-    if kind == "run" and (name in exact.STORES or name == "beir"):
-        what = {"golden": "a golden set", "beir": "a folder"}.get(name, "a label store")
-        raise InputError(f"{path} is {what} and holds no run; give the file of the run")
-    return _of_file(_beir_labels(path), "tsv", kind) if name == "beir" else _of_file(path, name, kind, long_tags)
+    if is_path(source):
+        path, name = Path(source), exact.kind_of(Path(source), format)
+        if kind == "run" and (name in exact.STORES or name == "beir"):
+            what = {"golden": "a golden set", "beir": "a folder"}.get(name, "a label store")
+            raise InputError(f"{path} is {what} and holds no run; give the file of the run")
+        if name == "beir":
+            path, name = _beir_labels(path), "tsv"
+        return _scanned(path, kind, name) or _checked(_of_file(path, name, kind, long_tags), kind)
+    what = "qrels" if kind == "labels" else "run"
+    if isinstance(source, Mapping):
+        return _checked(_of_dict(source, what, kind), kind)
+    return _checked((_of_frame if exact.is_frame(source) else _of_records)(source, what, kind), kind)
 
 
 def _beir_labels(folder: Path) -> Path:
@@ -151,42 +164,68 @@ def _beir_labels(folder: Path) -> Path:
     return chosen
 
 
+def _scanned(path: Path, kind: Kind, name: str) -> Columns | None:
+    """The columns of a large and regular file; None for others, which are read line by line."""
+    found = scan(path, kind, format=name) if is_large(path) else None
+    if found is None:
+        return None
+    import polars as pl
+
+    try:
+        frame = pl.concat(found.rows())
+    except Odd:
+        return None
+    if not len(frame):
+        return None
+    numbers: dict[str, Any] = {role: frame[role].to_numpy() for role in frame.columns[2:]}
+    remarks = _chosen(found.names, kind, found.source)[1] if found.names else Counter[str]()
+    lines = None if found.lines is None else np.arange(found.lines, found.lines + len(frame))
+    queries, query = numbered(frame["query"].to_list())
+    about: dict[str, Any] = {"source": found.source, "lines": lines, "remarks": +remarks}
+    return Columns(tuple(queries), query, frame["passage"].to_list(), **about, **numbers)
+
+
 # -- the cells of a source --------------------------------------------------------------------------------
 
 
-def _of_file(path: Path, name: str, kind: Kind, long_tags: bool = False) -> Columns:
-    """By a scan where this is quicker and the file is regular, or line by line."""
-    found = scan(path, kind, format=name) if is_large(path) else None
-    if found is not None:
-        try:
-            return _of_scan(found, kind)
-        except Odd:
-            pass
+def _of_file(path: Path, name: str, kind: Kind, long_tags: bool) -> _Cells:
     if name != "trec":
-        return _checked(_of_rows(exact.table_rows(path, name), str(path), kind), kind)
-    comments: list[int] = []
-    rows = exact.trec_rows(path, kind, long_tags, comments)
-    _, fields = next(rows, (0, ()))
-    if not fields:
-        raise _without_rows(str(path), kind)
-    places = {role: fields.index(name) for role, name in columns_of(fields, kind, str(path)).items()}
-    lines, texts = _gathered(rows, places, lambda fields, place: fields[place].decode(), path)
-    remarks = Counter({f"{'label' if kind == 'labels' else 'run'}_comment_lines": len(comments)})
-    return _checked(_Cells(texts, str(path), lines, ":", remarks=remarks), kind)
+        return _of_rows(exact.table_rows(path, name), str(path), kind)
+    comments = Counter[str]()
+    cells = _of_rows(exact.trec_rows(path, kind, long_tags, comments), str(path), kind)
+    cells.remarks, cells.names = comments, {}
+    return cells
 
 
-def _of_object(source: Any, kind: Kind) -> Columns:
-    what = "qrels" if kind == "labels" else "run"
-    if isinstance(source, Mapping):
-        return _checked(_of_dict(source, what, kind), kind)
-    if not exact.is_frame(source):
-        return _checked(_of_records(source, what, kind), kind)
-    frame = exact.as_frame(source, f"{what} frame")
-    names, remarks = _chosen(exact.column_names(frame), kind, f"{what} frame")
-    columns = exact.frame_columns(frame, what, names.values())
-    cells = {role: columns[name] for role, name in names.items()}
-    lines = range(1, 1 + len(cells["query"]))
-    return _checked(_Cells(cells, f"{what} frame", lines, ", row ", names, remarks=remarks), kind)
+def _of_rows(rows: Iterator[tuple[int, Row]], source: str, kind: Kind, before: str = ":") -> _Cells:
+    """The cells of rows with names; the first row has the names of all."""
+    first = next(rows, None)
+    if first is None:
+        labels = "file of labels is empty: there are no judgments in it"
+        raise InputError(f"{source}: the {labels if kind == 'labels' else 'run file is empty'}")
+    if {"query_hash", "passage_hash", "origins"} <= set(first[1]):
+        raise InputError(
+            f"{source} is an export of a label store, with every label of a pair and random controls: import it into "
+            f"a store (rag-selectivity store import labels.db {Path(source).name}) and give the store"
+        )
+    names, remarks = _chosen(list(first[1]), kind, source)
+    places: list[int] = []
+    columns: dict[str, list[Any]] = {role: [] for role in names}
+    rows = chain([first], rows)
+    while some := list(islice(rows, _SOME)):
+        places += [place for place, _ in some]
+        for role, name in names.items():
+            columns[role] += [row.get(name) for _, row in some]
+    return _Cells(columns, source, places, before, names, remarks=remarks)
+
+
+def _of_frame(frame: Any, what: str, kind: Kind) -> _Cells:
+    source = f"{what} frame"
+    frame = exact.as_frame(frame, source)
+    names, remarks = _chosen(exact.column_names(frame), kind, source)
+    values = exact.frame_columns(frame, names.values())
+    columns = {role: values[name] for role, name in names.items()}
+    return _Cells(columns, source, range(1, 1 + len(columns["query"])), ", row ", names, remarks=remarks)
 
 
 def _chosen(names: Sequence[str], kind: Kind, where: str) -> tuple[dict[str, str], Counter[str]]:
@@ -194,43 +233,6 @@ def _chosen(names: Sequence[str], kind: Kind, where: str) -> tuple[dict[str, str
     columns = columns_of(names, kind, where)
     ranking = {optional_column(names, COLUMNS[role]) for role in ("score", "rank")} - {None, columns.get("grade")}
     return columns, Counter(ranking_columns_in_labels=len(ranking) if kind == "labels" else 0)
-
-
-def _of_rows(rows: Iterator[tuple[int, Row]], source: str, kind: Kind, before: str = ":") -> _Cells:
-    """The cells of rows with names; the first row has the names of all."""
-    first = next(rows, None)
-    if first is None:
-        raise _without_rows(source, kind)
-    if {"query_hash", "passage_hash", "origins"} <= set(first[1]):
-        raise InputError(
-            f"{source} is an export of a label store, with every label of a pair and random controls: import it into "
-            f"a store (rag-selectivity store import labels.db {Path(source).name}) and give the store"
-        )
-    names, remarks = _chosen(list(first[1]), kind, source)
-    lines, cells = _gathered(chain([first], rows), names, dict.get, source)
-    return _Cells(cells, source, lines, before, names, remarks=remarks)
-
-
-def _without_rows(source: str, kind: Kind) -> InputError:
-    labels = "file of labels is empty: there are no judgments in it"
-    return InputError(f"{source}: the {labels if kind == 'labels' else 'run file is empty'}")
-
-
-def _gathered(
-    rows: Iterable[tuple[int, Any]], keys: Mapping[str, Any], take: Callable[[Any, Any], Any], source: str | Path
-) -> tuple[list[int], dict[str, list[Any]]]:
-    """The lines of rows, and the cells of some columns."""
-    lines: list[int] = []
-    cells: dict[str, list[Any]] = {role: [] for role in keys}
-    each = [(cells[role].append, key) for role, key in keys.items()]
-    for line, row in rows:
-        lines.append(line)
-        try:
-            for append, key in each:
-                append(take(row, key))
-        except UnicodeDecodeError:
-            raise not_utf8(source, line) from None
-    return lines, cells
 
 
 def _of_records(source: Any, what: str, kind: Kind) -> _Cells:
@@ -277,61 +279,44 @@ def _of_dict(lists: Mapping[Any, Any], what: str, kind: Kind) -> _Cells:
         values += given
         counts.append(len(ids))
         expected += [not isinstance(row, Mapping)] * len(ids)
-    columns = {"passage": passages} | ({} if kind == "run" else {"grade": values})
-    cells = _Cells(columns, what, queries=[*lists], counts=counts)
+    cells = _Cells({"query": [*lists], "passage": passages}, what, counts=counts)
     if kind == "labels":
         cells.expected = expected
-    elif values:
-        columns["score"] = values
+    if values or kind == "labels":
+        cells.columns["grade" if kind == "labels" else "score"] = values
     return cells
 
 
 # -- the columns of cells ---------------------------------------------------------------------------------
 
 
-def _of_scan(found: Scan, kind: Kind) -> Columns:
-    """The columns of a scan."""
-    import polars as pl
-
-    frame = pl.concat(found.rows())
-    if not len(frame):
-        raise Odd
-    numbers: dict[str, Any] = {role: frame[role].to_numpy() for role in frame.columns[2:]}
-    remarks = _chosen(found.names, kind, found.source)[1] if found.names else Counter[str]()
-    lines = None if found.lines is None else np.arange(found.lines, found.lines + len(frame))
-    queries, query = numbered(frame["query"].to_list())
-    about: dict[str, Any] = {"source": found.source, "lines": lines, "remarks": +remarks}
-    return Columns(tuple(queries), query, frame["passage"].to_list(), **about, **numbers)
-
-
 def _checked(cells: _Cells, kind: Kind) -> Columns:
     """The columns of cells, each of which is checked."""
-    if "query" in cells.columns:
-        queries, query = numbered(_ids(cells.columns["query"], "query", cells.where))
-    else:
-        queries, place = numbered(_ids(cells.queries, "query", lambda row, what: cells.source))
-        query = np.repeat(place, cells.counts)
-        if len(queries) < len(place) and kind == "run":
+    queries, query = numbered(_ids(cells, "query"))
+    if cells.counts is not None:
+        if len(queries) < len(query) and kind == "run":
             raise InputError("run: two query ids are the same when written as text; make them different")
+        query = np.repeat(query, cells.counts)
     found: dict[str, Any] = {"source": cells.source, "remarks": +cells.remarks}
     if cells.before == ":":
-        found["lines"] = np.array(cells.lines, np.int64)
+        found["lines"] = np.array(cells.places, np.int64)
     if kind == "labels":
         found["grade"] = _grades(cells)
         found["expected"] = None if cells.expected is None else np.array(cells.expected, bool)
     else:
         found |= {role: _numbers(cells, role) for role in ("score", "rank", "tokens") if role in cells.columns}
-    return Columns(tuple(queries), query, _ids(cells.columns["passage"], "passage", cells.where_of_query), **found)
+    return Columns(tuple(queries), query, _ids(cells, "passage"), **found)
 
 
-def _ids(column: Sequence[Any], what: str, where: Callable[[int, str], str]) -> list[str]:
+def _ids(cells: _Cells, what: str) -> list[str]:
     """Ids as texts."""
+    column = cells.columns[what]
     types = set(map(type, column))
     if types <= {str, int}:
         texts = list(column if types <= {str} else map(str, column))
         if all(texts) and id_fault("".join(texts) or "-") is None:
             return texts
-    return [id_text(cell, where(row, what), what) for row, cell in enumerate(column)]
+    return [id_text(cell, cells.where(row, what), what) for row, cell in enumerate(column)]
 
 
 def _grades(cells: _Cells) -> IntArray:
@@ -340,7 +325,7 @@ def _grades(cells: _Cells) -> IntArray:
         grade_of = {cell: whole_grade(cell, "") for cell in set(column)}
         return np.fromiter(map(grade_of.__getitem__, column), np.int64, len(column))
     except (InputError, TypeError):
-        return np.array([_grade(cell, cells.where_of_pair(row, "grade")) for row, cell in enumerate(column)], np.int64)
+        return np.array([_grade(cell, cells.where(row, "grade")) for row, cell in enumerate(column)], np.int64)
 
 
 def _grade(value: Any, where: str) -> int:
@@ -355,11 +340,10 @@ def _grade(value: Any, where: str) -> int:
 
 
 def _numbers(cells: _Cells, role: str) -> FloatArray | None:
-    """A column of numbers that are not NaN; None for ranks of a table beside scores that are something else."""
+    """A column of numbers that are not NaN; None for what a table calls rank beside scores."""
     column = cells.columns[role]
-    is_text = str in set(map(type, column))
     try:
-        exactly = is_text and any("_" in cell for cell in column if isinstance(cell, str))
+        exactly = "_" in "".join(cell for cell in column if isinstance(cell, str))
         # In a third of the time.
         numbers = np.fromiter(map(number_of if exactly else float, column), np.float64, len(column))
     except (TypeError, ValueError, OverflowError):
@@ -371,7 +355,7 @@ def _numbers(cells: _Cells, role: str) -> FloatArray | None:
         return numbers
     if role == "rank" and "score" in cells.columns and cells.names:
         return None
-    where, value = cells.where_of_pair(int(wrong[0]), role), shown(column[wrong[0]])
+    where, value = cells.where(int(wrong[0]), role), shown(column[wrong[0]])
     if role == "tokens":
         raise InputError(f"{where}: {value} is not a number of tokens; give a number ≥ 0")
     raise InputError(f"{where}: the {role} {value} is not a number")

@@ -6,17 +6,17 @@ import csv
 import json
 import math
 import os
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from importlib import import_module
 from itertools import chain
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote
 
 from rag_selectivity.errors import InputError, MissingExtraError, did_you_mean
 from rag_selectivity.tables.cells import shown
-from rag_selectivity.tables.files import byte_lines, first_bytes, first_line, opened, text_lines
+from rag_selectivity.tables.files import byte_lines, first_bytes, first_line, not_utf8, opened, text_lines
 from rag_selectivity.tables.names import COLUMNS, optional_column
 
 #: A row of a table by its column names.
@@ -43,6 +43,13 @@ FIELDS = {
 }
 
 
+class NoRowsError(InputError):
+    """A table has no rows: for some tables that is all there is to say."""
+
+
+# -- formats ----------------------------------------------------------------------------------------------
+
+
 def kind_of(path: Path, given: str | None = None) -> str:
     """The format that was given, or the one that the file's content or suffix shows; trec if none does.
 
@@ -65,8 +72,11 @@ def kind_of(path: Path, given: str | None = None) -> str:
         return "parquet"
     if suffix in (".jsonl", ".ndjson") or first.lstrip().startswith("{"):
         return "jsonl"
-    of_query = (name for name, sign in SEPARATORS.items() if optional_column(_header(first, sign), COLUMNS["query"]))
-    return "csv" if suffix == ".csv" else next(of_query, "trec")
+    for name, sign in SEPARATORS.items():
+        header = [each.strip(' "') for each in first.split(sign)] if sign in first else []
+        if suffix == f".{name}" == ".csv" or optional_column(header, COLUMNS["query"]) is not None:
+            return name
+    return "trec"
 
 
 def suffix_of(path: Path) -> str:
@@ -74,18 +84,18 @@ def suffix_of(path: Path) -> str:
     return next((each.lower() for each in reversed(path.suffixes) if each.lower() not in (".gz", ".zst")), "")
 
 
-def _header(line: str, separator: str) -> list[str]:
-    """The names in the first line of a table; none if it has no separator."""
-    return [name.strip(' "') for name in line.split(separator)] if separator in line else []
-
-
 def is_table(path: str | Path) -> bool:
     """Whether a file is recognised as a table: rows with named columns."""
     return kind_of(Path(path)) in (*_TABLES, "exported")
 
 
-class NoRowsError(InputError):
-    """A table has no rows: for some tables that is all there is to say."""
+def is_headless(path: Path) -> bool:
+    """Whether a file has an id, a tab and a text on each line and no header, as those of MS MARCO have."""
+    first = first_line(path).split("\t")
+    return len(first) == 2 and not first[0].startswith("{") and optional_column(first, _FIRST_NAMES) is None
+
+
+# -- text -------------------------------------------------------------------------------------------------
 
 
 def read_records(source: str | Path) -> Iterator[tuple[int, Row]]:
@@ -127,10 +137,10 @@ def table_rows(path: Path, kind: str) -> Iterator[tuple[int, Row]]:
     return chain([first], rows)
 
 
-def trec_rows(path: Path, kind: str, long_tags: bool, comments: list[int]) -> Iterator[tuple[int, Sequence[Any]]]:
-    """The names of the fields, and then (line, fields) of each line of TREC; only white space of ASCII separates them.
+def trec_rows(path: Path, kind: str, long_tags: bool, remarks: Counter[str]) -> Iterator[tuple[int, Row]]:
+    """(line, row) of each line of TREC; only white space of ASCII separates its fields.
 
-    With `long_tags`, all that follows the fifth field of a run is its tag. Lines that begin with `#` go to `comments`.
+    With `long_tags`, all that follows the fifth field of a run is its tag. Lines that begin with `#` are counted.
     """
     names: Sequence[str] = ()
     for line, text in byte_lines(path):
@@ -140,15 +150,15 @@ def trec_rows(path: Path, kind: str, long_tags: bool, comments: list[int]) -> It
         if not fields:
             continue
         if fields[0].startswith(b"#"):
-            comments.append(line)
+            remarks[f"{'label' if kind == 'labels' else 'run'}_comment_lines"] += 1
             continue
-        if not names:
-            usual = FIELDS["labels", 4] if kind == "labels" else FIELDS["run", 6]
-            names = FIELDS.get((kind, len(fields)), usual)
-            yield 0, names
+        names = names or FIELDS.get((kind, len(fields))) or FIELDS[kind, 4 if kind == "labels" else 6]
         if len(fields) != len(names) and not (long_tags and len(fields) > len(names) == 6):
             raise InputError(f"{path}:{line}: {_wrong_width(fields, names)}")
-        yield line, fields
+        try:
+            yield line, dict(zip(names, b"\n".join(fields).decode().split("\n"), strict=False))
+        except UnicodeDecodeError:
+            raise not_utf8(path, line) from None
 
 
 def _wrong_width(fields: Sequence[bytes], names: Sequence[str]) -> str:
@@ -161,12 +171,6 @@ def _wrong_width(fields: Sequence[bytes], names: Sequence[str]) -> str:
         f"expected {len(names)} fields ({' '.join(names)}), "
         f"found {len(fields)}{hint.get((len(names), len(fields)), '')}: {start!r}{mend}"
     )
-
-
-def is_headless(path: Path) -> bool:
-    """Whether a file has an id, a tab and a text on each line and no header, as those of MS MARCO have."""
-    first = first_line(path).split("\t")
-    return len(first) == 2 and not first[0].startswith("{") and optional_column(first, _FIRST_NAMES) is None
 
 
 def _headless_rows(path: Path) -> Iterator[tuple[int, Row]]:
@@ -246,27 +250,21 @@ def parquet_files(path: Path) -> list[Path]:
     return files
 
 
-def folder_keys(file: Path) -> dict[str, str]:
-    """The values that the folders of a partitioned dataset give: `…/query_id=17/part-0.parquet`."""
-    parts = (part.partition("=") for part in file.parts[:-1])
-    return {key: unquote(value) for key, _, value in parts if value}
-
-
 def _parquet_rows(path: Path) -> Iterator[tuple[int, Row]]:
     try:
         import pyarrow
         from pyarrow import parquet
     except ImportError:
         raise MissingExtraError("pyarrow", "files", f"reading {path}") from None
-    keys, line = folder_keys(path), 0
+    line = 0
     with opened(path, any_content=True) as stream:
         try:
             with parquet.ParquetFile(stream) as file:
                 refuse_doubled(file.schema_arrow.names, str(path))
                 for batch in file.iter_batches(1 << 11):
-                    for row in rows_of_columns(frame_columns(batch, str(path))):
+                    for row in frame_rows(batch, str(path)):
                         line += 1
-                        yield line, keys | row
+                        yield line, row
         except InputError:
             raise
         except (pyarrow.ArrowException, OSError, ValueError, LookupError) as error:
@@ -282,14 +280,26 @@ def is_frame(value: Any) -> bool:
     return has_names if by_name else hasattr(value, "__arrow_c_stream__")
 
 
-def frame_columns(frame: Any, where: str, chosen: Iterable[str] | None = None) -> dict[str, list[Any]]:
-    """The columns of a frame, or some of them, as lists of Python values."""
+def frame_columns(frame: Any, names: Iterable[Any]) -> dict[str, list[Any]]:
+    """Columns of what `as_frame` gives, as lists of Python values; NaN for a time that Python cannot hold."""
+    columns = {name: frame[name] for name in names}
+    return {
+        name: list(column.to_list() if hasattr(column, "to_list") else map(_value, column))
+        for name, column in columns.items()
+    }
+
+
+def _value(cell: Any) -> Any:
+    try:
+        return cell.as_py() if hasattr(cell, "as_py") else cell
+    except OverflowError:
+        return math.nan
+
+
+def frame_rows(frame: Any, where: str) -> Iterator[Row]:
+    """The rows of a frame."""
     frame = as_frame(frame, where)
-    return {name: _values(frame[name]) for name in (column_names(frame) if chosen is None else chosen)}
-
-
-def rows_of_columns(columns: dict[str, list[Any]]) -> Iterator[Row]:
-    """The rows of columns of equal lengths."""
+    columns = frame_columns(frame, column_names(frame))
     return (dict(zip(columns, cells, strict=True)) for cells in zip(*columns.values(), strict=True))
 
 
@@ -318,15 +328,3 @@ def as_frame(value: Any, where: str) -> Any:
 def column_names(frame: Any) -> list[Any]:
     """The names of the columns of what `as_frame` gives."""
     return list(frame.column_names if hasattr(frame, "column_names") else frame.columns)
-
-
-def _values(column: Any) -> list[Any]:
-    """A column as a list of Python values; NaN for a time that Python cannot hold."""
-    return list(column.to_list() if hasattr(column, "to_list") else map(_value, column))
-
-
-def _value(cell: Any) -> Any:
-    try:
-        return cell.as_py() if hasattr(cell, "as_py") else cell
-    except OverflowError:
-        return math.nan

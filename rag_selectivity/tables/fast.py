@@ -7,18 +7,16 @@ asked for), which either reads it or says what is wrong and where.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-import numpy as np
-
 from rag_selectivity.errors import InputError
 from rag_selectivity.tables import exact
 from rag_selectivity.tables.cells import LARGEST_GRADE
-from rag_selectivity.tables.files import BYTE_ORDER_MARK, first_bytes, is_path, opened
+from rag_selectivity.tables.files import first_line, is_path, opened
 from rag_selectivity.tables.names import columns_of
 
 if TYPE_CHECKING:
@@ -27,7 +25,6 @@ if TYPE_CHECKING:
 Kind = Literal["labels", "run"]
 #: Bytes of a text and rows of a table that are parsed at a time.
 _BLOCK, _ROWS = 1 << 22, 1 << 18
-_LINE_END = 10
 _IDS = ("query", "passage")
 
 
@@ -96,8 +93,7 @@ def scan(source: Any, kind: Kind, *, format: str | None = None) -> Scan | None:
         if name != "parquet":
             return _scan_of_text(path, kind, name)
         files = exact.parquet_files(path)
-        keys = dict.fromkeys(exact.folder_keys(files[0]), pl.String)
-        found = pl.scan_parquet(files, glob=False, hive_partitioning=bool(keys), hive_schema=keys or None)
+        found = pl.scan_parquet(files, glob=False, hive_partitioning=False)
         return _scan_of_columns(found, kind, str(path), 1 if path.is_file() else None)
     except (InputError, AttributeError, KeyError, TypeError, ValueError, RecursionError, pl.exceptions.PolarsError):
         return None
@@ -107,15 +103,15 @@ def _scan_of_text(path: Path, kind: Kind, name: str) -> Scan | None:
     """The scan of a text whose lines are all written as the first one is."""
     import polars as pl
 
-    first = first_bytes(path).removeprefix(BYTE_ORDER_MARK).split(b"\n")[0].removesuffix(b"\r")
-    row: dict[str, Any] = {}
+    first = first_line(path)
+    row: dict[str, Any] = json.loads(first) if name == "jsonl" else {}
     header = name in exact.SEPARATORS
-    separator = exact.SEPARATORS.get(name) or ("\t" if b"\t" in first else " ")
-    if name == "jsonl":
-        row, separator = json.loads(first), ""
-    names = list(row) or [field.strip() for field in first.decode().split(separator)]
+    separator = exact.SEPARATORS.get(name, " ")
+    names = list(row) or [field.strip() for field in first.split(separator)]
     if name == "trec":
-        names = list(exact.FIELDS[kind, len(names)])
+        names = list(exact.FIELDS[kind, len(first.encode().split())])
+    if len(set(names)) < len(names):
+        return None
     columns = columns_of(names, kind, str(path))
     types: dict[str, Any] = dict.fromkeys(columns.values() if row else names, pl.String)
     for role, key in columns.items():
@@ -123,28 +119,44 @@ def _scan_of_text(path: Path, kind: Kind, name: str) -> Scan | None:
             types[key] = pl.Int64
         elif role not in _IDS:
             types[key] = pl.Float64
-    marks: list[bytes] = []
-    # Of a key that stands twice, one reader takes the first value and the other one the last.
-    for key in columns.values() if row else ():
-        start = json.dumps(key).encode() + b":"
-        blank = b" " * (first.partition(start)[2][:1] == b" ")
-        marks.append(start + blank + b'"' * isinstance(row[key], str))
+    quote = '"' if name == "csv" else None
+    # A key that stands twice, or an id without quotation marks where the others have some, is odd.
+    blank = " " if '": ' in first else ""
+    starts = {key: '"' if isinstance(row[key], str) else "" for key in columns.values() if row}
+    marks = [f"{json.dumps(key)}:{blank}{start}".encode() for key, start in starts.items()]
+
+    def parsed(block: bytes, with_header: bool) -> pl.DataFrame:
+        if row:
+            frame = pl.read_ndjson(block, schema=types)
+        else:
+            frame = pl.read_csv(block, has_header=with_header, separator=separator, quote_char=quote, schema=types)
+        lines = block.count(b"\n") + (not block.endswith(b"\n")) - with_header
+        is_odd = frame.height != lines or b"\0" in block or any(block.count(mark) != lines for mark in marks)
+        if name == "trec":
+            is_odd |= any(sign in block for sign in b"\t\v\f") or any(frame.null_count().row(0))
+            is_odd |= frame["query"].str.starts_with("#").any()
+        if is_odd or (row and b"\\u0000" in block):
+            raise Odd
+        return _checked(frame.lazy(), columns, is_text=True).collect()
 
     def batches() -> Iterator[pl.DataFrame]:
-        options: dict[str, Any] = {"separator": separator, "quote_char": None, "schema": types}
         for number, block in enumerate(_blocks(path)):
-            _check_block(block, separator, len(names), marks, name == "trec")
-            if row:
-                frame = pl.read_ndjson(block, schema=types)
-            else:
-                frame = pl.read_csv(block, has_header=header and not number, **options)
-            if name == "trec" and any(frame.null_count().row(0)):
-                raise Odd
-            yield _checked(frame.lazy(), columns, is_text=True).collect()
+            try:
+                yield parsed(block, header and not number)
+            except (Odd, pl.exceptions.PolarsError):
+                if name != "trec":
+                    raise
+                yield parsed(_with_single_blanks(block), False)
 
-    if len(set(names)) < len(names):
-        return None
     return Scan(batches, str(path), 1 + header, () if name == "trec" else tuple(names))
+
+
+def _with_single_blanks(block: bytes) -> bytes:
+    """The lines of TREC with one blank between fields."""
+    block = block.translate(bytes.maketrans(b"\t\v\f\r", b"    "))
+    while b"  " in block:
+        block = block.replace(b"  ", b" ")
+    return block.replace(b" \n", b"\n").replace(b"\n ", b"\n").strip(b" ")
 
 
 def _blocks(path: Path) -> Iterator[bytes]:
@@ -152,29 +164,6 @@ def _blocks(path: Path) -> Iterator[bytes]:
     with opened(path) as file:
         while block := file.read(_BLOCK):
             yield block + file.readline()
-
-
-def _check_block(block: bytes, separator: str, width: int, marks: Sequence[bytes], is_trec: bool) -> None:
-    """See that whole lines have `width` fields each, or all of the marks, and no character that readers take otherwise.
-
-    Raises
-    ------
-    Odd
-        If they have not.
-    """
-    odd = [b"\0", *({",": [b'"'], "": [b"\\"]}.get(separator, []))]
-    if is_trec:
-        odd += [white for white in (b" ", b"\t", b"\v", b"\f", b"\r") if white != separator.encode()]
-    letters = np.frombuffer(block, np.uint8)
-    lines = int(np.count_nonzero(letters == _LINE_END)) + (letters[-1] != _LINE_END)
-    if (
-        any(sign in block for sign in odd)
-        or (is_trec and b"#" in block and (block.startswith(b"#") or b"\n#" in block))
-        or (b"\r" in block and block.count(b"\r") != block.count(b"\r\n"))
-        or (separator and np.count_nonzero(letters == ord(separator)) != lines * (width - 1))
-        or any(block.count(mark) != lines for mark in marks)
-    ):
-        raise Odd
 
 
 def _scan_of_columns(frame: pl.LazyFrame, kind: Kind, where: str, lines: int | None = None) -> Scan | None:

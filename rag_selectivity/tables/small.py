@@ -13,7 +13,7 @@ import numpy as np
 
 from rag_selectivity.errors import InputError, examples
 from rag_selectivity.tables.cells import cost_or_length, holds_half, is_missing, iterated, shown, whole_count
-from rag_selectivity.tables.exact import frame_columns, is_frame, read_records, rows_of_columns
+from rag_selectivity.tables.exact import frame_rows, is_frame, read_records
 from rag_selectivity.tables.files import is_path
 from rag_selectivity.tables.forms import AS_THEY_ARE, IdForm
 from rag_selectivity.tables.ids import id_hashes, mix
@@ -44,7 +44,7 @@ def rows_of(source: Any, name: str, key: str = "query_id", value: str = "value")
             yield f"{name}[{id_!r}]", {key: id_, **(row if isinstance(row, Mapping) else {value: row})}
     else:
         if is_frame(source):
-            source = rows_of_columns(frame_columns(source, f"{name} frame"))
+            source = frame_rows(source, f"{name} frame")
         rows = iterated(source, f"{name}: give a file, a frame, a mapping or a list of rows")
         for number, row in enumerate(rows, 1):
             if isinstance(row, (tuple, list)) and len(row) == 2:

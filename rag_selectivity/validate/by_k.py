@@ -8,8 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from rag_selectivity.errors import InputError
-from rag_selectivity.inference.betting import highest_mean, highest_rate
+from rag_selectivity.inference.betting import highest_mean
 from rag_selectivity.inference.bootstrap import Bootstrap
+from rag_selectivity.inference.exact import clopper_pearson
 from rag_selectivity.judged.judged_run import JudgedRun
 from rag_selectivity.measures.base import FloatArray
 from rag_selectivity.measures.chance import Success
@@ -201,7 +202,7 @@ def _success_rose_at_most(
     if units is not None:
         return highest_mean(gaps, 0.0, 1.0, tail, units)
     rose = np.nan_to_num(gaps).sum(axis=0).astype(np.int64)
-    return highest_rate(rose, outcome.defined[:, :-1].sum(axis=0), tail)
+    return clopper_pearson(rose, outcome.defined[:, :-1].sum(axis=0), tail)[1]
 
 
 def _ks(scores: AnswerScores, run: str, max_k: int) -> list[int]:

@@ -9,7 +9,7 @@ from typing import ClassVar, TypeVar
 
 import numpy as np
 
-from rag_selectivity.inference.betting import highest_rate
+from rag_selectivity.inference.exact import clopper_pearson
 from rag_selectivity.results.estimate import Estimate
 from rag_selectivity.results.plain import Plain
 
@@ -82,7 +82,7 @@ def rate(count: int, total: int, of: str) -> Estimate:
         nan = float("nan")
         return Estimate(nan, nan, nan, 0, 0, reason=f"there were no {of}")
     counts, totals = np.array([count, total - count]), np.array([total, total])
-    high, rest = highest_rate(counts, totals, _TAIL)
+    high, rest = clopper_pearson(counts, totals, _TAIL)[1]
     return Estimate(count / total, float(1 - rest), float(high), total, total)
 
 
