@@ -14,7 +14,13 @@ from rag_selectivity import join
 from rag_selectivity.judged.qrels import Qrels
 from rag_selectivity.judged.run import Run
 from rag_selectivity.measures import parse_measure
-from rag_selectivity.measures.universe import Universe, first_relevant_at, first_relevant_by_rank, mean_of_best
+from rag_selectivity.trust.shuffled import (
+    Universe,
+    first_relevant_at,
+    first_relevant_by_rank,
+    mean_of_best,
+    placebo_of,
+)
 
 pytestmark = pytest.mark.inside
 
@@ -48,7 +54,7 @@ def made(labels, lists, *, size, pool=None):
 
 def placebo_of(name, judged, universe):
     measure = parse_measure(name)
-    return measure.placebo(judged, universe, measure.outcome(judged, universe.depths))
+    return placebo_of(measure, judged, universe, measure.outcome(judged, universe.depths))
 
 
 def shuffled(labels, lists, passages, size, pool):

@@ -19,8 +19,6 @@ from rag_selectivity.judged.judged_run import JudgedRun
 from rag_selectivity.judged.token_budget import TokenBudget, are_budgets
 from rag_selectivity.measures.outcome import FloatArray as FloatArray
 from rag_selectivity.measures.outcome import Outcome as Outcome
-from rag_selectivity.measures.outcome import Placebo
-from rag_selectivity.measures.universe import Universe
 from rag_selectivity.tables.registry import Registry
 
 
@@ -253,14 +251,6 @@ class Measure(ABC):
 
         `depths` is one number for each column of the figures, or int64[queries, 1]: each query has its own K.
         """
-
-    def placebo(self, judged: JudgedRun, universe: Universe, figures: Outcome) -> Placebo | None:
-        """Its expected figures if the grades were shuffled within the universe, at the universe's depths.
-
-        `figures` are its outcome for the same join and depths. None for a measure that has no placebo, or if none is
-        known for these labels.
-        """
-        return None
 
     def details(self, judged: JudgedRun, depths: NDArray[Any]) -> Mapping[str, FloatArray]:
         """What the figures were made of, for who asks why: float64[queries] or float64[queries, depths] by name."""

@@ -6,7 +6,7 @@ After "The 99% Success Paradox: When Near-Perfect Retrieval Equals Random Select
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -26,8 +26,7 @@ from rag_selectivity.measures.base import (
     rel_parameter,
 )
 from rag_selectivity.measures.hypergeometric import distinct_columns, log2_of, random_success
-from rag_selectivity.measures.outcome import OF_A_PART, RATIO, Aggregate, Placebo, Refusal
-from rag_selectivity.measures.universe import Universe
+from rag_selectivity.measures.outcome import OF_A_PART, RATIO, Aggregate, Refusal
 from rag_selectivity.tables.ids import IntArray
 
 
@@ -246,22 +245,6 @@ class EF(BaselineMeasure):
         refused = refusal_of(judged, depths)
         return Outcome(parts, self._undefined, self.aggregate, baseline=1, refused=refused)
 
-    def placebo(self, judged: JudgedRun, universe: Universe, figures: Outcome) -> Placebo | None:
-        if judged.documents is not None:
-            return None
-        _, chance, miss = figures.parts
-        defined = ~np.isnan(chance)
-        shuffled = random_success(
-            np.maximum(universe.size, 1), judged.relevant(self.rel)[:, None], universe.listed, self.m
-        )
-        expected, missed = (np.where(defined, probability, np.nan) for probability in shuffled)
-        return Placebo(replace(figures, parts=(expected, chance, miss)), self._beyond(figures, expected, missed))
-
-    def _beyond(self, figures: Outcome, shuffled: FloatArray, missed: FloatArray) -> Outcome:
-        """EF minus its placebo: the ratio of mean (Success − shuffled Success) to mean RandomSuccess."""
-        success, chance, miss = figures.parts
-        return replace(figures, parts=(success - shuffled, chance, miss))
-
 
 @register_measure
 class BoR(EF):
@@ -320,13 +303,6 @@ class BoR(EF):
         parts = tuple(np.stack(part, axis=1) for part in zip(*columns, strict=True))
         reason = f"no list succeeds for another query, or {self._undefined}"
         return Outcome(parts, reason, _BITS_OVER_LISTS, of_all=True)
-
-    def placebo(self, judged: JudgedRun, universe: Universe, figures: Outcome) -> Placebo | None:
-        return super().placebo(judged, universe, figures) if self.null == "random" else None
-
-    def _beyond(self, figures: Outcome, shuffled: FloatArray, missed: FloatArray) -> Outcome:
-        """BoR minus its placebo: log2 of mean Success / mean shuffled Success. The random baseline cancels."""
-        return replace(figures, parts=(figures.parts[0], shuffled, missed))
 
 
 def _against_others(

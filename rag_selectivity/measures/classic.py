@@ -28,9 +28,7 @@ from rag_selectivity.measures.base import (
     register_measure,
     rel_parameter,
 )
-from rag_selectivity.measures.outcome import Placebo
 from rag_selectivity.measures.recall_free import f_score
-from rag_selectivity.measures.universe import Universe, first_relevant_at, first_relevant_by_rank
 from rag_selectivity.measures.utility import Judged, over_slots
 from rag_selectivity.tables.ids import IntArray
 
@@ -114,10 +112,6 @@ class R(Measure):
     def at_ranks(self, judged: JudgedRun, depths: IntArray) -> Outcome:
         return Outcome((_share(judged.hits_at(depths, self.rel), judged.relevant(self.rel)[:, None]),), _NEVER)
 
-    def placebo(self, judged: JudgedRun, universe: Universe, figures: Outcome) -> Placebo | None:
-        expected = np.where(judged.relevant(self.rel)[:, None] > 0, universe.share(), 0.0)
-        return Placebo.of_mean(figures, expected)
-
 
 @register_measure
 class F(Measure):
@@ -196,21 +190,6 @@ class AP(RankedMeasure):
         precisions = count_at(hits, len(judged), depths, number / hits.rank)
         return Outcome((_share(precisions, judged.relevant(self.rel)[:, None]),), _NEVER)
 
-    def placebo(self, judged: JudgedRun, universe: Universe, figures: Outcome) -> Placebo | None:
-        relevant, size = judged.relevant(self.rel), universe.size
-        # How likely another passage of the universe is relevant, if one is.
-        another = np.maximum(relevant[:, None] - 1, 0) / np.maximum(size - 1, 1)
-        of_labels = np.maximum(relevant - 1, 0) / np.maximum(judged.labelled - 1, 1)
-        listed = universe.ranks_in_corpus()
-        harmonic = np.append(0.0, np.cumsum(1 / np.arange(1, int(listed.max(initial=0)) + 1)))
-        total = universe.sum_over_ranks(
-            lambda query, rank, number: (1 + (number - 1) * of_labels[query]) / rank,
-            harmonic[listed] * (1 - another) + listed * another,
-        )
-        with np.errstate(invalid="ignore", divide="ignore"):
-            expected = np.where(relevant[:, None] > 0, total / size, 0.0)
-        return Placebo.of_mean(figures, expected)
-
 
 @register_measure
 class ContextPrecision(Measure):
@@ -257,23 +236,6 @@ class RR(RankedMeasure):
         first = hits.chosen(number == 1)
         return Outcome((count_at(first, len(judged), depths, 1 / first.rank),), _NEVER)
 
-    def placebo(self, judged: JudgedRun, universe: Universe, figures: Outcome) -> Placebo | None:
-        relevant, labelled = judged.relevant(self.rel), judged.labelled
-        listed = universe.ranks_in_corpus()
-        of_corpus = np.zeros(listed.shape)
-        sizes = judged.corpus_size
-        if sizes is not None and listed.any():
-            deepest = int(listed.max())
-            by_rank = 1 / np.arange(1, deepest + 1)
-            for size, count in np.unique(np.stack([sizes, relevant]), axis=1).T.tolist():
-                rows = (sizes == size) & (relevant == count)
-                terms = first_relevant_by_rank(size, count, deepest) * by_rank
-                of_corpus[rows] = np.append(0.0, np.cumsum(terms))[listed[rows]]
-        expected = universe.sum_over_ranks(
-            lambda query, rank, number: first_relevant_at(labelled[query], relevant[query], number) / rank, of_corpus
-        )
-        return Placebo.of_mean(figures, expected)
-
 
 @dataclass(frozen=True, repr=False)
 class _Gain(Measure):
@@ -281,14 +243,14 @@ class _Gain(Measure):
 
     gain: str = parameter("linear", Choice(("linear", "exp")), "grade, or 2^grade − 1")
 
-    def _gain(self, grades: IntArray) -> FloatArray:
+    def gains(self, grades: IntArray) -> FloatArray:
         if self.gain == "linear":
             return grades.astype(np.float64)
         return np.exp2(grades.astype(np.float64)) - 1
 
     def _gained(self, judged: JudgedRun, depths: IntArray) -> FloatArray:
         hits = judged.distinct
-        return judged.count_distinct(depths, weights=self._gain(hits.grade) / np.log2(hits.rank + 1))
+        return judged.count_distinct(depths, weights=self.gains(hits.grade) / np.log2(hits.rank + 1))
 
 
 @register_measure
@@ -330,9 +292,9 @@ class nDCG(_Gain):
     compares_with_all_labels: ClassVar[bool] = True
 
     def at_ranks(self, judged: JudgedRun, depths: IntArray) -> Outcome:
-        return Outcome((self._normalised(self._gained(judged, depths), judged, depths),), _NEVER)
+        return Outcome((self.normalised(self._gained(judged, depths), judged, depths),), _NEVER)
 
-    def _normalised(self, gained: FloatArray, judged: JudgedRun, depths: IntArray) -> FloatArray:
+    def normalised(self, gained: FloatArray, judged: JudgedRun, depths: IntArray) -> FloatArray:
         """A discounted gain divided by that of the best order; 0 where that is 0."""
         best = judged.once("ideal gain", (self.gain, key_of(depths)), lambda: self._best(judged, depths))
         return np.divide(gained, best, out=np.zeros(best.shape), where=best > 0)
@@ -344,21 +306,12 @@ class nDCG(_Gain):
         best = np.zeros((len(judged), depths.shape[-1]))
         start = np.zeros(best.shape, np.int64)
         # From the highest grade down to the lowest that gains anything.
-        gains = self._gain(judged.grades)
+        gains = self.gains(judged.grades)
         for level in reversed(np.flatnonzero(gains).tolist()):
             stop = np.minimum(start + judged.labels[:, level : level + 1], np.minimum(depths, reach))
             best += gains[level] * (discounted[stop] - discounted[start])
             start = stop
         return best
-
-    def placebo(self, judged: JudgedRun, universe: Universe, figures: Outcome) -> Placebo | None:
-        listed = universe.ranks_in_corpus()
-        discounted = universe.sum_over_ranks(
-            lambda query, rank, number: 1 / np.log2(rank + 1), discounts(int(listed.max(initial=0)))[listed]
-        )
-        gains = (judged.labels * self._gain(judged.grades)).sum(axis=1)[:, None] / np.maximum(universe.size, 1)
-        expected = self._normalised(gains * discounted, judged, universe.depths)
-        return Placebo.of_mean(figures, expected)
 
 
 def discounts(ranks: int) -> FloatArray:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -254,32 +254,6 @@ class Outcome:
         """Whether each query counts at each depth."""
         result: NDArray[np.bool_] = ~np.isnan(self.parts[0])
         return result
-
-
-class Placebo(NamedTuple):
-    """What a measure would show if the same grades were shuffled, and what its figure has beyond that.
-
-    Weights, best sets and ideal gains are the same after shuffling, so the expectations are exact. Both are over the
-    same queries, with the aggregate of the measure.
-    """
-
-    outcome: Outcome
-    beyond: Outcome
-
-    @classmethod
-    def of_mean(cls, figures: Outcome, expected: FloatArray) -> Placebo:
-        """The placebo of a mean over queries, from its expectation for each query."""
-        values = figures.parts[0]
-        placebo = np.where(np.isnan(values), np.nan, expected)
-        gap = values - placebo
-        # A difference that is only rounding is none.
-        gap = np.where(np.abs(gap) <= 1e-12 * np.maximum(1.0, np.abs(values)), 0.0, gap)
-        # A figure lies between 0 and 1, so this is how far from it the placebos can be.
-        low = -np.nan_to_num(placebo, nan=0.0).max(axis=0, initial=0.0)
-        high = 1.0 - np.nan_to_num(placebo, nan=1.0).min(axis=0, initial=1.0)
-        # The figures stand beside: where few of them differ, their distances to placebos say no more.
-        beyond = Outcome((gap, values), figures.undefined, figures.aggregate, bounds=(low, high))
-        return cls(replace(figures, parts=(placebo,)), beyond)
 
 
 def effective_number(total: FloatArray, squares: FloatArray, lowest: FloatArray, highest: FloatArray) -> FloatArray:

@@ -14,7 +14,6 @@ import numpy as np
 from rag_selectivity.judged.hits import Hits
 from rag_selectivity.judged.judged_run import JudgedRun, count_at, key_of
 from rag_selectivity.measures.base import (
-    WHOLE_LIST,
     Choice,
     FloatArray,
     Measure,
@@ -25,8 +24,7 @@ from rag_selectivity.measures.base import (
     parameter,
     register_measure,
 )
-from rag_selectivity.measures.outcome import RATIO, Placebo
-from rag_selectivity.measures.universe import Universe, mean_of_best
+from rag_selectivity.measures.outcome import RATIO
 from rag_selectivity.tables.ids import IntArray
 
 
@@ -113,7 +111,7 @@ def best_of(counts: IntArray, weights: FloatArray, slots: IntArray) -> FloatArra
     return result
 
 
-def _level_counts(judged: JudgedRun) -> IntArray:
+def level_counts(judged: JudgedRun) -> IntArray:
     """The number of each query's judged passages of grades 1 to 5: int64[queries, 5]."""
 
     def counted() -> IntArray:
@@ -155,18 +153,18 @@ class _WeightedMeasure(Measure):
             each.name: getattr(self, each.name) for each in _WeightedMeasure.parameters() if each.name != "distinct"
         }
 
-    def _weights(self, judged: JudgedRun) -> FloatArray:
+    def weights(self, judged: JudgedRun) -> FloatArray:
         key = tuple(self._chosen.values())
-        return judged.once("weights", key, lambda: rarity_weights(_level_counts(judged), **self._chosen))
+        return judged.once("weights", key, lambda: rarity_weights(level_counts(judged), **self._chosen))
 
     def _observed(self, judged: JudgedRun, weights: FloatArray, depths: IntArray) -> FloatArray:
         hits = judged.distinct
         result: FloatArray = judged.count_distinct(depths, weights=weights[hits.query, hits.grade - 1])
         return result
 
-    def _oracle(self, judged: JudgedRun, weights: FloatArray, depths: IntArray) -> FloatArray:
+    def oracle(self, judged: JudgedRun, weights: FloatArray, depths: IntArray) -> FloatArray:
         def best() -> FloatArray:
-            best = best_of(_level_counts(judged), weights, judged.slots_at(depths))
+            best = best_of(level_counts(judged), weights, judged.slots_at(depths))
             return np.where(best > 0, best, np.nan)
 
         return judged.once("oracle", (*self._chosen.values(), key_of(depths)), best)
@@ -201,24 +199,18 @@ class RANWG(_WeightedMeasure):
     name: ClassVar[str] = "RA-nWG"
 
     def at_ranks(self, judged: JudgedRun, depths: IntArray) -> Outcome:
-        weights = self._weights(judged)
-        observed, oracle = self._observed(judged, weights, depths), self._oracle(judged, weights, depths)
+        weights = self.weights(judged)
+        observed, oracle = self._observed(judged, weights, depths), self.oracle(judged, weights, depths)
         return Outcome((observed / oracle,), self._undefined)
-
-    def placebo(self, judged: JudgedRun, universe: Universe, figures: Outcome) -> Placebo | None:
-        weights = self._weights(judged)
-        in_universe = (weights * _level_counts(judged)).sum(axis=1)[:, None]
-        expected = universe.share() * in_universe / self._oracle(judged, weights, universe.depths)
-        return Placebo.of_mean(figures, expected)
 
     def details(self, judged: JudgedRun, depths: IntArray) -> dict[str, FloatArray]:
         """The weights, and the gains of the top K, of the best K of the pool, and of the best K of all."""
-        weights = self._weights(judged)
+        weights = self.weights(judged)
         return {
             **{f"w{grade}": weights[:, grade - 1] for grade in (5, 4, 3)},
             "G_obs": self._observed(judged, weights, depths),
             "G_pool": self._pool(judged, weights, depths),
-            "G_oracle": np.nan_to_num(self._oracle(judged, weights, depths)),
+            "G_oracle": np.nan_to_num(self.oracle(judged, weights, depths)),
         }
 
 
@@ -240,33 +232,9 @@ class PROC(_WeightedMeasure):
     uses_pool: ClassVar[bool] = True
 
     def at_ranks(self, judged: JudgedRun, depths: IntArray) -> Outcome:
-        weights = self._weights(judged)
-        pool, oracle = self._pool(judged, weights, depths), self._oracle(judged, weights, depths)
+        weights = self.weights(judged)
+        pool, oracle = self._pool(judged, weights, depths), self.oracle(judged, weights, depths)
         return Outcome((pool / oracle,), self._undefined)
-
-    def placebo(self, judged: JudgedRun, universe: Universe, figures: Outcome) -> Placebo | None:
-        weights, counts = self._weights(judged), _level_counts(judged)
-        depths = universe.depths
-        slots, size, drawn = judged.slots_at(depths), universe.size, self._candidates_in(judged, universe)
-        ordered = -np.sort(-weights, axis=1)
-        best = np.zeros(slots.shape)
-        for place in range(weights.shape[1]):
-            weight = ordered[:, place]
-            step = weight - (ordered[:, place + 1] if place + 1 < weights.shape[1] else 0.0)
-            marked = (counts * (weights >= weight[:, None])).sum(axis=1)
-            if step.any():
-                best += step[:, None] * mean_of_best(size, marked[:, None], drawn, slots)
-        expected = best / self._oracle(judged, weights, depths)
-        return Placebo.of_mean(figures, expected)
-
-    def _candidates_in(self, judged: JudgedRun, universe: Universe) -> IntArray:
-        """How many passages of the pool are in the universe; those of the list that the pool lacks are added."""
-        candidates = judged.candidates.chosen(~judged.candidates.repeated)
-        everything = np.full(universe.depths.shape[-1], WHOLE_LIST)
-        drawn = universe.found(candidates, judged.candidates_returned, everything)
-        outside = np.bincount(judged.hits_outside_pool().query, minlength=len(judged))
-        both: IntArray = np.minimum(drawn + outside[:, None], universe.size)
-        return both
 
 
 @register_measure
@@ -291,8 +259,8 @@ class PercentPROC(_WeightedMeasure):
     aggregate: str = parameter("mean", Choice(("mean", "ratio")), "mean over queries, or ratio of the means")
 
     def at_ranks(self, judged: JudgedRun, depths: IntArray) -> Outcome:
-        weights = self._weights(judged)
-        oracle = self._oracle(judged, weights, depths)
+        weights = self.weights(judged)
+        oracle = self.oracle(judged, weights, depths)
         observed = self._observed(judged, weights, depths) / oracle
         ceiling = self._pool(judged, weights, depths) / oracle
         undefined = "no pool holds evidence, or no list is longer than K, so nothing was selected"
@@ -305,33 +273,27 @@ class PercentPROC(_WeightedMeasure):
 
 
 @dataclass(frozen=True, repr=False)
-class _NormalisedRecall(Measure):
+class NormalisedRecall(Measure):
     required_scale: ClassVar[str | None] = "utility"
     compares_with_all_labels: ClassVar[bool] = True
-    _lowest: ClassVar[int]
+    lowest: ClassVar[int]
     distinct: str = distinct_parameter()
 
     def companions(self) -> tuple[Measure, ...]:
         return (Judged(at=self.at),)
 
     def at_ranks(self, judged: JudgedRun, depths: IntArray) -> Outcome:
-        available = judged.relevant(self._lowest)
+        available = judged.relevant(self.lowest)
         reachable = np.minimum(available[:, None], judged.slots_at(depths))
-        recall = judged.hits_at(depths, self._lowest) / np.maximum(reachable, 1)
+        recall = judged.hits_at(depths, self.lowest) / np.maximum(reachable, 1)
         return Outcome(
             (np.where(available[:, None] > 0, recall, np.nan),),
-            f"no query has a passage of grade {self._lowest} or more",
+            f"no query has a passage of grade {self.lowest} or more",
         )
-
-    def placebo(self, judged: JudgedRun, universe: Universe, figures: Outcome) -> Placebo | None:
-        available = judged.relevant(self._lowest)[:, None]
-        reachable = np.minimum(available, judged.slots_at(universe.depths))
-        expected = universe.share() * available / np.maximum(reachable, 1)
-        return Placebo.of_mean(figures, expected)
 
 
 @register_measure
-class NRecall4(_NormalisedRecall):
+class NRecall4(NormalisedRecall):
     """Passages of grade 4 or 5 in the top K / min(K, all passages of grade 4 or 5).
 
     Recall relative to what K slots can hold: 1 if the top K holds as many as possible.
@@ -345,11 +307,11 @@ class NRecall4(_NormalisedRecall):
     """
 
     name: ClassVar[str] = "N-Recall4+"
-    _lowest: ClassVar[int] = 4
+    lowest: ClassVar[int] = 4
 
 
 @register_measure
-class NRecall5(_NormalisedRecall):
+class NRecall5(NormalisedRecall):
     """Passages of grade 5 in the top K / min(K, all passages of grade 5).
 
     As N-Recall4+, for grade 5 only.
@@ -363,7 +325,7 @@ class NRecall5(_NormalisedRecall):
     """
 
     name: ClassVar[str] = "N-Recall5"
-    _lowest: ClassVar[int] = 5
+    lowest: ClassVar[int] = 5
 
 
 @register_measure

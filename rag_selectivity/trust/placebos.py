@@ -16,9 +16,8 @@ from rag_selectivity.judged.query_weights import QueryWeights
 from rag_selectivity.judged.token_budget import are_budgets
 from rag_selectivity.measures.base import WHOLE_LIST, FloatArray, Measure, Outcome, Real
 from rag_selectivity.measures.chance import BoR
-from rag_selectivity.measures.outcome import Placebo
-from rag_selectivity.measures.universe import Universe
 from rag_selectivity.tables.ids import IntArray
+from rag_selectivity.trust.shuffled import Placebo, Universe, placebo_of
 
 #: A measure with its depths, as in a plan.
 Planned = tuple[Measure, NDArray[Any]]
@@ -102,11 +101,11 @@ def _placebo(
 ) -> Placebo | None:
     """The placebo at each depth; at a budget of tokens, of each query at its own K."""
     if not are_budgets(depths).any():
-        return measure.placebo(judged, Universe(judged, depths, of_labels), outcome)
+        return placebo_of(measure, judged, Universe(judged, depths, of_labels), outcome)
     columns = []
     for i, depth in enumerate(depths.tolist()):
         some, at = judged.at_depth(depth)
-        placebo = measure.placebo(some, Universe(some, at, of_labels[[i]]), measure.at_ranks(some, at))
+        placebo = placebo_of(measure, some, Universe(some, at, of_labels[[i]]), measure.at_ranks(some, at))
         if placebo is None:
             return None
         columns.append(placebo)
