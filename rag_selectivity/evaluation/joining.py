@@ -9,13 +9,13 @@ from typing import Any
 
 from rag_selectivity.errors import InputError, SelectivityWarning
 from rag_selectivity.evaluation.doubts import check_join
-from rag_selectivity.judged.groups import Groups, with_groups
+from rag_selectivity.evaluation.groups import Groups, with_groups
+from rag_selectivity.evaluation.list_tokens import with_fitting
+from rag_selectivity.evaluation.pools import Pools
 from rag_selectivity.judged.joining import Terms
 from rag_selectivity.judged.judged_run import JudgedRun
-from rag_selectivity.judged.list_tokens import with_fitting
 from rag_selectivity.judged.other_lists import OtherLists
 from rag_selectivity.judged.policy import Policy
-from rag_selectivity.judged.pools import Pools
 from rag_selectivity.judged.qrels import Qrels
 from rag_selectivity.judged.reading import named_runs, run_parts
 from rag_selectivity.judged.run import Run

@@ -19,6 +19,7 @@ from rag_selectivity.figures.figures import Figures
 from rag_selectivity.figures.slicing import Slicing
 from rag_selectivity.figures.weighting import weights_notes
 from rag_selectivity.inference.bootstrap import Ends
+from rag_selectivity.judged.judged_run import JudgedRun
 from rag_selectivity.measures import Measure
 from rag_selectivity.measures.base import WHOLE_LIST
 from rag_selectivity.measures.plan import budgets_in, ranks_in
@@ -90,7 +91,7 @@ def report_on_run(
         (
             *notes,
             *(() if run.made_of is None else Doubts(run.made_of).notes(name)),
-            *run.coverage.notes(run.clipped_at(deepest)),
+            *_notes_of_coverage(run, deepest),
             *weights_notes(run),
             *_refusals(figures, estimates),
             *remarks,
@@ -186,3 +187,24 @@ def _refusals(figures: Figures, shown: Iterable[str]) -> list[str]:
             if refused is not None and key in shown:
                 names.setdefault(refused.reason(column), []).append(key)
     return [f"no figure for {', '.join(keys)}, since {reason}" for reason, keys in names.items()]
+
+
+def _notes_of_coverage(run: JudgedRun, deepest: int) -> list[str]:
+    """Notes on what the join and the random draws treated specially."""
+    of = run.coverage
+    clipped = 0
+    if run.corpus_size is not None:
+        clipped = int((run.slots_at(np.array([deepest]))[:, 0] > run.corpus_size).sum())
+    counts = (
+        (clipped, "queries have a corpus smaller than K: their random draw is the whole corpus"),
+        (of.duplicates, "passages repeat an earlier passage of their list"),
+        (of.negative_judgments, "judgments below 0 were treated as not judged"),
+        (of.outside_pool, "judged passages of the run are not in its pool and were added to it"),
+        (of.missing_from_pool, "queries are not in the pool: their own lists are used as their pools"),
+        (
+            of.expected if of.graded else 0,
+            f"of {of.expected + of.graded} labels are expected ids without a grade: they count as relevant, and "
+            f"everything else that their queries retrieved is unjudged",
+        ),
+    )
+    return [f"{count} {what}" for count, what in counts if count]

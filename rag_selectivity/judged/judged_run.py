@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rag_selectivity.errors import InputError
-from rag_selectivity.judged.controls import Controls, control_rows, without_controls
+from rag_selectivity.judged.controls import Controls
 from rag_selectivity.judged.hits import Coverage, Documents, Hits, Rows
 from rag_selectivity.judged.other_lists import OtherLists
 from rag_selectivity.judged.policy import Policy, resolve_policy
@@ -20,7 +20,7 @@ from rag_selectivity.judged.qrels import Qrels
 from rag_selectivity.judged.query_weights import QueryWeights
 from rag_selectivity.judged.token_budget import TokenBudget
 from rag_selectivity.tables.grades import SCALES, Scale
-from rag_selectivity.tables.ids import HashArray, IntArray, mix
+from rag_selectivity.tables.ids import IntArray
 
 #: The depth of a measure that takes the whole list.
 WHOLE_LIST = 1 << 62
@@ -216,17 +216,6 @@ class JudgedRun:
     def forget(self) -> None:
         """Let go of what `once` keeps: of a million queries it is as large as their figures."""
         self._known.clear()
-
-    @property
-    def label_hashes(self) -> HashArray | None:
-        """A hash of each query's judgments, including the controls: uint64[queries]; None if only counts are known."""
-        if self.qrels is None:
-            return None
-        drawn, hashes = control_rows(self.qrels), without_controls(self.qrels).label_hashes()
-        if drawn is not None:
-            of_controls = self.qrels.only(drawn).label_hashes()
-            hashes = mix(hashes, mix(of_controls, np.ones_like(of_controls)))
-        return hashes[self.qrels.positions(self.queries)]
 
     def repeats_at(self, depths: IntArray) -> NDArray[np.bool_] | None:
         """Whether each list repeats a passage within its top K: bool[queries, depths].
@@ -427,12 +416,6 @@ class JudgedRun:
         """The size of the random draw at each depth: the slots, but at most the corpus size."""
         slots = self.slots_at(depths)
         return slots if self.corpus_size is None else np.minimum(slots, self.corpus_size[:, None])
-
-    def clipped_at(self, depth: int) -> int:
-        """The number of queries whose corpus is smaller than the slots at K, so that the whole corpus is drawn."""
-        if self.corpus_size is None:
-            return 0
-        return int((self.slots_at(np.array([depth]))[:, 0] > self.corpus_size).sum())
 
     def grades_by_rank(self, depth: int) -> NDArray[np.float64]:
         """The shares of the queries with each grade at each rank up to K: float64[depth, levels + 2].
