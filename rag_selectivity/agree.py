@@ -1,4 +1,4 @@
-"""`agree`: how far a judge agrees with human labels, and whether it ranks runs as people do."""
+"""`labels agree`: how far a judge agrees with human labels, and whether it ranks runs as people do."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from rag_selectivity.tables.cells import whole_count
 from rag_selectivity.tables.files import is_path
 from rag_selectivity.tables.grades import Scale, scale_named
 from rag_selectivity.trust.agreement import Agreement, agreement
-from rag_selectivity.trust.calibrated import Sampling
+from rag_selectivity.trust.completed import Sampling
 from rag_selectivity.trust.ground import Ground
 from rag_selectivity.trust.people import calibration_ground, draws_of, judge_labels
 from rag_selectivity.trust.ranking import Ranking, biases_of, groups, passage_lengths, rankings, thirds
@@ -51,7 +51,7 @@ def agree(
     ----------
     human, labels : qrels, or the path of a label store
         From a label store, `human` takes the labels of people, `labels` those of judges. Labels of people whose pairs
-        were chosen by what was known of their labels (`annotate`) are left out, with a warning. Without `human`,
+        were chosen by what was known of their labels (`labels draw`) are left out, with a warning. Without `human`,
         or with the same store for both, two `judges` are compared with each other; people are judges too.
     judges
         The judges of a label store whose labels count, as in `read_qrels`; an annotator is named like a judge. Of two
@@ -114,7 +114,7 @@ def agree(
             raise InputError(
                 f"{counted(len(designs), 'pair was', 'pairs were')} graded by both, and left out, since they were "
                 f"chosen by what was known of their labels ({enumeration(sorted(set(designs.values())))}); no other "
-                f"pair was graded by both: have both grade pairs that are drawn at random (annotate --draw agree:N)"
+                f"pair was graded by both: have both grade pairs that are drawn at random (labels draw --draw agree:N)"
             )
         raise InputError(
             f"no pair was graded by both: the human labels have queries {examples(by_hand)}, "
@@ -158,7 +158,7 @@ def _by_runs(
     if runs is not None:
         judged = (joined := join_runs(by_judge, runs, human=by_hand, scale=scale)).judged
         if len(judged) < 2:
-            raise InputError(f"agree ranks two runs or more, got {next(iter(judged))} alone: give another (--run)")
+            raise InputError(f"agree ranks two runs or more, got {next(iter(judged))} alone: give another")
         ground = joined.ground
     elif corpus is not None:
         ground, _ = calibration_ground(judge_labels(by_judge).on_scale(scale), by_hand)
@@ -180,7 +180,7 @@ class _Sides:
     Attributes
     ----------
     human, labels : Any
-        As `agree` takes them.
+        As `labels agree` takes them.
     judges : sequence of str or None
         Those of `labels`.
     reference : str
@@ -199,12 +199,12 @@ class _Sides:
     def of(cls, human: Any, labels: Any, judges: Sequence[str] | None) -> _Sides:
         """The sides of two sources, or of two judges of one store."""
         if labels is None:
-            raise InputError("agree compares labels: give labels (--labels FILE), and people's labels (--human FILE)")
+            raise InputError("agree compares labels: give the judge's labels and people's labels")
         if not (is_path(labels) and is_store(labels)):
             if human is None:
                 raise InputError(
-                    "agree needs labels by people (--human FILE); without them it compares two judges of a label "
-                    "store, which --labels must then be"
+                    "agree needs labels by people; without them it compares two judges of a label "
+                    "store, which LABELS must then be"
                 )
             return cls(human, labels, judges)
         one_store = human is None or (is_path(human) and Path(human).resolve() == Path(labels).resolve())
@@ -222,7 +222,7 @@ class _Sides:
         if human is None:
             raise InputError(
                 f"agree compares two judges of a label store, got {counted(len(judges or ()), 'judge')}: name two "
-                f"(--judge ada --judge ben), or give people's labels (--human FILE)"
+                f"(--judge ada --judge ben), or give people's labels"
             )
         return cls(human, labels, judges, without=tuple(people))
 
@@ -254,7 +254,7 @@ def _by_people(sides: _Sides) -> tuple[Qrels, dict[tuple[str, str], str]]:
     if not kept and not sides.reference:
         raise InputError(
             f"{source}: the label store has no human labels"
-            + (" of pairs that were drawn at random: draw them with annotate --draw agree:N" if left_out else "")
+            + (" of pairs that were drawn at random: draw them with labels draw --draw agree:N" if left_out else "")
         )
     graded = {row[:2] for row in rows}
     return Qrels.from_records(kept, source=str(source)), {pair: left_out[pair] for pair in left_out if pair in graded}
@@ -265,7 +265,7 @@ def _by_judges(source: Any, judges: Sequence[str] | None) -> Qrels:
     if not (is_path(source) and is_store(source)):
         if judges:
             raise InputError(
-                "--judge chooses among the judges of a label store, but --labels is not a label store: leave it out"
+                "--judge chooses among the judges of a label store, but LABELS is not a label store: leave it out"
             )
         return Qrels.of(source)
     with Store(source, read_only=True) as store:

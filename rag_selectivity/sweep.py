@@ -28,10 +28,9 @@ from rag_selectivity.tables.forms import IdForm
 from rag_selectivity.tables.grades import Scale
 from rag_selectivity.tables.scores import answer_scores
 from rag_selectivity.tables.small import per_passage
-from rag_selectivity.trust.calibrated import WITHOUT_GRADES, Sampling
-from rag_selectivity.trust.curve import Curves
+from rag_selectivity.trust.calibrated import WITHOUT_GRADES, Curves
+from rag_selectivity.trust.completed import Sampling
 from rag_selectivity.trust.ground import Ground
-from rag_selectivity.trust.reporting import calibrated_by, controls_left_out
 from rag_selectivity.validate.by_k import answers_by_k
 from rag_selectivity.wording import enumeration
 
@@ -193,7 +192,7 @@ def sweep(
         if joined.ground is None
         else [
             _calibrated_note(joined.ground),
-            *filter(None, [controls_left_out(joined.ground)]),
+            *filter(None, [joined.ground.controls_left_out]),
         ]
     )
     if answered is not None:
@@ -206,7 +205,7 @@ def sweep(
 
 def _calibrated_note(ground: Ground) -> str:
     return (
-        f"{calibrated_by(ground)}; `evaluate` with the same labels prints intervals, the figures as judged, and the "
+        f"{ground.calibrated_by}; `evaluate` with the same labels prints intervals, the figures as judged, and the "
         f"reasons why a figure is undefined"
     )
 

@@ -23,7 +23,7 @@ from rag_selectivity.render.blocks import text_of
 from rag_selectivity.render.cost_blocks import cost_blocks
 from rag_selectivity.results.decision import QUESTIONS
 from rag_selectivity.wording import number
-from tests.test_completion import drawn, evaluated, world
+from tests.test_calibrated_figures import drawn, evaluated, world
 from tests.test_controls import judged_by
 from tests.test_controls import report as controlled
 

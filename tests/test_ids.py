@@ -509,15 +509,14 @@ def test_fewer_fields_of_a_run_stay_an_error(tmp_path) -> None:
 @pytest.mark.parametrize(
     "words",
     [
-        ["evaluate", "--measure", "Success"],
-        ["compare", "--run", "again=run.trec", "--measure", "Success"],
-        ["sweep", "--corpus-size", "1000"],
-        ["report", "-o", "page.html", "--depths", "1"],
+        ["--measure", "Success"],
+        ["again=run.trec", "--baseline", "again", "--measure", "Success"],
+        ["-o", "page.html", "--depths", "1"],
     ],
 )
 def test_the_commands_take_the_form_that_their_error_names(tmp_path, words) -> None:
     write_trec(tmp_path, QRELS, UPPER)
-    command = [*words, "--qrels", "qrels.trec", "--run", "run.trec"]
+    command = ["evaluate", "qrels.trec", "run.trec", *words]
     refused = run_command(*command, cwd=tmp_path)
     assert refused.returncode == 2
     assert "--ids casefold" in " ".join(refused.stderr.split())

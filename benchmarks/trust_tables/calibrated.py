@@ -19,8 +19,8 @@ from benchmarks.trust_tables import worlds
 from benchmarks.trust_tables.worlds import World, world_of
 from rag_selectivity.measures.base import parse_measure
 from rag_selectivity.people.designs import calibrate_draw, next_to_settle
-from rag_selectivity.trust.calibrated import Calibrated, Sampling, calibrated_figures
-from rag_selectivity.trust.differences import calibrated_differences
+from rag_selectivity.trust.calibrated import Calibrated, calibrated_differences, calibrated_figures
+from rag_selectivity.trust.completed import Sampling
 from rag_selectivity.trust.ground import Ground
 from rag_selectivity.trust.people import PeoplesLabels, calibration_ground
 

@@ -33,8 +33,8 @@ from rag_selectivity.results.remedy import remedy
 from rag_selectivity.results.report import Report
 from rag_selectivity.results.sweep import Recommendation
 from rag_selectivity.results.trust import CLOSED, NOTHING, UNLESS_PERFECT
-from rag_selectivity.trust.calibrated import Sampling
-from rag_selectivity.trust.curve import Curves
+from rag_selectivity.trust.calibrated import Curves
+from rag_selectivity.trust.completed import Sampling
 from rag_selectivity.wording import number, percent
 
 #: The K of a decision if neither the user nor the rule of `sweep` names one.

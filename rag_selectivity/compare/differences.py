@@ -13,7 +13,7 @@ from rag_selectivity.evaluation.caveats import AS_JUDGED_BASELINE, equals_placeb
 from rag_selectivity.figures.figures import Figures
 from rag_selectivity.inference import detectable
 from rag_selectivity.inference.bootstrap import Bootstrap
-from rag_selectivity.inference.paired import Difference, holm, mean_of, paired_difference, weights_of
+from rag_selectivity.inference.paired import Difference, holm, paired_difference, weights_of
 from rag_selectivity.inference.unpaired import unpaired_difference
 from rag_selectivity.judged.query_weights import effective_size
 from rag_selectivity.measures import Measure, Outcome
@@ -144,8 +144,7 @@ def _row(
     known = [outcome.defined[:, 0] for outcome in pair]
     if testing.paired:
         known = [known[0] & known[1]] * 2
-    weights = weights_of(pair[0], known[0]) if testing.paired else None
-    values = [_value(outcome, some, weights) for outcome, some in zip(pair, known, strict=True)]
+    values = [float(outcome.over(some).value()[0]) for outcome, some in zip(pair, known, strict=True)]
     gaps = _gaps(*(outcome.parts[0][:, 0] for outcome in pair)) if testing.paired else np.full(0, np.nan)
     better = gaps[~np.isnan(gaps)] * (1 if measure.higher_is_better else -1)
     return RunDifference(
@@ -161,7 +160,7 @@ def _row(
         p_adjusted=math.nan,
         test="",
         tested_as=str(_tested_as(measure, pair, testing)),
-        effect=_effect(gaps, weights),
+        effect=_effect(gaps, weights_of(pair[0], known[0]) if testing.paired else None),
         wins=int((better > 0).sum()),
         ties=int((better == 0).sum()),
         losses=int((better < 0).sum()),
@@ -174,14 +173,6 @@ def _row(
         reason=_reason(pair, known, values),
         effective=None if pair[0].weights is None else effective_size(pair[0].weights[known[0]]),
     )
-
-
-def _value(outcome: Outcome, some: NDArray[np.bool_], weights: FloatArray | None) -> float:
-    if not some.any():
-        return math.nan
-    means = [np.asarray(mean_of(part[some, 0], weights)) for part in outcome.parts]
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return float(outcome.aggregate.value(*means))
 
 
 def _reason(pair: tuple[Outcome, Outcome], known: Sequence[NDArray[np.bool_]], values: Sequence[float]) -> str | None:
@@ -217,8 +208,8 @@ def _effect(gaps: FloatArray, weights: FloatArray | None) -> float:
     if not known.any():
         return 0.0
     if weights is not None:
-        mean, free = mean_of(known, weights), 1 - 1 / effective_size(weights)
-        deviation = math.sqrt(mean_of((known - mean) ** 2, weights) / free) if free > 0 else 0.0
+        mean, free = float(np.average(known, weights=weights)), 1 - 1 / effective_size(weights)
+        deviation = math.sqrt(np.average((known - mean) ** 2, weights=weights) / free) if free > 0 else 0.0
         return mean / deviation if deviation > 0 else math.nan
     spread = float(known.std(ddof=1)) if len(known) > 1 else 0.0
     return float(known.mean()) / spread if spread > 0 else math.nan

@@ -15,8 +15,8 @@ from rag_selectivity.results.comparison import COMPLETED, RunDifference, SliceDi
 from rag_selectivity.results.estimate import CALIBRATED
 from rag_selectivity.results.provenance import UNLABELLED_STRATA
 from rag_selectivity.results.report import Report
-from rag_selectivity.trust.calibrated import WITHOUT_GRADES, Sampling
-from rag_selectivity.trust.differences import CalibratedDifference, calibrated_differences
+from rag_selectivity.trust.calibrated import CalibratedDifference, calibrated_differences
+from rag_selectivity.trust.completed import Sampling
 
 
 def differences(
@@ -92,9 +92,8 @@ def _rows(
         names = (base, *(name for name, other in pairs if other == base))
         judged = {name: named[name].figures.join for name in names}
         every = {name: whole[name].join for name in names} if whole else judged
-        plan = [(measure, at) for measure, at in named[base].figures.plan if measure.name not in WITHOUT_GRADES]
         sampling, parts = Sampling.of(testing.bootstrap), judged if whole else None
-        found = calibrated_differences(report.ground, every, base, plan, sampling, parts)
+        found = calibrated_differences(report.ground, every, base, named[base].figures.plan, sampling, parts)
         completed |= {(name, base, key): change for (name, key), change in found.items()}
     keys = [(row.run, row.baseline, str(row.measure)) for row in rows]
     return [_calibrated(row, completed[key]) if key in completed else row for key, row in zip(keys, rows, strict=True)]

@@ -25,7 +25,6 @@ from rag_selectivity.measures.plan import budgets_of, compared_depths, compared_
 from rag_selectivity.results.comparison import Comparison
 from rag_selectivity.tables.grades import Scale
 from rag_selectivity.trust.ground import Ground
-from rag_selectivity.trust.reporting import calibrated_by, controls_left_out
 
 #: Runs that share less than this share of their queries are compared query by query only if the user asks for it.
 LEAST_SHARED = 0.5
@@ -211,7 +210,7 @@ def comparison_of(
     if ground is not None and not paired:
         raise InputError(
             "labels by people (human) calibrate differences over the same queries only: leave out paired=False "
-            "(--unpaired), or evaluate each run alone"
+            "(intervals.unpaired), or evaluate each run alone"
         )
     report = report_on(measured, bootstrap, notes, ground, slicings)
     pairs = [(name, base) for name in judged if name != base]
@@ -227,7 +226,7 @@ def comparison_of(
         **weights_settings(judged),
     }
     if ground is not None:
-        query_notes[:0] = [calibrated_by(ground), *filter(None, [controls_left_out(ground)])]
+        query_notes[:0] = [ground.calibrated_by, *filter(None, [ground.controls_left_out])]
     if not slicings:
         return Comparison(base, rows, report, settings, tuple(query_notes))
     query_notes += [note for slicing in slicings for note in slicing.notes]
@@ -251,7 +250,8 @@ def _over_shared_queries(
         shared = np.logical_and.reduce(list(has.values()))
         if not shared.any():
             raise InputError(
-                f"no query is in all of the runs {', '.join(judged)}: compare them with paired=False (--unpaired)"
+                f"no query is in all of the runs {', '.join(judged)}: compare them with paired=False "
+                f"(-c intervals.unpaired=true)"
             )
         left_out = int((~shared).sum())
         notes = [f"{left_out} queries are left out, since not every run has them"] if left_out else []
@@ -264,7 +264,7 @@ def _over_shared_queries(
         if missing_query is None and shared < LEAST_SHARED * either:
             queries = np.array(judged[name].queries, object)
             skip = (
-                'missing_query="skip" (--missing-query skip) to compare over the shared queries, or '
+                'missing_query="skip" (-c rules.missing_query=skip) to compare over the shared queries, or '
                 if shared
                 else "or "
             )
@@ -272,8 +272,8 @@ def _over_shared_queries(
                 f"{name} and {base} share {shared} of {either} queries (only {name} has "
                 f"{examples(queries[mask & ~has[base]].tolist()) or 'none'}, only {base} has "
                 f"{examples(queries[has[base] & ~mask].tolist()) or 'none'}): a query that a run lacks would count as "
-                f"its failure. Use paired=False (--unpaired) for samples of different queries, {skip}"
-                f'missing_query="fail" (--missing-query fail) if a missing query is a failure'
+                f"its failure. Use paired=False (intervals.unpaired) for samples of different queries, {skip}"
+                f'missing_query="fail" (-c rules.missing_query=fail) if a missing query is a failure'
             )
     for name, mask in has.items():
         if lacking := int((~mask).sum()):

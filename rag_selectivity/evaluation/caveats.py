@@ -22,8 +22,8 @@ from rag_selectivity.results.estimate import (
 )
 from rag_selectivity.results.provenance import UNLABELLED_STRATA
 from rag_selectivity.results.trust import CLOSED, EQUALS_PLACEBO, UNLESS_PERFECT
-from rag_selectivity.trust.ground import WithoutLabels
 from rag_selectivity.trust.reach import AT_K, IN_LISTS, LabelReach
+from rag_selectivity.trust.strata import WithoutLabels
 from rag_selectivity.wording import counted, percent
 
 BY_CONSTRUCTION, DOWN_TO, AS_JUDGED_BASELINE = "by-construction", "down-to-rank", "as-judged-baseline"

@@ -40,7 +40,7 @@ DOUBTS = {
     "rank_against_score": (
         "{name}: rank and score contradict each other in {count} neighbouring rows: its lists are ordered by score. "
         "If a smaller score is better, negate the scores; if the rows stand in the right order, give order='rank' "
-        "(--order rank)"
+        "(-c rules.order=rank)"
     ),
     "ranking_columns_in_labels": (
         "the labels have a column for a score or a rank too: are they a run? The labels come first, then the runs"

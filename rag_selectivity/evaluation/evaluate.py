@@ -43,7 +43,6 @@ from rag_selectivity.tables.ids import IntArray
 from rag_selectivity.trust.calibrated import Completed
 from rag_selectivity.trust.ground import Ground
 from rag_selectivity.trust.reach import labels_found_by_any
-from rag_selectivity.trust.reporting import controls_left_out
 
 #: The figures of all queries at so few depths stay in the processor's cache.
 _DEPTHS_AT_ONCE = 32
@@ -332,7 +331,7 @@ def _provenance(run: JudgedRun, ground: Ground | None) -> Provenance | None:
     rows = np.flatnonzero(ground.human >= 0)
     queries = [ground.labels.queries[i] for i in ground.labels.query[rows].tolist()]
     found = agreement_of(ground.human[rows], ground.labels.grade[rows], queries, run.scale)
-    return replace(known.with_people(found, ground.drawn_for_people, calibrated=True), unused=controls_left_out(ground))
+    return replace(known.with_people(found, ground.drawn_for_people, calibrated=True), unused=ground.controls_left_out)
 
 
 def _usual_depths(judged: Iterable[JudgedRun]) -> IntArray:

@@ -104,7 +104,7 @@ def explain(report: Report | str | Path, figures: Iterable[str | Measure] = (), 
     if report.weights is not None:
         raise InputError(
             "figures with weights of queries are not explained in words, since these state means without weights: "
-            "leave weights (--weights) out"
+            "leave weights (data.weights) out"
         )
     if run is not None and run not in report.runs:
         raise InputError(f"no run {run!r}{did_you_mean(run, report.runs)} (runs: {', '.join(report.runs)})")

@@ -214,7 +214,7 @@ def _needed(measures: Sequence[str], checks: Sequence[str], whole: Sequence[int]
     for measure in map(ClaimMeasure.parse, measures):
         if measure.name == WHOLE:
             if measure.at not in whole:
-                raise InputError(f"{measure} needs whole_context=[{measure.at}] (--whole-context {measure.at})")
+                raise InputError(f"{measure} needs whole_context=[{measure.at}] (-c judge.whole_context={measure.at})")
         elif measure.name not in given:
             raise InputError(f"{measure} is not checked: the checks are {', '.join(checks)} (checks=…, --check NAME)")
         else:

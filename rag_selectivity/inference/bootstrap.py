@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from hashlib import blake2b
 from numbers import Real
 from typing import Any
 
@@ -13,7 +12,7 @@ from numpy.typing import NDArray
 
 from rag_selectivity.errors import InputError, examples
 from rag_selectivity.inference import bounded
-from rag_selectivity.inference.draws import resample_counts
+from rag_selectivity.inference.draws import Columns, resample_counts
 from rag_selectivity.inference.exact import ends_if_all_agree, weighted_rate
 from rag_selectivity.inference.interval_methods import Estimand, bca_ends, means_of, of_success_rate
 from rag_selectivity.judged.query_weights import effective_size
@@ -121,7 +120,7 @@ class Bootstrap:
         units = self.units(queries)
         pieces: list[list[list[FloatArray]]] = [[[] for _ in outcomes] for _ in slices]
         waiting: list[tuple[int, Outcome, list[list[int]]]] = []
-        columns = _Columns()
+        columns = Columns()
 
         def settle() -> None:
             for of_slice, inside, sums in zip(
@@ -137,7 +136,7 @@ class Bootstrap:
                 waiting.append((number, piece, [columns.add(block) for block in _blocks_of(piece)]))
                 if len(columns) * len(slices) >= _SUMS_AT_ONCE:
                     settle()
-                    waiting, columns = [], _Columns()
+                    waiting, columns = [], Columns()
         if waiting:
             settle()
         joined = [[np.concatenate(of_outcome, axis=1) for of_outcome in of_slice] for of_slice in pieces]
@@ -291,32 +290,6 @@ def _by_unit(filled: FloatArray, units: IntArray | None) -> FloatArray:
     sums = np.zeros((int(units.max(initial=-1)) + 1, filled.shape[1]))
     np.add.at(sums, units, filled)
     return sums
-
-
-class _Columns:
-    """Distinct columns, each kept once: Success, EF and BoR share most of theirs."""
-
-    def __init__(self) -> None:
-        self._index: dict[bytes, int] = {}
-        self._columns: list[FloatArray] = []
-
-    def __len__(self) -> int:
-        return len(self._columns)
-
-    def add(self, block: FloatArray) -> list[int]:
-        """Where each column of the block is kept."""
-        places = []
-        for column in block.T:
-            column = np.ascontiguousarray(column)
-            key = blake2b(column.tobytes(), digest_size=16).digest()
-            if key not in self._index:
-                self._index[key] = len(self._columns)
-                self._columns.append(column)
-            places.append(self._index[key])
-        return places
-
-    def matrix(self) -> FloatArray:
-        return np.stack(self._columns, axis=1)
 
 
 # -- samples without any spread -----------------------------------------------------------------------

@@ -245,7 +245,7 @@ class JudgedRun:
         """
         if self.weights is not None:
             raise InputError(
-                f"{what} cannot be weighted, and the queries have weights: leave weights (--weights) out{otherwise}"
+                f"{what} cannot be weighted, and the queries have weights: leave weights (data.weights) out{otherwise}"
             )
 
     def by_group(self, measure: str) -> JudgedRun:
@@ -253,7 +253,7 @@ class JudgedRun:
         if self.grouped is None:
             raise InputError(
                 f"{measure} is about groups of passages that say the same: give groups={{passage: group}} "
-                f"(--groups FILE) (how-to: duplicate-passages)"
+                f"(-c data.groups=FILE) (how-to: duplicate-passages)"
             )
         return replace(self.grouped, fitting=self.fitting)
 

@@ -85,7 +85,7 @@ def parameter(default: Any, kind: Whole | Real | Choice, doc: str) -> Any:
 
 def distinct_parameter() -> Any:
     """Declare `distinct`: passages that say the same count once."""
-    return parameter("false", Choice(("false", "true")), "whether passages of the same group (--groups) count once")
+    return parameter("false", Choice(("false", "true")), "whether passages of the same group (data.groups) count once")
 
 
 def rel_parameter() -> Any:

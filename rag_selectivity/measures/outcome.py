@@ -13,9 +13,9 @@ FloatArray = NDArray[np.float64]
 #: A draw takes every passage once. A list that repeats an id holds chunks of one document, or copies: R, N and K then
 #: count different things.
 _REPEATS = (
-    "lists repeat a passage within their top K: if these are chunks of documents, give passages_of=… (--passages-of "
-    "FILE); if they are copies, duplicates='drop' (--duplicates drop) takes them out, and duplicates='count_once' lets "
-    "them fill their slots (how-to: chunks-and-documents) [repeated-passages]"
+    "lists repeat a passage within their top K: if these are chunks of documents, give passages_of=… (-c "
+    "data.passages_of=FILE); if they are copies, duplicates='drop' (-c rules.duplicates=drop) takes them out, and "
+    "duplicates='count_once' lets them fill their slots (how-to: chunks-and-documents) [repeated-passages]"
 )
 #: In more than one of so many lists repeats are no accident.
 _ONE_OF = 10

@@ -422,7 +422,7 @@ class Judged(Measure):
 class Redundancy(Measure):
     """Share of the top K whose passage says the same as one above it.
 
-    Which passages say the same is given as groups (`groups=`, `--groups`). It needs no labels.
+    Which passages say the same is given as groups (`groups=`, `data.groups`). It needs no labels.
 
     Formula: passages of the top K whose group stands above them / min(K, returned)
     Range: 0–1; lower is better.

@@ -206,7 +206,7 @@ def _of_rows(rows: Iterator[tuple[int, Row]], source: str, kind: Kind, before: s
     if {"query_hash", "passage_hash", "origins"} <= set(first[1]):
         raise InputError(
             f"{source} is an export of a label store, with every label of a pair and random controls: import it into "
-            f"a store (rag-selectivity store import labels.db {Path(source).name}) and give the store"
+            f"a store (rag-selectivity labels import labels.db {Path(source).name}) and give the store"
         )
     names, remarks = _chosen(list(first[1]), kind, source)
     places: list[int] = []

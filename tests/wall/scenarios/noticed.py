@@ -50,7 +50,7 @@ def people_disagree_with_the_judge():
         for query, row in worlds.FIRST.items()
         for place, passage in enumerate(reversed(row))
     ]
-    worlds.done("store", "import", "l.db", worlds.table("people.csv", other), "--annotator", "ada")
+    worlds.done("labels", "import", "l.db", worlds.table("people.csv", other), "--annotator", "ada")
     return keys.report(rs.evaluate("l.db", {"late": worlds.LATE}, measures=["Harm"], depths=[2]), "people")
 
 
