@@ -15,7 +15,7 @@ from pydantic import PrivateAttr
 from rag_selectivity import Bootstrap, InputError, Report, SelectivityWarning, parse_measure
 from rag_selectivity.hosted import AUTO, Retrieved, labelled_queries, labels_for, measure_hosted
 from rag_selectivity.indexes import corpus_size_of_index, given_size
-from rag_selectivity.measures.plan import default_query_measures, given_depths
+from rag_selectivity.measures import default_query_measures, given_depths
 from rag_selectivity.single import Labels, at_depths, choose_identity
 from rag_selectivity_llama_index.metrics import SelectivityMetric
 from rag_selectivity_llama_index.results import STEPS, add_caveats

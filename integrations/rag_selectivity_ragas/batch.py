@@ -12,7 +12,7 @@ from ragas.experiment import Experiment
 from rag_selectivity import InputError, Qrels, Report, Run, parse_measure
 from rag_selectivity.errors import SelectivityWarning, examples
 from rag_selectivity.hosted import AUTO, Retrieved, labels_for, measure_hosted, scores_by_name
-from rag_selectivity.measures.plan import absent_measures
+from rag_selectivity.measures import absent_measures
 from rag_selectivity.single import ChosenIdentity, Labels, Steps
 from rag_selectivity_ragas.corpus import corpus_of
 from rag_selectivity_ragas.rows import IDS, TEXT, UTILITY_GRADES, Row, asked_rows, chosen_identity, items_of, rows_of

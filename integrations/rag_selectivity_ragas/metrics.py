@@ -17,7 +17,7 @@ from ragas.metrics.result import MetricResult
 
 from rag_selectivity import Bootstrap, Estimate, InputError, Measure, parse_measure
 from rag_selectivity.errors import SelectivityWarning
-from rag_selectivity.measures.plan import default_query_measures
+from rag_selectivity.measures import default_query_measures
 from rag_selectivity.single import Labels, at_depths, bits_over_random_of_rows, per_query_measure
 from rag_selectivity_ragas.scoring import Figures, RowScorer
 

@@ -14,6 +14,9 @@ from rag_selectivity.measures.chance import BoR as BoR
 from rag_selectivity.measures.classic import P as P
 from rag_selectivity.measures.outcome import Aggregate as Aggregate
 from rag_selectivity.measures.outcome import Outcome as Outcome
+from rag_selectivity.measures.plan import absent_measures as absent_measures
+from rag_selectivity.measures.plan import default_query_measures as default_query_measures
+from rag_selectivity.measures.plan import given_depths as given_depths
 from rag_selectivity.measures.recall_free import T as T
 from rag_selectivity.measures.udcg import UDCGGrades as UDCGGrades
 from rag_selectivity.measures.utility import RANWG as RANWG
