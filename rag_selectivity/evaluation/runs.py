@@ -15,8 +15,8 @@ from rag_selectivity.evaluation.caveats import LabelFacts, in_part, of_labels, o
 from rag_selectivity.evaluation.doubts import Doubts
 from rag_selectivity.evaluation.estimates import ends_of, pool_sources_of
 from rag_selectivity.evaluation.slices import remarks_on
+from rag_selectivity.figures.by import Slicing
 from rag_selectivity.figures.figures import Figures
-from rag_selectivity.figures.slicing import Slicing
 from rag_selectivity.figures.weighting import weights_notes
 from rag_selectivity.inference.bootstrap import Ends
 from rag_selectivity.judged.judged_run import JudgedRun
