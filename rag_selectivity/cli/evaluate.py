@@ -150,7 +150,6 @@ def evaluate(
         "human": human,
         "groups": given.groups,
         "by": by or None,
-        "queries": queries,
         "weights": given.weights,
         "depths": asked or retrieved.depths,
         **chosen,

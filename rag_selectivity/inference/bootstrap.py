@@ -126,8 +126,10 @@ class Bootstrap:
             for of_slice, inside, sums in zip(
                 pieces, slices, self._resampled_sums(columns.matrix(), units, slices), strict=True
             ):
+                drawn = units if units is None or inside is None else units[inside]
                 for number, piece, places in waiting:
-                    of_slice[number].append(self._ends_of(_within(piece, inside), units, sums, places))
+                    part = piece if inside is None else piece.over(inside)
+                    of_slice[number].append(self._ends_of(part, drawn, sums, places))
 
         width = max(1, min(_DEPTHS_AT_ONCE, _SUMS_AT_ONCE // (3 * max(1, len(slices)))))
         for number, outcome in enumerate(outcomes):
@@ -253,13 +255,6 @@ class Bootstrap:
                 np.matmul(counts if unit is None else counts.take(unit, axis=1), block, out=of_slice[start:stop])
             start = stop
         return sums
-
-
-def _within(outcome: Outcome, inside: NDArray[np.bool_] | None) -> Outcome:
-    """The outcome with the queries outside undefined."""
-    if inside is None:
-        return outcome
-    return replace(outcome, parts=tuple(np.where(inside[:, None], part, np.nan) for part in outcome.parts))
 
 
 def _estimand_of(outcome: Outcome, units: IntArray | None) -> Estimand:
