@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from string import ascii_lowercase
 
-from rag_selectivity.measures.base import Measure
-from rag_selectivity.measures.names import parse_measure
+from rag_selectivity.measures.base import Measure, parse_measure
 from rag_selectivity.render.writers import latex_of, latex_text
 from rag_selectivity.results.comparison import BETTER, WORSE, Comparison
 from rag_selectivity.results.report import Report

@@ -13,7 +13,8 @@ from typing import Any
 
 from rag_selectivity.advice.which_k import parameters_of
 from rag_selectivity.errors import InputError, MissingExtraError
-from rag_selectivity.measures import RANWG, BoR, Success
+from rag_selectivity.measures.chance import BoR, Success
+from rag_selectivity.measures.utility import RANWG
 from rag_selectivity.render import plots
 from rag_selectivity.render.run_styles import OF_RUNS
 from rag_selectivity.results.decision import Decision

@@ -13,18 +13,11 @@ from typing import Any
 import numpy as np
 
 from rag_selectivity.errors import InputError, MissingExtraError
-from rag_selectivity.measures import (
-    PROC,
-    BoR,
-    BoR_max,
-    IPrec,
-    Measure,
-    PercentPROC,
-    Success,
-    parse_measure,
-)
-from rag_selectivity.measures.chance import COLLAPSE_FROM, DEGRADED_FROM
+from rag_selectivity.measures import Measure, parse_measure
+from rag_selectivity.measures.chance import COLLAPSE_FROM, DEGRADED_FROM, BoR, BoR_max, Success
+from rag_selectivity.measures.classic import IPrec
 from rag_selectivity.measures.plan import at_depth
+from rag_selectivity.measures.utility import PROC, PercentPROC
 from rag_selectivity.render.run_styles import name_of_pair, plot_text, shortened, style_of_run
 from rag_selectivity.results.comparison import BETTER, NOT_SHOWN, WORSE, Comparison
 from rag_selectivity.results.decision import Decision

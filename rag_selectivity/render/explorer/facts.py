@@ -12,8 +12,10 @@ from numpy.typing import NDArray
 from rag_selectivity.advice.which_k import parameters_of
 from rag_selectivity.errors import InputError
 from rag_selectivity.judged.judged_run import JudgedRun
-from rag_selectivity.measures import RANWG, Measure, Success
+from rag_selectivity.measures import Measure
+from rag_selectivity.measures.chance import Success
 from rag_selectivity.measures.plan import at_depth
+from rag_selectivity.measures.utility import RANWG
 from rag_selectivity.results.report import Report
 from rag_selectivity.results.run_report import RunReport
 
