@@ -19,8 +19,8 @@ from rag_selectivity.inference.bootstrap import Bootstrap
 from rag_selectivity.inference.detectable import sensitivity
 from rag_selectivity.inference.paired import Difference, paired_difference
 from rag_selectivity.inference.unpaired import unpaired_difference
-from rag_selectivity.measures import BoR
 from rag_selectivity.measures.base import Outcome
+from rag_selectivity.measures.chance import BoR
 from rag_selectivity.measures.hypergeometric import random_success
 
 CORPUS, DEPTH = 100_000, 10

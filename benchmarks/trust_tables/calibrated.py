@@ -17,7 +17,7 @@ import numpy as np
 import rag_selectivity as rs
 from benchmarks.trust_tables import worlds
 from benchmarks.trust_tables.worlds import World, world_of
-from rag_selectivity.measures.names import parse_measure
+from rag_selectivity.measures.base import parse_measure
 from rag_selectivity.people.designs import calibrate_draw, next_to_settle
 from rag_selectivity.trust.calibrated import Calibrated, calibrated_differences, calibrated_figures
 from rag_selectivity.trust.completed import Sampling

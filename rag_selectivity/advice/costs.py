@@ -11,9 +11,9 @@ import numpy as np
 from rag_selectivity.advice.measured_costs import KINDS, TOKENS, QueryCosts, measured_costs
 from rag_selectivity.advice.which_k import EvidenceCurve
 from rag_selectivity.errors import InputError, examples
+from rag_selectivity.evaluation.list_tokens import ListTokens
 from rag_selectivity.inference.bootstrap import Bootstrap
 from rag_selectivity.judged.judged_run import JudgedRun
-from rag_selectivity.judged.list_tokens import ListTokens
 from rag_selectivity.judged.run import Run
 from rag_selectivity.measures.base import Outcome
 from rag_selectivity.results.decision import AdvisedK, Cheapest

@@ -7,8 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rag_selectivity.measures import Harm, Measure, PercentPROC, Success
+from rag_selectivity.measures import Measure
+from rag_selectivity.measures.chance import Success
 from rag_selectivity.measures.plan import at_depth
+from rag_selectivity.measures.utility import Harm, PercentPROC
 from rag_selectivity.render.explorer.query_facts import QueryFacts, Terms
 from rag_selectivity.render.explorer.stand_outs import HardNegative
 from rag_selectivity.results.plain import finite
