@@ -172,15 +172,8 @@ def evaluate(
         **inputs,
     )
     judged = weighted(joined.judged, weights, ids=ids)
-    return evaluate_joined(
-        judged,
-        measures=measures,
-        depths=depths,
-        bootstrap=bootstrap,
-        notes=joined.notes,
-        ground=joined.ground,
-        slicings=slicings_of(by, judged, ids=ids),
-    )
+    measured, slicings = measure_all(judged, measures, depths), slicings_of(by, judged, ids=ids)
+    return report_on(measured, bootstrap, joined.notes, joined.ground, slicings)
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,12 +239,9 @@ def evaluate_joined(
     measures: Sequence[str | Measure] | str | None = None,
     depths: Sequence[int] | None = None,
     bootstrap: Bootstrap | None = Bootstrap(),
-    notes: Mapping[str, list[str]] | None = None,
-    ground: Ground | None = None,
-    slicings: Sequence[Slicing] = (),
 ) -> Report:
-    """Measure joins; `evaluate` joins first and then calls this."""
-    return report_on(measure_all(judged, measures, depths), bootstrap, notes, ground, slicings)
+    """Measure joins; `evaluate` joins first."""
+    return report_on(measure_all(judged, measures, depths), bootstrap)
 
 
 def report_on(
