@@ -317,21 +317,12 @@ def test_half_of_a_surrogate_pair_in_an_id_is_refused_with_its_place(tmp_path, n
 BESIDE = {
     "costs": ("compare --qrels l.jsonl --run r.jsonl --run s.jsonl --costs", "query", {"query_id": "ID", "tokens": 3}),
     "scores": ("validate --qrels l.jsonl --run r.jsonl --scores", "query", {"query_id": "ID", "score": 1}),
-    "scores of a sweep": ("sweep --qrels l.jsonl --run r.jsonl --scores", "query", {"query_id": "ID", "score": 1}),
-    "scores of answers": ("answers --given", "query", {"query_id": "ID", "score": 1}),
-    "slices": ("evaluate --qrels l.jsonl --run r.jsonl --by", "query", {"query_id": "ID", "kind": "a"}),
-    "weights": ("evaluate --qrels l.jsonl --run r.jsonl --weights", "query", {"query_id": "ID", "weight": 1}),
     "sizes": ("evaluate --qrels l.jsonl --run r.jsonl --corpus-size", "query", {"query_id": "ID", "corpus_size": 9}),
     "clusters": ("evaluate --qrels l.jsonl --run r.jsonl --clusters", "query", {"query_id": "ID", "cluster": "a"}),
     "tokens": (
         "evaluate --qrels l.jsonl --run r.jsonl --measure RA-nWG@9tok --tokens",
         "passage",
         {"passage_id": "ID", "tokens": 3},
-    ),
-    "groups": (
-        "evaluate --qrels l.jsonl --run r.jsonl --measure RA-nWG(distinct=true)@3 --groups",
-        "passage",
-        {"passage_id": "ID", "group": "a"},
     ),
     "names of groups": (
         "evaluate --qrels l.jsonl --run r.jsonl --measure RA-nWG(distinct=true)@3 --groups",
