@@ -224,7 +224,7 @@ def of_opening(folder: Path, queries: int, depth: int) -> Work:
 
 FRAMES = ("polars", "arrow", "pandas")
 OURS = ["-m", "rag_selectivity"]
-OF_PAGE = [*OURS, "{}", "--qrels", "grades.trec", "--run", "bm25.trec", "--run", "dense.trec", "--scale", "utility"]
+OF_PAGE = [*OURS, "evaluate", "grades.trec", "bm25.trec", "dense.trec", "--scale", "utility"]
 FORMS = ("run.trec.gz", "repr.trec", "ties.trec", "unsorted.trec", "shuffled.trec", "blanks.trec")
 TABLES = ("run.parquet", "run.csv", "run.jsonl", *FRAMES)
 CONTENDERS: dict[str, Callable[[Path, int, int], Work]] = {
@@ -244,11 +244,10 @@ CONTENDERS: dict[str, Callable[[Path, int, int], Work]] = {
     "import numpy": partial(of_command, ["-c", "import numpy"]),
     "import rag_selectivity": partial(of_command, ["-c", "import rag_selectivity"]),
     **{word: partial(of_command, [*OURS, word]) for word in ("--version", "--help", "explain")},
-    "evaluate": partial(of_command, [w.format("evaluate") for w in OF_PAGE]),
+    "evaluate": partial(of_command, OF_PAGE),
     "report": partial(
         of_command,
-        [w.format("report") for w in OF_PAGE]
-        + ["--corpus", "corpus.jsonl", "--queries", "queries.jsonl", "--output", "report.html"],
+        [*OF_PAGE, "--corpus", "corpus.jsonl", "--queries", "queries.jsonl", "--output", "report.html"],
     ),
     "Chromium": of_opening,
 }

@@ -194,12 +194,12 @@ def by_three_judges(sample: Path) -> dict[str, rs.Report]:
     options: dict[str, Any] = {"corpus_size": CORPUS_SIZE, "measures": ["RA-nWG"], "depths": [10]}
     cheap = rs.evaluate(sample / "cheap.db", runs, **options)
     model = rs.evaluate(sample / "labels.db", runs, **options)
-    three = [word for name in ("bm25", "dense", "reranked") for word in ("--run", f"{name}.trec")]
+    three = ["bm25.trec", "dense.trec", "reranked.trec"]
     texts = ["--queries", "queries.jsonl", "--corpus", "corpus.jsonl"]
-    annotate = ["annotate", "--store", "cheap.db", *texts, *three, "--draw", "calibrate:200"]
+    annotate = ["labels", "draw", "cheap.db", *three, *texts, "--draw", "calibrate:200"]
     for words in (
         [*annotate, "--annotator", "scripted", "--output", "task.html"],
-        ["store", "import", "cheap.db", "answers.json"],
+        ["labels", "import", "cheap.db", "answers.json"],
     ):
         subprocess.run([sys.executable, "-m", "rag_selectivity", *words], cwd=sample, check=True, capture_output=True)
     calibrated = rs.evaluate(sample / "cheap.db", runs, human=sample / "cheap.db", **options)

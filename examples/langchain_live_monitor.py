@@ -100,7 +100,7 @@ def main() -> None:
     print(f"\n{callback.report()}")
     draw(history, len(questions), folder / "langchain-live-monitor.png")
     print(f"\n{folder / 'langchain-live-monitor.png'} shows it over time; read the trace with")
-    print("rag-selectivity evaluate --trace langchain-live-monitor.jsonl --qrels … --corpus-size …")
+    print("rag-selectivity evaluate … langchain-live-monitor.jsonl --corpus-size …")
 
 
 def draw(history: list[tuple[int, dict[str, float]]], phase: int, path: Path) -> None:

@@ -261,7 +261,7 @@ def _beyond(gate: Gate, value: float, estimate: Estimate) -> str:
     if math.isnan(value):
         reason = estimate.reason or "the figure has no interval"
         if gate.bound == _SHOWN and estimate.shown is None:
-            reason = "it needs random controls, and is known of BoR only (give controls=…, --controls FILE)"
+            reason = "it needs random controls, and is known of BoR only (give controls=…, -c data.controls=FILE)"
         return f"{gate.what} is undefined: {reason}"
     if not gate.meets(value):
         return ""

@@ -1,4 +1,4 @@
-"""`rag-selectivity report`: from files to the page, or to the comment."""
+"""`rag-selectivity evaluate -o page.html`: from files to the page."""
 
 from __future__ import annotations
 
@@ -18,21 +18,18 @@ from rag_selectivity.compare.runs import comparison_of
 from rag_selectivity.errors import InputError
 from rag_selectivity.evaluation.evaluate import measure_all, report_on
 from rag_selectivity.evaluation.joining import join_runs, settled_labels
-from rag_selectivity.figures.by import LENGTH, NAMES, slicings_of
-from rag_selectivity.figures.slicing import Slicing
+from rag_selectivity.figures.by import NAMES, Slicing, slicings_of
+from rag_selectivity.figures.weighting import weighted
 from rag_selectivity.grading.labels_format import reasons_in
 from rag_selectivity.inference.bootstrap import Bootstrap
 from rag_selectivity.judged.policy import Policy
 from rag_selectivity.judged.reading import read_qrels
 from rag_selectivity.judged.run import Run
-from rag_selectivity.judged.weighting import weighted
 from rag_selectivity.measures import Measure, parse_measure
 from rag_selectivity.measures.plan import DEFAULT_DEPTHS, budgets_of, compared_measures, page_measures
-from rag_selectivity.render.comment import comment_of
 from rag_selectivity.results.comparison import Comparison
 from rag_selectivity.results.decision import Decision
 from rag_selectivity.results.report import Report
-from rag_selectivity.results.stored import read_report
 from rag_selectivity.tables.exact import read_records
 from rag_selectivity.tables.files import is_path
 from rag_selectivity.tables.small import read_ids
@@ -65,23 +62,19 @@ def report_from_files(
     rel: int | None = None,
     m: int | None = None,
     bootstrap: Bootstrap = Bootstrap(),
-    as_comment: bool = False,
-    against: str | Path | None = None,
-    on: str = "all",
     deciding: Mapping[str, Any] = MappingProxyType({}),
     page: Mapping[str, Any] = MappingProxyType({}),
     **joining: Any,
 ) -> str:
-    """The page of `Report.to_html`, with everything that the given files make possible; or the comment of `comment_of`.
+    """The page of `Report.to_html`, with everything that the given files make possible.
 
-    Parameters are as in `evaluate`, `rag_selectivity.advice.costs.read_costs` and `comment_of`; `deciding` are those
-    of `rag_selectivity.advice.decide`, and `page` those of `to_html`. Default measures: those that scale and N make
+    Parameters are as in `evaluate`, `rag_selectivity.advice.costs.read_costs`; `deciding` are those of
+    `rag_selectivity.advice.decide`, and `page` those of `to_html`. Default measures: those that scale and N make
     possible, with `rel` and `m`. The depths always include the K of the decision. With weights of queries there is no
     decision.
     """
     if weights is not None:
-        _refuse_with_weights({**deciding, "costs": costs, "quality": quality, "markdown": as_comment or None})
-    before = None if against is None else read_report(against)
+        _refuse_with_weights({**deciding, "costs": costs, "quality": quality})
     read = read_qrels if human is None else judge_labels
     labels = settled_labels(read(qrels, judges=judges), scale, grade_map, policy)
     sized = any(each is not None for each in (corpus, joining.get("corpus_size"), joining.get("passages_of")))
@@ -115,14 +108,11 @@ def report_from_files(
         known = read_costs(judged, runs, costs=costs, tokens=tokens, corpus=corpus, ids=ids, bootstrap=bootstrap)
         rel, m = parameters_of(parsed) if rel is None and m is None else (rel, m)
         decision = decide(first, rel=rel, m=m, costs=known, **deciding)
-        if as_comment:
-            return comment_of(first, decision=decision, against=before, on=on)
     if depths is None:
         reach = max(1, max(int(run.returned.max(initial=1)) for run in judged.values()))
         depths = [depth for depth in DEFAULT_DEPTHS if depth <= reach]
     measured = measure_all(judged, parsed, sorted({*depths, *([] if decision is None else [decision.K])}))
-    texts = queries if by is not None and LENGTH in by else None
-    slicings = slicings_of(by, judged, queries=texts, ids=ids, needed=False)
+    slicings = slicings_of(by, judged, ids=ids, needed=False)
     report = report_on(measured, bootstrap, joined.notes, joined.ground, slicings, completed)
     return report.to_html(
         decision=decision,
@@ -169,9 +159,11 @@ def _refuse_with_weights(given: Mapping[str, Any]) -> None:
     """Refuse what is about a decision, or about means that are not weighted."""
     for name, value in given.items():
         if value and name not in ("max_k", "max_loss"):
-            what = "--format markdown" if name == "markdown" else f"--{name.replace('_', '-')}"
+            what = f"--{name.replace('_', '-')}"
             about = "it shows means without weights" if name == "quality" else "a decision cannot be weighted"
-            raise InputError(f"{what} cannot be combined with weights (--weights): {about}; leave one of the two out")
+            raise InputError(
+                f"{what} cannot be combined with weights (data.weights): {about}; leave one of the two out"
+            )
 
 
 def _filters(by: Sequence[str] | None, slicings: Sequence[Slicing]) -> Any:

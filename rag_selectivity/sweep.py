@@ -11,15 +11,16 @@ from rag_selectivity.advice.by_loss import DEFAULT_MAX_K, DEFAULT_MAX_LOSS, advi
 from rag_selectivity.errors import InputError
 from rag_selectivity.evaluation.evaluate import figures_at
 from rag_selectivity.evaluation.joining import join_runs
+from rag_selectivity.evaluation.list_tokens import ListTokens
 from rag_selectivity.inference.bootstrap import Bootstrap
 from rag_selectivity.judged.judged_run import JudgedRun
-from rag_selectivity.judged.list_tokens import ListTokens
 from rag_selectivity.judged.policy import Policy, resolve_policy
 from rag_selectivity.judged.reading import named_runs
 from rag_selectivity.judged.run import Run
-from rag_selectivity.measures import RANWG, BoR, BoR_max, Harm, Judged, Lambda, Measure, RandomSuccess, Success
+from rag_selectivity.measures import Measure
 from rag_selectivity.measures.base import FloatArray
-from rag_selectivity.measures.chance import delta_bor, regime
+from rag_selectivity.measures.chance import BoR, BoR_max, Lambda, RandomSuccess, Success, delta_bor, regime
+from rag_selectivity.measures.utility import RANWG, Harm, Judged
 from rag_selectivity.results.estimate import AS_JUDGED, CALIBRATED
 from rag_selectivity.results.plain import finite
 from rag_selectivity.results.sweep import RunSweep, Sweep
@@ -27,10 +28,9 @@ from rag_selectivity.tables.forms import IdForm
 from rag_selectivity.tables.grades import Scale
 from rag_selectivity.tables.scores import answer_scores
 from rag_selectivity.tables.small import per_passage
-from rag_selectivity.trust.calibrated import WITHOUT_GRADES, Sampling
-from rag_selectivity.trust.curve import Curves
+from rag_selectivity.trust.calibrated import WITHOUT_GRADES, Curves
+from rag_selectivity.trust.completed import Sampling
 from rag_selectivity.trust.ground import Ground
-from rag_selectivity.trust.reporting import calibrated_by, controls_left_out
 from rag_selectivity.validate.by_k import answers_by_k
 from rag_selectivity.wording import enumeration
 
@@ -192,7 +192,7 @@ def sweep(
         if joined.ground is None
         else [
             _calibrated_note(joined.ground),
-            *filter(None, [controls_left_out(joined.ground)]),
+            *filter(None, [joined.ground.controls_left_out]),
         ]
     )
     if answered is not None:
@@ -205,7 +205,7 @@ def sweep(
 
 def _calibrated_note(ground: Ground) -> str:
     return (
-        f"{calibrated_by(ground)}; `evaluate` with the same labels prints intervals, the figures as judged, and the "
+        f"{ground.calibrated_by}; `evaluate` with the same labels prints intervals, the figures as judged, and the "
         f"reasons why a figure is undefined"
     )
 

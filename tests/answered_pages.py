@@ -1,4 +1,4 @@
-"""Answers to a page of `annotate`, as a person's browser saves them."""
+"""Answers to a page of `labels draw`, as a person's browser saves them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The worlds in which the HTML report must work: their files, and the arguments of `rag-selectivity report`."""
+"""The worlds in which the HTML report must work: their files, and the arguments of `rag-selectivity evaluate`."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class ReportWorld:
     Attributes
     ----------
     arguments : tuple of str
-        Those of `rag-selectivity report`, without `--output`.
+        Those of `rag-selectivity evaluate`, without `--output`.
     runs : tuple of str
         The names of the runs, the baseline first.
     queries : tuple of str
@@ -77,27 +77,23 @@ class ReportWorld:
     def report(self, *options: str) -> Path:
         """The report that the command makes, with further options."""
         target = self.folder / "report.html"
-        self._run("report", *options, "--output", str(target))
+        self._run(*options, "--output", str(target))
         return target
 
     def decision(self, *options: str) -> dict[str, Any]:
         """The decision that `evaluate` gives on the same files, as JSON."""
         target = self.folder / "figures.json"
-        self._run("evaluate", *options, "--output", str(target))
+        self._run(*options, "--output", str(target))
         decision: dict[str, Any] = json.loads(target.read_text(encoding="utf-8"))["decision"]
         return decision
 
-    def _run(self, command: str, *options: str) -> None:
+    def _run(self, *options: str) -> None:
         from rag_selectivity.cli.app import app
 
-        given = [*self.arguments, *options]
-        if command == "evaluate":  # it shows no texts
-            given = [
-                word for i, word in enumerate(given) if not {*given[max(i - 1, 0) : i + 1]} & {"--queries", "--title"}
-            ]
-        done = CliRunner().invoke(app, [command, *given])
+        given = ["evaluate", *self.arguments, *options]
+        done = CliRunner().invoke(app, given)
         if done.exit_code:
-            raise RuntimeError(f"{command} {' '.join(map(repr, given))} failed: {done.exception!r}\n{done.output}")
+            raise RuntimeError(f"{' '.join(map(repr, given))} failed: {done.exception!r}\n{done.output}")
 
 
 # -- real runs ---------------------------------------------------------------------------------------------
@@ -115,10 +111,10 @@ def six_runs(folder: Path, cranfield: Path, *, queries: int | None = None) -> Re
         kept = set(shown)
         path.write_text("".join(line for line in lines if line.split(maxsplit=1)[0] in kept), encoding="utf-8")
     qrels = folder / "qrels.trec" if queries else cranfield / "qrels.trec"
-    arguments = ["--qrels", qrels, "--scale", "utility", "--unjudged", "worst"]
+    arguments = [qrels, "--scale", "utility", "-c", "rules.unjudged=worst"]
     arguments += ["--corpus", cranfield / "corpus.jsonl", "--queries", cranfield / "queries.jsonl"]
     for name, path in paths.items():
-        arguments += ["--run", f"{name}={path}"]
+        arguments += [f"{name}={path}"]
     return ReportWorld(folder, tuple(map(str, arguments)), NAMES, tuple(shown), texts | questions)
 
 
@@ -193,9 +189,7 @@ def hostile(folder: Path) -> ReportWorld:
         "long " + "x" * 150: {query: draws.permutation(names)[:15].tolist() for query in queries},
     }
     store = _graded(folder, queries, passages, runs, lambda q, p: 1 + (len(q) + names.index(p)) % 5)
-    title = "</title><script>window.harmed = 1</script>"
-    options = ("--scale", "utility", "--title", title)
-    return _written(folder, store, runs, *options, texts=queries | passages, queries=tuple(queries))
+    return _written(folder, store, runs, "--scale", "utility", texts=queries | passages, queries=tuple(queries))
 
 
 #: The worlds that need no data; `six_runs` needs Cranfield.
@@ -278,18 +272,18 @@ def _written(
     """The files of a world; with texts, their number is the size of the corpus."""
     arguments = list(options)
     if isinstance(labels, Path):
-        arguments += ["--qrels", str(labels)]
+        arguments += [str(labels)]
     else:
         queries = tuple(labels)
         rows = ({"query_id": q, "passage_id": p, "grade": g} for q, row in labels.items() for p, g in row.items())
-        arguments += ["--qrels", _jsonl(folder / "qrels.jsonl", rows)]
+        arguments += [_jsonl(folder / "qrels.jsonl", rows)]
     for number, (name, lists) in enumerate(runs.items()):
         listed = (
             {"query_id": query, "passage_id": passage, "rank": rank}
             for query, ids in lists.items()
             for rank, passage in enumerate(ids, 1)
         )
-        arguments += ["--run", f"{name}={_jsonl(folder / f'run-{number}.jsonl', listed)}"]
+        arguments += [f"{name}={_jsonl(folder / f'run-{number}.jsonl', listed)}"]
     if texts:
         for kind in ("queries", "corpus"):
             of_kind = ({"_id": i, "text": t} for i, t in texts.items() if (i in set(queries)) == (kind == "queries"))

@@ -291,7 +291,10 @@ def test_answers_of_texts_that_changed_since_are_left_out(world) -> None:
     [
         (lambda data: data.update(task="0" * 20), r"labels.db has no task '0{20}'; import the answers into the store"),
         (lambda data: data.update(version=2), "made by a newer rag-selectivity .answers of version 2"),
-        (lambda data: data.update(annotator="eve"), r"is that of 'person', not of 'eve'.*\(annotate --annotator eve\)"),
+        (
+            lambda data: data.update(annotator="eve"),
+            r"is that of 'person', not of 'eve'.*\(labels draw --annotator eve\)",
+        ),
         (lambda data: data.update(rubric="x"), "the answers follow another rubric"),
         (lambda data: data.update(answers=3), "there is no list of answers"),
         (lambda data: data.pop("annotator"), "do not name their annotator"),
@@ -331,20 +334,20 @@ def test_answers_that_cannot_be_taken_are_refused_whole(world, change, message) 
 
 def test_the_command_and_the_way_to_agree(world) -> None:
     world.write()
-    command = ("annotate", "--store", "labels.db", "--queries", "queries.jsonl", "--corpus", "corpus.jsonl")
+    command = ("labels", "draw", "labels.db", "--queries", "queries.jsonl", "--corpus", "corpus.jsonl")
     done = run_command(*command, "--draw", "agree:60", "-o", "t.html", "--annotator", "a b", cwd=world.folder)
     assert done.returncode == 0, done.stderr
     assert re.fullmatch(r"wrote t.html: 60 pairs for a b, 3 of them twice \(task \w{20}\)\n", done.stderr)
     assert answer_page(world.folder / "t.html", world.folder / "t.json", lambda item: 1 + len(item["text"]) % 5) == 63
     (world.folder / "t.html").unlink()
-    done = run_command("store", "import", "labels.db", "t.json", cwd=world.folder)
+    done = run_command("labels", "import", "labels.db", "t.json", cwd=world.folder)
     assert done.stdout.startswith("answers of a b: 63 new, 0 changed, 0 there already; 0 items of the task left\n")
-    agreed = run_command("agree", "--human", "labels.db", "--labels", "labels.db", "--format", "json", cwd=world.folder)
+    agreed = run_command("labels", "agree", "labels.db", "labels.db", "--format", "json", cwd=world.folder)
     assert agreed.returncode == 0, agreed.stderr
     assert json.loads(agreed.stdout)["n"] == 60
     pages = run_command(
         *command,
-        *("--draw", "calibrate:40", "--run", "bm25.trec", "-o", "t.html"),
+        *("--draw", "calibrate:40", "bm25.trec", "-o", "t.html"),
         *("--annotator", "ada", "--annotator", "ben", "--overlap", "10"),
         cwd=world.folder,
     )

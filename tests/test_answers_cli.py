@@ -37,17 +37,17 @@ def write_world(folder: Path, **options: Any) -> None:
 
 
 FILES = [
-    *("--run", "first.trec", "--corpus", "corpus.jsonl", "--queries", "queries.jsonl"),
+    *("first.trec", "--corpus", "corpus.jsonl", "--queries", "queries.jsonl"),
     *("--references", "references.jsonl", "--qrels", "grades.trec", "--scale", "utility", "--store", "answers.db"),
-    *("--resamples", "200"),
+    *("-c", "intervals.resamples=200"),
 ]
 
 
 def test_the_command_asks_writes_scores_and_goes_on(tmp_path: Path) -> None:
     write_world(tmp_path)
     with JudgeServer(ScriptedModel(slope=0.1).respond) as server:
-        asked = [*FILES, "--model", "scripted", "--base-url", server.url, "-k", "2,5", "--junk", "0,3,6"]
-        dry = cli(tmp_path, "answers", *asked, "--dry-run", "--price-in", "1", "--price-out", "2")
+        asked = [*FILES, "--model", "scripted", "--base-url", server.url, "-k", "2,5", "-c", "judge.junk=0,3,6"]
+        dry = cli(tmp_path, "answers", *asked, "--dry-run", "-c", "judge.price_in=1", "-c", "judge.price_out=2")
         assert (dry.code, len(server.bodies)) == (0, 0), dry.said
         assert "nothing was sent" in dry.out
         stopped = cli(tmp_path, "answers", *asked, "--max-calls", "30")
@@ -73,7 +73,7 @@ def test_the_command_asks_writes_scores_and_goes_on(tmp_path: Path) -> None:
         assert len(list(csv.DictReader(file))) == len(data["answers"])
     # The written scores can be brought back, and give the same figures.
     again = cli(
-        tmp_path, "answers", "--given", "scores.csv", "--run", "first.trec", "--resamples", "200", "--format", "json"
+        tmp_path, "answers", "first.trec", "--given", "scores.csv", "-c", "intervals.resamples=200", "--format", "json"
     )
     assert again.code == 0, again.said
     lifts = [

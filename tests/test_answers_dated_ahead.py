@@ -27,7 +27,7 @@ def world(tmp_path) -> World:
 def imports(world: World, task, grade: int, at: float, *words: str) -> str:
     """Import one answer with a date by the command; what it says."""
     write(world.folder / "answers.json", task, answered(task, {0: grade}, at=at))
-    done = run_command("store", "import", "labels.db", "answers.json", *words, cwd=world.folder)
+    done = run_command("labels", "import", "labels.db", "answers.json", *words, cwd=world.folder)
     assert done.returncode == 0, done.stderr
     return " ".join(done.stdout.split())
 

@@ -202,24 +202,21 @@ def command(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
 
 def test_the_commands_give_the_figures_of_the_functions(files) -> None:
     runs = {"run": files / "run.trec", "other": files / "other.trec"}
-    base = ["--qrels", "qrels.trec", "--passages-of", "counts.csv", "--scale", "utility", "--format", "json"]
-    both = ["--run", "run.trec", "--run", "other.trec"]
+    base = ["qrels.trec", "-c", "data.passages_of=counts.csv", "--scale", "utility", "--format", "json"]
+    both = ["run.trec", "other.trec"]
     done = command(files, "evaluate", *base, *both, "--depths", "1,2,4")
     report = rs.evaluate(files / "qrels.trec", runs, passages_of=COUNTS, scale="utility", depths=[1, 2, 4])
     shown = json.loads(done.stdout)
     assert shown.pop("decision")["K"] == decide(report).K
     assert {**shown, "decision": None} == json.loads(report.to_json()), done.stderr
     assert {"BoR@1", "BoR_max@1", "lambda@1"} <= shown["runs"]["run"]["measures"].keys()
-    done = command(files, "compare", *base, *both, "--depths", "2")
+    done = command(files, "evaluate", *base, *both, "--baseline", "run", "--depths", "2")
     compared = rs.compare(files / "qrels.trec", runs, passages_of=COUNTS, scale="utility", depths=[2])
     shown = json.loads(done.stdout)
     assert shown.pop("decision")["K"] == 2
     assert {**shown, "decision": None} == json.loads(compared.to_json()), done.stderr
-    done = command(files, "sweep", *base, *both)
-    swept = rs.sweep(files / "qrels.trec", runs, passages_of=COUNTS, scale="utility")
-    assert json.loads(done.stdout) == json.loads(swept.to_json()), done.stderr
     pytest.importorskip("matplotlib")
-    done = command(files, "report", *base[:-2], *both, "--output", "page.html")
+    done = command(files, "evaluate", *base[:-2], *both, "--output", "page.html")
     assert done.returncode == 0, done.stderr
     page = (files / "page.html").read_text()
     assert "N = 13 is the number of passages of all documents in passages_of" in page
@@ -339,7 +336,7 @@ def test_reports_with_other_counts_are_not_compared(tmp_path) -> None:
 
 WHY = (
     "of 3 lists repeat a passage within their top K: if these are chunks of documents, give passages_of=… "
-    "(--passages-of FILE); if they are copies, duplicates='drop' (--duplicates drop) takes them out, and "
+    "(-c data.passages_of=FILE); if they are copies, duplicates='drop' (-c rules.duplicates=drop) takes them out, and "
     "duplicates='count_once' lets them fill their slots (how-to: chunks-and-documents) [repeated-passages]"
 )
 REASON, REASON_OF_ALL = f"1 {WHY}", f"2 {WHY}"

@@ -500,7 +500,7 @@ def test_the_command_from_files_to_a_page_a_gate_and_a_sheet(tmp_path) -> None:
             done = run_command("claims", *f"{words} {base}".split(), cwd=tmp_path, env=env)
             return done.returncode, done.stdout, done.stderr
 
-        code, printed, told = run("--run one.trec --run other.trec --format json")
+        code, printed, told = run("one.trec other.trec --format json")
         assert (code, told) == (0, "")
         found = json.loads(printed)
         assert {row["run"] for row in found["differences"]} == {"other"}
@@ -508,20 +508,20 @@ def test_the_command_from_files_to_a_page_a_gate_and_a_sheet(tmp_path) -> None:
             np.mean([np.mean([n > 0 for n in found_claims(ONE, q, 2)]) for q in QUERIES])
         )
         asked = len(server.bodies)
-        words = "--run one.trec --output before.json --sheet people.csv --sheet-pairs 12"
+        words = "one.trec --output before.json --sheet people.csv -c judge.sheet_pairs=12"
         assert run(words)[:2] == (0, "")
         rows = list(csv.DictReader(io.StringIO((tmp_path / "people.csv").read_text(encoding="utf-8"))))
         assert len(rows) == 12
         write_csv(tmp_path / "people.csv", [{**row, "verdict": "no"} for row in rows])
-        gates = "--fail-if ContextRecall@2<=1 --max-drop ContextRecall@2:9 --against before.json"
-        code, _, told = run(f"--run other.trec --run one=one.trec --human people.csv {gates} --output page.html")
+        gates = "--fail-if ContextRecall@2<=1 --fail-if drop(ContextRecall@2)>9 --against before.json"
+        code, _, told = run(f"other.trec one=one.trec --human people.csv {gates} --output page.html")
         assert (code, "has no run 'other' (it has: one)" in told) == (2, True)
-        code, _, told = run(f"--run one.trec --human people.csv {gates} --output page.html")
+        code, _, told = run(f"one.trec --human people.csv {gates} --output page.html")
         assert (code, told.count("gate failed")) == (1, 1)
         page = (tmp_path / "page.html").read_text(encoding="utf-8")
         assert page.startswith("<!doctype html>")
         assert "The judge against people" in page
         assert len(server.bodies) == asked
-        code, _, told = run("--run one.trec --samples s.jsonl")
+        code, _, told = run("one.trec --samples s.jsonl")
         assert code == 2
         assert "samples hold their own texts and lists: leave run (--run), corpus (--corpus)" in told

@@ -41,9 +41,7 @@ def folder(tmp_path):
 
 
 def evaluate(folder, *arguments) -> subprocess.CompletedProcess[str]:
-    return command(
-        "evaluate", "--qrels", "qrels.trec", "--run", "bm25.trec", "--scale", "utility", *arguments, cwd=folder
-    )
+    return command("evaluate", "qrels.trec", "bm25.trec", "--scale", "utility", *arguments, cwd=folder)
 
 
 def test_json_equals_the_librarys(folder) -> None:
@@ -98,12 +96,10 @@ def test_plan_and_audit(folder) -> None:
         "plan", "--corpus-size", 58, "--relevant", 4, "--depths", "5,20,58", "--format", "json", cwd=folder
     )
     assert [round(row["BoR_max"], 3) for row in json.loads(planned.stdout)["rows"]] == [1.691, 0.276, 0.0]
-    from_qrels = command(
-        "plan", "--corpus-size", 58, "--qrels", "qrels.trec", "--scale", "utility", "--depths", "5", cwd=folder
-    )
+    from_qrels = command("plan", "--corpus-size", 58, "qrels.trec", "--scale", "utility", "--depths", "5", cwd=folder)
     assert "healthy" in from_qrels.stdout
     (folder / "log.csv").write_text("corpus,shown,rel,ok\n10,2,1,1\n10,2,1,0\n")
-    done = command("audit", "log.csv", "--map", "N=corpus,K=shown,hit=ok,R=rel", "--format", "json", cwd=folder)
+    done = command("plan", "--log", "log.csv", "--map", "N=corpus,K=shown,hit=ok,R=rel", "--format", "json", cwd=folder)
     assert json.loads(done.stdout)["P_rand"] == pytest.approx(0.2)
 
 

@@ -46,7 +46,7 @@ def process(*words: str, **environment: str) -> subprocess.CompletedProcess[str]
     return run_command(*words, env={**inherited, **environment})
 
 
-EVALUATE = ("evaluate", "--qrels", "qrels.trec", "--scale", "utility", "--run", "run.trec")
+EVALUATE = ("evaluate", "qrels.trec", "--scale", "utility", "run.trec")
 GRADE = ("grade", "--queries", "queries.jsonl", "--corpus", "corpus.jsonl", "--pool", "run.trec", "--model", "m")
 CLAIMS = ("claims", "--samples", "samples.jsonl", "--store", "claims.db", "--model", "m")
 
@@ -131,10 +131,10 @@ def test_an_option_that_takes_one_value_is_given_once(name) -> None:
 
 #: Every command that reads a file, so that it can be interrupted while it waits for standard input.
 WAITING = {
-    "evaluate": ("evaluate", "--qrels", "-", "--run", "run.trec"),
+    "evaluate": ("evaluate", "-", "run.trec"),
     "grade": (*GRADE[:2], "-", *GRADE[3:], "--store", "s.db", "--dry-run"),
     "claims": ("claims", "--samples", "-", *CLAIMS[3:]),
-    "store import": ("store", "import", "s.db", "-"),
+    "labels import": ("labels", "import", "s.db", "-"),
 }
 
 

@@ -30,7 +30,7 @@ def helps() -> dict[str, str]:
     runner = CliRunner(env={"COLUMNS": "80"})
     return {
         name: runner.invoke(app, [*name.split(), "--help"]).output
-        for name in ("", "golden", "online", "store", *COMMANDS)
+        for name in ("", "golden", "online", "labels", *COMMANDS)
     }
 
 
@@ -109,7 +109,7 @@ def imported_by_the_parser() -> str:
     return "imported: typer rich" if done.stdout.strip() == "True" else "imported: typer"
 
 
-@pytest.mark.parametrize("words", [(), ("--help",), ("store",), ("demo", "--help"), ("grade", "--help")])
+@pytest.mark.parametrize("words", [(), ("--help",), ("labels",), ("demo", "--help"), ("grade", "--help")])
 def test_a_help_needs_no_numpy(words, imported_by_the_parser) -> None:
     assert printed_by(*words)[-1] == imported_by_the_parser
 

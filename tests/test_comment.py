@@ -314,16 +314,16 @@ def folder(tmp_path_factory) -> Path:
     return place
 
 
-GIVEN = ("--qrels", "grades.trec", "--scale", "utility", "--corpus-size", "1000", "--run", "bm25.trec")
-BOTH = (*GIVEN, "--run", "dense.trec", "--k", str(K))
+GIVEN = ("grades.trec", "--scale", "utility", "--corpus-size", "1000", "bm25.trec")
+BOTH = (*GIVEN, "dense.trec", "--k", str(K))
 
 
 def test_the_command_writes_the_decision_of_evaluate(folder) -> None:
-    before = ["--qrels", "grades.trec", "--scale", "utility", "--corpus-size", "1000"]
-    before += ["--run", "bm25=dense.trec", "--run", "dense.trec"]
+    before = ["grades.trec", "--scale", "utility", "--corpus-size", "1000"]
+    before += ["bm25=dense.trec", "dense.trec"]
     assert run_command("evaluate", *before, "-o", "main.json", cwd=folder).returncode == 0
     assert run_command("evaluate", *BOTH, "-o", "now.json", cwd=folder).returncode == 0
-    done = run_command("report", *BOTH, "--against", "main.json", "--output", "comment.md", cwd=folder)
+    done = run_command("evaluate", *BOTH, "--against", "main.json", "--output", "comment.md", cwd=folder)
     assert done.returncode == 0, done.stderr
     text = (folder / "comment.md").read_text(encoding="utf-8")
     assert done.stderr == f"comment.md: {len(text.splitlines())} lines\n"

@@ -53,13 +53,13 @@ def world(tmp_path_factory):
 
 
 def drawn(world, number: int, seed: int = 7):
-    """The grades that people give to the pairs of `annotate --draw calibrate:N`."""
+    """The grades that people give to the pairs of `labels draw --draw calibrate:N`."""
     folder, people, _, _ = world
     page = folder / f"page-{number}-{seed}.html"
-    runs = itertools.chain.from_iterable(("--run", folder / f"{name}.trec") for name in NAMES)
+    runs = [folder / f"{name}.trec" for name in NAMES]
     options = ["--queries", folder / "queries.tsv", "--corpus", folder / "corpus.tsv", "--list-depth", DEPTH]
     options += ["--repeats", 0, "--seed", seed, "-o", page]
-    done = run_command("annotate", "--store", folder / "l.db", "--draw", f"calibrate:{number}", *runs, *options)
+    done = run_command("labels", "draw", folder / "l.db", "--draw", f"calibrate:{number}", *runs, *options)
     assert done.returncode == 0, done.stderr
     chosen: dict[str, dict[str, int]] = {}
     for item in read_page(page):

@@ -90,9 +90,9 @@ def test_commands_refuse_a_corpus_with_two_texts_of_an_id(command, tmp_path) -> 
     (tmp_path / "labels.qrels").write_text("q1 0 d1 5\n", encoding="utf-8")
     (tmp_path / "run.trec").write_text("q1 Q0 d1 1 1.0 run\n", encoding="utf-8")
     build(tmp_path / "set", labels={"q1": {"d1": 5}}, queries={"q1": "Which one?"}, corpus={"d1": "one"})
-    labels, run = ["--qrels", "labels.qrels"], ["--run", "run.trec"]
+    labels, run = ["labels.qrels"], ["run.trec"]
     words = {
-        "build": ["golden", "build", "other", *labels, "--queries", "queries.jsonl"],
+        "build": ["golden", "build", "other", "--qrels", *labels, "--queries", "queries.jsonl"],
         "check": ["golden", "check", "set"],
         "grade": ["grade", "--queries", "queries.jsonl", "--pool", "run.trec", "--store", "new.db", "--dry-run"],
         "evaluate": ["evaluate", *labels, *run],

@@ -47,7 +47,7 @@ def refused(path: Path, message: str) -> None:
     before = path.read_bytes()
     with pytest.raises(rs.InputError, match=message):
         rs.read_qrels(path)
-    done = run_command("store", "info", path.name, cwd=path.parent)
+    done = run_command("labels", "info", path.name, cwd=path.parent)
     assert (done.returncode, "Traceback" in done.stderr) == (2, False)
     with pytest.raises(rs.InputError, match=message):
         rs.grade({"q": "a"}, {"d": "b"}, {"q": ["d"]}, store=path, judge=judge, progress=False)
@@ -96,7 +96,7 @@ def test_the_error_says_what_a_check_finds(path) -> None:
 
 def test_a_text_that_is_no_utf8_is_damage(path) -> None:
     path.write_bytes(path.read_bytes().replace(b"utility", b"util\xff\xfey"))
-    done = run_command("store", "info", path.name, cwd=path.parent)
+    done = run_command("labels", "info", path.name, cwd=path.parent)
     assert done.returncode == 2
     assert "damaged or cut short" in " ".join(done.stderr.split())
 
@@ -104,7 +104,7 @@ def test_a_text_that_is_no_utf8_is_damage(path) -> None:
 @pytest.mark.parametrize("target", ["out.qrels", "out.jsonl", "out.csv"])
 def test_a_row_whose_id_is_none_is_not_exported(path, target) -> None:
     changed(path, "UPDATE pairs SET passage_id = 'd' || char(0) || '7' WHERE passage_id = 'd7'")
-    done = run_command("store", "export", path.name, target, cwd=path.parent)
+    done = run_command("labels", "export", path.name, target, cwd=path.parent)
     assert done.returncode == 2
     assert "the passage id 'd\\x007' holds a NUL" in " ".join(done.stderr.split())
     assert not (path.parent / target).exists()

@@ -130,7 +130,7 @@ def test_a_bare_digit_is_read_or_asked_again_but_never_guessed(tmp_path) -> None
 def test_a_larger_limit_that_helps_is_kept(tmp_path) -> None:
     write_pairs(tmp_path, 20)
     with HostileServer(cut_below(300)) as server:
-        done = run(tmp_path, server.url, "--max-answer-tokens", "100")
+        done = run(tmp_path, server.url, "-c", "judge.max_answer_tokens=100")
         limits = [request.limit for request in server.requests]
     assert (done.code, done.data["graded"]) == (0, 20)
     # The first one, and those that were in flight before its repetition showed that more tokens help.
@@ -141,7 +141,7 @@ def test_a_larger_limit_that_helps_is_kept(tmp_path) -> None:
 def test_a_larger_limit_that_does_not_help_is_tried_once(tmp_path) -> None:
     write_pairs(tmp_path, 10)
     with HostileServer(per_passage({3: reasons(10**6)})) as server:
-        done = run(tmp_path, server.url, "--max-answer-tokens", "200")
+        done = run(tmp_path, server.url, "-c", "judge.max_answer_tokens=200")
         limits = [request.limit for request in server.requests if request.passages == (3,)]
         others = {request.limit for request in server.requests if request.passages != (3,)}
     assert limits == [200, 800]

@@ -88,7 +88,7 @@ def test_nothing_listens(tmp_path) -> None:
 def test_a_server_that_dies_midway_stops_the_run_and_another_goes_on(tmp_path) -> None:
     write_pairs(tmp_path, 60)
     server = HostileServer(but(good, delay=0.05))
-    process = Run(tmp_path, server.url, "--max-wait", "1", "--concurrency", "4")
+    process = Run(tmp_path, server.url, "-c", "judge.max_wait=1", "--concurrency", "4")
     server.wait_for(12)
     server.close()
     done = process.finish(30)
@@ -105,7 +105,7 @@ def test_a_burst_of_503_ends_and_nothing_fails(tmp_path) -> None:
     write_pairs(tmp_path, 20)
     with HostileServer(after(5, first(6, fails(503)))) as server:
         # On a busy machine few requests meet the burst at once, so that more of the growing waits follow each other.
-        done = run(tmp_path, server.url, "--max-wait", "60")
+        done = run(tmp_path, server.url, "-c", "judge.max_wait=60")
         assert len(server.requests) == 20 + 6
     assert (done.code, done.data["graded"], done.data["failed"]) == (0, 20, 0)
 
@@ -128,7 +128,7 @@ def test_a_burst_of_503_ends_and_nothing_fails(tmp_path) -> None:
 def test_twenty_times_the_same_useless_answer_ends_the_run(tmp_path, mode: Mode, shown: str, least: int) -> None:
     write_pairs(tmp_path, 60)
     with HostileServer(after(3, mode)) as server:
-        limits = ("--timeout", "0.3", "--max-wait", "2", "--concurrency", "8", "--attempts", "3")
+        limits = ("-c", "judge.timeout=0.3", "-c", "judge.max_wait=2", "--concurrency", "8", "-c", "judge.attempts=3")
         done = run(tmp_path, server.url, *limits)
         # At most three for each of twenty pairs, and what was in flight.
         assert 3 + least <= len(server.requests) <= 3 + 60 + 8
@@ -171,7 +171,7 @@ def test_what_fails_alone_is_a_failed_pair_with_its_reason(tmp_path) -> None:
     }
     server_mode = per_passage({number: mode for number, (mode, _, _) in modes.items()})
     with HostileServer(server_mode) as server:
-        done = run(tmp_path, server.url, "--attempts", "3", "--timeout", "1", "--max-wait", "30")
+        done = run(tmp_path, server.url, "-c", "judge.attempts=3", "-c", "judge.timeout=1", "-c", "judge.max_wait=30")
         asked = {number: server.asked[(number,)] for number in modes}
     stored = rows(tmp_path)
     assert {number: stored[number]["failure"] for number in modes} == {n: kind for n, (_, kind, _) in modes.items()}
@@ -191,7 +191,7 @@ def test_what_fails_alone_is_a_failed_pair_with_its_reason(tmp_path) -> None:
 def test_what_passes_is_asked_again(tmp_path, bad: Mode) -> None:
     write_pairs(tmp_path, 5)
     with HostileServer(per_passage({2: once_each(bad)})) as server:
-        done = run(tmp_path, server.url, "--timeout", "1", "--max-wait", "10")
+        done = run(tmp_path, server.url, "-c", "judge.timeout=1", "-c", "judge.max_wait=10")
         assert (done.code, len(server.requests)) == (0, 6), done.said
     assert len(grades(tmp_path)) == 5
 
@@ -199,7 +199,7 @@ def test_what_passes_is_asked_again(tmp_path, bad: Mode) -> None:
 def test_connections_that_end_unannounced_cost_nothing_but_requests(tmp_path) -> None:
     write_pairs(tmp_path, 40)
     with HostileServer(but(good, close=True)) as server:
-        done = run(tmp_path, server.url, "--max-wait", "10")
+        done = run(tmp_path, server.url, "-c", "judge.max_wait=10")
         assert len(server.requests) == 40
     assert (done.code, done.data["graded"]) == (0, 40)
 
@@ -207,7 +207,7 @@ def test_connections_that_end_unannounced_cost_nothing_but_requests(tmp_path) ->
 def test_rate_limits_without_retry_after_pass(tmp_path) -> None:
     write_pairs(tmp_path, 20)
     with HostileServer(after(4, first(6, fails(429, "Too many requests")))) as server:
-        done = run(tmp_path, server.url, "--max-wait", "30")
+        done = run(tmp_path, server.url, "-c", "judge.max_wait=30")
         assert len(server.requests) == 26
     assert (done.code, done.data["graded"], done.data["failed"]) == (0, 20, 0)
 
@@ -220,7 +220,7 @@ def test_failed_pairs_are_asked_again_by_their_reasons(tmp_path) -> None:
         server.requests.clear()
         again = run(tmp_path, server.url)
         assert (again.code, again.data["earlier_failures"], len(server.requests)) == (1, 4, 0)
-        listed = cli(tmp_path, "store", "info", "labels.db")
+        listed = cli(tmp_path, "labels", "info", "labels.db")
         assert listed.code == 0, listed.said
         assert "refusal" in listed.out
         assert "too_long" in listed.out
@@ -242,11 +242,11 @@ def test_failed_pairs_are_asked_again_by_their_reasons(tmp_path) -> None:
     ("mode", "arguments", "requests"),
     [
         pytest.param(hangs, (), 1, id="in the probe"),
-        pytest.param(after(6, hangs), ("--timeout", "500"), 8, id="in hanging reads"),
-        pytest.param(after(6, wait(600)), ("--max-wait", "1000"), 7, id="in a long Retry-After"),
-        pytest.param(good, ("--rpm", "60"), 2, id="between paced requests"),
-        pytest.param(after(6, drips), ("--timeout", "500"), 8, id="in a slow drip"),
-        pytest.param(after(6, fails(500)), ("--max-wait", "1000"), 9, id="between attempts"),
+        pytest.param(after(6, hangs), ("-c", "judge.timeout=500"), 8, id="in hanging reads"),
+        pytest.param(after(6, wait(600)), ("-c", "judge.max_wait=1000"), 7, id="in a long Retry-After"),
+        pytest.param(good, ("-c", "judge.rpm=60"), 2, id="between paced requests"),
+        pytest.param(after(6, drips), ("-c", "judge.timeout=500"), 8, id="in a slow drip"),
+        pytest.param(after(6, fails(500)), ("-c", "judge.max_wait=1000"), 9, id="between attempts"),
         pytest.param(but(good, delay=0.2), (), 8, id="in good answers"),
     ],
 )
@@ -275,7 +275,7 @@ def test_ctrl_c_waits_for_no_answer(tmp_path, mode: Mode, arguments: tuple[str, 
 def test_a_second_ctrl_c_ends_at_once(tmp_path) -> None:
     write_pairs(tmp_path, 20)
     with HostileServer(after(3, hangs)) as server:
-        process = Run(tmp_path, server.url, "--timeout", "500")
+        process = Run(tmp_path, server.url, "-c", "judge.timeout=500")
         server.wait_for(5)
         process.process.send_signal(2)
         time.sleep(0.05)

@@ -32,7 +32,7 @@ from tests.hostile_server import (
 pytestmark = pytest.mark.contract
 
 #: Waits short enough for a test.
-QUICK = ("--max-wait", "2", "--timeout", "5")
+QUICK = ("-c", "judge.max_wait=2", "-c", "judge.timeout=5")
 
 
 # -- calls ----------------------------------------------------------------------------------------
@@ -95,7 +95,7 @@ def test_a_token_budget_holds_with_many_calls_in_flight(tmp_path) -> None:
     write_pairs(tmp_path, 40)
     slow = but(good, delay=0.05, usage={"prompt_tokens": 500, "completion_tokens": 900})
     with HostileServer(slow) as server:
-        done = run(tmp_path, server.url, "--max-tokens", "20000", "--concurrency", "16")
+        done = run(tmp_path, server.url, "-c", "judge.max_tokens=20000", "--concurrency", "16")
         assert 0 < server.tokens <= 20000
         assert done.data["usage"]["prompt_tokens"] + done.data["usage"]["completion_tokens"] == server.tokens
         # The worst case is the answer's limit, so that what stays unspent is less than what two calls reserve.
@@ -109,7 +109,16 @@ def test_a_token_budget_holds_with_many_calls_in_flight(tmp_path) -> None:
 def test_a_reasoning_model_does_not_pass_the_budget(tmp_path, obeys: bool) -> None:
     write_pairs(tmp_path, 40)
     with HostileServer(but(reasons(3000, obeys), delay=0.02)) as server:
-        done = run(tmp_path, server.url, "--max-tokens", "25000", "--max-answer-tokens", "4000", "--concurrency", "16")
+        done = run(
+            tmp_path,
+            server.url,
+            "-c",
+            "judge.max_tokens=25000",
+            "-c",
+            "judge.max_answer_tokens=4000",
+            "--concurrency",
+            "16",
+        )
         assert all(request.limit is not None for request in server.requests)
         assert 0 < server.tokens <= 25000 + 3500
     assert done.code == 1
@@ -120,7 +129,7 @@ def test_a_cost_budget_holds_and_says_where_the_cost_comes_from(tmp_path) -> Non
     write_pairs(tmp_path, 40)
     mode = but(good, delay=0.02, usage={"prompt_tokens": 500, "completion_tokens": 500})
     with HostileServer(mode) as server:
-        prices = ("--price-in", "1", "--price-out", "10")
+        prices = ("-c", "judge.price_in=1", "-c", "judge.price_out=10")
         done = run(tmp_path, server.url, "--max-cost", "0.1", "--concurrency", "16", *prices)
         cost = len(server.answered) * (500 * 1 + 500 * 10) / 1e6
     assert 0.07 < cost <= 0.1
@@ -150,7 +159,7 @@ def test_a_cost_budget_holds_by_the_servers_own_cost(tmp_path) -> None:
 def test_without_usage_the_estimate_counts_and_the_summary_says_so(tmp_path) -> None:
     write_pairs(tmp_path, 40)
     with HostileServer(but(good, usage=None, delay=0.02)) as server:
-        done = run(tmp_path, server.url, "--max-tokens", "12000", json_format=False)
+        done = run(tmp_path, server.url, "-c", "judge.max_tokens=12000", json_format=False)
         characters = sum(len(request.text) for request in server.requests)
         assert 0 < len(server.requests) < 40
     assert done.code == 1
@@ -169,7 +178,7 @@ def test_without_usage_the_estimate_counts_and_the_summary_says_so(tmp_path) -> 
 def test_rpm_counts_retries_too(tmp_path) -> None:
     write_pairs(tmp_path, 6)
     with HostileServer(once_each(fails(500))) as server:
-        done = run(tmp_path, server.url, "--rpm", "240", "--max-wait", "5", "--timeout", "5")
+        done = run(tmp_path, server.url, "-c", "judge.rpm=240", "-c", "judge.max_wait=5", "-c", "judge.timeout=5")
         times = [request.time for request in server.requests]
     assert done.code == 0
     assert len(times) == 12
@@ -178,11 +187,11 @@ def test_rpm_counts_retries_too(tmp_path) -> None:
     assert all(later - earlier > 0.15 for earlier, later in pairwise(times))
 
 
-@pytest.mark.parametrize(("option", "value", "allowed"), [("--rpm", "3", 3), ("--tpm", "3500", 3)])
+@pytest.mark.parametrize(("option", "value", "allowed"), [("-c", "judge.rpm=3", 3), ("-c", "judge.tpm=3500", 3)])
 def test_a_full_minute_holds_the_rest_back_until_ctrl_c(tmp_path, option: str, value: str, allowed: int) -> None:
     write_pairs(tmp_path, 20)
     with HostileServer(but(good, usage={"prompt_tokens": 500, "completion_tokens": 600})) as server:
-        process = Run(tmp_path, server.url, option, value, "--max-answer-tokens", "600")
+        process = Run(tmp_path, server.url, option, value, "-c", "judge.max_answer_tokens=600")
         server.wait_for(1)
         time.sleep(1.5)
         done = process.interrupt()
@@ -204,7 +213,7 @@ def test_retry_after_holds_for_all_calls(tmp_path, pause: Mode, seconds: float) 
         return pause(request, n)
 
     with HostileServer(after(10, first(1, limited, but(good, delay=0.05)), but(good, delay=0.05))) as server:
-        done = run(tmp_path, server.url, "--concurrency", "8", "--max-wait", "10")
+        done = run(tmp_path, server.url, "--concurrency", "8", "-c", "judge.max_wait=10")
         (moment,) = sent
         early = [r.time - moment for r in server.requests if 0.15 < r.time - moment < seconds - 0.05]
         assert early == []
@@ -215,12 +224,12 @@ def test_retry_after_holds_for_all_calls(tmp_path, pause: Mode, seconds: float) 
 def test_a_wait_above_max_wait_stops_the_run(tmp_path) -> None:
     write_pairs(tmp_path, 30)
     with HostileServer(after(10, wait(600))) as server:
-        done = run(tmp_path, server.url, "--max-wait", "100")
+        done = run(tmp_path, server.url, "-c", "judge.max_wait=100")
         assert len(server.requests) <= 10 + 16
     assert done.code == 2
     assert len(grades(tmp_path)) == len(rows(tmp_path)) == 10
     assert "600" in done.said
-    assert "--max-wait" in done.said
+    assert "judge.max_wait" in done.said
     assert "labels.db" in done.data["resume"]
     with HostileServer() as server:
         assert (run(tmp_path, server.url).code, len(server.requests)) == (0, 20)
@@ -240,7 +249,7 @@ def test_the_last_lines_of_a_stopped_run_name_the_resume_command(tmp_path) -> No
 def test_a_limited_server_grades_everything_in_the_end(tmp_path) -> None:
     write_pairs(tmp_path, 30)
     with HostileServer(at_most(12, 1.0)) as server:
-        done = run(tmp_path, server.url, "--max-wait", "10")
+        done = run(tmp_path, server.url, "-c", "judge.max_wait=10")
         refused = sum(reply.status == 429 for _, reply in server.answered)
     assert (done.code, done.data["graded"], done.data["failed"]) == (0, 30, 0)
     # Whoever heeds Retry-After is refused once for each call in flight and window, not again and again.
@@ -286,7 +295,7 @@ def test_concurrency_is_halved_where_the_server_pushes_back(tmp_path) -> None:
 def test_a_hanging_read_ends_by_the_timeout_and_is_tried_again(tmp_path) -> None:
     write_pairs(tmp_path, 5)
     with HostileServer(first(1, hangs)) as server:
-        done = run(tmp_path, server.url, "--timeout", "0.3", "--max-wait", "5")
+        done = run(tmp_path, server.url, "-c", "judge.timeout=0.3", "-c", "judge.max_wait=5")
         assert (done.code, len(server.requests)) == (0, 6)
     assert len(grades(tmp_path)) == 5
 
@@ -294,7 +303,7 @@ def test_a_hanging_read_ends_by_the_timeout_and_is_tried_again(tmp_path) -> None
 def test_a_dry_run_asks_nothing_and_estimates(tmp_path: Path) -> None:
     write_pairs(tmp_path, 10)
     with HostileServer() as server:
-        planned = run(tmp_path, server.url, "--dry-run", "--price-in", "1", "--price-out", "2").data
+        planned = run(tmp_path, server.url, "--dry-run", "-c", "judge.price_in=1", "-c", "judge.price_out=2").data
         assert server.requests == []
         done = run(tmp_path, server.url).data
         characters = sum(len(request.text) for request in server.requests)

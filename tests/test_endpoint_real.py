@@ -36,7 +36,7 @@ def llama(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TinyLlama]:
 def graded(llama: TinyLlama, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]]:
     """A folder in which forty pairs were graded, and what the run said."""
     folder = write_pairs(tmp_path_factory.mktemp("graded"), 2 * PAIRS)
-    # Sixteen questions, since `agree` needs ten.
+    # Sixteen questions, since `labels agree` needs ten.
     lines = (folder / "pool.trec").read_text().splitlines()
     kept = [line for number, line in enumerate(lines) if number % 8 < 4]
     (folder / "pool.trec").write_text("\n".join(kept) + "\n")
@@ -90,7 +90,7 @@ def test_the_tokens_are_those_that_the_server_counted(llama: TinyLlama, tmp_path
 def test_cut_answers_are_asked_for_once_with_a_larger_limit(llama: TinyLlama, tmp_path: Path) -> None:
     write_pairs(tmp_path, 9)  # twenty cut answers in a row would end the run
     with HostileServer(through(llama)) as proxy:
-        done = run(tmp_path, proxy.url, "--max-answer-tokens", "10", model=NAME, env=WITH_KEY)
+        done = run(tmp_path, proxy.url, "-c", "judge.max_answer_tokens=10", model=NAME, env=WITH_KEY)
         replies = [json.loads(reply.payload())["choices"][0]["finish_reason"] for _, reply in proxy.answered]
         assert {request.limit for request in proxy.requests} == {10, 40}
         assert replies[0] == "length"
@@ -136,8 +136,8 @@ def test_agree_says_that_the_dice_agree_with_nobody(graded: tuple[Path, dict[str
     copy.write_text("".join(f"{q} 0 {d} {grade}\n" for q, d, _, grade in lines))
 
     def kappa(human: str, level: str) -> tuple[float, float, str]:
-        asked = ("--human", human, "--labels", "labels.db", "--level", level, "--format", "json")
-        found = json.loads(cli(folder, "agree", *asked).out)
+        asked = ("labels.db", human, "-c", f"intervals.level={level}", "--format", "json")
+        found = json.loads(cli(folder, "labels", "agree", *asked).out)
         interval = found["kappa_quadratic"]
         return interval["low"], interval["high"], found["verdict"]
 

@@ -58,7 +58,7 @@ def test_the_way_to_ask_steps_down_once(tmp_path, refused: tuple[str, ...], way:
 
 @pytest.mark.parametrize(
     ("feature", "arguments"),
-    [("max_completion_tokens", ()), ("temperature", ("--temperature", "0"))],
+    [("max_completion_tokens", ()), ("temperature", ("-c", "judge.temperature=0"))],
 )
 @pytest.mark.parametrize("status", [400, 422, 501])
 def test_a_refused_parameter_costs_one_request(tmp_path, feature: str, arguments: tuple[str, ...], status: int) -> None:
@@ -77,7 +77,7 @@ def test_a_server_that_refuses_everything_by_name_is_asked_in_plain_text(tmp_pat
     write_pairs(tmp_path, 12)
     everything = ("json_schema", "json_object", "tools", "temperature", "max_completion_tokens")
     with HostileServer(refuses(*everything)) as server:
-        done = run(tmp_path, server.url, "--temperature", "0")
+        done = run(tmp_path, server.url, "-c", "judge.temperature=0")
         assert len(server.requests) == 12 + len(everything)
     assert (done.code, grades(tmp_path)) == (0, ALL)
     assert done.data["way"]["answer"] == "text"
@@ -186,8 +186,8 @@ def test_the_key_comes_from_the_named_variable(tmp_path) -> None:
     write_pairs(tmp_path, 3)
     with HostileServer(key="sk-other") as server:
         wrong = run(tmp_path, server.url)
-        right = run(tmp_path, server.url, "--api-key-env", "OTHER_KEY", env={"OTHER_KEY": "sk-other"})
-        unset = run(tmp_path, server.url, "--api-key-env", "NOT_SET", store="other.db")
+        right = run(tmp_path, server.url, "-c", "judge.api_key_env=OTHER_KEY", env={"OTHER_KEY": "sk-other"})
+        unset = run(tmp_path, server.url, "-c", "judge.api_key_env=NOT_SET", store="other.db")
         assert len(server.requests) <= 1 + 3 + 1
     assert (wrong.code, right.code, unset.code) == (2, 0, 2)
     assert "NOT_SET" in unset.err

@@ -12,7 +12,6 @@ import rag_selectivity as rs
 from rag_selectivity.explain import explain
 from rag_selectivity.measures import REGISTRY
 from rag_selectivity.wording import number
-from tests.forked_cli import run_command
 
 pytestmark = pytest.mark.inside
 
@@ -95,14 +94,3 @@ def test_numbers_near_certainty_have_the_digits_that_they_need(size, depth) -> N
 
 
 # -- which figures, and where ----------------------------------------------------------------------
-
-
-def test_evaluate_explains_in_place_of_its_tables(tmp_path) -> None:
-    (tmp_path / "qrels.trec").write_text("q1 0 a 1\nq2 0 b 1\n")
-    (tmp_path / "run.trec").write_text("q1 Q0 a 1 0.9 r\nq2 Q0 c 1 0.9 r\n")
-    words = ["evaluate", "--qrels", "qrels.trec", "--run", "run.trec", "--corpus-size", 8, "--depths", 1, "--explain"]
-    done = run_command(*words, "--fail-if", "BoR@1 < 3", cwd=tmp_path)
-    assert done.returncode == 1, done.stderr
-    assert "BoR@1 = log2(mean Success / mean RandomSuccess) = log2(0.5 / 0.125) = 2.000," in done.stdout
-    assert "K  Success" not in done.stdout
-    assert run_command(*words, "--format", "csv", cwd=tmp_path).returncode == 2

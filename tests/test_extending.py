@@ -11,6 +11,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -26,7 +27,7 @@ __all__ = ["registries_as_before"]  # a fixture
 TEXT = PAGE.read_text(encoding="utf-8")
 FILES = {name: content for name, content in titled_files(PAGE).items() if name.endswith(".py")}
 PUBLIC = re.findall(r"^\| `(rag_selectivity[\w.]*)` \|", TEXT, flags=re.M)
-LABELS, BM25 = ("--qrels", "judgments.trec"), ("--run", "bm25.trec")
+LABELS, BM25 = ("judgments.trec"), ("bm25.trec")
 
 
 @pytest.fixture(scope="module")
@@ -63,12 +64,18 @@ def command(site: Path, *arguments: str, status: int = 0) -> str:
 # -- public names ------------------------------------------------------------------------------------------
 
 
+def public_names(module: ModuleType) -> list[str]:
+    """Those that a module lists, or all without an underscore."""
+    return getattr(module, "__all__", None) or [each for each in vars(module) if not each.startswith("_")]
+
+
 @pytest.mark.parametrize("name", PUBLIC)
 def test_public_names_exist(name) -> None:
     module = importlib.import_module(name)
-    assert module.__all__
-    assert [each for each in module.__all__ if not hasattr(module, each)] == []
-    assert len(set(module.__all__)) == len(module.__all__)
+    names = public_names(module)
+    assert names
+    assert [each for each in names if not hasattr(module, each)] == []
+    assert len(set(names)) == len(names)
 
 
 def test_the_page_imports_public_names_alone() -> None:
@@ -84,7 +91,7 @@ def test_the_page_imports_public_names_alone() -> None:
     private = [
         f"{module}.{name}"
         for module, name in imported
-        if module not in PUBLIC or name not in importlib.import_module(module).__all__
+        if module not in PUBLIC or name not in public_names(importlib.import_module(module))
     ]
     assert private == []
 
@@ -103,7 +110,7 @@ def test_the_command_line_knows_a_measure_of_another_package(site) -> None:
     first = command(site, "evaluate", *LABELS, *BM25, *gate, status=1)
     assert re.search(r"^ *run +Early$", first, re.MULTILINE)
     assert "Early [95%]" in command(site, "evaluate", *LABELS, *BM25, *gate, "--details", status=1)
-    pair = (*LABELS, *BM25, "--run", "again=bm25.trec", "--measure", "Early@2")
+    pair = (*LABELS, *BM25, "again=bm25.trec", "--measure", "Early@2")
     compared = command(site, "compare", *pair, "--details")
     assert "Early@2" in compared
 
@@ -140,11 +147,11 @@ def test_adapters_know_a_measure_of_another_package(site, framework, code) -> No
 
 
 def test_a_policy_of_another_package_is_used_and_stored(site) -> None:
-    options = (*LABELS, *BM25, "--measure", "Success@1", "--policy", "careful", "--format", "json")
+    options = (*LABELS, *BM25, "--measure", "Success@1", "-c", "rules.policy=careful", "--format", "json")
     part = json.loads(command(site, "evaluate", *options))["runs"]["bm25"]
     assert part["measures"]["Success@1"]["value"] == 0.5
     assert part["fingerprint"]["policy"]["ties"] == "docid_ascending"
-    options = (*LABELS, *BM25, "--measure", "Success@1", "--ties", "docid_ascending", "--format", "json")
+    options = (*LABELS, *BM25, "--measure", "Success@1", "-c", "rules.ties=docid_ascending", "--format", "json")
     assert json.loads(command(site, "evaluate", *options))["runs"]["bm25"]["measures"]["Success@1"]["value"] == 0.5
 
 

@@ -166,7 +166,7 @@ def of_trace(folder: Path, run_cli: Callable[..., Any]) -> float:
     lines = [f"{query}\t{passage}\t1\n" for query, row in LABELS.items() for passage in row]
     (folder / "qrels.tsv").write_text("query\tdocid\tgrade\n" + "".join(lines))
     options = ["--corpus-size", "100", "--measure", "BoR@2", "--resamples", "0", "--format", "json"]
-    done = run_cli("evaluate", "--qrels", folder / "qrels.tsv", "--trace", folder / "trace.jsonl", *options)
+    done = run_cli("evaluate", folder / "qrels.tsv", folder / "trace.jsonl", *options)
     return float(next(iter(json.loads(done)["runs"].values()))["measures"]["BoR@2"]["value"])
 
 

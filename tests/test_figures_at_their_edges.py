@@ -20,14 +20,14 @@ from rag_selectivity.inference.exact import weighted_rate
 from rag_selectivity.inference.interval_methods import _mid_quantile
 from rag_selectivity.inference.two_arms import ArmMoments
 from rag_selectivity.inference.unpaired import unpaired_difference
-from rag_selectivity.judged.reach import LabelReach
-from rag_selectivity.measures import EF, Outcome
-from rag_selectivity.measures.base import MEAN
+from rag_selectivity.measures import Outcome
+from rag_selectivity.measures.chance import EF
 from rag_selectivity.measures.hypergeometric import random_success
+from rag_selectivity.measures.outcome import MEAN
 from rag_selectivity.trust import controls
 from rag_selectivity.trust.agreement import agreement
-from rag_selectivity.trust.completion import _with_mean
 from rag_selectivity.trust.controls import Counts, Draw, _shares_found, lower_rate, upper_rate
+from rag_selectivity.trust.reach import LabelReach
 
 pytestmark = pytest.mark.inside
 
@@ -103,19 +103,6 @@ def test_values_seen_in_parts_have_the_moments_of_all() -> None:
     assert (moments.squares, moments.products, moments.covariate_squares) == pytest.approx(
         (whole[0, 0], whole[0, 1], whole[1, 1])
     )
-
-
-@pytest.mark.parametrize("spread", [0.1, 0.7, 1.3])
-def test_shares_that_a_query_effect_tilts_have_the_given_mean(spread) -> None:
-    """Over a normal effect, by numerical integration."""
-    shares, steps = np.array([[0.7, 0.2, 0.06, 0.04], [0.25, 0.25, 0.25, 0.25]]), np.array([0.0, 1.0, 2.0, 3.0])
-    base = _with_mean(shares, spread, steps)
-    effects = np.linspace(-8, 8, 4001) * spread
-    tilted = base[:, None, :] * np.exp(effects[:, None] * steps)
-    tilted /= tilted.sum(axis=2, keepdims=True)
-    density = stats.norm.pdf(effects, scale=spread)
-    mean = (tilted * density[:, None]).sum(axis=1) / density.sum()
-    np.testing.assert_allclose(mean, shares, atol=0.004)
 
 
 @pytest.mark.parametrize("chance", [0.6, 0.9])

@@ -32,9 +32,9 @@ def report(sample) -> rs.Report:
     return rs.evaluate(sample / "labels.db", runs, corpus_size=1000)
 
 
-def words(sample: Path, command: str) -> list[str]:
-    runs = [word for name in RUNS for word in ("--run", str(sample / f"{name}.trec"))]
-    return [command, "--qrels", str(sample / "labels.db"), *runs, "--corpus-size", "1000"]
+def words(sample: Path, *options: str) -> list[str]:
+    runs = [str(sample / f"{name}.trec") for name in RUNS]
+    return ["evaluate", str(sample / "labels.db"), *runs, "--corpus-size", "1000", *options]
 
 
 def printed(arguments: list[str]) -> str:
@@ -106,24 +106,24 @@ def test_details_have_the_first_screen_and_everything_else(report) -> None:
     assert "RA-nWG [95%]" not in str(report)
 
 
-@pytest.mark.parametrize("command", ["evaluate", "compare"])
-def test_commands_print_the_first_screen_and_more_with_details(command, sample) -> None:
-    text = printed(words(sample, command))
+@pytest.mark.parametrize("options", [(), ("--baseline", "bm25")])
+def test_commands_print_the_first_screen_and_more_with_details(options, sample) -> None:
+    text = printed(words(sample, *options))
     assert list(answers_of(text)) == ANSWERS
     assert len(text.splitlines()) <= 40
-    whole = printed([*words(sample, command), "--details"])
+    whole = printed([*words(sample, *options), "--details"])
     assert list(answers_of(whole)) == ANSWERS
     assert len(whole.splitlines()) > 60
-    in_markdown = printed([*words(sample, command), "--format", "markdown"])
+    in_markdown = printed([*words(sample, *options), "--format", "markdown"])
     assert list(answers_of(in_markdown)) == ANSWERS
     assert len(in_markdown.splitlines()) <= 40
 
 
 @pytest.mark.parametrize(
-    ("command", "holds", "name"), [("evaluate", "RA-nWG [95%]", "out.txt"), ("compare", "p Holm", "out.md")]
+    ("options", "holds", "name"), [((), "RA-nWG [95%]", "out.txt"), (("--baseline", "bm25"), "p Holm", "out.md")]
 )
-def test_a_file_is_complete(command, holds, name, sample, tmp_path) -> None:
-    printed([*words(sample, command), "--output", str(tmp_path / name)])
+def test_a_file_is_complete(options, holds, name, sample, tmp_path) -> None:
+    printed([*words(sample, *options), "--output", str(tmp_path / name)])
     text = (tmp_path / name).read_text()
     assert list(answers_of(text)) == ANSWERS
     assert holds.replace("[", "\\[").replace("]", "\\]") in text or holds in text

@@ -1,4 +1,4 @@
-"""Whether a judge ranks two runs as people do: `agree` with runs."""
+"""Whether a judge ranks two runs as people do: `labels agree` with runs."""
 
 from __future__ import annotations
 
@@ -144,19 +144,19 @@ def test_the_command_gives_a_row_for_every_two_runs(tmp_path) -> None:
     for name, labels in (("people", some(people, 300)), ("judge", judge)):
         rows = [f"{q} 0 {p} {g}\n" for q, row in labels.items() for p, g in row.items()]
         (tmp_path / f"{name}.qrels").write_text("".join(rows))
-    arguments = ["--human", tmp_path / "people.qrels", "--labels", tmp_path / "judge.qrels", "--resamples", "200"]
+    arguments = [tmp_path / "judge.qrels", tmp_path / "people.qrels", "--resamples", "200"]
     for name, run in runs.items():
         rows = [f"{q} Q0 {p} {k} {-k} x\n" for q, ids in run.items() for k, p in enumerate(ids, 1)]
         (tmp_path / f"{name}.trec").write_text("".join(rows))
         arguments += ["--run", f"{name}={tmp_path / name}.trec"]
-    done = run_command("agree", *arguments, "--format", "json")
+    done = run_command("labels", "agree", *arguments, "--format", "json")
     assert done.returncode == 0, done.stderr
     ranks = json.loads(done.stdout)["ranks"]
     assert [row["runs"] for row in ranks] == [["a", "b"], ["a", "c"], ["b", "c"]]
     assert {row["verdict"] for row in ranks} <= {"as_people", "inverts", "open"}
     assert ranks[0]["verdict"] == "inverts"
     assert set(ranks[0]["difference"]) == {"value", "low", "high"}
-    alone = run_command("agree", *arguments[:6], "--run", tmp_path / "a.trec")
+    alone = run_command("labels", "agree", *arguments[:4], "--run", tmp_path / "a.trec")
     assert alone.returncode == 2
     assert "two runs or more" in alone.stderr
 
@@ -174,7 +174,7 @@ def test_agreement_over_all_pairs_does_not_check_a_judge(tmp_path) -> None:
     rs.grade({q: q for q in grades}, texts, pool, store=tmp_path / "l.db", judge=judge, progress=False)
     rows = "".join(f"{q} 0 {p} {g}\n" for q, row in grades.items() for p, g in row.items())
     (tmp_path / "people.qrels").write_text(rows)
-    done = run_command("store", "import", tmp_path / "l.db", tmp_path / "people.qrels", "--annotator", "anna")
+    done = run_command("labels", "import", tmp_path / "l.db", tmp_path / "people.qrels", "--annotator", "anna")
     assert done.returncode == 0, done.stderr
     report = rs.evaluate(tmp_path / "l.db", {"r": pool}, depths=[2])
     assert report.trust.unchecked_judge == "judge's"

@@ -183,7 +183,8 @@ def test_the_easy_queries_alone_are_refused_by_name(refusal) -> None:
     told = refusal(report(found(60), qrels=HUNDRED), report(found(60), qrels=easy), "drop(RA-nWG@1) > 0.02")
     assert told == (
         "FILE cannot be compared with run 'run': 40 queries only in FILE ('q60', 'q61', 'q62'). "
-        "To compare them, use the queries that both have with the same judgments (--on shared), or write FILE again"
+        "To compare them, use the queries that both have with the same judgments (-c gates.on=shared), or write "
+        "FILE again"
     )
     more = refusal(report(found(60), qrels=easy), report(found(60), qrels=HUNDRED), "drop(RA-nWG@1) > 0.02")
     assert "40 queries only here ('q60', 'q61', 'q62')" in more
@@ -263,7 +264,7 @@ def test_what_is_defined_for_other_queries_is_not_compared_unless_asked(dropped)
     (line,) = dropped(before, now, "drop(Harm@1) > 0.01")
     assert re.sub(r"\S*before.json", "FILE", line) == (
         "run: drop(Harm@1) is undefined: 20 queries with a figure only in FILE ('q80', 'q81', 'q82'); "
-        "--on shared compares the queries with a figure in both"
+        "gates.on=shared compares the queries with a figure in both"
     )
     assert dropped(before, now, "drop(Harm@1) > 0.01", on="shared") == []
     (line,) = dropped(now, before, "drop(Harm@1) > 0.01")
@@ -364,17 +365,17 @@ def test_a_failed_gate_leaves_the_output_and_names_itself(tmp_path) -> None:
     for name, run in (("good", GOOD), ("worse", WORSE)):
         lines = [f"{q} Q0 {p} {i} {9 - i} t\n" for q, row in run.items() for i, p in enumerate(row)]
         (tmp_path / f"{name}.trec").write_text("".join(lines))
-    base = ["--qrels", "qrels.trec", "--scale", "utility", "--corpus-size", "100", "--depths", "1"]
-    compare = ["compare", *base, "--run", "good.trec", "--run", "worse.trec", "--baseline", "good"]
+    base = ["qrels.trec", "--scale", "utility", "--corpus-size", "100", "--depths", "1"]
+    compare = ["evaluate", *base, "good.trec", "worse.trec", "--baseline", "good"]
     code, out, told = command(*compare, "--fail-if", "BoR@1 < 6", "--format", "csv")
     assert (code, told) == (1, "gate failed: worse: BoR@1 = 5.644 < 6\n")
     assert out.startswith("run,baseline,measure,value,baseline_value,difference,low,high,p,p_adjusted")
-    both = ["--run", "good=good.trec", "--run", "worse=good.trec"]
+    both = ["good=good.trec", "worse=good.trec"]
     assert command("evaluate", *base, *both, "--fail-if", "BoR@1 < 5", "-o", "both.json")[0] == 0
     # What is usual is reported beside what the gate rests on.
     stored = json.loads((tmp_path / "both.json").read_text())["runs"]["good"]["measures"]
     assert {"Success@1", "BoR@1", "lambda@1"} <= set(stored)
-    drop = ["--against", "both.json", "--fail-if", "high(drop(BoR@1)) > .5", "--on", "shared"]
+    drop = ["--against", "both.json", "--fail-if", "high(drop(BoR@1)) > .5", "--config", "gates.on=shared"]
     code, _, told = command(*compare, *drop)
     assert code == 1
     assert [line for line in told.splitlines() if line.startswith("note: ")] == [

@@ -237,8 +237,8 @@ def place(tmp_path_factory) -> Path:
         (["--threshold", ".95"], 0),
         ([], 0),
         (["--strict"], 1),
-        (["--run", "left.trec", "--min-judged", ".9"], 0),
-        (["--run", "left.trec", "--run", "right.trec", "--measure", "AP", "--max-shift", "0"], 1),
+        (["left.trec", "--min-judged", ".9"], 0),
+        (["left.trec", "right.trec", "--measure", "AP", "--max-shift", "0"], 1),
         (["--min-judged", ".9"], 2),
         (["--format", "csv"], 2),
     ],
@@ -249,7 +249,7 @@ def test_exit_codes(words, status, place) -> None:
 
 
 def test_check_and_diff_write_json(place) -> None:
-    words = ["--run", "left.trec", "--run", "right.trec", "--format", "json", "--output", "check.json"]
+    words = ["left.trec", "right.trec", "--format", "json", "--output", "check.json"]
     done = run_command("golden", "check", "golden", *words, cwd=place, timeout=60)
     assert done.returncode == 0, done.stderr
     document = json.loads((place / "check.json").read_text(encoding="utf-8"))

@@ -312,8 +312,8 @@ def test_the_adjudicated_grade_counts_and_no_label_is_lost(world) -> None:
     with Store(world.store, read_only=True) as store:
         assert not store.targeted_pairs()
     exported = world.folder / "all.jsonl"
-    assert run_command("store", "export", str(world.store), str(exported), cwd=world.folder).returncode == 0
-    assert run_command("store", "import", "new.db", str(exported), cwd=world.folder).returncode == 0
+    assert run_command("labels", "export", str(world.store), str(exported), cwd=world.folder).returncode == 0
+    assert run_command("labels", "import", "new.db", str(exported), cwd=world.folder).returncode == 0
     with Store(world.folder / "new.db", read_only=True) as store:
         assert {(q, p): grade for q, p, grade in label_rows(store, judges=())} == people
 
@@ -324,7 +324,7 @@ def test_the_adjudicated_grade_counts_and_no_label_is_lost(world) -> None:
 def test_the_commands_from_a_draw_to_an_adjudicated_label(world) -> None:
     world.write()
     texts = ("--queries", "queries.jsonl", "--corpus", "corpus.jsonl")
-    draw = ("annotate", "--store", "labels.db", *texts, "--draw", "disagree:40", "--repeats", "0")
+    draw = ("labels", "draw", "labels.db", *texts, "--draw", "disagree:40", "--repeats", "0")
     done = run_command(
         *draw, "--annotator", "ada", "--annotator", "ben", "--overlap", "40", "-o", "t.html", cwd=world.folder
     )
@@ -337,13 +337,13 @@ def test_the_commands_from_a_draw_to_an_adjudicated_label(world) -> None:
             return 1 + (number % 4 + shift * (number % 2)) % 5
 
         answer_page(world.folder / f"t-{name}.html", world.folder / f"t-{name}.json", grade)
-        assert run_command("store", "import", "labels.db", f"t-{name}.json", cwd=world.folder).returncode == 0
+        assert run_command("labels", "import", "labels.db", f"t-{name}.json", cwd=world.folder).returncode == 0
     with (
         pytest.warns(rs.SelectivityWarning, match="targeted"),
         pytest.raises(rs.InputError, match="40 pairs were graded"),
     ):
         rs.agree(labels=world.store, judges=["ada", "ben"])
-    command = ("annotate", "--store", "labels.db", *texts, "--draw", "adjudicate:50", "--annotator", "cy")
+    command = ("labels", "draw", "labels.db", *texts, "--draw", "adjudicate:50", "--annotator", "cy")
     made = run_command(*command, "--output", "a.html", cwd=world.folder)
     assert made.returncode == 0, made.stderr
     pairs = re.search(r"annotators differ on (\d+) of the 40 pairs", made.stdout)

@@ -134,7 +134,7 @@ GROUPS, QRELS, RUN = world(7)
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({}, r"RA-nWG\(distinct=true\) is about groups of passages .*--groups FILE"),
+        ({}, r"RA-nWG\(distinct=true\) is about groups of passages .*data.groups=FILE"),
         ({"groups": {"d1": ""}}, "the group id is empty"),
         ({"groups": 3}, "groups: give a file, a frame, a mapping or a list of rows, got 3"),
         ({"groups": GROUPS, "unjudged": "condense"}, "leaves passages out"),
@@ -158,14 +158,18 @@ def test_the_command_reads_a_table_of_groups(tmp_path) -> None:
     (tmp_path / "g.csv").write_text("passage_id,group\nd1,a\nd2,a\n")
     (tmp_path / "q").write_text("q 0 d1 5\nq 0 d2 5\nq 0 d3 5\n")
     (tmp_path / "r").write_text("q Q0 d1 1 3 t\nq Q0 d2 2 2 t\n")
-    words = ["--qrels", "q", "--run", "r", "--scale", "utility", "--measure", "RA-nWG(distinct=true)@2"]
-    done = run_command("evaluate", *words, "--groups", "g.csv", "--resamples", "0", "--format", "csv", cwd=tmp_path)
+    words = ["q", "r", "--scale", "utility", "--measure", "RA-nWG(distinct=true)@2"]
+    done = run_command(
+        "evaluate", *words, "-c", "data.groups=g.csv", "--resamples", "0", "--format", "csv", cwd=tmp_path
+    )
     assert "r,RA-nWG(distinct=true)@2,0.5" in done.stdout.replace('"', "")
     (tmp_path / "g.csv").write_text("passage_id,group\nd1,a\nd1,b\n")
-    done = run_command("evaluate", *words, "--groups", "g.csv", cwd=tmp_path)
+    done = run_command("evaluate", *words, "-c", "data.groups=g.csv", cwd=tmp_path)
     assert "g.csv:3: the group of passage 'd1' is b, and a before: keep one of them" in done.stderr
     (tmp_path / "none.csv").write_text("passage_id,group\n")
-    done = run_command("evaluate", *words, "--groups", "none.csv", "--resamples", "0", "--format", "csv", cwd=tmp_path)
+    done = run_command(
+        "evaluate", *words, "-c", "data.groups=none.csv", "--resamples", "0", "--format", "csv", cwd=tmp_path
+    )
     assert "r,RA-nWG(distinct=true)@2,1" in done.stdout.replace('"', "")
     assert "the groups have no passages, so that all passages count as distinct" in done.stderr
 

@@ -114,7 +114,7 @@ def test_corpus_sizes_of_a_table_have_no_underscore(tmp_path) -> None:
     (tmp_path / "qrels.trec").write_text("q1 0 a 1\nq2 0 b 1\n")
     (tmp_path / "run.trec").write_text("q1 Q0 a 1 2 r\nq2 Q0 b 1 2 r\n")
     path = write(tmp_path, "query_id,corpus_size", "q1,100", "q2,1_0")
-    words = ("evaluate", "--qrels", "qrels.trec", "--run", "run.trec", "--measure", "BoR@1", "--corpus-size")
+    words = ("evaluate", "qrels.trec", "run.trec", "--measure", "BoR@1", "--corpus-size")
     done = run_command(*words, path.name, cwd=tmp_path)
     assert (done.returncode, "the corpus size of query 'q2' is '1_0'; give a whole number" in done.stderr) == (
         2,

@@ -217,11 +217,10 @@ def test_a_notebook_without_jinja2_shows_the_first_screen_as_text(report, monkey
 @pytest.mark.slow
 def test_the_command_on_cranfield(data, tmp_path) -> None:
     folder = data / "cranfield"
-    (tmp_path / "quality.csv").write_text("K,score\n5,0.5\n5,0.7\n10,0.8\n10,0.6\n")
-    words = ["report", "--qrels", folder / "qrels.trec", "--run", f"bm25={folder}/runs/bm25.trec"]
-    words += ["--run", f"lsa={folder}/runs/lsa.trec", "--scale", "utility", "--unjudged", "worst", "--k", "7"]
+    words = ["evaluate", folder / "qrels.trec", f"bm25={folder}/runs/bm25.trec"]
+    words += [f"lsa={folder}/runs/lsa.trec", "--scale", "utility", "-c", "rules.unjudged=worst", "--k", "7"]
     words += ["--corpus", folder / "corpus.jsonl", "--queries", folder / "queries.jsonl"]
-    words += ["--quality", tmp_path / "quality.csv", "-o", tmp_path / "r.html"]
+    words += ["-o", tmp_path / "r.html"]
     for run, times in (("bm25", (100, 400)), ("lsa", (10, 30))):
         rows = "".join(f"{query},{milliseconds}\n" for query, milliseconds in enumerate(times, 1))
         (tmp_path / f"{run}.csv").write_text(f"query_id,milliseconds\n{rows}")

@@ -315,26 +315,26 @@ def test_half_of_a_surrogate_pair_in_an_id_is_refused_with_its_place(tmp_path, n
 
 #: A command, and the rows of the table that it reads beside labels and runs: what its id is called, and its columns.
 BESIDE = {
-    "costs": ("compare --qrels l.jsonl --run r.jsonl --run s.jsonl --costs", "query", {"query_id": "ID", "tokens": 3}),
-    "scores": ("validate --qrels l.jsonl --run r.jsonl --scores", "query", {"query_id": "ID", "score": 1}),
-    "sizes": ("evaluate --qrels l.jsonl --run r.jsonl --corpus-size", "query", {"query_id": "ID", "corpus_size": 9}),
-    "clusters": ("evaluate --qrels l.jsonl --run r.jsonl --clusters", "query", {"query_id": "ID", "cluster": "a"}),
+    "costs": ("evaluate l.jsonl r.jsonl s.jsonl --baseline r --costs", "query", {"query_id": "ID", "tokens": 3}),
+    "scores": ("validate l.jsonl r.jsonl --scores", "query", {"query_id": "ID", "score": 1}),
+    "sizes": ("evaluate l.jsonl r.jsonl --corpus-size", "query", {"query_id": "ID", "corpus_size": 9}),
+    "clusters": ("evaluate l.jsonl r.jsonl -c intervals.clusters=", "query", {"query_id": "ID", "cluster": "a"}),
     "tokens": (
-        "evaluate --qrels l.jsonl --run r.jsonl --measure RA-nWG@9tok --tokens",
+        "evaluate l.jsonl r.jsonl --measure RA-nWG@9tok --tokens",
         "passage",
         {"passage_id": "ID", "tokens": 3},
     ),
     "names of groups": (
-        "evaluate --qrels l.jsonl --run r.jsonl --measure RA-nWG(distinct=true)@3 --groups",
+        "evaluate l.jsonl r.jsonl --measure RA-nWG(distinct=true)@3 -c data.groups=",
         "group",
         {"passage_id": "d1", "group": "ID"},
     ),
     "passages of documents": (
-        "evaluate --qrels l.jsonl --run r.jsonl --passages-of",
+        "evaluate l.jsonl r.jsonl -c data.passages_of=",
         "document",
         {"document_id": "ID", "passages": 2},
     ),
-    "pairs to label": ("annotate --store s.db -o task.html --draw", "passage", {"query_id": "q1", "passage_id": "ID"}),
+    "pairs to label": ("labels draw s.db -o task.html --draw", "passage", {"query_id": "q1", "passage_id": "ID"}),
 }
 
 
@@ -364,7 +364,10 @@ def test_what_cannot_be_an_id_is_refused_in_every_table_beside(monkeypatch, tmp_
     Path(f"t{suffix}").write_bytes(text.encode())
     line = 1 if suffix == ".jsonl" else 2
     words = command.split()
-    words += [f"file:t{suffix}" if words[-1] == "--draw" else f"t{suffix}"]
+    if words[-1].endswith("="):
+        words[-1] += f"t{suffix}"
+    else:
+        words += [f"file:t{suffix}" if words[-1] == "--draw" else f"t{suffix}"]
     words += ["--scale", "utility"] if "l.jsonl" in words else []
     done = CliRunner().invoke(app, words)
     assert f"t{suffix}:{line}: the {what} id {bad!r} {fault}" in str(done.exception or done.output), done.output
@@ -404,13 +407,13 @@ def test_a_query_without_a_cluster_is_not_put_with_the_others(missing) -> None:
     ("option", "rows", "said"),
     [
         (
-            "--clusters",
+            "-c intervals.clusters=",
             [("q", "a"), ("q", "b")],
             "t.jsonl:2: the cluster of query 'q' is b, and a before: keep one of them",
         ),
-        ("--clusters", [("q", "a"), ("r", None)], "t.jsonl:2: the cluster id is empty; give another id"),
+        ("-c intervals.clusters=", [("q", "a"), ("r", None)], "t.jsonl:2: the cluster id is empty; give another id"),
         (
-            "--corpus-size",
+            "--corpus-size ",
             [("q", 7), ("q", 8)],
             "t.jsonl:2: the corpus size of query 'q' is 8, and 7 before: keep one of them",
         ),
@@ -418,11 +421,11 @@ def test_a_query_without_a_cluster_is_not_put_with_the_others(missing) -> None:
 )
 def test_a_table_with_two_values_or_none_for_a_query_is_refused(tmp_path, monkeypatch, option, rows, said) -> None:
     monkeypatch.chdir(tmp_path)
-    column = option.removeprefix("--").removesuffix("s").replace("-", "_")
+    column = "cluster" if "clusters" in option else "corpus_size"
     Path("t.jsonl").write_text(objects(*({"query_id": query, column: value} for query, value in rows)))
     Path("l").write_text("q 0 d 1\n")
     Path("r").write_text("q Q0 d 1 1 t\n")
-    done = CliRunner().invoke(app, ["evaluate", "--qrels", "l", "--run", "r", option, "t.jsonl"])
+    done = CliRunner().invoke(app, ["evaluate", "l", "r", *f"{option}t.jsonl".split()])
     assert str(done.exception) == said
 
 

@@ -124,7 +124,7 @@ def test_a_person_who_contradicts_in_a_file_is_named(path) -> None:
 
 def test_the_commands_say_where_labels_come_from(path) -> None:
     def run(*arguments):
-        done = run_command("store", *arguments, cwd=path.parent)
+        done = run_command("labels", *arguments, cwd=path.parent)
         assert done.returncode == 0, done.stderr
         return done
 

@@ -62,12 +62,12 @@ def test_the_command_writes_both_files_and_compares_with_them(tmp_path: Path) ->
     (tmp_path / "qrels.trec").write_text("".join(f"{q} 0 {p} 1\n" for q, row in LABELS.items() for p in row))
     for name, run in (("run", RUN), ("worse", WORSE)):
         (tmp_path / f"{name}.trec").write_text("".join(f"{q} Q0 {p} 1 1.0 t\n" for q, row in run.items() for p in row))
-    common = ("evaluate", "--qrels", "qrels.trec", "--depths", "1", "--resamples", "0", "--measure", "Success")
-    assert run_command(*common, "--run", "run.trec", "-o", "r.json", cwd=tmp_path).returncode == 0
+    common = ("evaluate", "qrels.trec", "--depths", "1", "--resamples", "0", "--measure", "Success")
+    assert run_command(*common, "run.trec", "-o", "r.json", cwd=tmp_path).returncode == 0
     assert len(list(tmp_path.glob("r.*.parquet"))) == 1
-    gate = ("--against", "r.json", "--max-drop", "Success@1:0.1")
-    assert run_command(*common, "--run", "run.trec", *gate, cwd=tmp_path).returncode == 0
-    assert run_command(*common, "--run", "worse.trec", *gate, cwd=tmp_path).returncode == 1
+    gate = ("--against", "r.json", "--fail-if", "drop(Success@1) > 0.1")
+    assert run_command(*common, "run.trec", *gate, cwd=tmp_path).returncode == 0
+    assert run_command(*common, "worse.trec", *gate, cwd=tmp_path).returncode == 1
 
 
 def test_more_than_100_000_queries_have_fewer_resamples_and_the_settings_say_how_many() -> None:

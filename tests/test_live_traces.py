@@ -47,7 +47,7 @@ def test_a_trace_read_back_gives_the_figures_of_the_monitor(tmp_path) -> None:
     (tmp_path / "qrels.trec").write_text("".join(lines))
     measures = [word for name in ("BoR", "RA-nWG", "PROC", "%PROC", "Harm") for word in ("--measure", name)]
     done = cli(
-        *("evaluate", "--qrels", tmp_path / "qrels.trec", "--trace", tmp_path / "t.jsonl", "--scale", "utility"),
+        *("evaluate", tmp_path / "qrels.trec", tmp_path / "t.jsonl", "--scale", "utility"),
         *("--corpus-size", 100, "--format", "json", *measures),
     )
     assert done.returncode == 0, done.stderr

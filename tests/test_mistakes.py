@@ -29,7 +29,7 @@ FILES = {
     "corpus.jsonl": '{"_id": "d1", "text": "one"}\n{"_id": "d8", "text": "eight"}\n',
     "full.jsonl": "".join(f'{{"_id": "d{i}", "text": "text {i}"}}\n' for i in range(10)),
 }
-EVALUATE = ["evaluate", "--qrels", "qrels.trec", "--run", "run.trec"]
+EVALUATE = ["evaluate", "qrels.trec", "run.trec"]
 
 
 @pytest.fixture(scope="module")
@@ -49,7 +49,7 @@ def command(folder: Path, *words: str, **environment: str) -> subprocess.Complet
     ("words", "expected"),
     [
         (
-            ["evaluate", "--qrels", "qrels.trec", "--run", "other_passages.trec", "--ids", "exact"],
+            ["evaluate", "qrels.trec", "other_passages.trec", "--ids", "exact"],
             "ids come from the same corpus?",
         ),
         ([*EVALUATE, "--corpus-size", "1"], "more than its corpus (N = 1); is N right?"),

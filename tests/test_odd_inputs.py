@@ -24,7 +24,7 @@ from rag_selectivity.answers.references import read_references
 from rag_selectivity.explain.report import explain
 from rag_selectivity.grading.judge import Reply
 from rag_selectivity.judged.policy import resolve_policy
-from rag_selectivity.measures import udcg
+from rag_selectivity.measures.udcg import udcg
 from rag_selectivity.single import evaluate_query
 from rag_selectivity.tables.grades import parse_grade_map
 from rag_selectivity.tables.scores import answer_scores
@@ -232,7 +232,7 @@ def answers_of(**options: Any) -> Any:
         (lambda: list(online.join_records([DRAFT | {"query": math.nan}])), "record 1: query must be a text"),
         (lambda: list(online.join_records([DRAFT | {"team": {"d1": math.inf}}])), "must be the name of a system"),
         (lambda: list(online.join_records([DRAFT | {"systems": 3}])), "systems must be the names of both"),
-        (lambda: of_a_table("weights", "x" * 5000), "weights .--weights.: there is no file 'xxx"),
+        (lambda: of_a_table("weights", "x" * 5000), "weights .data.weights.: there is no file 'xxx"),
         (lambda: of_a_table("by", "x" * 5000), "by: there is no file 'xxx"),
         (lambda: golden.check("unmade", runs={"r": RUN}, max_shift=10**400), "max_shift .* between 0 and 1e.100"),
         (lambda: costly(2e100), "milliseconds is 2e.100; give a number ≥ 0, at most 1e.100"),
@@ -271,7 +271,7 @@ def answers_of(**options: Any) -> Any:
         (lambda: _checked_borders([10**400]), "the borders of K/N_p must be numbers above 0"),
         (lambda: answer_scores([], ["a"], ["q1"], score_range=(0, 10**400)), "the range of the scores must be"),
         (lambda: answer_scores([{"query_id": "q1"}], ["a"], ["q1"], column=NUMBERS), "no column array"),
-        (lambda: checked_depths(3), "cost_depths .--cost-depths. must be whole numbers ≥ 1"),
+        (lambda: checked_depths(3), "cost_depths must be whole numbers ≥ 1"),
         (lambda: rs.ToolMonitor(catalogue=np.array(3)), "catalogue must be a list of tools"),
         (lambda: golden.queries(["who?"], by=1.5), "by .--by. must be the name of a column"),
         (lambda: golden.queries(["who?"], by=["x"]), "by .--by. must be the name of a column"),
@@ -287,7 +287,7 @@ def answers_of(**options: Any) -> Any:
         (lambda: answer_scores([{"query_id": "q1"}], ["a"], ["q1"], column=("x",)), "no column .'x',."),
         (lambda: answers_given(7), "scores: give a file, a frame or a list of dicts"),
         (lambda: answers_given([], ends=7), "the range of the scores must be two numbers"),
-        (lambda: answers_given([], correct_from="x"), "correct_from .--correct-from. must be above 0"),
+        (lambda: answers_given([], correct_from="x"), "correct_from .judge.correct_from. must be above 0"),
         (lambda: answers_given([{"query_id": "q", "k": 1, "score": 1}], baseline=[]), "the baseline .. is none of"),
         (lambda: read_references({"q1": np.array([])}), "the reference is an empty list"),
         (lambda: claims_of(measures=[3]), "measures must be a list of names"),

@@ -44,12 +44,12 @@ def test_a_log_is_joined_and_decided(sample, tmp_path) -> None:
 
 def test_runs_are_interleaved(sample, tmp_path) -> None:
     place = tmp_path / "drafted.jsonl"
-    words = ["online", "interleave", "--run", f"a={sample / 'bm25.trec'}", "--run", f"b={sample / 'dense.trec'}"]
+    words = ["online", "interleave", f"a={sample / 'bm25.trec'}", f"b={sample / 'dense.trec'}"]
     assert of_command(*words, "--k", 5, "-o", place)[0] == 0
     rows = [json.loads(line) for line in place.read_text().splitlines()]
     assert len(rows) == 60
     assert {len(row["passages"]) for row in rows} == {5}
-    status, _, said = of_command(*words[:4])
+    status, _, said = of_command(*words[:3])
     assert status == 2
     assert "takes two runs, got 1" in said
 
@@ -141,14 +141,14 @@ def test_a_log_that_is_missing_is_named(tmp_path) -> None:
 
 @pytest.mark.parametrize("suffix", [".csv", ".parquet"])
 def test_records_are_written_as_json_lines_alone(suffix, sample, tmp_path) -> None:
-    runs = ["--run", f"a={sample / 'bm25.trec'}", "--run", f"b={sample / 'dense.trec'}"]
+    runs = [f"a={sample / 'bm25.trec'}", f"b={sample / 'dense.trec'}"]
     status, _, said = of_command("online", "interleave", *runs, "-o", tmp_path / f"x{suffix}")
     assert (status, "; use .jsonl, .json, .ndjson or .txt" in said) == (2, True), said
     assert not list(tmp_path.iterdir())
 
 
 def test_drafts_read_back(sample, tmp_path) -> None:
-    runs = ["--run", f"a={sample / 'bm25.trec'}", "--run", f"b={sample / 'dense.trec'}"]
+    runs = [f"a={sample / 'bm25.trec'}", f"b={sample / 'dense.trec'}"]
     place = tmp_path / "drafted.txt"
     assert of_command("online", "interleave", *runs, "--k", 5, "-o", place)[0] == 0
     assert of_command("online", "interleave", *runs, "--k", 5)[1] == place.read_text()

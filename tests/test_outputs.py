@@ -95,21 +95,21 @@ def files(tmp_path, monkeypatch) -> Path:
     return tmp_path
 
 
-EVALUATE = ("evaluate", "--qrels", "labels.csv", "--scale", "utility", "--depths", "1", "--resamples", "0")
+EVALUATE = ("evaluate", "labels.csv", "--scale", "utility", "--depths", "1", "--resamples", "0")
 
 
 def test_no_command_prints_what_a_terminal_obeys(files, monkeypatch) -> None:
     name = "r\x1b]0;x\x07\u202e\x9b"
     for format in ("table", "json", "markdown", "latex"):
-        code, out, err = command(*EVALUATE, "--run", f"{name}=run.csv", "--format", format)
+        code, out, err = command(*EVALUATE, f"{name}=run.csv", "--format", format)
         assert code == 0
         assert r"\u202e" in out or r"\\u202e" in out or "textbackslash" in out or format == "markdown"
         assert is_calm(out + err)
     for words in (
-        (*EVALUATE, "--run", f"{name}=run.csv", "--fail-if", "P@1 < 2"),
-        (*EVALUATE, "--run", f"{name}=run.csv", "--output", f"nowhere{name}/x"),
-        ("evaluate", "--qrels", f"gone{name}", "--run", "run.csv"),
-        ("evaluate", "--qrels", "labels.csv", "--run", "run.csv", "--measure", name),
+        (*EVALUATE, f"{name}=run.csv", "--fail-if", "P@1 < 2"),
+        (*EVALUATE, f"{name}=run.csv", "--output", f"nowhere{name}/x"),
+        ("evaluate", f"gone{name}", "run.csv"),
+        ("evaluate", "labels.csv", "run.csv", "--measure", name),
     ):
         out, err = whole_run(monkeypatch, *words, code=(1, 2))
         assert err
@@ -167,18 +167,18 @@ def forging(tmp_path, monkeypatch) -> Path:
 
 
 def test_no_name_of_a_store_begins_a_line(forging) -> None:
-    code, out, err = command("store", "import", "s.db", "people.qrels", "--annotator", FORGING)
+    code, out, err = command("labels", "import", "s.db", "people.qrels", "--annotator", FORGING)
     assert code == 0, err
     assert holds_no_forged_line(out)
-    for words in (("store", "info", "s.db"), ("store", "export", "s.db", "l.jsonl")):
+    for words in (("labels", "info", "s.db"), ("labels", "export", "s.db", "l.jsonl")):
         code, out, err = command(*words)
         assert code == 0, err
         assert holds_no_forged_line(out) if words[1] != "export" else not has_forged_line(err)
-    for words in (("store", "import", "new.db", "l.jsonl"), ("store", "info", "new.db"), ("store", "info", "s.db")):
+    for words in (("labels", "import", "new.db", "l.jsonl"), ("labels", "info", "new.db"), ("labels", "info", "s.db")):
         code, out, err = command(*words)
         assert code == 0, err
         assert not has_forged_line(out + err)
-    info = command("store", "info", "s.db")[1]
+    info = command("labels", "info", "s.db")[1]
     for said in (r"model that the server named: sx\nforged", r"rubric x\nforged", r"999 grades\ny (human): 2"):
         assert said in info
 
@@ -200,7 +200,7 @@ def test_a_log_shows_what_it_quotes(caplog) -> None:
 
 
 def test_formulas_in_csv_are_made_harmless(files, monkeypatch) -> None:
-    evaluate = (*EVALUATE, "--run", "run.csv", "--output", "report.json")
+    evaluate = (*EVALUATE, "run.csv", "--output", "report.json")
     assert "CSV" not in whole_run(monkeypatch, *evaluate, "--per-query", "safe.csv")[1]
     assert {"'=1+1", "'-q"} <= {row["query"] for row in rows_of("safe.csv")}
 

@@ -10,7 +10,7 @@ import rag_selectivity as rs
 from rag_selectivity.grading.store import Store, label_rows
 from rag_selectivity.trust.people import calibration_ground
 from tests.forked_cli import run_command
-from tests.test_completion import drawn, evaluated, world
+from tests.test_calibrated_figures import drawn, evaluated, world
 
 pytestmark = pytest.mark.inside
 
@@ -42,11 +42,11 @@ def files(tmp_path_factory):
 # -- the judge's labels are in a file ---------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("command", ["evaluate", "compare", "sweep"])
-def test_a_judges_labels_may_be_in_any_file(files, command) -> None:
-    arguments = ["--qrels", files / "judge.qrels", "--human", files / "people.qrels", "--run", files / "one.trec"]
-    arguments += ["--run", files / "two.trec", "--scale", "utility", "--corpus-size", "1000", "--resamples", "200"]
-    done = run_command(command, *arguments, *(["--depths", "10"] if command != "sweep" else []))
+@pytest.mark.parametrize("baseline", [(), ("--baseline", "one")])
+def test_a_judges_labels_may_be_in_any_file(files, baseline) -> None:
+    arguments = [files / "judge.qrels", "--human", files / "people.qrels", files / "one.trec"]
+    arguments += [files / "two.trec", "--scale", "utility", "--corpus-size", "1000", "--resamples", "200"]
+    done = run_command("evaluate", *arguments, "--depths", "10", *baseline)
     assert done.returncode == 0, done.stderr
     assert "200 labels of people" in " ".join(done.stdout.split())
 
@@ -60,7 +60,7 @@ def test_a_file_of_a_judges_labels_is_not_people(tmp_path) -> None:
 
     store = tmp_path / "labels.db"
     rs.grade({"q0": "Which?"}, {"d0": "A text."}, {"q0": ["d0"]}, store=store, judge=judge, progress=False)
-    assert run_command("store", "export", store, tmp_path / "judge.jsonl").returncode == 0
+    assert run_command("labels", "export", store, tmp_path / "judge.jsonl").returncode == 0
     with pytest.raises(rs.InputError, match=r"judge.jsonl: these are labels by the judge judge: give labels by people"):
         rs.evaluate(store, {"mine": {"q0": ["d0"]}}, human=tmp_path / "judge.jsonl", depths=[1])
 
@@ -70,7 +70,7 @@ def test_people_who_contradict_each_other_are_named(tmp_path) -> None:
     alike = {"q0": {"d0": 3, "d1": 2}}
     for name, grades in (("ada", {"q0": {"d0": 1, "d1": 2}}), ("ben", {"q0": {"d0": 5, "d1": 2}}), ("cy", alike)):
         path = write_qrels(tmp_path / f"{name}.qrels", grades)
-        assert run_command("store", "import", tmp_path / "people.db", path, "--annotator", name).returncode == 0
+        assert run_command("labels", "import", tmp_path / "people.db", path, "--annotator", name).returncode == 0
     labels = rs.Qrels.of(judge).on_scale("utility")
     _, notes = calibration_ground(labels, tmp_path / "people.db")
     assert [note for note in notes if "different grades" in note] == [
@@ -93,4 +93,4 @@ def test_labels_that_calibrate_nothing_conclude_nothing() -> None:
     assert "Nothing is concluded" in text
     assert "are calibrated" not in text
     assert "hold" not in text
-    assert "annotate --draw calibrate:200" in text
+    assert "labels draw --draw calibrate:200" in text

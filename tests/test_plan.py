@@ -33,7 +33,7 @@ def test_every_way_in_has_the_same_measures(tmp_path, scale, sized) -> None:
     (tmp_path / "qrels.trec").write_text("".join(f"{q} 0 {d} {g}\n" for q, of in QRELS.items() for d, g in of.items()))
     lines = [f"{q} Q0 {d} {i} {-i} x\n" for q, ids in RUN.items() for i, d in enumerate(ids)]
     (tmp_path / "run.trec").write_text("".join(lines))
-    words = ["evaluate", "--qrels", "qrels.trec", "--run", "run.trec", "--scale", scale, "--format", "json"]
+    words = ["evaluate", "qrels.trec", "run.trec", "--scale", scale, "--format", "json"]
     done = run_command(*words, *(["--corpus-size", "100"] if sized else []), cwd=tmp_path)
     measures = json.loads(done.stdout)["runs"]["run"]["measures"]
     assert list(dict.fromkeys(key.split("@")[0] for key in measures)) == expected

@@ -232,14 +232,14 @@ def test_absurd_usage_is_ignored_and_said(tmp_path, tokens: int) -> None:
     write_pairs(tmp_path, 6)
     absurd = but(good, usage={"prompt_tokens": tokens, "completion_tokens": tokens})
     with HostileServer(per_passage({1: absurd, 3: absurd, 4: absurd})) as server:
-        done = run(tmp_path, server.url, "--max-tokens", "1000000")
+        done = run(tmp_path, server.url, "-c", "judge.max_tokens=1000000")
         ways = {request.limit for request in server.requests}
     assert (done.code, done.data["graded"]) == (0, 6), done.said
     assert done.data["usage_from"] == "both"
     assert 3 * 520 < done.data["usage"]["prompt_tokens"] + done.data["usage"]["completion_tokens"] < 10_000
     assert done.err.count("usage-ignored") == 1
     assert ways == {1000}
-    text = cli(tmp_path, "store", "info", "labels.db")
+    text = cli(tmp_path, "labels", "info", "labels.db")
     assert text.code == 0, text.said
 
 
@@ -269,7 +269,7 @@ def test_a_store_whose_counters_would_overflow_is_still_read(tmp_path) -> None:
     with sqlite3.connect(tmp_path / "labels.db") as connection:
         connection.execute("UPDATE labels SET prompt_tokens = 9223372036854775807, completion_tokens = -1")
     connection.close()
-    done = cli(tmp_path, "store", "info", "labels.db")
+    done = cli(tmp_path, "labels", "info", "labels.db")
     assert done.code == 0, done.said
     assert "3 grades" in done.out
 

@@ -33,7 +33,7 @@ def forbids(field: str, status: int, text: str, in_200: bool = False) -> Mode:
 def test_a_temperature_that_is_not_allowed_is_left_out(tmp_path, status: int) -> None:
     write_pairs(tmp_path, 6)
     with HostileServer(forbids("temperature", status, NO_TEMPERATURE)) as server:
-        done = run(tmp_path, server.url, "--temperature", "0")
+        done = run(tmp_path, server.url, "-c", "judge.temperature=0")
         assert ["temperature" in request.body for request in server.requests] == [True] + [False] * 6
     assert (done.code, grades(tmp_path), done.data["way"]["temperature"]) == (0, ALL, False), done.said
 
@@ -41,7 +41,7 @@ def test_a_temperature_that_is_not_allowed_is_left_out(tmp_path, status: int) ->
 def test_a_refusal_within_an_answer_of_status_200_is_one_too(tmp_path) -> None:
     write_pairs(tmp_path, 6)
     with HostileServer(forbids("temperature", 403, NO_TEMPERATURE, in_200=True)) as server:
-        done = run(tmp_path, server.url, "--temperature", "0")
+        done = run(tmp_path, server.url, "-c", "judge.temperature=0")
         assert len(server.requests) == 7
     assert (done.code, grades(tmp_path)) == (0, ALL), done.said
 
@@ -49,7 +49,7 @@ def test_a_refusal_within_an_answer_of_status_200_is_one_too(tmp_path) -> None:
 @pytest.mark.parametrize(
     ("field", "text", "arguments"),
     [
-        ("temperature", "temperature is not allowed for this model", ("--temperature", "0")),
+        ("temperature", "temperature is not allowed for this model", ("-c", "judge.temperature=0")),
         ("response_format", "This key may not use response_format.", ()),
         ("max_completion_tokens", "Unknown field max_completion_tokens", ()),
     ],
@@ -84,7 +84,7 @@ def test_a_refusal_for_another_reason_takes_no_field_from_others(tmp_path, statu
         return (fails(status, text) if request.passages == (2,) else good)(request, n)
 
     with HostileServer(respond) as server:
-        done = run(tmp_path, server.url, "--temperature", "0", "--concurrency", "1")
+        done = run(tmp_path, server.url, "-c", "judge.temperature=0", "--concurrency", "1")
         fields = [set(request.body) for request in server.requests]
     assert all(each == fields[0] for each in fields)
     assert done.code == (2 if kind == "fatal" else 1)
@@ -95,7 +95,7 @@ def test_a_rate_limit_that_names_the_limit_of_tokens_is_one(tmp_path) -> None:
     write_pairs(tmp_path, 3)
     text = "Limit of 8000 tokens per minute reached; reduce max_completion_tokens."
     with HostileServer(after(1, fails(429, text, headers={"retry-after": "0"}), good)) as server:
-        done = run(tmp_path, server.url, "--attempts", "1", "--concurrency", "1")
+        done = run(tmp_path, server.url, "-c", "judge.attempts=1", "--concurrency", "1")
         assert all("max_completion_tokens" in request.body for request in server.requests)
     assert set(done.data["errors"]) == {"rate_limit"}
 
@@ -125,8 +125,8 @@ def words_of(command: str, folder: Path, url: str) -> list[str]:
     else:
         write_pairs(folder, 3)
         (folder / "references.jsonl").write_text(json.dumps({"query_id": "q0", "reference": "42"}) + "\n")
-        what = ["--queries", "queries.tsv", "--corpus", "corpus.jsonl", "--run", "pool.trec"]
-        what += ["--references", "references.jsonl", "--control", "closed-book", "-k", "2"]
+        what = ["--queries", "queries.tsv", "--corpus", "corpus.jsonl", "pool.trec"]
+        what += ["--references", "references.jsonl", "-c", "judge.controls=closed-book", "-k", "2"]
     return [
         command,
         *what,
@@ -136,8 +136,8 @@ def words_of(command: str, folder: Path, url: str) -> list[str]:
         MODEL,
         "--base-url",
         url,
-        "--temperature",
-        "0",
+        "-c",
+        "judge.temperature=0",
         "--format",
         "json",
     ]
@@ -205,5 +205,5 @@ def test_a_quota_that_refills_is_a_rate_limit(tmp_path) -> None:
     text = "You exceeded your current quota, please check your plan and billing details. Please retry in 0.1s."
     mode = fails(429, text, code=429, headers={"retry-after": "0"})
     with HostileServer(after(1, mode)) as server:
-        done = run(tmp_path, server.url, "--attempts", "1", "--concurrency", "1")
+        done = run(tmp_path, server.url, "-c", "judge.attempts=1", "--concurrency", "1")
     assert done.data["errors"] == {"rate_limit": 2}

@@ -108,7 +108,7 @@ def test_every_path_asks(tmp_path: Path) -> None:
     qrels, run = tmp_path / "qrels.txt", tmp_path / "run.txt"
     qrels.write_text("q1 0 d1 3\nq1 0 d2 1\n")
     run.write_text("q1 Q0 d2 1 2.0 t\n")
-    command = ["evaluate", "--qrels", str(qrels), "--run", str(run)]
+    command = ["evaluate", str(qrels), str(run)]
     with asks:
         CliRunner().invoke(app, command, catch_exceptions=False)
     told = CliRunner().invoke(app, [*command, "--scale", "utility"])

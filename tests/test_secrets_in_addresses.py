@@ -65,7 +65,7 @@ def test_no_error_summary_store_or_resume_line_holds_it(tmp_path, place: str, st
     write_pairs(tmp_path, 3)
     with quotes(status) as server:
         url = address(server, place)
-        options = ("--attempts", "1", "--max-wait", "1")
+        options = ("-c", "judge.attempts=1", "-c", "judge.max_wait=1")
         done = run(tmp_path, url, *options, env=NO_KEY)
         plain = run(tmp_path, url, *options, "--retry-failed", "all", json_format=False, env=NO_KEY)
         stopped = run(tmp_path, url, "--max-calls", "1", store="other.db", json_format=False, env=NO_KEY)
@@ -78,7 +78,7 @@ def test_no_error_summary_store_or_resume_line_holds_it(tmp_path, place: str, st
     assert "bad path" in done.said
     assert "go on with: rag-selectivity grade" in " ".join(stopped.said.split())
     assert equals.code == (2 if status == 404 else 1), equals.said
-    listed = cli(tmp_path, "store", "info", "labels.db")
+    listed = cli(tmp_path, "labels", "info", "labels.db")
     refuse_secret(tmp_path, done, plain, stopped, equals, listed)
 
 
@@ -159,7 +159,7 @@ def test_a_key_that_ends_in_a_newline_is_the_key(tmp_path, end: str) -> None:
 def test_a_key_that_no_header_can_hold_is_a_mistake_that_names_its_variable(tmp_path, key: str) -> None:
     write_pairs(tmp_path, 3)
     with HostileServer() as server:
-        done = run(tmp_path, server.url, "--api-key-env", "MY_KEY", env={"MY_KEY": key})
+        done = run(tmp_path, server.url, "-c", "judge.api_key_env=MY_KEY", env={"MY_KEY": key})
         assert not server.requests
     assert (done.code, "MY_KEY" in done.err, "bug" in done.err) == (2, True, False), done.said
     assert "sk-" not in done.said
@@ -206,7 +206,7 @@ def test_a_key_beside_a_user_and_a_password_is_a_mistake(tmp_path) -> None:
 )
 def test_an_address_that_is_none_is_a_mistake(tmp_path, url: str) -> None:
     write_pairs(tmp_path, 3)
-    done = run(tmp_path, url, "--max-wait", "1", "--attempts", "1", json_format=False, env=NO_KEY)
+    done = run(tmp_path, url, "-c", "judge.max_wait=1", "-c", "judge.attempts=1", json_format=False, env=NO_KEY)
     assert (done.code, "bug" in done.err, "--base-url" in done.err) == (2, False, True), done.said
     refuse_secret(tmp_path, done)
 
@@ -214,7 +214,9 @@ def test_an_address_that_is_none_is_a_mistake(tmp_path, url: str) -> None:
 def test_a_proxy_that_is_none_is_a_mistake(tmp_path) -> None:
     write_pairs(tmp_path, 3)
     proxy = {"HTTP_PROXY": "socks5://me:s3cr3tpw@127.0.0.1:9", "http_proxy": "socks5://me:s3cr3tpw@127.0.0.1:9"}
-    done = run(tmp_path, "http://judge.example/v1", "--max-wait", "1", "--attempts", "1", env={**NO_KEY, **proxy})
+    done = run(
+        tmp_path, "http://judge.example/v1", "-c", "judge.max_wait=1", "-c", "judge.attempts=1", env={**NO_KEY, **proxy}
+    )
     assert (done.code, "bug" in done.err) == (2, False), done.said
     refuse_secret(tmp_path, done)
 
@@ -232,15 +234,15 @@ def test_bytes_in_the_place_of_a_text_are_damage(tmp_path, table: str, column: s
     with HostileServer(first(1, FAILS_ONE["too_long"])) as server:
         run(tmp_path, server.url, "--concurrency", "1")
     (tmp_path / "people.qrels").write_text("q0 0 d0 4\n")
-    taken = cli(tmp_path, "store", "import", "labels.db", "people.qrels", "--annotator", "ann")
+    taken = cli(tmp_path, "labels", "import", "labels.db", "people.qrels", "--annotator", "ann")
     assert taken.code == 0, taken.said
     with closing(sqlite3.connect(tmp_path / "labels.db")) as file:
         file.execute(f"UPDATE {table} SET {column} = {value}")
         file.commit()
-    files = ("--queries", "queries.tsv", "--corpus", "corpus.jsonl", "--run", "pool.trec")
-    commands = [("store", "export", "labels.db", "out.jsonl"), ("store", "export", "labels.db", "out.csv")]
-    commands += [("report", "--qrels", "labels.db", "--judge", "judge-1", *files, "-o", "report.html")]
-    commands += [("store", "info", "labels.db")] if column == "error" else []
+    files = ("--queries", "queries.tsv", "--corpus", "corpus.jsonl")
+    commands = [("labels", "export", "labels.db", "out.jsonl"), ("labels", "export", "labels.db", "out.csv")]
+    commands += [("evaluate", "labels.db", "pool.trec", "--judge", "judge-1", *files, "-o", "report.html")]
+    commands += [("labels", "info", "labels.db")] if column == "error" else []
     for command in commands:
         done = cli(tmp_path, *command)
         assert (done.code, "bug" in done.err) == (2, False), done.said

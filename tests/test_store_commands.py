@@ -1,4 +1,4 @@
-"""`store info`: what a person reads about the labels of a store."""
+"""`labels info`: what a person reads about the labels of a store."""
 
 from __future__ import annotations
 
@@ -42,13 +42,13 @@ def folder(tmp_path):
 
 
 def run(folder, *arguments: str) -> str:
-    command = [sys.executable, "-m", "rag_selectivity", "store", *arguments]
+    command = [sys.executable, "-m", "rag_selectivity", "labels", *arguments]
     return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True).stdout
 
 
 def refused(folder, *arguments: str) -> str:
     """The message of a command that must end with an error of the input."""
-    command = [sys.executable, "-m", "rag_selectivity", "store", *arguments]
+    command = [sys.executable, "-m", "rag_selectivity", "labels", *arguments]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (2, "")
     return done.stderr
@@ -56,7 +56,7 @@ def refused(folder, *arguments: str) -> str:
 
 def test_a_store_is_no_file_of_labels_and_its_export_is(folder) -> None:
     assert refused(folder, "import", "new.db", "labels.db") == (
-        "error: labels.db is a label store: write its labels with `rag-selectivity store export labels.db "
+        "error: labels.db is a label store: write its labels with `rag-selectivity labels export labels.db "
         "labels.jsonl`, and import labels.jsonl\n"
     )
     run(folder, "export", "labels.db", "labels.jsonl")

@@ -16,25 +16,21 @@ RUN = "".join(f"q{i} Q0 {p} {r} {-r} x\n" for i in range(6) for r, p in enumerat
 TABLE = ".txt, .json, .csv or .md"
 #: The words of each command that writes a file by its suffix, and the suffixes that work.
 COMMANDS = {
-    "evaluate --qrels q.trec --run r.trec": ".txt, .json, .csv, .md or .tex",
-    "compare --qrels q.trec --run r.trec --run s.trec": ".txt, .json, .csv, .md or .tex",
-    "report --qrels q.trec --run r.trec": ".html, .htm or .md",
-    "sweep --qrels q.trec --run r.trec --corpus-size 9": TABLE,
+    "evaluate q.trec r.trec": ".html, .txt, .json, .csv, .md or .tex",
+    "evaluate q.trec r.trec s.trec --baseline r": ".html, .txt, .json, .csv, .md or .tex",
     "plan --corpus-size 100 --relevant 2": TABLE,
     "plan --controls 100 --queries 10": TABLE,
-    "agree --labels q.trec --human q.trec": TABLE,
-    "audit q.trec": TABLE,
-    "validate --qrels q.trec --run r.trec --scores q.trec": TABLE,
-    "calibrate-alpha --qrels q.trec --run r.trec --scores q.trec": TABLE,
+    "labels agree q.trec q.trec": TABLE,
+    "plan --log q.trec": TABLE,
+    "validate q.trec r.trec --scores q.trec": TABLE,
     "explain": ".txt or .md",
     "explain q.trec": ".txt or .md",
     "grade --pool r.trec --queries q.trec --corpus q.trec --store new.db --model m": ".txt or .json",
     "claims --samples q.trec --store new.db --model m": ".html, .htm, .txt, .json, .csv or .md",
-    "answers --run r.trec --queries q.trec --corpus q.trec --store new.db --model m -k 3": TABLE,
+    "answers r.trec --queries q.trec --corpus q.trec --store new.db --model m -k 3": TABLE,
     "golden check q.trec": ".txt or .json",
     "golden diff q.trec": ".txt or .json",
-    "golden queries q.trec": ".csv, .jsonl or .parquet",
-    "store info new.db": ".txt",
+    "labels info new.db": ".txt",
     "online compare r.trec --metric clicks": TABLE,
     "online preference r.trec": TABLE,
 }
@@ -72,13 +68,13 @@ def test_an_unknown_suffix_is_refused(command, suffix, folder) -> None:
     [("out", "r"), ("out.txt", "r"), ("out.json", "{"), ("out.CSV", "run,"), ("out.tex", "\\"), ("out.md", "")],
 )
 def test_the_suffixes_that_work(name, begins, folder) -> None:
-    code, said = invoke(f"evaluate --qrels q.trec --run r.trec --output {name}")
+    code, said = invoke(f"evaluate q.trec r.trec --output {name}")
     assert code == 0, said
     assert Path(name).stat().st_size
     assert begins == "r" or Path(name).read_text().startswith(begins)
 
 
 def test_a_format_that_is_given_takes_any_name(folder) -> None:
-    code, said = invoke("evaluate --qrels q.trec --run r.trec --format json --output out.data")
+    code, said = invoke("evaluate q.trec r.trec --format json --output out.data")
     assert code == 0, said
     assert Path("out.data").read_text().startswith("{")

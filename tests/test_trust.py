@@ -76,7 +76,7 @@ def test_a_judge_that_rolls_dice_has_shown_nothing(cranfield, tmp_path) -> None:
             env={"OPENAI_API_KEY": KEY, "PATH": ""},
         )
     assert done.returncode == 0, done.stderr
-    arguments = ["evaluate", "--qrels", tmp_path / "dice.db", "--run", f"bm25={folder}/runs/bm25.trec"]
+    arguments = ["evaluate", tmp_path / "dice.db", f"bm25={folder}/runs/bm25.trec"]
     arguments += ["--corpus-size", "1400", "--depths", "10", "--measure", "BoR", "--measure", "RA-nWG"]
     shown = json.loads(run_command(*arguments, "--format", "json").stdout)
     bits, evidence = (shown["runs"]["bm25"]["measures"][key] for key in ("BoR@10", "RA-nWG@10"))
@@ -84,9 +84,9 @@ def test_a_judge_that_rolls_dice_has_shown_nothing(cranfield, tmp_path) -> None:
     assert bits["as_judged"] > 5
     assert {"closed-labels", "equals-placebo"} <= {caveat["code"] for caveat in evidence["caveats"]}
     assert shown["trust"]["conclusion"].startswith("Nothing is shown about the retriever")
-    gated = run_command(*arguments, "--fail-if", "RA-nWG@10 < .5", "--require-trust", "strong")
+    gated = run_command(*arguments, "--fail-if", "caveats(RA-nWG@10) >= strong")
     assert gated.returncode == 1
-    assert "gate failed: bm25: RA-nWG@10: closed-labels (strong)" in gated.stderr
+    assert "gate failed: bm25: caveats(RA-nWG@10) >= strong: closed-labels (strong)" in gated.stderr
     gated = run_command(*arguments, "--fail-if", "shown(BoR@10) < 1")
     assert gated.returncode == 1
 

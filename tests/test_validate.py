@@ -555,7 +555,7 @@ def run_command(capsys, *arguments: str) -> tuple[int, str, str]:
 
 def test_the_command_prints_what_python_gives(files, capsys, monkeypatch) -> None:
     monkeypatch.chdir(files)
-    common = ["--qrels", "qrels.trec", "--scale", "utility", "--run", "a.trec", "--run", "b.trec"]
+    common = ["qrels.trec", "--scale", "utility", "a.trec", "b.trec"]
     code, out, _ = run_command(
         capsys, "validate", *common, "--scores", "scores.csv", "--measure", "P", "--resamples", "60", "--format", "json"
     )

@@ -19,8 +19,8 @@ from rag_selectivity.measures.chance import DEGRADED_FROM, EF, BoR_max, RandomSu
 from rag_selectivity.measures.utility import RANWG
 from rag_selectivity.results.sweep import Recommendation
 from rag_selectivity.tables.ids import IntArray
+from rag_selectivity.trust.calibrated import Curves
 from rag_selectivity.trust.controlled import ControlledFigures
-from rag_selectivity.trust.curve import Curves
 from rag_selectivity.wording import level_text, number, percent
 
 BoolArray = NDArray[np.bool_]

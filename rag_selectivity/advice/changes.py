@@ -134,7 +134,7 @@ def changes_since(report: Report, decision: Decision, stored: Report, *, on: str
     same for every query has no test and is in no family.
     """
     if on not in ON:
-        raise InputError(f"--on must be one of {', '.join(ON)}, got {on!r}")
+        raise InputError(f"on (gates.on) must be one of {', '.join(ON)}, got {on!r}")
     bootstrap = report.bootstrap
     known = _with_figures_of(report, decision)
     names = [line.run for line in decision.lines]

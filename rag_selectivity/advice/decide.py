@@ -17,12 +17,14 @@ from rag_selectivity.advice.losses import Gain, Losses, figures, losses_of
 from rag_selectivity.advice.measured_costs import TOKENS
 from rag_selectivity.advice.systems import all_pairs, best_first, comparable, letters, pair_of
 from rag_selectivity.advice.trade_off import checked_depths, quality_measure, trade_offs
+from rag_selectivity.compare.differences import Testing
 from rag_selectivity.compare.pairs import differences
 from rag_selectivity.errors import InputError, did_you_mean
 from rag_selectivity.evaluation.evaluate import Measured, measure_all, report_on
 from rag_selectivity.inference.bootstrap import Bootstrap
 from rag_selectivity.judged.judged_run import JudgedRun
-from rag_selectivity.measures import BoR, BoR_max, Measure, Success
+from rag_selectivity.measures import Measure
+from rag_selectivity.measures.chance import BoR, BoR_max, Success
 from rag_selectivity.measures.plan import at_depth, default_measures
 from rag_selectivity.measures.utility import PROC, RANWG, Harm, Judged, PercentPROC
 from rag_selectivity.results.comparison import RunDifference
@@ -32,8 +34,8 @@ from rag_selectivity.results.remedy import remedy
 from rag_selectivity.results.report import Report
 from rag_selectivity.results.sweep import Recommendation
 from rag_selectivity.results.trust import CLOSED, NOTHING, UNLESS_PERFECT
-from rag_selectivity.trust.calibrated import Sampling
-from rag_selectivity.trust.curve import Curves
+from rag_selectivity.trust.calibrated import Curves
+from rag_selectivity.trust.completed import Sampling
 from rag_selectivity.wording import number, percent
 
 #: The K of a decision if neither the user nor the rule of `sweep` names one.
@@ -438,6 +440,6 @@ class _Decider:
         others = [(name, self.baseline) for name in self.judged if name != self.baseline]
         pairs = comparable(others, self.judged, paired=self.paired)
         shown = measured.only(asked)
-        for row in differences(pairs, shown.figures, report, self.bootstrap, paired=self.paired):
+        for row in differences(pairs, shown.figures, report, Testing(self.bootstrap, self.paired)):
             verdicts[row.run, str(row.measure)] = row.verdict
         return verdicts

@@ -11,6 +11,7 @@ import numpy as np
 
 from rag_selectivity.advice.costs import Costs, pareto
 from rag_selectivity.advice.measured_costs import KINDS, TOKENS
+from rag_selectivity.compare.differences import Testing
 from rag_selectivity.compare.pairs import differences
 from rag_selectivity.errors import InputError
 from rag_selectivity.evaluation.caveats import equals_placebo
@@ -48,7 +49,7 @@ def quality_measure(measure: str | Measure | None, ranking: Measure) -> Measure:
     if parsed.at is not None:
         raise InputError(
             f"{parsed} names a depth, and costs are compared at the K of the decision: give "
-            f"{replace(parsed, at=None)} (other depths: cost_depths, --cost-depths)"
+            f"{replace(parsed, at=None)} (other depths: cost_depths)"
         )
     if not parsed.higher_is_better:
         raise InputError(f"costs are compared with a measure of which more is better, and {parsed} is none")
@@ -62,10 +63,10 @@ def checked_depths(depths: Sequence[int] | None) -> tuple[int, ...]:
     ------
     InputError
     """
-    depths = () if depths is None else list(iterated(depths, "cost_depths (--cost-depths) must be whole numbers ≥ 1"))
+    depths = () if depths is None else list(iterated(depths, "cost_depths must be whole numbers ≥ 1"))
     for depth in depths:
         if isinstance(depth, bool) or not isinstance(depth, (int, np.integer)) or depth < 1:
-            raise InputError(f"cost_depths (--cost-depths) must be whole numbers ≥ 1, got {depth!r}")
+            raise InputError(f"cost_depths must be whole numbers ≥ 1, got {depth!r}")
     return tuple(int(depth) for depth in depths)
 
 
@@ -182,14 +183,12 @@ class _Compared:
         """The bounds over completions of the labels by people's, which are known at one depth only."""
         depths = {depth for _, depth in places}
         if len(depths) > 1:
-            raise InputError(
-                "labels by people (human) calibrate differences at one K only: leave out cost_depths (--cost-depths)"
-            )
+            raise InputError("labels by people (human) calibrate differences at one K only: leave out cost_depths")
         (depth,) = depths
         bootstrap = replace(self.bootstrap or Bootstrap(), level=1 - 2 * tail)
         pairs = [(one, other) for (one, _), (other, _) in combinations(places, 2)]
         most = dict.fromkeys(places, 0.0)
-        for row in differences(pairs, self.measured.figures, self.report, bootstrap, power=None):
+        for row in differences(pairs, self.measured.figures, self.report, Testing(bootstrap, power=None)):
             if row.measure != self.measure @ depth:
                 continue
             one, other = (row.run, depth), (row.baseline, depth)

@@ -77,7 +77,8 @@ def answers_given(
     ends = low, high = ends_of(ends, "the range of the scores")
     if correct_from is not None and not (isinstance(correct_from, (int, float)) and low < correct_from <= high):
         raise InputError(
-            f"correct_from (--correct-from) must be above {low:g} and at most {high:g}, got {shown_value(correct_from)}"
+            f"correct_from (judge.correct_from) must be above {low:g} and at most {high:g}, "
+            f"got {shown_value(correct_from)}"
         )
     queries: dict[str, None] = {}
     runs: dict[str, None] = {}
@@ -107,7 +108,7 @@ def answers_given(
     if not any(kind.is_correct for kind in kinds):
         notes.append(
             "scores other than 0 and 1 have no bits over random: say from which score an answer is right, "
-            "correct_from=… (--correct-from SCORE)"
+            "correct_from=… (-c judge.correct_from=SCORE)"
         )
     return AnswerReport(
         figures,

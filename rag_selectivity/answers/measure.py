@@ -132,7 +132,7 @@ async def ameasure_answers(
     taken = [name for name in runs if name in RESERVED]
     if taken:
         raise InputError(
-            f"a run cannot be called {taken[0]!r}, which is a control: name it otherwise (--run NAME=FILE); the names "
+            f"a run cannot be called {taken[0]!r}, which is a control: name it otherwise (NAME=FILE); the names "
             f"{', '.join(RESERVED)} are taken"
         )
     known_baseline(baseline, runs)
@@ -210,7 +210,7 @@ def _refuse_mixed_models(answers: Sequence[tuple[Planned, Answer]]) -> None:
     newest = named.most_common(1)[0][0]
     raise InputError(
         f"the model changed between the answers, and no figure mixes models: {each}. Choose one with served={newest!r} "
-        f"(--served {newest}): the answers of the others are asked for again"
+        f"(-c judge.served={newest}): the answers of the others are asked for again"
     )
 
 

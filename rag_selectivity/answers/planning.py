@@ -68,7 +68,7 @@ def all_shown(
                 raise InputError(f"{what}s are {', '.join(known)}, got {name!r}{did_you_mean(name, known)}")
     if len(set(junk)) == 1:
         raise InputError(
-            f"junk={tuple(junk)}: two different numbers of junk passages are needed for a slope (--junk 0,5)"
+            f"junk={tuple(junk)}: two different numbers of junk passages are needed for a slope (-c judge.junk=0,5)"
         )
     at = sorted(set(depths))
     shown = [Shown(name, k, order) for name in runs for k in at for order in dict.fromkeys((BEST_FIRST, *orders))]

@@ -2,27 +2,62 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Annotated
 
 import rag_selectivity as rs
 from rag_selectivity.cli import judging as j
 from rag_selectivity.cli import options as o
-from rag_selectivity.cli.inputs import named_files, score_range_of, whole_numbers
+from rag_selectivity.cli.inputs import named_files, runs_given, score_range_of, whole_numbers
 from rag_selectivity.cli.output import TABLE_FORMATS, chosen_format, note, put_rows, show
 from rag_selectivity.cli.writable import OF_TABLE
 from rag_selectivity.errors import InputError
 
 EXAMPLES = (
-    "rag-selectivity answers --run bm25.trec --run dense.trec --corpus corpus.jsonl --queries queries.jsonl "
+    "rag-selectivity answers bm25.trec dense.trec --corpus corpus.jsonl --queries queries.jsonl "
     "--references ragas.jsonl --qrels grades.trec --scale utility --depths 3,10 --store answers.db --model gpt-5-mini "
     "--scores answer-scores.csv",
-    "rag-selectivity answers --given answer-scores.csv --run bm25.trec --run dense.trec",
+    "rag-selectivity answers bm25.trec dense.trec --given answer-scores.csv",
 )
 
 
+@dataclass(frozen=True)
+class Answering:
+    """What is asked for seldom."""
+
+    score_range: Annotated[str | None, o.setting("judge", "Lowest and highest possible score, as in 1,5.")] = None
+    correct_from: Annotated[
+        float | None, o.setting("judge", "Score of --given from which an answer counts as right.")
+    ] = None
+    served: Annotated[
+        str | None, o.setting("judge", "Name that the server gives the model: only its answers count.")
+    ] = None
+    instructions: Annotated[Path | None, o.setting("judge", "File with what the model is told first.")] = None
+    citations: Annotated[bool, o.setting("judge", "Ask which passages an answer rests on.")] = True
+    abstention: Annotated[bool, o.setting("judge", "Let the model decline to answer.")] = True
+    judge_base_url: Annotated[
+        str | None, o.setting("judge", "Address of the judge's server (default: that of the model).")
+    ] = None
+    judge_api_key_env: Annotated[
+        str | None, o.setting("judge", "Environment variable that holds the judge's key (default: the model's).")
+    ] = None
+    rubric: Annotated[Path | None, o.setting("judge", "Rubric of the judge (TOML).")] = None
+    controls: Annotated[
+        list[str] | None,
+        o.setting("judge", "Controls: closed-book, random and ideal, which needs labels (default: all three)."),
+    ] = None
+    orders: Annotated[
+        list[str], o.setting("judge", "Further orders of the passages: worst-first, shuffled or middle.")
+    ] = field(default_factory=list)
+    junk: Annotated[
+        list[int], o.setting("judge", "Numbers of hard negatives to add to the relevant passages, as in [0, 2, 5].")
+    ] = field(default_factory=list)
+    resamples: Annotated[int, o.setting("intervals", "Bootstrap resamples.")] = 5000
+
+
 def answers(
-    run: o.OptionalRunOption = None,
+    files: o.RunsArgument = None,
     corpus: o.PassageTextsOption = None,
     queries: o.QueryTextsOption = None,
     references: Path | None = o.input_file(
@@ -34,31 +69,13 @@ def answers(
         "random and ideal are controls."
     ),
     score_column: o.ScoreColumnOption = None,
-    score_range: o.ScoreRangeOption = None,
-    correct_from: float | None = o.option(
-        o.INPUT, "SCORE", "Score of --given from which an answer counts as right, for bits over random."
-    ),
+    more: Answering = Answering(),
     baseline: o.BaselineOption = None,
     model: str | None = o.option(o.JUDGE, "NAME", "Name of the model that answers."),
     server: j.Server = j.Server(),
-    served: str | None = o.option(
-        o.JUDGE,
-        "NAME",
-        "Name that the server gives the model: only its answers count, and the others are asked for again.",
-    ),
-    instructions: Path | None = o.input_file("Text that the model is told first, in place of the default.", o.JUDGE),
-    no_citations: bool = o.flag(o.JUDGE, "--no-citations", "Do not ask which passages an answer rests on."),
-    no_abstention: bool = o.flag(o.JUDGE, "--no-abstention", "Do not let the model decline to answer."),
     judge_model: str | None = o.option(
         o.JUDGE, "NAME", "Judge that grades answers from 1 to 5 and checks their claims."
     ),
-    judge_base_url: str | None = o.option(
-        o.JUDGE, "URL", "Address of the judge's server (default: that of the model)."
-    ),
-    judge_api_key_env: str | None = o.option(
-        o.JUDGE, "NAME", "Environment variable that holds the judge's key (default: that of the model)."
-    ),
-    rubric: Path | None = o.input_file("Rubric of the judge (TOML).", o.JUDGE),
     score: list[str] | None = o.option(
         o.MEASURES,
         "NAME",
@@ -68,23 +85,8 @@ def answers(
     depths: str = o.option(
         o.MEASURES, "K,K", "Passages of each list to show, as in 10,100.", "--depths", "-k", default="10"
     ),
-    control: list[str] | None = o.option(
-        o.MEASURES,
-        "NAME",
-        "Control: closed-book (no passages), random (K random passages) or ideal (all relevant passages and "
-        "nothing else). Default: all three; ideal needs --qrels. Repeat for more.",
-    ),
-    order: list[str] | None = o.option(
-        o.MEASURES,
-        "NAME",
-        "Further order of the passages: worst-first, shuffled or middle (the best relevant passage in the middle). "
-        "Repeat for more.",
-    ),
-    junk: str | None = o.option(
-        o.MEASURES, "N,N", "Numbers of hard negatives to add to the relevant passages, as in 0,2,5,10,20."
-    ),
     scale: o.ScaleOption = None,
-    intervals: o.Intervals = o.Intervals(),
+    drawing: o.Drawing = o.Drawing(),
     dry_run: bool = o.flag(o.BUDGET, "--dry-run", "Count prompts and estimate tokens; send nothing."),
     asking: j.Asking = j.Asking(),
     store: j.OptionalStoreOption = None,
@@ -106,10 +108,11 @@ def answers(
     with the relevant passages alone. The results are the lift over no passages, and bits over random of right answers.
     The store keeps every answer. If the command stops, run it again to continue.
 
-    The key is read from OPENAI_API_KEY, or from the variable of --api-key-env.
+    The key is read from OPENAI_API_KEY, or from the variable of judge.api_key_env.
     """
     chosen_format(format, output, TABLE_FORMATS)
-    bootstrap = intervals.bootstrap()
+    run = runs_given(files)
+    bootstrap = drawing.bootstrap(more.resamples)
     if given is not None:
         from rag_selectivity.answers.given import answers_given
 
@@ -117,8 +120,8 @@ def answers(
         result = answers_given(
             given,
             column=score_column,
-            ends=score_range_of(score_range) or (0.0, 1.0),
-            correct_from=correct_from,
+            ends=score_range_of(more.score_range) or (0.0, 1.0),
+            correct_from=more.correct_from,
             run=dict(named_files(run)) if run else None,
             baseline=baseline,
             bootstrap=bootstrap,
@@ -127,7 +130,7 @@ def answers(
         return
     if not run or corpus is None or queries is None or references is None or model is None or store is None:
         raise InputError(
-            "say what to ask: give --run, --corpus, --queries, --references, --model and --store; or --given FILE with "
+            "say what to ask: give runs, --corpus, --queries, --references, --model and --store; or --given FILE with "
             "scores that exist"
         )
     from rag_selectivity.answers.prompt import INSTRUCTIONS
@@ -137,7 +140,7 @@ def answers(
     asked = server.judge(model, key=not dry_run)
     judge = None
     if judge_model is not None:
-        address, key = judge_base_url or server.base_url, judge_api_key_env or server.api_key_env
+        address, key = more.judge_base_url or server.base_url, more.judge_api_key_env or server.api_key_env
         of_judge = replace(server, base_url=address, api_key_env=key, temperature=None)
         judge = of_judge.judge(judge_model, key=not dry_run)
     with j.resumable():
@@ -151,20 +154,20 @@ def answers(
             depths=whole_numbers(depths, "--depths") or (),
             qrels=qrels,
             scale=scale,
-            controls=control,
-            orders=order or (),
-            junk=whole_numbers(junk, "--junk") or (),
+            controls=more.controls,
+            orders=more.orders,
+            junk=more.junk,
             scores=score,
             judge=judge,
-            rubric=ANSWER_RUBRIC if rubric is None else Rubric.read(rubric),
-            instructions=INSTRUCTIONS if instructions is None else _text_of(instructions),
-            cite=not no_citations,
-            abstain=not no_abstention,
-            served=served,
+            rubric=ANSWER_RUBRIC if more.rubric is None else Rubric.read(more.rubric),
+            instructions=INSTRUCTIONS if more.instructions is None else _text_of(more.instructions),
+            cite=more.citations,
+            abstain=more.abstention,
+            served=more.served,
             baseline=baseline,
             **asking.options(),
             bootstrap=bootstrap,
-            seed=intervals.seed,
+            seed=drawing.seed,
             dry_run=dry_run,
         )
     spent = result.spent

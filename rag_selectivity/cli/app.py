@@ -13,7 +13,7 @@ import typer
 import typer.main
 
 from rag_selectivity.cli import VERSION
-from rag_selectivity.cli.command import Command, Group, Listed
+from rag_selectivity.cli.command import Command, Group, Listed, commands_of
 from rag_selectivity.cli.mistakes import explained
 from rag_selectivity.cli.output import (
     EXIT_CODES,
@@ -34,19 +34,12 @@ _WIDTH = {"max_content_width": 100}
 
 class _Program(Group):
     listed = (
-        Listed("evaluate", "Measure runs against labels.", _RUNS),
-        Listed("compare", "Compare runs with a baseline: differences, intervals and tests.", _RUNS),
-        Listed("sweep", "Measure every depth K and advise one.", _RUNS),
+        Listed("evaluate", "Measure runs against labels: figures, comparison, page.", _RUNS),
         Listed("answers", "Have an LLM answer from what was retrieved, and score its answers.", _RUNS),
         Listed("validate", "Show which measure at which K follows the scores of the answers.", _RUNS),
-        Listed("calibrate-alpha", "Choose the alpha of F, Fe or T by the scores of the answers.", _RUNS),
-        Listed("report", "Write an HTML page: what to decide about the runs, and why.", _RUNS),
         Listed("grade", "Have an LLM grade (query, passage) pairs from 1 to 5.", _LABELS),
         Listed("claims", "Check which claims of reference answers the passages support.", _LABELS),
-        Listed("annotate", "Make a page on which people label pairs.", _LABELS),
-        Listed("agree", "Compare a judge's labels with people's labels.", _LABELS),
-        Listed("plan", "Show what chance alone achieves at each depth.", _COUNTS),
-        Listed("audit", "Measure Bits over Random from a log of counts.", _COUNTS),
+        Listed("plan", "Show what chance alone achieves, or what a log of counts shows.", _COUNTS),
         Listed("explain", "Explain a measure, a caveat, or the figures of a stored report.", _HELP),
         Listed("demo", "Show three retrievers, what their labels are worth, and a random draw.", _HELP),
     )
@@ -57,18 +50,19 @@ def _of(module: str, name: str, purpose: str) -> Listed:
     return Listed(name, purpose, "Commands", module=module, function=f"{module}_{name}", examples=examples)
 
 
-class _Store(Group):
+class _Labels(Group):
     listed = (
-        _of("store", "info", "Show who gave labels, of which pairs, at what cost, and which failed."),
-        _of("store", "export", "Write the labels of a store to a file."),
-        _of("store", "import", "Add labels from a file to a store."),
+        _of("labels", "info", "Show who gave labels, of which pairs, at what cost, and which failed."),
+        _of("labels", "export", "Write the labels of a store to a file."),
+        _of("labels", "import", "Add labels from a file to a store."),
+        _of("labels", "agree", "Compare a judge's labels with people's labels."),
+        _of("labels", "draw", "Draw pairs and make a page on which people label them."),
     )
 
 
 class _Golden(Group):
     listed = (
-        _of("golden", "queries", "Make an evaluation set from the questions that users asked."),
-        _of("golden", "build", "Make the next version of a golden set."),
+        _of("golden", "build", "Draw queries, or make the next version of a golden set."),
         _of("golden", "check", "Check a golden set: texts, duplicates, judged shares, reusability."),
         _of("golden", "diff", "Show what changed between two versions of a golden set."),
         _of("golden", "export", "Write a golden set in the form of another tool."),
@@ -94,8 +88,10 @@ app = typer.Typer(
     cls=_Program,
     epilog="\n".join(["Exit codes:", *(f"{code:>3}  {meaning}" for code, meaning in EXIT_CODES.items())]),
 )
-_store = typer.Typer(cls=_Store, rich_markup_mode=None, help="Show, export and import the labels of a store.")
-app.add_typer(_store, name="store", rich_help_panel=_LABELS)
+_labels = typer.Typer(
+    cls=_Labels, rich_markup_mode=None, help="Show, export, import, compare and draw the labels of a store."
+)
+app.add_typer(_labels, name="labels", rich_help_panel=_LABELS)
 _golden = typer.Typer(cls=_Golden, rich_markup_mode=None, help="Make, check, compare and export golden sets.")
 app.add_typer(_golden, name="golden", rich_help_panel=_LABELS)
 _online = typer.Typer(
@@ -104,16 +100,9 @@ _online = typer.Typer(
 app.add_typer(_online, name="online", rich_help_panel=_RUNS)
 
 
-def all_commands(group: Any = None) -> dict[str, Command]:
-    """Every command by its words, as in `store info`, imported and with the names of registries in its help."""
-    found: dict[str, Command] = {}
-    of_group: Any = typer.main.get_command(app) if group is None else group
-    for name, command in of_group.commands.items():
-        if isinstance(command, Listed):
-            found[name] = command.loaded().with_names()
-        elif isinstance(command, Group):
-            found |= {f"{name} {word}": each for word, each in all_commands(command).items()}
-    return found
+def all_commands() -> dict[str, Command]:
+    """Every command by its words, as in `labels info`, imported and with the names of registries in its help."""
+    return commands_of(typer.main.get_command(app))
 
 
 def _print_version(asked: bool) -> None:
@@ -133,7 +122,7 @@ def _program(
     _help_without_command(context)
 
 
-@_store.callback(invoke_without_command=True)
+@_labels.callback(invoke_without_command=True)
 @_golden.callback(invoke_without_command=True)
 @_online.callback(invoke_without_command=True)
 def _help_without_command(context: typer.Context) -> None:

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated
 
-import rag_selectivity as rs
 from rag_selectivity.cli import judging as j
 from rag_selectivity.cli import options as o
-from rag_selectivity.cli.inputs import named_files, one_or_named, whole_numbers
+from rag_selectivity.cli.inputs import named_files, one_or_named, runs_given, whole_numbers
 from rag_selectivity.cli.output import TABLE_FORMATS, chosen_format, note, put, show
 from rag_selectivity.cli.writable import OF_TABLE
 
 EXAMPLES = (
-    "rag-selectivity claims --run bm25.trec --run dense.trec --corpus corpus.jsonl --queries queries.jsonl "
+    "rag-selectivity claims bm25.trec dense.trec --corpus corpus.jsonl --queries queries.jsonl "
     "--references ragas.jsonl -k 3 --store claims.db --model gpt-5-mini --output claims.html",
     "rag-selectivity claims --samples ragas.jsonl --store claims.db --model gpt-5-mini --check recall --batch "
     "--format json",
@@ -22,10 +21,21 @@ EXAMPLES = (
 _PAGES = (".html", ".htm")
 
 
+@dataclass(frozen=True)
+class Checking:
+    """What is asked for seldom."""
+
+    whole_context: Annotated[
+        list[int], o.setting("judge", "Depths at which the judge reads all passages together as well.")
+    ] = field(default_factory=list)
+    resamples: Annotated[int, o.setting("intervals", "Bootstrap resamples.")] = 5000
+    sheet_pairs: Annotated[int, o.setting("judge", "Claims with a passage on the sheet for people.")] = 200
+
+
 def claims(
     store: j.StoreOption,
     model: j.ModelOption,
-    run: o.OptionalRunOption = None,
+    files: o.RunsArgument = None,
     corpus: o.PassageTextsOption = None,
     queries: o.QueryTextsOption = None,
     references: Annotated[
@@ -42,11 +52,11 @@ def claims(
     baseline: o.BaselineOption = None,
     human: Annotated[
         Path | None,
-        o.input_file("Verdicts by people, as --sheet draws them, to see how far the judge agrees with people."),
+        o.input_file("Verdicts by people, as --sheet draws them, to see how far the judge agrees.", o.TESTS),
     ] = None,
     server: j.Server = j.Server(),
     batch: Annotated[
-        bool, o.flag(o.JUDGE, "--batch", "Send all passages of a sample in one call: cheaper, less reliable.")
+        bool, o.flag(o.MEASURES, "--batch", "Send all passages of a sample in one call: cheaper, less reliable.")
     ] = False,
     check: Annotated[
         list[str] | None,
@@ -60,7 +70,7 @@ def claims(
     k: Annotated[
         int | None,
         o.option(
-            o.MEASURES,
+            o.BUDGET,
             "K",
             "Passages of each list to check (default: the deepest of --depths, else 10; of samples all).",
             "--k",
@@ -68,13 +78,8 @@ def claims(
         ),
     ] = None,
     depths: Annotated[str | None, o.option(o.MEASURES, "K,K", "Depths, as in 1,3,5 (default: 1,2,3,5,10,20).")] = None,
-    whole_context: Annotated[
-        str | None,
-        o.option(o.MEASURES, "K,K", "Depths at which the judge reads all passages together as well."),
-    ] = None,
-    resamples: o.ResamplesOption = 5000,
-    seed: o.SeedOption = 7,
-    level: o.LevelOption = 0.95,
+    more: Checking = Checking(),
+    drawing: o.Drawing = o.Drawing(),
     asking: j.Asking = j.Asking(),
     gating: o.Gating = o.Gating(),
     sheet: Annotated[
@@ -83,7 +88,6 @@ def claims(
             o.OUTPUT, OF_TABLE, "Sheet to write for people: random claims and passages (.csv, .jsonl or .parquet)."
         ),
     ] = None,
-    sheet_pairs: Annotated[int, o.option(o.OUTPUT, "COUNT", "Claims with a passage on the sheet.")] = 200,
     format: o.TableFormatOption = None,
     output: Annotated[Path | None, o.output_file(*_PAGES, ".txt", ".json", ".csv", ".md")] = None,
 ) -> None:
@@ -93,7 +97,7 @@ def claims(
     with several runs their differences. With responses it also is groundedness: which claims of the responses the
     passages support.
 
-    The key is read from OPENAI_API_KEY, or from the variable of --api-key-env.
+    The key is read from OPENAI_API_KEY, or from the variable of judge.api_key_env.
     """
     from rag_selectivity.cli.gates import Gates
     from rag_selectivity.grading.claim_verdicts import verdict_sheet
@@ -104,9 +108,10 @@ def claims(
     is_page = format is None and output is not None and output.suffix.lower() in _PAGES
     if not is_page:
         chosen_format(format, output, TABLE_FORMATS)
+    run = runs_given(files)
     runs = named_files(run) if run else None
     gates = Gates.parse(**vars(gating), of_claims=True)
-    bootstrap = rs.Bootstrap(resamples, seed, level)
+    bootstrap = drawing.bootstrap(more.resamples)
     judge = server.judge(model, key=True)
     if isinstance(gates.against, ClaimReport):
         gates.against.refuse_other(judge.name, list(runs or [SAMPLES]))
@@ -125,7 +130,7 @@ def claims(
             checks=check,
             depths=whole_numbers(depths, "--depths"),
             measures=gates.measures,
-            whole_context=whole_numbers(whole_context, "--whole-context") or (),
+            whole_context=tuple(more.whole_context),
             batch=batch,
             human=human,
             **asking.options(),
@@ -133,7 +138,7 @@ def claims(
         )
     result = result if result.stopped is None else replace(result, resume=j.resume_command())
     if sheet is not None and result.stopped is None:
-        rows = verdict_sheet(result, sheet_pairs, seed=seed)
+        rows = verdict_sheet(result, more.sheet_pairs, seed=drawing.seed)
         write_rows(sheet, rows)
         note(f"wrote {sheet}: {len(rows)} claims with a passage; fill in the column verdict, and give it as --human")
     if is_page:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from copy import copy
 from dataclasses import fields, is_dataclass
 from importlib import import_module
 from inspect import Parameter, Signature, signature
 from itertools import zip_longest
-from typing import Any, get_type_hints
+from typing import Any, get_args, get_type_hints
 
 import typer
 import typer.core
@@ -20,12 +20,21 @@ from rag_selectivity.cli.help import parameter_rows, with_names, without_names, 
 from rag_selectivity.cli.inputs import refuse_empty_names, refuse_two_standard_inputs
 from rag_selectivity.cli.options import EVERY_COMMAND, PANELS
 from rag_selectivity.cli.output import SETTINGS, put_help
+from rag_selectivity.cli.settings import SECTIONS, Setting, as_typed, checked, read_settings
 from rag_selectivity.cli.writable import refuse_unwritable_files
 from rag_selectivity.errors import InputError
 
 #: Options whose value may be left out, and what it then is.
 IMPLIED_VALUES = {"--retry-failed": "all"}
 QUIET = typer.Option(False, "--quiet", help="No progress, warnings or notes.", rich_help_panel=EVERY_COMMAND)
+CONFIG = typer.Option(
+    None,
+    "--config",
+    "-c",
+    metavar="FILE",
+    help="Settings to read (default: selectivity.toml of this folder), or one as SECTION.KEY=VALUE. Repeat for more.",
+    rich_help_panel=EVERY_COMMAND,
+)
 STREAMS = "A FILE can be -: standard input where it is read, standard output where written."
 
 
@@ -48,15 +57,43 @@ class Command(typer.core.TyperCommand):
         args = list(_with_implied_values(args))
         values, _, given = self.make_parser(ctx).parse_args(list(args))
         SETTINGS.quiet = bool(values.get("quiet"))
+        SETTINGS.file = read_settings(values.get("config") or (), lambda: _known_keys(ctx.find_root().command))
+        ctx.default_map = dict(self._defaults(SETTINGS.file))
         for parameter, times in Counter(given).items():
             if times > 1 and not parameter.multiple and not getattr(parameter, "is_flag", False):
                 option = parameter.opts[0]
                 raise InputError(f"{option} is given {times} times, and takes one value; leave the others out")
         rest = super().parse_args(ctx, args)
         refuse_empty_names(self.params, ctx.params, values)
-        refuse_two_standard_inputs(self.params, ctx.params)
+        refuse_two_standard_inputs(self.params, ctx.params, self._given_settings())
         refuse_unwritable_files(self.params, ctx.params, values)
         return rest
+
+    def _defaults(self, settings: Mapping[str, Mapping[str, Any]]) -> Iterator[tuple[str, Any]]:
+        """(name, value) of the parameters that the settings have a value for."""
+        for section, parameter in self.with_keys():
+            values = settings.get(section, {})
+            if parameter.name in values:
+                yield parameter.name, as_typed(values[parameter.name], many=parameter.multiple)
+
+    def _given_settings(self) -> dict[str, Any]:
+        """{SECTION.KEY: value} of what only the settings can say to it, as they say it."""
+        keys = {f"{setting.section}.{name}": (setting.section, name) for name, (setting, _) in self.settings}
+        return {
+            key: SETTINGS.file[section][name]
+            for key, (section, name) in keys.items()
+            if name in SETTINGS.file.get(section, {})
+        }
+
+    @property
+    def settings(self) -> list[tuple[str, tuple[Setting, Any]]]:
+        """(name, its setting and type) of what only the settings can say to it."""
+        return list(getattr(self.callback, "settings", ()))
+
+    def with_keys(self) -> list[tuple[str, Any]]:
+        """(section of the settings, parameter) of the options that have a key there."""
+        of_panel = [(SECTIONS.get(getattr(each, "rich_help_panel", "")), each) for each in self.params]
+        return [(section, each) for section, each in of_panel if section and each.param_type_name == "option"]
 
     def get_params(self, ctx: Any) -> list[Any]:
         """The parameters, with `--help` in the panel of the common options."""
@@ -155,21 +192,47 @@ def with_groups(function: Callable[..., None]) -> Callable[..., None]:
                 annotation=kinds[each.name],
             )
             for each in fields(group)
+            if each.name not in settings_of(group)
         ]
 
-    # `Command.parse_args` reads it.
+    # `Command.parse_args` reads them.
+    parameters.append(Parameter("config", Parameter.KEYWORD_ONLY, default=CONFIG, annotation=list[str] | None))
     parameters.append(Parameter("quiet", Parameter.KEYWORD_ONLY, default=QUIET, annotation=bool))
 
     def command(**given: Any) -> None:
-        del given["quiet"]
+        del given["quiet"], given["config"]
         for name, group in groups.items():
-            given[name] = group(**{each.name: given.pop(each.name) for each in fields(group)})
+            on_line = {each.name: given.pop(each.name) for each in fields(group) if each.name in given}
+            given[name] = group(**on_line, **_from_file(group))
         function(**given)
+
+    command.settings = [each for group in groups.values() for each in settings_of(group).items()]  # type: ignore[attr-defined]
 
     command.__doc__, command.__name__ = function.__doc__, function.__name__
     command.__annotations__ = {each.name: each.annotation for each in parameters}
     command.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
     return command
+
+
+def settings_of(group: Any) -> dict[str, tuple[Setting, Any]]:
+    """{name: its setting and type} of the fields of a group that only the settings have."""
+    hints = get_type_hints(group, include_extras=True)
+    return {
+        name: (extra, hint)
+        for name, hint in hints.items()
+        for extra in get_args(hint)[1:]
+        if isinstance(extra, Setting)
+    }
+
+
+def _from_file(group: Any) -> dict[str, Any]:
+    """The values of a group's settings that a user gave."""
+    found = {}
+    for name, (setting, hint) in settings_of(group).items():
+        values = SETTINGS.file.get(setting.section, {})
+        if name in values:
+            found[name] = checked(setting.section, name, values[name], hint)
+    return found
 
 
 def _settled(default: Any, hint: Any) -> Any:
@@ -220,6 +283,29 @@ class Group(typer.core.TyperGroup):
         return _with_own_help(super().get_params(ctx))
 
 
+def commands_of(group: Any) -> dict[str, Command]:
+    """Every command of a group and of the groups in it, as `Command`s, by its words below the group."""
+    found: dict[str, Command] = {}
+    for name, command in group.commands.items():
+        if isinstance(command, Listed):
+            found[name] = command.loaded().with_names()
+        elif isinstance(command, Group):
+            found |= {f"{name} {word}": each for word, each in commands_of(command).items()}
+    return found
+
+
+def _known_keys(program: Any) -> dict[str, list[str]]:
+    """{section of selectivity.toml: its keys}, over all commands of the program."""
+    known: dict[str, dict[str, None]] = {section: {} for section in SECTIONS.values()}
+    known["data"] |= {"qrels": None, "runs": None}
+    for command in commands_of(program).values():
+        for section, parameter in command.with_keys():
+            known[section][str(parameter.name)] = None
+        for name, (setting, _) in command.settings:
+            known[setting.section][name] = None
+    return {section: list(keys) for section, keys in known.items()}
+
+
 def _with_implied_values(args: list[str]) -> Iterator[str]:
     """The words of a command, with a value for each option that may stand without one."""
     for word, following in zip_longest(args, args[1:], fillvalue="--"):
@@ -253,9 +339,9 @@ def _place(parameter: Any) -> int:
 def wrapped(example: str, width: int) -> str:
     """A shell command in lines of at most so many characters, broken in front of options.
 
-    >>> print(wrapped("rag-selectivity evaluate --qrels qrels.trec --run bm25.trec --depths 1,5", 50))
-    rag-selectivity evaluate --qrels qrels.trec \\
-        --run bm25.trec --depths 1,5
+    >>> print(wrapped("rag-selectivity evaluate qrels.trec bm25.trec --corpus-size 9 --depths 1,5", 60))
+    rag-selectivity evaluate qrels.trec bm25.trec \\
+        --corpus-size 9 --depths 1,5
     """
     lines = [""]
     for word in example.split(" --"):

@@ -2,109 +2,258 @@
 
 from __future__ import annotations
 
-from functools import partial
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import rag_selectivity as rs
 from rag_selectivity.cli import options as o
-from rag_selectivity.cli.deciding import decided
-from rag_selectivity.cli.explain import show_in_words
-from rag_selectivity.cli.inputs import labels_of, tokens_of, whole_numbers
-from rag_selectivity.cli.output import put_rows, show
+from rag_selectivity.cli.inputs import (
+    corpus_size_of,
+    costs_of,
+    labels_and_runs,
+    labels_of,
+    named_files,
+    pools_of,
+    tokens_of,
+    whole_numbers,
+)
+from rag_selectivity.cli.output import note, put, put_rows, show
 from rag_selectivity.cli.retrieved import Retrieved, Spans
-from rag_selectivity.cli.slices import ByOption, TextsForLengthOption, WeightsOption
 from rag_selectivity.cli.writable import OF_TABLE
 from rag_selectivity.errors import InputError
 
+if TYPE_CHECKING:
+    from rag_selectivity.cli.output import Format
+    from rag_selectivity.results.report import Report
+
 EXAMPLES = (
-    "rag-selectivity evaluate --qrels qrels.trec --run bm25.trec --corpus-size 1000",
-    "rag-selectivity evaluate --qrels grades.trec --run bm25.trec --pool candidates.trec --scale utility "
+    "rag-selectivity evaluate qrels.trec bm25.trec dense.trec --corpus-size 1000 --baseline bm25",
+    "rag-selectivity evaluate grades.trec bm25.trec --pool candidates.trec --scale utility "
     "--depths 1,3 --measure RA-nWG --measure PROC --measure Harm --fail-if 'RA-nWG@3 < .1'",
 )
+_PAGES = (".html", ".htm")
+
+
+@dataclass(frozen=True)
+class Given:
+    """What is known of the runs and passages, and asked for seldom."""
+
+    pool_depth: Annotated[int | None, o.setting("data", "Ranks to take of each pool (default: all).")] = None
+    controls: Annotated[
+        Path | None, o.setting("data", "Grades of random passages of the corpus by the judge of the labels.")
+    ] = None
+    groups: Annotated[Path | None, o.setting("data", "Table of passage_id and group: passages that say the same.")] = (
+        None
+    )
+    tokenizer: Annotated[
+        str | None, o.setting("data", "MODULE:FUNCTION that counts tokens of texts, or `characters`: four a token.")
+    ] = None
+    weights: Annotated[
+        str | None, o.setting("data", "Table of query_id and weight, as `golden build` writes it; FILE:COLUMN.")
+    ] = None
+    unpaired: Annotated[
+        bool, o.setting("intervals", "The runs are over different queries, as the arms of an A/B test are.")
+    ] = False
+    draws: Annotated[int, o.setting("intervals", "Random swaps of two runs' figures where not all are tried.")] = 10_000
+    power: Annotated[float, o.setting("intervals", "Chance to detect the difference in the column 'shows ≥'.")] = 0.8
 
 
 def evaluate(
-    qrels: o.QrelsOption,
-    run: o.OptionalRunOption = None,
-    trace: Path | None = o.input_file(
-        "Trace of live retrievals, in place of --run: a monitor's, or spans (OTLP JSON)."
-    ),
-    spans: Spans = Spans(),
+    files: o.FilesArgument = None,
     pool: o.PoolOption = None,
-    pool_depth: o.PoolDepthOption = None,
     corpus: o.CorpusGiven = o.CorpusGiven(),
+    queries: o.QueryTextsOption = None,
     tokens: o.TokensOption = None,
-    tokenizer: o.TokenizerOption = None,
-    groups: o.GroupsOption = None,
+    costs: o.CostsOption = None,
     human: o.HumanOption = None,
     form: o.LabelForm = o.LabelForm(),
-    controls: o.ControlsOption = None,
+    given: Given = Given(),
+    spans: Spans = Spans(),
     measure: o.MeasureOption = None,
-    depths: str | None = o.option(o.MEASURES, "K,K", "Depths, as in 1,5,10 (default: 1,2,5,10,… 1000)."),
+    depths: str | None = o.option(o.MEASURES, "K,K", "Depths, as in 1,5,10."),
     k: o.KOption = None,
-    by: ByOption = None,
-    queries: TextsForLengthOption = None,
-    weights: WeightsOption = None,
+    baseline: o.BaselineOption = None,
+    by: o.ByOption = None,
     scale: o.ScaleOption = None,
-    rules: o.RulesAndSelf = o.RulesAndSelf(),
-    intervals: o.Intervals = o.Intervals(),
+    rules: o.Rules = o.Rules(),
+    resamples: o.ResamplesOption = 5000,
+    drawing: o.Drawing = o.Drawing(),
     gating: o.Gating = o.Gating(),
-    explain: bool = o.flag(
-        o.OUTPUT, "--explain", "Print each figure in words, with its formula and the numbers put in."
-    ),
     details: o.DetailsOption = False,
     format: o.FormatOption = None,
-    output: o.LatexOutputOption = None,
+    output: o.ReportOutputOption = None,
     per_query: Path | None = o.option(
         o.OUTPUT, OF_TABLE, "File for the figures of each query: .csv, .jsonl or .parquet."
     ),
 ) -> None:
-    """Measure runs against labels.
+    """Measure runs against labels: figures, comparison, page.
 
-    The first command to try: labels and a run in, figures with intervals out. `--resamples 0` leaves the intervals out.
+    Labels and runs in, figures with intervals out. With `--baseline`, the differences from that run are tested. A file
+    that ends in .html is a page to read and send.
     """
     from rag_selectivity.cli.gates import Gates
 
-    shown = show_in_words if explain else partial(show, details=details)
+    path, runs = labels_and_runs(files)
     gates = Gates.parse(**vars(gating))
-    chosen = rules.chosen()
-    labels = labels_of(qrels, form.qrels_format, form.judge, human)
-    if trace is None:
-        spans.refuse()
-        retrieved = Retrieved.of_files(labels, run, pool)
-    elif run or pool:
-        raise InputError("--trace holds its own lists and candidates: leave --run and --pool out")
-    else:
-        retrieved = Retrieved.of_trace(labels, trace, spans)
-        # A list ends where the prompt did: there is nothing further down that could have been read.
-        chosen = {"short_lists": "returned", **chosen}
+    asked = whole_numbers(depths, "--depths")
+    lengths = tokens_of(tokens, given.tokenizer)
+    deciding = {"k": production_depth(k, asked), "baseline": baseline}
+    if output is not None and output.suffix.lower() in _PAGES:
+        from rag_selectivity.judged.policy import resolve_policy
+
+        _page(
+            path,
+            runs,
+            output,
+            judges=form.judge,
+            scale=scale,
+            grade_map=form.grade_map,
+            policy=resolve_policy(**rules.chosen()),
+            human=human,
+            controls=given.controls,
+            corpus=corpus.corpus,
+            tokens=lengths,
+            ids=form.ids,
+            weights=given.weights,
+            by=by or None,
+            queries=queries,
+            costs=costs_of(costs, runs),
+            measures=measure or None,
+            depths=asked,
+            bootstrap=drawing.bootstrap(resamples),
+            deciding=deciding,
+            pool=pools_of(pool, runs),
+            pool_depth=given.pool_depth,
+            corpus_size=corpus_size_of(corpus.corpus_size),
+            passages_of=corpus.passages_of,
+        )
+        return
+    labels = labels_of(path, form.qrels_format, form.judge, human)
+    retrieved = Retrieved.of(labels, runs, pool, spans)
+    deciding["paired"] = not given.unpaired
     size = corpus.given()
     if corpus.corpus_size is None and corpus.corpus is None:
         size["corpus_size"] = retrieved.corpus_size
-    bootstrap = intervals.bootstrap(retrieved.clusters) if intervals.resamples else None
-    report = rs.evaluate(
-        retrieved.qrels,
-        retrieved.runs,
-        pool=retrieved.pool,
-        pool_depth=pool_depth,
+    # A live list ends where the prompt did: there is nothing further down that could have been read.
+    chosen = {**({"short_lists": "returned"} if retrieved.is_live else {}), **rules.chosen()}
+    shared: dict[str, Any] = {
         **size,
-        measures=gates.with_given(measure),
-        depths=whole_numbers(depths, "--depths") or retrieved.depths,
-        scale=scale,
-        grade_map=form.grade_map,
-        controls=rs.read_qrels(controls) if controls is not None else None,
-        bootstrap=bootstrap,
-        ids=form.ids,
-        human=human,
-        tokens=tokens_of(tokens, tokenizer),
-        groups=groups,
-        by=by or None,
-        queries=queries,
-        weights=weights,
+        "pool": retrieved.pool,
+        "pool_depth": given.pool_depth,
+        "controls": None if given.controls is None else rs.read_qrels(given.controls),
+        "scale": scale,
+        "grade_map": form.grade_map,
+        "bootstrap": drawing.bootstrap(resamples, retrieved.clusters) if resamples or baseline else None,
+        "ids": form.ids,
+        "human": human,
+        "groups": given.groups,
+        "by": by or None,
+        "weights": given.weights,
+        "depths": asked or retrieved.depths,
         **chosen,
-    )
-    report = decided(retrieved.noted_in(report), k, whole_numbers(depths, "--depths"))
+    }
+    at_budgets = _at_budgets(measure)
+    shared["tokens"] = lengths if at_budgets or (baseline is None and costs is None) else None
+    # Costs are read from the lists too; standard input can be read once.
+    is_costed = bool(costs or (lengths is not None and not at_budgets and baseline is not None))
+    lists = retrieved.runs
+    if is_costed:
+        lists = {name: rs.read_run(file, policy=rules.policy) for name, file in retrieved.runs.items()}
+    result: Any
+    if baseline is None:
+        result = retrieved.noted_in(rs.evaluate(retrieved.qrels, lists, measures=gates.with_given(measure), **shared))
+        report = result
+    else:
+        result = rs.compare(
+            retrieved.qrels,
+            lists,
+            baseline=baseline,
+            measures=[*measure, *gates.measures] if measure else None,
+            paired=not given.unpaired,
+            draws=given.draws,
+            power=given.power,
+            **shared,
+        )
+        report = result.report
+    if is_costed:
+        deciding["costs"] = _known_costs(report, lists, costs_of(costs, runs), lengths, form.ids)
+    report = decided(report, asked_for_k=k is not None, **deciding)
     if per_query is not None:
         put_rows(report.per_query(), per_query)
-    shown(report, format, output)
+    if output is not None and output.suffix.lower() == ".md" and _is_comment(report, baseline, format, details):
+        _put_comment(report, gating, output)
+        if not gates.conditions:
+            return
+    else:
+        show(report if baseline is None else replace(result, report=report), format, output, details=details)
     gates.check(report)
+
+
+def production_depth(k: str | None, depths: Sequence[int] | None) -> int | None:
+    """The K of the decision: the one that was given, or the only depth that was asked for; None to advise one."""
+    if k is None:
+        return depths[0] if depths is not None and len(depths) == 1 else None
+    if k == "auto":
+        return None
+    if not k.isdecimal():
+        raise InputError(f"--k must be a whole number, got {k!r}; auto advises one")
+    return int(k)
+
+
+def decided(report: Report, *, asked_for_k: bool, **options: Any) -> Report:
+    """The report with its decision.
+
+    Where nobody asked for its K or for costs, what stands against a decision (such as a passage without a label where
+    that is an error) does not stand against the figures: a note says so.
+    """
+    from rag_selectivity.advice import decide
+
+    try:
+        return report.with_decision(decide(report, **options))
+    except InputError as error:
+        if asked_for_k or options.get("costs"):
+            raise
+        note(f"note: no decision: {error}")
+        return report
+
+
+def _at_budgets(measures: list[str] | None) -> bool:
+    from rag_selectivity.measures.plan import budgets_of
+
+    return bool(budgets_of(measures))
+
+
+def _known_costs(report: Report, runs: Any, costs: Any, tokens: Any, ids: str | None) -> Any:
+    """The costs of the runs of a report, by measured costs and by lengths of passages."""
+    from rag_selectivity.advice.costs import read_costs
+
+    judged = {name: run.judged for name, run in report.runs.items() if run.judged is not None}
+    return read_costs(judged, runs, costs=costs, tokens=tokens, ids=ids, bootstrap=report.bootstrap)
+
+
+# -- the page and the comment --------------------------------------------------------------------------------
+
+
+def _page(path: Path, runs: list[str], output: Path, **options: Any) -> None:
+    """Write the page; a note says how large it is."""
+    from rag_selectivity.report import report_from_files
+
+    text = report_from_files(path, named_files(runs), **options)
+    put(text.rstrip("\n"), output, is_data=True)
+    note(f"{output}: {len(text.encode()) / 1e6:.1f} MB; open it in a browser")
+
+
+def _is_comment(report: Report, baseline: str | None, format: Format | None, details: bool) -> bool:
+    """Whether a file of Markdown is the comment of a pull request: unless more than the first screen is asked for."""
+    return report.decision is not None and baseline is None and format is None and not details
+
+
+def _put_comment(report: Report, gating: o.Gating, output: Path) -> None:
+    """Write the first screen, and what changed since the report of `--against`."""
+    from rag_selectivity.render.comment import comment_of
+
+    text = comment_of(report, against=gating.against, on=gating.on)
+    put(text.rstrip("\n"), output, is_data=True)
+    note(f"{output}: {len(text.splitlines())} lines")

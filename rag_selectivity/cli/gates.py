@@ -1,4 +1,4 @@
-"""The gates of `evaluate`, `compare` and `claims`: conditions that make a command exit with 1."""
+"""The gates of `evaluate` and `claims`: conditions that make a command exit with 1."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from pathlib import Path
 import typer
 
 from rag_selectivity.cli.output import NOT_PASSED, note, tell
-from rag_selectivity.errors import InputError
 from rag_selectivity.gates import Gate, check, parse
 from rag_selectivity.measures import Measure
 from rag_selectivity.measures.plan import DEFAULT_MEASURES
@@ -26,28 +25,11 @@ class Gates:
     on: str
 
     @classmethod
-    def parse(
-        cls,
-        fail_if: list[str] | None,
-        max_drop: list[str] | None,
-        against: Path | None,
-        on: str | None,
-        require_trust: str | None,
-        *,
-        of_claims: bool = False,
-    ) -> Gates:
+    def parse(cls, fail_if: list[str] | None, against: Path | None, on: str, *, of_claims: bool = False) -> Gates:
         """From the options."""
-        texts = [*(fail_if or []), *map(_drop, max_drop or [])]
-        conditions = [parse(text, of_claims=of_claims) for text in texts]
-        if require_trust is not None:
-            gated = [f"caveats({gate.measure})" for gate in conditions]
-            conditions += [parse(f"{each} >= {require_trust}", of_claims=of_claims) for each in gated or ["caveats"]]
-        if max_drop and against is None:
-            raise InputError("--max-drop needs a stored report: add --against FILE, a report saved as JSON")
-        if on is not None and against is None:
-            raise InputError("--on needs a stored report: add --against FILE, a report saved as JSON")
+        conditions = [parse(text, of_claims=of_claims) for text in fail_if or []]
         read = read_claims if of_claims else read_report
-        return cls(conditions, None if against is None else read(against), on or "all")
+        return cls(conditions, None if against is None else read(against), on)
 
     @property
     def measures(self) -> list[str]:
@@ -68,13 +50,3 @@ class Gates:
             tell(f"gate failed: {result.message}")
         if failed:
             raise typer.Exit(NOT_PASSED)
-
-
-def _drop(text: str) -> str:
-    """The gate of `RA-nWG@10:0.02`."""
-    what, colon, amount = text.rpartition(":")
-    if not colon:
-        raise InputError(f"--max-drop {text!r} is not MEASURE@K:AMOUNT, as in RA-nWG@10:0.02 or low(RA-nWG@10):0.02")
-    if what.startswith("low("):
-        return f"high(drop({what.removeprefix('low(').removesuffix(')')})) > {amount}"
-    return f"drop({what}) > {amount}"

@@ -1,9 +1,9 @@
-"""`rag-selectivity golden`: queries, build, check, diff and export."""
+"""`rag-selectivity golden`: build, check, diff and export."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -24,61 +24,33 @@ from rag_selectivity.cli.writable import OF_TABLE
 from rag_selectivity.tables.grades import SCALES
 from rag_selectivity.wording import counted, enumeration
 
-QUERIES_EXAMPLES = (
-    "rag-selectivity golden queries trace.jsonl --output golden.jsonl",
-    "rag-selectivity golden queries queries.jsonl --group ngrams --size 20 --by length --output golden.jsonl",
-)
-
-
-def golden_queries(
-    source: Path = o.argument(
-        Readable("FILE"), "Trace, OTLP spans, JSONL, CSV, TSV, Parquet, or a question on each line."
-    ),
-    group: str = o.option(o.INPUT, "NAME", "What counts as the same question: exact or ngrams.", default="exact"),
-    threshold: float | None = o.option(o.INPUT, "SHARE", "Least similarity of a group by ngrams (default: .6)."),
-    size: int | None = o.option(o.INPUT, "COUNT", "Queries to draw (default: all)."),
-    by: str | None = o.option(o.INPUT, "NAME", "Stratify by a column of the file, by length or by frequency."),
-    seed: o.SeedOption = 7,
-    output: Path | None = o.option(
-        o.OUTPUT, OF_TABLE, "File to write: .csv, .jsonl or .parquet. Default: standard output.", "--output", "-o"
-    ),
-) -> None:
-    """Make an evaluation set from the questions that users asked.
-
-    Writes one query a line with its weight: how many questions of the traffic it stands for.
-    """
-    from rag_selectivity.golden import queries
-    from rag_selectivity.tables.writing import json_text
-
-    found = queries(source, group=group, threshold=threshold, size=size, by=by, seed=seed)
-    rows = found.to_rows()
-    if output is None or str(output) == "-":
-        put("\n".join(json_text(row, None) for row in rows), None, is_data=True)
-    else:
-        put_rows(rows, output)
-    left_out = f"; {counted(found.empty, 'row')} without a text left out" if found.empty else ""
-    note(
-        f"{counted(found.asked, 'question')}, {counted(found.forms, 'different text')}, "
-        f"{counted(found.groups, 'group')}: {counted(len(found), 'query', 'queries')}{left_out}"
-    )
-
-
 BUILD_EXAMPLES = (
-    "rag-selectivity golden build faq --qrels cheap.db --queries queries.jsonl --corpus corpus.jsonl --licence MIT",
-    "rag-selectivity golden build faq --qrels labels.db --queries queries.jsonl --corpus corpus.jsonl",
+    "rag-selectivity golden build golden.jsonl --queries trace.jsonl --size 20",
+    "rag-selectivity golden build faq --qrels labels.db --queries queries.jsonl --corpus corpus.jsonl --licence MIT",
 )
 
 SetArgument = Annotated[Path, o.argument("SET", "Folder of the set, or of a version (SET/v2).")]
 
 
 def golden_build(
-    folder: Annotated[Path, o.argument("SET", "Folder of the set; created if it does not exist.")],
-    qrels: Annotated[
-        Path, o.input_file("Labels: label store, its export, qrels with grades 1 to 5, or another golden set.")
-    ],
+    folder: Annotated[Path, o.argument("SET", "Folder of the set, or without labels the file of its queries.")],
     queries: Annotated[
-        Path, o.input_file("Queries with texts, and weights if there are any, as `golden queries` writes them.")
+        Path,
+        o.input_file(
+            "Queries: a table with texts, and weights if there are any; a trace, spans, or a question a line."
+        ),
     ],
+    qrels: Path | None = o.input_file(
+        "Labels: label store, its export, qrels with grades 1 to 5, or another golden set.", o.OUTPUT
+    ),
+    group: str = o.option(
+        o.TESTS, "NAME", "Without labels, what counts as the same question: exact or ngrams.", default="exact"
+    ),
+    size: int | None = o.option(o.TESTS, "COUNT", "Without labels, queries to draw (default: all)."),
+    by: str | None = o.option(
+        o.TESTS, "NAME", "Without labels, stratify the draw by a column of the file, by length or by frequency."
+    ),
+    drawing: o.Drawing = o.Drawing(),
     corpus: Path | None = o.input_file("Corpus with texts: JSONL, TSV, CSV or Parquet."),
     name: str | None = o.option(o.INPUT, "NAME", "Name of the set (default: that of the folder)."),
     licence: str | None = o.option(o.INPUT, "TEXT", "Licence of the texts and labels."),
@@ -90,11 +62,15 @@ def golden_build(
     grade_map: o.GradeMapOption = None,
     date: str | None = o.option(o.INPUT, "TEXT", "Date of the version (default: now)."),
 ) -> None:
-    """Make the next version of a golden set.
+    """Draw queries, or make the next version of a golden set.
 
-    SET/v1, SET/v2 and so on hold queries, labels, the texts of labelled passages and a manifest. A version never
-    changes, and the same content makes no new version.
+    Without labels, SET is a file: it gets the questions that users asked, each with its weight, to be labelled.
+    With labels, SET/v1, SET/v2 and so on hold queries, labels, the texts of labelled passages and a manifest. A version
+    never changes, and the same content makes no new version.
     """
+    if qrels is None:
+        _draw_queries(queries, folder, group=group, size=size, by=by, seed=drawing.seed)
+        return
     from rag_selectivity.golden import build
     from rag_selectivity.golden.render import manifest_lines
 
@@ -117,10 +93,22 @@ def golden_build(
     note(f"wrote {made.golden.folder}" if made.is_new else f"nothing has changed since {made.golden.folder}")
 
 
+def _draw_queries(source: Path, target: Path, **options: Any) -> None:
+    """Write the queries of an evaluation set, each with the number of questions of the traffic it stands for."""
+    from rag_selectivity.golden import queries
+
+    found = queries(source, **options)
+    put_rows(found.to_rows(), target)
+    left_out = f"; {counted(found.empty, 'row')} without a text left out" if found.empty else ""
+    note(
+        f"{counted(found.asked, 'question')}, {counted(found.forms, 'different text')}, "
+        f"{counted(found.groups, 'group')}: {counted(len(found), 'query', 'queries')}{left_out}"
+    )
+
+
 CHECK_EXAMPLES = (
-    "rag-selectivity golden check faq --corpus corpus.jsonl --run bm25.trec --run dense.trec",
-    "rag-selectivity golden check faq --run bm25.trec --run dense.trec --measure AP --min-judged .9 --max-shift .1 "
-    "--format json",
+    "rag-selectivity golden check faq bm25.trec dense.trec --corpus corpus.jsonl",
+    "rag-selectivity golden check faq bm25.trec dense.trec --measure AP --min-judged .9 --max-shift .1 --format json",
 )
 
 
@@ -128,7 +116,7 @@ def golden_check(
     golden: SetArgument,
     queries: Path | None = o.input_file("Texts of the queries as they are now."),
     corpus: Path | None = o.input_file("Corpus as it is now: JSONL, TSV, CSV or Parquet."),
-    run: o.OptionalRunOption = None,
+    run: Annotated[list[str] | None, o.argument(Readable("RUN"), "Runs: FILE or NAME=FILE.")] = None,
     measure: list[str] | None = o.option(
         o.MEASURES, "NAME", "Measure for the check of reusability (default: RA-nWG, Success, AP). Repeat for more."
     ),
@@ -149,7 +137,7 @@ def golden_check(
     ),
     strict: bool = o.flag(o.GATES, "--strict", "Exit with 1 for warnings too."),
     relabel: Path | None = o.option(
-        o.OUTPUT, OF_TABLE, "Table of the pairs to label again, for `annotate --draw file:FILE`."
+        o.OUTPUT, OF_TABLE, "Table of the pairs to label again, for `labels draw --draw file:FILE`."
     ),
     format: o.TextOrJsonOption = None,
     output: o.TextOrJsonOutputOption = None,

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 from rag_selectivity.cli import judging as j
 from rag_selectivity.cli import options as o
@@ -20,39 +20,45 @@ EXAMPLES = (
 )
 
 
+@dataclass(frozen=True)
+class Grading:
+    """What is asked for seldom."""
+
+    extra: Annotated[
+        list[str] | None, o.setting("judge", "Further fields to ask for: relevant_span, misleading or both.")
+    ] = None
+    order: Annotated[
+        str, o.setting("judge", "What to grade first: rank (the top of all lists) or query (query by query).")
+    ] = "rank"
+    seed: Annotated[int, o.setting("intervals", "Seed of everything drawn at random.")] = 7
+
+
 def grade(
     store: j.StoreOption,
     model: j.ModelOption,
     queries: o.QueryTextsOption = None,
     corpus: o.PassageTextsOption = None,
     pool: list[str] | None = o.input_file("Run whose passages to grade. Repeat for more."),
-    pool_depth: int | None = o.option(o.INPUT, "K", "Passages to grade at the top of each list (default: all)."),
+    pool_depth: int | None = o.option(o.JUDGE, "K", "Passages to grade at the top of each list (default: all)."),
     tail: str | None = o.option(
         o.INPUT,
         "LAST:COUNT",
         "Also grade random passages from the ranks below --pool-depth; 200:10 is ten a query, down to rank 200.",
     ),
     controls: int = o.option(
-        o.INPUT, "COUNT", "Also grade random passages of the corpus for each query, outside its pool.", default=0
+        o.JUDGE, "COUNT", "Also grade random passages of the corpus for each query, outside its pool.", default=0
     ),
     trace: Path | None = o.input_file(
         "Trace with texts (a monitor's, or spans in OTLP JSON), in place of --queries, --corpus and --pool."
     ),
     spans: Spans = Spans(),
+    more: Grading = Grading(),
     server: j.Server = j.Server(),
     rubric: Path | None = o.input_file("Rubric of your own, in TOML.", o.JUDGE),
-    extra: list[str] | None = o.option(
-        o.JUDGE, "NAME", "Further field to ask for: relevant_span or misleading. Repeat for both."
-    ),
     samples: int = o.option(o.JUDGE, "COUNT", "Grades of each pair; their median counts.", default=1),
     batch: int = o.option(o.JUDGE, "COUNT", "Most passages of one query in a call.", default=1),
-    order: str = o.option(
-        o.JUDGE, "NAME", "What to grade first: rank (the top of all lists) or query (query by query).", default="rank"
-    ),
-    seed: int = o.option(o.JUDGE, "N", "Seed of --tail, --controls and the order of passages in a call.", default=7),
     dry_run: bool = o.flag(o.BUDGET, "--dry-run", "Send no request; print the pairs, tokens and cost to expect."),
     show_bits: o.ShowBitsOption = None,
-    show_k: o.ShowKOption = 10,
     retry_failed: list[str] | None = o.option(
         o.BUDGET,
         "REASON",
@@ -66,7 +72,7 @@ def grade(
 
     The store keeps every grade. If the run stops, the same command continues it.
 
-    The key is read from OPENAI_API_KEY, or from the variable of --api-key-env.
+    The key is read from OPENAI_API_KEY, or from the variable of judge.api_key_env.
     """
     from rag_selectivity.grading.grade import grade as grade_pool
     from rag_selectivity.grading.rubric import DEFAULT_RUBRIC
@@ -81,19 +87,18 @@ def grade(
             store=store,
             judge=judge,
             rubric=rubric if rubric is not None else DEFAULT_RUBRIC,
-            extras=extra or (),
+            extras=more.extra or (),
             pool_depth=pool_depth,
             tail=tail,
             controls=controls,
             samples=samples,
             batch=batch,
-            order=order,
+            order=more.order,
             **asking.options(),
             retry_failed="all" in retry_failed or retry_failed if retry_failed else False,
             dry_run=dry_run,
             show_bits=show_bits,
-            show_k=show_k,
-            seed=seed,
+            seed=more.seed,
         )
     if not dry_run and (result.stopped is not None or result.left):
         result = replace(result, resume=j.resume_command())
@@ -112,7 +117,6 @@ def _texts_and_pools(
         from rag_selectivity.live.trace import Trace
 
         return Trace.read(trace, **vars(spans)).to_grade()
-    spans.refuse()
     if queries is None or corpus is None or not pool:
         raise InputError("say what to grade: give --queries, --corpus and --pool, or --trace")
     return queries, corpus, list(pool)

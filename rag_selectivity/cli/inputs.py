@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import rag_selectivity as rs
+from rag_selectivity.cli.output import SETTINGS
+from rag_selectivity.cli.settings import as_typed
 from rag_selectivity.errors import InputError
 
 if TYPE_CHECKING:
@@ -21,14 +23,16 @@ class Readable(str):
     """The metavar of a parameter that names a file to read, by which it is known."""
 
 
-def refuse_two_standard_inputs(parameters: Sequence[Any], values: Mapping[str, Any]) -> None:
-    """An InputError if more than one of the files to read is standard input."""
-    readers = []
+def refuse_two_standard_inputs(
+    parameters: Sequence[Any], values: Mapping[str, Any], settings: Mapping[str, Any]
+) -> None:
+    """An InputError if more than one of the files to read is standard input; `settings` are those by their keys."""
+    readers = [key for key, value in settings.items() if value == str(STANDARD_INPUT)]
     for parameter in parameters:
         value = values.get(parameter.name)
         if isinstance(parameter.metavar, Readable) and value is not None:
             files = [file_of(str(each)) for each in (value if isinstance(value, (list, tuple)) else [value])]
-            readers += [parameter.opts[0]] * files.count(STANDARD_INPUT)
+            readers += [name_of_parameter(parameter)] * files.count(STANDARD_INPUT)
     if len(readers) > 1:
         options = " and ".join(dict.fromkeys(readers)) + (" twice" if len(set(readers)) == 1 else "")
         raise InputError(f"standard input (-) is one file, and cannot be given for {options}: name the other file")
@@ -70,17 +74,38 @@ def file_of(text: str) -> Path:
     return Path(_name_and_file(text)[1])
 
 
-def named_files(runs: Sequence[str], option: str = "--run") -> dict[str, Path]:
+def named_files(runs: Sequence[str], option: str = "") -> dict[str, Path]:
     """{name: file} of `NAME=FILE`, or of a file whose stem is the name."""
     named: dict[str, Path] = {}
     for text in runs:
         name, file = _name_and_file(text)
         if not name or not file:
-            raise InputError(f"{option} {text!r} is neither FILE nor NAME=FILE")
+            raise InputError(f"{option or 'run'} {text!r} is neither FILE nor NAME=FILE")
         if name in named:
-            raise InputError(f"two runs are called {name!r}; name them with {option} NAME=FILE")
+            raise InputError(f"two runs are called {name!r}; name them: NAME=FILE")
         named[name] = Path(file)
     return named
+
+
+def labels_and_runs(files: Sequence[str] | None) -> tuple[Path, list[str]]:
+    """The labels and the runs of a command: its files, the labels first, or those of selectivity.toml."""
+    if files:
+        return file_of(files[0]), list(files[1:]) or runs_of_settings()
+    labels = SETTINGS.file.get("data", {}).get("qrels")
+    if labels is None:
+        raise InputError("say what to measure: give the labels and then the runs, as in qrels.trec run.trec")
+    return Path(labels), runs_of_settings()
+
+
+def runs_given(files: Sequence[str] | None) -> list[str]:
+    """The runs of a command: its files, or those of selectivity.toml."""
+    return list(files) if files else runs_of_settings()
+
+
+def runs_of_settings() -> list[str]:
+    """The runs of selectivity.toml, as FILE or NAME=FILE."""
+    runs: list[str] = as_typed(SETTINGS.file.get("data", {}).get("runs", []), many=True)
+    return runs
 
 
 def pools_of(pools: Sequence[str] | None, runs: Sequence[str]) -> Path | list[Path] | dict[str, list[Path]] | None:
@@ -204,7 +229,7 @@ def tokens_of(path: Path | None, tokenizer: str | None) -> Any:
     if tokenizer is None:
         return path
     if path is None:
-        raise InputError("--tokenizer counts the tokens of texts: give the corpus with them as --tokens FILE")
+        raise InputError("a tokenizer counts the tokens of texts: give the corpus with them as --tokens FILE")
     from rag_selectivity.tables.small import token_lengths
 
     if tokenizer == "characters":
@@ -217,7 +242,7 @@ def tokens_of(path: Path | None, tokenizer: str | None) -> Any:
     except Exception as error:  # What the module does when it is imported can fail in any way.
         kind = "" if isinstance(error, (ImportError, AttributeError, ValueError)) else f"{type(error).__name__}: "
         raise InputError(
-            f"--tokenizer {tokenizer!r}: {kind}{error}; give MODULE:FUNCTION of a module that Python can import (with "
+            f"tokenizer {tokenizer!r}: {kind}{error}; give MODULE:FUNCTION of a module that Python can import (with "
             f"PYTHONPATH=. also one of this folder)"
         ) from error
     return token_lengths(path, counted)

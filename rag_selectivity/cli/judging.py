@@ -30,11 +30,11 @@ class Server:
     base_url: str | None = o.option(
         o.JUDGE, "URL", "Address of an OpenAI-compatible server (default: OPENAI_BASE_URL, else OpenAI)."
     )
-    api_key_env: str = o.option(o.JUDGE, "NAME", "Environment variable that holds the key.", default="OPENAI_API_KEY")
+    api_key_env: Annotated[str, o.setting("judge", "Environment variable that holds the key.")] = "OPENAI_API_KEY"
     header: list[str] | None = o.option(
         o.JUDGE, "K=V", "Header of each request, such as api-key=$KEY for Azure. Repeat for more."
     )
-    temperature: float | None = o.option(o.JUDGE, "NUMBER", "Sampling temperature (default: the model's own).")
+    temperature: Annotated[float | None, o.setting("judge", "Sampling temperature (default: the model's own).")] = None
 
     def judge(self, model: str, *, key: bool) -> Any:
         """The judge behind the endpoint; without `key` it needs no key, for a dry run."""
@@ -55,36 +55,33 @@ class Asking:
     """What may be spent, and how fast requests are sent."""
 
     max_calls: int | None = o.option(o.BUDGET, "COUNT", "Send at most this many requests.")
-    max_tokens: int | None = o.option(o.BUDGET, "COUNT", "Spend at most this many tokens.")
+    max_tokens: Annotated[int | None, o.setting("judge", "Spend at most this many tokens.")] = None
     max_cost: float | None = o.option(
         o.BUDGET, "AMOUNT", "Spend at most this much. Needs prices, or an endpoint that says what a request costs."
     )
-    price_in: float | None = o.option(o.BUDGET, "AMOUNT", "Price of a million prompt tokens.")
-    price_out: float | None = o.option(o.BUDGET, "AMOUNT", "Price of a million answer tokens.")
-    max_answer_tokens: int = o.option(
-        o.JUDGE,
-        "COUNT",
-        "Most tokens of an answer, reasoning included; after a cut answer, the limit is 4 times as high.",
-        default=1000,
-    )
+    price_in: Annotated[float | None, o.setting("judge", "Price of a million prompt tokens.")] = None
+    price_out: Annotated[float | None, o.setting("judge", "Price of a million answer tokens.")] = None
+    max_answer_tokens: Annotated[
+        int,
+        o.setting(
+            "judge", "Most tokens of an answer, reasoning included; after a cut answer, the limit is 4 times as high."
+        ),
+    ] = 1000
     concurrency: int = o.option(
-        o.LIMITS, "COUNT", "Most requests at the same time. A run begins with 1, then 4.", default=16
+        o.BUDGET, "COUNT", "Most requests at the same time. A run begins with 1, then 4.", default=16
     )
-    rpm: float | None = o.option(o.LIMITS, "COUNT", "Most requests in any 60 seconds.")
-    tpm: float | None = o.option(o.LIMITS, "COUNT", "Most tokens in any 60 seconds.")
-    timeout: float = o.option(o.LIMITS, "SECONDS", "Longest time for a request.", default=60.0)
-    attempts: int = o.option(
-        o.LIMITS,
-        "COUNT",
-        "Most requests for a call that fails for a temporary reason, such as a server error.",
-        default=6,
-    )
-    max_wait: float = o.option(
-        o.LIMITS,
-        "SECONDS",
-        "Longest wait that the endpoint may ask for (Retry-After). After a longer one the run stops.",
-        default=120.0,
-    )
+    rpm: Annotated[float | None, o.setting("judge", "Most requests in any 60 seconds.")] = None
+    tpm: Annotated[float | None, o.setting("judge", "Most tokens in any 60 seconds.")] = None
+    timeout: Annotated[float, o.setting("judge", "Longest time for a request.")] = 60.0
+    attempts: Annotated[
+        int, o.setting("judge", "Most requests for a call that fails for a temporary reason, such as a server error.")
+    ] = 6
+    max_wait: Annotated[
+        float,
+        o.setting(
+            "judge", "Longest wait that the endpoint may ask for (Retry-After). After a longer one the run stops."
+        ),
+    ] = 120.0
 
     def options(self) -> dict[str, Any]:
         """As options of the functions that ask."""
@@ -120,7 +117,6 @@ def resume_command() -> str:
     shown: dict[str, Callable[[str], str]] = {
         "--header": lambda header: f"{header.partition('=')[0]}=…",
         "--base-url": without_secrets,
-        "--judge-base-url": without_secrets,
     }
     words: list[str] = []
     before = ""

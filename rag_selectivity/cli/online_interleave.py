@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Annotated
 
 from rag_selectivity.cli import options as o
-from rag_selectivity.cli.inputs import named_files
+from rag_selectivity.cli.inputs import Readable, named_files
 from rag_selectivity.cli.output import note, put
 from rag_selectivity.errors import InputError
 
 EXAMPLES = (
-    "rag-selectivity online interleave --run bm25.trec --run dense.trec --k 5 --output drafted.jsonl",
-    "rag-selectivity online interleave --run a=bm25.trec --run b=dense.trec --k 5 --method probabilistic --seed 2",
+    "rag-selectivity online interleave bm25.trec dense.trec --k 5 --output drafted.jsonl",
+    "rag-selectivity online interleave a=bm25.trec b=dense.trec --k 5 --method probabilistic --seed 2",
 )
 
 
 def online_interleave(
-    run: o.RunOption,
+    run: Annotated[list[str], o.argument(Readable("RUN"), "Two runs: FILE or NAME=FILE.")],
     k: int = o.option(o.INPUT, "K", "Passages of the prompt.", "--k", default=10),
     method: str = o.option(o.INPUT, "NAME", "How to merge: team-draft or probabilistic.", default="team-draft"),
     seed: str = o.option(
@@ -37,7 +38,7 @@ def online_interleave(
 
     files = named_files(run)
     if len(files) != 2:
-        raise InputError(f"online interleave takes two runs, got {len(files)}: give --run twice")
+        raise InputError(f"online interleave takes two runs, got {len(files)}")
     lists = {name: rs.read_run(path).to_dict() for name, path in files.items()}
     first, second = lists
     queries = dict.fromkeys([*lists[first], *lists[second]])

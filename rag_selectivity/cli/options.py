@@ -13,18 +13,16 @@ import rag_selectivity as rs
 from rag_selectivity.cli.help import choices
 from rag_selectivity.cli.inputs import Readable, clusters_of, corpus_ids, corpus_size_of
 from rag_selectivity.cli.output import Format
+from rag_selectivity.cli.settings import Setting
 from rag_selectivity.cli.writable import Writable
 from rag_selectivity.tables.grades import SCALES
 
-#: As `rag_selectivity.advice.by_loss` has them, which is imported where depths are advised.
-DEFAULT_MAX_K, DEFAULT_MAX_LOSS = 20, 0.02
-
-INPUT, MEASURES, EDGES, INTERVALS, GATES, OUTPUT = "Input", "Measures", "Edges", "Intervals", "Gates", "Output"
+INPUT, MEASURES, EDGES, INTERVALS, GATES, OUTPUT = "Data", "Measures", "Rules", "Intervals", "Gates", "Output"
 #: Panels that one or two commands have.
-JUDGE, TESTS, PLANNING, BUDGET, LIMITS, PAGE = "Judge", "Tests", "Number of queries", "Budget", "Limits", "Page"
+JUDGE, TESTS, PLANNING, BUDGET = "Judge", "Tests", "Number of queries", "Budget"
 EVERY_COMMAND = "Every command"
 #: Panels in the order of a help; what is in none of them (arguments) stands above them.
-PANELS = (INPUT, JUDGE, MEASURES, EDGES, TESTS, PLANNING, INTERVALS, BUDGET, LIMITS, GATES, PAGE, OUTPUT, EVERY_COMMAND)
+PANELS = (INPUT, JUDGE, MEASURES, EDGES, TESTS, PLANNING, INTERVALS, BUDGET, GATES, OUTPUT, EVERY_COMMAND)
 
 
 def option(panel: str, metavar: str, help: str, *names: str, default: Any = ...) -> Any:
@@ -45,6 +43,11 @@ def input_file(help: str, panel: str = INPUT, metavar: str = "FILE") -> Any:
     return option(panel, Readable(metavar), help)
 
 
+def setting(section: str, help: str) -> Setting:
+    """What has a key in selectivity.toml and no option, as an annotation."""
+    return Setting(section, help)
+
+
 def flag(panel: str, name: str, help: str) -> Any:
     """An option without a value."""
     return typer.Option(..., name, help=help, rich_help_panel=panel)
@@ -52,18 +55,22 @@ def flag(panel: str, name: str, help: str) -> Any:
 
 # -- input ------------------------------------------------------------------------------------------------
 
-QrelsOption = Annotated[Path, input_file("Labels: TREC, JSONL, CSV or Parquet file, BEIR folder, or label store.")]
-QrelsFormatOption = Annotated[
-    str | None, option(INPUT, "FORMAT", "Format of --qrels, if neither its content nor its suffix shows it: {formats}.")
+FilesArgument = Annotated[
+    list[str] | None,
+    argument(
+        Readable("FILE"),
+        "Labels (TREC, JSONL, CSV or Parquet file, BEIR folder, label store), then runs: FILE or NAME=FILE (default: "
+        "qrels and runs of selectivity.toml).",
+    ),
 ]
-RunOption = Annotated[list[str], input_file("Run: FILE or NAME=FILE. Repeat for more.")]
-OptionalRunOption = Annotated[list[str] | None, input_file("Run: FILE or NAME=FILE. Repeat for more.")]
-BaselineOption = Annotated[
-    str | None, option(INPUT, "NAME", "Run that the others are compared with (default: the first).")
+RunsArgument = Annotated[
+    list[str] | None,
+    argument(Readable("FILE"), "Runs: FILE or NAME=FILE (default: runs of selectivity.toml)."),
 ]
+BaselineOption = Annotated[str | None, option(INPUT, "NAME", "Run that the others are compared with.")]
 HumanOption = Annotated[
     Path | None,
-    input_file("Labels by people of some pairs of --qrels (a file or a label store), to calibrate the figures."),
+    input_file("Labels by people of some pairs of the labels (a file or a label store), to calibrate the figures."),
 ]
 PoolOption = Annotated[
     list[str] | None,
@@ -71,44 +78,18 @@ PoolOption = Annotated[
         "Candidates before selection: FILE for all runs, NAME=FILE for one run. Several are fused. Repeat for more."
     ),
 ]
-PoolDepthOption = Annotated[int | None, option(INPUT, "COUNT", "Ranks to take of each --pool (default: all).")]
 SizeOption = Annotated[
     str | None, input_file("Passages in the corpus: a number, or a table of query_id and corpus_size.", metavar="N")
 ]
-PassagesOfOption = Annotated[
-    Path | None,
-    input_file("Table of document_id and passages: how many chunks a document has, if labels and runs name documents."),
-]
-ControlsOption = Annotated[
-    Path | None, input_file("Random controls: grades of random passages of the corpus by the judge of --qrels.")
-]
 TokensOption = Annotated[
-    Path | None, input_file("Table of passage_id and tokens; with --tokenizer the corpus, with its texts.")
-]
-GroupsOption = Annotated[Path | None, input_file("Table of passage_id and group: passages that say the same.")]
-TokenizerOption = Annotated[
-    str | None,
-    option(
-        INPUT, "NAME", "Count the tokens of the texts in --tokens by MODULE:FUNCTION, or by `characters`: four a token."
-    ),
+    Path | None,
+    input_file("Table of passage_id and tokens; with a tokenizer in the settings the corpus, with its texts."),
 ]
 CostsOption = Annotated[
     list[str] | None,
     input_file(
         "Measured tokens, milliseconds and price by query_id, or a trace: FILE or NAME=FILE of a run. Repeat for more."
     ),
-]
-CostMeasureOption = Annotated[
-    str | None,
-    option(
-        MEASURES,
-        "NAME",
-        "Measure to compare costs with, as in Precision4+ (default: RA-nWG if measured, else Success).",
-    ),
-]
-CostDepthsOption = Annotated[
-    str | None,
-    option(MEASURES, "K,K", "Further K at which runs are compared by their tokens, to find the cheapest of all."),
 ]
 QueryTextsOption = Annotated[Path | None, input_file("Texts of the queries: JSONL, TSV, CSV or Parquet.")]
 JudgeOption = Annotated[
@@ -133,10 +114,22 @@ IdsOption = Annotated[
 class LabelForm:
     """How labels are read."""
 
-    qrels_format: QrelsFormatOption = None
+    qrels_format: Annotated[str | None, setting("data", "Format of the labels, where content and suffix hide it.")] = (
+        None
+    )
     grade_map: GradeMapOption = None
     judge: JudgeOption = None
     ids: IdsOption = None
+
+
+@dataclass(frozen=True)
+class LabelSettings:
+    """How labels are read, where that is asked for seldom."""
+
+    grade_map: Annotated[str | None, setting("data", "New grade for each grade, as in 0:1,1:3,2:4,3:5.")] = None
+    judge: Annotated[list[str] | None, setting("data", "Judges whose labels count (default: the median of all).")] = (
+        None
+    )
 
 
 @dataclass(frozen=True)
@@ -147,7 +140,9 @@ class CorpusGiven:
     corpus: Path | None = input_file(
         "Corpus (JSONL, CSV or Parquet with _id): gives the corpus size and checks passage ids."
     )
-    passages_of: PassagesOfOption = None
+    passages_of: Annotated[
+        Path | None, setting("data", "Table of document_id and passages, if labels and runs name documents.")
+    ] = None
 
     def given(self) -> dict[str, Any]:
         """As `evaluate` takes it."""
@@ -156,12 +151,12 @@ class CorpusGiven:
 
 
 KOption = Annotated[
-    int | None,
+    str | None,
     option(
         MEASURES,
         "K",
-        "Passages that the LLM is given in production: the depth of the decision (default: the one of --depths if it "
-        "has one, else the advised one).",
+        "Passages that the LLM is given in production: the depth of the decision; auto advises one (default: the one "
+        "of --depths, else auto).",
         "--k",
     ),
 ]
@@ -177,9 +172,6 @@ ScoresOption = Annotated[
 ]
 ScoreColumnOption = Annotated[
     str | None, option(INPUT, "NAME", "Column of the scores, as answer_correctness (default: score).")
-]
-FoldsOption = Annotated[
-    int, option(TESTS, "COUNT", "Folds of the queries; parameters are chosen on the others and judged on each.")
 ]
 ScoreRangeOption = Annotated[
     str | None, option(INPUT, "LOW,HIGH", "Lowest and highest possible score, as in 1,5; others are an error.")
@@ -200,11 +192,13 @@ RelOption = Annotated[
     int | None, option(MEASURES, "GRADE", "Lowest grade that counts as relevant (default: that of the scale).")
 ]
 HitsOption = Annotated[int | None, option(MEASURES, "M", "Relevant passages that make a success (default: 1).", "-m")]
-MaxKOption = Annotated[
-    int, option(MEASURES, "K", "Most passages that a prompt can show; smaller depths are compared with this one.")
-]
-MaxLossOption = Annotated[
-    float, option(MEASURES, "SHARE", "Largest loss of the advised depth against --max-k; .02 is two percentage points.")
+ByOption = Annotated[
+    list[str] | None,
+    input_file(
+        "Figures for groups of queries: table of query_id and columns (FILE, or FILE:COLUMN for one of them), n5 "
+        "(decisive passages, grade 5) or R (relevant passages). Repeat for more.",
+        MEASURES,
+    ),
 ]
 
 # -- controls ---------------------------------------------------------------------------------------------
@@ -219,39 +213,30 @@ ShowKOption = Annotated[int, option(PLANNING, "K", "Depth of the bits over rando
 
 
 @dataclass(frozen=True)
-class MainRules:
+class Rules:
     """What happens at the edges; what is None is as the policy has it."""
 
-    policy: str = option(
-        EDGES, "NAME", "Set of rules: {policies}. Each option below changes one of them.", default="default"
-    )
-    unjudged: str | None = option(EDGES, "RULE", "Passage without a label: ignore (default), worst, condense or error.")
-    short_lists: str | None = option(
-        EDGES, "RULE", "List shorter than K: requested (default) counts K passages, returned those in the list."
-    )
+    policy: Annotated[str, setting("rules", "Set of rules that the others change: default or trec_eval.")] = "default"
+    unjudged: Annotated[
+        str | None, setting("rules", "Passage without a label: ignore (default), worst, condense or error.")
+    ] = None
+    short_lists: Annotated[
+        str | None,
+        setting("rules", "List shorter than K: requested (default) counts K passages, returned those in the list."),
+    ] = None
+    order: Annotated[str | None, setting("rules", "Order of a run: score (default), or rank as in the file.")] = None
+    ties: Annotated[str | None, setting("rules", "Equal scores: docid_descending (default) or as_given.")] = None
+    missing_query: Annotated[
+        str | None, setting("rules", "Query without a list in the run: fail (default), skip or error.")
+    ] = None
+    duplicates: Annotated[str | None, setting("rules", "Passage twice in a list: count_once, drop or error.")] = None
+    exclude_self: Annotated[
+        bool, setting("rules", "Leave out the passage that has the id of its query, as for ArguAna.")
+    ] = False
 
     def chosen(self) -> dict[str, Any]:
         """The policy, and the rules that were chosen one by one, by their names in `Policy`."""
         return {name: rule for name, rule in asdict(self).items() if rule is not None and rule is not False}
-
-
-@dataclass(frozen=True)
-class Rules(MainRules):
-    """Every rule of a run and its labels."""
-
-    order: str | None = option(EDGES, "RULE", "Order of a run: score (default), or rank as in the file.")
-    ties: str | None = option(EDGES, "RULE", "Equal scores: docid_descending (default) or as_given.")
-    missing_query: str | None = option(EDGES, "RULE", "Query without a list in the run: fail (default), skip or error.")
-    duplicates: str | None = option(EDGES, "RULE", "Passage twice in a list: count_once, drop or error.")
-
-
-@dataclass(frozen=True)
-class RulesAndSelf(Rules):
-    """Rules, and whether a query finds its own passage."""
-
-    exclude_self: bool = flag(
-        EDGES, "--exclude-self", "Leave out the passage that has the id of its query, as for ArguAna."
-    )
 
 
 # -- intervals --------------------------------------------------------------------------------------------
@@ -259,23 +244,21 @@ class RulesAndSelf(Rules):
 ResamplesOption = Annotated[int, option(INTERVALS, "COUNT", "Bootstrap resamples.")]
 SeedOption = Annotated[int, option(INTERVALS, "N", "Seed of everything drawn at random.")]
 LevelOption = Annotated[float, option(INTERVALS, "SHARE", "Confidence level of the intervals.")]
-ClustersOption = Annotated[
-    Path | None, input_file("Table of query_id and cluster, if queries belong together.", INTERVALS)
-]
 
 
 @dataclass(frozen=True)
-class Intervals:
-    """How intervals are made."""
+class Drawing:
+    """How intervals are made, but for the number of resamples."""
 
-    resamples: ResamplesOption = 5000
-    seed: SeedOption = 7
-    level: LevelOption = 0.95
-    clusters: ClustersOption = None
+    seed: Annotated[int, setting("intervals", "Seed of everything drawn at random.")] = 7
+    level: Annotated[float, setting("intervals", "Confidence level of the intervals.")] = 0.95
+    clusters: Annotated[
+        Path | None, setting("intervals", "Table of query_id and cluster, if queries belong together.")
+    ] = None
 
-    def bootstrap(self, clusters: Mapping[str, str] | None = None) -> rs.Bootstrap:
-        """As a function takes it; `clusters` are those of queries without --clusters."""
-        return rs.Bootstrap(self.resamples, self.seed, self.level, clusters_of(self.clusters) or clusters)
+    def bootstrap(self, resamples: int, clusters: Mapping[str, str] | None = None) -> rs.Bootstrap:
+        """As a function takes it; `clusters` are those of queries for which there is no table."""
+        return rs.Bootstrap(resamples, self.seed, self.level, clusters_of(self.clusters) or clusters)
 
 
 # -- gates ------------------------------------------------------------------------------------------------
@@ -288,27 +271,15 @@ class Gating:
     fail_if: list[str] | None = option(
         GATES,
         "TEXT",
-        "Exit with 1 if this holds: 'MEASURE@10 < .8', 'low(MEASURE@10) < .8', 'shown(BoR@10) < 2'. Repeat for more.",
-    )
-    max_drop: list[str] | None = option(
-        GATES,
-        "TEXT",
-        "Exit with 1 if a measure is worse than in --against by more than this: 'MEASURE@10:0.02'. "
-        "'low(MEASURE@10):0.02' also fails if the interval allows a larger loss. Repeat for more.",
+        "Exit with 1 if this holds: 'MEASURE@10 < .8', 'low(MEASURE@10) < .8', 'drop(MEASURE@10) > .02' (against "
+        "--against), 'caveats >= strong'. Repeat for more.",
     )
     against: Path | None = input_file(
-        "Report saved as JSON, for --max-drop, made with the same labels, rules and judge.", GATES
+        "Report saved as JSON, for drop(…), made with the same labels, rules and judge.", GATES
     )
-    on: str | None = option(
-        GATES,
-        "NAME",
-        "Queries to compare with --against: all (default), or shared (in both with the same labels or references).",
-    )
-    require_trust: str | None = option(
-        GATES,
-        "LEVEL",
-        "Exit with 1 if a gated figure (without gates: any) has a caveat of this level or above: note, soft or strong.",
-    )
+    on: Annotated[
+        str, setting("gates", "Queries to compare with --against: all (default), or shared (with the same labels).")
+    ] = "all"
 
 
 # -- output -----------------------------------------------------------------------------------------------
@@ -330,7 +301,7 @@ def output_file(*suffixes: str) -> Any:
 
 _OF_TABLES = (".txt", ".json", ".csv", ".md")
 OutputOption = Annotated[Path | None, output_file(*_OF_TABLES)]
-LatexOutputOption = Annotated[Path | None, output_file(*_OF_TABLES, ".tex")]
+ReportOutputOption = Annotated[Path | None, output_file(".html", *_OF_TABLES, ".tex")]
 TextOrJsonOutputOption = Annotated[Path | None, output_file(".txt", ".json")]
 TextOrJsonOption = Annotated[Format | None, option(OUTPUT, "FORMAT", "Format: table (default) or json.", "--format")]
 DetailsOption = Annotated[

@@ -6,7 +6,7 @@ import os
 import re
 import sys
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -34,11 +34,13 @@ STANDARD_OUTPUT = Path("-")
 class Settings:
     """The options of every command, as the command that runs now was given them.
 
-    `after_error` is a line for standard error if the command ends with an error or with Ctrl-C.
+    `after_error` is a line for standard error if the command ends with an error or with Ctrl-C; `file` holds the
+    settings of selectivity.toml and --config by section.
     """
 
     quiet: bool = False
     after_error: str | None = None
+    file: dict[str, dict[str, Any]] = field(default_factory=dict)
 
 
 SETTINGS = Settings()

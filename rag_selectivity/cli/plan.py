@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import rag_selectivity as rs
 from rag_selectivity.cli import options as o
-from rag_selectivity.cli.inputs import labels_of, named_files, shares, whole_numbers
+from rag_selectivity.cli.inputs import file_of, labels_of, named_files, shares, whole_numbers
 from rag_selectivity.cli.output import TABLE_FORMATS, Format, chosen_format, put, put_lines, rows_text
 from rag_selectivity.errors import InputError
 from rag_selectivity.measures.rates import notes_of_left_out
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 EXAMPLES = (
     "rag-selectivity plan --corpus-size 58 --relevant 4 --depths 5,20,58 --min-ceiling 1 --tokens-per-item 180",
-    "rag-selectivity plan --corpus-size 1000 --qrels qrels.trec --detect .2 --success .8 --queries 60 --controls 3",
+    "rag-selectivity plan qrels.trec --corpus-size 1000 --detect .2 --success .8 --queries 60 --controls 3",
 )
 
 
@@ -29,16 +29,17 @@ def plan(
     relevant: str | None = o.option(
         o.INPUT, "R,R", "Relevant passages of a query: one number, or one for each query, as in 1,3,4."
     ),
-    qrels: Path | None = o.input_file("Labels, in place of --relevant: their relevant passages are counted."),
+    files: o.FilesArgument = None,
+    log: Path | None = o.input_file(
+        "Log of counts (JSONL, CSV or Parquet) with N, K, R and hit of each query: its bits over random.", o.PLANNING
+    ),
+    columns: str | None = o.option(
+        o.PLANNING, "MAP", "Columns of --log, as in N=corpus,K=shown,R=rel,hit=ok.", "--map"
+    ),
     scale: o.ScaleOption = None,
     rel: o.RelOption = None,
     depths: str | None = o.option(o.MEASURES, "K,K", "Depths, as in 5,20,58 (default: 1,2,5,10,… N)."),
     m: int = o.option(o.MEASURES, "M", "Relevant passages that make a success.", "-m", default=1),
-    max_random_success: float | None = o.option(
-        o.MEASURES,
-        "SHARE",
-        "Find the largest depth at which a random draw succeeds less often (default: .632, where healthy ends).",
-    ),
     min_ceiling: float | None = o.option(o.MEASURES, "BITS", "Find the largest depth whose ceiling is above this."),
     tokens_per_item: float | None = o.option(o.MEASURES, "COUNT", "Tokens of a passage, or of a tool's definition."),
     observed: str | None = o.option(
@@ -46,43 +47,42 @@ def plan(
     ),
     detect: float | None = o.option(o.PLANNING, "BITS", "Find how many queries detect a difference of this size."),
     success: float = o.option(o.PLANNING, "SHARE", "Success rate of the better system.", default=0.8),
-    correlation: float = o.option(o.PLANNING, "NUMBER", "Correlation of the two systems' successes.", default=0.0),
     power: float = o.option(o.PLANNING, "SHARE", "Chance to detect the difference.", default=0.8),
-    level: float = o.option(o.PLANNING, "SHARE", "Confidence level of the whole comparison.", default=0.95),
-    rows: int | None = o.option(
-        o.PLANNING, "COUNT", "Tests in the comparison (default: those of compare, 3, or 9 on the utility scale)."
-    ),
+    drawing: o.Drawing = o.Drawing(),
     queries: int | None = o.option(o.PLANNING, "COUNT", "Queries of the evaluation, for what --controls can show."),
     controls: int | None = o.option(o.PLANNING, "COUNT", "Random passages of the corpus to grade for each query."),
     show_bits: o.ShowBitsOption = None,
     show_k: o.ShowKOption = 10,
     human: int | None = o.option(
-        o.PLANNING, "COUNT", "Labels by people: show how wide calibrated intervals become. Needs --qrels and --run."
+        o.PLANNING, "COUNT", "Labels by people: show how wide calibrated intervals become. Needs labels and runs."
     ),
-    run: o.OptionalRunOption = None,
     known: Path | None = o.input_file("Labels by people so far, for --human: how far people and judge agree."),
     agreement: float | None = o.option(
         o.PLANNING, "SHARE", "In place of --known: share of the pairs in which people and judge agree."
     ),
-    judge: o.JudgeOption = None,
-    grade_map: o.GradeMapOption = None,
+    form: o.LabelSettings = o.LabelSettings(),
     format: o.TableFormatOption = None,
     output: o.OutputOption = None,
 ) -> None:
-    """Show what chance alone achieves at each depth.
+    """Show what chance alone achieves, or what a log of counts shows.
 
     The ceiling is the most that a retriever can show. No run is needed, only numbers of passages.
 
     With --queries and --controls, show how many bits controls can show (see `grade --controls`). This needs no corpus
     size.
 
-    With --human, --qrels and --run, show how wide the intervals of calibrated figures become.
+    With --human, labels and runs, show how wide the intervals of calibrated figures become.
     """
     from rag_selectivity.advice.planning import PLAN_SCHEMA, rows_of_comparison
     from rag_selectivity.measures.chance import DEGRADED_FROM
     from rag_selectivity.render.control_words import control_power_lines
     from rag_selectivity.tables.writing import json_text
 
+    if log is not None:
+        _bits_of_log(log, columns, format, output)
+        return
+    qrels, run = (file_of(files[0]), files[1:]) if files else (None, [])
+    judge, grade_map = form.judge, form.grade_map
     if human is not None:
         labels = None if qrels is None else labels_of(qrels, None, judge, human=True)
         _labels_by_people(
@@ -90,7 +90,7 @@ def plan(
         )
         return
     if run or known or agreement is not None:
-        raise InputError("--run, --known and --agreement belong to --human COUNT: give it too, or leave them out")
+        raise InputError("runs, --known and --agreement belong to --human COUNT: give it too, or leave them out")
     planned = _control_power(queries, controls, show_k, show_bits)
     if corpus_size is None:
         chosen = chosen_format(format, output, (Format.table, Format.json))
@@ -101,7 +101,7 @@ def plan(
         else:
             put_lines(control_power_lines(planned), output)
         return
-    highest = DEGRADED_FROM if max_random_success is None else max_random_success
+    highest = DEGRADED_FROM
     chosen = chosen_format(format, output, TABLE_FORMATS)
     result = rs.plan(
         corpus_size,
@@ -122,13 +122,13 @@ def plan(
         left_out = counted(result["left_out"], "query", "queries")
         lines.append(f"{left_out} left out of all figures, with too few relevant passages for a success")
     if detect is not None:
-        tests = rows_of_comparison(scale or "trec") if rows is None else rows
-        needed = rs.queries_needed(detect, success, correlation=correlation, power=power, level=level, rows=tests)
+        tests = rows_of_comparison(scale or "trec")
+        needed = rs.queries_needed(detect, success, power=power, level=drawing.level, rows=tests)
         result["queries_needed"] = needed
         lines.append(
             f"{needed:,} queries: McNemar's exact test then finds {detect:g} bits in {percent(power)} of samples or "
-            f"more (success {percent(success)} and {percent(success * 2**-detect)}, correlation {correlation:g}, "
-            f"level {level:g}, {counted(tests, 'test')} in the comparison)"
+            f"more (success {percent(success)} and {percent(success * 2**-detect)}, "
+            f"level {drawing.level:g}, {counted(tests, 'test')} in the comparison)"
         )
     if planned is not None:
         result["controls"] = asdict(planned)
@@ -168,7 +168,9 @@ def _labels_by_people(
     from rag_selectivity.advice.planning import plan_human
 
     if labels is None or not run:
-        raise InputError("--human needs the judge's labels and the runs to simulate with: give --qrels and --run")
+        raise InputError(
+            "--human needs the judge's labels and the runs to simulate with: give the labels and then the runs"
+        )
     chosen = chosen_format(format, output, TABLE_FORMATS)
     asked = whole_numbers(depths, "--depths") or [10]
     if len(asked) > 1:
@@ -191,12 +193,12 @@ def _labels_by_people(
 def _relevant_counts(relevant: str | None, stored: rs.Qrels | None, rel: int | None, scale: str | None) -> list[int]:
     """Relevant passages of each query: as given, or counted in the labels."""
     if (relevant is None) == (stored is None):
-        raise InputError("give the relevant passages of a query as a number (--relevant) or as labels (--qrels)")
+        raise InputError("give the relevant passages of a query as a number (--relevant) or as labels (a file)")
     if stored is None:
         try:
             return [int(part) for part in str(relevant).split(",")]
         except ValueError:
-            mend = "; labels are given with --qrels" if Path(str(relevant)).exists() else ", as in 1,3,4"
+            mend = "; labels are given without an option" if Path(str(relevant)).exists() else ", as in 1,3,4"
             raise InputError(f"--relevant {relevant!r} is not a list of whole numbers{mend}") from None
     labels = stored.on_scale(scale or stored.scale)
     threshold = scale_named(labels.scale or "trec").relevant_from if rel is None else rel
@@ -214,3 +216,17 @@ def _above(bits: float, depth: int) -> str:
     if depth == 0:
         return f"the ceiling is not above {ceiling} at any K"
     return f"the ceiling stays above {ceiling} up to K = {depth}"
+
+
+def _bits_of_log(log: Path, columns: str | None, format: Format | None, output: Path | None) -> None:
+    """Bits over random of a log of counts: N, K, R and the hits of each query."""
+    chosen = chosen_format(format, output, TABLE_FORMATS)
+    fields = {}
+    for part in columns.split(",") if columns else []:
+        role, equals, column = part.partition("=")
+        if not equals:
+            raise InputError(f"--map {columns!r}: {part!r} is not FIELD=COLUMN, as in N=corpus,K=shown")
+        fields[role.strip()] = column.strip()
+    result = rs.audit(log, fields=fields)
+    row = {key: value for key, value in result.items() if key not in ("schema", "reason")}
+    put(rows_text(result, [row], chosen), output)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from rag_selectivity.cli import options as o
-from rag_selectivity.cli.inputs import name_of, named_files, pools_of
+from rag_selectivity.cli.inputs import file_of, name_of, named_files, pools_of
 from rag_selectivity.errors import InputError
 
 if TYPE_CHECKING:
@@ -20,24 +20,13 @@ if TYPE_CHECKING:
 class Spans:
     """How the spans of a trace are read."""
 
-    identity: str | None = o.option(
-        o.INPUT,
-        "NAME",
-        "How labels know a passage of a span: id, text (its hash), or a key of its metadata (default: auto, by the "
-        "labels found).",
-    )
-    query_id_key: str | None = o.option(
-        o.INPUT,
-        "KEY",
-        "Attribute of a span, or key of its metadata, that has the id of the query (default: query_id; else its text).",
-    )
-
-    def refuse(self) -> None:
-        """Refuse them where there is no trace."""
-        for name, value in vars(self).items():
-            if value is not None:
-                option = f"--{name.replace('_', '-')}"
-                raise InputError(f"{option} is about the spans of a trace: give --trace FILE too, or leave it out")
+    identity: Annotated[
+        str | None,
+        o.setting("data", "How labels know a passage of a span: id, text (its hash), or a key of its metadata."),
+    ] = None
+    query_id_key: Annotated[
+        str | None, o.setting("data", "Attribute of a span, or key of its metadata, that has the id of the query.")
+    ] = None
 
 
 @dataclass(frozen=True)
@@ -53,16 +42,22 @@ class Retrieved:
     notes: tuple[str, ...] = ()
     clusters: Mapping[str, str] | None = None
 
+    is_live: bool = False
+
     @classmethod
-    def of_files(cls, qrels: Qrels, run: list[str] | None, pool: list[str] | None) -> Retrieved:
-        """Of --run and --pool."""
-        if not run:
-            raise InputError("say what to evaluate: give --run FILE or --trace FILE")
-        return cls(qrels, named_files(run), pools_of(pool, run))
+    def of(cls, qrels: Qrels, runs: list[str], pool: list[str] | None, spans: Spans) -> Retrieved:
+        """Of run files, or of one trace."""
+        if not runs:
+            raise InputError("say what to measure: give a run or a trace behind the labels, as in qrels.trec run.trec")
+        if len(runs) > 1 or not _is_live(file_of(runs[0])):
+            return cls(qrels, named_files(runs), pools_of(pool, runs))
+        if pool:
+            raise InputError("a trace holds its own candidates: leave --pool out")
+        return cls.of_trace(qrels, file_of(runs[0]), spans)
 
     @classmethod
     def of_trace(cls, qrels: Qrels, trace: Path, spans: Spans) -> Retrieved:
-        """Of --trace."""
+        """Of the live retrievals of a trace."""
         from rag_selectivity.live.trace import Trace
         from rag_selectivity.measures.plan import default_depths
 
@@ -74,7 +69,7 @@ class Retrieved:
         query_of = read.queries_in(qrels)
         # The retrievals of one query are one cluster.
         clusters = query_of if len(set(query_of.values())) < len(query_of) else None
-        return cls(qrels.under(query_of), runs, read.pool, sizes, depths, read.facts, read.notes, clusters)
+        return cls(qrels.under(query_of), runs, read.pool, sizes, depths, read.facts, read.notes, clusters, True)
 
     def noted_in(self, report: Report) -> Report:
         """The report, with what it should say of the input."""
@@ -82,3 +77,10 @@ class Retrieved:
             return report
         (run,) = self.runs
         return report.with_input(run, self.facts, self.notes)
+
+
+def _is_live(path: Path) -> bool:
+    """Whether a file holds live retrievals: a monitor's trace, or spans."""
+    from rag_selectivity.live.trace import is_trace
+
+    return path.suffix == ".json" or is_trace(path)

@@ -2,33 +2,45 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated
 
 import rag_selectivity as rs
 from rag_selectivity.cli import options as o
 from rag_selectivity.cli.inputs import (
-    clusters_of,
+    labels_and_runs,
     labels_of,
     named_files,
     pools_of,
     score_range_of,
-    shares,
     whole_numbers,
 )
 from rag_selectivity.cli.output import TABLE_FORMATS, chosen_format, show
 
 EXAMPLES = (
-    "rag-selectivity validate --qrels grades.trec --scale utility --run bm25.trec --run reranked.trec "
+    "rag-selectivity validate grades.trec bm25.trec reranked.trec --scale utility "
     "--scores scores.csv --measure RA-nWG --measure nDCG --measure Harm",
-    "rag-selectivity validate --qrels qrels.trec --run reranked.trec --scores scores.csv --measure P --format json",
+    "rag-selectivity validate qrels.trec reranked.trec --scores scores.csv --measure P --format json",
 )
 
 
+@dataclass(frozen=True)
+class Validating:
+    """What is asked for seldom."""
+
+    pool_depth: Annotated[int | None, o.setting("data", "Ranks to take of each pool (default: all).")] = None
+    borders: Annotated[
+        list[float], o.setting("intervals", "Borders of K/N_p (relevant passages of the query) between segments.")
+    ] = field(default_factory=lambda: [1.0])
+    folds: Annotated[
+        int, o.setting("intervals", "Folds of the queries; parameters are chosen on the others and judged on each.")
+    ] = 5
+
+
 def validate(
-    qrels: o.QrelsOption,
-    run: o.RunOption,
     scores: o.ScoresOption,
+    files: o.FilesArgument = None,
     score_column: o.ScoreColumnOption = None,
     score_range: o.ScoreRangeOption = None,
     closed_book: Annotated[
@@ -36,25 +48,17 @@ def validate(
         o.input_file("Scores of answers without passages: table of query_id and score (or rows of k = 0 in --scores)."),
     ] = None,
     pool: o.PoolOption = None,
-    pool_depth: o.PoolDepthOption = None,
     corpus: o.CorpusGiven = o.CorpusGiven(),
     form: o.LabelForm = o.LabelForm(),
     measure: o.MeasureOption = None,
     depths: Annotated[
         str | None, o.option(o.MEASURES, "K,K", "Depths, as in 5,10 (default: each k of --scores, else 5,10,20).")
     ] = None,
-    borders: Annotated[
-        str, o.option(o.MEASURES, "X,X", "Borders of K/N_p (relevant passages of the query) between segments.")
-    ] = "1",
-    folds: o.FoldsOption = 5,
+    more: Validating = Validating(),
     scale: o.ScaleOption = None,
     rules: o.Rules = o.Rules(),
-    resamples: Annotated[
-        int, o.option(o.INTERVALS, "COUNT", "Bootstrap resamples: random weights of the queries.")
-    ] = 2000,
-    seed: o.SeedOption = 7,
-    level: o.LevelOption = 0.95,
-    clusters: o.ClustersOption = None,
+    resamples: Annotated[int, o.option(o.TESTS, "COUNT", "Bootstrap resamples: random weights of the queries.")] = 2000,
+    drawing: o.Drawing = o.Drawing(),
     format: o.TableFormatOption = None,
     output: o.OutputOption = None,
 ) -> None:
@@ -68,13 +72,14 @@ def validate(
     from rag_selectivity.validate import compared_with_answers
 
     chosen_format(format, output, TABLE_FORMATS)
-    labels = settled_labels(labels_of(qrels, form.qrels_format, form.judge), scale, form.grade_map)
+    path, run = labels_and_runs(files)
+    labels = settled_labels(labels_of(path, form.qrels_format, form.judge), scale, form.grade_map)
     at = whole_numbers(depths, "--depths") or score_depths(scores) or list(COMPARED_DEPTHS)
     report = rs.evaluate(
         labels,
         named_files(run),
         pool=pools_of(pool, run),
-        pool_depth=pool_depth,
+        pool_depth=more.pool_depth,
         **corpus.given(),
         measures=measure or compared_with_answers(labels.scale or "trec"),
         depths=at,
@@ -88,9 +93,9 @@ def validate(
         column=score_column,
         closed_book=closed_book,
         score_range=score_range_of(score_range),
-        borders=shares(borders, "--borders", "numbers, as in .5,1,2"),
-        folds=folds,
+        borders=more.borders,
+        folds=more.folds,
         ids=form.ids,
-        bootstrap=rs.Bootstrap(resamples, seed, level, clusters=clusters_of(clusters)),
+        bootstrap=drawing.bootstrap(resamples),
     )
     show(result, format, output)

@@ -71,7 +71,7 @@ def differences_since(
         two queries are shared, or if the stored report lacks a measure.
     """
     if on not in ON:
-        raise InputError(f"--on must be one of {', '.join(ON)}, got {on!r}")
+        raise InputError(f"on (gates.on) must be one of {', '.join(ON)}, got {on!r}")
     what = "judgments"
     if isinstance(stored, ClaimReport) and isinstance(report, ClaimReport):
         stored.refuse_other(report.judge, list(report.runs))
@@ -97,7 +97,7 @@ def differences_since(
         elif on == "all":
             reason = _undefined_in_one(now.queries, pair, path)
         elif row.possible is not None:
-            reason = "lists are judged in part, so it is a range, and --on shared cannot compare ranges"
+            reason = "lists are judged in part, so it is a range, and gates.on=shared cannot compare ranges"
         if reason is not None:
             row = replace(row, difference=math.nan, low=math.nan, high=math.nan, p=math.nan, test="", reason=reason)
         rows.append(row)
@@ -144,7 +144,7 @@ def _paired(
     settings = [*_other_rules(now.rules, then.rules, path), *_other_facts(now, then, chosen, rows[chosen], path)]
     found = [*settings, *([left_out] if left_out and not shared else [])]
     if found:
-        mend = f"use the queries that both have with the same {what} (--on shared), or write {path} again"
+        mend = f"use the queries that both have with the same {what} (-c gates.on=shared), or write {path} again"
         if settings:
             mend = f"evaluate with the settings of {path}, or write that report again"
         raise InputError(f"{problem}: {'; '.join(found)}. To compare them, {mend}")
@@ -215,7 +215,7 @@ def _undefined_in_one(queries: Sequence[str], pair: tuple[Outcome, Outcome], pat
         named = [queries[i] for i in np.flatnonzero(only).tolist()]
         if named:
             counts.append(f"{_queries(len(named))} with a figure only {where} ({examples(named)})")
-    return f"{' and '.join(counts)}; --on shared compares the queries with a figure in both" if counts else None
+    return f"{' and '.join(counts)}; gates.on=shared compares the queries with a figure in both" if counts else None
 
 
 def _queries(count: int) -> str:

@@ -24,11 +24,11 @@ from rag_selectivity.results.estimate import (
     Estimate,
 )
 from rag_selectivity.results.plain import finite
-from rag_selectivity.trust.calibrated import Calibrated, Completed, Sampling, calibrated_figures, figures_with_tails
+from rag_selectivity.trust.calibrated import Calibrated, Completed, calibrated_figures, notes_on_people
+from rag_selectivity.trust.completed import Sampling
 from rag_selectivity.trust.controlled import Controlled, ControlledFigures
 from rag_selectivity.trust.ground import Ground
 from rag_selectivity.trust.people import calibration_ground
-from rag_selectivity.trust.reporting import notes_on_people
 
 
 @dataclass(frozen=True)
@@ -53,14 +53,14 @@ class Basis:
     completed: Completed = field(default_factory=Completed)
 
     @cached_property
-    def tails(self) -> tuple[Ground, int] | None:
-        """The labels with passages drawn from tails, and the first rank of these; None if nothing is completed so."""
+    def completing(self) -> Ground | None:
+        """What completes the labels: people's, or else the judge's of tails; None if nothing does."""
         run = next(iter(self.judged.values()))
         origins = None if run.qrels is None else run.qrels.origins
-        if run.qrels is None or origins is None or origins.tail_ranks is None or run.documents is not None:
-            return None
+        if self.ground is not None or run.qrels is None or origins is None or run.documents is not None:
+            return self.ground
         ground, _ = calibration_ground(run.qrels, None)
-        return (ground, origins.tail_ranks[0]) if ground.tail_open.any() else None
+        return ground if ground.tail_open.any() else None
 
     def estimates(
         self, name: str, figures: Figures, ends: Sequence[Ends], *, whole: bool = True
@@ -70,21 +70,14 @@ class Basis:
         facts: dict[str, Any] = {}
         if self.ground is None and run.controls is not None and run.corpus_size is not None:
             facts = _complete_by_controls(estimates, figures, self.bootstrap)
-        completed = self._completed(name, None if whole else {name: figures.join})
+        if self.completing is None:
+            return estimates, facts, []
+        parts, sampling = None if whole else {name: figures.join}, Sampling.of(self.bootstrap)
+        completed = calibrated_figures(self.completing, self.judged, self.plan, sampling, parts, self.completed)[name]
         basis = WITH_TAIL if self.ground is None else CALIBRATED
         for key, figure in completed.items():
             estimates[key] = _of_completions(estimates[key], figure, basis, intervals=self.bootstrap is not None)
         return estimates, facts, [] if self.ground is None else notes_on_people(self.ground, completed)
-
-    def _completed(self, name: str, parts: Mapping[str, JudgedRun] | None) -> dict[str, Calibrated]:
-        """The figures of a run, or of its part, over completions of its labels."""
-        completed, sampling = self.completed if parts is None else None, Sampling.of(self.bootstrap)
-        if self.ground is not None:
-            return calibrated_figures(self.ground, self.judged, self.plan, sampling, parts, completed)[name]
-        if self.tails is None:
-            return {}
-        ground, first = self.tails
-        return figures_with_tails(ground, self.judged, self.plan, first, sampling, parts, completed)[name]
 
 
 def _of_completions(judged: Estimate, figure: Calibrated, basis: str, *, intervals: bool) -> Estimate:

@@ -12,9 +12,7 @@ import numpy as np
 
 from rag_selectivity.errors import InputError, did_you_mean
 from rag_selectivity.explain.numbers import put_in
-from rag_selectivity.measures.base import FloatArray, Measure
-from rag_selectivity.measures.definition import DIRECTION, summary
-from rag_selectivity.measures.names import parse_measure
+from rag_selectivity.measures.base import DIRECTION, FloatArray, Measure, parse_measure, summary
 from rag_selectivity.render.blocks import Block, Heading, Note, Paragraph, markdown_of, text_of
 from rag_selectivity.results.estimate import AS_JUDGED, CALIBRATED, WITH_CONTROLS, WITH_TAIL, Caveat, Estimate
 from rag_selectivity.results.report import Report
@@ -106,7 +104,7 @@ def explain(report: Report | str | Path, figures: Iterable[str | Measure] = (), 
     if report.weights is not None:
         raise InputError(
             "figures with weights of queries are not explained in words, since these state means without weights: "
-            "leave weights (--weights) out"
+            "leave weights (data.weights) out"
         )
     if run is not None and run not in report.runs:
         raise InputError(f"no run {run!r}{did_you_mean(run, report.runs)} (runs: {', '.join(report.runs)})")

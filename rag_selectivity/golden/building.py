@@ -81,7 +81,7 @@ def build(
         person that does not say which texts were read, as in qrels, belongs to those of the version in which it first
         stands, unless it has another grade or a later date there.
     queries : QuerySet, path, DataFrame, {id: text} or list of records
-        As `golden queries` writes them; `weight`, `stratum` and other columns are kept.
+        As `golden build` without labels writes them; `weight`, `stratum` and other columns are kept.
     corpus : path, {id: text}, DataFrame or records, optional
         Gives the texts of the labelled passages, and the fingerprint of the corpus. Without it the set has no texts of
         passages.
@@ -90,7 +90,7 @@ def build(
     rubric : path, optional
         The rubric by which was labelled, kept as a file of the set. Default: that of the version before.
     annotator, grade_map
-        As in `store import`, for qrels.
+        As in `labels import`, for qrels.
     date : str, optional
         Default: now, or the time of the environment variable SOURCE_DATE_EPOCH.
 

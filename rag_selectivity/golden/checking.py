@@ -59,7 +59,7 @@ _FOUND: dict[str, tuple[str, tuple[str, ...], str]] = {
         ("pair",),
         "people labelled {n} whose text has changed since (for example query {query!r}, passage {passage!r}): their "
         "grades still count, and may be wrong now; have the same people label these pairs again (--relabel FILE lists "
-        "them for annotate --draw file:FILE)",
+        "them for labels draw --draw file:FILE)",
     ),
     "text-changed by a judge": (
         PROBLEM,
@@ -77,7 +77,7 @@ _FOUND: dict[str, tuple[str, tuple[str, ...], str]] = {
         WARNING,
         ("group",),
         "{n} of queries ask nearly the same ({some}): they are not independent, so that intervals become too narrow; "
-        "keep one of each, with its weight (golden queries --group ngrams), or give them as --clusters",
+        "keep one of each, with its weight (golden build --group ngrams), or give them as -c intervals.clusters=FILE",
     ),
     "query-without-labels": (
         WARNING,
@@ -138,7 +138,7 @@ class ChangedLabel:
     annotators: tuple[str, ...]
 
     def to_row(self) -> dict[str, Any]:
-        """As a row of the list for `annotate --draw file:FILE`."""
+        """As a row of the list for `labels draw --draw file:FILE`."""
         row = {"query_id": self.query, "passage_id": self.passage, "changed": self.what}
         return {**row, "annotators": "+".join(self.annotators)}
 
@@ -300,7 +300,7 @@ def check(
     if runs is not None:
         named = {name: Run.of(run) for name, run in named_runs(runs).items()}
         if min_tau is not None and len(named) < 2:
-            raise InputError("min_tau (--min-tau) is about the order of runs: give two runs (--run) or more")
+            raise InputError("min_tau (--min-tau) is about the order of runs: give two runs or more")
         at = _depths(depths)
         judged = _judged(labels, list(asked), named, at)
         chosen = _with_depths(measures, at)
@@ -328,11 +328,11 @@ def _check_arguments(runs: Any, measures: Any, pool_depth: int | None, *limits: 
         if isinstance(value, bool) or not isinstance(value, (int, float)) or not low <= value <= high:
             raise InputError(f"{name} must be a number between {low:g} and {high:g}, got {shown(value)}")
         if runs is None and not name.startswith("threshold"):
-            raise InputError(f"{name} is about runs: give runs (--run) too")
+            raise InputError(f"{name} is about runs: give runs too")
     if limits[-1] == 0:
         raise InputError("threshold (--threshold) must be above 0: all queries are alike at 0")
     if runs is None and measures:
-        raise InputError("measures (--measure) are those of runs: give runs (--run) too")
+        raise InputError("measures (--measure) are those of runs: give runs too")
 
 
 def _found(code: str, ids: Sequence[Any], **values: Any) -> Finding:

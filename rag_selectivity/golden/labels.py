@@ -38,7 +38,7 @@ def label_rows_of(labels: Any, *, annotator: str | None = None, grade_map: Any =
     Raises
     ------
     InputError
-        As `store import`; and if a label store is given with an annotator or a grade map.
+        As `labels import`; and if a label store is given with an annotator or a grade map.
     """
     if isinstance(labels, Store) or (is_path(labels) and is_store(labels)):
         if annotator is not None or grade_map is not None:

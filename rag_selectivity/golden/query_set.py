@@ -86,7 +86,7 @@ class QuerySet:
         return iter(self.queries)
 
     def to_rows(self) -> list[dict[str, Any]]:
-        """A row for each query, as `grade` and `annotate` read it."""
+        """A row for each query, as `grade` and `labels draw` read it."""
         return [query.to_dict() for query in self.queries]
 
 

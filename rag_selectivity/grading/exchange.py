@@ -205,7 +205,7 @@ def import_labels(
     ----------
     store : Store
     path : str or Path
-        Qrels of a person; or a table that `store export` wrote, which restores every label as it was.
+        Qrels of a person; or a table that `labels export` wrote, which restores every label as it was.
     annotator : str, optional
         The person who gave the grades of qrels. Default: the name of the file.
     grade_map : str or mapping, optional
@@ -229,7 +229,7 @@ def import_labels(
     file = Path(path)
     if file.is_file() and kind_of(file) == "store":
         raise InputError(
-            f"{file} is a label store: write its labels with `rag-selectivity store export {file.name} labels.jsonl`, "
+            f"{file} is a label store: write its labels with `rag-selectivity labels export {file.name} labels.jsonl`, "
             f"and import labels.jsonl"
         )
     is_export = is_table(file) and set(_IDENTITY) <= set(next(read_records(file))[1])
@@ -254,7 +254,7 @@ def import_labels(
 
 
 def import_export(store: Store, path: Path) -> None:
-    """Read a table that `store export` wrote into a store.
+    """Read a table that `labels export` wrote into a store.
 
     Raises
     ------
@@ -315,7 +315,7 @@ def _of_export(file: Path) -> Incoming:
                 continue
         except (AttributeError, KeyError, OverflowError, TypeError, ValueError) as error:
             raise InputError(
-                f"{where}: not a label as `store export` writes it ({type(error).__name__}: {error})"
+                f"{where}: not a label as `labels export` writes it ({type(error).__name__}: {error})"
             ) from None
         annotator, draw = str(row["judge"]), origins[0].draw if origins else None
         if given.setdefault((query, passage, annotator, sample), grade) != grade:

@@ -287,7 +287,7 @@ class Gate:
             if not self._under_way:
                 self.shut(why, "budget")
             return _LOOK_AGAIN
-        # The requests of --rpm are spaced evenly, so that no minute has too many.
+        # The requests of `rpm` are spaced evenly, so that no minute has too many.
         turn = 0.0 if self.limits.rpm is None else self._next_turn - now
         return max(0.0, self._not_before - now, turn, self._tokens_in(ticket, now))
 
@@ -299,7 +299,7 @@ class Gate:
         reserved = [ticket, *self._under_way]
         if budget.tokens is not None and spent.usage.total + sum(each.worst.total for each in reserved) > budget.tokens:
             return (
-                f"the budget of {budget.tokens:,} tokens (--max-tokens) is too small for another request: "
+                f"the budget of {budget.tokens:,} tokens (judge.max_tokens) is too small for another request: "
                 f"{spent.usage.total:,.0f} are spent, and the next request may take {ticket.worst.total:,}"
             )
         if budget.cost is not None and (spent.cost or 0.0) + sum(each.cost for each in reserved) > budget.cost:
@@ -310,7 +310,7 @@ class Gate:
         return None
 
     def _tokens_in(self, ticket: _Ticket, now: float) -> float:
-        """Seconds until --tpm allows this request. A request larger than --tpm is sent when a minute has no other."""
+        """Seconds until `tpm` allows this request. A request larger than `tpm` is sent when a minute has no other."""
         if self.limits.tpm is None:
             return 0.0
         while self._taken and self._taken[0][0] <= now - _WINDOW:
@@ -361,7 +361,7 @@ class Gate:
             self._holds_in_a_row = 0
             if self.budget.cost is not None and reply.cost is None and self.budget.prices is None:
                 why = "this endpoint does not say what a request costs, so a budget in money needs prices: give "
-                self.shut(f"{why}--price-in and --price-out", "fatal")
+                self.shut(f"{why}judge.price_in and judge.price_out", "fatal")
             if not self._probing and ticket.sent >= self._halved:
                 self.concurrency = min(self.limits.concurrency, self.concurrency + 1)
             if reply.usage is None:
@@ -402,8 +402,8 @@ class Gate:
         growing = self.limits.backoff * 2**self._holds_in_a_row * random.uniform(0.5, 1.0)
         seconds = min(_LONGEST_BACKOFF, longest, growing) if failure.retry_after is None else failure.retry_after
         if seconds > longest:
-            why = f"the endpoint asks for a wait of {seconds:,.0f} s, longer than --max-wait ({longest:g} s)"
-            self.shut(f"{why}: go on later, or give a longer --max-wait", "endpoint")
+            why = f"the endpoint asks for a wait of {seconds:,.0f} s, longer than judge.max_wait ({longest:g} s)"
+            self.shut(f"{why}: go on later, or give a longer judge.max_wait", "endpoint")
             return
         now = time.monotonic()
         if now >= self._not_before:

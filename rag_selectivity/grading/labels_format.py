@@ -28,7 +28,7 @@ def is_store(path: str | Path) -> bool:
 
 
 def recognised(path: Path, head: bytes) -> str | None:
-    """`store` for the SQLite file that `grade` fills, `exported` for a table of `store export`, None for others."""
+    """`store` for the SQLite file that `grade` fills, `exported` for a table of `labels export`, None for others."""
     if head.startswith(_SQLITE):
         return "store"
     first = head.split(b"\n", 1)[0]
@@ -121,7 +121,7 @@ def people_in(path: str | Path) -> tuple[list[tuple[str, str, int]], list[str]]:
         raise InputError(
             f"{path}: all {len(targeted):,} labels by people are of pairs that were chosen by what was known of "
             f"their labels ({enumeration(sorted(set(targeted.values())))}), which say nothing about other pairs: have "
-            f"people label pairs of annotate --draw calibrate:N"
+            f"people label pairs of labels draw --draw calibrate:N"
         )
     if not rows:
         raise InputError(f"{path}: the label store has no labels by people for the texts it holds now")

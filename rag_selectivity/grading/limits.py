@@ -12,9 +12,9 @@ from rag_selectivity.results.usage import Usage
 
 #: Names that differ from those of the command line.
 _OPTIONS = {
-    "answer_tokens": "answer_tokens (--max-answer-tokens)",
+    "answer_tokens": "answer_tokens (judge.max_answer_tokens)",
     "calls": "calls (--max-calls)",
-    "tokens": "tokens (--max-tokens)",
+    "tokens": "tokens (judge.max_tokens)",
     "cost": "cost (--max-cost)",
 }
 
@@ -106,7 +106,9 @@ class Budget:
         _check(self, amounts, lambda value: value is None or _is_number(value, 0), "a number ≥ 0")
         if (self.price_in is None) != (self.price_out is None):
             given, other = ("in", "out") if self.price_out is None else ("out", "in")
-            raise InputError(f"price_{given} is given without price_{other}: give both (--price-in, --price-out)")
+            raise InputError(
+                f"price_{given} is given without price_{other}: give both (judge.price_in, judge.price_out)"
+            )
 
     @property
     def prices(self) -> Prices | None:

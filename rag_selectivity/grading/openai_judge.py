@@ -75,7 +75,7 @@ class OpenAIJudge:
         key = (api_key or os.environ.get(api_key_env) or "").strip()
         if not key and (api_key_env != _KEY_ENV or (base_url is None and not headers)):
             is_usual = api_key_env == _KEY_ENV
-            mend = "name a server that needs no key with --base-url" if is_usual else "leave --api-key-env out"
+            mend = "name a server that needs no key with --base-url" if is_usual else "leave judge.api_key_env out"
             why = f"no API key: the environment variable {api_key_env} is not set; set it, or {mend}"
             raise GradingError(f"{why} (how-to: stopped-grading)")
         self._key_env = api_key_env
@@ -197,7 +197,7 @@ class OpenAIJudge:
             self.way = lower if way == self.way else self.way
             return JudgeFailure(str(failure), ADAPTED)
         if status == 401:
-            mend = f"set {self._key_env} to a key of {self._where}, or give --api-key-env"
+            mend = f"set {self._key_env} to a key of {self._where}, or give judge.api_key_env"
             return JudgeFailure(f"{failure}: {mend}", "fatal")
         return JudgeFailure(f"{failure}; the address is {self._where}", "fatal") if status in (404, 405) else failure
 

@@ -43,11 +43,11 @@ _GRACE = 1.0
 _LONGEST_ANSWER_KEPT = 500
 #: What to try when every request fails for the same reason.
 _ADVICE = {
-    "off_schema": "Try a larger model, a lower --temperature or a larger --max-answer-tokens",
-    "cut": "Give a larger --max-answer-tokens, or use a model that reasons less",
+    "off_schema": "Try a larger model, a lower judge.temperature or a larger judge.max_answer_tokens",
+    "cut": "Give a larger judge.max_answer_tokens, or use a model that reasons less",
     "refusal": "Try another model, or a rubric in plainer words",
     "content_filter": "Try another endpoint, or one whose filter can be turned off",
-    "timeout": "Give a longer --timeout or a lower --concurrency",
+    "timeout": "Give a longer judge.timeout or a lower --concurrency",
     "too_long": "Shorten the passages, lower --batch, or serve the model with a larger context",
     "rejected": "Read the message of the endpoint, and change the options that it names",
 }

@@ -118,7 +118,7 @@ def _choices() -> dict[str, tuple[str | None, ...]]:
     return {name: (*get_args(of[0]), None) if type(None) in of else of for name, of in hints.items()}
 
 
-#: Policies by their names, as `policy="trec_eval"` and `--policy` have them.
+#: Policies by their names, as `policy="trec_eval"` and `rules.policy` have them.
 POLICIES: Registry[Policy] = Registry("policy", "rag_selectivity.policies", Policy)
 
 

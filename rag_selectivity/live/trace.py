@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -21,12 +22,15 @@ from rag_selectivity.live.trace_writer import SCHEMA, is_cut_off, unfinished_lin
 from rag_selectivity.results.shapes import Amount, Count, Id, Shape, check_version, fitted, kind
 from rag_selectivity.tables.cells import id_fault
 from rag_selectivity.tables.exact import read_records
-from rag_selectivity.tables.files import first_bytes
+from rag_selectivity.tables.files import STANDARD_INPUT, first_bytes
 from rag_selectivity.tables.identity import AUTO, numbered_queries
 from rag_selectivity.tables.ids import text_id
 from rag_selectivity.wording import counted
 
 __all__ = ["Trace", "trace_lines"]
+
+#: The first line of a trace: an object with the schema of a monitor, or with what was shown.
+_SHOWN = re.compile(rb'\s*\{[^\n]*"(%s"|shown"\s*:)' % SCHEMA.encode())
 
 
 @dataclass(frozen=True)
@@ -207,10 +211,10 @@ class Trace:
 
 
 def is_trace(path: str | Path) -> bool:
-    """Whether a file is a trace of a monitor, or spans in OTLP JSON; False if there is no such file."""
-    if not Path(path).is_file():
+    """Whether a file holds retrievals, as a monitor or a script wrote them, or spans; False if it is missing."""
+    if Path(path) != STANDARD_INPUT and not Path(path).is_file():
         return False
-    return names_spans(path) or f'"{SCHEMA}"'.encode() in first_bytes(Path(path), 200)
+    return names_spans(path) or _SHOWN.match(first_bytes(Path(path))) is not None
 
 
 def trace_lines(path: str | Path) -> Iterator[tuple[int, Mapping[str, Any]]]:

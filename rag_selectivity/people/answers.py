@@ -97,7 +97,7 @@ def read_answers(path: Path) -> Answers:
             raise
         raise InputError(f"{path}: not a whole file of answers ({error}); {again}") from None
     if not isinstance(data, dict) or data.get("format") != FORMAT:
-        raise InputError(f"{path}: not a file of answers, as the page of `annotate` saves it")
+        raise InputError(f"{path}: not a file of answers, as the page of `labels draw` saves it")
     version = data.get("version")
     if version != VERSION:
         newer = isinstance(version, int) and version > VERSION

@@ -126,13 +126,15 @@ def draw_pairs(
     (n,) = numbers_of(name)
     if kind == "calibrate":
         if not runs:
-            raise InputError("--draw calibrate needs the runs whose figures are to be calibrated: give --run FILE")
+            raise InputError(
+                "--draw calibrate needs the runs whose figures are to be calibrated: give them behind the store"
+            )
         drawn = calibrate_draw(labels, runs, n, depth=depth, seed=seed, known=known)
     elif kind == "agree":
         drawn = _stratified(n, _graded(labels), known, np.asarray, seed, "")
     else:
         if not runs and not pools:
-            raise InputError("--draw outside needs the lists that the pairs lie outside of: give --run FILE")
+            raise InputError("--draw outside needs the lists that the pairs lie outside of: give runs behind the store")
         listed = {(query, passage) for run in (runs or {}).values() for query, passage, _ in ranked_rows(run, depth)}
         candidates = _graded(labels)
         for pool in pools:
@@ -303,7 +305,7 @@ def to_adjudicate(
     if len(seen) < 2:
         raise InputError(
             f"{store.path}: two annotators can differ, and the store has labels of {examples(seen) or 'nobody'}: have "
-            f"a second person label some of the pairs (annotate --annotator ada --annotator ben --overlap COUNT)"
+            f"a second person label some of the pairs (labels draw --annotator ada --annotator ben --overlap COUNT)"
         )
     several = {pair: grades for pair, grades in graded.items() if len(grades) > 1}
     drawn, differing = _most_different(several, {each.pair for each in labels if each.is_adjudication}, seed)

@@ -148,14 +148,14 @@ def _known_task(store: Store, answers: Answers, path: Path, annotator: str | Non
     task = stored_task(store, answers.task)
     if task is None:
         raise InputError(
-            f"{path}: {store.path} has no task {answers.task!r}; import the answers into the store that `annotate` "
+            f"{path}: {store.path} has no task {answers.task!r}; import the answers into the store that `labels draw` "
             f"was given"
         )
     if answers.annotator != task.annotator or annotator not in (None, task.annotator):
         name = answers.annotator if answers.annotator != task.annotator else annotator
         raise InputError(
             f"{path}: task {answers.task} is that of {task.annotator!r}, not of {name!r}; every annotator needs a task "
-            f"of their own (annotate --annotator {name})"
+            f"of their own (labels draw --annotator {name})"
         )
     if answers.rubric != task.draw.how["rubric"]:
         raise InputError(

@@ -176,7 +176,7 @@ def tail_draw(last: int, each: int, lists: Lists, store: Store, *, depth: int, s
         If there are no lists, or `last` is not below K.
     """
     if not lists:
-        raise InputError("--draw tail draws from the ranks below K of lists: give --run FILE")
+        raise InputError("--draw tail draws from the ranks below K of lists: give runs behind the store")
     if last <= depth:
         raise InputError(
             f"--draw tail:{last}:{each} ends at rank {last}, and the lists count down to rank {depth} (--list-depth): "
@@ -212,6 +212,6 @@ def _retrieved(store: Store, lists: Lists, depth: int) -> dict[str, set[str]]:
             taken[query].add(passage)
     if not taken:
         raise InputError(
-            f"there is no query to draw for: {examples([str(store.path)])} has no labels; give lists with --run FILE"
+            f"there is no query to draw for: {examples([str(store.path)])} has no labels; give runs behind the store"
         )
     return taken

@@ -244,17 +244,13 @@ def _agreement_blocks(report: JudgeReport) -> Iterable[Block]:
         breaks=False,
     )
     yield from _ranking_blocks(report)
-    yield Paragraph(
-        "To calibrate figures by people's labels: rag-selectivity evaluate --qrels LABELS --run RUN --human HUMAN."
-    )
+    yield Paragraph("To calibrate figures by people's labels: rag-selectivity evaluate LABELS RUN --human HUMAN.")
 
 
 def _ranking_blocks(report: JudgeReport) -> Iterable[Block]:
     """Whether the judge ranks runs as people do, and how far it is from people in each group."""
     if not report.ranks:
-        yield Paragraph(
-            "Whether the judge ranks runs as people do is not tested: give the runs (--run a=FILE --run b=FILE)."
-        )
+        yield Paragraph("Whether the judge ranks runs as people do is not tested: give --run a=FILE --run b=FILE.")
     else:
         yield Table(
             [report.ranks[0].measure, "by the judge", "by people [interval]", "the judge"],
@@ -328,7 +324,7 @@ def _grading_lines(grading: Grading) -> Iterable[str]:
     if grading.errors:
         by_kind = ", ".join(f"{count:,} {kind}" for kind, count in sorted(grading.errors.items()))
         yield f"failures: {by_kind}; the last one: {grading.last_error}"
-        yield f"to list them: rag-selectivity store info {shlex.quote(str(grading.store))}"
+        yield f"to list them: rag-selectivity labels info {shlex.quote(str(grading.store))}"
     if grading.earlier_failures:
         yield f"{grading.earlier_failures:,} failed in an earlier run; --retry-failed tries them again"
     if grading.stopped:

@@ -20,7 +20,7 @@ _ENDS = ("value", "low", "high")
 
 @dataclass(frozen=True, repr=False)
 class JudgeReport(Result):
-    """What `agree` returns.
+    """What `labels agree` returns.
 
     Attributes
     ----------

@@ -20,7 +20,7 @@ NUMBERS = ("value", "low", "high", "n", "n_total")
 #: Codes of caveats that follow from a figure alone.
 CONCENTRATED, CONCENTRATED_CONTROLS = "concentrated-chance", "concentrated-controls"
 PARTLY_JUDGED = "partly-judged"
-#: The levels of caveats, from the mildest on; `--require-trust` names one.
+#: The levels of caveats, from the mildest on; `caveats >= soft` names one.
 NOTE, SOFT, STRONG = "note", "soft", "strong"
 LEVELS = (NOTE, SOFT, STRONG)
 #: The reasons of numbers that JSON lacks: a part of that of a value of −∞, and that of an infinite end.

@@ -40,7 +40,7 @@ class Steps:
 
     def people(self, draw: str) -> str:
         """The step that has people label pairs and uses their labels."""
-        return f"annotate --draw {draw}, {self.human}"
+        return f"labels draw --draw {draw}, {self.human}"
 
     @property
     def human(self) -> str:

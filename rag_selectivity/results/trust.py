@@ -387,7 +387,7 @@ class _About:
                 f"and recall figures down to a stated rank"
             )
         if self._nothing_calibrated:
-            steps.append(f"{PEOPLE} labels by people of pairs that annotate --draw calibrate:{PEOPLE} draws")
+            steps.append(f"{PEOPLE} labels by people of pairs that labels draw --draw calibrate:{PEOPLE} draws")
         elif not known.calibrated and (known.agreement is None or known.agreement.verdict == TOO_FEW):
             steps.append(
                 f"{PEOPLE} labels by people ({self.steps.people(f'calibrate:{PEOPLE}')}) say how far the "

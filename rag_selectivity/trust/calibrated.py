@@ -1,37 +1,38 @@
-"""Calibrated figures: every measure on each of many completions of the labels."""
+"""Calibrated figures and differences: every measure on each of many completions of the labels."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
-from rag_selectivity.inference.bootstrap import Bootstrap
+from rag_selectivity.errors import InputError
 from rag_selectivity.judged.judged_run import JudgedRun
-from rag_selectivity.judged.query_weights import effective_size
 from rag_selectivity.judged.token_budget import TokenBudget
 from rag_selectivity.measures.base import WHOLE_LIST, FloatArray, Measure, Real
 from rag_selectivity.measures.chance import Success
 from rag_selectivity.measures.plan import Plan
 from rag_selectivity.tables.ids import IntArray
-from rag_selectivity.trust.ground import Ground, Places, Strata, WithoutLabels, tops
-from rag_selectivity.trust.measured import ROWS, Chunks, Measured, Resampling
+from rag_selectivity.trust.completed import DRAWS, RESAMPLES, Completion, Sampled, Sampling, quantile, sampled
+from rag_selectivity.trust.ground import Ground
+from rag_selectivity.trust.strata import Places, Strata, WithoutLabels
+from rag_selectivity.wording import counted
 
-#: Completions of the labels.
-DRAWS = 150
 #: The bytes of completions that are kept at most.
 _MOST_KEPT = 64_000_000
-#: By how much the half-widths are stretched: so many completions of so few labels are narrower than their errors.
-STRETCH = 1.2
-#: The same within a slice, which rests on a part of the labels and, of few, on what other queries say too.
-STRETCH_IN_A_SLICE = 1.5
 #: Below so many relevant passages a query, figures of success, and those that compare with all labels, are rough.
-FEW_RELEVANT = 2.0
+_FEW_RELEVANT = 2.0
+#: A figure that fewer completions have is none.
+_MOST = 0.9
+#: Below this, a difference is rounding.
+_SAME = 1e-12
 #: What a grade cannot change.
 WITHOUT_GRADES = ("Judged",)
+#: Measures whose figures rest on the same strata: the depth of these, the seed of their completions, the measures.
+_Group = tuple[int, tuple[int, ...], Plan]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,44 +57,99 @@ class Calibrated:
         About strata without a label by people.
     """
 
-    value: float
-    low: float
-    high: float
-    fixed_low: float
-    fixed_high: float
-    n: int
+    value: float = math.nan
+    low: float = math.nan
+    high: float = math.nan
+    fixed_low: float = math.nan
+    fixed_high: float = math.nan
+    n: int = 0
     reason: str | None = None
     rough: bool = False
     without: WithoutLabels | None = None
 
     @classmethod
-    def none(cls, reason: str) -> Calibrated:
-        """No figure."""
-        return cls(*(math.nan,) * 5, 0, reason)
+    def of(cls, figure: Sampled, sampling: Sampling) -> Calibrated:
+        """The median and the intervals of the first run's figure."""
+        values, resampled = figure.values[:, 0, 0], figure.values[:, 0, 1:].ravel()
+        known, resampled = values[~np.isnan(values)], resampled[~np.isnan(resampled)]
+        outcome, n = figure.outcome, int(np.median(figure.defined))
+        if len(known) < _MOST * len(values):
+            return cls(reason=outcome.reasons[figure.column])
+        value = quantile(known, 0.5)
+        form = outcome.aggregate.form
+        bounds = own = outcome.ends_at(figure.column) if form == "mean" else None
+        if own is None and form != "bits" and len(resampled) and resampled.min() >= 0:
+            bounds = (0.0, math.inf)
+
+        def around(of: FloatArray) -> tuple[float, float]:
+            if not len(of):
+                return math.nan, math.nan
+            ends = np.array(sampling.ends(of))
+            low, high = (sampling.stretched(ends, value) if math.isfinite(value) else ends).tolist()
+            low, high = min(low, value), max(high, value)
+            return (low, high) if bounds is None else (max(low, bounds[0]), min(high, bounds[1]))
+
+        low, high = around(resampled)
+        if own is not None and n > 1 and low == high and value in own:
+            # What so many queries without any spread can tell of an end of the range (Clopper and Pearson).
+            reach = (1 - ((1 - sampling.level) / 2) ** (1 / float(np.median(figure.effective)))) * (own[1] - own[0])
+            low, high = (value, value + reach) if value == own[0] else (value - reach, value)
+        if n < 2:
+            low = high = math.nan
+        return cls(value, low, high, *around(known), n)
 
 
-@dataclass(frozen=True)
-class Sampling:
-    """How completions are drawn: level, seed, number of completions, the clusters of queries; and the stretch."""
+@dataclass(frozen=True, slots=True)
+class CalibratedDifference:
+    """A run's figure minus the baseline's, over all completions; p, interval and verdict are of one distribution.
 
-    level: float = 0.95
-    seed: int = 7
-    draws: int = DRAWS
-    units: Callable[[Sequence[str]], IntArray | None] = field(default=lambda _: None)
-    stretch: float = STRETCH
+    Attributes
+    ----------
+    value, baseline_value, difference : float
+        Medians. The difference is the median of the differences.
+    low, high : float
+        The interval over completions and queries; it contains 0 if and only if p is more than 1 − level.
+    fixed_low, fixed_high : float
+        The interval over completions alone: for these very queries.
+    p : float
+        Two-sided.
+    reason : str or None
+        Why there is no difference.
+    without : WithoutLabels or None
+        About strata without a label by people.
+    """
+
+    value: float = math.nan
+    baseline_value: float = math.nan
+    difference: float = math.nan
+    low: float = math.nan
+    high: float = math.nan
+    fixed_low: float = math.nan
+    fixed_high: float = math.nan
+    p: float = math.nan
+    reason: str | None = None
+    without: WithoutLabels | None = None
 
     @classmethod
-    def of(cls, bootstrap: Bootstrap | None) -> Sampling:
-        """With a bootstrap's level, seed and clusters."""
-        return cls() if bootstrap is None else cls(bootstrap.level, bootstrap.seed, units=bootstrap.units)
-
-    def in_a_slice(self) -> Sampling:
-        """The same for the queries of a slice."""
-        return replace(self, stretch=STRETCH_IN_A_SLICE)
-
-    def resampling(self, run: JudgedRun, *seed: int) -> Resampling:
-        """The resampled queries of a run."""
-        return Resampling(self.units(run.queries), len(run), np.random.default_rng([self.seed, *seed]))
+    def of(cls, one: FloatArray, other: FloatArray, sampling: Sampling, undefined: str = "") -> CalibratedDifference:
+        """The medians, the intervals and p of figures on common completions: float64[completions, 1 + resamples]."""
+        with np.errstate(invalid="ignore"):
+            differences = one - other
+        finite = ~np.isnan(differences[:, 0])
+        if finite.sum() < _MOST * len(one):
+            known = ~np.isnan(one[:, 0]) & ~np.isnan(other[:, 0])
+            return cls(reason=undefined if known.mean() < _MOST else "no query succeeded: log2 of 0")
+        middle = quantile(differences[finite, 0], 0.5)
+        resampled = differences[:, 1:].ravel()
+        resampled = sampling.stretched(resampled[~np.isnan(resampled)], middle)
+        low, high = sampling.ends(resampled)
+        p = min(1.0, 2 * min(float((resampled <= _SAME).mean()), float((resampled >= -_SAME).mean())))
+        p = max(p, 2 / (len(resampled) + 1))
+        if p > 1 - sampling.level:
+            low, high = min(low, 0.0), max(high, 0.0)
+        fixed = sampling.ends(sampling.stretched(differences[finite, 0], middle))
+        value, base = (quantile(of[finite, 0], 0.5) for of in (one, other))
+        return cls(value, base, middle, low, high, fixed[0], fixed[1], p)
 
 
 @dataclass(eq=False)
@@ -104,44 +160,28 @@ class Completed:
     """
 
     figures: dict[tuple[Any, ...], Calibrated] = field(default_factory=dict)
-    draws: dict[tuple[Any, ...], list[tuple[IntArray, IntArray]]] = field(default_factory=dict)
-    _bytes: int = 0
+    draws: dict[tuple[Any, ...], list[Completion]] = field(default_factory=dict)
 
     def __reduce__(self) -> tuple[type[Completed], tuple[()]]:
         # It can be computed again: copies and other processes start without it.
         return Completed, ()
 
-    def not_known(self, name: str, plan: Plan, sampling: Sampling) -> Plan:
-        """The part of a plan whose figures were not computed before."""
-        wanted = [
-            (measure, at[[(name, sampling, str(measure @ depth)) not in self.figures for depth in at.tolist()]])
-            for measure, at in plan
-        ]
-        return [(measure, at) for measure, at in wanted if len(at)]
+    def missing(self, name: str, plan: Plan, sampling: Sampling) -> Plan:
+        """The part of a plan whose figures of a run were not computed before."""
+        new = [(m, at[[(name, sampling, str(m @ each)) not in self.figures for each in at.tolist()]]) for m, at in plan]
+        return [(measure, at) for measure, at in new if len(at)]
 
-    def keep(self, name: str, sampling: Sampling, figures: Mapping[str, Calibrated]) -> None:
-        """Keep figures of a run."""
-        self.figures.update(((name, sampling, key), figure) for key, figure in figures.items())
-
-    def known(self, name: str, plan: Plan, sampling: Sampling) -> dict[str, Calibrated]:
-        """The figures of a plan, all of which were computed before."""
-        keys = [str(measure @ depth) for measure, at in plan for depth in at.tolist()]
-        return {key: self.figures[name, sampling, key] for key in keys}
-
-    def drawn(
-        self, key: tuple[Any, ...], strata: Strata, number: int, seed: Sequence[int]
-    ) -> Iterable[tuple[IntArray, IntArray]]:
-        """The completions of strata: drawn the first time, and kept unless they are too large."""
-        if key in self.draws:
-            yield from self.draws[key]
-            return
-        kept: list[tuple[IntArray, IntArray]] | None = []
-        for grades, table in strata.draws(number, seed):
-            self._bytes += grades.nbytes + table.nbytes
-            kept = None if kept is None or self._bytes > _MOST_KEPT else [*kept, (grades, table)]
-            yield grades, table
-        if kept is not None:
-            self.draws[key] = kept
+    def drawn(self, name: str, strata: Strata, sampling: Sampling, salt: tuple[int, ...]) -> Iterable[Completion]:
+        """The completions of a run's strata: drawn the first time, and kept unless they are too large."""
+        key = (name, sampling.seed, sampling.draws, *salt)
+        if key not in self.draws:
+            draws = strata.draws(sampling.draws, (sampling.seed, *salt))
+            labels = strata.ground.labels
+            size = 8 * sampling.draws * (len(labels.query) + len(labels) * len(strata.levels))
+            if size * (1 + len(self.draws)) > _MOST_KEPT:
+                return draws
+            self.draws[key] = list(draws)
+        return self.draws[key]
 
 
 def calibrated_figures(
@@ -152,130 +192,102 @@ def calibrated_figures(
     parts: Mapping[str, JudgedRun] | None = None,
     completed: Completed | None = None,
 ) -> dict[str, dict[str, Calibrated]]:
-    """Every figure of every run that grades bear on: {run: {measure with its depth: figure}}.
+    """Every figure of every run that completions bear on: {run: {measure with its depth: figure}}.
 
-    The strata of a figure are those of its own K, so each K has completions of its own. `parts` are the runs over the
-    queries of a slice: their figures rest on what people labelled there. `completed` has what was computed before.
+    With people's labels the strata of a figure are those of its own K, so each K has completions of its own. Without,
+    the judge's own grades complete what it did not grade of tails, and all depths share their completions.
+
+    Parameters
+    ----------
+    parts : {run: JudgedRun}, optional
+        The runs over the queries of a slice: their figures rest on what people labelled there.
+    completed : Completed, optional
+        What was computed before.
     """
-    completed = completed if completed is not None and parts is None else Completed()
-    measured = judged if parts is None else parts
+    if completed is None or parts is not None:
+        completed = Completed()
     sampling = sampling if parts is None else sampling.in_a_slice()
+    measured = judged if parts is None else parts
     result: dict[str, dict[str, Calibrated]] = {name: {} for name in measured}
-    served = [(measure, at) for measure, at in plan if measure.name not in WITHOUT_GRADES]
-    for depth, wanted in by_depth(served).items():
-        top = tops(judged, ground.labels, depth)
+    for depth, salt, wanted in _of_people(plan) if ground.has_people else _of_tails(ground, judged, plan):
+        tops = ground.tops(judged, depth)
         for name, run in measured.items():
-            if completed.not_known(name, wanted, sampling):
-                queries = None if parts is None else rows_of(ground, run)
-                places = Places.of_run(top, name, named_depth(depth))
-                strata = Strata.of(ground, places, queries, counts_of(ground, run))
-                figures = _figures_at(strata, name, run, wanted, depth, sampling, completed)
-            else:
-                figures = completed.known(name, wanted, sampling)
-            result[name].update(figures)
+            new = completed.missing(name, wanted, sampling)
+            if new:
+                others = [top for other, top in tops.items() if other != name]
+                places = Places.of({name: tops[name]}, others, _named(depth), ground.in_tail)
+                queries = None if parts is None else ground.rows_of(run)
+                strata = Strata.of(ground, places, queries, ground.counts_of(run))
+                figures = _figures_of(strata, name, run, new, (depth, salt), sampling, completed)
+                completed.figures |= {(name, sampling, key): figure for key, figure in figures.items()}
+            keys = [str(measure @ at) for measure, ats in wanted for at in ats.tolist()]
+            result[name] |= {key: completed.figures[name, sampling, key] for key in keys}
     return result
 
 
-def figures_with_tails(
-    ground: Ground,
-    judged: Mapping[str, JudgedRun],
-    plan: Plan,
-    first: int,
-    sampling: Sampling,
-    parts: Mapping[str, JudgedRun] | None = None,
-    completed: Completed | None = None,
-) -> dict[str, dict[str, Calibrated]]:
-    """The figures that other labels bear on, with the ungraded passages of tails completed by the judge's own grades.
-
-    These compare a list with all labels, or leave out the queries without a relevant one (Success). Figures against a
-    random draw rest on the controls instead, where there are any. Only the tails are completed, so all depths share one
-    set of completions. `first` is the first rank of the tails. `parts` are the runs over the queries of a slice, whose
-    tails are completed by their own grades. `completed` has what was computed before.
-    """
-    completed = completed if completed is not None and parts is None else Completed()
-    controlled = any(run.controls is not None for run in judged.values())
-    plan = [
-        (measure, at)
-        for measure, at in plan
-        if (measure.compares_with_all_labels or isinstance(measure, Success))
-        and measure.higher_is_better is not None
-        and not (controlled and measure.needs_corpus_size)
-    ]
-    top = tops(judged, ground.labels, first - 1)
-    result = {}
-    for name, run in (judged if parts is None else parts).items():
-        wanted = completed.not_known(name, plan, sampling)
-        if wanted:
-            rows = rows_of(ground, run)
-            places = Places.of_run(top, name, named_depth(first - 1))
-            strata = Strata.of(ground, places, None if parts is None else rows, counts_of(ground, run))
-            chunks = Chunks([run], rows, strata.levels, sampling.resampling(run, 8))
-            drawn = completed.drawn((name, "tail", sampling.seed), strata, sampling.draws, (sampling.seed, 7))
-            collected = _collected(chunks, drawn, wanted)
-            completed.keep(name, sampling, {key: each.figure(sampling) for key, each in collected.items()})
-        result[name] = completed.known(name, plan, sampling)
-    return result
-
-
-def by_depth(plan: Plan) -> dict[int, Plan]:
-    """{K: measures with what stands after their @}; a recall level takes the whole list."""
+def _of_people(plan: Plan, first: int = 1) -> Iterator[_Group]:
+    """The measures of each K, whose strata are those of this K; a recall level takes the whole list."""
     wanted: dict[int, Plan] = {}
     for measure, depths in plan:
         for place, at in enumerate(depths.tolist()):
             key = WHOLE_LIST if isinstance(measure.cutoff, Real) else int(at)
-            wanted.setdefault(key, []).append((measure, depths[place : place + 1]))
-    return wanted
+            if measure.name not in WITHOUT_GRADES:
+                wanted.setdefault(key, []).append((measure, depths[place : place + 1]))
+    for depth, of_depth in wanted.items():
+        yield depth, (first, min(depth, 1 << 30)), of_depth
 
 
-def named_depth(depth: int) -> str:
-    """A depth in a sentence."""
-    if depth == WHOLE_LIST:
-        return "whole list"
-    return f"top {TokenBudget.of(depth) or depth}"
+def _of_tails(ground: Ground, judged: Mapping[str, JudgedRun], plan: Plan) -> Iterator[_Group]:
+    """The measures that other labels bear on, which the judge's own grades complete down to the last rank of the tails.
+
+    These compare a list with all labels, or leave out the queries without a relevant one (Success). Figures against a
+    random draw rest on the controls instead, where there are any.
+    """
+    origins = ground.labels.origins
+    if origins is None or origins.tail_ranks is None:
+        return
+    controlled = any(run.controls is not None for run in judged.values())
+    yield (
+        origins.tail_ranks[0] - 1,
+        (7,),
+        [
+            (measure, at)
+            for measure, at in plan
+            if (measure.compares_with_all_labels or isinstance(measure, Success))
+            and measure.higher_is_better is not None
+            and not (controlled and measure.needs_corpus_size)
+        ],
+    )
 
 
-def _figures_at(
+def _named(depth: int) -> str:
+    return "whole list" if depth == WHOLE_LIST else f"top {TokenBudget.of(depth) or depth}"
+
+
+def _figures_of(
     strata: Strata,
     name: str,
     run: JudgedRun,
-    wanted: Plan,
-    depth: int,
+    plan: Plan,
+    at: tuple[int, tuple[int, ...]],
     sampling: Sampling,
     completed: Completed,
 ) -> dict[str, Calibrated]:
+    depth, salt = at
+    keys = {str(measure @ each): measure for measure, ats in plan for each in ats.tolist()}
     if strata.missing is not None:
-        return {str(measure @ at[0]): Calibrated.none(strata.missing) for measure, at in wanted}
-    rows, key = rows_of(strata.ground, run), min(depth, 1 << 30)
-    settled = Settled.of(strata.ground, run, rows, depth)
-    served = [measure for measure, _ in wanted if settled.serves(measure)]
-    chunks = Chunks([run], rows, strata.levels, sampling.resampling(run, 2, key), lambda r: settled.shares(served, r))
-    drawn = completed.drawn((name, depth, sampling.seed), strata, sampling.draws, (sampling.seed, 1, key))
-    collected = _collected(chunks, drawn, wanted)
-    few = bool(chunks.relevant and np.median(chunks.relevant) < FEW_RELEVANT)
+        return {key: Calibrated(reason=strata.missing) for key in keys}
+    settled = Settled.of(strata.ground, run, depth)
+    served = [measure for measure, _ in plan if settled.serves(measure)]
+    drawn = completed.drawn(name, strata, sampling, salt)
+    found = sampled(strata, [run], plan, sampling, salt, drawn, lambda random: settled.shares(served, random))
     figures = {}
-    for measure, at in wanted:
-        figure = collected[str(measure @ at[0])].figure(sampling)
+    for key, measure in keys.items():
+        few = strata.ground.has_people and found[key].relevant < _FEW_RELEVANT
         rough = few and (measure.compares_with_all_labels or measure.name == Success.name)
-        rough = rough or (settled.given and settled.serves(measure))
-        figures[str(measure @ at[0])] = replace(figure, rough=rough, without=strata.without)
-    if not settled.given:
-        # Figures that settled queries serve take their random numbers one after another, in the order of the plan.
-        completed.keep(name, sampling, figures)
+        figure = Calibrated.of(found[key], sampling)
+        figures[key] = replace(figure, rough=rough or measure in served, without=strata.without)
     return figures
-
-
-def rows_of(ground: Ground, run: JudgedRun) -> IntArray:
-    """The positions of a join's queries among the labels' queries."""
-    return np.array([ground.labels.position(query) for query in run.queries], np.int64)
-
-
-def counts_of(ground: Ground, run: JudgedRun) -> FloatArray | None:
-    """How much each of the labels' queries counts in the figures of a join: float64[queries]; None where all alike."""
-    if run.weights is None:
-        return None
-    counts = np.zeros(len(ground.labels))
-    counts[rows_of(ground, run)] = run.weights.values / run.weights.values.max()
-    return counts
 
 
 @dataclass(frozen=True)
@@ -287,16 +299,9 @@ class Settled:
     queries: int
     weighted: bool = False
 
-    @property
-    def given(self) -> bool:
-        """Whether any query is settled."""
-        return self.number > 0
-
     @classmethod
-    def of(cls, ground: Ground, run: JudgedRun, rows: IntArray, depth: int) -> Settled:
+    def of(cls, ground: Ground, run: JudgedRun, depth: int) -> Settled:
         """From the labels that settle: a query is settled once one is relevant or the list has no other passage."""
-        if not (ground.settling >= 0).any():
-            return cls(0, 0, len(run))
         known = np.where(ground.settling >= 0, ground.settling, ground.human)
         budget = TokenBudget.of(depth)
         top = run.hits.chosen(run.hits.rank <= depth) if budget is None else run.within(budget).hits
@@ -304,110 +309,156 @@ class Settled:
         relevant = np.bincount(top.query, grade >= ground.scale.relevant_from, minlength=len(run)) > 0
         left = np.bincount(top.query, grade < 0, minlength=len(run)) > 0
         begun = np.bincount(ground.labels.query[ground.settling >= 0], minlength=len(ground.labels)) > 0
-        settled = begun[rows] & (relevant | ~left)
+        settled = begun[ground.rows_of(run)] & (relevant | ~left)
         return cls(int(settled.sum()), int((relevant & settled).sum()), len(run), run.weights is not None)
 
     def serves(self, measure: Measure) -> bool:
         """Whether the settled queries tell this measure: success by one passage that is relevant on the scale."""
-        if not self.given or self.weighted or measure.name not in ("Success", "BoR", "EF"):
+        if not self.number or self.weighted or measure.name not in ("Success", "BoR", "EF"):
             return False
         alone = getattr(measure, "rel", None) is None and getattr(measure, "m", 1) == 1
         return alone and getattr(measure, "null", "random") == "random"
 
     def shares(self, measures: Iterable[Measure], random: np.random.Generator) -> dict[Measure, FloatArray]:
         """For each measure, draws of the share of all queries that succeed: one for each row of a completion."""
-        return {measure: self._share(random) for measure in measures}
-
-    def _share(self, random: np.random.Generator) -> FloatArray:
-        chance = random.beta(self.successes + 0.5, self.number - self.successes + 0.5, ROWS)
-        left: FloatArray = random.binomial(self.queries - self.number, chance).astype(np.float64)
-        return (self.successes + left) / self.queries
-
-
-@dataclass
-class _Collected:
-    """A measure's figure on every completion, at one depth: only numbers are kept."""
-
-    values: list[FloatArray] = field(default_factory=list)
-    resampled: list[FloatArray] = field(default_factory=list)
-    defined: list[int] = field(default_factory=list)
-    effective: list[float] = field(default_factory=list)
-    bounds: tuple[float, float] | None = None
-    undefined: str = ""
-    form: str = "mean"
-
-    def add(self, measured: Measured, values: FloatArray, column: int) -> None:
-        """Take in the figures of some completions: float64[completions, 1 + resamples, depths]."""
-        self.values.append(values[:, 0, column])
-        self.resampled.append(values[:, 1:, column].ravel())
-        for counts in measured.counts[:, :, column]:
-            self.defined.append(int((counts > 0).sum()))
-            self.effective.append(effective_size(counts[counts > 0]))
-        self.undefined = measured.outcome.reasons[column]
-        self.form = measured.outcome.aggregate.form
-        self.bounds = measured.outcome.ends_at(column) if self.form == "mean" else None
-
-    def figure(self, sampling: Sampling) -> Calibrated:
-        """The median and the intervals."""
-        values = np.concatenate(self.values) if self.values else np.empty(0)
-        known = values[~np.isnan(values)]
-        # A figure that most completions do not have is none.
-        if len(known) < 0.9 * len(values) or not len(values):
-            return Calibrated.none(self.undefined)
-        value = quantile(known, 0.5)
-        resampled = np.concatenate(self.resampled)
-        resampled = resampled[~np.isnan(resampled)]
-        bounds = self.bounds
-        if bounds is None and self.form != "bits" and len(resampled) and resampled.min() >= 0:
-            bounds = (0.0, math.inf)
-        low, high = stretched(resampled, value, sampling, bounds)
-        n = int(np.median(self.defined))
-        if self.bounds is not None and low == high and n > 1:
-            low, high = _if_all_agree(value, float(np.median(self.effective)), sampling.level, self.bounds)
-        if n < 2:
-            low = high = math.nan
-        return Calibrated(value, low, high, *stretched(known, value, sampling, bounds), n)
+        shares = {}
+        for measure in measures:
+            chance = random.beta(self.successes + 0.5, self.number - self.successes + 0.5, 1 + RESAMPLES)
+            left = random.binomial(self.queries - self.number, chance)
+            shares[measure] = (self.successes + left) / self.queries
+        return shares
 
 
-def _collected(chunks: Chunks, completions: Iterable[tuple[IntArray, IntArray]], plan: Plan) -> dict[str, _Collected]:
-    """The figures of a plan on completions of one run's labels."""
-    collected = {str(measure @ depth): _Collected() for measure, at in plan for depth in at.tolist()}
-    for chunk, weights, shares in chunks.each(completions):
-        for measure, at in plan:
-            measured = chunk.measured(0, measure, at)
-            values = measured.values(weights, measured.counts, shares.get(measure))
-            for column, depth in enumerate(at.tolist()):
-                collected[str(measure @ depth)].add(measured, values, column)
-    return collected
+def calibrated_differences(
+    ground: Ground,
+    judged: Mapping[str, JudgedRun],
+    baseline: str,
+    plan: Plan,
+    sampling: Sampling,
+    parts: Mapping[str, JudgedRun] | None = None,
+) -> dict[tuple[str, str], CalibratedDifference]:
+    """Every difference from the baseline: {(run, measure with its depth): difference}.
+
+    `parts` are as in `calibrated_figures`.
+
+    Raises
+    ------
+    InputError
+        If the runs are over different queries.
+    """
+    sampling = sampling if parts is None else sampling.in_a_slice()
+    measured = judged if parts is None else parts
+    base = measured[baseline]
+    result: dict[tuple[str, str], CalibratedDifference] = {}
+    for depth, salt, wanted in _of_people(plan, 3):
+        tops = ground.tops(judged, depth)
+        for name, run in measured.items():
+            if name == baseline:
+                continue
+            if run.queries != base.queries:
+                raise InputError(
+                    "labels by people (human) calibrate differences over the same queries only: leave out "
+                    "paired=False (intervals.unpaired)"
+                )
+            one, other = tops[name], tops[baseline]
+            lists = {
+                f"{name} only": one & ~other,
+                f"{baseline} only": other & ~one,
+                f"both {name} and {baseline}": one & other,
+            }
+            further = [top for each, top in tops.items() if each not in (name, baseline)]
+            places = Places.of(lists, further, _named(depth), ground.in_tail)
+            queries = None if parts is None else ground.rows_of(run)
+            strata = Strata.of(ground, places, queries, ground.counts_of(run))
+            keys = [str(measure @ at[0]) for measure, at in wanted]
+            if strata.missing is not None:
+                result |= {(name, key): CalibratedDifference(reason=strata.missing) for key in keys}
+                continue
+            found = sampled(strata, [run, base], wanted, sampling, salt)
+            for key in keys:
+                figure = found[key]
+                undefined = figure.outcome.reasons[figure.column]
+                change = CalibratedDifference.of(figure.values[:, 0], figure.values[:, 1], sampling, undefined)
+                result[name, key] = replace(change, without=strata.without)
+    return result
 
 
-def _if_all_agree(value: float, queries: float, level: float, bounds: tuple[float, float]) -> tuple[float, float]:
-    """What so many queries without any spread can tell of a mean at an end of its range (Clopper and Pearson)."""
-    share = ((1 - level) / 2) ** (1 / queries)
-    low, high = bounds
-    if value == high:
-        return low + share * (high - low), value
-    if value == low:
-        return value, high - share * (high - low)
-    return value, value
+@dataclass(frozen=True)
+class Curve:
+    """Figures of one measure at every K, and what each K loses against the last.
+
+    Attributes
+    ----------
+    figures : float64[depths]
+        Medians over completions; NaN where undefined.
+    loss, loss_high : float64[depths]
+        The figure at the last depth minus the one at each depth: median, and upper end over completions and queries.
+    """
+
+    figures: FloatArray
+    loss: FloatArray
+    loss_high: FloatArray
 
 
-def stretched(
-    values: FloatArray, value: float, sampling: Sampling, bounds: tuple[float, float] | None
-) -> tuple[float, float]:
-    """The quantiles of the values with stretched half-widths; NaN without values."""
-    if not len(values):
-        return math.nan, math.nan
-    ends = []
-    for tail in ((1 - sampling.level) / 2, (1 + sampling.level) / 2):
-        end = quantile(values, tail)
-        ends.append(value + sampling.stretch * (end - value) if math.isfinite(end) and math.isfinite(value) else end)
-    low, high = min(ends[0], value), max(ends[1], value)
-    return (low, high) if bounds is None else (max(low, bounds[0]), min(high, bounds[1]))
+@dataclass(frozen=True)
+class Curves:
+    """What the curves of a run are computed from."""
+
+    ground: Ground
+    judged: Mapping[str, JudgedRun]
+    name: str
+    sampling: Sampling
+
+    def of(self, measures: Sequence[Measure], depths: IntArray) -> list[Curve]:
+        """The curves of measures, from the same completions.
+
+        The strata are the judge's grades in the upper third of the ranks, in the rest of them, and outside.
+
+        Raises
+        ------
+        InputError
+            If people labelled no pair of a stratum.
+        """
+        ground, last = self.ground, int(depths.max())
+        upper = max(1, math.ceil(last / 3))
+        tops = ground.tops(self.judged, last)
+        own, first = tops.pop(self.name), ground.tops(self.judged, upper)[self.name]
+        lists = {f"{self.name}, ranks 1 to {upper}": own & first, f"{self.name}, ranks {upper + 1} to {last}": own}
+        strata = Strata.of(ground, Places.of(lists, list(tops.values()), f"top {last}", ground.in_tail))
+        if strata.missing is not None:
+            raise InputError(
+                f"{self.name}: labels by people cannot calibrate the figures up to K = {last}, since {strata.missing}"
+            )
+        plan = [(measure, depths) for measure in measures]
+        found = sampled(strata, [self.judged[self.name]], plan, self.sampling, (5, last))
+        curves = []
+        for measure in measures:
+            of_each = [found[str(measure @ depth)] for depth in depths.tolist()]
+            end = of_each[-1].values[:, 0]
+            lost = [CalibratedDifference.of(end, each.values[:, 0], self.sampling) for each in of_each]
+            figures = [Calibrated.of(each, self.sampling).value for each in of_each]
+            columns = figures, [each.difference for each in lost], [each.high for each in lost]
+            curves.append(Curve(*map(np.array, columns)))
+        return curves
 
 
-def quantile(values: FloatArray, at: float) -> float:
-    """A quantile that does not average an infinite value with a finite one."""
-    if np.isinf(values).any():
-        return float(np.quantile(values, at, method="inverted_cdf"))
-    return float(np.quantile(values, at))
+def notes_on_people(ground: Ground, figures: Mapping[str, Calibrated]) -> list[str]:
+    """What a report says of the labels by people."""
+    notes = [
+        f"{ground.calibrated_by}, by the judge's grade and the place in the lists, over {DRAWS} completions; figures "
+        f"of single queries are as judged"
+    ]
+    settling = int((ground.settling >= 0).sum())
+    if settling:
+        notes.append(f"{counted(settling, 'further label')} of people settle queries one by one")
+    rough = [key for key, figure in figures.items() if figure.rough]
+    if rough:
+        notes.append(
+            f"rough: {', '.join(rough)}: most queries have fewer than two relevant passages, and the interval can be "
+            f"too narrow"
+        )
+    undefined: dict[str, list[str]] = {}
+    for key, figure in figures.items():
+        if figure.reason is not None:
+            undefined.setdefault(figure.reason, []).append(key)
+    return notes + [f"no calibrated figure for {', '.join(keys)}: {reason}" for reason, keys in undefined.items()]

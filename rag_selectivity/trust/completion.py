@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -39,9 +38,8 @@ class Completion:
     steps : float64[levels]
         How far a level is above not relevant, in the units of the query effect.
     queries : int
-    stands_for : float64[pairs], optional
-        How many unlabelled passages each known label stands for, where those of a stratum were not drawn with equal
-        chances; times how much its query counts.
+    stands_for : float64[pairs]
+        How many unlabelled passages each known label stands for, times how much its query counts.
     counting : float64[queries], optional
         How much each query counts. The shares of a stratum are then weighted, so that a weighted mean is right also
         where heavy queries have other grades than light ones.
@@ -53,83 +51,63 @@ class Completion:
     prior: FloatArray
     steps: FloatArray
     queries: int
-    stands_for: FloatArray | None = None
+    stands_for: FloatArray
     counting: FloatArray | None = None
 
     @cached_property
     def counts(self) -> FloatArray:
         """The known labels: float64[strata, levels].
 
-        With `stands_for`, their shares are weighted, and a stratum has as many as equal labels that vary as much:
+        Their shares are weighted by `stands_for`, and a stratum has as many as equal labels that vary as much:
         (Σw)²/Σw² (Kish 1965).
         """
         strata, levels = self.prior.shape
         known = self.label >= 0
         stratum = self.stratum[known]
-        weight = np.ones(len(stratum))
-        if self.stands_for is not None:
-            weight = self.stands_for[known]
-            total, squares = np.bincount(stratum, weight, strata), np.bincount(stratum, weight**2, strata)
-            weight = weight * (total / np.where(squares > 0, squares, 1.0))[stratum]
+        weight = self.stands_for[known]
+        total, squares = np.bincount(stratum, weight, strata), np.bincount(stratum, weight**2, strata)
+        weight = weight * (total / np.where(squares > 0, squares, 1.0))[stratum]
         cell = stratum * levels + self.label[known]
         return np.bincount(cell, weight, strata * levels).reshape(strata, levels).astype(np.float64)
 
     @cached_property
-    def _known(self) -> IntArray:
-        return np.flatnonzero(self.label >= 0)
-
-    @cached_property
-    def _known_cells(self) -> tuple[IntArray, IntArray, IntArray]:
-        """The query, the stratum and the number of known labels of each query × stratum that has some."""
-        cell = self.query[self._known] * len(self.prior) + self.stratum[self._known]
+    def _given(self) -> tuple[IntArray, IntArray, IntArray, FloatArray]:
+        """The query, the stratum and the number of known labels of each cell that has some; each query's steps."""
+        known = self.label >= 0
+        cell = self.query[known] * len(self.prior) + self.stratum[known]
         cells, number = np.unique(cell, return_counts=True)
-        return cells // len(self.prior), cells % len(self.prior), number
+        steps = np.zeros(self.queries)
+        np.add.at(steps, self.query[known], self.steps[self.label[known]])
+        return cells // len(self.prior), cells % len(self.prior), number, steps
 
     @cached_property
-    def _open(self) -> IntArray:
-        return np.flatnonzero(self.label < 0)
-
-    @cached_property
-    def _cells(self) -> tuple[IntArray, IntArray]:
-        """The query × stratum cells with an unknown label, stratum first, and the cell of each unknown label."""
-        cell = self.stratum[self._open] * self.queries + self.query[self._open]
-        cells, back = np.unique(cell, return_inverse=True)
-        return cells, back
+    def _open(self) -> tuple[IntArray, IntArray, IntArray]:
+        """The pairs without a label; the query × stratum cells with one, stratum first; the cell of each."""
+        rows = np.flatnonzero(self.label < 0)
+        cells, back = np.unique(self.stratum[rows] * self.queries + self.query[rows], return_inverse=True)
+        return rows, cells, back
 
     def over(self, inside: NDArray[np.bool_]) -> Completion:
         """The pairs of some queries: bool[queries]. All queries keep their numbers."""
         kept = inside[self.query]
-        return replace(
-            self,
-            query=self.query[kept],
-            stratum=self.stratum[kept],
-            label=self.label[kept],
-            stands_for=None if self.stands_for is None else self.stands_for[kept],
-        )
+        columns = {name: getattr(self, name)[kept] for name in ("query", "stratum", "label", "stands_for")}
+        return replace(self, **columns)
 
-    def draws(self, random: np.random.Generator, number: int) -> Iterator[IntArray]:
-        """Completed labels, one draw at a time: the level of every pair, int64[pairs].
+    def draw(self, random: np.random.Generator, extra: IntArray) -> tuple[IntArray, IntArray]:
+        """One draw: the level of every pair, and how many of the extra passages of each query have each level.
 
-        Each known label stays. Where strata have unknown labels but no known one, the draws follow the prior alone:
-        check with `counts` first.
-        """
-        for _ in range(number):
-            yield self.draw(random)[0]
-
-    def draw(self, random: np.random.Generator, extra: IntArray | None = None) -> tuple[IntArray, IntArray]:
-        """One draw: the level of every pair, and how many of the extra passages have each level.
+        Each known label stays. Where strata have unknown labels but no known one, the draw follows the prior alone.
 
         Parameters
         ----------
         random : Generator
-        extra : int64[queries, strata], optional
+        extra : int64[queries, strata]
             Further passages without a label, of which only the number is known.
 
         Returns
         -------
         levels : int64[pairs]
-        extra_levels : int64[queries, strata, levels]
-            Empty on the first axis without `extra`.
+        extra_levels : int64[queries, levels]
         """
         shares = random.standard_gamma(self.counts + self.prior) + _LEAST_SHARE
         shares /= shares.sum(axis=1, keepdims=True)
@@ -138,39 +116,30 @@ class Completion:
         mode, deviation = self._query_effects(base, spread)
         effect = mode + deviation * random.standard_normal(self.queries)
 
-        cells, back = self._cells
-        counted = np.bincount(back, minlength=len(cells)).astype(np.float64)
-        if extra is not None:
-            flat = extra.T.ravel()
-            more = np.flatnonzero(flat)
-            every = np.union1d(cells, more)
-            counted_everywhere = np.zeros(len(every))
-            counted_everywhere[np.searchsorted(every, cells)] = counted
-            counted_everywhere += flat[every]
-            back = np.searchsorted(every, cells)[back]
-            cells, counted = every, counted_everywhere
+        rows, cells, back = self._open
+        more = extra.T.ravel()
+        every = np.union1d(cells, np.flatnonzero(more))
+        back = np.searchsorted(every, cells)[back]
+        counted = more[every].astype(np.float64)
+        np.add.at(counted, back, 1.0)
+        query = every % self.queries
         if self.counting is not None:
-            counted = counted * np.maximum(self.counting[cells % self.queries], _LEAST_SHARE)
-        chances = _raked(base, shares, cells // self.queries, effect[cells % self.queries], self.steps, counted)
+            counted = counted * np.maximum(self.counting[query], _LEAST_SHARE)
+        chances = _raked(base, shares, every // self.queries, effect[query], self.steps, counted)
 
         levels = self.label.copy()
-        if len(self._open):
+        if len(rows):
             cumulative = np.cumsum(chances[:, :-1], axis=1)[back]
-            levels[self._open] = (random.random(len(back))[:, None] > cumulative).sum(axis=1)
-        if extra is None:
-            return levels, np.empty((0, *self.prior.shape), np.int64)
-        result = np.zeros((self.prior.shape[0] * self.queries, self.prior.shape[1]), np.int64)
-        if len(cells):
-            result[cells] = random.multinomial(extra.T.ravel()[cells], chances)
-        strata, level_count = self.prior.shape
-        return levels, result.reshape(strata, self.queries, level_count).transpose(1, 0, 2)
+            levels[rows] = (random.random(len(back))[:, None] > cumulative).sum(axis=1)
+        extra_levels = np.zeros((self.queries, self.prior.shape[1]), np.int64)
+        if more.any():
+            np.add.at(extra_levels, query, random.multinomial(more[every], chances))
+        return levels, extra_levels
 
     def _query_effects(self, base: FloatArray, spread: float) -> tuple[FloatArray, FloatArray]:
         """The mode of each query's effect given its known labels, and the deviation of its normal approximation."""
-        query, stratum, number = self._known_cells
+        query, stratum, number, given = self._given
         precision = 1.0 / spread**2
-        labelled = self._known
-        given = np.bincount(self.query[labelled], self.steps[self.label[labelled]], minlength=self.queries)
         mode = np.zeros(self.queries)
         curvature = np.full(self.queries, precision)
         if len(query):

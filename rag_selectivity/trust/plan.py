@@ -13,8 +13,10 @@ from rag_selectivity.judged.qrels import Qrels
 from rag_selectivity.measures.plan import Plan
 from rag_selectivity.tables.grades import scale_named
 from rag_selectivity.tables.ids import IntArray
-from rag_selectivity.trust.calibrated import Sampling, calibrated_figures
-from rag_selectivity.trust.ground import UNLABELLED, Ground, Places, Strata, tops
+from rag_selectivity.trust.calibrated import calibrated_figures
+from rag_selectivity.trust.completed import Sampling
+from rag_selectivity.trust.ground import UNLABELLED, Ground
+from rag_selectivity.trust.strata import Places, Strata
 
 #: Simulated draws of labels for each number; completions of each.
 _TIMES, _DRAWS = 3, 60
@@ -118,8 +120,9 @@ def _people(
     """Grades that people could give to every pair."""
     if known is not None:
         ground = Ground.of(labels, known, scale_named(labels.scale or "trec"))
-        first = next(iter(judged))
-        strata = Strata.of(ground, Places.of_run(tops(judged, labels, depth), first, f"top {depth}"))
+        first, *others = ground.tops(judged, depth).items()
+        top = f"top {depth}"
+        strata = Strata.of(ground, Places.of(dict([first]), [each for _, each in others], top, ground.in_tail))
         if strata.missing is not None:
             raise InputError(f"the labels by people so far are too few to plan with: {strata.missing}")
         grades, _ = next(strata.draws(1, (int(random.integers(1 << 30)),)))

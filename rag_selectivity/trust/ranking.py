@@ -15,11 +15,12 @@ from rag_selectivity.inference.bootstrap import Bootstrap
 from rag_selectivity.inference.interval import Interval
 from rag_selectivity.judged.judged_run import JudgedRun
 from rag_selectivity.judged.qrels import Qrels
-from rag_selectivity.measures.names import parse_measure
+from rag_selectivity.measures.base import parse_measure
 from rag_selectivity.tables.small import read_texts
 from rag_selectivity.trust.agreement import bias_over
-from rag_selectivity.trust.calibrated import Sampling, quantile, stretched
-from rag_selectivity.trust.ground import UNLABELLED, Ground, Places, Strata, tops
+from rag_selectivity.trust.completed import Sampling, quantile
+from rag_selectivity.trust.ground import UNLABELLED, Ground
+from rag_selectivity.trust.strata import Places, Strata
 
 #: The last ranks of the bands by which the judge is compared with people.
 _BANDS = (1, 3, 5, 10, 20, 50, 100)
@@ -64,7 +65,7 @@ class Ranking:
 
 def rankings(ground: Ground, judged: Mapping[str, JudgedRun], depth: int, sampling: Sampling) -> list[Ranking]:
     """The ranking of every two runs by the share of their top K that is relevant, from the same labels."""
-    top = tops(judged, ground.labels, depth)
+    top = ground.tops(judged, depth)
     queries = int(np.logical_or.reduce([run.in_run for run in judged.values()]).sum())
     name = "Precision4+" if ground.scale.name == "utility" else "P"
     measure = str(parse_measure(f"{name}@{depth}"))
@@ -104,7 +105,8 @@ def _ranking(
         return Ranking(runs, measure, OPEN, nowhere, as_judged, labels, len(either))
     draws = np.array([difference(grades) for grades, _ in strata.draws(sampling.draws, (sampling.seed, 13))])
     value = quantile(draws, 0.5)
-    low, high = stretched(draws, value, sampling, None)
+    low, high = sampling.stretched(np.array(sampling.ends(draws)), value).tolist()
+    low, high = min(low, value), max(high, value)
     settled = low > 0 or high < 0
     verdict = OPEN if not settled or as_judged == 0 else AS_PEOPLE if as_judged * value > 0 else INVERTS
     tie = "by the judge's grades they tie" if settled and as_judged == 0 else ""

@@ -87,7 +87,7 @@ class Store:
         if (read_only or not create) and not self.path.exists():
             raise InputError(
                 f"{self.path}: there is no such label store; check the path, or make one: `grade` puts a judge's "
-                f"labels into it, `store import` those of a file"
+                f"labels into it, `labels import` those of a file"
             )
         if not self.path.parent.is_dir():
             raise InputError(f"{self.path}: the folder does not exist; make it first")

@@ -263,19 +263,19 @@ def _notes(
     elif left_out:
         notes.append(f"The page was made without the lists of {', '.join(left_out)}: it shows their figures alone.")
     if lists and packed.candidates < candidates:
-        notes.append(f"The lists end at rank {depth}, so that the page stays small; --all-texts keeps them.")
+        notes.append(f"The lists end at rank {depth}, so that the page stays small; all_texts=True keeps them.")
     if texts.texts and packed.longest == 0:
-        notes.append("Texts of passages are left out, so that the page stays small; --all-texts keeps them.")
+        notes.append("Texts of passages are left out, so that the page stays small; all_texts=True keeps them.")
         return notes
     if packed.chosen is not None:
         notes.append(
             f"Passages have texts for {len(packed.chosen.queries):,} of {counted(total, 'query', 'queries')}, so that "
-            f"the page stays small; --all-texts keeps those of all. {packed.chosen.sentence} Passages that the tables "
-            f"of what to label next list have texts too."
+            f"the page stays small; all_texts=True keeps those of all. {packed.chosen.sentence} Passages that the "
+            f"tables of what to label next list have texts too."
         )
     if texts.texts and packed.longest is not None:
         notes.append(
             f"Texts are cut at {packed.longest:,} characters ({percent(packed.longer)} of the passages are longer); "
-            f"--all-texts keeps them."
+            f"all_texts=True keeps them."
         )
     return notes

@@ -85,7 +85,7 @@ def token_budgets():
 def _evaluate(*words, run="good", expected=0):
     """Exit code of `evaluate` of a run with gates."""
     qrels, path = worlds.trec("qrels.trec", WORLD.labels), worlds.trec("search.trec", WORLD.runs[run])
-    given = ["--qrels", qrels, "--run", path, "--scale", "utility", "--corpus-size", 500, "--depths", 5]
+    given = [qrels, path, "--scale", "utility", "--corpus-size", 500, "--depths", 5]
     done = worlds.command("evaluate", *given, "--measure", "RA-nWG", "--measure", "BoR", "--measure", "Harm", *words)
     if done.code > 1:
         raise RuntimeError(done.err)
@@ -102,8 +102,17 @@ def gates_against_a_report():
     """Exit codes of limits on a drop from the report of the better run."""
     _evaluate("--output", "main.json")
     limits = ["RA-nWG@5:0.02", "RA-nWG@5:0.9", "low(RA-nWG@5):0.02", "BoR@5:0.1", "Harm@5:0.01", "Harm@5:0.9"]
-    worse = {f"worse/{limit}": _evaluate("--against", "main.json", "--max-drop", limit, run="bad") for limit in limits}
-    return worse | {f"equal/{limit}": _evaluate("--against", "main.json", "--max-drop", limit) for limit in limits}
+    runs = {"worse": "bad", "equal": "good"}
+    return {
+        f"{name}/{limit}": _evaluate("--against", "main.json", "--fail-if", _drop(limit), run=run)
+        for name, run in runs.items()
+        for limit in limits
+    }
+
+
+def _drop(limit):
+    figure, _, most = limit.partition(":")
+    return f"high(drop({figure[4:-1]})) > {most}" if figure.startswith("low(") else f"drop({figure}) > {most}"
 
 
 def gates_on_drops_and_caveats():
@@ -121,4 +130,4 @@ def gates_on_drops_and_caveats():
 
 
 def gates_on_trust():
-    return {level: _evaluate("--require-trust", level) for level in ("note", "soft", "strong")}
+    return {level: _evaluate("--fail-if", f"caveats >= {level}") for level in ("note", "soft", "strong")}

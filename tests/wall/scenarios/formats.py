@@ -114,14 +114,14 @@ def beir():
 
 def label_store():
     worlds.jsonl("labels.jsonl", _graded("query_id", "passage_id", "grade"))
-    worlds.done("store", "import", "labels.db", "labels.jsonl", "--annotator", "ada")
+    worlds.done("labels", "import", "labels.db", "labels.jsonl", "--annotator", "ada")
     return _measured("labels.db", WORLD.runs)
 
 
 def command_line():
     runs = [f"{name}={worlds.trec(f'{name}.trec', run)}" for name, run in WORLD.runs.items()]
-    words = [word for run in runs for word in ("--run", run)] + ["--measure", "RA-nWG", "--measure", "BoR"]
-    words += ["--qrels", worlds.trec("qrels.trec", WORLD.labels), "--scale", "utility", "--corpus-size", 500]
+    words = [worlds.trec("qrels.trec", WORLD.labels), *runs, "--measure", "RA-nWG", "--measure", "BoR"]
+    words += ["--scale", "utility", "--corpus-size", 500]
     found = worlds.told("evaluate", *words, "--depths", "5,10")
     return {
         key: value for name in WORLD.runs for key, value in keys.plain(found["runs"][name], name, "measures").items()

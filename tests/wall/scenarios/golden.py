@@ -49,7 +49,7 @@ def measured():
 
 def check():
     _built()
-    runs = [word for name, run in WORLD.runs.items() for word in ("--run", worlds.trec(f"{name}.trec", run))]
+    runs = [worlds.trec(f"{name}.trec", run) for name, run in WORLD.runs.items()]
     found = worlds.told("golden", "check", "faq/v1", *runs, "--depths", "5,10")
     codes = {f"finding/{each['code']}": each["count"] for each in found["findings"]}
     return codes | keys.plain(found, "check", "passed", "judged", "reusability")
@@ -90,6 +90,6 @@ def queries_from_traffic():
         "QUESTION 4 of 1 things",
     ]
     path = worlds.jsonl("asked.jsonl", ({"text": text} for text in asked))
-    worlds.done("golden", "queries", path, "--size", 6, "--by", "frequency", "--output", "golden.jsonl")
+    worlds.done("golden", "build", "golden.jsonl", "--queries", path, "--size", 6, "--by", "frequency")
     lines = [json.loads(line) for line in Path("golden.jsonl").read_text(encoding="utf-8").splitlines()]
     return {row["text"]: [row["weight"], row["frequency"], str(row["stratum"])] for row in lines}

@@ -16,7 +16,7 @@ WORLD = worlds.small()
 
 def _rows():
     """Each label of the store: its grade and where its pair comes from."""
-    worlds.done("store", "export", "labels.db", "labels.jsonl")
+    worlds.done("labels", "export", "labels.db", "labels.jsonl")
     found = {}
     for line in Path("labels.jsonl").read_text(encoding="utf-8").splitlines():
         row = json.loads(line)
@@ -134,7 +134,7 @@ def _scores():
 def answers_that_were_scored_elsewhere():
     lines = [{**row, "score": int(row["score"] > 0.2)} for row in _scores()]
     path = worlds.table("scores.csv", lines + [{**row, "run": "closed-book", "k": 0, "score": 0} for row in lines[:40]])
-    found = worlds.told("answers", "--given", path, "--baseline", "bad", "--correct-from", 1)
+    found = worlds.told("answers", "--given", path, "--baseline", "bad", "-c", "judge.correct_from=1")
     keep = ("value", "low", "high", "n", "p")
     rows = {f"{row['run']}@{row['k']}": row for row in found["figures"]}
     for row in found["contrasts"]:

@@ -76,9 +76,9 @@ def trace():
 
 
 def _measured_trace(path, *words):
-    given = ["--qrels", worlds.trec("qrels.trec", WORLD.labels), "--scale", "utility", "--corpus-size", 500]
+    given = [worlds.trec("qrels.trec", WORLD.labels), "--scale", "utility", "--corpus-size", 500]
     names = [word for name in ("BoR", "RA-nWG", "PROC", "Harm") for word in ("--measure", name)]
-    found = worlds.told("evaluate", "--trace", path, *given, *names, "--depths", "2,5", *words)
+    found = worlds.told("evaluate", given[0], path, *given[1:], *names, "--depths", "2,5", *words)
     return {
         key: value for name, run in found["runs"].items() for key, value in keys.plain(run, name, "measures").items()
     }

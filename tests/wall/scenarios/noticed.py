@@ -22,10 +22,6 @@ def comments_in_a_file():
     return _measured(run=str(path))
 
 
-def all_scores_are_equal():
-    return _measured(run={query: dict.fromkeys(row, 1.0) for query, row in RUN.items()})
-
-
 def further_fields_in_a_table():
     lines = [{**row, "language": "en"} for row in worlds.rows(LABELS, "query_id", "passage_id", "grade")]
     return _measured(labels=worlds.table("labels.csv", lines))
@@ -54,7 +50,7 @@ def people_disagree_with_the_judge():
         for query, row in worlds.FIRST.items()
         for place, passage in enumerate(reversed(row))
     ]
-    worlds.done("store", "import", "l.db", worlds.table("people.csv", other), "--annotator", "ada")
+    worlds.done("labels", "import", "l.db", worlds.table("people.csv", other), "--annotator", "ada")
     return keys.report(rs.evaluate("l.db", {"late": worlds.LATE}, measures=["Harm"], depths=[2]), "people")
 
 

@@ -14,7 +14,7 @@ SCHEMA = "rag-selectivity/online/1"
 
 
 def _drafts(method="team-draft"):
-    runs = [word for name, run in WORLD.runs.items() for word in ("--run", worlds.trec(f"{name}.trec", run))]
+    runs = [worlds.trec(f"{name}.trec", run) for name, run in WORLD.runs.items()]
     worlds.done("online", "interleave", *runs, "--k", 5, "--method", method, "--seed", 3, "--output", "drafts.jsonl")
     return [json.loads(line) for line in Path("drafts.jsonl").read_text(encoding="utf-8").splitlines()]
 

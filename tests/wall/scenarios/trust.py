@@ -158,16 +158,16 @@ def people_label_what_was_drawn():
     _graded(_lenient, pool_depth=10)
     corpus = worlds.jsonl("corpus.jsonl", ({"_id": name, "text": text} for name, text in CORPUS.items()))
     queries = worlds.jsonl("queries.jsonl", ({"_id": query, "text": f"question {query}"} for query in WORLD.labels))
-    runs = [word for name, run in WORLD.runs.items() for word in ("--run", worlds.trec(f"{name}.trec", run))]
+    runs = [worlds.trec(f"{name}.trec", run) for name, run in WORLD.runs.items()]
     draw = ["--queries", queries, "--corpus", corpus, *runs, "--draw", "calibrate:200", "--annotator", "ada"]
-    worlds.done("annotate", "--store", "labels.db", *draw, "--output", "task.html")
+    worlds.done("labels", "draw", "labels.db", *draw, "--output", "task.html")
     passages = {text: name for name, text in CORPUS.items()}
     count = answer_page(
         "task.html",
         "answers.json",
         lambda item: _true(item["question"].split()[-1], passages[item["text"].strip()]),
     )
-    worlds.done("store", "import", "labels.db", "answers.json")
+    worlds.done("labels", "import", "labels.db", "answers.json")
     found = rs.evaluate("labels.db", WORLD.runs, human="labels.db", measures=["RA-nWG", "Harm"], depths=[5])
     return keys.report(found, "drawn") | {"drawn/rows": count}
 

@@ -10,8 +10,8 @@ MEASURES = {"measures": ["BoR", "RA-nWG", "Harm", "Success"], "depths": [5]}
 
 
 def _given():
-    runs = [word for name, run in WORLD.runs.items() for word in ("--run", worlds.trec(f"{name}.trec", run))]
-    return ["--qrels", worlds.trec("qrels.trec", WORLD.labels), *runs, "--scale", "utility", "--corpus-size", 500]
+    runs = [worlds.trec(f"{name}.trec", run) for name, run in WORLD.runs.items()]
+    return [worlds.trec("qrels.trec", WORLD.labels), *runs, "--scale", "utility", "--corpus-size", 500]
 
 
 def evaluate():
@@ -19,7 +19,7 @@ def evaluate():
 
 
 def compare():
-    return worlds.done("compare", *_given(), "--baseline", "bad").out
+    return worlds.done("evaluate", *_given(), "--baseline", "bad").out
 
 
 def evaluate_as_markdown():

@@ -44,7 +44,7 @@ function saveButton(model, name, pairs) {
     make("p", { class: "x-muted x-command" }, "This command has a judge grade them: ",
       make("code", {}, `rag-selectivity grade --queries queries.jsonl --corpus corpus.jsonl --pool ${file} --store graded.db --model NAME`)),
     make("p", { class: "x-muted x-command" }, "This command makes a page on which people label them, where the store holds a judge's grades: ",
-      make("code", {}, `rag-selectivity annotate --queries queries.jsonl --corpus corpus.jsonl --draw file:${file} --store graded.db --output task.html`)));
+      make("code", {}, `rag-selectivity labels draw --queries queries.jsonl --corpus corpus.jsonl --draw file:${file} graded.db --output task.html`)));
 }
 
 function hardView(model, open) {

@@ -86,7 +86,7 @@ function readingView(model, { open }) {
       ? `It has those of ${model.texted.length.toLocaleString("en")} of ${counted(model.all.length, "query", "queries")}`
       : "It has none";
     return make("p", { class: "x-muted x-left-out" },
-      `The texts of this query's passages are not on this page. ${held}, so that it stays small; `, make("code", {}, "--all-texts"), " keeps them all.");
+      `The texts of this query's passages are not on this page. ${held}, so that it stays small; `, make("code", {}, "all_texts=True"), " keeps them all.");
   }
 
   return {

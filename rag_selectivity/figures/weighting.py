@@ -73,7 +73,7 @@ def _read(weights: Any, form: IdForm) -> tuple[str, dict[str, float]]:
     """Where the weights come from, and the weight of each query."""
     source, column = _WHAT, None
     if is_path(weights):
-        source, column = path_and_column(str(weights), f"{_WHAT} (--weights)")
+        source, column = path_and_column(str(weights), f"{_WHAT} (data.weights)")
         weights = source
     found = per_query(weights, "weight", float, name=_WHAT, form=form, column=column)
     if not found:

@@ -1,0 +1,119 @@
+"""`selectivity.toml`: a key for each option of the command line, and for what is asked for too seldom to be one."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, get_args, get_origin
+
+from rag_selectivity.errors import InputError, did_you_mean
+
+#: The file that is read where none is given.
+USUAL = Path("selectivity.toml")
+#: The section of the file that the options of a panel of the help have their keys in.
+SECTIONS = {
+    "Data": "data",
+    "Measures": "data",
+    "Rules": "rules",
+    "Intervals": "intervals",
+    "Judge": "judge",
+    "Budget": "judge",
+    "Gates": "gates",
+}
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A key of the file without an option: the section, and what it means."""
+
+    section: str
+    help: str
+
+
+def read_settings(given: Sequence[str], known: Callable[[], Mapping[str, Sequence[str]]]) -> dict[str, dict[str, Any]]:
+    """{section: {key: value}} of the files and of the `SECTION.KEY=VALUE` that are given, or of `selectivity.toml`.
+
+    `known` gives the keys of each section; it is asked only if there are settings.
+
+    Raises
+    ------
+    InputError
+        If a file cannot be read, or a section or key is not known.
+    """
+    settings: dict[str, dict[str, Any]] = {}
+    files = [text for text in given if "=" not in text or Path(text).exists()]
+    if not files and USUAL.is_file():
+        files = [str(USUAL)]
+    for file in files:
+        for section, values in _read(Path(file)).items():
+            if not isinstance(values, dict):
+                raise InputError(f"{file}: {section} stands in no section; write it below [data] or another one")
+            settings.setdefault(section, {}).update(values)
+    for text in given:
+        if text not in files:
+            name, _, value = text.partition("=")
+            section, dot, key = name.strip().partition(".")
+            if not dot:
+                raise InputError(f"--config {text!r} is neither a file nor SECTION.KEY=VALUE, as in rules.order=rank")
+            settings.setdefault(section, {})[key] = _value(value.strip())
+    if settings:
+        _refuse_unknown(settings, known())
+    return settings
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except tomllib.TOMLDecodeError as error:
+        raise InputError(f"{path}: is not TOML: {error}") from None
+
+
+def _value(text: str) -> Any:
+    """A value as TOML has it, or the text itself, which then needs no quotes."""
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        return text
+
+
+def _refuse_unknown(settings: Mapping[str, Mapping[str, Any]], known: Mapping[str, Sequence[str]]) -> None:
+    for section, values in settings.items():
+        if section not in known:
+            raise InputError(
+                f"there is no section [{section}] in selectivity.toml{did_you_mean(section, known)} "
+                f"(sections: {', '.join(known)})"
+            )
+        for key in values:
+            if key not in known[section]:
+                raise InputError(f"[{section}] has no key {key!r}{did_you_mean(key, known[section])}")
+
+
+def as_typed(value: Any, *, many: bool) -> Any:
+    """A value of the file as a user would type it: a list of texts for an option that is repeated, else one text."""
+    if isinstance(value, dict):
+        value = [f"{name}={each}" for name, each in value.items()]
+    if isinstance(value, list):
+        return [str(each) for each in value] if many else ",".join(map(str, value))
+    if isinstance(value, bool):
+        return value
+    return [str(value)] if many else str(value)
+
+
+def checked(section: str, key: str, value: Any, hint: Any) -> Any:
+    """The value of a key without an option, as its type; an InputError if it is of another one."""
+    from pydantic import TypeAdapter, ValidationError
+
+    if _is_list(hint) and not isinstance(value, list):
+        value = value.split(",") if isinstance(value, str) else [value]
+    try:
+        return TypeAdapter(hint).validate_python(value)
+    except ValidationError as error:
+        problem = error.errors()[0]["msg"]
+        raise InputError(f"{section}.{key} = {value!r} in selectivity.toml or --config: {problem}") from None
+
+
+def _is_list(hint: Any) -> bool:
+    """Whether a type, perhaps annotated or optional, is a list."""
+    return get_origin(hint) is list or any(_is_list(each) for each in get_args(hint))

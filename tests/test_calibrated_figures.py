@@ -1,0 +1,238 @@
+"""Figures calibrated by people's labels, and completed from tails: what evaluate, compare and sweep make of them."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+
+import numpy as np
+import pytest
+
+import rag_selectivity as rs
+from rag_selectivity.people import calibrate_draw
+
+pytestmark = pytest.mark.contract
+
+MEASURES = ["Success", "BoR", "RA-nWG", "Harm"]
+
+
+def world(queries: int = 40, passages: int = 25, seed: int = 1, judge_error: float = 0.0):
+    """People's grades of all pairs, a judge that raises a share of them by one or two, and two runs."""
+    random = np.random.default_rng(seed)
+    ease = random.normal(0, 0.7, queries)
+    human = {
+        f"q{i}": {f"d{j}": int(np.clip(round(2 + ease[i] + random.normal(0, 1.2)), 1, 5)) for j in range(passages)}
+        for i in range(queries)
+    }
+    judge = {
+        q: {p: g if random.random() >= judge_error else min(5, g + int(random.integers(1, 3))) for p, g in row.items()}
+        for q, row in human.items()
+    }
+    runs = {}
+    for name, noise in (("one", 1.0), ("two", 2.5)):
+        lists = {}
+        for q, row in human.items():
+            scores = np.array(list(row.values())) + random.normal(0, noise, passages)
+            lists[q] = [f"d{j}" for j in np.argsort(-scores)[:15]]
+        runs[name] = lists
+    return human, judge, runs
+
+
+def drawn(human, judge, runs, n: int, seed: int = 1, **options):
+    some: dict[str, dict[str, int]] = {}
+    named = {name: rs.Run.of(lists) for name, lists in runs.items()}
+    for pair in calibrate_draw(rs.Qrels.of(judge), named, n, depth=10, seed=seed, **options):
+        some.setdefault(pair.query, {})[pair.passage] = human[pair.query][pair.passage]
+    return some
+
+
+def evaluated(labels, runs, **options):
+    return rs.evaluate(
+        labels, runs, scale="utility", corpus_size=1000, **{"measures": MEASURES, "depths": [10], **options}
+    )
+
+
+# -- evaluate -----------------------------------------------------------------------------------------
+
+
+def test_labels_of_all_pairs_give_the_figures_of_people_exactly() -> None:
+    human, judge, runs = world(judge_error=0.5)
+    found, truth = evaluated(judge, runs, human=human), evaluated(human, runs)
+    as_judged = evaluated(judge, runs)
+    for run in runs:
+        for name in MEASURES:
+            figure = found[run, f"{name}@10"]
+            assert figure.value == pytest.approx(truth[run, f"{name}@10"].value, abs=1e-12)
+            assert figure.basis == "calibrated"
+            assert figure.as_judged == as_judged[run, f"{name}@10"].value
+            assert figure.as_judged_interval == (
+                as_judged[run, f"{name}@10"].low,
+                as_judged[run, f"{name}@10"].high,
+            )
+
+
+def test_with_a_perfect_judge_the_interval_holds_the_truth() -> None:
+    human, judge, runs = world()
+    found, truth = evaluated(judge, runs, human=drawn(human, judge, runs, 200)), evaluated(human, runs)
+    for run in runs:
+        for name in MEASURES:
+            figure, true = found[run, f"{name}@10"], truth[run, f"{name}@10"].value
+            assert figure.low <= true <= figure.high
+            assert figure.value == pytest.approx(true, abs=0.15 if name == "BoR" else 0.06)
+
+
+def test_a_judge_that_guesses_is_corrected_where_as_judged_is_wrong() -> None:
+    human, judge, runs = world(queries=60, judge_error=0.6)
+    truth = evaluated(human, runs)
+    held = []
+    for seed in range(3):
+        found = evaluated(judge, runs, human=drawn(human, judge, runs, 200, seed))
+        for run in runs:
+            figure, true = found[run, "Harm@10"], truth[run, "Harm@10"].value
+            assert abs(figure.value - true) < abs(figure.as_judged - true)
+            held += [
+                e.low <= truth[run, k].value <= e.high for k, e in found.runs[run].estimates.items() if "J" not in k
+            ]
+    assert np.mean(held) >= 0.95
+
+
+def test_every_measure_is_calibrated_or_says_why_not() -> None:
+    human, judge, runs = world(queries=15, judge_error=0.3)
+    names = "Success EF RandomSuccess BoR BoR_max lambda RA-nWG PROC %PROC N-Recall4+ Precision4+ Harm T F Fe P R AP RR"
+    names = [*names.split(), "Rprec", "nDCG", "RBP", "ERR", "IPrec@0.5", "BoR(null=lists)"]
+    report = evaluated(judge, {"one": runs["one"]}, human=drawn(human, judge, runs, 150), measures=names)
+    for key, figure in report.runs["one"].estimates.items():
+        if not key.startswith("Judged"):
+            assert figure.basis == "calibrated", key
+            assert math.isfinite(figure.value) or figure.reason, key
+
+
+@pytest.mark.parametrize("lacks", ["a stratum", "all but one query", "what is below the top"])
+def test_what_labels_cannot_tell_is_undefined_with_the_reason(lacks) -> None:
+    human, judge, runs = world(judge_error=0.3)
+    some = drawn(human, judge, runs, 200)
+    if lacks == "a stratum":
+        some = {q: {p: g for p, g in row.items() if judge[q][p] != 4} for q, row in some.items()}
+    elif lacks == "all but one query":
+        some = {"q0": human["q0"]}
+    else:
+        some = {q: {p: human[q][p] for p in runs["one"][q][:10]} for q in list(human)[:20]}
+    some = {q: row for q, row in some.items() if row}
+    report = evaluated(judge, {"one": runs["one"]}, human=some)
+    figure = report["RA-nWG@10"]
+    assert math.isnan(figure.value)
+    assert math.isnan(figure.low)
+    assert not math.isnan(figure.as_judged)
+    text = {"a stratum": "graded 4 in the top 10", "all but one query": "of one query"}.get(lacks, "outside the top 10")
+    assert text in figure.reason
+    assert any("no calibrated figure" in note for note in report.runs["one"].notes)
+
+
+# -- compare and sweep --------------------------------------------------------------------------------
+
+
+def test_the_verdict_the_interval_and_p_of_a_difference_agree() -> None:
+    human, judge, runs = world(queries=80, judge_error=0.3)
+    some = drawn(human, judge, runs, 300, differences=True)
+    options = {"scale": "utility", "corpus_size": 1000, "depths": [10], "measures": MEASURES}
+    found = rs.compare(judge, runs, human=some, **options)
+    truth = rs.compare(human, runs, **options)
+    for row in found.rows:
+        if row.measure.name == "Judged":
+            continue
+        assert row.basis == "calibrated"
+        assert row.as_judged is not None
+        assert (row.p <= 0.05) == (not row.low <= 0 <= row.high)
+        true = truth["two", str(row.measure)].difference
+        assert row.low <= true <= row.high
+    assert found["two", "Harm@10"].verdict == "worse"
+    assert "differences as judged" in found.details()
+
+
+def test_a_run_compared_with_itself_never_differs() -> None:
+    human, judge, runs = world(queries=30, judge_error=0.5)
+    same = {"one": runs["one"], "again": runs["one"]}
+    some = drawn(human, judge, same, 200, differences=True)
+    found = rs.compare(judge, same, human=some, scale="utility", corpus_size=1000, depths=[10])
+    assert {row.verdict for row in found.rows if row.test} == {"no difference shown"}
+    assert all(row.difference == 0 for row in found.rows if row.test)
+
+
+def test_sweep_and_its_advice_rest_on_calibrated_figures() -> None:
+    human, judge, runs = world(queries=40, judge_error=0.5)
+    some = drawn(human, judge, runs, 300)
+    options = {"scale": "utility", "corpus_size": 1000, "max_k": 10}
+    found = rs.sweep(judge, {"one": runs["one"]}, human=some, **options)["one"]
+    truth = rs.sweep(human, {"one": runs["one"]}, **options)["one"]
+    wrong = rs.sweep(judge, {"one": runs["one"]}, **options)["one"]
+    assert len(found.rows) == 10
+    errors = [
+        np.mean([abs(row["Harm"] - true["Harm"]) for row, true in zip(part.rows, truth.rows[:10], strict=False)])
+        for part in (found, wrong)
+    ]
+    assert errors[0] < errors[1]
+    assert found.recommendation.loss_high >= found.recommendation.loss
+
+
+# -- once for all views ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("by", ["people", "tails"])
+def test_completions_are_drawn_once_for_the_report_and_every_view_of_it(by, monkeypatch, tmp_path) -> None:
+    human, judge, runs = world(queries=20, judge_error=0.3)
+    if by == "people":
+        report = lambda: evaluated(judge, runs, human=drawn(human, judge, runs, 200), depths=[5, 10])  # noqa: E731
+    else:
+        store = graded(human, runs, tmp_path / "labels.db")
+        report = lambda: rs.evaluate(store, runs, corpus_size=1000, depths=[3, 5])  # noqa: E731
+    seeds, generator = Counter(), np.random.default_rng
+
+    def counting(seed=None):
+        if isinstance(seed, list):
+            seeds[tuple(seed)] += 1
+        return generator(seed)
+
+    monkeypatch.setattr(np.random, "default_rng", counting)
+    found = report()
+    for _ in range(2):
+        assert found.to_html()
+        assert found.to_json()
+        assert found.details()
+        assert str(found)
+    # Seeds whose second number is odd are those of completions, the others those of resampled queries.
+    completions = {seed: number for seed, number in seeds.items() if seed[1] % 2}
+    assert completions
+    assert max(completions.values()) <= len(runs)
+
+
+# -- tails ----------------------------------------------------------------------------------------------------
+
+
+def graded(human, runs, store, **options):
+    """A store of a judge that knows people's grades: the top 3 of each list, and 3 of the ranks below."""
+
+    async def judge(messages, schema):
+        query, passage = messages[-1]["content"].split("question ")[1].split()[0], None
+        passage = next(word for word in messages[-1]["content"].split() if word.startswith("text-"))
+        return {"reason": "as people say", "grade": human[query][passage.removeprefix("text-")]}
+
+    queries = {query: f"question {query} ?" for query in human}
+    texts = {passage: f" text-{passage} " for row in human.values() for passage in row}
+    given = {"pool_depth": 3, "tail": "15:3", "progress": False} | options
+    rs.grade(queries, texts, list(runs.values()), store=store, judge=judge, **given)
+    return store
+
+
+def test_a_tail_is_completed_to_what_all_its_labels_would_say(tmp_path) -> None:
+    human, _, runs = world(queries=60)
+    listed = {
+        q: {p: g for p, g in row.items() if any(p in lists[q] for lists in runs.values())} for q, row in human.items()
+    }
+    options = {"scale": "utility", "corpus_size": 1000, "depths": [3], "measures": ["RA-nWG", "R"]}
+    found, truth = (rs.evaluate(each, runs, **options) for each in (graded(human, runs, tmp_path / "l.db"), listed))
+    for run in runs:
+        for key in ("RA-nWG@3", "R@3"):
+            figure, true = found[run, key], truth[run, key].value
+            assert figure.basis == "with a tail"
+            assert figure.low <= true <= figure.high
+            assert abs(figure.value - true) < abs(figure.as_judged - true)
