@@ -113,7 +113,8 @@ def _refuse_with_weights(given: Mapping[str, Any]) -> None:
         if value:
             what = f"--{name.replace('_', '-')}"
             raise InputError(
-                f"{what} cannot be combined with weights (data.weights): a decision cannot be weighted; leave one out"
+                f"{what} cannot be combined with weights (data.weights): a decision cannot be weighted; leave one of "
+                f"the two out"
             )
 
 
