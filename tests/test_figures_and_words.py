@@ -79,7 +79,6 @@ def test_the_usual_names_of_measures_are_understood(usual, ours) -> None:
     )
 
 
-@pytest.mark.xfail(strict=True, reason="the error speaks of parsing strings: first screen")
 def test_a_k_in_letters_is_answered_in_plain_words(tmp_path) -> None:
     (tmp_path / "f.trec").write_text("q 0 a 1\n")
     words = ["evaluate", str(tmp_path / "f.trec"), str(tmp_path / "f.trec"), "--k", "ten"]

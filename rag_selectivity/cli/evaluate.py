@@ -12,6 +12,7 @@ from rag_selectivity.cli import options as o
 from rag_selectivity.cli.inputs import (
     corpus_size_of,
     costs_of,
+    in_settings,
     labels_and_runs,
     labels_of,
     named_files,
@@ -33,6 +34,8 @@ EXAMPLES = (
     "rag-selectivity evaluate grades.trec bm25.trec --pool candidates.trec --scale utility "
     "--depths 1,3 --measure RA-nWG --measure PROC --measure Harm --fail-if 'RA-nWG@3 < .1'",
 )
+#: What `--help` shows.
+USUAL = "files corpus_size corpus pool scale measure depths k baseline fail_if details output"
 _PAGES = (".html", ".htm")
 
 
@@ -150,7 +153,7 @@ def evaluate(
         "human": human,
         "groups": given.groups,
         "by": by or None,
-        "queries": queries,
+        "queries": None if queries == in_settings("queries") and "length" not in (by or ()) else queries,
         "weights": given.weights,
         "depths": asked or retrieved.depths,
         **chosen,
