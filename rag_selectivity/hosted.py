@@ -21,6 +21,7 @@ from typing import Any
 
 from rag_selectivity.errors import InputError, SelectivityWarning, did_you_mean, examples
 from rag_selectivity.evaluation.evaluate import evaluate
+from rag_selectivity.evaluation.joining import join_runs
 from rag_selectivity.indexes import corpus_size_of_index, counts_beside, given_size, passages_of_index
 from rag_selectivity.judged.policy import resolve_policy
 from rag_selectivity.measures import Measure
@@ -251,7 +252,7 @@ def labels_for(
     InputError
         As `Labels.of`; and before anything is retrieved, if an option is not known.
     """
-    known = {*signature(measure_hosted).parameters, *signature(evaluate).parameters}
+    known = {*signature(measure_hosted).parameters, *signature(evaluate).parameters, *signature(join_runs).parameters}
     resolve_policy(None, **{name: value for name, value in others.items() if name not in known})
     if human is not None:
         labels, judges = labels_to_calibrate(labels, judges)

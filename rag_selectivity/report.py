@@ -18,8 +18,7 @@ from rag_selectivity.compare.runs import comparison_of
 from rag_selectivity.errors import InputError
 from rag_selectivity.evaluation.evaluate import measure_all, report_on
 from rag_selectivity.evaluation.joining import join_runs, settled_labels
-from rag_selectivity.figures.by import LENGTH, NAMES, slicings_of
-from rag_selectivity.figures.slicing import Slicing
+from rag_selectivity.figures.by import NAMES, Slicing, slicings_of
 from rag_selectivity.grading.labels_format import reasons_in
 from rag_selectivity.inference.bootstrap import Bootstrap
 from rag_selectivity.judged.policy import Policy
@@ -113,8 +112,7 @@ def report_from_files(
         reach = max(1, max(int(run.returned.max(initial=1)) for run in judged.values()))
         depths = [depth for depth in DEFAULT_DEPTHS if depth <= reach]
     measured = measure_all(judged, parsed, sorted({*depths, *([] if decision is None else [decision.K])}))
-    texts = queries if by is not None and LENGTH in by else None
-    slicings = slicings_of(by, judged, queries=texts, ids=ids, needed=False)
+    slicings = slicings_of(by, judged, ids=ids, needed=False)
     report = report_on(measured, bootstrap, joined.notes, joined.ground, slicings, completed)
     return report.to_html(
         decision=decision,

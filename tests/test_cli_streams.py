@@ -52,7 +52,6 @@ def folder(tmp_path, monkeypatch) -> Path:
     write("tokens.csv", ["passage_id,tokens", "a,10", "b,20", "c,30", "x,40"])
     write("quality.csv", ["K,score", "1,.5", "2,.6"])
     write("corpus.jsonl", [json.dumps({"_id": id_, "text": f"passage {id_}"}) for id_ in "abcxyz"])
-    write("queries.jsonl", [json.dumps({"_id": query, "text": f"question {query}"}) for query in QUERIES])
     write("stdin.jsonl", [json.dumps({"query": query, "shown": ids}) for query, ids in LISTS.items()])
     write("log.csv", ["N,K,R,hit", "100,10,2,1", "100,10,1,0", "100,10,3,1"])
     write("human.qrels", [f"{query} 0 a 5" for query in QUERIES])
@@ -98,7 +97,6 @@ READING = {
         "evaluate qrels.trec run.trec --scale trec --measure P@9tok --tokens tokens.csv",
         "tokens.csv",
     ),
-    "queries": (f"{UTILITY} --by length --queries queries.jsonl", "queries.jsonl"),
     "human": ("labels agree labels.db human.qrels --resamples 50", "human.qrels"),
     "labels by people": (f"{EVALUATE} --measure P --human human.qrels", "human.qrels"),
     "plan": ("plan --corpus-size 100 qrels.trec --scale utility", "qrels.trec"),

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-from fractions import Fraction
-from itertools import product
 
 import numpy as np
 import pytest
@@ -90,22 +88,6 @@ def test_a_user_has_one_vote() -> None:
 # -- e-processes --------------------------------------------------------------------------------------
 
 
-def test_the_e_value_of_two_rates_has_an_expectation_of_one_exactly() -> None:
-    """All outcomes of five pairs, in exact fractions: the money after them is 1 on average, whatever the rate."""
-    stakes = [Fraction(float(stake)) for stake in always_valid._STAKES]
-    for rate in (Fraction(1, 50), Fraction(1, 3), Fraction(9, 10)):
-        expected = Fraction(0)
-        one = {1: rate * (1 - rate), 0: rate**2 + (1 - rate) ** 2, -1: rate * (1 - rate)}
-        for outcome in product((1, 0, -1), repeat=5):
-            likelihood = math.prod((one[d] for d in outcome), start=Fraction(1))
-            money = sum(math.prod((1 + s * d for d in outcome), start=Fraction(1)) for s in stakes) / len(stakes)
-            evidence = always_valid.BetEvidence()
-            evidence.add(np.array(outcome, float))
-            assert math.exp(evidence.log_e(0.0, 1)) == pytest.approx(float(money), rel=1e-12)
-            expected += likelihood * money
-        assert expected == 1
-
-
 def test_the_mixture_is_the_integral() -> None:
     for surplus, spread, rho in ((3.0, 5.0, 2.0), (-2.0, 10.0, 5.0), (40.0, 200.0, 8.0)):
 
@@ -121,16 +103,15 @@ def test_the_mixture_is_the_integral() -> None:
 @settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_p_and_interval_agree_and_parts_give_the_whole(values, parts) -> None:
     array = np.array(values)
-    for make in (always_valid.BetEvidence, lambda: always_valid.MeanEvidence(1.0)):
-        whole, in_parts = make(), make()
-        whole.add(array)
-        for part in np.array_split(array, parts):
-            in_parts.add(part)
-        low, high = whole.interval(0.95)
-        assert (whole.p() <= 0.05) == (not low <= 0 <= high)
-        assert low - 1e-9 <= whole.mean <= high + 1e-9
-        assert in_parts.p() == pytest.approx(whole.p(), rel=1e-9)
-        assert in_parts.interval(0.95) == pytest.approx((low, high), abs=1e-9)
+    whole, in_parts = always_valid.MeanEvidence(1.0), always_valid.MeanEvidence(1.0)
+    whole.add(array)
+    for part in np.array_split(array, parts):
+        in_parts.add(part)
+    low, high = whole.interval(0.95)
+    assert (whole.p() <= 0.05) == (not low <= 0 <= high)
+    assert low - 1e-9 <= whole.mean <= high + 1e-9
+    assert in_parts.p() == pytest.approx(whole.p(), rel=1e-9)
+    assert in_parts.interval(0.95) == pytest.approx((low, high), abs=1e-9)
 
 
 def rejections(make, looks: int, n: int, trials: int, rng: np.random.Generator) -> float:
@@ -260,7 +241,7 @@ def test_verdicts() -> None:
     assert compare_arms(low, same, margin=0.03).verdict == "equal within the margin"
     assert compare_arms(low[:100], same[:100], margin=0.03).verdict == "not yet"
     found = compare_arms([1], [0])
-    assert (found.verdict, found.p, found.low, found.high) == ("not yet", 1.0, -1.0, pytest.approx(0.99, abs=0.01))
+    assert (found.verdict, found.p, found.low, found.high) == ("not yet", 1.0, -1.0, 1.0)
     same_values = compare_arms([0.5] * 10, [0.5] * 10, kind="mean", sequential=False)
     assert (same_values.verdict, math.isnan(same_values.p)) == ("not yet", True)
     assert same_values.to_dict()["p"] is None

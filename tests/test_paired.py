@@ -98,11 +98,11 @@ def test_ratios_with_denominators_of_their_own_swap_both_by_brute_force(form) ->
 def test_swaps_of_ratios_are_those_of_a_run_without_the_difference(form, theta) -> None:
     rng = np.random.default_rng(5)
     top, other, down, other_down = rng.random((4, 7)) + 0.1
-    pair = Pair(form, top, down, other, other_down, np.ones(7), None)
+    columns = np.stack([top, down, other, other_down], axis=1)
     signs = np.where(rng.random((20, 7)) < 0.5, 1.0, -1.0)
     # Without the difference θ: the first run has θ less a denominator; in bits, the second has θ times as much.
     first, second = (top, theta * other) if form == "bits" else (top - theta * down, other)
-    a, b = _swapped(pair, signs)
+    a, b = _swapped(form, columns, signs @ columns)
     for row, stays in enumerate(signs > 0):
         one = np.where(stays, first, second).sum() / np.where(stays, down, other_down).sum()
         two = np.where(stays, second, first).sum() / np.where(stays, other_down, down).sum()

@@ -11,7 +11,7 @@ import pytest
 
 import rag_selectivity as rs
 from rag_selectivity.errors import InputError
-from rag_selectivity.figures.slicing import by_value
+from rag_selectivity.figures.by import by_value
 from rag_selectivity.inference.bootstrap import Bootstrap
 from rag_selectivity.judged.judged_run import JudgedRun
 from rag_selectivity.judged.origins import Chosen, LabelOrigins
@@ -203,19 +203,16 @@ def test_every_form_of_a_table_gives_the_same_slices(tmp_path) -> None:
     assert values_of(LANGUAGE) == {"slice": expected["language"]}
 
 
-def test_counts_of_labels_and_lengths_of_texts() -> None:
+def test_counts_of_labels() -> None:
     five = {query: sum(grade == 5 for grade in row.values()) for query, row in LABELS.items()}
     relevant = {query: sum(grade >= 4 for grade in row.values()) for query, row in LABELS.items()}
-    texts = {query: "word " * (1 + i % 24) for i, query in enumerate(QUERIES[1:])}
-    found = values_of(["n5", "R", "length"], queries=texts)
+    found = values_of(["n5", "R"])
     decisive = {"0": (0, 0), "1": (1, 1), "2": (2, 2), "3+": (3, 99)}
     counted = {name: sum(low <= n <= high for n in five.values()) for name, (low, high) in decisive.items()}
     assert found["n5"] == {name: count for name, count in counted.items() if count}
     bins = {"0": (0, 0), "1": (1, 1), "2-3": (2, 3), "4-9": (4, 9), "10+": (10, 99)}
     counted = {name: sum(low <= n <= high for n in relevant.values()) for name, (low, high) in bins.items()}
     assert found["R"] == {name: count for name, count in counted.items() if count}
-    assert list(found["length"]) == ["1-5 words", "6-10 words", "11-15 words", "16-20 words", "21+ words", "(none)"]
-    assert found["length"]["(none)"] == 1
 
 
 def test_numbers_are_cut_into_quartiles_with_their_borders() -> None:
@@ -247,9 +244,6 @@ def test_missing_values_are_a_slice_and_further_queries_are_counted() -> None:
         ({"x": LANGUAGE, "y": "de"}, {}, "some values are mappings and some are not"),
         ({}, {}, "the mapping is empty"),
         ([], {}, "the list is empty"),
-        ("length", {}, "(--queries queries.jsonl)"),
-        ("length", {"queries": {"z": "text"}}, "none of the 1 ids is a measured query"),
-        ("R", {"queries": {"z": "text"}}, 'queries (--queries) are read for by="length"'),
     ],
 )
 def test_mistakes_are_named(by, options, message) -> None:

@@ -17,6 +17,7 @@ from rag_selectivity.advice.losses import Gain, Losses, figures, losses_of
 from rag_selectivity.advice.measured_costs import TOKENS
 from rag_selectivity.advice.systems import all_pairs, best_first, comparable, letters, pair_of
 from rag_selectivity.advice.trade_off import checked_depths, quality_measure, trade_offs
+from rag_selectivity.compare.differences import Testing
 from rag_selectivity.compare.pairs import differences
 from rag_selectivity.errors import InputError, did_you_mean
 from rag_selectivity.evaluation.evaluate import Measured, measure_all, report_on
@@ -438,6 +439,6 @@ class _Decider:
         others = [(name, self.baseline) for name in self.judged if name != self.baseline]
         pairs = comparable(others, self.judged, paired=self.paired)
         shown = measured.only(asked)
-        for row in differences(pairs, shown.figures, report, self.bootstrap, paired=self.paired):
+        for row in differences(pairs, shown.figures, report, Testing(self.bootstrap, self.paired)):
             verdicts[row.run, str(row.measure)] = row.verdict
         return verdicts

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import combinations
 from string import ascii_lowercase
 
+from rag_selectivity.compare.differences import Testing
 from rag_selectivity.compare.pairs import differences
 from rag_selectivity.figures.figures import Figures
 from rag_selectivity.inference.bootstrap import Bootstrap
@@ -41,7 +42,7 @@ def all_pairs(
     All pairs are one family of Holm's correction. Unless unpaired, runs over different queries make no pair.
     """
     pairs = comparable(combinations(order, 2), figures, paired=paired)
-    return differences(pairs, figures, report, bootstrap, paired=paired)
+    return differences(pairs, figures, report, Testing(bootstrap, paired))
 
 
 def comparable(

@@ -11,6 +11,7 @@ import numpy as np
 
 from rag_selectivity.advice.costs import Costs, pareto
 from rag_selectivity.advice.measured_costs import KINDS, TOKENS
+from rag_selectivity.compare.differences import Testing
 from rag_selectivity.compare.pairs import differences
 from rag_selectivity.errors import InputError
 from rag_selectivity.evaluation.caveats import equals_placebo
@@ -187,7 +188,7 @@ class _Compared:
         bootstrap = replace(self.bootstrap or Bootstrap(), level=1 - 2 * tail)
         pairs = [(one, other) for (one, _), (other, _) in combinations(places, 2)]
         most = dict.fromkeys(places, 0.0)
-        for row in differences(pairs, self.measured.figures, self.report, bootstrap, power=None):
+        for row in differences(pairs, self.measured.figures, self.report, Testing(bootstrap, power=None)):
             if row.measure != self.measure @ depth:
                 continue
             one, other = (row.run, depth), (row.baseline, depth)

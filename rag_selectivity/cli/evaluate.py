@@ -12,7 +12,6 @@ from rag_selectivity.cli import options as o
 from rag_selectivity.cli.inputs import (
     corpus_size_of,
     costs_of,
-    in_settings,
     labels_and_runs,
     labels_of,
     named_files,
@@ -153,7 +152,6 @@ def evaluate(
         "human": human,
         "groups": given.groups,
         "by": by or None,
-        "queries": None if queries == in_settings("queries") and "length" not in (by or ()) else queries,
         "weights": given.weights,
         "depths": asked or retrieved.depths,
         **chosen,

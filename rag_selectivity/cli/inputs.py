@@ -97,12 +97,6 @@ def labels_and_runs(files: Sequence[str] | None) -> tuple[Path, list[str]]:
     return Path(labels), runs_of_settings()
 
 
-def in_settings(key: str) -> Path | None:
-    """The file under a key of [data] in the settings."""
-    file = SETTINGS.file.get("data", {}).get(key)
-    return None if file is None else Path(file)
-
-
 def runs_given(files: Sequence[str] | None) -> list[str]:
     """The runs of a command: its files, or those of selectivity.toml."""
     return list(files) if files else runs_of_settings()

@@ -214,7 +214,7 @@ ByOption = Annotated[
     list[str] | None,
     input_file(
         "Figures for groups of queries: table of query_id and columns (FILE, or FILE:COLUMN for one of them), n5 "
-        "(decisive passages, grade 5), R (relevant passages) or length (words of the query). Repeat for more.",
+        "(decisive passages, grade 5) or R (relevant passages). Repeat for more.",
         MEASURES,
     ),
 ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +14,7 @@ from rag_selectivity.evaluation.caveats import AS_JUDGED_BASELINE, equals_placeb
 from rag_selectivity.figures.figures import Figures
 from rag_selectivity.inference import detectable
 from rag_selectivity.inference.bootstrap import Bootstrap
-from rag_selectivity.inference.paired import Difference, holm, mean_of, paired_difference, weights_of
+from rag_selectivity.inference.paired import Difference, holm, paired_difference
 from rag_selectivity.inference.unpaired import unpaired_difference
 from rag_selectivity.judged.query_weights import effective_size
 from rag_selectivity.measures import Measure, Outcome
@@ -109,6 +110,13 @@ def as_family(rows: Sequence[RunDifference], sides: Iterable[Side], testing: Tes
     )
 
 
+def settings_of(rows: Iterable[RunDifference], testing: Testing) -> dict[str, Any]:
+    """How a family of differences was tested."""
+    family = len({_test_of(row) for row in rows if row.test and not row.few})
+    how = {"paired": testing.paired, "draws": testing.draws, "power": testing.power}
+    return {**how, "correction": "holm", "family": family}
+
+
 def _test_of(row: RunDifference) -> tuple[object, ...]:
     return row.by, row.run, row.baseline, row.tested_as
 
@@ -144,8 +152,7 @@ def _row(
     known = [outcome.defined[:, 0] for outcome in pair]
     if testing.paired:
         known = [known[0] & known[1]] * 2
-    weights = weights_of(pair[0], known[0]) if testing.paired else None
-    values = [_value(outcome, some, weights) for outcome, some in zip(pair, known, strict=True)]
+    values = [float(outcome.over(some).value()[0]) for outcome, some in zip(pair, known, strict=True)]
     gaps = _gaps(*(outcome.parts[0][:, 0] for outcome in pair)) if testing.paired else np.full(0, np.nan)
     better = gaps[~np.isnan(gaps)] * (1 if measure.higher_is_better else -1)
     return RunDifference(
@@ -154,34 +161,18 @@ def _row(
         measure=measure,
         value=values[0],
         baseline_value=values[1],
-        difference=math.nan,
-        low=math.nan,
-        high=math.nan,
-        p=math.nan,
-        p_adjusted=math.nan,
-        test="",
         tested_as=str(_tested_as(measure, pair, testing)),
-        effect=_effect(gaps, weights),
         wins=int((better > 0).sum()),
         ties=int((better == 0).sum()),
         losses=int((better < 0).sum()),
         n=int(known[0].sum()),
         n_baseline=int(known[1].sum()),
         n_total=len(known[0]) if testing.paired else len(known[0]) + len(known[1]),
-        detectable=math.nan,
         level=testing.level,
         moved=_moved(queries, pair, gaps),
         reason=_reason(pair, known, values),
         effective=None if pair[0].weights is None else effective_size(pair[0].weights[known[0]]),
     )
-
-
-def _value(outcome: Outcome, some: NDArray[np.bool_], weights: FloatArray | None) -> float:
-    if not some.any():
-        return math.nan
-    means = [np.asarray(mean_of(part[some, 0], weights)) for part in outcome.parts]
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return float(outcome.aggregate.value(*means))
 
 
 def _reason(pair: tuple[Outcome, Outcome], known: Sequence[NDArray[np.bool_]], values: Sequence[float]) -> str | None:
@@ -207,21 +198,6 @@ def _gaps(values: FloatArray, others: FloatArray) -> FloatArray:
     gaps = values - others
     same = np.abs(gaps) <= 1e-11 * np.maximum(np.abs(values), np.abs(others))
     return np.where(same, 0.0, gaps)
-
-
-def _effect(gaps: FloatArray, weights: FloatArray | None) -> float:
-    """The mean difference divided by its standard deviation; `weights` are those of the known differences."""
-    known = gaps[~np.isnan(gaps)]
-    if not len(known):
-        return math.nan
-    if not known.any():
-        return 0.0
-    if weights is not None:
-        mean, free = mean_of(known, weights), 1 - 1 / effective_size(weights)
-        deviation = math.sqrt(mean_of((known - mean) ** 2, weights) / free) if free > 0 else 0.0
-        return mean / deviation if deviation > 0 else math.nan
-    spread = float(known.std(ddof=1)) if len(known) > 1 else 0.0
-    return float(known.mean()) / spread if spread > 0 else math.nan
 
 
 def _moved(queries: Sequence[str], pair: tuple[Outcome, Outcome], gaps: FloatArray) -> tuple[Moved, ...]:

@@ -2,28 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from rag_selectivity.compare.differences import Testing, settings_of
 from rag_selectivity.compare.pairs import differences, sliced_differences
 from rag_selectivity.errors import InputError, did_you_mean, examples
 from rag_selectivity.evaluation.evaluate import measure_all, report_on
 from rag_selectivity.evaluation.joining import join_runs
 from rag_selectivity.evaluation.slices import remarks_on
-from rag_selectivity.figures.by import slicings_of
-from rag_selectivity.figures.slicing import Slicing
+from rag_selectivity.figures.by import Slicing, slicings_of
 from rag_selectivity.inference.bootstrap import Bootstrap
 from rag_selectivity.judged.judged_run import JudgedRun
 from rag_selectivity.judged.policy import Policy, resolve_policy
 from rag_selectivity.judged.weighting import weighted, weights_notes, weights_settings
 from rag_selectivity.measures import Measure
-from rag_selectivity.measures.plan import budgets_of, compared_depths, compared_measures, need_other_lists
+from rag_selectivity.measures.plan import compared_depths, compared_measures, need_other_lists
 from rag_selectivity.results.comparison import Comparison
-from rag_selectivity.tables.grades import Scale
 from rag_selectivity.trust.ground import Ground
 
 #: Runs that share less than this share of their queries are compared query by query only if the user asks for it.
@@ -35,45 +32,23 @@ def compare(
     runs: Mapping[str, Any],
     *,
     baseline: str | None = None,
-    corpus_size: Any = None,
-    corpus: Iterable[Any] | None = None,
-    passages_of: Any = None,
     measures: Sequence[str | Measure] | str | None = None,
     depths: Sequence[int] | None = None,
-    scale: str | Scale | None = None,
-    grade_map: str | Mapping[int, int] | None = None,
-    policy: str | Policy | None = None,
     bootstrap: Bootstrap = Bootstrap(),
-    pool: Any = None,
-    pool_depth: int | None = None,
-    controls: Any = None,
     paired: bool = True,
     draws: int = 10_000,
     power: float = 0.8,
     ids: str | None = None,
-    human: Any = None,
-    tokens: Any = None,
-    groups: Any = None,
     by: Any = None,
-    queries: Any = None,
     weights: Any = None,
-    **choices: Any,
+    **inputs: Any,
 ) -> Comparison:
     """Compare runs with a baseline run: query by query, or as samples of different queries.
 
     Parameters
     ----------
-    qrels, corpus_size, corpus, passages_of, scale, grade_map, policy, pool, pool_depth
+    qrels
         As in `evaluate`.
-    bootstrap, controls, ids, choices
-        As in `evaluate`. The bootstrap's level, seed and clusters apply to the differences too. With controls, both
-        runs of a paired comparison have the same random baseline, so that the difference in BoR and its test are those
-        of Success and rest on no estimate of it: `baseline_value` is then the figure with controls, and `value` is
-        `baseline_value` + `difference`. EF, and all unpaired rows, stay as judged, and a caveat says so.
-    human : qrels, path of a label store, or PeoplesLabels, optional
-        As in `evaluate`. Both runs of a difference are then measured on the same completions of the labels; p, interval
-        and verdict come from these. `RunDifference.as_judged` is the difference with the judge's labels alone. Wins,
-        ties and losses stay as judged.
     runs : {name: run}
         Two or more.
     baseline : str, optional
@@ -82,23 +57,29 @@ def compare(
         Default: Success; with a corpus size also BoR; on the utility scale also RA-nWG and Harm.
     depths : sequence of int, optional
         Default: 5, 10, 20, up to the length of the longest list.
-    tokens : {passage: tokens}, DataFrame or path, optional
-        The lengths of the passages, for measures at a budget of tokens, as in `"RA-nWG@2000tok"`.
-    groups : {passage: group}, DataFrame or path of a table, optional
-        Passages that say the same, as in `evaluate`.
+    bootstrap : Bootstrap
+        Its level, seed and clusters apply to the differences too.
     paired : bool
         False for runs over different queries, such as the arms of an A/B test: each is measured over its own.
     draws : int
         The number of random swaps (unpaired: permutations), used when there are too many to count all of them.
     power : float
         The power for `detectable`: the probability that a true difference of that size would have been shown.
-    by, queries : optional
+    ids, by : optional
         As in `evaluate`. `Comparison.slices` has the differences within each slice, with a Holm correction of their
         own. Slices under 20 queries have no verdict.
     weights : optional
-        As in `evaluate`. Differences, intervals, p-values and effects are then weighted; wins, ties and losses count
+        As in `evaluate`. Differences, intervals and p-values are then weighted; wins, ties and losses count
         queries. A swap of two runs' figures swaps what each weighs, so the test keeps its level for runs that are
         interchangeable in each query, whatever the weights are. An unpaired comparison takes none.
+    **inputs
+        Every other argument of `evaluate`, such as `corpus_size`, `scale`, `policy`, `pool` and `tokens`. With
+        `controls`, both runs of a paired comparison have the same random baseline, so that the difference in BoR and
+        its test are those of Success and rest on no estimate of it: `baseline_value` is then the figure with controls,
+        and `value` is `baseline_value` + `difference`. EF, and all unpaired rows, stay as judged, and a caveat says so.
+        With `human`, both runs of a difference are measured on the same completions of the labels; p, interval and
+        verdict come from these. `RunDifference.as_judged` is the difference with the judge's labels alone. Wins, ties
+        and losses stay as judged.
 
     Returns
     -------
@@ -119,28 +100,13 @@ def compare(
     >>> row.difference, row.p, row.test, row.wins
     (1.0, 0.0078125, 'exact', 8)
     """
-    bootstrap, chosen = Bootstrap.required(bootstrap), resolve_policy(policy, **choices)
-    joined = join_runs(
-        qrels,
-        runs,
-        corpus_size=corpus_size,
-        corpus=corpus,
-        passages_of=passages_of,
-        scale=scale,
-        grade_map=grade_map,
+    bootstrap, given = Bootstrap.required(bootstrap), inputs.get("policy")
+    missing_query = inputs.get("missing_query", given.missing_query if isinstance(given, Policy) else None)
+    if inputs.get("missing_query", resolve_policy(given).missing_query) == "skip":
         # The queries that a run lacks must be known here: a run over other queries is refused below.
-        policy=replace(chosen, missing_query="fail") if chosen.missing_query == "skip" else chosen,
-        pool=pool,
-        pool_depth=pool_depth,
-        controls=controls,
-        ids=ids,
-        human=human,
-        tokens=tokens,
-        budgets=budgets_of(measures),
-        groups=groups,
-        other_lists=need_other_lists(measures) or None,
-    )
-    missing_query = chosen.missing_query if "missing_query" in choices or isinstance(policy, Policy) else None
+        inputs["missing_query"] = "fail"
+    other_lists = need_other_lists(measures) or None
+    joined = join_runs(qrels, runs, measures=measures, ids=ids, other_lists=other_lists, **inputs)
     judged = weighted(joined.judged, weights, ids=ids)
     return comparison_of(
         judged,
@@ -154,7 +120,7 @@ def compare(
         power=power,
         notes=joined.notes,
         ground=joined.ground,
-        slicings=slicings_of(by, judged, queries=queries, ids=ids),
+        slicings=slicings_of(by, judged, ids=ids),
     )
 
 
@@ -213,27 +179,17 @@ def comparison_of(
             "(intervals.unpaired), or evaluate each run alone"
         )
     report = report_on(measured, bootstrap, notes, ground, slicings)
-    pairs = [(name, base) for name in judged if name != base]
-    rows = differences(pairs, measured.figures, report, bootstrap, paired=paired, draws=draws, power=power)
-    family = len({(row.run, row.tested_as) for row in rows if row.test})
-    settings = {
-        **bootstrap.settings,
-        "paired": paired,
-        "draws": draws,
-        "power": power,
-        "correction": "holm",
-        "family": family,
-        **weights_settings(judged),
-    }
+    pairs, testing = [(name, base) for name in judged if name != base], Testing(bootstrap, paired, draws, power)
+    rows = differences(pairs, measured.figures, report, testing)
+    settings = {**bootstrap.settings, **settings_of(rows, testing), **weights_settings(judged)}
     if ground is not None:
         query_notes[:0] = [ground.calibrated_by, *filter(None, [ground.controls_left_out])]
     if not slicings:
         return Comparison(base, rows, report, settings, tuple(query_notes))
-    query_notes += [note for slicing in slicings for note in slicing.notes]
-    slices = sliced_differences(pairs, measured.figures, report, bootstrap, slicings, paired=paired, draws=draws)
+    slices = sliced_differences(pairs, measured.figures, report, testing, slicings)
     in_slices = [row for by_value in slices.values() for part in by_value.values() for row in part.rows]
-    tested = {(row.by, row.run, row.tested_as) for row in in_slices if row.test and not row.few}
-    settings["family_of_slices"] = len(tested)
+    settings["family_of_slices"] = settings_of(in_slices, testing)["family"]
+    query_notes += [note for slicing in slicings for note in slicing.notes]
     query_notes += remarks_on(report.runs[base].slices, ground, slicings)
     return Comparison(base, rows, report, settings, tuple(query_notes), slices)
 
@@ -243,50 +199,41 @@ def _over_shared_queries(
 ) -> tuple[Mapping[str, JudgedRun], list[str]]:
     """The joins over the queries that count for each run, and notes on queries that a run lacks."""
     has = {name: run.in_run for name, run in judged.items()}
+    shared = {name: int((mask & has[base]).sum()) for name, mask in has.items() if name != base}
     if not paired:
-        arms = {name: run.over(has[name]) for name, run in judged.items()}
-        return arms, _shared_by_arms(has, base)
+        apart = "the comparison treats these as different queries"
+        notes = [f"{name} and {base} share {count} queries; {apart}" for name, count in shared.items() if count]
+        return {name: run.over(has[name]) for name, run in judged.items()}, notes
     if missing_query == "skip":
-        shared = np.logical_and.reduce(list(has.values()))
-        if not shared.any():
+        by_all = np.logical_and.reduce(list(has.values()))
+        if not by_all.any():
             raise InputError(
                 f"no query is in all of the runs {', '.join(judged)}: compare them with paired=False "
                 f"(-c intervals.unpaired=true)"
             )
-        left_out = int((~shared).sum())
+        left_out = int((~by_all).sum())
         notes = [f"{left_out} queries are left out, since not every run has them"] if left_out else []
-        return {name: run.over(shared) for name, run in judged.items()}, notes
-    notes = []
-    for name, mask in has.items():
-        if name == base:
-            continue
-        shared, either = int((mask & has[base]).sum()), int((mask | has[base]).sum())
-        if missing_query is None and shared < LEAST_SHARED * either:
+        return {name: run.over(by_all) for name, run in judged.items()}, notes
+    for name, count in shared.items():
+        either = int((has[name] | has[base]).sum())
+        if missing_query is None and count < LEAST_SHARED * either:
             queries = np.array(judged[name].queries, object)
-            skip = (
-                'missing_query="skip" (-c rules.missing_query=skip) to compare over the shared queries, or '
-                if shared
-                else "or "
-            )
+            only = [
+                f"only {one} has {examples(queries[has[one] & ~has[other]].tolist()) or 'none'}"
+                for one, other in ((name, base), (base, name))
+            ]
+            skip = ', missing_query="skip" (-c rules.missing_query=skip) to compare over the shared queries'
             raise InputError(
-                f"{name} and {base} share {shared} of {either} queries (only {name} has "
-                f"{examples(queries[mask & ~has[base]].tolist()) or 'none'}, only {base} has "
-                f"{examples(queries[has[base] & ~mask].tolist()) or 'none'}): a query that a run lacks would count as "
-                f"its failure. Use paired=False (intervals.unpaired) for samples of different queries, {skip}"
-                f'missing_query="fail" (-c rules.missing_query=fail) if a missing query is a failure'
+                f"{name} and {base} share {count} of {either} queries ({', '.join(only)}): a query that a run lacks "
+                f"would count as its failure. Use paired=False (intervals.unpaired) for samples of different "
+                f'queries{skip if count else ""}, or missing_query="fail" (-c rules.missing_query=fail) if a missing '
+                f"query is a failure"
             )
-    for name, mask in has.items():
-        if lacking := int((~mask).sum()):
-            notes.append(
-                f"{name} lacks {lacking} of the {len(mask)} queries; they count as its failures, "
-                f"but Harm and Judged leave them out"
-            )
-    return judged, notes
-
-
-def _shared_by_arms(has: Mapping[str, NDArray[np.bool_]], base: str) -> list[str]:
-    return [
-        f"{name} and {base} share {shared} queries; the comparison treats these as different queries"
-        for name, mask in has.items()
-        if name != base and (shared := int((mask & has[base]).sum()))
+    lacking = {name: int((~mask).sum()) for name, mask in has.items()}
+    notes = [
+        f"{name} lacks {count} of the {len(has[name])} queries; they count as its failures, but Harm and Judged leave "
+        f"them out"
+        for name, count in lacking.items()
+        if count
     ]
+    return judged, notes

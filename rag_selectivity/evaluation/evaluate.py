@@ -13,12 +13,11 @@ from rag_selectivity.evaluation.basis import Basis
 from rag_selectivity.evaluation.estimates import ends_of
 from rag_selectivity.evaluation.joining import join_runs
 from rag_selectivity.evaluation.runs import report_on_run
-from rag_selectivity.figures.by import slicings_of
+from rag_selectivity.figures.by import Slicing, slicings_of
 from rag_selectivity.figures.figures import Figures
-from rag_selectivity.figures.slicing import Slicing
 from rag_selectivity.inference.bootstrap import Bootstrap
 from rag_selectivity.judged.judged_run import JudgedRun
-from rag_selectivity.judged.policy import Policy, resolve_policy
+from rag_selectivity.judged.policy import Policy
 from rag_selectivity.judged.reach import labels_found_by_any
 from rag_selectivity.judged.weighting import weighted, weights_settings
 from rag_selectivity.measures import Measure
@@ -26,7 +25,6 @@ from rag_selectivity.measures.base import FloatArray
 from rag_selectivity.measures.plan import (
     Plan,
     absent_measures,
-    budgets_of,
     default_depths,
     given_depths,
     need_other_lists,
@@ -52,25 +50,15 @@ def evaluate(
     runs: Any,
     *,
     corpus_size: Any = None,
-    corpus: Iterable[Any] | None = None,
-    passages_of: Any = None,
     measures: Sequence[str | Measure] | str | None = None,
     depths: Sequence[int] | None = None,
     scale: str | Scale | None = None,
-    grade_map: str | Mapping[int, int] | None = None,
     policy: str | Policy | None = None,
     bootstrap: Bootstrap | None = Bootstrap(),
-    pool: Any = None,
-    pool_depth: int | None = None,
-    controls: Any = None,
     ids: str | None = None,
-    human: Any = None,
-    tokens: Any = None,
-    groups: Any = None,
     by: Any = None,
-    queries: Any = None,
     weights: Any = None,
-    **choices: Any,
+    **inputs: Any,
 ) -> Report:
     """Measure runs against judgments.
 
@@ -82,13 +70,6 @@ def evaluate(
         path. Files are streamed: only their judged hits are held in memory.
     corpus_size : int, {query: int} or DataFrame with a query and a corpus_size column, optional
         N, the number of passages that could have been retrieved. Chance-corrected measures need it.
-    corpus : iterable of passage ids, optional
-        Gives N. Judgments of passages that it lacks are left out, with a warning: neither a run nor a random draw can
-        find them.
-    passages_of : {document: number of its passages}, DataFrame or path of a table, optional
-        For judged documents and retrieved passages (chunks): qrels and runs name documents, and each slot of a list
-        is a passage. N and the random draw then count passages; without a corpus size N is the sum of all numbers.
-        A document's further passages fill their slots and add nothing.
     measures : sequence of str or Measure, optional
         `"BoR"` is measured at every depth, `"BoR@10"` at 10 only, and `"BoR@2000tok"` at a budget of tokens: the
         cutoff of each query is then the last passage that fits. Default: Success; with a corpus size
@@ -99,10 +80,38 @@ def evaluate(
     scale : {"trec", "utility"}, optional
         `trec`: 0 is not relevant, 1 and up are. `utility`: grades 1–5, relevant from 4. Labels of 0 and 1, expected ids
         without a grade and a label store need none; for other grades it must be given, or a grade map.
+    policy : {"default", "trec_eval"} or Policy
+        How edge cases are treated.
+    bootstrap : Bootstrap or None
+        The intervals over queries. Default: 5,000 resamples, seed 7, level 95 %. None leaves them out.
+    ids : str, optional
+        The form that all query and passage ids are brought into, if labels and runs write them differently:
+        `"strip"`, `"nfc"`, `"casefold"`, `"number"` (0012, 12 and 12.0 are alike), `"name"` (docs/12.txt#0 and 12 are
+        alike), `"prefix=doc-"`, `"suffix=_0"`, or several, as in `"strip,casefold"`. Default: as they are. `"exact"`
+        also says that they are right, so that a run without a judged passage is accepted.
+    by : path, frame, records, {query: value}, {column: {query: value}}, "n5", "R", or several, optional
+        Groups of queries, for each of which every figure is given too (`RunReport.slices`). Each column of a table with
+        `query_id` is a slicing, `"file.csv:column"` one of them; numbers with more than 8 values are cut into
+        quartiles, and queries without a value are the slice `(none)`. `n5` counts decisive passages (grade 5), `R`
+        relevant ones. Intervals come from the resamples of all queries. With `human` a slice rests on the labels by
+        people of its own queries.
+    weights : path, frame, records or {query: weight}, optional
+        How much each query counts, such as the table that `rag_selectivity.golden.queries` makes: a column `weight`, or
+        another one as `"file.csv:column"`. Every figure over queries, its interval and its caveats are then weighted:
+        Σwx/Σw in place of a mean, in both means of a ratio too. `Estimate.effective` is the effective number of
+        queries, (Σw)²/Σw². Queries of weight 0 are left out, and each other measured query needs a weight. Random
+        controls take no weights.
+    **inputs
+        Any of the following, and single choices of the policy, as in `short_lists="returned"`.
+    corpus : iterable of passage ids, optional
+        Gives N. Judgments of passages that it lacks are left out, with a warning: neither a run nor a random draw can
+        find them.
+    passages_of : {document: number of its passages}, DataFrame or path of a table, optional
+        For judged documents and retrieved passages (chunks): qrels and runs name documents, and each slot of a list
+        is a passage. N and the random draw then count passages; without a corpus size N is the sum of all numbers.
+        A document's further passages fill their slots and add nothing.
     grade_map : {old: new} or str, optional
         Maps other grades to the scale, as in `"0:1,1:3,2:4,3:5"`.
-    policy : {"default", "trec_eval"} or Policy
-        How edge cases are treated; single choices can be given as keywords, as in `short_lists="returned"`.
     pool : run, list of runs, {name: run}, or {run: any of these}, optional
         The candidates before reranking or selection, for all runs or for each run. With it, PROC and %PROC
         separate the retriever's losses from the reranker's. Without it a run's own full list is its pool. Several
@@ -115,11 +124,6 @@ def evaluate(
         judge as the qrels. BoR, EF, RandomSuccess, BoR_max and lambda are then estimated with that judge's rate on
         random passages (`Estimate.basis` is "with controls"); the figure without it is `Estimate.as_judged`. List every
         graded control, also those that are not relevant. Labels from a label store bring their controls with them.
-    ids : str, optional
-        The form that all query and passage ids are brought into, if labels and runs write them differently:
-        `"strip"`, `"nfc"`, `"casefold"`, `"number"` (0012, 12 and 12.0 are alike), `"name"` (docs/12.txt#0 and 12 are
-        alike), `"prefix=doc-"`, `"suffix=_0"`, or several, as in `"strip,casefold"`. Default: as they are. `"exact"`
-        also says that they are right, so that a run without a judged passage is accepted.
     human : qrels, path of a label store, or PeoplesLabels, optional
         Labels that people gave to a few of the pairs that a judge graded, best drawn as `calibrate_draw` does. Every
         figure then is the median over 150 completions of the labels, with an interval over completions and queries;
@@ -131,22 +135,6 @@ def evaluate(
     groups : {passage: group}, DataFrame or path of a table, optional
         Passages that say the same under different ids, for Redundancy and for measures with `distinct=true`, as in
         `"RA-nWG(distinct=true)@5"`: a group counts once, with the highest grade of its passages.
-    by : path, frame, records, {query: value}, {column: {query: value}}, "n5", "R", "length", or several, optional
-        Groups of queries, for each of which every figure is given too (`RunReport.slices`). Each column of a table with
-        `query_id` is a slicing, `"file.csv:column"` one of them; numbers with more than 8 values are cut into
-        quartiles, and queries without a value are the slice `(none)`. `n5` counts decisive passages (grade 5), `R`
-        relevant ones, `length` the words of the query. Intervals come from the resamples of all queries. With `human`
-        a slice rests on the labels by people of its own queries.
-    queries : {query: text}, path or frame, optional
-        The texts of the queries, for `by="length"`.
-    weights : path, frame, records or {query: weight}, optional
-        How much each query counts, such as the table that `rag_selectivity.golden.queries` makes: a column `weight`, or
-        another one as `"file.csv:column"`. Every figure over queries, its interval and its caveats are then weighted:
-        Σwx/Σw in place of a mean, in both means of a ratio too. `Estimate.effective` is the effective number of
-        queries, (Σw)²/Σw². Queries of weight 0 are left out, and each other measured query needs a weight. Random
-        controls take no weights.
-    bootstrap : Bootstrap or None
-        The intervals over queries. Default: 5,000 resamples, seed 7, level 95 %. None leaves them out.
 
     Returns
     -------
@@ -175,22 +163,13 @@ def evaluate(
         qrels,
         runs,
         corpus_size=corpus_size,
-        corpus=corpus,
-        passages_of=passages_of,
-        scale=scale,
-        grade_map=grade_map,
-        policy=resolve_policy(policy, **choices),
-        pool=pool,
-        pool_depth=pool_depth,
-        controls=controls,
-        ids=ids,
-        human=human,
-        tokens=tokens,
-        budgets=budgets_of(measures),
-        groups=groups,
         measures=measures,
+        scale=scale,
+        policy=policy,
+        ids=ids,
         # Without a measure that asks for them, they serve an interval alone.
         other_lists=need_other_lists(measures) or (None if bootstrap is not None else False),
+        **inputs,
     )
     judged = weighted(joined.judged, weights, ids=ids)
     return evaluate_joined(
@@ -200,7 +179,7 @@ def evaluate(
         bootstrap=bootstrap,
         notes=joined.notes,
         ground=joined.ground,
-        slicings=slicings_of(by, judged, queries=queries, ids=ids),
+        slicings=slicings_of(by, judged, ids=ids),
     )
 
 

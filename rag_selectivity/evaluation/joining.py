@@ -13,13 +13,13 @@ from rag_selectivity.judged.joining import Terms
 from rag_selectivity.judged.judged_run import JudgedRun
 from rag_selectivity.judged.list_tokens import with_fitting
 from rag_selectivity.judged.other_lists import OtherLists
-from rag_selectivity.judged.policy import Policy
+from rag_selectivity.judged.policy import Policy, resolve_policy
 from rag_selectivity.judged.pools import Pools
 from rag_selectivity.judged.qrels import Qrels
 from rag_selectivity.judged.reading import named_runs, run_parts
 from rag_selectivity.judged.run import Run
 from rag_selectivity.judged.token_budget import TokenBudget
-from rag_selectivity.measures.plan import scale_for
+from rag_selectivity.measures.plan import budgets_of, scale_for
 from rag_selectivity.tables.exact import NoRowsError
 from rag_selectivity.tables.forms import IdForm
 from rag_selectivity.tables.grades import Scale, scale_named
@@ -65,36 +65,41 @@ def join_runs(
     passages_of: Any = None,
     scale: str | Scale | None = None,
     grade_map: str | Mapping[int, int] | None = None,
-    policy: Policy | None = None,
+    policy: str | Policy | None = None,
     pool: Any = None,
     pool_depth: int | None = None,
     controls: Any = None,
     ids: str | None = None,
     human: Any = None,
     tokens: Any = None,
-    budgets: Sequence[TokenBudget] = (),
     groups: Any = None,
     measures: Any = None,
+    budgets: Sequence[TokenBudget] | None = None,
     other_lists: bool | None = None,
+    **choices: Any,
 ) -> Joined:
     """Join every run with the judgments: the first half of `evaluate`, with the same arguments.
 
-    `budgets` are those of the measures. With them, with `groups` and with `other_lists`, runs are held in memory. The
-    lists of the other queries are looked up where `other_lists` asks for it; by default, where that is little work.
+    `budgets` are those of the measures unless they are given. With them, with `groups` and with `other_lists`, runs are
+    held in memory. The lists of the other queries are looked up where `other_lists` asks for it; by default, where that
+    is little work.
     """
-    form, out = IdForm.of(ids), "leave one of the two out"
+    form, policy = IdForm.of(ids), resolve_policy(policy, **choices)
+    budgets = budgets_of(measures) if budgets is None else budgets
     if tokens is not None and not budgets:
         raise InputError(
             "tokens (--tokens) are given, and no measure is at a budget of them: name one, as in RA-nWG@2000tok"
         )
     if human is not None:
-        people = "labels by people (human)"
+        problem = ""
         if groups is not None:
-            needs = "complete labels of passages, and groups need the labels of groups"
-            raise InputError(f"{people} {needs}: {out}")
+            problem = "complete labels of passages, and groups need the labels of groups:"
         if passages_of is not None:
-            needs = "cannot calibrate figures of documents with passages_of"
-            raise InputError(f"{people} {needs}: label passages, as Qrels.inherit does, or {out}")
+            problem = (
+                "cannot calibrate figures of documents with passages_of: label passages, as Qrels.inherit does, or"
+            )
+        if problem:
+            raise InputError(f"labels by people (human) {problem} leave one of the two out")
     labels = settled_labels(judge_labels(qrels) if human is not None else qrels, scale, grade_map, policy, measures)
     if human is not None:
         labels = labels.in_form(form).in_order(by_passage=True)
@@ -104,7 +109,7 @@ def join_runs(
         corpus_size=corpus_size,
         corpus=corpus,
         passages_of=passages_of,
-        policy=policy or Policy(),
+        policy=policy,
         form=form,
         in_order=True,
     )
@@ -122,7 +127,7 @@ def join_runs(
     alike = None if groups is None else _groups(groups, form)
     if budgets or alike is not None or other_lists:
         named = {name: Run.of(run, policy).in_form(form) for name, run in named.items()}
-        if policy is not None and policy.exclude_self:
+        if policy.exclude_self:
             named = {name: run.without_self() for name, run in named.items()}
     for name, run in named.items():
         unfit: list[str] = []

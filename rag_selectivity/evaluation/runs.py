@@ -14,8 +14,8 @@ from rag_selectivity.evaluation.basis import Basis
 from rag_selectivity.evaluation.caveats import LabelFacts, in_part, of_labels, of_unchecked_judge
 from rag_selectivity.evaluation.estimates import ends_of, pool_sources_of
 from rag_selectivity.evaluation.slices import remarks_on
+from rag_selectivity.figures.by import Slicing
 from rag_selectivity.figures.figures import Figures
-from rag_selectivity.figures.slicing import Slicing
 from rag_selectivity.inference.bootstrap import Ends
 from rag_selectivity.judged.reach import LabelReach, has_open_tails
 from rag_selectivity.judged.weighting import weights_notes

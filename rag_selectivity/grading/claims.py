@@ -13,7 +13,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from rag_selectivity.compare.differences import Side, Testing, as_family, differences_of
+from rag_selectivity.compare.differences import Side, Testing, as_family, differences_of, settings_of
 from rag_selectivity.errors import InputError
 from rag_selectivity.evaluation.estimates import estimates_of_table
 from rag_selectivity.grading.claim_questions import PROMPT_VERSION
@@ -32,9 +32,6 @@ from rag_selectivity.measures.claims import ALL_CHECKS, GROUNDEDNESS, WHOLE, Cla
 from rag_selectivity.results.claims import CHECKS, SAMPLES, ClaimCheck, ClaimReport, ClaimRun, figures_of_claims
 from rag_selectivity.results.comparison import RunDifference
 from rag_selectivity.tables.cells import names_in
-
-#: As `rag_selectivity.compare` has them.
-DRAWS, POWER = 10_000, 0.8
 
 
 async def acheck_claims(
@@ -184,7 +181,7 @@ async def acheck_claims(
         judge=asked.name,
         baseline=base,
         differences=differences,
-        settings={**bootstrap.settings, **_settings_of(differences)},
+        settings={**bootstrap.settings, **(settings_of(differences, Testing(bootstrap)) if differences else {})},
         bootstrap=bootstrap,
         agreement=agreement,
         notes=(*read.notes, *notes),
@@ -256,16 +253,7 @@ def _differences(runs: Mapping[str, ClaimRun], baseline: str, bootstrap: Bootstr
     asked = [measure for measure, _ in runs[baseline].figures.plan if measure.higher_is_better is not None]
     if len(runs) < 2 or not asked:
         return ()
-    testing = Testing(bootstrap, draws=DRAWS, power=POWER)
     sides = {name: Side(name, run.figures.only(asked), run.estimates) for name, run in runs.items()}
-    base = sides[baseline]
+    base, testing = sides[baseline], Testing(bootstrap)
     rows = [row for side in sides.values() if side is not base for row in differences_of(side, base, testing)]
     return as_family(rows, sides.values(), testing)
-
-
-def _settings_of(rows: Sequence[RunDifference]) -> dict[str, Any]:
-    """How differences were tested; empty without any."""
-    if not rows:
-        return {}
-    family = len({(row.run, row.tested_as) for row in rows if row.test})
-    return {"paired": True, "draws": DRAWS, "power": POWER, "correction": "holm", "family": family}

@@ -9,7 +9,6 @@ the same processes: p ≤ α if and only if 0 is outside the interval.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -17,8 +16,6 @@ import numpy as np
 from rag_selectivity.inference.bisection import end_of
 from rag_selectivity.measures.base import FloatArray
 
-#: Stakes, as shares of the largest stake that cannot lose everything; each has the same money.
-_STAKES = np.geomspace(0.002, 0.95, 12)
 #: The variance, summed over the differences of values from 0 to 1, at which the interval of a mean is narrowest.
 _TUNED_AT = 100.0
 #: How far from 0 the running mean is believed, as a share of the range: a smaller reach makes the interval narrower.
@@ -26,86 +23,8 @@ _BELIEVED = 0.25
 
 
 @dataclass(slots=True)
-class BetEvidence:
-    """Differences from −1 to 1 with few distinct values, as those of rates have: bets on a difference above δ.
-
-    Each of twelve accounts multiplies its money by 1 + s·(D − δ)/(1 + δ) for each difference D, where s is its stake;
-    the process is their mean. If the mean of each D, given those before it, is δ or less, the expected money does not
-    grow, whatever the distribution. The order of the values does not matter: their counts are enough.
-
-    References
-    ----------
-    Waudby-Smith and Ramdas 2024, Estimating means of bounded random variables by betting, JRSS B 86. For two rates and
-    δ = 0 it is a test of the coin that says which arm succeeded, if one did: Turner, Ly and Grünwald 2024, Generic
-    e-variables for exact sequential k-sample tests that allow for optional stopping.
-
-    Examples
-    --------
-    >>> evidence = BetEvidence()
-    >>> evidence.add(np.repeat([1.0, 0.0, -1.0], [60, 500, 20]))
-    >>> round(evidence.mean, 4), round(evidence.p(), 5), [round(end, 3) for end in evidence.interval(0.95)]
-    (0.069, 0.00062, [0.018, 0.123])
-    """
-
-    counts: dict[float, int] = field(default_factory=dict)
-
-    @property
-    def n(self) -> int:
-        return sum(self.counts.values())
-
-    @property
-    def mean(self) -> float:
-        n = self.n
-        return math.fsum(value * count for value, count in self.counts.items()) / n if n else math.nan
-
-    def add(self, differences: FloatArray) -> None:
-        for value, count in zip(*np.unique(np.round(differences, 12), return_counts=True), strict=True):
-            self.counts[float(value)] = self.counts.get(float(value), 0) + int(count)
-
-    def log_e(self, delta: float, sign: int) -> float:
-        """The logarithm of the process that gains above δ (sign 1) or below it (sign −1)."""
-        values = sign * np.array(list(self.counts))
-        return _money(values, np.array(list(self.counts.values()), np.float64), sign * delta)
-
-    def p(self) -> float:
-        if not self.counts:
-            return 1.0
-        return min(1.0, 2 * math.exp(-max(self.log_e(0.0, 1), self.log_e(0.0, -1))))
-
-    def interval(self, level: float) -> tuple[float, float]:
-        if not self.counts:
-            return -1.0, 1.0
-        limit = math.log(2) - math.log1p(-level)
-        low = _last_above(lambda delta: self.log_e(delta, 1), -1.0, self.mean, limit)
-        high = -_last_above(lambda delta: self.log_e(-delta, -1), -1.0, -self.mean, limit)
-        return low, high
-
-    def excess(self, mean: float, variance: float, n: float) -> float:
-        square = min(1.0, variance + mean * mean)
-        gained = n * max(0.0, (square + mean) / 2)
-        lost = n * max(0.0, (square - mean) / 2)
-        return _money(np.array([1.0, -1.0]), np.array([gained, lost]), 0.0)
-
-
-def _money(values: FloatArray, counts: FloatArray, delta: float) -> float:
-    if delta <= -1:
-        return math.inf
-    shares = (values - delta) / (1 + delta)
-    grown: FloatArray = np.log1p(_STAKES[:, None] * shares[None, :]) @ counts
-    largest = float(grown.max())
-    return largest + math.log(float(np.exp(grown - largest).sum()) / len(_STAKES))
-
-
-def _last_above(log_e: Callable[[float], float], outside: float, inside: float, limit: float) -> float:
-    """The point where a falling process crosses the limit, between one where it is above and one where it is not."""
-    if log_e(outside + 1e-12) < limit:
-        return outside
-    return end_of(lambda x: log_e(x) < limit, inside, outside)[1]
-
-
-@dataclass(slots=True)
 class MeanEvidence:
-    """Bounded differences: an empirical-Bernstein confidence sequence with a gamma-exponential mixture.
+    """Bounded differences, of rates too: an empirical-Bernstein confidence sequence with a gamma-exponential mixture.
 
     With S = Σ(D − δ) and V = Σ(D − D̂)², where D̂ is a mean of the differences before, exp(λS/c − ψ(λ)V/c²) with
     ψ(λ) = −log(1 − λ) − λ is an e-process for each λ in [0, 1); so is its mixture over λ, which has a closed form. Here
@@ -180,10 +99,6 @@ def _rho() -> float:
     """The parameter with which the mixture is narrowest at a spread of `_TUNED_AT` and a level of 95 %."""
     tail = math.log(1 / 0.025)
     return _TUNED_AT / (1 + _BELIEVED) ** 2 / (2 * tail + math.log(1 + 2 * tail))
-
-
-#: What was seen of a mean difference.
-Evidence = BetEvidence | MeanEvidence
 
 
 def log_gamma_mixture(surplus: float, spread: float, rho: float) -> float:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from hashlib import blake2b
 from numbers import Real
 from typing import Any
 
@@ -13,7 +12,7 @@ from numpy.typing import NDArray
 
 from rag_selectivity.errors import InputError, examples
 from rag_selectivity.inference import bounded
-from rag_selectivity.inference.draws import resample_counts
+from rag_selectivity.inference.draws import Columns, resample_counts
 from rag_selectivity.inference.exact import ends_if_all_agree, weighted_rate
 from rag_selectivity.inference.interval_methods import Estimand, bca_ends, means_of, of_success_rate
 from rag_selectivity.judged.query_weights import effective_size
@@ -121,14 +120,16 @@ class Bootstrap:
         units = self.units(queries)
         pieces: list[list[list[FloatArray]]] = [[[] for _ in outcomes] for _ in slices]
         waiting: list[tuple[int, Outcome, list[list[int]]]] = []
-        columns = _Columns()
+        columns = Columns()
 
         def settle() -> None:
             for of_slice, inside, sums in zip(
                 pieces, slices, self._resampled_sums(columns.matrix(), units, slices), strict=True
             ):
+                drawn = units if units is None or inside is None else units[inside]
                 for number, piece, places in waiting:
-                    of_slice[number].append(self._ends_of(_within(piece, inside), units, sums, places))
+                    part = piece if inside is None else piece.over(inside)
+                    of_slice[number].append(self._ends_of(part, drawn, sums, places))
 
         width = max(1, min(_DEPTHS_AT_ONCE, _SUMS_AT_ONCE // (3 * max(1, len(slices)))))
         for number, outcome in enumerate(outcomes):
@@ -137,7 +138,7 @@ class Bootstrap:
                 waiting.append((number, piece, [columns.add(block) for block in _blocks_of(piece)]))
                 if len(columns) * len(slices) >= _SUMS_AT_ONCE:
                     settle()
-                    waiting, columns = [], _Columns()
+                    waiting, columns = [], Columns()
         if waiting:
             settle()
         joined = [[np.concatenate(of_outcome, axis=1) for of_outcome in of_slice] for of_slice in pieces]
@@ -256,13 +257,6 @@ class Bootstrap:
         return sums
 
 
-def _within(outcome: Outcome, inside: NDArray[np.bool_] | None) -> Outcome:
-    """The outcome with the queries outside undefined."""
-    if inside is None:
-        return outcome
-    return replace(outcome, parts=tuple(np.where(inside[:, None], part, np.nan) for part in outcome.parts))
-
-
 def _estimand_of(outcome: Outcome, units: IntArray | None) -> Estimand:
     """What the interval of an outcome is about; `units` are the numbers of the queries' clusters."""
     *parts, mask = (_by_unit(block, units) for block in _blocks_of(outcome))
@@ -291,32 +285,6 @@ def _by_unit(filled: FloatArray, units: IntArray | None) -> FloatArray:
     sums = np.zeros((int(units.max(initial=-1)) + 1, filled.shape[1]))
     np.add.at(sums, units, filled)
     return sums
-
-
-class _Columns:
-    """Distinct columns, each kept once: Success, EF and BoR share most of theirs."""
-
-    def __init__(self) -> None:
-        self._index: dict[bytes, int] = {}
-        self._columns: list[FloatArray] = []
-
-    def __len__(self) -> int:
-        return len(self._columns)
-
-    def add(self, block: FloatArray) -> list[int]:
-        """Where each column of the block is kept."""
-        places = []
-        for column in block.T:
-            column = np.ascontiguousarray(column)
-            key = blake2b(column.tobytes(), digest_size=16).digest()
-            if key not in self._index:
-                self._index[key] = len(self._columns)
-                self._columns.append(column)
-            places.append(self._index[key])
-        return places
-
-    def matrix(self) -> FloatArray:
-        return np.stack(self._columns, axis=1)
 
 
 # -- samples without any spread -----------------------------------------------------------------------

@@ -6,11 +6,9 @@ import math
 from collections.abc import Callable
 from functools import lru_cache
 
-import numpy as np
-
 from rag_selectivity.inference import mcnemar
 from rag_selectivity.inference.bisection import end_of
-from rag_selectivity.inference.paired import influence, weights_of
+from rag_selectivity.inference.paired import Pair
 from rag_selectivity.measures.base import FloatArray, Outcome
 from rag_selectivity.tables.ids import IntArray
 
@@ -89,27 +87,15 @@ def sensitivity(
     first: Outcome, second: Outcome, column: int, *, units: IntArray | None = None, draws: int = 10_000
 ) -> Callable[[float, float], float]:
     """(level, power) → the smallest difference of two outcomes at a depth that `paired_difference` would have shown."""
-    both = first.defined[:, column] & second.defined[:, column]
-    form = first.aggregate.form
-    tops = [outcome.parts[0][both, column] for outcome in (first, second)]
-    bottoms = [np.ones(int(both.sum())) if form == "mean" else o.parts[1][both, column] for o in (first, second)]
-    plain = all(((top == 0) | (top == 1)).all() for top in tops)
-    weights = weights_of(first, both)
-    if weights is not None:
-        tops, bottoms = [top * weights for top in tops], [bottom * weights for bottom in bottoms]
-    if units is None and weights is None and plain and np.array_equal(bottoms[0], bottoms[1]):
-        discordant, rate = float((tops[0] != tops[1]).mean()), float(tops[1].mean())
-        chance = float(bottoms[1].mean())
+    pair = Pair.of(first, second, column, units)
+    if not pair.is_success_rate:
+        gaps = pair.steps
+        return lambda level, power: mean_difference(gaps, level, power, draws)
+    discordant, rate = float((pair.gaps != 0).mean()), float(pair.other_top.mean())
+    chance = float(pair.bottom.mean())
 
-        def of_rates(level: float, power: float) -> float:
-            gain = rate_difference(len(tops[0]), discordant, level, power)
-            return bits_of_gain(gain, rate) if form == "bits" else gain / chance
+    def of_rates(level: float, power: float) -> float:
+        gain = rate_difference(pair.n, discordant, level, power)
+        return bits_of_gain(gain, rate) if pair.form == "bits" else gain / chance
 
-        return of_rates
-    steps = [influence(top, bottom, form) for top, bottom in zip(tops, bottoms, strict=True)]
-    gaps = steps[0] - steps[1]
-    if units is not None:
-        group = np.unique(units[both], return_inverse=True)[1]
-        clusters = int(group.max(initial=-1)) + 1
-        gaps = np.bincount(group, gaps, minlength=clusters) * clusters / max(1, len(group))
-    return lambda level, power: mean_difference(gaps, level, power, draws)
+    return of_rates

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from hashlib import blake2b
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,3 +52,29 @@ def _count(drawn: NDArray[np.int32], counts: FloatArray) -> None:
         some = drawn[start : start + at_once]
         cells = (some + first_cells[: len(some)]).ravel()
         counts[start : start + len(some)] = np.bincount(cells, minlength=some.size).reshape(some.shape)
+
+
+class Columns:
+    """Distinct columns, each kept once: Success, EF and BoR share most of theirs."""
+
+    def __init__(self) -> None:
+        self._index: dict[bytes, int] = {}
+        self._columns: list[FloatArray] = []
+
+    def __len__(self) -> int:
+        return len(self._columns)
+
+    def add(self, block: FloatArray) -> list[int]:
+        """Where each column of the block is kept."""
+        places = []
+        for column in block.T:
+            column = np.ascontiguousarray(column)
+            key = blake2b(column.tobytes(), digest_size=16).digest()
+            if key not in self._index:
+                self._index[key] = len(self._columns)
+                self._columns.append(column)
+            places.append(self._index[key])
+        return places
+
+    def matrix(self) -> FloatArray:
+        return np.stack(self._columns, axis=1)

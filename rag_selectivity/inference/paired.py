@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rag_selectivity.inference import bounded, mcnemar, score
+from rag_selectivity.inference.draws import Columns
 from rag_selectivity.judged.query_weights import effective_size
 from rag_selectivity.measures.base import FloatArray, Outcome
 from rag_selectivity.tables.ids import IntArray
@@ -134,8 +135,13 @@ class Pair:
             sides = [[np.bincount(group, part) for part in side] for side in sides]
             sizes = np.bincount(group, sizes).astype(np.float64)
         (top, bottom), (other_top, other_bottom) = sides
+        # A difference that is only rounding is none.
+        near = np.abs(top - other_top) <= _SAME * np.maximum(np.abs(top), np.abs(other_top))
+        other_top = np.where(near, top, other_top)
         pair = cls(form, top, bottom, other_top, other_bottom, sizes, first.ends_at(column), weights is not None)
-        pair.value = _value(first, second, both, column)
+        figures = [each.at(slice(column, column + 1)).over(both).value()[0] for each in (first, second)]
+        with np.errstate(invalid="ignore"):
+            pair.value = float(np.subtract(*figures))
         return pair
 
     @property
@@ -155,9 +161,8 @@ class Pair:
 
     @property
     def gaps(self) -> FloatArray:
-        """The differences of the numerators; a difference that is only rounding is 0."""
-        gaps = self.top - self.other_top
-        return np.where(np.abs(gaps) <= _SAME * np.maximum(np.abs(self.top), np.abs(self.other_top)), 0.0, gaps)
+        """The differences of the numerators."""
+        return self.top - self.other_top
 
     @property
     def same_bottom(self) -> bool:
@@ -170,11 +175,15 @@ class Pair:
         alone = not self.weighted and bool((self.sizes == 1).all())
         return alone and self.n > 0 and self.same_bottom and bool(((values == 0) | (values == 1)).all())
 
-    def alike_columns(self) -> FloatArray:
-        """If the denominators are the same: the columns that get random signs, float64[units, 2]; see `_swapped`."""
-        if self.form == "bits":
-            return np.stack([self.top, self.other_top], axis=1)
-        return np.stack([self.gaps, self.bottom], axis=1)
+    @property
+    def columns(self) -> list[FloatArray]:
+        """Numerators and denominators of both runs."""
+        return [self.top, self.bottom, self.other_top, self.other_bottom]
+
+    @property
+    def steps(self) -> FloatArray:
+        """The first-order effect of each unit on the difference."""
+        return influence(self.top, self.bottom, self.form) - influence(self.other_top, self.other_bottom, self.form)
 
     def settle(self, low: float, high: float, level: float) -> None:
         """Set the interval if there are two units or more, adjusted so that it agrees with the test."""
@@ -201,23 +210,6 @@ def weights_of(outcome: Outcome, chosen: NDArray[np.bool_]) -> FloatArray | None
         return None
     weights = outcome.weights[chosen]
     return None if not len(weights) or weights.min() == weights.max() else weights / weights.max()
-
-
-def mean_of(values: FloatArray, weights: FloatArray | None) -> float:
-    """The mean, weighted if there are weights."""
-    return float(values.mean()) if weights is None else float((weights * values).sum() / weights.sum())
-
-
-def _value(first: Outcome, second: Outcome, both: NDArray[np.bool_], column: int) -> float:
-    if not both.any():
-        return math.nan
-    values, weights = [], weights_of(first, both)
-    for outcome in (first, second):
-        means = [np.asarray(mean_of(part[both, column], weights)) for part in outcome.parts]
-        with np.errstate(invalid="ignore", divide="ignore"):
-            values.append(outcome.aggregate.value(*means))
-    with np.errstate(invalid="ignore"):
-        return float(np.subtract(*values))
 
 
 # -- success rates -------------------------------------------------------------------------------------
@@ -262,36 +254,37 @@ def _swap(pairs: Sequence[Pair], level: float, draws: int, seed: int) -> None:
         by_size.setdefault(pair.n, []).append(pair)
     for n, group in by_size.items():
         every = n <= ALL_SWAPS
-        sums: list[list[FloatArray]] = [[] for _ in group]
-        alike = [pair for pair in group if pair.same_bottom]
-        columns = np.concatenate([pair.alike_columns() for pair in alike], axis=1) if alike else np.empty((n, 0))
-        for signs in [all_signs(n)] if every else drawn_signs(n, draws, seed):
-            of_alike = iter(np.split((signs @ columns).T, max(1, len(alike))))
-            for pair, blocks in zip(group, sums, strict=True):
-                blocks.append(next(of_alike) if pair.same_bottom else _swapped(pair, signs))
-        for pair, blocks in zip(group, sums, strict=True):
-            _conclude(pair, np.concatenate(blocks, axis=1), every, level, seed)
+        columns = Columns()
+        places = [columns.add(np.stack(pair.columns, axis=1)) for pair in group]
+        matrix = columns.matrix()
+        signed = np.concatenate(
+            [signs @ matrix for signs in ([all_signs(n)] if every else drawn_signs(n, draws, seed))]
+        )
+        for pair, of_pair in zip(group, places, strict=True):
+            _conclude(pair, _swapped(pair.form, matrix[:, of_pair], signed[:, of_pair]), every, level, seed)
 
 
-def _swapped(pair: Pair, signs: FloatArray) -> FloatArray:
+def _swapped(form: str, columns: FloatArray, signed: FloatArray) -> FloatArray:
     """(a, b) for each swap: the swap gives the difference a − θ·b if the true difference is θ.
 
-    For bits, θ is the ratio itself. If the denominators are the same, a and b are sums of `alike_columns` with signs.
+    For bits, θ is the ratio itself. `signed` are sums of the columns in which the units that are swapped have a minus.
     """
-    one, down, other, other_down = pair.top, pair.bottom, pair.other_top, pair.other_bottom
-    stays, goes = (signs > 0).astype(np.float64), (signs < 0).astype(np.float64)
-    first_down, second_down = stays @ down + goes @ other_down, stays @ other_down + goes @ down
+    one, down, other, other_down = columns.sum(axis=0)
+    plus_one, plus_down, plus_other, plus_other_down = signed.T
     with np.errstate(invalid="ignore", divide="ignore"):
-        of_first = (stays @ one) / first_down - (goes @ one) / second_down
-        of_second = (stays @ other) / second_down - (goes @ other) / first_down
-        if pair.form == "bits":
+        # Twice the sums over both runs, each where it stands after the swap.
+        first_down = down + other_down + (plus_down - plus_other_down)
+        second_down = down + other_down - (plus_down - plus_other_down)
+        of_first = (one + plus_one) / first_down - (one - plus_one) / second_down
+        of_second = (other + plus_other) / second_down - (other - plus_other) / first_down
+        if form == "bits":
             return np.stack([of_first, of_second])
-        return np.stack([of_first - of_second, (stays @ down) / first_down - (goes @ down) / second_down])
+        return np.stack([of_first - of_second, (down + plus_down) / first_down - (down - plus_down) / second_down])
 
 
 def _conclude(pair: Pair, sums: FloatArray, every: bool, level: float, seed: int) -> None:
-    unmoved = np.ones((1, pair.n))
-    a, b = ((unmoved @ pair.alike_columns())[0] if pair.same_bottom else _swapped(pair, unmoved)[:, 0]).tolist()
+    columns = np.stack(pair.columns, axis=1)
+    a, b = _swapped(pair.form, columns, columns.sum(axis=0)[None, :])[:, 0].tolist()
     null = 1.0 if pair.form == "bits" else 0.0
     distances = np.abs(sums[0] - null * sums[1])
     room = _SAME * max(float(np.abs(sums).max(initial=0.0)), abs(a), abs(b))
@@ -351,8 +344,7 @@ def _inverted(
 
 def _skewed(pair: Pair, level: float) -> tuple[float, float]:
     """Hall's interval, which allows for skewness of the units' differences; random signs do not."""
-    one, other = influence(pair.top, pair.bottom, pair.form), influence(pair.other_top, pair.other_bottom, pair.form)
-    steps, n = one - other, pair.n
+    steps, n = pair.steps, pair.n
     spread = float(steps.std())
     if not (spread > 0 and math.isfinite(pair.value)):
         return math.nan, math.nan
@@ -421,24 +413,21 @@ def _interval(pair: Pair, level: float, seed: int) -> tuple[float, float]:
     lowest, highest = (end * pair.unseen for end in pair.ends)
     share = pair.unseen / float(pair.sizes.mean()) if pair.weighted else 1.0
     down, other_down = share * float(pair.bottom.mean()), share * float(pair.other_bottom.mean())
-    rows = pair.alike_columns()
-    ends: tuple[tuple[float, ...], tuple[float, ...]]
-    if not pair.same_bottom:
-        rows = np.stack([pair.top, pair.bottom, pair.other_top, pair.other_bottom], axis=1)
-        ends = (lowest, down, highest, other_down), (highest, down, lowest, other_down)
-    elif pair.form == "bits":
-        ends = (lowest, highest), (highest, lowest)
-    else:
-        ends = (lowest - highest, down), (highest - lowest, down)
+    rows, low, high = pair.columns, [lowest, down, highest, other_down], [highest, down, lowest, other_down]
+    if pair.same_bottom and pair.form == "bits":
+        # They cancel: with one for all, there are few different rows.
+        rows[1] = rows[3] = np.full(pair.n, pair.bottom.mean())
+    elif pair.same_bottom:
+        rows, low, high = [pair.gaps, pair.bottom], [lowest - highest, down], [highest - lowest, down]
 
     def statistic(sums: FloatArray) -> FloatArray:
         with np.errstate(invalid="ignore", divide="ignore"):
-            if sums.shape[1] == 2:
-                return np.log2(sums[:, 0] / sums[:, 1]) if pair.form == "bits" else sums[:, 0] / sums[:, 1]
-            one, other = sums[:, 0] / sums[:, 1], sums[:, 2] / sums[:, 3]
-            return np.log2(one) - np.log2(other) if pair.form == "bits" else one - other
+            ratios = sums[:, ::2] / sums[:, 1::2]
+            if ratios.shape[1] == 1:
+                return ratios[:, 0]
+            return np.log2(ratios[:, 0]) - np.log2(ratios[:, 1]) if pair.form == "bits" else ratios[:, 0] - ratios[:, 1]
 
-    return bounded.ends(rows, np.array(ends[0]), np.array(ends[1]), statistic, level, seed)
+    return bounded.ends(np.stack(rows, axis=1), np.array(low), np.array(high), statistic, level, seed)
 
 
 @cache

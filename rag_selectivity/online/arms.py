@@ -12,7 +12,7 @@ import numpy as np
 
 from rag_selectivity.errors import InputError
 from rag_selectivity.inference import two_arms
-from rag_selectivity.inference.always_valid import BetEvidence, Blocks, Evidence, MeanEvidence
+from rag_selectivity.inference.always_valid import Blocks, MeanEvidence
 from rag_selectivity.measures.base import FloatArray
 from rag_selectivity.online.records import check_flag, check_share
 from rag_selectivity.results.online import BETTER, BROKEN, EQUAL, KEPT, NOT_YET, WORSE, ArmComparison
@@ -166,9 +166,8 @@ def compare_arms(
     Notes
     -----
     Sequential, values are paired in their order (in blocks of the planned shares), and the evidence is on the
-    differences of pairs: bets for rates (`BetEvidence`), an empirical-Bernstein confidence sequence for means and with
-    a covariate (`MeanEvidence`). Once: the score test with Miettinen and Nurminen's interval for rates, Welch's t-test
-    for means and with a covariate.
+    differences of pairs: an empirical-Bernstein confidence sequence (`MeanEvidence`). Once: the score test with
+    Miettinen and Nurminen's interval for rates, Welch's t-test for means and with a covariate.
 
     References
     ----------
@@ -215,8 +214,7 @@ class TwoArms:
         self._steepest = self._width / other_width
         self._balance = MeanEvidence(other_width)
         self._slope_sums = [0.0, 0.0]
-        mean = MeanEvidence((1 + self._has_covariate) * self._width)
-        self._evidence: Evidence = BetEvidence() if self._is_of_counts else mean
+        self._evidence = MeanEvidence((1 + self._has_covariate) * self._width)
 
     def add(self, a: Any, b: Any, covariate: tuple[Any, Any] | None = None) -> None:
         """See further values of both arms, either of which may be empty.
@@ -384,7 +382,7 @@ class TwoArms:
 
     def _test(self) -> str:
         if self.sequential:
-            return "bets on pairs" if isinstance(self._evidence, BetEvidence) else "empirical Bernstein on pairs"
+            return "empirical Bernstein on pairs"
         return "score" if self._is_of_counts else "Welch"
 
     # -- what is wrong ------------------------------------------------------------------------------

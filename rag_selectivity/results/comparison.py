@@ -39,7 +39,7 @@ class Moved:
         return self.value - self.baseline_value
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RunDifference(Plain):
     """The difference between a run and the baseline run under one measure at one depth.
 
@@ -63,8 +63,6 @@ class RunDifference(Plain):
     tested_as : str
         The measure that was tested. On the same queries with the same random baseline, BoR differs exactly where
         Success does: both rows share one test, which counts once in Holm's correction.
-    effect : float
-        The mean difference over queries divided by its standard deviation (Cohen's d for pairs); NaN if unpaired.
     wins, ties, losses : int
         Queries that are better, equal and worse under the run (for BoR and EF: in Success); 0 if unpaired.
     n, n_baseline : int
@@ -105,14 +103,13 @@ class RunDifference(Plain):
     measure: Measure
     value: float
     baseline_value: float
-    difference: float
-    low: float
-    high: float
-    p: float
-    p_adjusted: float
-    effect: float
-    detectable: float
-    test: str
+    difference: float = math.nan
+    low: float = math.nan
+    high: float = math.nan
+    p: float = math.nan
+    p_adjusted: float = math.nan
+    detectable: float = math.nan
+    test: str = ""
     tested_as: str
     wins: int
     ties: int
