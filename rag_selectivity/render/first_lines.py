@@ -81,7 +81,7 @@ def _lines_without(report: Report, reason: str) -> list[str]:
     step = trust.next_step.split(";")[0].rstrip(".")
     alone = f"{next(iter(report.runs), 'none')} is the only run; a second one would compare."
     texts = {
-        SYSTEM: alone if len(report.runs) == 1 else f"Open: {reason.rstrip('.')}.",
+        SYSTEM: alone if len(report.runs) == 1 and report.weights is None else f"Open: {reason.rstrip('.')}.",
         DEPTH: "All that was shown counts; lists of runs would show which K is enough."
         if depth is None
         else f"The table is about K = {depth}; lists of runs would show which K is enough.",

@@ -55,7 +55,7 @@ def test_ragas_without_labels(folder) -> None:
     with JudgeServer() as server:
         lines = printed("ragas_without_labels.py", folder, OPENAI_BASE_URL=server.url, OPENAI_API_KEY=KEY)
     said = answers(lines)
-    assert "only" in said["System"]
+    assert "only" in said["System"].casefold()
     assert "person" in said["Trust"] or "people" in said["Trust"]
     assert header(lines)[:2] == ["run", "RA-nWG"]
     assert len(header(lines)) <= 5
@@ -65,7 +65,7 @@ def test_llama_index_with_expected_ids(folder) -> None:
     pytest.importorskip("llama_index.core")
     lines = printed("llama_index_expected_ids.py", folder)
     said = answers(lines)
-    assert "only" in said["System"]
+    assert "only" in said["System"].casefold()
     assert len(header(lines)) <= 5
 
 
@@ -85,7 +85,7 @@ def test_a_lead_with_the_page(folder) -> None:
     lines = done.stdout.splitlines()
     assert len(lines) <= 30
     said = answers(lines)
-    assert "beats bm25" in said["System"]
+    assert said["System"].startswith(("dense ", "reranked "))
     assert len(header(lines)) == 5
     assert run_command("evaluate", *files, "-o", "comment.md", cwd=folder).returncode == 0
     assert len((folder / "comment.md").read_text().splitlines()) <= 40
