@@ -100,22 +100,23 @@ def agree(
     """
     bootstrap, chosen = Bootstrap.required(bootstrap), scale_named(scale)
     sides = _Sides.of(human, labels, judges)
-    of_people, left_out = _by_people(sides)
-    by_hand = of_people.regraded(grade_map)
-    by_judge = _by_judges(sides.labels, sides.judges).regraded(labels_grade_map)
+    by_hand, left_out = _by_people(sides)
+    by_hand, by_judge = by_hand.regraded(grade_map), _by_judges(sides).regraded(labels_grade_map)
     for side in (by_hand, by_judge):
         side.check_scale(chosen)
-    known = {(query, passage): grade for query in by_hand for passage, grade in by_hand[query].items()}
-    judged = {(query, passage): grade for query in by_judge for passage, grade in by_judge[query].items()}
+    known, judged = (
+        {(query, passage): grade for query in side for passage, grade in side[query].items()}
+        for side in (by_hand, by_judge)
+    )
     both = [pair for pair in judged if pair in known]
+    if not both and (designs := {design for pair, design in left_out.items() if pair in judged}):
+        count = sum(pair in judged for pair in left_out)
+        raise InputError(
+            f"{counted(count, 'pair was', 'pairs were')} graded by both, and left out, since they were chosen by what "
+            f"was known of their labels ({enumeration(sorted(designs))}); no other pair was graded by both: have both "
+            f"grade pairs that are drawn at random (labels draw --draw agree:N)"
+        )
     if not both:
-        designs = {pair: design for pair, design in left_out.items() if pair in judged}
-        if designs:
-            raise InputError(
-                f"{counted(len(designs), 'pair was', 'pairs were')} graded by both, and left out, since they were "
-                f"chosen by what was known of their labels ({enumeration(sorted(set(designs.values())))}); no other "
-                f"pair was graded by both: have both grade pairs that are drawn at random (labels draw --draw agree:N)"
-            )
         raise InputError(
             f"no pair was graded by both: the human labels have queries {examples(by_hand)}, "
             f"the judge's {examples(by_judge)}; do both use the same ids?"
@@ -127,26 +128,14 @@ def agree(
         grades=(chosen.lowest, chosen.lowest if chosen.highest is None else chosen.highest),
         bootstrap=bootstrap,
     )
+    provenance, itself = Provenance(len(judged)), None
+    if sides.is_store:
+        provenance = Provenance.of(read_qrels(sides.labels, judges=sides.judges, humans=False), scale=chosen)
+        itself = _with_itself(sides, bootstrap)
+    # Of two judges of one store nothing was drawn to compare the one with the other.
+    drawn = {} if sides.reference else draws_of(sides.human)
     ranks, biases = _by_runs(by_hand, by_judge, runs, list_depth, corpus, chosen, bootstrap)
-    return JudgeReport(
-        ranks=ranks,
-        biases=biases,
-        agreement=found,
-        itself=_with_itself(sides.labels, sides.judges, bootstrap),
-        provenance=_provenance(sides, found, len(judged), chosen),
-    )
-
-
-def _provenance(sides: _Sides, found: Agreement, count: int, scale: Scale) -> Provenance:
-    """Where both sides' labels come from."""
-    known = Provenance(count)
-    if is_path(sides.labels) and is_store(sides.labels):
-        qrels = read_qrels(sides.labels, judges=sides.judges, humans=False)
-        known = Provenance.of(qrels, scale=scale)
-    if sides.reference:
-        # Two of one store: nothing was drawn to compare the one with the other.
-        return known.with_people(found, {}, calibrated=False)
-    return known.with_people(found, draws_of(sides.human), calibrated=False)
+    return JudgeReport(found, itself, provenance.with_people(found, drawn, calibrated=False), ranks, biases)
 
 
 def _by_runs(
@@ -200,21 +189,19 @@ class _Sides:
         """The sides of two sources, or of two judges of one store."""
         if labels is None:
             raise InputError("agree compares labels: give the judge's labels and people's labels")
-        if not (is_path(labels) and is_store(labels)):
-            if human is None:
-                raise InputError(
-                    "agree needs labels by people; without them it compares two judges of a label "
-                    "store, which LABELS must then be"
-                )
-            return cls(human, labels, judges)
-        one_store = human is None or (is_path(human) and Path(human).resolve() == Path(labels).resolve())
-        if not one_store:
-            return cls(human, labels, judges)
+        sides = cls(human, labels, judges)
+        if human is None and not sides.is_store:
+            raise InputError(
+                "agree needs labels by people; without them it compares two judges of a label store, which LABELS "
+                "must then be"
+            )
+        if human is not None and not (_is_store(human) and Path(human).resolve() == Path(labels).resolve()):
+            return sides
         with Store(labels, read_only=True) as store:
             people = store.annotators_among(judges)
         if human is not None and not people:
-            return cls(human, labels, judges)
-        if len(judges or ()) == 2 and judges is not None:
+            return sides
+        if judges is not None and len(judges) == 2:
             first, second = judges if judges[0] in people or judges[1] not in people else judges[::-1]
             if first == second:
                 raise InputError(f"agree compares two judges, and {first!r} is named twice: name another one")
@@ -226,11 +213,20 @@ class _Sides:
             )
         return cls(human, labels, judges, without=tuple(people))
 
+    @property
+    def is_store(self) -> bool:
+        """Whether the judge's labels are in a label store."""
+        return _is_store(self.labels)
+
+
+def _is_store(source: Any) -> bool:
+    return is_path(source) and is_store(source)
+
 
 def _by_people(sides: _Sides) -> tuple[Qrels, dict[tuple[str, str], str]]:
     """The labels that the judge's are compared with, and {pair: draw} of those that are left out of these."""
     source = sides.human
-    if not (is_path(source) and is_store(source)):
+    if not _is_store(source):
         return Qrels.of(source), {}
     with Store(source, read_only=True) as store:
         if sides.reference:
@@ -252,17 +248,16 @@ def _by_people(sides: _Sides) -> tuple[Qrels, dict[tuple[str, str], str]]:
         warnings.warn(SelectivityWarning(f"{source}: {what}", "targeted-labels"), stacklevel=3)
     kept = [row for row in rows if row[:2] not in left_out]
     if not kept and not sides.reference:
-        raise InputError(
-            f"{source}: the label store has no human labels"
-            + (" of pairs that were drawn at random: draw them with labels draw --draw agree:N" if left_out else "")
-        )
+        drawn = " of pairs that were drawn at random: draw them with labels draw --draw agree:N" if left_out else ""
+        raise InputError(f"{source}: the label store has no human labels{drawn}")
     graded = {row[:2] for row in rows}
     return Qrels.from_records(kept, source=str(source)), {pair: left_out[pair] for pair in left_out if pair in graded}
 
 
-def _by_judges(source: Any, judges: Sequence[str] | None) -> Qrels:
+def _by_judges(sides: _Sides) -> Qrels:
     """The grades of the judges."""
-    if not (is_path(source) and is_store(source)):
+    source, judges = sides.labels, sides.judges
+    if not sides.is_store:
         if judges:
             raise InputError(
                 "--judge chooses among the judges of a label store, but LABELS is not a label store: leave it out"
@@ -275,14 +270,12 @@ def _by_judges(source: Any, judges: Sequence[str] | None) -> Qrels:
     return Qrels.from_records(rows, source=str(source))
 
 
-def _with_itself(labels: Any, judges: Sequence[str] | None, bootstrap: Bootstrap) -> Agreement | None:
-    """The agreement of each judge's first grade of a pair with its second."""
-    if not (is_path(labels) and is_store(labels)):
-        return None
-    with Store(labels, read_only=True) as store:
+def _with_itself(sides: _Sides, bootstrap: Bootstrap) -> Agreement | None:
+    """The agreement of each judge's first grade of a pair with its second; None without pairs graded twice."""
+    with Store(sides.labels, read_only=True) as store:
         twice = [
-            (q, grades[0], grades[1])
-            for q, _, by_judge in store.grades_by_pair(judges, as_given=True, repeats=True)
+            (query, grades[0], grades[1])
+            for query, _, by_judge in store.grades_by_pair(sides.judges, as_given=True, repeats=True)
             for grades in by_judge.values()
             if len(grades) > 1
         ]

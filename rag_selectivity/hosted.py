@@ -29,10 +29,11 @@ from rag_selectivity.measures.plan import default_measures
 from rag_selectivity.results.labels import Labels
 from rag_selectivity.results.report import Report
 from rag_selectivity.results.steps import Steps
+from rag_selectivity.tables.files import is_path
 from rag_selectivity.tables.identity import AUTO, TEXT
 from rag_selectivity.tables.matching import ChosenIdentity, choose_identity
 from rag_selectivity.tables.small import PassageCounts, passage_counts_of
-from rag_selectivity.trust.people import PeoplesLabels, labels_to_calibrate, people_under, peoples_grades
+from rag_selectivity.trust.people import PeoplesLabels, judge_labels, people_under, peoples_grades
 
 __all__ = [
     "AUTO",
@@ -255,7 +256,7 @@ def labels_for(
     known = {*signature(measure_hosted).parameters, *signature(evaluate).parameters, *signature(join_runs).parameters}
     resolve_policy(None, **{name: value for name, value in others.items() if name not in known})
     if human is not None:
-        labels, judges = labels_to_calibrate(labels, judges)
+        labels, judges = (judge_labels(labels, judges=judges), None) if is_path(labels) else (labels, judges)
     return Labels.of(labels, judges=judges, controls=True, grade_map=grade_map, scale=scale, measures=measures)
 
 
@@ -267,7 +268,7 @@ def _people_named(
     """Labels by people, if any, for queries that go by other keys: {key: what they may call it, the likeliest last}."""
     if human is None:
         return None
-    known = peoples_grades(human.drawn if isinstance(human, PeoplesLabels) else human, grade_map)
+    known = peoples_grades(human, grade_map)
     called = {key: next((name for name in each if name in known), each[-1]) for key, each in names.items()}
     return people_under(human, called, grade_map)
 

@@ -290,17 +290,6 @@ def test_the_jackknife_is_that_of_pseudo_values_on_the_scale_of_the_root(value: 
     assert _jackknifed(without, value, tail) == pytest.approx(expected, rel=1e-12)
 
 
-def test_the_figures_of_each_query_are_those_of_its_pairs() -> None:
-    rng = np.random.default_rng(5)
-    queries = [f"q{i}" for i in rng.integers(0, 7, 60)]
-    first, second = rng.integers(1, 6, 60), rng.integers(1, 6, 60)
-    found = agreement(first, second, queries, bootstrap=FEW).per_query
-    assert set(found) == set(queries)
-    for query, (pairs, exact, bias) in found.items():
-        gaps = [int(b - a) for q, a, b in zip(queries, first, second, strict=True) if q == query]
-        assert (pairs, exact, bias) == (len(gaps), gaps.count(0) / len(gaps), pytest.approx(sum(gaps) / len(gaps)))
-
-
 @pytest.mark.parametrize("name", list(_COEFFICIENTS))
 def test_coefficients_of_many_tables_are_those_of_each(name) -> None:
     rng = np.random.default_rng(6)

@@ -8,36 +8,37 @@ import math
 import pytest
 from scipy import stats
 
-from rag_selectivity.trust.control_power import ControlPower, controls_needed, most_bits, queries_to_show
 from tests.forked_cli import run_command
 
-pytestmark = pytest.mark.inside
+pytestmark = pytest.mark.contract
 
 
-def test_fourteen_bits_want_sixty_thousand_queries() -> None:
-    assert queries_to_show(14, 10, 10) == pytest.approx(60_000, rel=0.02)
+def power(queries: int, controls: int, depth: int = 10, bits: float = 6.0) -> dict:
+    sizes = ("--queries", queries, "--controls", controls, "--show-k", depth, "--show-bits", bits)
+    done = run_command("plan", *map(str, sizes), "--format", "json")
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)["controls"]
 
 
-@pytest.mark.parametrize("queries", [3, 58, 225, 100_000])
-@pytest.mark.parametrize(("controls", "depth"), [(1, 1), (3, 10), (10, 3)])
+@pytest.mark.parametrize(("queries", "controls", "depth"), [(3, 3, 10), (58, 1, 1), (225, 10, 3), (100_000, 3, 10)])
 def test_the_limits_are_those_of_clopper_and_pearson(queries, controls, depth) -> None:
     low = stats.binomtest(queries, queries).proportion_ci(0.95, method="exact").low
     up = stats.binomtest(0, queries).proportion_ci(0.95, method="exact").high
-    chance = min(1.0, max(1, depth / controls) * up)
-    assert most_bits(queries, controls, depth) == pytest.approx(max(0.0, math.log2(low / chance)), rel=1e-9)
+    most = max(0.0, math.log2(low / min(1.0, max(1, depth / controls) * up)))
+    assert power(queries, controls, depth)["most_bits"] == pytest.approx(most, rel=1e-9)
 
 
-@pytest.mark.parametrize("bits", [0.5, 3, 5.5, 5.91])
+@pytest.mark.parametrize("bits", [3, 5.5, 5.91])
 def test_the_fewest_controls_are_enough_and_one_less_is_not(bits) -> None:
-    needed = controls_needed(bits, 225, 10)
-    assert most_bits(225, needed, 10) >= bits
-    assert needed == 1 or most_bits(225, needed - 1, 10) < bits
+    needed = power(225, 3, bits=bits)["controls_needed"]
+    assert power(225, needed)["most_bits"] >= bits > power(225, needed - 1)["most_bits"]
 
 
-def test_where_no_number_of_controls_is_enough_more_queries_are() -> None:
-    power = ControlPower.of(225, 3, 10, 6)
-    assert power.controls_needed is None
-    assert most_bits(power.queries_needed, 10, 10) >= 6 > most_bits(power.queries_needed - 1, 10, 10)
+@pytest.mark.parametrize(("bits", "about"), [(6, 238), (14, 60_441)])
+def test_where_no_number_of_controls_is_enough_more_queries_are(bits, about) -> None:
+    planned = power(225, 3, bits=bits)
+    assert (planned["controls_needed"], planned["queries_needed"]) == (None, about)
+    assert power(about, 10)["most_bits"] >= bits > power(about - 1, 10)["most_bits"]
 
 
 def test_plan_says_what_controls_can_show() -> None:

@@ -58,7 +58,7 @@ class Columns:
     lines : int64[rows] or None
         The line of each row in the file.
     remarks : {code: count}
-        What was noticed; `rag_selectivity.judged.facts` has the words of the codes.
+        What was noticed; `rag_selectivity.evaluation.doubts` has the words of the codes.
     """
 
     queries: tuple[str, ...]
@@ -203,11 +203,6 @@ def _of_rows(rows: Iterator[tuple[int, Row]], source: str, kind: Kind, before: s
     if first is None:
         labels = "file of labels is empty: there are no judgments in it"
         raise InputError(f"{source}: the {labels if kind == 'labels' else 'run file is empty'}")
-    if {"query_hash", "passage_hash", "origins"} <= set(first[1]):
-        raise InputError(
-            f"{source} is an export of a label store, with every label of a pair and random controls: import it into "
-            f"a store (rag-selectivity labels import labels.db {Path(source).name}) and give the store"
-        )
     names, remarks = _chosen(list(first[1]), kind, source)
     places: list[int] = []
     columns: dict[str, list[Any]] = {role: [] for role in names}
@@ -281,8 +276,7 @@ def _of_dict(lists: Mapping[Any, Any], what: str, kind: Kind) -> _Cells:
         expected += [not isinstance(row, Mapping)] * len(ids)
     cells = _Cells({"query": [*lists], "passage": passages}, what, counts=counts)
     if kind == "labels":
-        without_grades = sum(not isinstance(row, Mapping) for row in lists.values())
-        cells.expected, cells.remarks = expected, Counter(lists_as_labels=without_grades)
+        cells.expected = expected
     if values or kind == "labels":
         cells.columns["grade" if kind == "labels" else "score"] = values
     return cells

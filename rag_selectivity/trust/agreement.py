@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,6 @@ from rag_selectivity.inference.bootstrap import Bootstrap
 from rag_selectivity.inference.interval import Interval
 from rag_selectivity.measures.base import FloatArray
 from rag_selectivity.tables.ids import IntArray
-from rag_selectivity.trust.dirichlet import WeightedSums
 
 #: The limits of the verdicts; see `Agreement.verdict`.
 GOOD_KAPPA, GOOD_BIAS, LEAST_KAPPA = 0.6, 0.25, 0.4
@@ -22,6 +21,8 @@ MIN_PAIRS, MIN_QUERIES = 30, 10
 
 #: The factor that widens the jackknife's interval, so that it keeps its level with few queries (same simulation).
 _WIDER = 1.1
+
+_CELLS_AT_ONCE, _MOST_LEVELS = 1 << 20, 50
 
 GOOD, MODERATE, POOR = "good", "moderate", "poor"
 TOO_FEW, UNDETERMINED = "too few to tell", "undetermined"
@@ -55,7 +56,6 @@ class Agreement:
         All possible grades.
     confusion : int64[levels, levels]
         Pairs by the human's grade (rows) and the judge's (columns).
-    per_query : {query: (pairs, exact, bias)}
 
     Notes
     -----
@@ -87,7 +87,6 @@ class Agreement:
     bias_by_grade: Mapping[int, Interval]
     levels: tuple[int, ...]
     confusion: IntArray
-    per_query: Mapping[str, tuple[int, float, float]]
 
     @property
     def verdict(self) -> str:
@@ -111,58 +110,41 @@ class Agreement:
 
     @property
     def _verdict(self) -> tuple[str, str]:
-        if self.n < MIN_PAIRS or self._units < MIN_QUERIES:
+        units, name = (self.queries, "queries") if self.clusters is None else (self.clusters, "clusters")
+        if self.n < MIN_PAIRS or units < MIN_QUERIES:
             return (
                 TOO_FEW,
                 f"A verdict, and intervals of kappa and the other coefficients, need at least {MIN_PAIRS} pairs of "
-                f"{MIN_QUERIES} {self._unit_name}.",
+                f"{MIN_QUERIES} {name}.",
             )
         kappa = self.kappa_quadratic
         if kappa.reason:
             return UNDETERMINED, kappa.reason
         shown = f"The interval of the quadratic kappa, {kappa.low:.3f} to {kappa.high:.3f},"
-        if kappa.low >= GOOD_KAPPA and self.bias.within(GOOD_BIAS):
-            return GOOD, f"{shown} is at or above {GOOD_KAPPA}, and that of the bias is within ±{GOOD_BIAS} grades."
-        if kappa.low >= LEAST_KAPPA:
-            return MODERATE, f'{shown} is at or above {LEAST_KAPPA}. For "good", {self._lacking()}.'
         if kappa.high < LEAST_KAPPA:
             return POOR, f"{shown} is below {LEAST_KAPPA}."
-        return UNDETERMINED, f"{shown} contains {LEAST_KAPPA}. More {self._unit_name} make it narrower."
-
-    def _lacking(self) -> str:
-        """What moderate agreement lacks to be good."""
+        if kappa.low < LEAST_KAPPA:
+            return UNDETERMINED, f"{shown} contains {LEAST_KAPPA}. More {name} make it narrower."
         lacking = []
-        if self.kappa_quadratic.low < GOOD_KAPPA:
+        if kappa.low < GOOD_KAPPA:
             lacking.append(f"the interval of the quadratic kappa must be at or above {GOOD_KAPPA}")
         if not self.bias.within(GOOD_BIAS):
             ends = f"{self.bias.low:+.3f} to {self.bias.high:+.3f}".replace("-", "−")
             lacking.append(f"the interval of the bias must be within ±{GOOD_BIAS} grades (it is {ends})")
-        return " and ".join(lacking)
-
-    @property
-    def _units(self) -> int:
-        return self.queries if self.clusters is None else self.clusters
-
-    @property
-    def _unit_name(self) -> str:
-        return "queries" if self.clusters is None else "clusters"
+        if lacking:
+            return MODERATE, f'{shown} is at or above {LEAST_KAPPA}. For "good", {" and ".join(lacking)}.'
+        return GOOD, f"{shown} is at or above {GOOD_KAPPA}, and that of the bias is within ±{GOOD_BIAS} grades."
 
     def to_dict(self) -> dict[str, Any]:
         """As plain data, ready for JSON."""
-        names = ("exact", "within_one", "kappa", "kappa_linear", "kappa_quadratic", "ac2", "alpha", "spearman")
-        shares = np.array([exact for _, exact, _ in self.per_query.values()])
-        biases = np.array([bias for _, _, bias in self.per_query.values()])
+        values = {each.name: getattr(self, each.name) for each in fields(self)}
+        figures = {name: each.to_dict() for name, each in values.items() if isinstance(each, Interval)}
+        by_grade = {str(grade): interval.to_dict() for grade, interval in self.bias_by_grade.items()}
         return {
-            "n": self.n,
-            "queries": self.queries,
-            "clusters": self.clusters,
-            **{name: getattr(self, name).to_dict() for name in names},
-            "bias": {
-                **self.bias.to_dict(),
-                "by_grade": {str(grade): interval.to_dict() for grade, interval in self.bias_by_grade.items()},
-            },
+            **{name: values[name] for name in ("n", "queries", "clusters")},
+            **figures,
+            "bias": {**figures["bias"], "by_grade": by_grade},
             "confusion": {"levels": list(self.levels), "counts": self.confusion.tolist()},
-            "per_query": {"exact": _quartiles(shares), "bias": _quartiles(biases)},
             "verdict": self.verdict,
             "reason": self.reason,
         }
@@ -198,37 +180,20 @@ def agreement(
     0.75
     """
     first, second = np.asarray(human, np.int64), np.asarray(judge, np.int64)
-    if first.shape != second.shape or first.ndim != 1 or len(first) != len(queries):
-        raise InputError(f"agreement needs a grade of each side for each pair, got {first.shape} and {second.shape}")
     if not len(first):
         raise InputError("no pair was graded by both sides: give grades of the same pairs")
-    seen = (int(min(first.min(), second.min())), int(max(first.max(), second.max())))
-    ends = seen if grades is None else (min(grades[0], seen[0]), max(grades[1], seen[1]))
-    if ends[1] - ends[0] >= 50:
-        raise InputError(f"the grades range from {ends[0]} to {ends[1]}, more than 50 levels: give grades of a scale")
-    names, of_pair = np.unique(np.asarray(queries, object).astype(str), return_inverse=True)
-    groups = bootstrap.units(names.tolist())
-    unit_of_query = np.arange(len(names)) if groups is None else groups
-    tables = _Tables.of(first, second, unit_of_query[of_pair], ends, bootstrap)
-    gap, pairs = second - first, np.bincount(of_pair)
-    same, off = np.bincount(of_pair, gap == 0) / pairs, np.bincount(of_pair, gap) / pairs
-    per_query = dict(zip(names.tolist(), zip(pairs.tolist(), same.tolist(), off.tolist(), strict=True), strict=True))
-    lowest, highest = ends[0] - ends[1], ends[1] - ends[0]
+    tables = _Tables.of(first, second, queries, grades, bootstrap)
     return Agreement(
         n=len(first),
-        queries=len(names),
-        clusters=None if groups is None else len(tables.cells),
-        exact=tables.mean(lambda gaps: gaps == 0, 0, 1),
-        within_one=tables.mean(lambda gaps: np.abs(gaps) <= 1, 0, 1),
+        queries=len(set(queries)),
+        clusters=None if bootstrap.clusters is None else len(tables.cells),
+        exact=tables.mean(lambda gaps: gaps == 0, (0, 1)),
+        within_one=tables.mean(lambda gaps: np.abs(gaps) <= 1, (0, 1)),
         **tables.coefficients(),
-        bias=tables.mean(lambda gaps: gaps, lowest, highest),
-        bias_by_grade={
-            level: tables.mean(lambda gaps: gaps, ends[0] - level, ends[1] - level, of_human=level)
-            for level in np.unique(first).tolist()
-        },
+        bias=tables.bias(),
+        bias_by_grade={level: tables.bias(level) for level in np.unique(first).tolist()},
         levels=tuple(tables.levels.tolist()),
         confusion=tables.total.astype(np.int64),
-        per_query=per_query,
     )
 
 
@@ -246,23 +211,32 @@ def bias_over(
     >>> bias_over(np.array([1, 2]), np.array([3, 2]), ["p", "q"], np.array([3.0, 1.0]), grades=(1, 5)).value
     1.5
     """
-    names, of_pair = np.unique(np.asarray(queries, object).astype(str), return_inverse=True)
-    groups = bootstrap.units(names.tolist())
-    unit = of_pair if groups is None else groups[of_pair]
-    tables = _Tables.of(human, judge, unit, grades, bootstrap, weight / weight.mean())
-    return tables.mean(lambda gaps: gaps, grades[0] - grades[1], grades[1] - grades[0])
+    return _Tables.of(human, judge, queries, grades, bootstrap, weight / weight.mean()).bias()
 
 
 @dataclass(frozen=True, slots=True)
 class _Tables:
-    """The table of each drawn unit: its pairs by human grade and judge's grade.
+    """The table of each drawn unit, and the sums of all under random weights of the units.
 
-    `cells` is float64[units, human · judge], `levels` int64[levels].
+    The weights of a draw, divided by their sum, are Dirichlet(1, …, 1) over all units and an unseen one. The division
+    is left out, since only ratios of the sums are used.
+
+    Attributes
+    ----------
+    cells : float64[units, human · judge]
+        The pairs of a unit by human grade and judge's grade.
+    levels : int64[levels]
+    sums : float64[draws, human · judge]
+    unseen : float64[draws]
+        The weight of the unseen unit.
+    tail : float
+        The probability outside an interval on either side.
     """
 
     cells: FloatArray
     levels: IntArray
-    weighted: WeightedSums
+    sums: FloatArray
+    unseen: FloatArray
     tail: float
 
     @classmethod
@@ -270,59 +244,76 @@ class _Tables:
         cls,
         human: IntArray,
         judge: IntArray,
-        unit: IntArray,
-        ends: tuple[int, int],
+        queries: Sequence[str],
+        grades: tuple[int, int] | None,
         bootstrap: Bootstrap,
         weight: FloatArray | int = 1,
     ) -> _Tables:
-        levels = np.arange(ends[0], ends[1] + 1)
+        names, unit = np.unique(np.asarray(queries, object).astype(str), return_inverse=True)
+        groups = bootstrap.units(names.tolist())
+        unit = unit if groups is None else groups[unit]
+        given = np.concatenate([human, judge, grades or ()]).astype(np.int64)
+        levels = np.arange(given.min(), given.max() + 1)
+        if len(levels) > _MOST_LEVELS:
+            raise InputError(
+                f"the grades range from {levels[0]} to {levels[-1]}, more than {_MOST_LEVELS} levels: give grades of a "
+                f"scale"
+            )
         cells = np.zeros((int(unit.max()) + 1, len(levels) ** 2))
-        np.add.at(cells, (unit, (human - ends[0]) * len(levels) + judge - ends[0]), weight)
+        np.add.at(cells, (unit, (human - levels[0]) * len(levels) + judge - levels[0]), weight)
         # A cluster may have no pair that both sides graded.
         cells = cells[cells.any(axis=1)]
-        weighted = WeightedSums.of(cells, draws=bootstrap.resamples, seed=bootstrap.seed)
-        return cls(cells, levels, weighted, (1 - bootstrap.level) / 2)
+        random, draws = np.random.default_rng(bootstrap.seed), bootstrap.resamples
+        unseen, sums = random.exponential(size=draws), np.empty((draws, cells.shape[1]))
+        step = max(1, _CELLS_AT_ONCE // len(cells))
+        for start in range(0, draws, step):
+            part = sums[start : start + step]
+            part[:] = random.exponential(size=(len(part), len(cells))) @ cells
+        return cls(cells, levels, sums, unseen, (1 - bootstrap.level) / 2)
 
     @property
     def total(self) -> FloatArray:
         """Pairs by human grade and judge's grade: float64[human, judge]."""
         return self._square(self.cells.sum(axis=0))
 
-    def mean(
-        self,
-        value: Callable[[IntArray], Any],
-        lowest: float,
-        highest: float,
-        *,
-        of_human: int | None = None,
-    ) -> Interval:
-        """The mean of a function of the gap (judge minus human) over the pairs, or over those of one human grade."""
+    def bias(self, of_human: int | None = None) -> Interval:
+        """The mean of the judge's grade minus the human's, over all pairs or those of one human grade."""
+        ends = int(self.levels[0]), int(self.levels[-1])
+        bounds = (ends[0] - ends[1], ends[1] - ends[0])
+        if of_human is not None:
+            bounds = (ends[0] - of_human, ends[1] - of_human)
+        return self.mean(lambda gaps: gaps, bounds, of_human)
+
+    def mean(self, value: Callable[[IntArray], Any], bounds: tuple[int, int], of_human: int | None = None) -> Interval:
+        """The mean of a function of the gap (judge minus human) over the pairs, or over those of one human grade.
+
+        If every unit has the same number of values the interval is Gaffke's bound, which for values 0 and 1 is Clopper
+        and Pearson's (Gaffke 2005; Learned-Miller and Thomas 2019, arXiv 1905.06208).
+        """
         gaps = self.levels - self.levels[:, None]
-        counted = (
-            np.ones(gaps.shape) if of_human is None else np.broadcast_to((self.levels == of_human)[:, None], gaps.shape)
-        )
-        columns = np.stack(
-            [(np.asarray(value(gaps), np.float64) * counted).ravel(), counted.astype(np.float64).ravel()], axis=1
-        )
-        of_units = self.cells @ columns
-        sums = WeightedSums(self.weighted.sums @ columns, self.weighted.unseen)
+        counts = np.ones(gaps.shape)
+        if of_human is not None:
+            counts[self.levels != of_human] = 0
+        columns = np.stack([(np.asarray(value(gaps), np.float64) * counts).ravel(), counts.ravel()], axis=1)
+        of_units, sums = self.cells @ columns, self.sums @ columns
         total, count = of_units.sum(axis=0)
-        size = count / np.count_nonzero(of_units[:, 1])
-        return Interval(float(total / count), *sums.mean_bounds(0, 1, size, lowest, highest, self.tail))
+        # All values of the unseen unit, which is of average size, are at an end of the range.
+        unseen = self.unseen * (count / np.count_nonzero(of_units[:, 1]))
+        low, high = ((sums[:, 0] + unseen * end) / (sums[:, 1] + unseen) for end in bounds)
+        ends = max(np.quantile(low, self.tail), bounds[0]), min(np.quantile(high, 1 - self.tail), bounds[1])
+        return Interval(float(total / count), float(ends[0]), float(ends[1]))
 
     def coefficients(self) -> dict[str, Interval]:
         """Kappas, AC2, alpha and Spearman's rho."""
-        reason = self._why_no_interval()
-        return {name: self.coefficient(coefficient, reason) for name, coefficient in _COEFFICIENTS.items()}
-
-    def coefficient(self, coefficient: _Coefficient, reason: str) -> Interval:
-        """A coefficient with its interval; `reason` says why it has none."""
-        levels = self.levels.astype(np.float64)
+        levels, reason = self.levels.astype(np.float64), self._why_no_interval()
+        result = {}
         with np.errstate(invalid="ignore", divide="ignore"):
-            # Rounding may make full agreement a little more than 1.
-            value = float(np.minimum(1.0, coefficient(self.total, levels)))
-            ends = (np.nan, np.nan) if reason else self._ends(coefficient, levels, value)
-        return Interval(value, *ends, reason=reason)
+            for name, coefficient in _COEFFICIENTS.items():
+                # Rounding may make full agreement a little more than 1.
+                value = float(np.minimum(1.0, coefficient(self.total, levels)))
+                ends = (np.nan, np.nan) if reason else self._ends(coefficient, levels, value)
+                result[name] = Interval(value, *ends, reason=reason)
+        return result
 
     def _why_no_interval(self) -> str:
         units, pairs = len(self.cells), int(self.cells.sum())
@@ -343,7 +334,7 @@ class _Tables:
         # Agreement by chance hardly changes a rank coefficient if one grade is very common: reverse half of the unit.
         worst = (by_luck + agreeing[::-1]) / 2 if coefficient in (_alpha, _spearman) else by_luck
         low, high = (
-            coefficient(self._square(self.weighted.sums) + size * self.weighted.unseen[:, None, None] * unseen, levels)
+            coefficient(self._square(self.sums) + size * self.unseen[:, None, None] * unseen, levels)
             for unseen in (worst, agreeing)
         )
         without_each = coefficient(self._square(self.cells.sum(axis=0) - self.cells), levels)
@@ -371,21 +362,24 @@ def _jackknifed(without_each: FloatArray, value: float, tail: float) -> tuple[fl
     return float(1 - (middle + reach) ** 2), float(1 - max(0.0, middle - reach) ** 2)
 
 
-# -- figures of a table of counts, float64[…, human, judge] ---------------------------------------------
+# -- figures of tables of counts, float64[…, human, judge] ------------------------------------------------
 
 
-def _total(table: FloatArray) -> FloatArray:
+def _over_cells(table: FloatArray) -> FloatArray:
     result: FloatArray = table.sum(axis=(-2, -1))
     return result
+
+
+def _outer(left: FloatArray, right: FloatArray) -> FloatArray:
+    return left[..., :, None] * right[..., None, :]
 
 
 def _kappa(power: float) -> Callable[[FloatArray, FloatArray], FloatArray]:
     def figure(table: FloatArray, levels: FloatArray) -> FloatArray:
         gaps = np.abs(levels[:, None] - levels)
         weights = (gaps > 0).astype(np.float64) if power == 0 else gaps**power
-        expected = table.sum(axis=-1)[..., :, None] * table.sum(axis=-2)[..., None, :] / _total(table)[..., None, None]
-        missed: FloatArray = (table * weights).sum(axis=(-2, -1)) / (expected * weights).sum(axis=(-2, -1))
-        return 1 - missed
+        expected = _outer(table.sum(axis=-1), table.sum(axis=-2)) / _over_cells(table)[..., None, None]
+        return 1 - _over_cells(table * weights) / _over_cells(expected * weights)
 
     return figure
 
@@ -394,38 +388,30 @@ def _ac2(table: FloatArray, levels: FloatArray) -> FloatArray:
     if len(levels) < 2:
         return np.full(table.shape[:-2], np.nan)
     weights = 1 - ((levels[:, None] - levels) / (levels[-1] - levels[0])) ** 2
-    share = table / _total(table)[..., None, None]
-    observed = (share * weights).sum(axis=(-2, -1))
+    share = table / _over_cells(table)[..., None, None]
     prevalence = (share.sum(axis=-1) + share.sum(axis=-2)) / 2
     by_luck = weights.sum() / (len(levels) * (len(levels) - 1)) * (prevalence * (1 - prevalence)).sum(axis=-1)
-    result: FloatArray = (observed - by_luck) / (1 - by_luck)
+    result: FloatArray = (_over_cells(share * weights) - by_luck) / (1 - by_luck)
     return result
 
 
 def _alpha(table: FloatArray, levels: FloatArray) -> FloatArray:
     coincidences = table + np.swapaxes(table, -1, -2)
     counts = coincidences.sum(axis=-1)
-    total = counts.sum(axis=-1)
-    reached = np.cumsum(counts, axis=-1)
     # The ordinal distance of two grades: the number of values from one to the other, counting both ends by half.
-    middle = reached - counts / 2
+    middle = np.cumsum(counts, axis=-1) - counts / 2
     distance = (middle[..., :, None] - middle[..., None, :]) ** 2
-    observed = (coincidences * distance).sum(axis=(-2, -1))
-    expected = (counts[..., :, None] * counts[..., None, :] * distance).sum(axis=(-2, -1))
-    result: FloatArray = 1 - (total - 1) * observed / expected
+    expected = _over_cells(_outer(counts, counts) * distance)
+    result: FloatArray = 1 - (counts.sum(axis=-1) - 1) * _over_cells(coincidences * distance) / expected
     return result
 
 
 def _spearman(table: FloatArray, levels: FloatArray) -> FloatArray:
-    total = _total(table)
-    centred = []
-    for counts in (table.sum(axis=-1), table.sum(axis=-2)):
-        ranks = np.cumsum(counts, axis=-1) - counts / 2
-        centred.append((ranks - (total / 2)[..., None], counts))
-    (left, of_left), (right, of_right) = centred
-    product = (table * left[..., :, None] * right[..., None, :]).sum(axis=(-2, -1))
-    spread = (of_left * left**2).sum(axis=-1) * (of_right * right**2).sum(axis=-1)
-    result: FloatArray = product / np.sqrt(spread)
+    half = (_over_cells(table) / 2)[..., None]
+    first, second = table.sum(axis=-1), table.sum(axis=-2)
+    left, right = (np.cumsum(counts, axis=-1) - counts / 2 - half for counts in (first, second))
+    spread = (first * left**2).sum(axis=-1) * (second * right**2).sum(axis=-1)
+    result: FloatArray = _over_cells(table * _outer(left, right)) / np.sqrt(spread)
     return result
 
 
@@ -438,8 +424,3 @@ _COEFFICIENTS: dict[str, _Coefficient] = {
     "alpha": _alpha,
     "spearman": _spearman,
 }
-
-
-def _quartiles(values: FloatArray) -> dict[str, float]:
-    names = ("lowest", "quarter", "median", "three_quarters", "highest")
-    return {name: float(value) for name, value in zip(names, np.quantile(values, [0, 0.25, 0.5, 0.75, 1]), strict=True)}

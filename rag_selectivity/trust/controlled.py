@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from rag_selectivity.inference.bootstrap import Bootstrap
 from rag_selectivity.judged.controls import Controls
 from rag_selectivity.judged.judged_run import JudgedRun
-from rag_selectivity.judged.reach import tails
 from rag_selectivity.judged.token_budget import is_budget
 from rag_selectivity.measures.base import FloatArray, Measure, Outcome
 from rag_selectivity.measures.chance import EF, BaselineMeasure, BoR, Lambda, refusal_of
@@ -18,6 +18,7 @@ from rag_selectivity.measures.hypergeometric import random_success
 from rag_selectivity.tables.ids import IntArray
 from rag_selectivity.trust import controls as formulas
 from rag_selectivity.trust.controls import Counts, Draw, RateDraws
+from rag_selectivity.trust.reach import tails
 from rag_selectivity.trust.sampled_totals import SampledTotal
 from rag_selectivity.wording import counted, number
 
@@ -48,9 +49,9 @@ class Controlled:
         Over how many queries the relevant controls are spread, if these are too few.
     """
 
-    value: float
-    low: float
-    high: float
+    value: float = math.nan
+    low: float = math.nan
+    high: float = math.nan
     shown: float | None = None
     can_show: float | None = None
     used: int = 0
@@ -81,13 +82,11 @@ class ControlledFigures:
     """
 
     def __init__(self, judged: JudgedRun, controls: Controls, bootstrap: Bootstrap | None) -> None:
-        self._judged, self._controls = judged, controls
+        self._judged, self._controls, self._interval = judged, controls, bootstrap is not None
+        self._bootstrap = bootstrap or Bootstrap(_DRAWS_OF_A_MEDIAN)
+        self._tail = (1 - self._bootstrap.level) / 2
+        self._units = self._bootstrap.units(judged.queries)
         self._tails, self._tail_size = tails(judged)
-        self._draws = bootstrap.resamples if bootstrap is not None else _DRAWS_OF_A_MEDIAN
-        self._seed = bootstrap.seed if bootstrap is not None else Bootstrap().seed
-        self._tail = (1 - bootstrap.level) / 2 if bootstrap is not None else (1 - Bootstrap().level) / 2
-        self._interval = bootstrap is not None
-        self._units = None if bootstrap is None else bootstrap.units(judged.queries)
         self._rates: dict[bytes, RateDraws] = {}
         self._depths: dict[tuple[int, int], _AtDepth | None] = {}
 
@@ -103,74 +102,62 @@ class ControlledFigures:
             ", or name measures without a random baseline, as in measures=['Success'] (--measure Success)",
         )
         if is_budget(depth):
-            reason = "random controls give a random baseline at depths K, and not at a budget of tokens"
-            return Controlled(math.nan, math.nan, math.nan, reason=reason)
+            return Controlled(
+                reason="random controls give a random baseline at depths K, and not at a budget of tokens"
+            )
         refused = refusal_of(self._judged, np.array([depth])) if isinstance(measure, EF) else None
         if refused is not None and refused.refused[0]:
             return None
-        threshold = self._judged.threshold(measure.rel)
-        at = self._at(threshold, depth, measure.rel)
+        key = self._judged.threshold(measure.rel), depth
+        if key not in self._depths:
+            self._depths[key] = self._at(*key, measure.rel)
+        at = self._depths[key]
         if at is None:
             return None
         if isinstance(measure, Lambda):
-            result = self._lambda(at, depth, measure.rel)
-        elif measure.m != 1:
-            return Controlled(
-                math.nan,
-                math.nan,
-                math.nan,
-                reason=f"random controls give a random baseline for m=1 only, and here m={measure.m}",
-            )
-        else:
-            draws = outcome.aggregate.value(*measure.parts_of(at.success, at.chance, at.miss))
-            # Beta(s + ½, Q − s + ½) excludes 1 also where all succeed: the upper end is then that of success 1.
-            highest = np.where(at.success_rate == 1, 1.0, at.success)
-            upper = outcome.aggregate.value(*measure.parts_of(highest, at.chance, at.miss))
-            ends = [
-                float(outcome.aggregate.value(*measure.parts_of(*map(np.asarray, of_end))))
-                for of_end in (
-                    (at.success_low, at.chance_high, 1 - at.chance_high),
-                    (at.success_rate, at.draw.found.mean(), at.draw.missed.mean()),
-                )
-            ]
-            result = self._figure(draws, ends[0], ends[1], at, upper)
+            return self._lambda(at, depth, measure.rel)
+        if measure.m != 1:
+            return Controlled(reason=f"random controls give a random baseline for m=1 only, and here m={measure.m}")
+
+        def figure(success: Any, chance: Any, miss: Any) -> FloatArray:
+            return np.asarray(outcome.aggregate.value(*measure.parts_of(*map(np.asarray, (success, chance, miss)))))
+
+        draws = figure(at.success, at.chance, at.miss)
+        # Beta(s + ½, Q − s + ½) excludes 1 also where all succeed: the upper end is then that of success 1.
+        upper = figure(np.where(at.success_rate == 1, 1.0, at.success), at.chance, at.miss)
+        least = figure(at.success_low, at.chance_high, 1 - at.chance_high)
+        as_judged = figure(at.success_rate, at.draw.found.mean(), at.draw.missed.mean())
+        result = self._figure(draws, upper, (float(least), float(as_judged)), at.counts)
         if not isinstance(measure, BoR):
             return result
         shown = formulas.bits_between(at.success_low, at.chance_high)
         can_show = formulas.most_bits_shown(at.counts, depth, self._tail)
-        result = replace(result, shown=shown, can_show=can_show, used=at.counts.total)
-        if at.counts.hits or result.reason is None:
-            return result
-        return replace(
-            result,
-            reason=f"none of the {counted(at.counts.total, 'control')} is relevant: the figure is between "
-            f"{number(result.low)} ({'shown' if shown > 0 else 'nothing is shown'}) and {number(result.high)} (as "
-            f"judged); use low({measure @ depth}) or shown({measure @ depth})",
-        )
-
-    def _figure(
-        self, draws: FloatArray, one: float, other: float, at: _AtDepth, upper: FloatArray | None = None
-    ) -> Controlled:
-        """Median and quantiles of the draws; without a relevant control, the two ends of what is possible.
-
-        `upper` are the draws of the upper end, if it has its own.
-        """
         if not at.counts.hits:
-            low, high = (math.nan, math.nan) if math.isnan(one) or math.isnan(other) else sorted((one, other))
-            return Controlled(
-                math.nan,
-                low,
-                high,
-                reason=f"none of the {counted(at.counts.total, 'control')} is relevant: only the ends of the figure "
-                f"are known",
+            reason = (
+                f"none of the {counted(at.counts.total, 'control')} is relevant: the figure is between "
+                f"{number(result.low)} ({'shown' if shown > 0 else 'nothing is shown'}) and {number(result.high)} (as "
+                f"judged); use low({measure @ depth}) or shown({measure @ depth})"
             )
-        value, low, high = np.quantile(draws, [0.5, self._tail, 1 - self._tail]).tolist()
-        if upper is not None:
-            high = float(np.quantile(upper, 1 - self._tail))
+            result = replace(result, reason=reason)
+        return replace(result, shown=shown, can_show=can_show, used=at.counts.total)
+
+    def _figure(self, draws: FloatArray, upper: FloatArray, ends: tuple[float, float], counts: Counts) -> Controlled:
+        """Median and quantiles of the draws, the upper end of draws of its own.
+
+        Without a relevant control, the two ends of what is possible.
+        """
+        if not counts.hits:
+            low, high = (math.nan, math.nan) if math.isnan(sum(ends)) else sorted(ends)
+            reason = (
+                f"none of the {counted(counts.total, 'control')} is relevant: only the ends of the figure are known"
+            )
+            return Controlled(low=low, high=high, reason=reason)
+        value, low = np.quantile(draws, [0.5, self._tail]).tolist()
+        high = float(np.quantile(upper, 1 - self._tail))
         if not self._interval:
             low = high = math.nan
-        spread = at.counts.queries_with_hits
-        few = spread if at.counts.hits > 1 and spread < FEWEST_QUERIES_WITH_HITS else None
+        spread = counts.queries_with_hits
+        few = spread if counts.hits > 1 and spread < FEWEST_QUERIES_WITH_HITS else None
         return Controlled(value + 0.0, low + 0.0, high + 0.0, few_with_hits=few)
 
     def _lambda(self, at: _AtDepth, depth: int, rel: int | None) -> Controlled:
@@ -178,45 +165,32 @@ class ControlledFigures:
         share = self._judged.drawn_at(np.array([depth]))[:, 0] / np.maximum(sizes, 1)
         inside, per_rate = float((share * (relevant + more)).mean()), float((share * outside).mean())
         highest = formulas.upper_rate(0.0, float(at.counts.queries), self._tail)
-        rates = self._rate_draws(at.counts).rate
-        return self._figure(inside + per_rate * rates, inside, inside + per_rate * highest, at)
+        draws = inside + per_rate * self._rate_draws(at.counts).rate
+        return self._figure(draws, draws, (inside, inside + per_rate * highest), at.counts)
 
     # -- one depth -------------------------------------------------------------------------------
 
     def _at(self, threshold: int, depth: int, rel: int | None) -> _AtDepth | None:
-        key = threshold, depth
-        if key not in self._depths:
-            self._depths[key] = self._made(threshold, depth, rel)
-        return self._depths[key]
-
-    def _made(self, threshold: int, depth: int, rel: int | None) -> _AtDepth | None:
         judged, depths = self._judged, np.array([depth])
         counts = Counts(*self._controls.counts(len(judged), threshold, depth), self._units)
         if not counts.total:
             return None
         draw, in_tail = self._draw(depths, rel, threshold)
         succeeded = judged.hits_at(depths, rel)[:, 0] >= 1
-        rng = np.random.default_rng([self._seed, 1])
+        rng = np.random.default_rng([self._bootstrap.seed, 1])
         chance, miss = formulas.chance_draws(draw, counts, self._rate_draws(counts), rng)
-        success = formulas.success_draws(succeeded, self._units, self._draws, rng)
-        trials = formulas.effective_units(self._units, len(succeeded))
-        slots = int(judged.drawn_at(depths).max(initial=1))
-        outside = formulas.most_found_outside(counts, max(1, slots), self._tail)
-        return _AtDepth(
-            counts,
-            draw,
-            success,
-            chance,
-            miss,
-            float(succeeded.mean()),
-            formulas.lower_rate(float(succeeded.mean()) * trials, trials, self._tail),
-            min(1.0, outside + in_tail + float(draw.found.mean())),
-        )
+        success = formulas.success_draws(succeeded, self._units, self._bootstrap.resamples, rng)
+        trials, rate = formulas.effective_units(self._units, len(succeeded)), float(succeeded.mean())
+        outside = formulas.most_found_outside(counts, int(judged.drawn_at(depths).max(initial=1)), self._tail)
+        lowest = formulas.lower_rate(rate * trials, trials, self._tail)
+        highest = min(1.0, outside + in_tail + float(draw.found.mean()))
+        return _AtDepth(counts, draw, success, chance, miss, rate, lowest, highest)
 
     def _rate_draws(self, counts: Counts) -> RateDraws:
         key = counts.graded.tobytes() + counts.relevant.tobytes()
         if key not in self._rates:
-            self._rates[key] = formulas.rate_draws(counts, self._draws, np.random.default_rng([self._seed, 0]))
+            rng = np.random.default_rng([self._bootstrap.seed, 0])
+            self._rates[key] = formulas.rate_draws(counts, self._bootstrap.resamples, rng)
         return self._rates[key]
 
     def _draw(self, depths: IntArray, rel: int | None, threshold: int) -> tuple[Draw, float]:

@@ -66,15 +66,6 @@ def judge_labels(source: Any, *, format: str | None = None, judges: Sequence[str
     return labels
 
 
-def labels_to_calibrate(labels: Any, judges: Sequence[str] | None = None) -> tuple[Any, Sequence[str] | None]:
-    """For adapters: labels without people's grades, and the judges that are still to be selected from them.
-
-    Labels of a path are read by `judge_labels`, which selects the judges. Others are returned as they are, with
-    `judges`.
-    """
-    return (judge_labels(labels, judges=judges), None) if is_path(labels) else (labels, judges)
-
-
 def _without_people(labels: Qrels) -> Qrels:
     """The labels with the judge's grade where a person's took its place, and without those of people alone."""
     origins = labels.origins
@@ -106,14 +97,12 @@ def calibration_ground(
     InputError
         If people's labels contradict each other, are off the scale, or share no pair with the judge's.
     """
-    scale = scale_named(labels.scale or "trec")
+    scale, nobody = scale_named(labels.scale or "trec"), np.full(len(labels.query), UNLABELLED, np.int64)
     if human is None:
-        return Ground.of(labels, np.full(len(labels.query), UNLABELLED, np.int64), scale), []
-    given = human if isinstance(human, PeoplesLabels) else PeoplesLabels(human)
-    form = IdForm.of(ids)
-    notes: list[str] = []
+        return Ground.of(labels, nobody, scale), []
+    given, form, notes = _parts(human), IdForm.of(ids), list[str]()
     drawn = _placed(_read(given.drawn, grade_map, notes), labels, form, notes)
-    settling = None
+    settling = nobody
     if given.settling is not None:
         settling = _placed(_read(given.settling, grade_map, notes), labels, form, notes)
         # What was drawn at random stays so, also if it later settled a query.
@@ -136,92 +125,79 @@ def draws_of(source: Any) -> Mapping[str, int]:
 
 def peoples_grades(human: Any, grade_map: str | Mapping[int, int] | None = None) -> dict[str, dict[str, int]]:
     """{query: {passage: grade}} of people alone, from whatever holds their labels, with the grades mapped."""
-    return _read(human, grade_map, []).to_dict()
+    return _read(_parts(human).drawn, grade_map, []).to_dict()
 
 
 def people_under(
-    human: Any,
-    names: Mapping[str, str],
-    grade_map: str | Mapping[int, int] | None = None,
-    passage: Callable[[str, str], str] | None = None,
+    human: Any, names: Mapping[str, str], grade_map: str | Mapping[int, int] | None = None
 ) -> PeoplesLabels:
     """For adapters: people's labels with the grades mapped, for queries that go by other keys: {key: query}.
 
-    How their pairs were drawn stays with them. `passage` is that of `Qrels.under`.
+    How their pairs were drawn stays with them.
 
     Raises
     ------
     InputError
         If people labelled none of the queries.
     """
-    if passage is None and all(key == name for key, name in names.items()):
+    if all(key == name for key, name in names.items()):
         return people_of(human, grade_map)
-    given = human if isinstance(human, PeoplesLabels) else PeoplesLabels(human)
-    return PeoplesLabels(
-        *(None if part is None else _renamed(part, names, grade_map, passage) for part in (given.drawn, given.settling))
-    )
 
+    def renamed(source: Any) -> Qrels:
+        labels = copy(_read(source, grade_map, []))
+        known = {key: name for key, name in names.items() if name in labels}
+        if not known:
+            raise InputError(
+                f"human: the labels by people have queries {examples(labels.queries)}, and those that are measured are "
+                f"{examples(names.values())}: do both use the same ids?"
+            )
+        origins = LabelOrigins.unknown(len(labels.query), int(Chosen.PERSON))
+        labels.origins = replace(origins, by_person=origins.by_person | True, drawn_for_people=draws_of(source))
+        return labels.under(known)
 
-def _renamed(
-    source: Any,
-    names: Mapping[str, str],
-    grade_map: str | Mapping[int, int] | None,
-    passage: Callable[[str, str], str] | None,
-) -> Qrels:
-    labels = copy(_read(source, grade_map, []))
-    known = {key: name for key, name in names.items() if name in labels}
-    if not known:
-        raise InputError(
-            f"human: the labels by people have queries {examples(labels.queries)}, and those that are measured are "
-            f"{examples(names.values())}: do both use the same ids?"
-        )
-    rows = len(labels.query)
-    origins = LabelOrigins(
-        np.full(rows, int(Chosen.PERSON), np.uint8),
-        np.ones(rows, bool),
-        np.full(rows, NO_GRADE, np.int64),
-        np.zeros(rows, np.int64),
-        drawn_for_people=draws_of(source),
-    )
-    labels.origins = origins
-    return labels.under(known, passage)
+    return _each(human, renamed)
 
 
 def people_of(human: Any, grade_map: str | Mapping[int, int] | None) -> PeoplesLabels:
     """People's labels with their grades mapped, where the judge's are mapped already."""
-    given = human if isinstance(human, PeoplesLabels) else PeoplesLabels(human)
     if grade_map is None:
-        return given
-    parts = [None if part is None else _mapped(part, grade_map) for part in (given.drawn, given.settling)]
-    return PeoplesLabels(*parts)
+        return _parts(human)
+    return _each(human, lambda source: source if _is_store(source) else Qrels.of(source).regraded(grade_map))
 
 
-def _mapped(source: Any, grade_map: str | Mapping[int, int] | None) -> Any:
-    return source if _is_store(source) else Qrels.of(source).regraded(grade_map)
+def _parts(human: Any) -> PeoplesLabels:
+    return human if isinstance(human, PeoplesLabels) else PeoplesLabels(human)
+
+
+def _each(human: Any, change: Callable[[Any], Any]) -> PeoplesLabels:
+    given = _parts(human)
+    return PeoplesLabels(*(None if part is None else change(part) for part in (given.drawn, given.settling)))
 
 
 def _read(source: Any, grade_map: str | Mapping[int, int] | None, notes: list[str]) -> Qrels:
     """People's labels of a source."""
-    if not _is_store(source):
-        labels = Qrels.of(source)
-        origins = labels.origins
-        if origins is not None and origins.by_person.any():
-            chosen = int((origins.by_person & origins.are(Chosen.TARGETED)).sum())
-            if chosen:
-                notes.append(
-                    f"{counted(chosen, 'label')} by people left out, since the pairs were chosen by what was known of "
-                    f"their labels: they are no random sample"
-                )
-            return _only_people(labels)
-        if origins is not None and origins.judges:
-            raise InputError(
-                f"{labels.source or 'human'}: these are labels by the judge {enumeration(list(origins.judges))}: give "
-                f"labels by people (--human)"
+    if _is_store(source):
+        rows, of_store = _store().people_in(source)
+        notes += of_store
+        return Qrels.from_records(rows, source=str(source), scale="utility")
+    labels = Qrels.of(source)
+    origins = labels.origins
+    if origins is not None and origins.by_person.any():
+        targeted = origins.by_person & origins.are(Chosen.TARGETED)
+        if targeted.any():
+            notes.append(
+                f"{counted(int(targeted.sum()), 'label')} by people left out, since the pairs were chosen by what was "
+                f"known of their labels: they are no random sample"
             )
-        return labels.regraded(grade_map)
-    rows, of_store = _store().people_in(source)
-    notes += of_store
-    return Qrels.from_records(rows, source=str(source), scale="utility")
+        rows = np.flatnonzero(origins.by_person & ~targeted)
+        triples = [(labels.queries[labels.query[row]], labels.passages[row], int(labels.grade[row])) for row in rows]
+        return Qrels.from_records(triples, source=labels.source, scale=labels.scale)
+    if origins is not None and origins.judges:
+        raise InputError(
+            f"{labels.source or 'human'}: these are labels by the judge {enumeration(list(origins.judges))}: give "
+            f"labels by people (--human)"
+        )
+    return labels.regraded(grade_map)
 
 
 def _is_store(source: Any) -> bool:
@@ -231,14 +207,6 @@ def _is_store(source: Any) -> bool:
 def _store() -> Any:
     """The module that reads label stores, which stands above this one."""
     return import_module(STORES["store"])
-
-
-def _only_people(labels: Qrels) -> Qrels:
-    origins = labels.origins
-    drawn = origins.by_person & ~origins.are(Chosen.TARGETED) if origins is not None else np.zeros(0, bool)
-    rows = np.flatnonzero(drawn)
-    triples = [(labels.queries[labels.query[row]], labels.passages[row], int(labels.grade[row])) for row in rows]
-    return Qrels.from_records(triples, source=labels.source, scale=labels.scale)
 
 
 def _placed(people: Qrels, labels: Qrels, form: IdForm, notes: list[str]) -> IntArray:

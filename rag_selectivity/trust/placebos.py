@@ -12,11 +12,12 @@ from numpy.typing import NDArray
 from rag_selectivity.figures.figures import Figures
 from rag_selectivity.inference.bootstrap import Bootstrap, Ends
 from rag_selectivity.judged.judged_run import JudgedRun
+from rag_selectivity.judged.query_weights import QueryWeights
 from rag_selectivity.judged.token_budget import are_budgets
-from rag_selectivity.measures.base import WHOLE_LIST, FloatArray, Measure, Outcome, Placebo, Real
+from rag_selectivity.measures.base import WHOLE_LIST, FloatArray, Measure, Outcome, Real
 from rag_selectivity.measures.chance import BoR
-from rag_selectivity.measures.universe import Universe
 from rag_selectivity.tables.ids import IntArray
+from rag_selectivity.trust.shuffled import Placebo, Universe, placebo_of
 
 #: A measure with its depths, as in a plan.
 Planned = tuple[Measure, NDArray[Any]]
@@ -47,7 +48,7 @@ def placebos_of(
 ) -> list[KnownPlacebo]:
     """The placebos of a whole dataset, where the universe of each depth is known."""
     return [
-        KnownPlacebo(measure, _settled(placebo.outcome, known), _settled(placebo.beyond, known))
+        KnownPlacebo(measure, *(_settled(each, known, judged.weights) for each in placebo))
         for measure, placebo, known in _placebos(judged, plan, outcomes, of_labels)
     ]
 
@@ -92,8 +93,7 @@ def _placebos(
             continue
         placebo = _placebo(measure, judged, at, of_labels[measure], outcome)
         if placebo is not None:
-            weights = None if judged.weights is None else judged.weights.values
-            yield measure, placebo.weighted(weights), of_labels[measure] | (judged.corpus_size is not None)
+            yield measure, placebo, of_labels[measure] | (judged.corpus_size is not None)
 
 
 def _placebo(
@@ -101,19 +101,19 @@ def _placebo(
 ) -> Placebo | None:
     """The placebo at each depth; at a budget of tokens, of each query at its own K."""
     if not are_budgets(depths).any():
-        return measure.placebo(judged, Universe(judged, depths, of_labels), outcome)
+        return placebo_of(measure, judged, Universe(judged, depths, of_labels), outcome)
     columns = []
     for i, depth in enumerate(depths.tolist()):
         some, at = judged.at_depth(depth)
-        placebo = measure.placebo(some, Universe(some, at, of_labels[[i]]), measure.at_ranks(some, at))
+        placebo = placebo_of(measure, some, Universe(some, at, of_labels[[i]]), measure.at_ranks(some, at))
         if placebo is None:
             return None
         columns.append(placebo)
-    return Placebo.beside(columns)
+    return Placebo(*(Outcome.beside(each) for each in zip(*columns, strict=True)))
 
 
-def _settled(outcome: Outcome, known: NDArray[np.bool_]) -> Outcome:
+def _settled(outcome: Outcome, known: NDArray[np.bool_], weights: QueryWeights | None) -> Outcome:
     """The outcome at the depths whose universe is known: without a corpus size, there is no corpus to shuffle in."""
     settled = outcome.settled()
     parts = settled.parts if known.all() else tuple(np.where(known, part, np.nan) for part in settled.parts)
-    return replace(settled, parts=parts, baseline=None)
+    return replace(settled, parts=parts, baseline=None, weights=None if weights is None else weights.values)

@@ -15,7 +15,7 @@ from rag_selectivity.inference.bootstrap import Bootstrap
 from rag_selectivity.inference.interval import Interval
 from rag_selectivity.judged.judged_run import JudgedRun
 from rag_selectivity.judged.qrels import Qrels
-from rag_selectivity.measures.names import parse_measure
+from rag_selectivity.measures.base import parse_measure
 from rag_selectivity.tables.small import read_texts
 from rag_selectivity.trust.agreement import bias_over
 from rag_selectivity.trust.completed import Sampling, quantile
