@@ -95,8 +95,7 @@ def answers(
     scores: Path | None = o.option(
         o.OUTPUT,
         OF_TABLE,
-        "Table of query_id, run, k and the first score to write, for `validate` and `sweep` (.csv, .jsonl or "
-        ".parquet).",
+        "Table of query_id, run, k and the first score to write, for `validate` (.csv, .jsonl or .parquet).",
     ),
     answer_table: Path | None = o.option(
         o.OUTPUT, OF_TABLE, "Table of all answers with their scores to write (.jsonl, .csv or .parquet).", "--answers"
