@@ -68,7 +68,7 @@ def calibrate_alpha(
     judged = _judged(source, run)
     # F takes either alpha or beta: alpha replaces a beta that was given.
     others: dict[str, Any] = {"at": None, **({"beta": 1.0} if chosen.name == "F" else {})}
-    tried = [replace(chosen, **others, alpha=alpha) for alpha in alphas.tolist()]
+    tried = [replace(chosen, **others | {"alpha": alpha}) for alpha in alphas.tolist()]
     values = np.stack([each.outcome(judged, np.array([chosen.at])).parts[0][:, 0] for each in tried], axis=1)
     of_query = {str(query): score for query, score in quality.items()}
     scores = np.array([of_query.get(query, np.nan) for query in judged.queries], np.float64)
