@@ -15,13 +15,9 @@ from rag_selectivity.judged.judged_run import JudgedRun
 from rag_selectivity.judged.token_budget import are_budgets
 from rag_selectivity.measures.base import WHOLE_LIST, FloatArray, Measure, Outcome, Placebo, Real
 from rag_selectivity.measures.chance import BoR
+from rag_selectivity.measures.plan import Plan
 from rag_selectivity.measures.universe import Universe
 from rag_selectivity.tables.ids import IntArray
-
-#: A measure with its depths, as in a plan.
-Planned = tuple[Measure, NDArray[Any]]
-#: Whether grades are shuffled among the labelled passages, at each depth of a measure.
-OfLabels = Mapping[Measure, NDArray[np.bool_]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,13 +39,24 @@ class KnownPlacebo:
 
 
 def placebos_of(
-    judged: JudgedRun, plan: Sequence[Planned], outcomes: Sequence[Outcome], of_labels: OfLabels
+    judged: JudgedRun, plan: Plan, outcomes: Sequence[Outcome], of_labels: Mapping[Measure, NDArray[np.bool_]]
 ) -> list[KnownPlacebo]:
-    """The placebos of a whole dataset, where the universe of each depth is known."""
-    return [
-        KnownPlacebo(measure, _settled(placebo.outcome, known), _settled(placebo.beyond, known))
-        for measure, placebo, known in _placebos(judged, plan, outcomes, of_labels)
-    ]
+    """The placebos of a whole dataset, where the universe of each depth is known.
+
+    `of_labels` says whether grades are shuffled among the labelled passages, at each depth of a measure.
+    """
+    weights = None if judged.weights is None else judged.weights.values
+    result = []
+    for (measure, at), outcome in zip(plan, outcomes, strict=True):
+        if isinstance(measure.cutoff, Real) or not len(at) or measure.of_groups:
+            continue
+        among = of_labels[measure]
+        placebo = _placebo(measure, judged, at, among, outcome)
+        if placebo is not None:
+            # Without a corpus size, there is no corpus to shuffle in.
+            known, placebo = among | (judged.corpus_size is not None), placebo.weighted(weights)
+            result.append(KnownPlacebo(measure, *(_where(known, each) for each in (placebo.outcome, placebo.beyond))))
+    return result
 
 
 def placebo_figures(
@@ -83,19 +90,6 @@ def against_other_lists(figures: Figures, bootstrap: Bootstrap | None) -> dict[s
     return result
 
 
-def _placebos(
-    judged: JudgedRun, plan: Sequence[Planned], outcomes: Sequence[Outcome], of_labels: OfLabels
-) -> Iterable[tuple[Measure, Placebo, NDArray[np.bool_]]]:
-    """The placebo of each measure that has one, and at which depths its universe is known."""
-    for (measure, at), outcome in zip(plan, outcomes, strict=True):
-        if isinstance(measure.cutoff, Real) or not len(at) or measure.of_groups:
-            continue
-        placebo = _placebo(measure, judged, at, of_labels[measure], outcome)
-        if placebo is not None:
-            weights = None if judged.weights is None else judged.weights.values
-            yield measure, placebo.weighted(weights), of_labels[measure] | (judged.corpus_size is not None)
-
-
 def _placebo(
     measure: Measure, judged: JudgedRun, depths: IntArray, of_labels: NDArray[np.bool_], outcome: Outcome
 ) -> Placebo | None:
@@ -105,15 +99,11 @@ def _placebo(
     columns = []
     for i, depth in enumerate(depths.tolist()):
         some, at = judged.at_depth(depth)
-        placebo = measure.placebo(some, Universe(some, at, of_labels[[i]]), measure.at_ranks(some, at))
-        if placebo is None:
-            return None
-        columns.append(placebo)
-    return Placebo.beside(columns)
+        columns.append(measure.placebo(some, Universe(some, at, of_labels[[i]]), measure.at_ranks(some, at)))
+    known = [placebo for placebo in columns if placebo is not None]
+    return Placebo.beside(known) if len(known) == len(columns) else None
 
 
-def _settled(outcome: Outcome, known: NDArray[np.bool_]) -> Outcome:
-    """The outcome at the depths whose universe is known: without a corpus size, there is no corpus to shuffle in."""
+def _where(known: NDArray[np.bool_], outcome: Outcome) -> Outcome:
     settled = outcome.settled()
-    parts = settled.parts if known.all() else tuple(np.where(known, part, np.nan) for part in settled.parts)
-    return replace(settled, parts=parts, baseline=None)
+    return replace(settled, parts=tuple(np.where(known, part, np.nan) for part in settled.parts), baseline=None)
