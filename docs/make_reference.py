@@ -10,7 +10,7 @@ import re
 from pathlib import Path
 
 from rag_selectivity.measures import REGISTRY, Choice, Measure, Real, Whole
-from rag_selectivity.measures.definition import summary
+from rag_selectivity.measures.base import summary
 
 #: The families, by the module of their measures, in the order of the page.
 FAMILIES = {

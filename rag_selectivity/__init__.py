@@ -34,7 +34,8 @@ if TYPE_CHECKING:
     from rag_selectivity.live.monitor import Monitor
     from rag_selectivity.live.retrieval import Retrieval
     from rag_selectivity.live.tools import ToolMonitor
-    from rag_selectivity.measures import Measure, bits, parse_measure, register_measure
+    from rag_selectivity.measures import Measure, parse_measure, register_measure
+    from rag_selectivity.measures.rates import bits
     from rag_selectivity.render import plots
     from rag_selectivity.results.agreement import JudgeReport
     from rag_selectivity.results.calibration import Calibration
@@ -68,7 +69,8 @@ _PLACES = {
         "live.monitor": "Monitor",
         "live.retrieval": "Retrieval",
         "live.tools": "ToolMonitor",
-        "measures": "Measure bits parse_measure register_measure",
+        "measures": "Measure parse_measure register_measure",
+        "measures.rates": "bits",
         "advice.planning": "audit plan queries_needed",
         "render.plots": "plots",
         "results.agreement": "JudgeReport",

@@ -12,8 +12,7 @@ from rag_selectivity.errors import InputError
 from rag_selectivity.inference.bootstrap import Bootstrap
 from rag_selectivity.inference.choosing import best_column, folds_of, out_of_fold, rank_correlations
 from rag_selectivity.judged.judged_run import JudgedRun
-from rag_selectivity.measures.base import FloatArray, Measure
-from rag_selectivity.measures.names import parse_measure
+from rag_selectivity.measures.base import FloatArray, Measure, parse_measure
 from rag_selectivity.results.calibration import Calibration
 from rag_selectivity.results.report import Report
 from rag_selectivity.tables.cells import shown

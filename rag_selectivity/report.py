@@ -19,12 +19,12 @@ from rag_selectivity.errors import InputError
 from rag_selectivity.evaluation.evaluate import measure_all, report_on
 from rag_selectivity.evaluation.joining import join_runs, settled_labels
 from rag_selectivity.figures.by import NAMES, Slicing, slicings_of
+from rag_selectivity.figures.weighting import weighted
 from rag_selectivity.grading.labels_format import reasons_in
 from rag_selectivity.inference.bootstrap import Bootstrap
 from rag_selectivity.judged.policy import Policy
 from rag_selectivity.judged.reading import read_qrels
 from rag_selectivity.judged.run import Run
-from rag_selectivity.judged.weighting import weighted
 from rag_selectivity.measures import Measure, parse_measure
 from rag_selectivity.measures.plan import DEFAULT_DEPTHS, budgets_of, compared_measures, page_measures
 from rag_selectivity.results.comparison import Comparison

@@ -11,15 +11,16 @@ from rag_selectivity.advice.by_loss import DEFAULT_MAX_K, DEFAULT_MAX_LOSS, advi
 from rag_selectivity.errors import InputError
 from rag_selectivity.evaluation.evaluate import figures_at
 from rag_selectivity.evaluation.joining import join_runs
+from rag_selectivity.evaluation.list_tokens import ListTokens
 from rag_selectivity.inference.bootstrap import Bootstrap
 from rag_selectivity.judged.judged_run import JudgedRun
-from rag_selectivity.judged.list_tokens import ListTokens
 from rag_selectivity.judged.policy import Policy, resolve_policy
 from rag_selectivity.judged.reading import named_runs
 from rag_selectivity.judged.run import Run
-from rag_selectivity.measures import RANWG, BoR, BoR_max, Harm, Judged, Lambda, Measure, RandomSuccess, Success
+from rag_selectivity.measures import Measure
 from rag_selectivity.measures.base import FloatArray
-from rag_selectivity.measures.chance import delta_bor, regime
+from rag_selectivity.measures.chance import BoR, BoR_max, Lambda, RandomSuccess, Success, delta_bor, regime
+from rag_selectivity.measures.utility import RANWG, Harm, Judged
 from rag_selectivity.results.estimate import AS_JUDGED, CALIBRATED
 from rag_selectivity.results.plain import finite
 from rag_selectivity.results.sweep import RunSweep, Sweep

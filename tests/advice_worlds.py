@@ -52,7 +52,8 @@ class World:
 
     def true_losses(self) -> np.ndarray:
         """The expected loss of each K, from a sample that holds every kind once."""
-        from rag_selectivity.measures import RANWG, Success
+        from rag_selectivity.measures.chance import Success
+        from rag_selectivity.measures.utility import RANWG
 
         every = self.joined(np.arange(len(self.kinds)))
         measure = RANWG() if self.scale == "utility" else Success()

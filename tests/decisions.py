@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import rag_selectivity as rs
-from rag_selectivity.measures import RANWG, Success, parse_measure
+from rag_selectivity.measures import parse_measure
+from rag_selectivity.measures.chance import Success
 from rag_selectivity.measures.plan import at_depth
+from rag_selectivity.measures.utility import RANWG
 from rag_selectivity.results.decision import (
     GIVEN,
     QUESTIONS,

@@ -16,7 +16,7 @@ import rag_selectivity as rs
 from rag_selectivity.advice.costs import Costs, cost_points, drawn_depths, pareto, read_costs
 from rag_selectivity.evaluation.joining import join_runs
 from rag_selectivity.inference.bootstrap import Bootstrap
-from rag_selectivity.measures import Success
+from rag_selectivity.measures.chance import Success
 from rag_selectivity.results.decision import CostPoint
 
 pytestmark = pytest.mark.inside

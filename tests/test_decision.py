@@ -17,7 +17,8 @@ from rag_selectivity.advice.losses import losses_of
 from rag_selectivity.advice.systems import all_pairs, letters, pair_of
 from rag_selectivity.evaluation.evaluate import measure_all, report_on
 from rag_selectivity.evaluation.joining import join_runs
-from rag_selectivity.measures import RANWG, Success
+from rag_selectivity.measures.chance import Success
+from rag_selectivity.measures.utility import RANWG
 from rag_selectivity.render.blocks import text_of
 from rag_selectivity.render.cost_blocks import cost_blocks
 from rag_selectivity.results.decision import QUESTIONS

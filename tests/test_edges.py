@@ -11,7 +11,7 @@ import pytest
 import rag_selectivity as rs
 from rag_selectivity import InputError, SelectivityWarning, join
 from rag_selectivity.judged.policy import resolve_policy
-from rag_selectivity.judged.reach import LabelReach
+from rag_selectivity.trust.reach import LabelReach
 
 pytestmark = pytest.mark.inside
 

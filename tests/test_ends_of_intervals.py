@@ -14,8 +14,8 @@ from scipy import stats
 from rag_selectivity.inference.exact import clopper_pearson, mid_p_rate
 from rag_selectivity.inference.interval_methods import Estimand, bca_ends
 from rag_selectivity.measures import Outcome
-from rag_selectivity.measures.base import MEAN
 from rag_selectivity.measures.chance import _BITS
+from rag_selectivity.measures.outcome import MEAN
 
 pytestmark = pytest.mark.inside
 

@@ -11,6 +11,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -63,12 +64,18 @@ def command(site: Path, *arguments: str, status: int = 0) -> str:
 # -- public names ------------------------------------------------------------------------------------------
 
 
+def public_names(module: ModuleType) -> list[str]:
+    """Those that a module lists, or all without an underscore."""
+    return getattr(module, "__all__", None) or [each for each in vars(module) if not each.startswith("_")]
+
+
 @pytest.mark.parametrize("name", PUBLIC)
 def test_public_names_exist(name) -> None:
     module = importlib.import_module(name)
-    assert module.__all__
-    assert [each for each in module.__all__ if not hasattr(module, each)] == []
-    assert len(set(module.__all__)) == len(module.__all__)
+    names = public_names(module)
+    assert names
+    assert [each for each in names if not hasattr(module, each)] == []
+    assert len(set(names)) == len(names)
 
 
 def test_the_page_imports_public_names_alone() -> None:
@@ -84,7 +91,7 @@ def test_the_page_imports_public_names_alone() -> None:
     private = [
         f"{module}.{name}"
         for module, name in imported
-        if module not in PUBLIC or name not in importlib.import_module(module).__all__
+        if module not in PUBLIC or name not in public_names(importlib.import_module(module))
     ]
     assert private == []
 

@@ -20,13 +20,14 @@ from rag_selectivity.inference.exact import weighted_rate
 from rag_selectivity.inference.interval_methods import _mid_quantile
 from rag_selectivity.inference.two_arms import ArmMoments
 from rag_selectivity.inference.unpaired import unpaired_difference
-from rag_selectivity.judged.reach import LabelReach
-from rag_selectivity.measures import EF, Outcome
-from rag_selectivity.measures.base import MEAN
+from rag_selectivity.measures import Outcome
+from rag_selectivity.measures.chance import EF
 from rag_selectivity.measures.hypergeometric import random_success
+from rag_selectivity.measures.outcome import MEAN
 from rag_selectivity.trust import controls
 from rag_selectivity.trust.agreement import agreement
 from rag_selectivity.trust.controls import Counts, Draw, _shares_found, lower_rate, upper_rate
+from rag_selectivity.trust.reach import LabelReach
 
 pytestmark = pytest.mark.inside
 

@@ -440,16 +440,6 @@ def test_contradictions_are_counted_once(tmp_path) -> None:
     assert rs.read_run(trec(tmp_path, *lines)).remarks == {"rank_against_score": 180}
 
 
-def test_equal_scores_are_named_unless_the_order_is_that_of_the_rows() -> None:
-    run = {"q1": {"b": 1.0, "a": 1.0}, "q2": {"a": 1.0, "b": 1.0}}
-    options = {"depths": [1], "bootstrap": None}
-    _, (warning,) = told(lambda: rs.evaluate(JUDGED, {"r": run}, **options))
-    assert warning.startswith("r: the scores within each list are all equal, so the order of the passages follows")
-    assert told(lambda: rs.evaluate(JUDGED, {"r": run}, ties="as_given", **options))[1] == []
-    assert told(lambda: rs.evaluate(JUDGED, {"r": run}, order="rank", **options))[1] == []
-    assert told(lambda: rs.evaluate(JUDGED, {"r": {**run, "q2": {"a": 1.0, "b": 2.0}}}, **options))[1] == []
-
-
 def test_a_score_is_no_grade_but_in_beir(tmp_path) -> None:
     rows = [("q1", "a", 31), ("q1", "b", 12)]
     frame = pandas.DataFrame(rows, columns=["query_id", "doc_id", "score"])
@@ -483,17 +473,9 @@ def test_labels_with_a_column_for_scores_are_asked_whether_they_are_a_run(tmp_pa
         assert warning.startswith("the labels have a column for a score or a rank too: are they a run?")
 
 
-def test_labels_and_run_that_are_swapped_are_named(tmp_path) -> None:
+def test_labels_and_run_that_are_swapped_are_named() -> None:
     with pytest.raises(rs.InputError, match=r"grade 0.7 is not a whole number: is this a run\? The labels come first"):
         rs.evaluate({"q1": {"a": 0.7}}, {"r": {"q1": ["a"]}})
-    grades = {"q1": {"a": 1, "b": 0, "c": 0}, "q2": {"a": 0, "b": 1, "d": 0}}
-    _, (warning,) = told(
-        lambda: rs.evaluate({"q1": ["a", "b"], "q2": ["b"]}, {"r": grades}, depths=[1], bootstrap=None)
-    )
-    assert warning.startswith("the labels are lists, and the scores of r are few whole numbers, as grades are")
-    assert (
-        told(lambda: rs.evaluate(grades, {"r": {"q1": ["a", "b"], "q2": ["b"]}}, depths=[1], bootstrap=None))[1] == []
-    )
 
 
 def test_comments_of_trec_files_are_left_out_and_counted(tmp_path) -> None:

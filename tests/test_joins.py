@@ -278,17 +278,3 @@ def test_a_dict_that_changes_later_changes_nothing() -> None:
     run["q"].append("d2")
     assert qrels.to_dict() == {"q": {"d1": 1, "d2": 0}}
     assert lists.to_dict() == {"q": ["d1"]}
-
-
-def test_labels_of_classes_need_memory_for_columns_only() -> None:
-    """Four million labels of twenty classes, as 20 Newsgroups has them; each passage is held once."""
-    import tracemalloc
-
-    queries = {f"q{i}": i % 20 for i in range(7_500)}
-    passages = {f"d{i}": i % 20 for i in range(11_300)}
-    tracemalloc.start()
-    qrels = rs.Qrels.from_classes(queries, passages)
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    assert qrels.size == 7_500 * 565
-    assert peak < 300e6

@@ -94,12 +94,22 @@ def test_the_same_popular_passages_for_everybody_have_bits_over_random_alone(dat
     runs = {"hub": dict.fromkeys(labels, popular), "bm25": {query: list(bm25[query]) for query in bm25}}
     report = rs.evaluate(labels, runs, corpus_size=1400, scale="utility", measures=["BoR@10", "BoR(null=lists)@10"])
     assert report["hub", "BoR@10"].low > 1
-    assert report["hub", "BoR(null=lists)@10"].value == pytest.approx(0, abs=1e-12)
+    assert report["hub", "BoR(null=lists)@10"].value == 0
     own = report["bm25", "BoR(null=lists)@10"]
     assert own.low > 2
     told = report.trust.text
     assert "hub's lists beat a random draw, but not one another" in told
     assert "bm25's lists" not in told
+
+
+@pytest.mark.parametrize("served", [1, 2, 3, 4, 6])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_one_list_for_everybody_has_no_bits_at_all(served, weighted) -> None:
+    labels = {f"q{i}": {"popular" if i < served else f"d{i}": 1} for i in range(7)}
+    weights = {q: 0.3 + i / 7 for i, q in enumerate(labels)} if weighted else None
+    name = "BoR(null=lists)@2"
+    report = rs.evaluate(labels, {"hub": {q: ["popular", "other"] for q in labels}}, measures=[name], weights=weights)
+    assert report[name].value == 0
 
 
 # -- what it needs, and how it is written -----------------------------------------------------------------------

@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 import rag_selectivity as rs
 from rag_selectivity import InputError, parse_measure
-from rag_selectivity.measures import REGISTRY, BoR
+from rag_selectivity.measures import REGISTRY
 from rag_selectivity.measures.base import Choice, Real, Whole
+from rag_selectivity.measures.chance import BoR
 
 pytestmark = pytest.mark.inside
 

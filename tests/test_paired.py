@@ -15,9 +15,8 @@ from scipy import optimize, stats
 from rag_selectivity.inference import bounded, score
 from rag_selectivity.inference.detectable import mean_difference, sensitivity
 from rag_selectivity.inference.paired import Difference, Pair, _skewed, _swapped, influence, paired_difference
-from rag_selectivity.measures import BoR
 from rag_selectivity.measures.base import Outcome
-from rag_selectivity.measures.chance import EF
+from rag_selectivity.measures.chance import EF, BoR
 
 pytestmark = pytest.mark.inside
 

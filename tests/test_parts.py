@@ -42,7 +42,7 @@ def test_parts_are_the_whole(labels, run, pool, part_of, policy, pooled, control
         warnings.simplefilter("ignore")
         whole = rs.join(qrels, rs.Run.of(run), pool=rs.Run.of(pool) if pooled else None, **options)
         parts = [
-            rs.join(qrels, rs.Run.of(some), pool=rs.Run.of(of_pool) if pooled else None, part_of_whole=True, **options)
+            rs.join(qrels, rs.Run.of(some), pool=rs.Run.of(of_pool) if pooled else None, **options)
             for some, of_pool in zip(divided(run, part_of), divided(pool, part_of), strict=True)
             if some or of_pool
         ]
@@ -59,10 +59,7 @@ def test_parts_of_files_are_the_whole(data: Path) -> None:
     labels = rs.read_qrels(data / "cranfield" / "qrels.trec").on_scale("utility")
     run = rs.read_run(data / "cranfield" / "runs" / "bm25.trec")
     lists = dict(run.lists())
-    parts = [
-        rs.join(labels, rs.Run.of(dict(list(lists.items())[i::3])), corpus_size=1400, part_of_whole=True)
-        for i in range(3)
-    ]
+    parts = [rs.join(labels, rs.Run.of(dict(list(lists.items())[i::3])), corpus_size=1400) for i in range(3)]
     whole = rs.join(labels, rs.Run.of(lists), corpus_size=1400)
     one, other = (
         rs.evaluate_joined({"run": each}, depths=[1, 10], bootstrap=rs.Bootstrap(resamples=200))
@@ -80,14 +77,14 @@ def test_parts_of_files_are_the_whole(data: Path) -> None:
 )
 def test_parts_that_are_no_whole_are_refused(parts, message) -> None:
     labels = rs.Qrels.of({"q0": {"d0": 1}, "q1": {"d1": 1}})
-    joined = [rs.join(labels, rs.Run.of(part), part_of_whole=True) for part in parts]
+    joined = [rs.join(labels, rs.Run.of(part)) for part in parts]
     with pytest.raises(rs.InputError, match=message):
         rs.JudgedRun.concat(joined)
 
 
 def test_parts_of_other_labels_are_refused() -> None:
     one, other = (
-        rs.join(rs.Qrels.of(labels), rs.Run.of(run), part_of_whole=True)
+        rs.join(rs.Qrels.of(labels), rs.Run.of(run))
         for labels, run in (({"q0": {"d0": 1}}, {"q0": ["d0"]}), ({"q1": {"d1": 1}}, {"q1": ["d1"]}))
     )
     with pytest.raises(rs.InputError, match="join each with the labels of all queries"):

@@ -14,7 +14,13 @@ from rag_selectivity import join
 from rag_selectivity.judged.qrels import Qrels
 from rag_selectivity.judged.run import Run
 from rag_selectivity.measures import parse_measure
-from rag_selectivity.measures.universe import Universe, first_relevant_at, first_relevant_by_rank, mean_of_best
+from rag_selectivity.trust.shuffled import (
+    Universe,
+    first_relevant_at,
+    first_relevant_by_rank,
+    mean_of_best,
+    placebo_of,
+)
 
 pytestmark = pytest.mark.inside
 
@@ -46,9 +52,9 @@ def made(labels, lists, *, size, pool=None):
     )
 
 
-def placebo_of(name, judged, universe):
+def placebo_named(name, judged, universe):
     measure = parse_measure(name)
-    return measure.placebo(judged, universe, measure.outcome(judged, universe.depths))
+    return placebo_of(measure, judged, universe, measure.outcome(judged, universe.depths))
 
 
 def shuffled(labels, lists, passages, size, pool):
@@ -85,7 +91,7 @@ def among_labels(request):
 @pytest.mark.parametrize("measure", WITH_PLACEBO)
 def test_shuffling_among_the_labels_gives_the_mean_over_all_permutations(measure, among_labels):
     judged, joins = among_labels
-    placebo = placebo_of(measure, judged, Universe(judged, DEPTHS, np.ones(3, bool)))
+    placebo = placebo_named(measure, judged, Universe(judged, DEPTHS, np.ones(3, bool)))
     np.testing.assert_allclose(placebo.outcome.parts[0], mean_of_first_part(measure, joins), rtol=1e-10)
 
 
@@ -94,7 +100,7 @@ def test_shuffling_among_the_labels_gives_the_mean_over_all_permutations(measure
 def test_shuffling_among_few_labels_gives_the_mean_over_all_permutations(measure, labels):
     joins = shuffled({"q": labels}, LISTS, sorted(labels), 50, None)
     judged = made({"q": labels}, LISTS, size=50)
-    placebo = placebo_of(measure, judged, Universe(judged, DEPTHS, np.ones(3, bool)))
+    placebo = placebo_named(measure, judged, Universe(judged, DEPTHS, np.ones(3, bool)))
     np.testing.assert_allclose(placebo.outcome.parts[0], mean_of_first_part(measure, joins), rtol=1e-10)
 
 
@@ -111,14 +117,14 @@ def in_corpus():
 @pytest.mark.parametrize("measure", WITH_PLACEBO)
 def test_shuffling_in_the_corpus_gives_the_mean_over_all_placements(measure, in_corpus):
     judged, joins = in_corpus
-    placebo = placebo_of(measure, judged, Universe(judged, DEPTHS, np.zeros(3, bool)))
+    placebo = placebo_named(measure, judged, Universe(judged, DEPTHS, np.zeros(3, bool)))
     np.testing.assert_allclose(placebo.outcome.parts[0], mean_of_first_part(measure, joins), rtol=1e-10)
 
 
 @pytest.mark.parametrize("measure", WITHOUT)
 def test_figures_of_the_list_alone_have_no_placebo(measure):
     judged = made(LABELS, LISTS, size=50)
-    assert placebo_of(measure, judged, Universe(judged, DEPTHS, np.ones(3, bool))) is None
+    assert placebo_named(measure, judged, Universe(judged, DEPTHS, np.ones(3, bool))) is None
 
 
 def test_what_is_beyond_the_placebo_of_bor_is_the_difference_of_the_two_figures():
@@ -126,7 +132,7 @@ def test_what_is_beyond_the_placebo_of_bor_is_the_difference_of_the_two_figures(
     judged = made(labels, {**LISTS, "r": ["z", "a"]}, size=50)
     for name in ("BoR", "EF", "RA-nWG"):
         measure = parse_measure(name)
-        placebo = placebo_of(name, judged, Universe(judged, DEPTHS, np.ones(3, bool)))
+        placebo = placebo_named(name, judged, Universe(judged, DEPTHS, np.ones(3, bool)))
         gap = measure.outcome(judged, DEPTHS).value() - placebo.outcome.value()
         np.testing.assert_allclose(placebo.beyond.value()[1:], gap[1:], rtol=1e-9)
 

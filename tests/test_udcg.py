@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import rag_selectivity as rs
-from rag_selectivity.measures import udcg
+from rag_selectivity.measures.udcg import udcg
 
 pytestmark = pytest.mark.inside
 

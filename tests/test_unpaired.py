@@ -12,8 +12,8 @@ from scipy import stats
 
 from rag_selectivity.inference import bounded
 from rag_selectivity.inference.unpaired import unpaired_difference
-from rag_selectivity.measures import BoR
 from rag_selectivity.measures.base import Outcome
+from rag_selectivity.measures.chance import BoR
 
 pytestmark = pytest.mark.inside
 

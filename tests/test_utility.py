@@ -11,8 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import rag_selectivity as rs
-from rag_selectivity.measures.rarity import rarity_weights
-from rag_selectivity.measures.utility import diagnosis
+from rag_selectivity.measures.utility import diagnosis, rarity_weights
 from tests import reference
 
 #: Tiny random topics often share no passage with their labels.

@@ -11,11 +11,12 @@ import numpy as np
 from rag_selectivity.advice.measured_costs import KINDS, TOKENS, QueryCosts, measured_costs
 from rag_selectivity.errors import InputError, examples
 from rag_selectivity.evaluation.estimates import ends_of, estimates_of
+from rag_selectivity.evaluation.list_tokens import ListTokens, tokens_of
 from rag_selectivity.inference.bootstrap import Bootstrap
 from rag_selectivity.judged.judged_run import JudgedRun
-from rag_selectivity.judged.list_tokens import ListTokens, tokens_of
 from rag_selectivity.judged.run import Run
-from rag_selectivity.measures.base import MEAN, FloatArray, Outcome
+from rag_selectivity.measures.base import FloatArray, Outcome
+from rag_selectivity.measures.outcome import MEAN
 from rag_selectivity.results.decision import CostPoint
 from rag_selectivity.results.estimate import Estimate
 from rag_selectivity.results.trade_off import QueryCost

@@ -23,7 +23,8 @@ from rag_selectivity.errors import InputError, did_you_mean
 from rag_selectivity.evaluation.evaluate import Measured, measure_all, report_on
 from rag_selectivity.inference.bootstrap import Bootstrap
 from rag_selectivity.judged.judged_run import JudgedRun
-from rag_selectivity.measures import BoR, BoR_max, Measure, Success
+from rag_selectivity.measures import Measure
+from rag_selectivity.measures.chance import BoR, BoR_max, Success
 from rag_selectivity.measures.plan import at_depth, default_measures
 from rag_selectivity.measures.utility import PROC, RANWG, Harm, Judged, PercentPROC
 from rag_selectivity.results.comparison import RunDifference

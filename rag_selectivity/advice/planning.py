@@ -20,8 +20,8 @@ from rag_selectivity.judged.judged_run import JudgedRun
 from rag_selectivity.judged.policy import Policy
 from rag_selectivity.judged.reading import named_runs
 from rag_selectivity.judged.run import Run
+from rag_selectivity.measures.base import parse_measure
 from rag_selectivity.measures.chance import DEGRADED_FROM, BoR, BoR_max, BoR_opt, Lambda, RandomSuccess, Success, regime
-from rag_selectivity.measures.names import parse_measure
 from rag_selectivity.measures.plan import COMPARED_DEPTHS, compared_measures, default_depths
 from rag_selectivity.measures.rates import bits, relevant_counts
 from rag_selectivity.people.designs import calibrate_draw

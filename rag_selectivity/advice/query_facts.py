@@ -11,8 +11,10 @@ from numpy.typing import NDArray
 
 from rag_selectivity.advice.by_loss import parameters_of
 from rag_selectivity.judged.judged_run import JudgedRun
-from rag_selectivity.measures import PROC, RANWG, Measure, PercentPROC, Success
+from rag_selectivity.measures import Measure
+from rag_selectivity.measures.chance import Success
 from rag_selectivity.measures.plan import at_depth
+from rag_selectivity.measures.utility import PROC, RANWG, PercentPROC
 from rag_selectivity.results.plain import finite
 from rag_selectivity.results.report import Report
 from rag_selectivity.results.run_report import RunReport

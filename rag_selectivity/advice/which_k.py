@@ -10,7 +10,7 @@ from rag_selectivity.inference.bootstrap import Bootstrap
 from rag_selectivity.inference.draws import resample_counts
 from rag_selectivity.judged.judged_run import JudgedRun
 from rag_selectivity.measures.base import FloatArray
-from rag_selectivity.measures.evidence import Evidence
+from rag_selectivity.measures.utility import Evidence
 from rag_selectivity.results.decision import AdvisedK
 from rag_selectivity.tables.ids import IntArray
 

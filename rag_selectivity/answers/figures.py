@@ -13,8 +13,7 @@ from rag_selectivity.figures.figures import Figures
 from rag_selectivity.inference.bootstrap import Bootstrap
 from rag_selectivity.inference.paired import holm
 from rag_selectivity.measures.answers import UNDEFINED, ScoreKind, accuracies
-from rag_selectivity.measures.base import FloatArray, Outcome
-from rag_selectivity.measures.given import Given
+from rag_selectivity.measures.base import FloatArray, Given, Outcome
 from rag_selectivity.results.answers import (
     BEST_FIRST,
     BITS,

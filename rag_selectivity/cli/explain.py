@@ -59,7 +59,8 @@ def show_in_words(
 
 def _list_of_names() -> str:
     from rag_selectivity.explain.codes import all_codes
-    from rag_selectivity.measures import REGISTRY, summary
+    from rag_selectivity.measures import REGISTRY
+    from rag_selectivity.measures.base import summary
 
     measures = [f"{cls.name:14} {summary(cls)}" for cls in REGISTRY.values()]
     codes = [f"{code.name} ({', '.join(code.levels) or code.kind})\n  {code.sentence}" for code in all_codes().values()]

@@ -6,7 +6,6 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from rag_selectivity.judged.reach import AT_K, IN_LISTS, LabelReach
 from rag_selectivity.judged.token_budget import named_top
 from rag_selectivity.measures.base import WHOLE_LIST, Measure, Real
 from rag_selectivity.results.estimate import (
@@ -23,6 +22,7 @@ from rag_selectivity.results.estimate import (
 )
 from rag_selectivity.results.provenance import UNLABELLED_STRATA
 from rag_selectivity.results.trust import CLOSED, EQUALS_PLACEBO, UNLESS_PERFECT
+from rag_selectivity.trust.reach import AT_K, IN_LISTS, LabelReach
 from rag_selectivity.trust.strata import WithoutLabels
 from rag_selectivity.wording import counted, percent
 

@@ -10,16 +10,16 @@ import numpy as np
 
 from rag_selectivity.errors import InputError
 from rag_selectivity.evaluation.basis import Basis
+from rag_selectivity.evaluation.doubts import check_join
 from rag_selectivity.evaluation.estimates import ends_of
 from rag_selectivity.evaluation.joining import join_runs
 from rag_selectivity.evaluation.runs import report_on_run
 from rag_selectivity.figures.by import Slicing, slicings_of
 from rag_selectivity.figures.figures import Figures
+from rag_selectivity.figures.weighting import weighted, weights_settings
 from rag_selectivity.inference.bootstrap import Bootstrap
 from rag_selectivity.judged.judged_run import JudgedRun
 from rag_selectivity.judged.policy import Policy
-from rag_selectivity.judged.reach import labels_found_by_any
-from rag_selectivity.judged.weighting import weighted, weights_settings
 from rag_selectivity.measures import Measure
 from rag_selectivity.measures.base import FloatArray
 from rag_selectivity.measures.plan import (
@@ -40,6 +40,7 @@ from rag_selectivity.tables.grades import Scale
 from rag_selectivity.tables.ids import IntArray
 from rag_selectivity.trust.calibrated import Completed
 from rag_selectivity.trust.ground import Ground
+from rag_selectivity.trust.reach import labels_found_by_any
 
 #: The figures of all queries at so few depths stay in the processor's cache.
 _DEPTHS_AT_ONCE = 32
@@ -172,14 +173,12 @@ def evaluate(
         **inputs,
     )
     judged = weighted(joined.judged, weights, ids=ids)
-    return evaluate_joined(
-        judged,
-        measures=measures,
-        depths=depths,
-        bootstrap=bootstrap,
-        notes=joined.notes,
-        ground=joined.ground,
-        slicings=slicings_of(by, judged, ids=ids),
+    return report_on(
+        measure_all(judged, measures, depths),
+        bootstrap,
+        joined.notes,
+        joined.ground,
+        slicings_of(by, judged, ids=ids),
     )
 
 
@@ -246,12 +245,12 @@ def evaluate_joined(
     measures: Sequence[str | Measure] | str | None = None,
     depths: Sequence[int] | None = None,
     bootstrap: Bootstrap | None = Bootstrap(),
-    notes: Mapping[str, list[str]] | None = None,
-    ground: Ground | None = None,
-    slicings: Sequence[Slicing] = (),
 ) -> Report:
-    """Measure joins; `evaluate` joins first and then calls this."""
-    return report_on(measure_all(judged, measures, depths), bootstrap, notes, ground, slicings)
+    """Measure joins, after a look whether labels and runs belong together; `evaluate` joins first."""
+    measured = measure_all(judged, measures, depths)
+    for name, run in measured.judged.items():
+        check_join(run, name)
+    return report_on(measured, bootstrap)
 
 
 def report_on(

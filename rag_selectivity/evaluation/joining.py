@@ -8,13 +8,14 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from rag_selectivity.errors import InputError, SelectivityWarning
-from rag_selectivity.judged.groups import Groups, with_groups
+from rag_selectivity.evaluation.doubts import check_join
+from rag_selectivity.evaluation.groups import Groups, with_groups
+from rag_selectivity.evaluation.list_tokens import with_fitting
+from rag_selectivity.evaluation.pools import Pools
 from rag_selectivity.judged.joining import Terms
 from rag_selectivity.judged.judged_run import JudgedRun
-from rag_selectivity.judged.list_tokens import with_fitting
 from rag_selectivity.judged.other_lists import OtherLists
 from rag_selectivity.judged.policy import Policy, resolve_policy
-from rag_selectivity.judged.pools import Pools
 from rag_selectivity.judged.qrels import Qrels
 from rag_selectivity.judged.reading import named_runs, run_parts
 from rag_selectivity.judged.run import Run
@@ -136,6 +137,7 @@ def join_runs(
             warnings.simplefilter("always", SelectivityWarning)
             lists = run_parts(run, policy)
             judged[name] = terms.join(lists, candidates.lists, candidates.sources, name=name)
+            check_join(judged[name], name)
             if isinstance(lists, Run) and (other_lists or (other_lists is None and len(lists.passages) <= _LITTLE)):
                 judged[name] = _with_other_lists(judged[name], lists.in_form(form))
             if budgets:

@@ -12,13 +12,14 @@ from numpy.typing import NDArray
 
 from rag_selectivity.evaluation.basis import Basis
 from rag_selectivity.evaluation.caveats import LabelFacts, in_part, of_labels, of_unchecked_judge
+from rag_selectivity.evaluation.doubts import Doubts
 from rag_selectivity.evaluation.estimates import ends_of, pool_sources_of
 from rag_selectivity.evaluation.slices import remarks_on
 from rag_selectivity.figures.by import Slicing
 from rag_selectivity.figures.figures import Figures
+from rag_selectivity.figures.weighting import weights_notes
 from rag_selectivity.inference.bootstrap import Ends
-from rag_selectivity.judged.reach import LabelReach, has_open_tails
-from rag_selectivity.judged.weighting import weights_notes
+from rag_selectivity.judged.judged_run import JudgedRun
 from rag_selectivity.measures import Measure
 from rag_selectivity.measures.base import WHOLE_LIST
 from rag_selectivity.measures.plan import budgets_in, ranks_in
@@ -35,6 +36,7 @@ from rag_selectivity.trust.placebos import (
     placebo_figures,
     placebos_of,
 )
+from rag_selectivity.trust.reach import LabelReach, has_open_tails
 
 #: The queries of a slice, by mask; None for all.
 Chosen = NDArray[np.bool_] | None
@@ -88,8 +90,8 @@ def report_on_run(
         run.coverage,
         (
             *notes,
-            *(() if run.facts is None else run.facts.notes(name)),
-            *run.coverage.notes(run.clipped_at(deepest)),
+            *(() if run.made_of is None else Doubts(run.made_of).notes(name)),
+            *_notes_of_coverage(run, deepest),
             *weights_notes(run),
             *_refusals(figures, estimates),
             *remarks,
@@ -98,7 +100,7 @@ def report_on_run(
             *(run.controls.notes_at(deepest) if run.controls is not None and basis.ground is None else ()),
         ),
         input={
-            **({} if run.facts is None else run.facts.as_input()),
+            **({} if run.made_of is None else Doubts(run.made_of).as_input()),
             **({"controls": controls} if controls else {}),
             **({"other_lists": others} if others else {}),
         },
@@ -185,3 +187,24 @@ def _refusals(figures: Figures, shown: Iterable[str]) -> list[str]:
             if refused is not None and key in shown:
                 names.setdefault(refused.reason(column), []).append(key)
     return [f"no figure for {', '.join(keys)}, since {reason}" for reason, keys in names.items()]
+
+
+def _notes_of_coverage(run: JudgedRun, deepest: int) -> list[str]:
+    """Notes on what the join and the random draws treated specially."""
+    of = run.coverage
+    clipped = 0
+    if run.corpus_size is not None:
+        clipped = int((run.slots_at(np.array([deepest]))[:, 0] > run.corpus_size).sum())
+    counts = (
+        (clipped, "queries have a corpus smaller than K: their random draw is the whole corpus"),
+        (of.duplicates, "passages repeat an earlier passage of their list"),
+        (of.negative_judgments, "judgments below 0 were treated as not judged"),
+        (of.outside_pool, "judged passages of the run are not in its pool and were added to it"),
+        (of.missing_from_pool, "queries are not in the pool: their own lists are used as their pools"),
+        (
+            of.expected if of.graded else 0,
+            f"of {of.expected + of.graded} labels are expected ids without a grade: they count as relevant, and "
+            f"everything else that their queries retrieved is unjudged",
+        ),
+    )
+    return [f"{count} {what}" for count, what in counts if count]

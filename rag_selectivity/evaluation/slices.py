@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from rag_selectivity.figures.by import N5, R, Slicing
-from rag_selectivity.measures.names import parse_measure
+from rag_selectivity.measures.base import parse_measure
 from rag_selectivity.results.slices import Slices
 from rag_selectivity.trust.ground import Ground
 from rag_selectivity.wording import counted, enumeration

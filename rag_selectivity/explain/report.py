@@ -12,9 +12,7 @@ import numpy as np
 
 from rag_selectivity.errors import InputError, did_you_mean
 from rag_selectivity.explain.numbers import put_in
-from rag_selectivity.measures.base import FloatArray, Measure
-from rag_selectivity.measures.definition import DIRECTION, summary
-from rag_selectivity.measures.names import parse_measure
+from rag_selectivity.measures.base import DIRECTION, FloatArray, Measure, parse_measure, summary
 from rag_selectivity.render.blocks import Block, Heading, Note, Paragraph, markdown_of, text_of
 from rag_selectivity.results.estimate import AS_JUDGED, CALIBRATED, WITH_CONTROLS, WITH_TAIL, Caveat, Estimate
 from rag_selectivity.results.report import Report

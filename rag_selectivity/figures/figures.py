@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rag_selectivity.judged.controls import control_rows, without_controls
 from rag_selectivity.judged.judged_run import JudgedRun
 from rag_selectivity.judged.policy import Policy
 from rag_selectivity.measures.base import FloatArray, Measure, Outcome
 from rag_selectivity.measures.plan import Plan, ranks_in
-from rag_selectivity.tables.ids import HashArray, IntArray
+from rag_selectivity.tables.ids import HashArray, IntArray, mix
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +137,7 @@ class Figures:
         if self.judged is None:
             return Facts() if self.stored is None else self.stored[0]
         weights = None if self.judged.weights is None else self.judged.weights.values
-        return Facts(self.judged.label_hashes, self.judged.corpus_size, weights)
+        return Facts(_label_hashes(self.judged), self.judged.corpus_size, weights)
 
     @property
     def rules(self) -> Rules | None:
@@ -185,3 +186,14 @@ class Figures:
         for (measure, at), outcome in zip(self.plan, self.outcomes, strict=True):
             for i, depth in enumerate(at.tolist()):
                 yield measure, str(measure @ depth), tuple(part[:, i] for part in outcome.parts)
+
+
+def _label_hashes(judged: JudgedRun) -> HashArray | None:
+    """A hash of each query's judgments, including the controls: uint64[queries]; None if only counts are known."""
+    if judged.qrels is None:
+        return None
+    drawn, hashes = control_rows(judged.qrels), without_controls(judged.qrels).label_hashes()
+    if drawn is not None:
+        of_controls = judged.qrels.only(drawn).label_hashes()
+        hashes = mix(hashes, mix(of_controls, np.ones_like(of_controls)))
+    return hashes[judged.qrels.positions(judged.queries)]

@@ -12,8 +12,7 @@ import numpy as np
 
 from rag_selectivity.errors import InputError
 from rag_selectivity.figures.figures import Facts, Figures, Rules
-from rag_selectivity.measures.base import WHOLE_LIST, FloatArray, Measure, Outcome
-from rag_selectivity.measures.names import parse_measure
+from rag_selectivity.measures.base import WHOLE_LIST, FloatArray, Measure, Outcome, parse_measure
 from rag_selectivity.measures.plan import Plan
 
 if TYPE_CHECKING:

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rag_selectivity.measures.base import Aggregate, FloatArray
+from rag_selectivity.measures.base import FloatArray
+from rag_selectivity.measures.outcome import Aggregate
 from rag_selectivity.tables.ids import IntArray
 
 #: More than a bisection needs to the last digit; Newton's method ends after a few.

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rag_selectivity.errors import InputError, SelectivityWarning, examples
+from rag_selectivity.errors import InputError, examples
 from rag_selectivity.judged.hits import Hits, Rows
 from rag_selectivity.judged.origins import Chosen, LabelOrigins
 from rag_selectivity.judged.qrels import Qrels
@@ -69,22 +68,6 @@ def control_rows(qrels: Qrels) -> BoolArray | None:
         return None
     rows = qrels.origins.are(Chosen.CONTROL) & ~qrels.origins.are(OF_LISTS)
     return rows if rows.any() else None
-
-
-def set_controls_aside(qrels: Qrels) -> Qrels:
-    """The judgments without the random controls, with a warning if there are any: for figures of single queries."""
-    rows = control_rows(qrels)
-    if rows is None:
-        return qrels
-    warnings.warn(
-        SelectivityWarning(
-            f"{qrels.source or 'qrels'}: {counted(int(rows.sum()), 'judgment')} are random controls; they are left out "
-            f"here, and figures against a random draw are as judged (evaluate estimates them with the controls)",
-            "controls-left-out",
-        ),
-        stacklevel=3,
-    )
-    return without_controls(qrels)
 
 
 def without_controls(qrels: Qrels) -> Qrels:

@@ -3,27 +3,27 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
+from itertools import repeat
 from typing import Any
 
 import numpy as np
 
 from rag_selectivity.errors import InputError, SelectivityWarning, examples
 from rag_selectivity.judged.controls import control_rows, controls_of, with_controls
-from rag_selectivity.judged.corpus import corpus_has, corpus_sizes, size_with_counts, within_corpus
-from rag_selectivity.judged.facts import JoinFacts
 from rag_selectivity.judged.hits import Coverage, Documents, Hits
 from rag_selectivity.judged.judged_run import JudgedRun
 from rag_selectivity.judged.lists import Judging, Lists
 from rag_selectivity.judged.policy import Policy, resolve_policy
 from rag_selectivity.judged.qrels import Qrels
 from rag_selectivity.judged.run import Run
-from rag_selectivity.tables.cells import iterated, shown
-from rag_selectivity.tables.forms import IdForm
+from rag_selectivity.tables.cells import iterated, shown, whole_count
+from rag_selectivity.tables.exact import is_frame
+from rag_selectivity.tables.forms import AS_THEY_ARE, IdForm
 from rag_selectivity.tables.grades import SCALES, Scale, scale_named
 from rag_selectivity.tables.ids import IntArray
-from rag_selectivity.tables.small import PassageCounts, passage_counts_of
+from rag_selectivity.tables.small import PassageCounts, passage_counts_of, per_query
 
 
 def join(
@@ -31,7 +31,6 @@ def join(
     run: Run | Iterable[Run],
     *,
     pool: Run | Iterable[Run] | None = None,
-    pool_sources: Mapping[str, Run] | None = None,
     controls: Qrels | None = None,
     corpus_size: Any = None,
     corpus: Iterable[Any] | None = None,
@@ -40,7 +39,6 @@ def join(
     policy: str | Policy | None = None,
     name: str = "run",
     ids: str | IdForm | None = None,
-    part_of_whole: bool = False,
 ) -> JudgedRun:
     """Join a run with its judgments.
 
@@ -51,8 +49,6 @@ def join(
         An iterable lets a file of any length be streamed.
     pool : Run or iterable of Runs, optional
         The candidates before reranking or selection, which include the run's passages.
-    pool_sources : {name: Run}, optional
-        The pools that `pool` was fused from, if they are several.
     controls : Qrels, optional
         Judgments of passages drawn at random from the corpus, separately for each query, by the judge of the labels.
         Judgments whose origin is a control are controls without being given here.
@@ -70,10 +66,6 @@ def join(
         The name of the run in messages.
     ids : str, optional
         The form that all ids are brought into, as in `evaluate`.
-    part_of_whole : bool
-        Whether these are only some of the queries. The checks that need all queries are then left to
-        `JudgedRun.concat`, which makes the whole of such parts.
-
     Returns
     -------
     JudgedRun
@@ -81,8 +73,8 @@ def join(
     Raises
     ------
     InputError
-        If an argument is wrong, if run and qrels have no query in common, if no retrieved passage is judged, or if the
-        policy refuses the input.
+        If an argument is wrong, or the policy refuses the input. Whether labels and run have the same ids is decided
+        where a report is made.
     """
     _check_kinds(qrels, run, pool, controls)
     terms = Terms.of(
@@ -97,7 +89,7 @@ def join(
     )
     for doubt in terms.doubts:
         warnings.warn(doubt, stacklevel=2)
-    return terms.join(run, pool, pool_sources or {}, name=name, part_of_whole=part_of_whole)
+    return terms.join(run, pool, name=name)
 
 
 def _check_kinds(qrels: Any, run: Any, pool: Any, controls: Any) -> None:
@@ -118,16 +110,13 @@ class Terms:
 
     Attributes
     ----------
-    qrels : Qrels
-        With the controls.
+    judging : Judging
+        How lists are judged: the labels with the controls, and the rules.
     labels : Qrels
         Without the controls.
     scale : Scale
-    judging : Judging
-        How lists are judged.
     corpus : frozenset of str or None
         The passages of the corpus.
-    passages_of : PassageCounts or None
     sizes : int64[queries] or None
         N of each query.
     documents : Documents or None
@@ -138,12 +127,10 @@ class Terms:
     doubts : sequence of SelectivityWarning
     """
 
-    qrels: Qrels
+    judging: Judging
     labels: Qrels
     scale: Scale
-    judging: Judging
     corpus: frozenset[str] | None
-    passages_of: PassageCounts | None
     sizes: IntArray | None
     documents: Documents | None
     counted: tuple[int, int] | None
@@ -185,11 +172,10 @@ class Terms:
         if corpus is not None:
             ids = iterated(corpus, "corpus: give the ids of all passages that can be retrieved, as a list")
             known = frozenset(map(form, map(str, ids)))
-            qrels, doubts = within_corpus(qrels, known)
+            qrels, doubts = _within_corpus(qrels, known)
         if in_order:
             qrels = qrels.in_order(by_passage=qrels.origins is not None)
         drawn, counts = control_rows(qrels), passage_counts_of(passages_of, form)
-        labels = qrels if drawn is None else qrels.only(~drawn)
         if drawn is not None and counts is not None:
             raise InputError(
                 "random controls cannot be combined with passages_of, since a control is one passage and a label is of "
@@ -199,76 +185,71 @@ class Terms:
             corpus_size = len(known)
             if policy.exclude_self:
                 corpus_size = {query: len(known) - (query in known) for query in qrels.queries}
-        corpus_size = size_with_counts(corpus_size, counts, form)
+        size = size_with_counts(corpus_size, counts, form)
         documents, judged = None, qrels.counts()
         if counts is not None:
             documents = _documents(qrels, counts, scale, policy)
             judged = np.bincount(qrels.query, documents.passages, minlength=len(qrels)).astype(np.int64)
         return cls(
-            qrels,
-            labels,
-            scale,
-            Judging(qrels, labels.counts(), policy, form, drawn),
-            known,
-            counts,
-            corpus_sizes(corpus_size, qrels, judged),
-            documents,
-            (counts.total, corpus_size) if counts is not None and isinstance(corpus_size, int) else None,
-            control_notes,
-            doubts,
+            judging=Judging(qrels, policy, form, drawn, counts),
+            labels=qrels if drawn is None else qrels.only(~drawn),
+            scale=scale,
+            corpus=known,
+            sizes=_sizes(size, qrels, judged),
+            documents=documents,
+            counted=(counts.total, size) if counts is not None and isinstance(size, int) else None,
+            control_notes=control_notes,
+            doubts=doubts,
         )
+
+    @property
+    def qrels(self) -> Qrels:
+        """The labels with the controls."""
+        return self.judging.qrels
 
     def join(
         self,
         run: Run | Iterable[Run],
         pool: Run | Iterable[Run] | None = None,
-        pool_sources: Mapping[str, Run] | None = None,
+        sources: Mapping[str, Run] | None = None,
         *,
         name: str,
-        part_of_whole: bool = False,
     ) -> JudgedRun:
-        """Join a run; the rest is as in `join`."""
-        lists = self.judging.lists(run, name, self.passages_of)
-        candidates = None if pool is None else self.judging.lists(pool, f"the pool of {name}")
-        sources = {
-            source: self.judging.lists(of_source, f"the pool {source} of {name}")
-            for source, of_source in (pool_sources or {}).items()
-        }
-        facts = self.facts(lists)
-        judged = self.joined(lists, facts, candidates, {source: each.hits for source, each in sources.items()})
-        if part_of_whole:
-            return replace(judged, part=Part(replace(self, corpus=None, passages_of=None), lists, candidates, sources))
-        ids_known = self.corpus is not None and corpus_has(
-            self.corpus, facts.passages.sides[0], name, self.judging.form.exact
+        """Join a run; `sources` are the pools that the pool was fused from, the rest is as in `join`."""
+        of_pools = replace(self.judging, passages_of=None)
+        part = Part(
+            self,
+            self.judging.lists(run, name),
+            None if pool is None else of_pools.lists(pool, f"the pool of {name}"),
+            {each: of_pools.lists(of, f"the pool {each} of {name}") for each, of in (sources or {}).items()},
         )
-        facts.check(name, ids_known=ids_known)
-        for doubt in facts.warnings(name, ids_known=ids_known):
-            warnings.warn(doubt, stacklevel=3)
-        return self.kept(judged)
+        return self.joined(part)
 
-    def kept(self, judged: JudgedRun) -> JudgedRun:
-        """The join without the queries that the run lacks, if the policy leaves these out."""
+    def overlong(self, lists: Lists) -> tuple[str, int, int] | None:
+        """A query whose list is longer than its corpus, with both numbers; None if there is none."""
+        if self.sizes is None:
+            return None
+        sizes = self.sizes[lists.query]
+        too_long = np.flatnonzero(lists.length > sizes).tolist()
+        listed = [(self.qrels.queries[lists.query[i]], int(lists.length[i]), int(sizes[i])) for i in too_long]
+        return min(listed, default=None)
+
+    @property
+    def not_in_index(self) -> int:
+        """Relevant labels of documents that the index lacks, if the passages of all documents were counted in it."""
+        if self.documents is None or not self.documents.complete:
+            return 0
+        relevant = self.documents.grade >= self.scale.relevant_from
+        return int((relevant & (self.documents.passages == 0)).sum())
+
+    def joined(self, part: Part) -> JudgedRun:
+        """The join of lists that were judged, without the queries that the run lacks if the policy leaves these out."""
+        judged = self._with_pool(self._joined(part), part)
         skips = self.judging.policy.missing_query == "skip" and judged.missing is not None
         return judged.over(judged.in_run) if skips else judged
 
-    def facts(self, lists: Lists) -> JoinFacts:
-        """What is said of the join of lists."""
-        overlong, lost = None, 0
-        if self.sizes is not None:
-            sizes = self.sizes[lists.query]
-            too_long = np.flatnonzero(lists.length > sizes).tolist()
-            listed = [(self.qrels.queries[lists.query[i]], int(lists.length[i]), int(sizes[i])) for i in too_long]
-            overlong = min(listed, default=None)
-        if self.documents is not None and self.documents.complete:
-            relevant = self.documents.chosen(self.documents.grade >= self.scale.relevant_from)
-            lost = int((relevant.passages == 0).sum())
-        return JoinFacts(self.judging, lists, self.counted, overlong, lost)
-
-    def joined(
-        self, lists: Lists, facts: JoinFacts, candidates: Lists | None, sources: Mapping[str, Hits]
-    ) -> JudgedRun:
-        """The join of lists that were judged."""
-        qrels, labels = self.qrels, self.labels
+    def _joined(self, part: Part) -> JudgedRun:
+        qrels, labels, lists = self.qrels, self.labels, part.lists
         length = lists.by_query(lists.length, len(qrels), -1)
         repeats = lists.by_query(lists.first_repeat, len(qrels), 0)
         present = length >= 0
@@ -289,7 +270,7 @@ class Terms:
             expected=expected,
             graded=labels.size - expected,
         )
-        judged = JudgedRun(
+        return JudgedRun(
             queries=qrels.queries,
             hits=lists.hits,
             returned=np.maximum(length, 0),
@@ -298,50 +279,130 @@ class Terms:
             corpus_size=self.sizes,
             scale=self.scale,
             policy=self.judging.policy,
-            pool_sources=sources,
+            pool_sources={name: source.hits for name, source in part.sources.items()},
             controls=controls,
             missing=~present if missing else None,
             documents=self.documents,
             coverage=coverage,
-            facts=facts,
+            made_of=part,
             qrels=qrels,
             first_repeat=repeats if repeats.any() else None,
         )
-        if candidates is None:
+
+    def _with_pool(self, judged: JudgedRun, part: Part) -> JudgedRun:
+        """The join with the candidates; a query that the pool lacks has its own list as its pool."""
+        if part.pool is None:
             return judged
-        # A query that the pool lacks has its own list as its pool.
-        in_pool = candidates.by_query(candidates.length, len(qrels), -1)
+        in_pool = part.pool.by_query(part.pool.length, len(judged), -1)
         own = in_pool < 0
         judged = replace(
             judged,
-            pool=Hits.together([candidates.hits, lists.hits.chosen(own[lists.hits.query])]),
+            pool=Hits.together([part.pool.hits, judged.hits.chosen(own[judged.hits.query])]),
             pool_returned=np.where(own, judged.returned, in_pool),
             own_pool=own,
         )
-        outside, lacking = len(judged.hits_outside_pool().query), int((own & present).sum())
-        return replace(judged, coverage=replace(coverage, outside_pool=outside, missing_from_pool=lacking))
+        outside, lacking = len(judged.hits_outside_pool().query), int((own & judged.in_run).sum())
+        return replace(judged, coverage=replace(judged.coverage, outside_pool=outside, missing_from_pool=lacking))
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """What a join of some of the queries was made of, so that the whole can be made of the parts."""
+    """What a join was made of, so that the whole can be made of parts, and said whether labels and run fit together.
+
+    `sources` are those of several pools that the pool was fused from.
+    """
 
     terms: Terms
     lists: Lists
     pool: Lists | None
     sources: Mapping[str, Lists]
 
-    def whole(self, parts: Sequence[Part]) -> JudgedRun:
-        """The join of the whole run."""
+    def beside(self, others: Sequence[Part]) -> JudgedRun:
+        """The join of the whole run, from this part and others."""
+        parts = [self, *others]
         lists = Lists.together(part.lists for part in parts)
         again = lists.repeated()
         if again is not None:
             raise InputError(f"concat: two parts have a list for query {self.terms.qrels.queries[again]!r}")
         pools = [part.pool for part in parts if part.pool is not None]
-        sources = {name: Lists.together(part.sources[name] for part in parts).hits for name in self.sources}
-        facts = self.terms.facts(lists)
-        facts.check("the run")
-        return self.terms.kept(self.terms.joined(lists, facts, Lists.together(pools) if pools else None, sources))
+        sources = {name: Lists.together(part.sources[name] for part in parts) for name in self.sources}
+        return self.terms.joined(Part(self.terms, lists, Lists.together(pools) if pools else None, sources))
+
+
+# -- the corpus ----------------------------------------------------------------------------------------
+
+
+def _within_corpus(qrels: Qrels, ids: Set[str]) -> tuple[Qrels, list[SelectivityWarning]]:
+    """The judgments of the corpus's passages, which alone can be retrieved or drawn, and a warning if others were left.
+
+    Raises
+    ------
+    InputError
+        If no judged passage is in the corpus.
+    """
+    if not ids:
+        raise InputError("the corpus has no passages: give the ids of all passages that can be retrieved")
+    passages = set(qrels.passages)
+    unknown, judged = passages - ids, len(passages)
+    if not unknown:
+        return qrels, []
+    if len(unknown) == judged:
+        raise InputError(
+            f"no judged passage is in the corpus: the qrels name {examples(qrels.passages)}, "
+            f"the corpus has {examples(sorted(ids)[:3])}; do both use the same ids? (how-to: ids-do-not-match)"
+        )
+    text = (
+        f"{len(unknown)} of {judged} judged passages are not in the corpus ({examples(sorted(unknown))}): their labels "
+        f"are left out"
+    )
+    inside = np.array([passage in ids for passage in qrels.passages], bool)
+    return qrels.only(inside), [SelectivityWarning(text, "outside-corpus")]
+
+
+def size_with_counts(
+    corpus_size: Any, counts: PassageCounts | None, form: IdForm = AS_THEY_ARE
+) -> int | dict[str, int] | None:
+    """N in passages, or {query: N}: of a number, a mapping or a frame, or the passages of all documents.
+
+    The queries are there as they were given and in the form.
+    """
+    given: int | dict[str, int] | None = None
+    if is_frame(corpus_size) or isinstance(corpus_size, Mapping):
+        sizes = per_query(corpus_size, "corpus size", int, name="corpus_size")
+        given = {form(query): size for query, size in sizes.items()} | sizes
+    elif corpus_size is not None:
+        given = whole_count(corpus_size, "corpus_size")
+    if counts is None:
+        return given
+    if isinstance(given, int) and given < counts.total:
+        raise InputError(
+            f"corpus_size is {given}, less than the {counts.total} passages of the documents in passages_of: "
+            f"N counts passages, not documents; leave corpus_size out, or give the number of passages in the index"
+        )
+    return counts.total if given is None else given
+
+
+def _sizes(given: int | dict[str, int] | None, qrels: Qrels, judged: IntArray) -> IntArray | None:
+    """N of each query."""
+    if given is None:
+        return None
+    if isinstance(given, dict):
+        absent = [query for query in qrels.queries if query not in given]
+        if absent:
+            raise InputError(
+                f"corpus_size has no entry for {len(absent)} of the {len(qrels)} queries "
+                f"({examples(sorted(absent)[:3])}): add them"
+            )
+    sizes = map(given.__getitem__, qrels.queries) if isinstance(given, dict) else repeat(given, len(qrels))
+    result = np.fromiter(sizes, np.int64)
+    over = np.flatnonzero(judged > result)
+    if len(over):
+        i = int(over[0])
+        raise InputError(
+            f"query {qrels.queries[i]!r} has {judged[i]} judged passages, more than the corpus size "
+            f"N = {result[i]}: correct the corpus size"
+        )
+    return result
 
 
 def _documents(qrels: Qrels, counts: PassageCounts, scale: Scale, policy: Policy) -> Documents:

@@ -12,8 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rag_selectivity.errors import InputError
-from rag_selectivity.judged.controls import Controls, control_rows, without_controls
-from rag_selectivity.judged.facts import JoinFacts
+from rag_selectivity.judged.controls import Controls
 from rag_selectivity.judged.hits import Coverage, Documents, Hits, Rows
 from rag_selectivity.judged.other_lists import OtherLists
 from rag_selectivity.judged.policy import Policy, resolve_policy
@@ -21,7 +20,7 @@ from rag_selectivity.judged.qrels import Qrels
 from rag_selectivity.judged.query_weights import QueryWeights
 from rag_selectivity.judged.token_budget import TokenBudget
 from rag_selectivity.tables.grades import SCALES, Scale
-from rag_selectivity.tables.ids import HashArray, IntArray, mix
+from rag_selectivity.tables.ids import IntArray
 
 #: The depth of a measure that takes the whole list.
 WHOLE_LIST = 1 << 62
@@ -58,8 +57,8 @@ class JudgedRun:
         The queries that the run lacks; None if it lacks none, or if this is unknown.
     documents : Documents or None
         The numbers of passages of the judged documents. None if passages are judged and retrieved as they are.
-    facts : JoinFacts or None
-        What is said of the join of all queries; None if the object was not made by `join`.
+    made_of : Part or None
+        What `concat` makes the whole of parts from; None if the object was not made by `join`.
     qrels : Qrels or None
         The judgments, whose rows `Hits.judgment` numbers; None if only counts are known.
     fitting : {TokenBudget: int64[queries]}
@@ -77,8 +76,6 @@ class JudgedRun:
         of the queries.
     empty_slots : int
         How many slots an empty list has with `short_lists="returned"`, where whole lists are measured.
-    part : Part or None
-        What `concat` makes the whole of, if this is the join of a part.
     """
 
     queries: tuple[str, ...]
@@ -97,7 +94,7 @@ class JudgedRun:
     controls: Controls | None = None
     missing: NDArray[np.bool_] | None = None
     documents: Documents | None = None
-    facts: JoinFacts | None = field(default=None, repr=False, compare=False)
+    made_of: Any = field(default=None, repr=False, compare=False)
     qrels: Qrels | None = field(default=None, repr=False, compare=False)
     fitting: Mapping[TokenBudget, IntArray] = field(default_factory=dict)
     grouped: JudgedRun | None = None
@@ -106,7 +103,6 @@ class JudgedRun:
     weights: QueryWeights | None = None
     other_lists: OtherLists | None = None
     empty_slots: int = 1
-    part: Any = field(default=None, repr=False, compare=False)
 
     @classmethod
     def from_counts(
@@ -188,7 +184,7 @@ class JudgedRun:
         Parameters
         ----------
         parts : iterable of JudgedRun
-            Made by `join` with the same labels and arguments, and with `part_of_whole=True`.
+            Made by `join` with the same labels and arguments.
 
         Raises
         ------
@@ -200,36 +196,26 @@ class JudgedRun:
         >>> import rag_selectivity as rs
         >>> labels = rs.Qrels.of({"q1": {"d1": 1}, "q2": {"d2": 1}})
         >>> one, other = rs.Run.of({"q1": ["d1"]}), rs.Run.of({"q2": ["d9"]})
-        >>> whole = rs.JudgedRun.concat(rs.join(labels, part, part_of_whole=True) for part in (one, other))
+        >>> whole = rs.JudgedRun.concat(rs.join(labels, part) for part in (one, other))
         >>> rs.evaluate_joined({"run": whole}, measures=["Success@1"])["Success@1"].value
         0.5
         """
         given = list(parts)
         if not given:
             raise InputError("concat: there is no part")
-        first = given[0]
-        if any(part.part is None for part in given):
-            raise InputError("concat: a join is no part of a whole: join each with part_of_whole=True")
-        for other in given[1:]:
-            if other.queries != first.queries or not np.array_equal(other.labels, first.labels):
+        first, *others = made = [each.made_of for each in given]
+        for part in made:
+            if part is None:
+                raise InputError("concat: only what `join` made is a part of a whole")
+            labels, of_first = part.terms.qrels, first.terms.qrels
+            if labels.queries != of_first.queries or not np.array_equal(labels.counts(), of_first.counts()):
                 raise InputError("concat: the parts have different labels: join each with the labels of all queries")
-        whole: JudgedRun = first.part.whole([part.part for part in given])
+        whole: JudgedRun = first.beside(others)
         return whole
 
     def forget(self) -> None:
         """Let go of what `once` keeps: of a million queries it is as large as their figures."""
         self._known.clear()
-
-    @property
-    def label_hashes(self) -> HashArray | None:
-        """A hash of each query's judgments, including the controls: uint64[queries]; None if only counts are known."""
-        if self.qrels is None:
-            return None
-        drawn, hashes = control_rows(self.qrels), without_controls(self.qrels).label_hashes()
-        if drawn is not None:
-            of_controls = self.qrels.only(drawn).label_hashes()
-            hashes = mix(hashes, mix(of_controls, np.ones_like(of_controls)))
-        return hashes[self.qrels.positions(self.queries)]
 
     def repeats_at(self, depths: IntArray) -> NDArray[np.bool_] | None:
         """Whether each list repeats a passage within its top K: bool[queries, depths].
@@ -248,7 +234,7 @@ class JudgedRun:
         """The join restricted to some of its queries: bool[queries]."""
         of_queries = (each.name for each in fields(self) if each.name != "grades")
         columns = {name: _over(getattr(self, name), chosen) for name in of_queries}
-        return replace(self, **columns | {"queries": tuple(compress(self.queries, chosen)), "part": None})
+        return replace(self, **columns | {"queries": tuple(compress(self.queries, chosen))})
 
     def refuse_weights(self, what: str, otherwise: str = "") -> None:
         """Refuse weighted queries where a figure would ignore the weights; `otherwise` says what else can be done.
@@ -430,12 +416,6 @@ class JudgedRun:
         """The size of the random draw at each depth: the slots, but at most the corpus size."""
         slots = self.slots_at(depths)
         return slots if self.corpus_size is None else np.minimum(slots, self.corpus_size[:, None])
-
-    def clipped_at(self, depth: int) -> int:
-        """The number of queries whose corpus is smaller than the slots at K, so that the whole corpus is drawn."""
-        if self.corpus_size is None:
-            return 0
-        return int((self.slots_at(np.array([depth]))[:, 0] > self.corpus_size).sum())
 
     def grades_by_rank(self, depth: int) -> NDArray[np.float64]:
         """The shares of the queries with each grade at each rank up to K: float64[depth, levels + 2].

@@ -1,11 +1,11 @@
-"""The lists of a run with their judgments, and what is noticed on the way."""
+"""The join in memory: the lists of a run with their judgments, and what is noticed on the way."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import chain, pairwise
 from operator import itemgetter
 
 import numpy as np
@@ -40,8 +40,9 @@ class Lists:
         The rank of the first passage that stands above it too; 0 without one.
     hits, controls : Hits
         The judged passages by query and rank, and the random controls, which do not count as judged.
-    counts, remarks : {name: count}
-        Of `JoinFacts`, what adds up; and what was noticed when the run was read.
+    counts : {name: count}
+        What adds up: `retrieved` passages, repeated ones (`duplicates`), judged ones that the top 10 have (`kept`) and
+        could have (`promised`), and the remarks on the run.
     unknown : list of str
         The queries that the qrels lack.
     sampled : list of (position, passages)
@@ -56,7 +57,6 @@ class Lists:
     hits: Hits
     controls: Hits
     counts: Counter[str]
-    remarks: Counter[str]
     unknown: list[str]
     sampled: list[tuple[int, list[str]]]
     miscounted: list[tuple[str, str, int, int]]
@@ -64,25 +64,27 @@ class Lists:
     @classmethod
     def together(cls, parts: Iterable[Lists]) -> Lists:
         """The lists of a whole run from those of its parts."""
-        columns: list[tuple[IntArray, ...]] = [(np.empty(0, np.int64),) * 3]
-        hits: list[Hits] = []
-        controls: list[Hits] = []
-        counts, remarks = Counter[str](), Counter[str]()
-        unknown: list[str] = []
+        given: list[Lists] = []
         sampled: list[tuple[int, list[str]]] = []
-        miscounted: list[tuple[str, str, int, int]] = []
         for part in parts:
-            columns.append((part.query, part.length, part.first_repeat))
-            hits.append(part.hits)
-            controls.append(part.controls)
-            counts.update(part.counts)
-            remarks.update(part.remarks)
-            unknown += part.unknown
             sampled = sorted([*sampled, *part.sampled], key=itemgetter(0))[:_SAMPLED_LISTS]
-            miscounted += part.miscounted
-        query, length, first_repeat = map(np.concatenate, zip(*columns, strict=True))
-        of_lists = query, length, first_repeat, Hits.together(hits), Hits.together(controls)
-        return cls(*of_lists, counts, remarks, unknown, sampled, miscounted)
+            given.append(replace(part, sampled=[]))
+        none = np.empty(0, np.int64)
+        query, length, first_repeat = (
+            np.concatenate([none, *(getattr(part, name) for part in given)])
+            for name in ("query", "length", "first_repeat")
+        )
+        return cls(
+            query,
+            length,
+            first_repeat,
+            Hits.together(part.hits for part in given),
+            Hits.together(part.controls for part in given),
+            sum((part.counts for part in given), Counter[str]()),
+            list(chain.from_iterable(part.unknown for part in given)),
+            sampled,
+            list(chain.from_iterable(part.miscounted for part in given)),
+        )
 
     def by_query(self, column: IntArray, queries: int, absent: int) -> IntArray:
         """A column of the lists for all queries of the qrels: int64[queries]."""
@@ -100,37 +102,40 @@ class Lists:
 class Judging:
     """How lists are judged: the labels with the mask of those that are controls, and the rules.
 
-    `labels` is the number of labels of each query, without the controls.
+    `passages_of` are the numbers of passages of documents, if lists name documents.
     """
 
     qrels: Qrels
-    labels: IntArray
     policy: Policy
     form: IdForm = AS_THEY_ARE
     controls: NDArray[np.bool_] | None = None
+    passages_of: PassageCounts | None = None
 
-    def lists(self, run: Run | Iterable[Run], name: str, passages_of: PassageCounts | None = None) -> Lists:
-        """The lists of a run with their judgments; `passages_of` if they name documents."""
+    @property
+    def labels(self) -> IntArray:
+        """How many labels each query has, without the controls: int64[queries]."""
+        if self.controls is None:
+            return self.qrels.counts()
+        return np.bincount(self.qrels.query[~self.controls], minlength=len(self.qrels))
+
+    def lists(self, run: Run | Iterable[Run], name: str) -> Lists:
+        """The lists of a run with their judgments."""
         try:
-            lists = Lists.together(
-                self._part(part, name, passages_of) for part in ([run] if isinstance(run, Run) else run)
-            )
+            lists = Lists.together(self._part(part, name) for part in ([run] if isinstance(run, Run) else run))
         except ScatteredQueries as scattered:
-            lists = Lists.together(self._part(part, name, passages_of) for part in scattered.again())
+            lists = Lists.together(self._part(part, name) for part in scattered.again())
         again = lists.repeated()
-        if again is not None and self.form.changes_ids:
+        if again is None:
+            return lists
+        query = self.qrels.queries[again]
+        if self.form.changes_ids:
             raise InputError(
-                f"{name}: several queries become {self.qrels.queries[again]!r} with ids={str(self.form)!r} (--ids "
-                f"{self.form}): rename all but one of them, or give another form"
+                f"{name}: several queries become {query!r} with ids={str(self.form)!r} (--ids {self.form}): rename all "
+                f"but one of them, or give another form"
             )
-        if again is not None:
-            raise InputError(
-                f"{name}: query {self.qrels.queries[again]!r} appears in two parts of the run: put its rows into one "
-                f"part"
-            )
-        return lists
+        raise InputError(f"{name}: query {query!r} appears in two parts of the run: put its rows into one part")
 
-    def _part(self, given: Run, name: str, passages_of: PassageCounts | None) -> Lists:
+    def _part(self, given: Run, name: str) -> Lists:
         """The lists of a part of a run: of all its queries, each whole."""
         qrels, policy = self.qrels, self.policy
         part = given.in_form(self.form)
@@ -154,20 +159,18 @@ class Judging:
             copies = copies_in(ordered, repeating)
             if policy.duplicates == "error" and len(copies):
                 _refuse_copy(ordered, int(copies[0]), name)
-        counts = Counter(
-            retrieved=len(part.passages),
-            promised=int(np.minimum(self.labels[position], np.minimum(part.lengths, TOP)).sum()),
-            duplicates=len(copies),
-            **_counts_of_scores(part, policy),
-        )
         local, rank = part.places(place)
-        repeated = np.isin(place, copies, assume_unique=True)
-        hits = Hits(local, rank, qrels.grade[judgments], repeated, judgments)
-        listed = hits.chosen(np.zeros(len(rank), bool))
-        if self.controls is not None:
-            drawn = self.controls[judgments]
-            hits, listed = hits.chosen(~drawn), hits.chosen(drawn)
-        counts["kept"] = int((hits.rank <= TOP).sum())
+        hits = Hits(local, rank, qrels.grade[judgments], np.isin(place, copies, assume_unique=True), judgments)
+        drawn = np.zeros(len(rank), bool) if self.controls is None else self.controls[judgments]
+        listed = hits.chosen(drawn)
+        hits = hits.chosen(~drawn) if drawn.any() else hits
+        labels = self.labels[position]
+        counts = part.remarks + Counter(
+            retrieved=len(part.passages),
+            promised=int(np.minimum(labels, np.minimum(part.lengths, TOP)).sum()),
+            kept=int((hits.rank <= TOP).sum()),
+            duplicates=len(copies),
+        )
         hits, lengths, first_repeat = _left_out(hits, part, copies, policy)
         return Lists(
             position,
@@ -176,23 +179,23 @@ class Judging:
             replace(hits, query=position[hits.query]),
             replace(listed, query=position[listed.query]),
             counts,
-            part.remarks,
             unknown,
-            [] if self.form.exact else self._sampled(part, order, position),
-            [] if passages_of is None else list(_miscounted(part.lists(), passages_of)),
+            [] if self.form.exact else _sampled(part, order, position, labels),
+            [] if self.passages_of is None else list(_miscounted(part.lists(), self.passages_of)),
         )
 
-    def _sampled(self, part: Run, order: IntArray | None, position: IntArray) -> list[tuple[int, list[str]]]:
-        """The first passages of the lists of the first queries that have labels."""
-        usable = np.flatnonzero((part.lengths > 0) & (self.labels[position] > 0))
-        usable = usable[np.argsort(position[usable], kind="stable")][:_SAMPLED_LISTS]
-        sampled = []
-        for i in usable.tolist():
-            start = int(part.offsets[i])
-            places = range(start, start + min(int(part.lengths[i]), _SAMPLED_RANKS))
-            rows = places if order is None else order[places.start : places.stop].tolist()
-            sampled.append((int(position[i]), [part.passages[row] for row in rows]))
-        return sampled
+
+def _sampled(part: Run, order: IntArray | None, position: IntArray, labels: IntArray) -> list[tuple[int, list[str]]]:
+    """The first passages of the lists of the first queries that have labels."""
+    usable = np.flatnonzero((part.lengths > 0) & (labels > 0))
+    usable = usable[np.argsort(position[usable], kind="stable")][:_SAMPLED_LISTS]
+    sampled = []
+    for i in usable.tolist():
+        start = int(part.offsets[i])
+        places = range(start, start + min(int(part.lengths[i]), _SAMPLED_RANKS))
+        rows = places if order is None else order[places.start : places.stop].tolist()
+        sampled.append((int(position[i]), [part.passages[row] for row in rows]))
+    return sampled
 
 
 def _left_out(hits: Hits, part: Run, copies: IntArray, policy: Policy) -> tuple[Hits, IntArray, IntArray]:
@@ -257,24 +260,6 @@ def _refuse_copy(part: Run, row: int, name: str) -> None:
         f"{name}: query {query!r} lists passage {part.passages[row]!r} more than once, and the policy is "
         f'duplicates="error": remove the repeats, or give another policy'
     )
-
-
-def _counts_of_scores(part: Run, policy: Policy) -> dict[str, int]:
-    """What the scores of the lists tell, if these decide the order."""
-    if policy.order == "rank" or part.scores is None:
-        return {}
-    scores = part.scores
-    graded = np.count_nonzero((scores >= 0) & (scores <= 5) & (scores == np.floor(scores)))
-    rising, tied = part.neighbours(scores)
-    if graded == len(scores) and rising.any():
-        # Only of what may be grades the exact number matters, of everything else whether all are equal.
-        tied = part.neighbours(scores[part.by_score(scores)])[1]
-    return {
-        "scored": len(scores),
-        "graded": int(graded),
-        "neighbours": int(np.maximum(part.lengths - 1, 0).sum()),
-        "tied": 0 if policy.ties == "as_given" else int(np.count_nonzero(tied)),
-    }
 
 
 def _first_ranks(lists: IntArray, ranks: IntArray, count: int) -> IntArray:

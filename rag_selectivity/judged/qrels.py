@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from rag_selectivity.errors import InputError, examples
 from rag_selectivity.judged.origins import NO_GRADE, LabelOrigins
-from rag_selectivity.tables.cells import id_text, whole_grade
+from rag_selectivity.tables.cells import id_text
 from rag_selectivity.tables.columns import Columns, read
 from rag_selectivity.tables.exact import STORES, kind_of
 from rag_selectivity.tables.files import is_path
@@ -51,7 +51,7 @@ class Qrels:
     repeated, negative : int
         Judgments that were left out: repetitions with the same grade, and grades below zero (TREC: not judged).
     remarks : {code: count}
-        What was noticed when they were read; `rag_selectivity.judged.facts` has the words of the codes.
+        What was noticed when they were read; `rag_selectivity.evaluation.doubts` has the words of the codes.
     form : IdForm
         The form that the ids were brought into.
     expected : bool[judgments] or None
@@ -159,64 +159,6 @@ class Qrels:
         named = replace(given, queries=tuple(queries), query=query, source=source or given.source)
         marked = given.expected if expected is None else np.array(expected, bool)
         return cls.from_columns(named, expected=marked, **about)
-
-    @classmethod
-    def from_classes(
-        cls,
-        query_class: Mapping[Any, Any],
-        passage_class: Mapping[Any, Any],
-        *,
-        grade: int = 1,
-        exclude_self: bool = False,
-    ) -> Qrels:
-        """Every passage is relevant to the queries of its class: {query: class} and {passage: class}.
-
-        For labels by topic, author or another value of metadata: the same as a dict with all pairs.
-
-        Parameters
-        ----------
-        query_class, passage_class : {id: class}
-            One class each, a text or a number; None for a query or passage of no class, which meets nothing.
-        grade : int
-            The grade of every pair; `grade=5` with `scale="utility"` for the measures of that scale.
-        exclude_self : bool
-            Whether a passage is no label of the query with its own id, as where documents search among themselves. The
-            corpus of a query is then one smaller too: give `corpus_size` without it.
-
-        Raises
-        ------
-        InputError
-            If an id is empty, an id stands twice, a class is a list, or no class has queries and passages.
-
-        >>> qrels = Qrels.from_classes({"q1": "space", "q2": "cars"}, {"d1": "space", "d2": "cars", "d3": "space"})
-        >>> qrels["q1"], qrels
-        ({'d1': 1, 'd3': 1}, <Qrels: 2 queries, 3 judgments>)
-        """
-        value = whole_grade(grade, "grade")
-        if value < 0:
-            raise InputError(f"grade must be a whole number ≥ 0, got {grade!r}")
-        of_query, of_passage = _classes(query_class, "query"), _classes(passage_class, "passage")
-        queries = [id_text(query, "query_class", "query") for query in query_class]
-        texts = [id_text(passage, "passage_class", "passage") for passage in passage_class]
-        if len(set(queries)) < len(queries) or len(set(texts)) < len(texts):
-            raise InputError("query_class or passage_class: an id stands twice, and it can have one class only")
-        members: dict[Any, list[str]] = {}
-        for text, each in zip(texts, of_passage, strict=True):
-            members.setdefault(each, []).append(text)
-        members[None] = []
-        passages: list[str] = []
-        counts = []
-        for query, each in zip(queries, of_query, strict=True):
-            of_class = members.get(each, [])
-            passages += [text for text in of_class if text != query] if exclude_self else of_class
-            counts.append(len(passages))
-        if not any(each in members for each in of_query if each is not None):
-            raise InputError(
-                f"no query has the class of a passage: queries have classes such as "
-                f"{examples(query_class.values())}, passages such as {examples(passage_class.values())}"
-            )
-        codes = np.repeat(np.arange(len(queries)), np.diff(counts, prepend=0))
-        return cls(tuple(queries), codes, passages, np.full(len(passages), value))
 
     def under(self, names: Mapping[str, str], passage: Callable[[str, str], str] | None = None) -> Qrels:
         """The judgments with queries renamed by {name: query}; a query may get several names.
@@ -515,19 +457,3 @@ def distinct_grades(grades: NDArray[np.int64]) -> list[int]:
     few = grades.max(initial=0) < _FEW
     found: list[int] = (np.flatnonzero(np.bincount(grades)) if few else np.unique(grades)).tolist()
     return found
-
-
-def _classes(given: Mapping[Any, Any], what: str) -> list[Any]:
-    """The class of each query or passage; None for None and NaN."""
-    if not isinstance(given, Mapping):
-        raise InputError(
-            f"{what}_class must be a dict of ids and classes, got {type(given).__name__}; of two columns it is "
-            f"dict(zip(ids, classes))"
-        )
-    for id_, value in given.items():
-        if not isinstance(value, (str, int, float, np.generic)) and value is not None:
-            raise InputError(
-                f"{what} {id_!r} has the class {value!r}: give one text or number; if there are several classes each, "
-                f"give the pairs with Qrels.of"
-            )
-    return [None if value != value else value for value in given.values()]

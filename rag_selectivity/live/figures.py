@@ -21,8 +21,8 @@ from rag_selectivity.live.traffic import Traffic
 from rag_selectivity.log import LOG
 from rag_selectivity.measures import Measure, Outcome
 from rag_selectivity.measures.base import WHOLE_LIST
+from rag_selectivity.measures.outcome import joint_refusal
 from rag_selectivity.measures.plan import Plan
-from rag_selectivity.measures.refusal import joint_refusal
 from rag_selectivity.results.report import Report
 from rag_selectivity.single import Labels
 from rag_selectivity.tables.grades import scale_named
@@ -202,7 +202,6 @@ class LiveFigures:
             name=self._name,
             ids="exact",
             # Whether any ids match can be said only of all retrievals: see `_notes`.
-            part_of_whole=True,
         )
         return replace(judged, empty_slots=self._empty_slots())
 

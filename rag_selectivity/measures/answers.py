@@ -16,7 +16,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rag_selectivity.measures.base import RATIO, Aggregate, FloatArray, Outcome
+from rag_selectivity.measures.base import FloatArray, Outcome
+from rag_selectivity.measures.outcome import RATIO, Aggregate
 
 #: Why a query may have no figure.
 UNDEFINED = "there is no answer with this score"

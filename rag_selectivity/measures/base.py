@@ -5,279 +5,21 @@ from __future__ import annotations
 import inspect
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cache, cached_property, lru_cache
-from typing import Any, ClassVar, Literal, Self, TypeVar
+from typing import Any, ClassVar, Self, TypeVar, dataclass_transform
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rag_selectivity.errors import InputError
+from rag_selectivity.errors import InputError, did_you_mean
 from rag_selectivity.judged.judged_run import WHOLE_LIST as WHOLE_LIST
 from rag_selectivity.judged.judged_run import JudgedRun
 from rag_selectivity.judged.token_budget import TokenBudget, are_budgets
-from rag_selectivity.measures.refusal import Refusal, reasons
-from rag_selectivity.measures.universe import Universe
+from rag_selectivity.measures.outcome import FloatArray as FloatArray
+from rag_selectivity.measures.outcome import Outcome as Outcome
 from rag_selectivity.tables.registry import Registry
-
-FloatArray = NDArray[np.float64]
-
-
-@dataclass(frozen=True, slots=True)
-class Aggregate:
-    """How the means of a measure's parts become its value over all queries.
-
-    Attributes
-    ----------
-    value : callable
-        Means of the parts → value, in the form that keeps the most digits.
-    statistic : callable
-        Means of the parts → a finite number of which `value` is a monotone function. Intervals are quantiles of this.
-    link : callable
-        statistic → value, applied to quantiles: log2 after, so that a resample without a success is no NaN.
-    form : {"mean", "ratio", "bits", "ceiling", "other"}
-        The mean of the first part; the ratio of the first two parts' means, or log2 of it; −log2 of the first part's
-        mean; or something else. The last two are properties of corpus, labels and depth and are not compared between
-        runs.
-    """
-
-    value: Callable[..., FloatArray]
-    statistic: Callable[..., FloatArray]
-    link: Callable[[FloatArray], FloatArray]
-    form: Literal["mean", "ratio", "bits", "ceiling", "other"] = "other"
-
-
-def _identity(mean: FloatArray, *_: FloatArray) -> FloatArray:
-    return mean
-
-
-def _ratio(top: FloatArray, bottom: FloatArray, *_: FloatArray) -> FloatArray:
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return top / bottom
-
-
-MEAN = Aggregate(value=_identity, statistic=_identity, link=_identity, form="mean")
-RATIO = Aggregate(value=_ratio, statistic=_ratio, link=_identity, form="ratio")
-
-
-#: Why a figure of all queries together is undefined.
-OF_A_PART = "the lists of the other queries are known of a whole run only, not of a part of its queries"
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """A measure's figures for every query.
-
-    Attributes
-    ----------
-    parts : tuple of float64[queries, depths]
-        The quantities whose means over the defined queries make the value; NaN where a query is undefined.
-    undefined : str
-        Why a query may be undefined.
-    aggregate : Aggregate
-    bounds : (low, high) or None
-        Between which the first part lies, whatever the queries; None where it is a property of corpus,
-        labels and depth, of which no retriever's luck is a part.
-    premise : bool
-        Whether the labels hold what the measure speaks of at all (junk, for Harm).
-    baseline : int or None
-        Which of the parts is the random baseline, whose mean few queries can carry.
-    refused : Refusal or None
-        At which depths the measure is undefined for the whole dataset that these queries are a part of.
-    weights : float64[queries] or None
-        How much each query counts in means over queries, above 0; None where all count alike.
-    of_all : bool
-        Whether the figures are those of all queries together: a part of them has none.
-    """
-
-    parts: tuple[FloatArray, ...]
-    undefined: str
-    aggregate: Aggregate = MEAN
-    bounds: tuple[Any, Any] | None = (0.0, 1.0)
-    premise: bool = True
-    baseline: int | None = None
-    refused: Refusal | None = None
-    weights: FloatArray | None = None
-    of_all: bool = False
-
-    def settled(self) -> Outcome:
-        """The outcome of a whole dataset: without its premise, or where it is refused, every query is undefined."""
-        if self.premise and self.refused is None:
-            return self
-        nowhere = np.full(self.parts[0].shape[1], not self.premise)
-        if self.refused is not None:
-            nowhere |= self.refused.refused
-        if not nowhere.any():
-            return self
-        return replace(self, parts=tuple(np.where(nowhere, np.nan, part) for part in self.parts), premise=True)
-
-    @property
-    def reasons(self) -> list[str]:
-        """Why a query, or all of them, may be undefined at each depth."""
-        return reasons(self.undefined, self.refused, self.parts[0].shape[1])
-
-    @classmethod
-    def beside(cls, outcomes: Sequence[Outcome]) -> Outcome:
-        """The outcome at all depths from those at some of them, one after the other."""
-        parts = tuple(map(np.hstack, zip(*(outcome.parts for outcome in outcomes), strict=True)))
-        refused = None
-        given = [outcome.refused for outcome in outcomes if outcome.refused is not None]
-        if given:
-            refused = Refusal(tuple(count for each in given for count in each.repeating), given[0].lists)
-        ends = None
-        if all(outcome.bounds is not None for outcome in outcomes):
-            of_each = [[np.broadcast_to(e, o.parts[0].shape[1:]) for e in o.bounds or ()] for o in outcomes]
-            low, high = map(np.concatenate, zip(*of_each, strict=True))
-            ends = low, high
-        premise = any(outcome.premise for outcome in outcomes)
-        return replace(outcomes[0], parts=parts, bounds=ends, premise=premise, refused=refused)
-
-    def over(self, rows: NDArray[Any] | slice) -> Outcome:
-        """The outcome of some of its queries, by mask, by position or by slice."""
-        weights = None if self.weights is None else self.weights[rows]
-        part = replace(self, parts=tuple(part[rows] for part in self.parts), weights=weights)
-        if not self.of_all or len(part.parts[0]) == len(self.parts[0]):
-            return part
-        return replace(part, parts=tuple(np.full_like(each, np.nan) for each in part.parts), undefined=OF_A_PART)
-
-    def counting(self) -> FloatArray | None:
-        """How much each query counts at each depth, from 0 (undefined) to 1: float64[queries, depths].
-
-        None where all queries count alike, so that there is nothing to weight. At a depth at which all defined queries
-        have the same weight, all of them have 1.
-        """
-        if self.weights is None or not len(self.weights) or self.weights.min() == self.weights.max():
-            return None
-        counts: FloatArray = self.defined * self.weights[:, None]
-        largest = counts.max(axis=0)
-        return counts / np.where(largest > 0, largest, 1.0)
-
-    def at(self, columns: slice) -> Outcome:
-        """The outcome at some of its depths."""
-        bounds = self.bounds
-        if bounds is not None:
-            depths = self.parts[0].shape[1:]
-            low, high = (end if np.ndim(end) == 0 else np.broadcast_to(end, depths)[columns] for end in bounds)
-            bounds = low, high
-        refused = None if self.refused is None else self.refused.at(columns)
-        return replace(self, parts=tuple(part[:, columns] for part in self.parts), bounds=bounds, refused=refused)
-
-    def ends_at(self, column: int) -> tuple[float, float] | None:
-        """Between what the first part lies at one of the depths; None where that is not known."""
-        if self.bounds is None:
-            return None
-        low, high = (float(np.broadcast_to(end, self.parts[0].shape[1:])[column]) for end in self.bounds)
-        return low, high
-
-    def without_spread(self) -> NDArray[np.bool_]:
-        """Whether it is a property of corpus and labels that all queries share, at each depth: bool[depths]."""
-        if self.bounds is not None:
-            return np.zeros(self.parts[0].shape[1], bool)
-        first = self.parts[0]
-        lowest = np.where(self.defined, first, np.inf).min(axis=0, initial=np.inf)
-        same: NDArray[np.bool_] = lowest == np.where(self.defined, first, -np.inf).max(axis=0, initial=-np.inf)
-        return same
-
-    def effective_queries(self) -> FloatArray | None:
-        """Over how many queries the random baseline is spread: (Σp)²/Σp² at each depth; None without a baseline.
-
-        With weights it is (Σwp)²/Σ(wp)².
-        As many as there are where chance is the same for all of them; 1 where a single query carries it. Infinite
-        where all queries have the very same chance, so that there is no spread to know.
-        """
-        if self.baseline is None:
-            return None
-        chance, counts = self.parts[self.baseline], self.counting()
-        carried = chance if counts is None else chance * counts
-        return effective_number(
-            np.nansum(carried, axis=0),
-            np.nansum(carried**2, axis=0),
-            np.where(np.isnan(chance), np.inf, chance).min(axis=0, initial=np.inf),
-            np.where(np.isnan(chance), -np.inf, chance).max(axis=0, initial=-np.inf),
-        )
-
-    def value(self, weights: NDArray[Any] | None = None) -> FloatArray:
-        """The measure's figure at each depth; with weights, as if each query were there so many times.
-
-        By default the weights are those of the outcome.
-        """
-        own = self.counting() if weights is None else None
-        counted = self.defined * (np.ones(len(self.parts[0])) if weights is None else weights)[:, None]
-        counted = counted if own is None else own
-        with np.errstate(invalid="ignore", divide="ignore"):
-            total = counted.sum(axis=0)
-            # NumPy sums pairwise along the last axis only, and pairwise sums have the smaller rounding error.
-            parts = [(np.where(self.defined, part, 0.0) * counted).T.copy() for part in self.parts]
-            means = [part.sum(axis=1) / total for part in parts]
-            return self.aggregate.value(*means)
-
-    @property
-    def defined(self) -> NDArray[np.bool_]:
-        """Whether each query counts at each depth."""
-        result: NDArray[np.bool_] = ~np.isnan(self.parts[0])
-        return result
-
-
-@dataclass(frozen=True, slots=True)
-class Placebo:
-    """What a measure would show if the same grades were shuffled, and what its figure has beyond that.
-
-    Weights, best sets and ideal gains are the same after shuffling, so the expectations are exact.
-
-    Attributes
-    ----------
-    outcome : Outcome
-        The placebo's figures, with the measure's own aggregate.
-    difference : callable
-        Gives `beyond`, which only intervals need.
-    """
-
-    outcome: Outcome
-    difference: Callable[[], Outcome]
-
-    @property
-    def beyond(self) -> Outcome:
-        """The figure minus its placebo, over the same queries."""
-        return self.difference()
-
-    def weighted(self, weights: FloatArray | None) -> Placebo:
-        """The placebo over queries that count unequally; None leaves it as it is."""
-        if weights is None:
-            return self
-        return Placebo(replace(self.outcome, weights=weights), lambda: replace(self.difference(), weights=weights))
-
-    @classmethod
-    def beside(cls, placebos: Sequence[Placebo]) -> Placebo:
-        """The placebo at all depths from those at some of them, one after the other."""
-        return cls(
-            Outcome.beside([each.outcome for each in placebos]),
-            lambda: Outcome.beside([each.beyond for each in placebos]),
-        )
-
-    @classmethod
-    def of_mean(cls, figures: Outcome, expected: FloatArray) -> Placebo:
-        """The placebo of a mean over queries, from its expectation for each query."""
-        values = figures.parts[0]
-        placebo = np.where(np.isnan(values), np.nan, expected)
-
-        def difference() -> Outcome:
-            gap = values - placebo
-            # A difference that is only rounding is none.
-            gap = np.where(np.abs(gap) <= 1e-12 * np.maximum(1.0, np.abs(values)), 0.0, gap)
-            # A figure lies between 0 and 1, so this is how far from it the placebos can be.
-            low = -np.nan_to_num(placebo, nan=0.0).max(axis=0, initial=0.0)
-            high = 1.0 - np.nan_to_num(placebo, nan=1.0).min(axis=0, initial=1.0)
-            # The figures stand beside: where few of them differ, their distances to placebos say no more.
-            return Outcome((gap, values), figures.undefined, figures.aggregate, bounds=(low, high))
-
-        return cls(replace(figures, parts=(placebo,)), difference)
-
-
-def effective_number(total: FloatArray, squares: FloatArray, lowest: FloatArray, highest: FloatArray) -> FloatArray:
-    """(Σp)²/Σp², infinite where all p are the same (Kish 1965, Survey Sampling)."""
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return np.where(highest - lowest <= 1e-12 * np.abs(highest), np.inf, total**2 / squares)
 
 
 @dataclass(frozen=True, slots=True)
@@ -510,14 +252,6 @@ class Measure(ABC):
         `depths` is one number for each column of the figures, or int64[queries, 1]: each query has its own K.
         """
 
-    def placebo(self, judged: JudgedRun, universe: Universe, figures: Outcome) -> Placebo | None:
-        """Its expected figures if the grades were shuffled within the universe, at the universe's depths.
-
-        `figures` are its outcome for the same join and depths. None for a measure that has no placebo, or if none is
-        known for these labels.
-        """
-        return None
-
     def details(self, judged: JudgedRun, depths: NDArray[Any]) -> Mapping[str, FloatArray]:
         """What the figures were made of, for who asks why: float64[queries] or float64[queries, depths] by name."""
         return {}
@@ -543,8 +277,9 @@ def plain_text(value: Any) -> str:
 REGISTRY: Registry[type[Measure]] = Registry("measure", "rag_selectivity.measures", Measure, any_case=True)
 
 
+@dataclass_transform(frozen_default=True)
 def register_measure(measure: type[M]) -> type[M]:
-    """Add a measure; a decorator for subclasses of Measure.
+    """Add a measure; a decorator for subclasses of Measure, which makes a frozen dataclass of what is none.
 
     An installed package adds its measures by entry points of the group `rag_selectivity.measures`, each of which names
     a class.
@@ -554,5 +289,127 @@ def register_measure(measure: type[M]) -> type[M]:
     InputError
         If another measure has the name.
     """
-    REGISTRY.add(measure.name, measure)
-    return measure
+    made = measure if "__dataclass_fields__" in vars(measure) else dataclass(frozen=True, repr=False)(measure)
+    REGISTRY.add(made.name, made)
+    return made
+
+
+#: Further names, under which other tools and papers have a measure. Reports show the measure's own name.
+ALIASES = {"MAP": "AP", "MRR": "RR", "F1": "F", "HitRate": "Success", "Hit": "Success"}
+ALIASES |= {"hit_rate": "Success", "precision": "P", "recall": "R"}
+for _alias, _own in ALIASES.items():
+    REGISTRY.add_alias(_alias, _own)
+#: What a further name says of a parameter already.
+_SAID = {"f1": ("beta", "alpha")}
+
+_SHAPE = re.compile(r"\s*([^\s()@]+)\s*(?:\(([^()]*)\))?\s*(?:@\s*(\S+))?\s*")
+
+
+def parse_measure(text: str | Measure) -> Measure:
+    """The measure that a string names; its `str` is the canonical spelling.
+
+    Names are case-insensitive. A typo is an InputError with the closest name. MAP, MRR, F1, precision, recall,
+    HitRate, hit_rate and Hit are further names of AP, RR, F, P, R and Success.
+
+    >>> parse_measure("bor( rel=5, m=1 )@10")
+    BoR(rel=5)@10
+    >>> parse_measure("MRR"), parse_measure("f1@5"), parse_measure("HitRate(m=2)@10")
+    (RR, F@5, Success(m=2)@10)
+    """
+    if isinstance(text, Measure):
+        return text
+    if isinstance(text, type) and issubclass(text, Measure):
+        return text()
+    match = _SHAPE.fullmatch(text) if isinstance(text, str) else None
+    if match is None:
+        raise InputError(f"measure {text!r} is not NAME, NAME@K or NAME(parameter=value)@K")
+    return _parsed(REGISTRY.find(match[1]), text, match[1], match[2], match[3])
+
+
+# A report reads the keys of its figures again and again. A class may be defined again under its name.
+@lru_cache(maxsize=4096)
+def _parsed(cls: type[Measure], text: str, name: str, arguments: str | None, depth: str | None) -> Measure:
+    known = {item.name: item for item in cls.parameters()}
+    values: dict[str, Any] = {}
+    for argument in filter(None, (part.strip() for part in (arguments or "").split(","))):
+        key, equals, value = (part.strip() for part in argument.partition("="))
+        if not equals or key not in known:
+            raise InputError(
+                f"measure {text!r}: {cls.name} has no parameter {key!r}{did_you_mean(key, known)} "
+                f"(it has: {', '.join(known) or 'none'})"
+            )
+        if key in _SAID.get(name.casefold(), ()):
+            raise InputError(
+                f"measure {text!r}: {name} says already that beta is 1: leave {key} out, or write {cls.name}({key}=…)"
+            )
+        if key in values:
+            raise InputError(f"measure {text!r}: {key} is given twice")
+        values[key] = known[key].metadata["kind"].parse(value, f"measure {text!r}: {key}")
+    if depth is not None:
+        values["at"] = cls.cutoff.parse(depth, f"measure {text!r}: the depth")
+    return cls(**values)
+
+
+# -- its definition as text -----------------------------------------------------------------------------
+
+#: What a larger figure says, by `Measure.higher_is_better`.
+DIRECTION = {True: "Higher is better.", False: "Lower is better.", None: "A property of corpus, labels and K."}
+
+
+def summary(measure: type[Measure]) -> str:
+    """The first line of a measure's definition."""
+    return (inspect.getdoc(measure) or "").split("\n", 1)[0]
+
+
+def explain(measure: Measure) -> str:
+    """A measure's definition with its worked example, its direction and its parameters as text."""
+    cls = type(measure)
+    parts = [f"{cls.name}: {inspect.getdoc(cls)}", DIRECTION[cls.higher_is_better]]
+    lines = [
+        f"  {item.name}={'scale' if item.default is None else plain_text(item.default)}: {item.metadata['doc']}"
+        for item in cls.parameters()
+    ]
+    if lines:
+        parts.append("Parameters and defaults\n" + "\n".join(lines))
+    return "\n\n".join(parts)
+
+
+# -- figures that are given -----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, repr=False)
+class Given(Measure):
+    """A measure whose figures are given; it prints as `ContextRecall@10`.
+
+    Attributes
+    ----------
+    of : str
+        Its name.
+    lowest, highest : float
+        The ends of its scale.
+    better : bool or None
+        Whether more of it is better; None if neither is.
+    """
+
+    of: str = ""
+    lowest: float = 0.0
+    highest: float = 1.0
+    better: bool | None = True
+
+    def __init_subclass__(cls) -> None:
+        """A subclass has no name: each of its values has one."""
+
+    @property
+    def name(self) -> str:  # type: ignore[override]
+        return self.of
+
+    @property
+    def higher_is_better(self) -> bool | None:  # type: ignore[override]
+        return self.better
+
+    @property
+    def ends(self) -> tuple[float, float]:  # type: ignore[override]
+        return self.lowest, self.highest
+
+    def at_ranks(self, judged: JudgedRun, depths: NDArray[Any]) -> Outcome:
+        raise InputError(f"{self} is given, by a judge or a user: lists and labels do not make it")

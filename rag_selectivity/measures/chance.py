@@ -5,7 +5,8 @@ After "The 99% Success Paradox: When Near-Perfect Retrieval Equals Random Select
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -14,24 +15,18 @@ from numpy.typing import NDArray
 from rag_selectivity.errors import InputError
 from rag_selectivity.judged.hits import Documents
 from rag_selectivity.judged.judged_run import JudgedRun
-from rag_selectivity.judged.other_lists import OtherLists
 from rag_selectivity.measures.base import (
-    OF_A_PART,
-    RATIO,
-    Aggregate,
     Choice,
     FloatArray,
     Measure,
     Outcome,
-    Placebo,
     Whole,
     parameter,
     register_measure,
     rel_parameter,
 )
 from rag_selectivity.measures.hypergeometric import distinct_columns, log2_of, random_success
-from rag_selectivity.measures.refusal import Refusal
-from rag_selectivity.measures.universe import Universe
+from rag_selectivity.measures.outcome import OF_A_PART, RATIO, Aggregate, Refusal
 from rag_selectivity.tables.ids import IntArray
 
 
@@ -72,13 +67,14 @@ def _bits(success: FloatArray, chance: FloatArray, miss: FloatArray) -> FloatArr
 _BITS = Aggregate(value=_bits, statistic=_gain, link=_bits_of_gain, form="bits")
 
 
-def _ratio_over_lists(success: FloatArray, chance: FloatArray, floor: FloatArray) -> FloatArray:
+def _ratio_over_lists(success: FloatArray, chance: FloatArray, floor: FloatArray, excess: FloatArray) -> FloatArray:
+    """success / chance, where chance is success + excess: both are the same number if the lists are all alike."""
     with np.errstate(invalid="ignore", divide="ignore"):
-        return success / np.maximum(chance, floor)
+        return success / np.maximum(success + excess, floor)
 
 
-def _bits_over_lists(success: FloatArray, chance: FloatArray, floor: FloatArray) -> FloatArray:
-    return _log2(_ratio_over_lists(success, chance, floor))
+def _bits_over_lists(*means: FloatArray) -> FloatArray:
+    return _log2(_ratio_over_lists(*means))
 
 
 def _log2(ratio: FloatArray) -> FloatArray:
@@ -176,7 +172,6 @@ class BaselineMeasure(_ChanceMeasure):
 
 
 @register_measure
-@dataclass(frozen=True, repr=False)
 class Success(_ChanceMeasure):
     """1 if at least m relevant passages are in the top K, else 0. Also: hit rate, Hit@K, success_K in trec_eval.
 
@@ -197,7 +192,6 @@ class Success(_ChanceMeasure):
 
 
 @register_measure
-@dataclass(frozen=True, repr=False)
 class RandomSuccess(BaselineMeasure):
     """P[X ≥ m], X ~ Hypergeometric(N, R, K): how often a random draw of K passages would succeed.
 
@@ -222,7 +216,6 @@ class RandomSuccess(BaselineMeasure):
 
 
 @register_measure
-@dataclass(frozen=True, repr=False)
 class EF(BaselineMeasure):
     """Enrichment factor: mean Success / mean RandomSuccess over the same queries.
 
@@ -252,30 +245,8 @@ class EF(BaselineMeasure):
         refused = refusal_of(judged, depths)
         return Outcome(parts, self._undefined, self.aggregate, baseline=1, refused=refused)
 
-    def placebo(self, judged: JudgedRun, universe: Universe, figures: Outcome) -> Placebo | None:
-        if judged.documents is not None:
-            return None
-        _, chance, miss = figures.parts
-        defined = ~np.isnan(chance)
-        shuffled = [
-            np.where(defined, probability, np.nan)
-            for probability in random_success(
-                np.maximum(universe.size, 1), judged.relevant(self.rel)[:, None], universe.listed, self.m
-            )
-        ]
-        return Placebo(
-            replace(figures, parts=(shuffled[0], chance, miss)),
-            lambda: self._beyond(figures, shuffled[0], shuffled[1]),
-        )
-
-    def _beyond(self, figures: Outcome, shuffled: FloatArray, missed: FloatArray) -> Outcome:
-        """EF minus its placebo: the ratio of mean (Success − shuffled Success) to mean RandomSuccess."""
-        success, chance, miss = figures.parts
-        return replace(figures, parts=(success - shuffled, chance, miss))
-
 
 @register_measure
-@dataclass(frozen=True, repr=False)
 class BoR(EF):
     """Bits over Random: log2(mean Success / mean RandomSuccess), over the same queries.
 
@@ -321,55 +292,47 @@ class BoR(EF):
         counted = self._possible(judged) >= 0
         if judged.other_lists is None:
             nothing = np.full((len(judged), len(depths)), np.nan)
-            return Outcome((nothing,) * 3, OF_A_PART, _BITS_OVER_LISTS, of_all=True)
+            return Outcome((nothing,) * 4, OF_A_PART, _BITS_OVER_LISTS, of_all=True)
         success = (judged.hits_at(depths, self.rel) >= self.m).astype(np.float64)
         weights = np.ones(len(judged)) if judged.weights is None else judged.weights.values
-        chance, floor = _success_of_others(
-            judged.other_lists, judged.threshold(self.rel), self.m, counted, weights, depths
-        )
-        parts = tuple(np.where(counted[:, None] & (floor > 0), part, np.nan) for part in (success, chance, floor))
+        ranks = judged.other_lists.ranks_of_success(judged.threshold(self.rel), self.m, counted)
+        columns = [
+            _against_others(success[:, i], [each[ranks[2] <= depth] for each in ranks[:2]], counted, weights)
+            for i, depth in enumerate(depths.tolist())
+        ]
+        parts = tuple(np.stack(part, axis=1) for part in zip(*columns, strict=True))
         reason = f"no list succeeds for another query, or {self._undefined}"
         return Outcome(parts, reason, _BITS_OVER_LISTS, of_all=True)
 
-    def placebo(self, judged: JudgedRun, universe: Universe, figures: Outcome) -> Placebo | None:
-        return super().placebo(judged, universe, figures) if self.null == "random" else None
 
-    def _beyond(self, figures: Outcome, shuffled: FloatArray, missed: FloatArray) -> Outcome:
-        """BoR minus its placebo: log2 of mean Success / mean shuffled Success. The random baseline cancels."""
-        return replace(figures, parts=(figures.parts[0], shuffled, missed))
+def _against_others(
+    success: FloatArray, pairs: Sequence[IntArray], counted: NDArray[np.bool_], weights: FloatArray
+) -> tuple[FloatArray, ...]:
+    """Success at a depth, what the lists of the others give, the least this could be, and by how much it is more.
 
-
-def _success_of_others(
-    others: OtherLists, threshold: int, m: int, counted: NDArray[np.bool_], weights: FloatArray, depths: IntArray
-) -> tuple[FloatArray, FloatArray]:
-    """How often the lists of the other queries succeed, and the least this could be: float64[queries, depths] each.
-
-    The mean over queries is E, the expected success where each query gets the list of another one, drawn at random. The
-    column of a query is e + f − E: e is what the other lists are worth to the query, f what its list is worth to the
-    other queries. Both vary with the queries, and resampled means of the column vary as E does (Hoeffding 1948). They
-    can fall below 0: one success among all pairs is the least. That column is 0 where no list succeeds for another
-    query.
+    `pairs` are (query, owner of a list that succeeds for it). The mean of the second column is E, the expected success
+    where each query gets the list of another one, drawn at random. The column of a query is e + f − E: e is what the
+    other lists are worth to the query, f what its list is worth to the other queries. Both vary with the queries, and
+    resampled means of the column vary as E does (Hoeffding 1948). They can fall below 0: one success among all pairs is
+    the least.
     """
-    query, owner, rank = others.ranks_of_success(threshold, m, counted)
+    query, owner = pairs
     weights = np.where(counted, weights, 0.0)
     total = weights.sum()
     with np.errstate(invalid="ignore", divide="ignore"):
-        share = weights / (total - weights)
-    chance, floor = np.zeros((len(counted), len(depths))), np.zeros(len(depths))
-    for column, depth in enumerate(depths.tolist()):
-        within = rank <= depth
-        if not within.any():
-            continue
-        one, other = query[within], owner[within]
-        gained = np.bincount(one, weights[other] / (total - weights[one]), len(counted))
-        given = np.bincount(other, share[one], len(counted))
-        expected = float(weights @ gained / total)
-        chance[:, column], floor[column] = gained + given - expected, expected / len(one)
-    return chance, np.broadcast_to(floor, chance.shape)
+        gained = np.bincount(query, weights[owner], len(counted)) / (total - weights)
+        given = np.bincount(owner, (weights / (total - weights))[query], len(counted))
+        # As exact as the success of its own list, so that nothing is left of two equal ones.
+        gained[np.bincount(query, minlength=len(counted)) == counted.sum() - 1] = 1.0
+        for _ in range(2):
+            given = given - weights @ given / total
+        floor = np.full(len(counted), weights @ gained / total / max(1, len(query)))
+    known = counted & (len(query) > 0)
+    columns = success, gained + given, floor, (gained - success) + given
+    return tuple(np.where(known, column, np.nan) for column in columns)
 
 
 @register_measure
-@dataclass(frozen=True, repr=False)
 class BoR_max(BaselineMeasure):
     """The ceiling of BoR: −log2(mean RandomSuccess), the BoR of a perfect retriever at this K.
 
@@ -398,7 +361,6 @@ class BoR_max(BaselineMeasure):
 
 
 @register_measure
-@dataclass(frozen=True, repr=False)
 class BoR_opt(Measure):
     """log2(N/K): the ceiling of BoR if every query had one relevant passage.
 
@@ -426,7 +388,6 @@ class BoR_opt(Measure):
 
 
 @register_measure
-@dataclass(frozen=True, repr=False)
 class BoR_recall(Measure):
     """log2(mean recall / mean random recall): BoR with recall in place of success.
 
@@ -485,7 +446,6 @@ def _mean_over_documents(documents: Documents, size: IntArray, drawn: IntArray) 
 
 
 @register_measure
-@dataclass(frozen=True, repr=False)
 class Lambda(Measure):
     """λ = K·R/N: how many relevant passages a random draw of K is expected to hold.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from rag_selectivity.errors import InputError, did_you_mean
-from rag_selectivity.measures.given import Given
+from rag_selectivity.measures.base import Given
 
 #: What the judge can be asked about each passage; the last one is about a response, not about a reference answer.
 CHECKS = ("precision", "recall", "entities", "relevance")

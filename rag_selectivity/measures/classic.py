@@ -22,7 +22,6 @@ from rag_selectivity.measures.base import (
     FloatArray,
     Measure,
     Outcome,
-    Placebo,
     Real,
     Whole,
     parameter,
@@ -30,7 +29,6 @@ from rag_selectivity.measures.base import (
     rel_parameter,
 )
 from rag_selectivity.measures.recall_free import f_score
-from rag_selectivity.measures.universe import Universe, first_relevant_at, first_relevant_by_rank
 from rag_selectivity.measures.utility import Judged, over_slots
 from rag_selectivity.tables.ids import IntArray
 
@@ -72,7 +70,6 @@ class WholeListMeasure(RankedMeasure):
 
 
 @register_measure
-@dataclass(frozen=True, repr=False)
 class P(Measure):
     """Precision: relevant passages in the top K / K. P_K in trec_eval.
 
@@ -96,7 +93,6 @@ class P(Measure):
 
 
 @register_measure
-@dataclass(frozen=True, repr=False)
 class R(Measure):
     """Recall: relevant passages in the top K / all relevant ones. recall_K in trec_eval.
 
@@ -116,13 +112,8 @@ class R(Measure):
     def at_ranks(self, judged: JudgedRun, depths: IntArray) -> Outcome:
         return Outcome((_share(judged.hits_at(depths, self.rel), judged.relevant(self.rel)[:, None]),), _NEVER)
 
-    def placebo(self, judged: JudgedRun, universe: Universe, figures: Outcome) -> Placebo | None:
-        expected = np.where(judged.relevant(self.rel)[:, None] > 0, universe.share(), 0.0)
-        return Placebo.of_mean(figures, expected)
-
 
 @register_measure
-@dataclass(frozen=True, repr=False)
 class F(Measure):
     """Weighted harmonic mean of precision and recall: 1/(α/P + (1−α)/R) = n_p/(αK + (1−α)R).
 
@@ -154,7 +145,6 @@ class F(Measure):
 
 
 @register_measure
-@dataclass(frozen=True, repr=False)
 class Rprec(RankedMeasure):
     """Precision at R: relevant passages in the top R / R, where R counts the query's relevant passages. Takes no @.
 
@@ -180,7 +170,6 @@ class Rprec(RankedMeasure):
 
 
 @register_measure
-@dataclass(frozen=True, repr=False)
 class AP(RankedMeasure):
     """Average precision: the mean over all relevant passages of the precision at their rank, 0 for those not retrieved.
 
@@ -201,24 +190,8 @@ class AP(RankedMeasure):
         precisions = count_at(hits, len(judged), depths, number / hits.rank)
         return Outcome((_share(precisions, judged.relevant(self.rel)[:, None]),), _NEVER)
 
-    def placebo(self, judged: JudgedRun, universe: Universe, figures: Outcome) -> Placebo | None:
-        relevant, size = judged.relevant(self.rel), universe.size
-        # How likely another passage of the universe is relevant, if one is.
-        another = np.maximum(relevant[:, None] - 1, 0) / np.maximum(size - 1, 1)
-        of_labels = np.maximum(relevant - 1, 0) / np.maximum(judged.labelled - 1, 1)
-        listed = universe.ranks_in_corpus()
-        harmonic = np.append(0.0, np.cumsum(1 / np.arange(1, int(listed.max(initial=0)) + 1)))
-        total = universe.sum_over_ranks(
-            lambda query, rank, number: (1 + (number - 1) * of_labels[query]) / rank,
-            harmonic[listed] * (1 - another) + listed * another,
-        )
-        with np.errstate(invalid="ignore", divide="ignore"):
-            expected = np.where(relevant[:, None] > 0, total / size, 0.0)
-        return Placebo.of_mean(figures, expected)
-
 
 @register_measure
-@dataclass(frozen=True, repr=False)
 class ContextPrecision(Measure):
     """Average precision over the top K only: the mean precision at the ranks of the relevant passages in it.
 
@@ -245,7 +218,6 @@ class ContextPrecision(Measure):
 
 
 @register_measure
-@dataclass(frozen=True, repr=False)
 class RR(RankedMeasure):
     """Reciprocal rank of the first relevant passage, 0 if there is none in the list (the top K with @K).
 
@@ -264,23 +236,6 @@ class RR(RankedMeasure):
         first = hits.chosen(number == 1)
         return Outcome((count_at(first, len(judged), depths, 1 / first.rank),), _NEVER)
 
-    def placebo(self, judged: JudgedRun, universe: Universe, figures: Outcome) -> Placebo | None:
-        relevant, labelled = judged.relevant(self.rel), judged.labelled
-        listed = universe.ranks_in_corpus()
-        of_corpus = np.zeros(listed.shape)
-        sizes = judged.corpus_size
-        if sizes is not None and listed.any():
-            deepest = int(listed.max())
-            by_rank = 1 / np.arange(1, deepest + 1)
-            for size, count in np.unique(np.stack([sizes, relevant]), axis=1).T.tolist():
-                rows = (sizes == size) & (relevant == count)
-                terms = first_relevant_by_rank(size, count, deepest) * by_rank
-                of_corpus[rows] = np.append(0.0, np.cumsum(terms))[listed[rows]]
-        expected = universe.sum_over_ranks(
-            lambda query, rank, number: first_relevant_at(labelled[query], relevant[query], number) / rank, of_corpus
-        )
-        return Placebo.of_mean(figures, expected)
-
 
 @dataclass(frozen=True, repr=False)
 class _Gain(Measure):
@@ -288,18 +243,17 @@ class _Gain(Measure):
 
     gain: str = parameter("linear", Choice(("linear", "exp")), "grade, or 2^grade − 1")
 
-    def _gain(self, grades: IntArray) -> FloatArray:
+    def gains(self, grades: IntArray) -> FloatArray:
         if self.gain == "linear":
             return grades.astype(np.float64)
         return np.exp2(grades.astype(np.float64)) - 1
 
     def _gained(self, judged: JudgedRun, depths: IntArray) -> FloatArray:
         hits = judged.distinct
-        return judged.count_distinct(depths, weights=self._gain(hits.grade) / np.log2(hits.rank + 1))
+        return judged.count_distinct(depths, weights=self.gains(hits.grade) / np.log2(hits.rank + 1))
 
 
 @register_measure
-@dataclass(frozen=True, repr=False)
 class DCG(_Gain):
     """Discounted cumulative gain: Σ gain/log2(rank + 1) over the top K. nDCG divides it by that of the best order.
 
@@ -320,7 +274,6 @@ class DCG(_Gain):
 
 
 @register_measure
-@dataclass(frozen=True, repr=False)
 class nDCG(_Gain):
     """Normalised discounted cumulative gain: Σ gain/log2(rank + 1) over the top K / the same sum of the best order.
 
@@ -339,9 +292,9 @@ class nDCG(_Gain):
     compares_with_all_labels: ClassVar[bool] = True
 
     def at_ranks(self, judged: JudgedRun, depths: IntArray) -> Outcome:
-        return Outcome((self._normalised(self._gained(judged, depths), judged, depths),), _NEVER)
+        return Outcome((self.normalised(self._gained(judged, depths), judged, depths),), _NEVER)
 
-    def _normalised(self, gained: FloatArray, judged: JudgedRun, depths: IntArray) -> FloatArray:
+    def normalised(self, gained: FloatArray, judged: JudgedRun, depths: IntArray) -> FloatArray:
         """A discounted gain divided by that of the best order; 0 where that is 0."""
         best = judged.once("ideal gain", (self.gain, key_of(depths)), lambda: self._best(judged, depths))
         return np.divide(gained, best, out=np.zeros(best.shape), where=best > 0)
@@ -353,21 +306,12 @@ class nDCG(_Gain):
         best = np.zeros((len(judged), depths.shape[-1]))
         start = np.zeros(best.shape, np.int64)
         # From the highest grade down to the lowest that gains anything.
-        gains = self._gain(judged.grades)
+        gains = self.gains(judged.grades)
         for level in reversed(np.flatnonzero(gains).tolist()):
             stop = np.minimum(start + judged.labels[:, level : level + 1], np.minimum(depths, reach))
             best += gains[level] * (discounted[stop] - discounted[start])
             start = stop
         return best
-
-    def placebo(self, judged: JudgedRun, universe: Universe, figures: Outcome) -> Placebo | None:
-        listed = universe.ranks_in_corpus()
-        discounted = universe.sum_over_ranks(
-            lambda query, rank, number: 1 / np.log2(rank + 1), discounts(int(listed.max(initial=0)))[listed]
-        )
-        gains = (judged.labels * self._gain(judged.grades)).sum(axis=1)[:, None] / np.maximum(universe.size, 1)
-        expected = self._normalised(gains * discounted, judged, universe.depths)
-        return Placebo.of_mean(figures, expected)
 
 
 def discounts(ranks: int) -> FloatArray:
@@ -380,7 +324,6 @@ _LEVELS = np.arange(11) / 10
 
 
 @register_measure
-@dataclass(frozen=True, repr=False)
 class IPrec(Measure):
     """Interpolated precision: the highest precision at any point of the list with a recall of at least r.
 
@@ -410,7 +353,6 @@ class IPrec(Measure):
 
 
 @register_measure
-@dataclass(frozen=True, repr=False)
 class IPrec11(WholeListMeasure):
     """The mean of the interpolated precision at the 11 recall levels 0, .1, … 1. Takes no @.
 
@@ -454,4 +396,93 @@ def _suffix_maximum(values: FloatArray, group: IntArray) -> FloatArray:
     stepped = level - group * len(distinct)
     highest = np.maximum.accumulate(stepped[::-1])[::-1]
     result: FloatArray = distinct[highest + group * len(distinct)]
+    return result
+
+
+# -- a reader who goes down the list and stops somewhere -----------------------------------------------------
+
+#: The highest grade of the TREC web tracks, for which gdeval was written.
+_OF_GDEVAL = 4
+
+
+@register_measure
+class RBP(RankedMeasure):
+    """Rank-biased precision: what a reader finds who goes on to the next passage with probability p.
+
+    A passage is relevant or not (`rel`). Of lists that are judged in part it is the least that it can be.
+
+    Formula: (1 − p)·Σ p^(i−1) over the ranks i of relevant passages
+    Range: 0–1, below 1 for every finite list; higher is better.
+    NaN: never.
+    Edge cases: A second copy has no weight, and an unjudged passage neither. With @K, the top K only. p = 0 is P@1.
+    Source: Moffat and Zobel, Rank-biased precision for measurement of retrieval effectiveness (2008).
+    Example: relevant at ranks 1 and 3, p = .5: RBP(p=0.5) = .5·(1 + .25) = 0.625
+    """
+
+    unjudged_is_a_miss: ClassVar[bool] = True
+    p: float = parameter(0.8, Real(0, 1), "probability that the reader goes on to the next passage, below 1")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.p == 1:
+            raise InputError("RBP: parameter p must be below 1, since a reader who never stops has no mean: got 1")
+
+    def at_ranks(self, judged: JudgedRun, depths: IntArray) -> Outcome:
+        hits, _ = relevant_hits(judged, self.rel)
+        weights: FloatArray = (1 - self.p) * np.power(float(self.p), hits.rank - 1)
+        return Outcome((count_at(hits, len(judged), depths, weights),), _NEVER)
+
+
+@register_measure
+class ERR(Measure):
+    """Expected reciprocal rank, where a reader stops at a passage with a probability that rises with its grade.
+
+    As gdeval computes it: the probability is (2^grade − 1)/2^max_grade, and grades are not divided by the best order's.
+
+    Formula: Σ (1/i)·g_i·Π_{j<i} (1 − g_j) over the top K, g = (2^grade − 1)/2^max_grade
+    Range: 0 to (2^max_grade − 1)/2^max_grade and a little more for many such passages, below 1; higher is better.
+    NaN: never.
+    Edge cases: A label above max_grade is an error. An unjudged passage and a second copy stop nobody. On the utility
+    scale a grade of 1 has gain 1, as for nDCG.
+    Source: Chapelle, Metzler, Zhang and Grinspan, Expected reciprocal rank for graded relevance (2009); gdeval.pl of
+    the TREC web tracks.
+    Example: grades 4,0,2: ERR@3 = 15/16 + (1/3)·(3/16)·(1/16) = 0.9414
+    """
+
+    max_grade: int | None = parameter(
+        None, Whole(1), "highest grade of the scale (default 4 on trec, as in gdeval; 5 on utility)"
+    )
+
+    def at_ranks(self, judged: JudgedRun, depths: IntArray) -> Outcome:
+        highest = self.max_grade if self.max_grade is not None else judged.scale.highest or _OF_GDEVAL
+        self._check_grades(judged, highest)
+        hits = judged.distinct
+        stops = np.exp2(hits.grade.astype(np.float64) - highest) - np.exp2(-float(highest))
+        first = np.searchsorted(hits.query, np.arange(len(judged)))
+        weights = stops * _product_before(1 - stops, hits.query, first) / hits.rank
+        return Outcome((count_at(hits, len(judged), depths, weights),), _NEVER)
+
+    def _check_grades(self, judged: JudgedRun, highest: int) -> None:
+        above = judged.grades > highest
+        queries = np.flatnonzero(judged.labels[:, above].any(axis=1)).tolist()
+        if queries:
+            row = min(queries, key=judged.queries.__getitem__)
+            grade = int(judged.grades[above & (judged.labels[row] > 0)].max())
+            raise InputError(
+                f"{self}: query {judged.queries[row]!r} has a label of grade {grade}, above max_grade = {highest}: "
+                f"give ERR(max_grade={grade}), or the highest grade of your scale"
+            )
+
+
+def _product_before(values: FloatArray, group: IntArray, first: IntArray) -> FloatArray:
+    """The product of the values before each position within its group; `first` is where each group starts."""
+    result = np.ones(len(values))
+    place = np.arange(len(values)) - first[group]
+    # Position by position over all groups at once: a running product over everything would underflow, and dividing by
+    # what came before a group would lose digits.
+    order = np.argsort(place, kind="stable")
+    starts = np.searchsorted(place[order], np.arange(1, int(place.max(initial=0)) + 2))
+    for begin, end in zip(starts[:-1].tolist(), starts[1:].tolist(), strict=True):
+        rows = order[begin:end]
+        result[rows] = result[rows - 1] * values[rows - 1]
     return result

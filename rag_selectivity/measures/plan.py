@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 from rag_selectivity.errors import InputError
 from rag_selectivity.judged.qrels import Qrels
 from rag_selectivity.judged.token_budget import TokenBudget, budgets_among, is_budget
-from rag_selectivity.measures.base import WHOLE_LIST, Measure, Real
-from rag_selectivity.measures.names import parse_measure
+from rag_selectivity.measures.base import WHOLE_LIST, Measure, Real, parse_measure
 from rag_selectivity.tables.cells import iterated, shown
 from rag_selectivity.tables.grades import Scale, scale_named
 from rag_selectivity.tables.ids import IntArray

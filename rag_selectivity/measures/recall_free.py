@@ -5,7 +5,6 @@ After arXiv 2512.20854. The paper's F is the classic `F` with the weight alpha, 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -26,7 +25,6 @@ from rag_selectivity.tables.ids import IntArray
 
 
 @register_measure
-@dataclass(frozen=True, repr=False)
 class T(Measure):
     """Reward for relevant passages minus a penalty for the others: ((1−α)·n_p − α·n_n)/K, as published.
 
@@ -68,7 +66,6 @@ class T(Measure):
 
 
 @register_measure
-@dataclass(frozen=True, repr=False)
 class Fe(Measure):
     """F with the number of relevant passages estimated by those in the top 2K of the pool.
 

@@ -6,7 +6,6 @@ After Trappolini et al. 2025, "Redefining Retrieval Evaluation in the Era of LLM
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -70,7 +69,6 @@ def udcg(scores: ArrayLike, relevant: ArrayLike, *, weight: float = DISTRACTION)
 
 
 @register_measure
-@dataclass(frozen=True, repr=False)
 class UDCGGrades(Measure):
     """UDCG approximated from grades: every relevant passage helps by 1, every other passage distracts by .333.
 

@@ -12,23 +12,19 @@ from typing import ClassVar
 import numpy as np
 
 from rag_selectivity.judged.hits import Hits
-from rag_selectivity.judged.judged_run import JudgedRun, key_of
+from rag_selectivity.judged.judged_run import JudgedRun, count_at, key_of
 from rag_selectivity.measures.base import (
-    RATIO,
-    WHOLE_LIST,
     Choice,
     FloatArray,
     Measure,
     Outcome,
-    Placebo,
     Real,
     Whole,
     distinct_parameter,
     parameter,
     register_measure,
 )
-from rag_selectivity.measures.rarity import LEVELS, best_of, rarity_weights
-from rag_selectivity.measures.universe import Universe, mean_of_best
+from rag_selectivity.measures.outcome import RATIO
 from rag_selectivity.tables.ids import IntArray
 
 
@@ -52,7 +48,70 @@ def diagnosis(proc: float, share: float, threshold: float = 0.8) -> str | None:
     return "retriever-limited" if proc < share else "selection-limited"
 
 
-def _level_counts(judged: JudgedRun) -> IntArray:
+LEVELS = np.array([1, 2, 3, 4, 5])
+
+
+def rarity_weights(
+    counts: IntArray,
+    *,
+    alpha: float = 1.0,
+    cap4: float = 1.0,
+    cap3: float = 0.25,
+    base4: float = 0.5,
+    base3: float = 0.1,
+    fallback4: float = 1.0,
+    fallback3: float = 0.2,
+) -> FloatArray:
+    """The weight of each grade for each query, from the rarity of the grade among the judged passages U.
+
+    p_g = n_g/|U|, r_g = b_g/p_g^alpha with b = 1, base4, base3 for grades 5, 4, 3 (0 where n_g = 0);
+    w5 = 1, w4 = min(r4/r5, cap4), w3 = min(r3/r5, cap3), w2 = w1 = 0. Without a grade 5 in U:
+    1, fallback4, fallback3. If grade 3 is rare and grade 4 is common, w3 can be more than w4.
+
+    Parameters
+    ----------
+    counts : int64[queries, 5]
+        Judged passages of grades 1 to 5.
+
+    Returns
+    -------
+    float64[queries, 5]
+        The weights of grades 1 to 5, each from 0 to 1.
+
+    >>> rarity_weights(np.array([[1, 1, 3, 2, 1]])).round(4).tolist()
+    [[0.0, 0.0, 0.0333, 0.25, 1.0]]
+    """
+    total = counts.sum(axis=1)
+    base = np.array([0.0, 0.0, base3, base4, 1.0])
+    with np.errstate(divide="ignore", invalid="ignore"):
+        rarity = np.where(counts > 0, base / (counts / total[:, None]) ** alpha, 0.0)
+        relative = rarity / rarity[:, 4:]
+    weights = np.minimum(relative, [0.0, 0.0, cap3, cap4, 1.0])
+    without_five = counts[:, 4] == 0
+    weights[without_five] = [0.0, 0.0, fallback3, fallback4, 1.0]
+    return weights
+
+
+def best_of(counts: IntArray, weights: FloatArray, slots: IntArray) -> FloatArray:
+    """The largest total weight that the given passages can have in so many slots: float64[queries, depths].
+
+    `counts` is int64[queries, 5], or int64[queries, depths, 5] if the passages differ by depth;
+    `slots` is int64[queries, depths].
+    """
+    by_weight, rows = np.argsort(-weights, axis=1, kind="stable"), np.arange(len(weights))
+    if counts.ndim == 2:
+        counts = counts[:, None, :]
+    result = np.zeros(slots.shape)
+    left = slots
+    for place in range(int((weights > 0).any(axis=0).sum())):
+        level = by_weight[:, place]
+        taken = np.minimum(left, counts[rows, :, level])
+        result += weights[rows, level][:, None] * taken
+        left = left - taken
+    return result
+
+
+def level_counts(judged: JudgedRun) -> IntArray:
     """The number of each query's judged passages of grades 1 to 5: int64[queries, 5]."""
 
     def counted() -> IntArray:
@@ -94,18 +153,18 @@ class _WeightedMeasure(Measure):
             each.name: getattr(self, each.name) for each in _WeightedMeasure.parameters() if each.name != "distinct"
         }
 
-    def _weights(self, judged: JudgedRun) -> FloatArray:
+    def weights(self, judged: JudgedRun) -> FloatArray:
         key = tuple(self._chosen.values())
-        return judged.once("weights", key, lambda: rarity_weights(_level_counts(judged), **self._chosen))
+        return judged.once("weights", key, lambda: rarity_weights(level_counts(judged), **self._chosen))
 
     def _observed(self, judged: JudgedRun, weights: FloatArray, depths: IntArray) -> FloatArray:
         hits = judged.distinct
         result: FloatArray = judged.count_distinct(depths, weights=weights[hits.query, hits.grade - 1])
         return result
 
-    def _oracle(self, judged: JudgedRun, weights: FloatArray, depths: IntArray) -> FloatArray:
+    def oracle(self, judged: JudgedRun, weights: FloatArray, depths: IntArray) -> FloatArray:
         def best() -> FloatArray:
-            best = best_of(_level_counts(judged), weights, judged.slots_at(depths))
+            best = best_of(level_counts(judged), weights, judged.slots_at(depths))
             return np.where(best > 0, best, np.nan)
 
         return judged.once("oracle", (*self._chosen.values(), key_of(depths)), best)
@@ -120,7 +179,6 @@ class _WeightedMeasure(Measure):
 
 
 @register_measure
-@dataclass(frozen=True, repr=False)
 class RANWG(_WeightedMeasure):
     """Rarity-aware normalised weighted gain: the share of the best available evidence that is in the top K.
 
@@ -141,29 +199,22 @@ class RANWG(_WeightedMeasure):
     name: ClassVar[str] = "RA-nWG"
 
     def at_ranks(self, judged: JudgedRun, depths: IntArray) -> Outcome:
-        weights = self._weights(judged)
-        observed, oracle = self._observed(judged, weights, depths), self._oracle(judged, weights, depths)
+        weights = self.weights(judged)
+        observed, oracle = self._observed(judged, weights, depths), self.oracle(judged, weights, depths)
         return Outcome((observed / oracle,), self._undefined)
-
-    def placebo(self, judged: JudgedRun, universe: Universe, figures: Outcome) -> Placebo | None:
-        weights = self._weights(judged)
-        in_universe = (weights * _level_counts(judged)).sum(axis=1)[:, None]
-        expected = universe.share() * in_universe / self._oracle(judged, weights, universe.depths)
-        return Placebo.of_mean(figures, expected)
 
     def details(self, judged: JudgedRun, depths: IntArray) -> dict[str, FloatArray]:
         """The weights, and the gains of the top K, of the best K of the pool, and of the best K of all."""
-        weights = self._weights(judged)
+        weights = self.weights(judged)
         return {
             **{f"w{grade}": weights[:, grade - 1] for grade in (5, 4, 3)},
             "G_obs": self._observed(judged, weights, depths),
             "G_pool": self._pool(judged, weights, depths),
-            "G_oracle": np.nan_to_num(self._oracle(judged, weights, depths)),
+            "G_oracle": np.nan_to_num(self.oracle(judged, weights, depths)),
         }
 
 
 @register_measure
-@dataclass(frozen=True, repr=False)
 class PROC(_WeightedMeasure):
     """Pool-restricted oracle ceiling: the best RA-nWG that any reranker could reach from this pool.
 
@@ -181,37 +232,12 @@ class PROC(_WeightedMeasure):
     uses_pool: ClassVar[bool] = True
 
     def at_ranks(self, judged: JudgedRun, depths: IntArray) -> Outcome:
-        weights = self._weights(judged)
-        pool, oracle = self._pool(judged, weights, depths), self._oracle(judged, weights, depths)
+        weights = self.weights(judged)
+        pool, oracle = self._pool(judged, weights, depths), self.oracle(judged, weights, depths)
         return Outcome((pool / oracle,), self._undefined)
-
-    def placebo(self, judged: JudgedRun, universe: Universe, figures: Outcome) -> Placebo | None:
-        weights, counts = self._weights(judged), _level_counts(judged)
-        depths = universe.depths
-        slots, size, drawn = judged.slots_at(depths), universe.size, self._candidates_in(judged, universe)
-        ordered = -np.sort(-weights, axis=1)
-        best = np.zeros(slots.shape)
-        for place in range(weights.shape[1]):
-            weight = ordered[:, place]
-            step = weight - (ordered[:, place + 1] if place + 1 < weights.shape[1] else 0.0)
-            marked = (counts * (weights >= weight[:, None])).sum(axis=1)
-            if step.any():
-                best += step[:, None] * mean_of_best(size, marked[:, None], drawn, slots)
-        expected = best / self._oracle(judged, weights, depths)
-        return Placebo.of_mean(figures, expected)
-
-    def _candidates_in(self, judged: JudgedRun, universe: Universe) -> IntArray:
-        """How many passages of the pool are in the universe; those of the list that the pool lacks are added."""
-        candidates = judged.candidates.chosen(~judged.candidates.repeated)
-        everything = np.full(universe.depths.shape[-1], WHOLE_LIST)
-        drawn = universe.found(candidates, judged.candidates_returned, everything)
-        outside = np.bincount(judged.hits_outside_pool().query, minlength=len(judged))
-        both: IntArray = np.minimum(drawn + outside[:, None], universe.size)
-        return both
 
 
 @register_measure
-@dataclass(frozen=True, repr=False)
 class PercentPROC(_WeightedMeasure):
     """RA-nWG / PROC: the share of the pool's best evidence that the reranker or selection put into the top K.
 
@@ -233,8 +259,8 @@ class PercentPROC(_WeightedMeasure):
     aggregate: str = parameter("mean", Choice(("mean", "ratio")), "mean over queries, or ratio of the means")
 
     def at_ranks(self, judged: JudgedRun, depths: IntArray) -> Outcome:
-        weights = self._weights(judged)
-        oracle = self._oracle(judged, weights, depths)
+        weights = self.weights(judged)
+        oracle = self.oracle(judged, weights, depths)
         observed = self._observed(judged, weights, depths) / oracle
         ceiling = self._pool(judged, weights, depths) / oracle
         undefined = "no pool holds evidence, or no list is longer than K, so nothing was selected"
@@ -247,34 +273,27 @@ class PercentPROC(_WeightedMeasure):
 
 
 @dataclass(frozen=True, repr=False)
-class _NormalisedRecall(Measure):
+class NormalisedRecall(Measure):
     required_scale: ClassVar[str | None] = "utility"
     compares_with_all_labels: ClassVar[bool] = True
-    _lowest: ClassVar[int]
+    lowest: ClassVar[int]
     distinct: str = distinct_parameter()
 
     def companions(self) -> tuple[Measure, ...]:
         return (Judged(at=self.at),)
 
     def at_ranks(self, judged: JudgedRun, depths: IntArray) -> Outcome:
-        available = judged.relevant(self._lowest)
+        available = judged.relevant(self.lowest)
         reachable = np.minimum(available[:, None], judged.slots_at(depths))
-        recall = judged.hits_at(depths, self._lowest) / np.maximum(reachable, 1)
+        recall = judged.hits_at(depths, self.lowest) / np.maximum(reachable, 1)
         return Outcome(
             (np.where(available[:, None] > 0, recall, np.nan),),
-            f"no query has a passage of grade {self._lowest} or more",
+            f"no query has a passage of grade {self.lowest} or more",
         )
-
-    def placebo(self, judged: JudgedRun, universe: Universe, figures: Outcome) -> Placebo | None:
-        available = judged.relevant(self._lowest)[:, None]
-        reachable = np.minimum(available, judged.slots_at(universe.depths))
-        expected = universe.share() * available / np.maximum(reachable, 1)
-        return Placebo.of_mean(figures, expected)
 
 
 @register_measure
-@dataclass(frozen=True, repr=False)
-class NRecall4(_NormalisedRecall):
+class NRecall4(NormalisedRecall):
     """Passages of grade 4 or 5 in the top K / min(K, all passages of grade 4 or 5).
 
     Recall relative to what K slots can hold: 1 if the top K holds as many as possible.
@@ -288,12 +307,11 @@ class NRecall4(_NormalisedRecall):
     """
 
     name: ClassVar[str] = "N-Recall4+"
-    _lowest: ClassVar[int] = 4
+    lowest: ClassVar[int] = 4
 
 
 @register_measure
-@dataclass(frozen=True, repr=False)
-class NRecall5(_NormalisedRecall):
+class NRecall5(NormalisedRecall):
     """Passages of grade 5 in the top K / min(K, all passages of grade 5).
 
     As N-Recall4+, for grade 5 only.
@@ -307,11 +325,10 @@ class NRecall5(_NormalisedRecall):
     """
 
     name: ClassVar[str] = "N-Recall5"
-    _lowest: ClassVar[int] = 5
+    lowest: ClassVar[int] = 5
 
 
 @register_measure
-@dataclass(frozen=True, repr=False)
 class Precision4(Measure):
     """Passages of grade 4 or 5 in the top K / K.
 
@@ -337,7 +354,6 @@ class Precision4(Measure):
 
 
 @register_measure
-@dataclass(frozen=True, repr=False)
 class Harm(Measure):
     """Passages of grade ≤ 2 in the top K / K: junk that the LLM has to read.
 
@@ -382,7 +398,6 @@ class Harm(Measure):
 
 
 @register_measure
-@dataclass(frozen=True, repr=False)
 class Judged(Measure):
     """Share of the top K that is judged: how far to trust the other measures.
 
@@ -401,6 +416,74 @@ class Judged(Measure):
         with np.errstate(invalid="ignore"):
             share = np.where(returned > 0, judged.judged_at(depths) / np.maximum(returned, 1), np.nan)
         return Outcome((share,), "no query returned anything")
+
+
+@register_measure
+class Redundancy(Measure):
+    """Share of the top K whose passage says the same as one above it.
+
+    Which passages say the same is given as groups (`groups=`, `data.groups`). It needs no labels.
+
+    Formula: passages of the top K whose group stands above them / min(K, returned)
+    Range: 0–1; lower is better.
+    NaN: for an empty or missing list.
+    Edge cases: The first passage of a group is no repetition. The same id twice is one. A passage without a group is
+    like none but itself.
+    Source: the share of near-duplicates among results, as in Bernstein and Zobel (CIKM 2005), who find by it that
+    redundant relevant documents mislead evaluation.
+    Example: top 4 = a, b, a copy of a, another copy of a: Redundancy@4 = 2/4
+    """
+
+    higher_is_better: ClassVar[bool | None] = False
+    needs_groups: ClassVar[bool] = True
+
+    def at_ranks(self, judged: JudgedRun, depths: IntArray) -> Outcome:
+        returned = judged.returned_at(depths)
+        copies = 0 if judged.copies is None else count_at(judged.copies, len(judged), depths)
+        with np.errstate(invalid="ignore"):
+            share = np.where(returned > 0, copies / np.maximum(returned, 1), np.nan)
+        return Outcome((share,), "no query returned anything")
+
+
+@register_measure
+class Evidence(Measure):
+    """Decisive passages in the top K, up to as many as are enough: what one more passage adds to.
+
+    On the utility scale a passage of grade 5 is worth 1, of grade 4 `base4`, and of grade 3 `base3`. On the trec
+    scale, and where `rel` is given, each passage of at least `rel` is worth 1.
+
+    Formula: worth of the passages in the top K, at most enough
+    Range: 0–`enough`; higher is better.
+    NaN: for a query whose labels hold no passage of any worth.
+    Edge cases: An unjudged passage and a second copy are worth nothing. 0 for a query missing from the run.
+    Source: the base utilities are those of "Redefining RAG Evaluation: A Set-Based Approach".
+    Example: top 4 = 5,4,3,1: Evidence@4 = 1 + .5 + .1 = 1.6; with top 4 = 5,5,5,5: Evidence@4 = 3
+    """
+
+    ends: ClassVar[tuple[float, float]] = (0.0, np.inf)
+    unjudged_is_a_miss: ClassVar[bool] = True
+    rel: int | None = parameter(
+        None, Whole(0), "lowest grade that is worth 1 (default 1 on trec; on utility worth follows the grade)"
+    )
+    enough: int = parameter(3, Whole(1), "decisive passages beyond which more add nothing")
+    base4: float = parameter(0.5, Real(0, 1), "worth of a grade 4")
+    base3: float = parameter(0.1, Real(0, 1), "worth of a grade 3")
+
+    def worth(self, judged: JudgedRun) -> FloatArray:
+        """The worth of a passage of each grade of the join: float64[levels]."""
+        if judged.scale.name == "utility" and self.rel is None:
+            worth_of = {5: 1.0, 4: self.base4, 3: self.base3}
+            return np.array([worth_of.get(grade, 0.0) for grade in judged.grades.tolist()])
+        result: FloatArray = np.where(judged.grades >= judged.threshold(self.rel), 1.0, 0.0)
+        return result
+
+    def at_ranks(self, judged: JudgedRun, depths: IntArray) -> Outcome:
+        worth = self.worth(judged)
+        known = judged.labels[:, worth > 0].sum(axis=1) > 0
+        levels = np.searchsorted(judged.grades, judged.distinct.grade)
+        held = judged.count_distinct(depths, weights=worth[levels])
+        figures = np.where(known[:, None], np.minimum(held, self.enough), np.nan)
+        return Outcome((figures,), "no labelled passage of any query is worth anything", bounds=(0.0, self.enough))
 
 
 def over_slots(count: IntArray, judged: JudgedRun, depths: IntArray) -> FloatArray:

@@ -229,7 +229,7 @@ def memberships(
     if not runs:
         raise InputError("there are no runs to draw from: give at least one")
     member = np.zeros((len(labels.query), len(runs)), bool)
-    judging = Judging(labels, labels.counts(), resolve_policy(None))
+    judging = Judging(labels, resolve_policy(None))
     for column, (name, run) in enumerate(runs.items()):
         hits = judging.lists(run, name).hits
         top = hits.rank <= depth

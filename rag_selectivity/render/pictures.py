@@ -14,8 +14,10 @@ from typing import Any
 
 from rag_selectivity.advice.by_loss import parameters_of
 from rag_selectivity.errors import MissingExtraError
-from rag_selectivity.measures import PROC, RANWG, BoR, BoR_max, Harm, Measure, PercentPROC, Success
+from rag_selectivity.measures import Measure
+from rag_selectivity.measures.chance import BoR, BoR_max, Success
 from rag_selectivity.measures.plan import at_depth, without_depth
+from rag_selectivity.measures.utility import PROC, RANWG, Harm, PercentPROC
 from rag_selectivity.render.decision_blocks import middle_cut
 from rag_selectivity.render.labels import settle
 from rag_selectivity.render.run_styles import OF_RUNS, shortened, style_of_run

@@ -15,20 +15,12 @@ import numpy as np
 from rag_selectivity.advice.planning import plan
 from rag_selectivity.errors import InputError, did_you_mean
 from rag_selectivity.inference.bootstrap import Bootstrap
-from rag_selectivity.measures import (
-    PROC,
-    BoR,
-    BoR_max,
-    IPrec,
-    Measure,
-    Outcome,
-    PercentPROC,
-    Success,
-    parse_measure,
-)
-from rag_selectivity.measures.base import MEAN
-from rag_selectivity.measures.chance import COLLAPSE_FROM, DEGRADED_FROM
+from rag_selectivity.measures import Measure, Outcome, parse_measure
+from rag_selectivity.measures.chance import COLLAPSE_FROM, DEGRADED_FROM, BoR, BoR_max, Success
+from rag_selectivity.measures.classic import IPrec
+from rag_selectivity.measures.outcome import MEAN
 from rag_selectivity.measures.plan import at_depth
+from rag_selectivity.measures.utility import PROC, PercentPROC
 from rag_selectivity.render.labels import axes_for, direct_labels
 from rag_selectivity.render.run_styles import name_of_pair, plot_text, shortened, style_of_run
 from rag_selectivity.results.comparison import Comparison, RunDifference

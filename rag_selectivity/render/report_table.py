@@ -9,9 +9,8 @@ from typing import Any
 
 from rag_selectivity.errors import InputError
 from rag_selectivity.judged.token_budget import is_budget
-from rag_selectivity.measures.base import Measure, Real
+from rag_selectivity.measures.base import Measure, Real, parse_measure
 from rag_selectivity.measures.chance import BoR, Lambda, regime
-from rag_selectivity.measures.names import parse_measure
 from rag_selectivity.measures.plan import at_depth, without_depth
 from rag_selectivity.measures.utility import PROC, PercentPROC
 from rag_selectivity.render.blocks import (

@@ -7,8 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from rag_selectivity.judged.token_budget import is_budget
-from rag_selectivity.measures.base import Measure
-from rag_selectivity.measures.names import parse_measure
+from rag_selectivity.measures.base import Measure, parse_measure
 from rag_selectivity.render.blocks import BLANK, Block, Heading, Id, Note, Table
 from rag_selectivity.results.comparison import Comparison, RunDifference
 from rag_selectivity.results.estimate import Estimate

@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Any
 
 from rag_selectivity.errors import InputError, SelectivityWarning
-from rag_selectivity.judged.controls import set_controls_aside, without_controls
+from rag_selectivity.judged.controls import control_rows, without_controls
 from rag_selectivity.judged.qrels import Qrels
 from rag_selectivity.judged.reading import read_qrels
 from rag_selectivity.measures import Measure
@@ -18,6 +18,7 @@ from rag_selectivity.results.provenance import Provenance
 from rag_selectivity.tables.cells import iterated, shown
 from rag_selectivity.tables.files import is_path
 from rag_selectivity.tables.grades import scale_named
+from rag_selectivity.wording import counted
 
 
 @dataclass(frozen=True)
@@ -84,7 +85,7 @@ class Labels:
             qrels = read_qrels(source, judges=judges)
         else:
             qrels = Qrels.of(getattr(source, "relevant_docs", source))
-        mapped = (qrels if controls else set_controls_aside(qrels)).regraded(grade_map)
+        mapped = (qrels if controls else _set_controls_aside(qrels)).regraded(grade_map)
         settled = mapped.on_scale(scale_for(mapped, mapped.scale if scale is None else scale, measures))
         if settled.expected is not None and not settled.expected.all():
             warnings.warn(
@@ -183,3 +184,19 @@ class Labels:
                 f"{measure} needs grades 1 to 5, and these labels are binary or on TREC's scale: carry them over "
                 f"with a grade map, as in grade_map='0:1,1:3,2:4,3:5', or say scale='utility'"
             )
+
+
+def _set_controls_aside(qrels: Qrels) -> Qrels:
+    """The judgments without the random controls, with a warning if there are any: for figures of single queries."""
+    rows = control_rows(qrels)
+    if rows is None:
+        return qrels
+    warnings.warn(
+        SelectivityWarning(
+            f"{qrels.source or 'qrels'}: {counted(int(rows.sum()), 'judgment')} are random controls; they are left out "
+            f"here, and figures against a random draw are as judged (evaluate estimates them with the controls)",
+            "controls-left-out",
+        ),
+        stacklevel=4,
+    )
+    return without_controls(qrels)

@@ -16,9 +16,8 @@ from rag_selectivity.errors import InputError
 from rag_selectivity.figures.stored import MOST_IN_JSON, figures_as_data, figures_as_parquet
 from rag_selectivity.inference.bootstrap import Bootstrap
 from rag_selectivity.judged.token_budget import budgets_among
-from rag_selectivity.measures.base import FloatArray, Measure
+from rag_selectivity.measures.base import FloatArray, Measure, parse_measure
 from rag_selectivity.measures.chance import Delta, Success, delta_bor
-from rag_selectivity.measures.names import parse_measure
 from rag_selectivity.measures.plan import at_depth, without_depth
 from rag_selectivity.measures.utility import PROC, PercentPROC, diagnosis
 from rag_selectivity.results.decision import Decision

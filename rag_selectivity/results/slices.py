@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from rag_selectivity.errors import InputError
-from rag_selectivity.measures.base import Measure
-from rag_selectivity.measures.names import parse_measure
+from rag_selectivity.measures.base import Measure, parse_measure
 from rag_selectivity.results.estimate import Estimate
 from rag_selectivity.results.plain import Plain
 

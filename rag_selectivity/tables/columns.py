@@ -58,7 +58,7 @@ class Columns:
     lines : int64[rows] or None
         The line of each row in the file.
     remarks : {code: count}
-        What was noticed; `rag_selectivity.judged.facts` has the words of the codes.
+        What was noticed; `rag_selectivity.evaluation.doubts` has the words of the codes.
     """
 
     queries: tuple[str, ...]
@@ -281,8 +281,7 @@ def _of_dict(lists: Mapping[Any, Any], what: str, kind: Kind) -> _Cells:
         expected += [not isinstance(row, Mapping)] * len(ids)
     cells = _Cells({"query": [*lists], "passage": passages}, what, counts=counts)
     if kind == "labels":
-        without_grades = sum(not isinstance(row, Mapping) for row in lists.values())
-        cells.expected, cells.remarks = expected, Counter(lists_as_labels=without_grades)
+        cells.expected = expected
     if values or kind == "labels":
         cells.columns["grade" if kind == "labels" else "score"] = values
     return cells

@@ -11,7 +11,6 @@ import numpy as np
 from rag_selectivity.inference.bootstrap import Bootstrap
 from rag_selectivity.judged.controls import Controls
 from rag_selectivity.judged.judged_run import JudgedRun
-from rag_selectivity.judged.reach import tails
 from rag_selectivity.judged.token_budget import is_budget
 from rag_selectivity.measures.base import FloatArray, Measure, Outcome
 from rag_selectivity.measures.chance import EF, BaselineMeasure, BoR, Lambda, refusal_of
@@ -19,6 +18,7 @@ from rag_selectivity.measures.hypergeometric import random_success
 from rag_selectivity.tables.ids import IntArray
 from rag_selectivity.trust import controls as formulas
 from rag_selectivity.trust.controls import Counts, Draw, RateDraws
+from rag_selectivity.trust.reach import tails
 from rag_selectivity.trust.sampled_totals import SampledTotal
 from rag_selectivity.wording import counted, number
 

@@ -12,12 +12,13 @@ from numpy.typing import NDArray
 from rag_selectivity.figures.figures import Figures
 from rag_selectivity.inference.bootstrap import Bootstrap, Ends
 from rag_selectivity.judged.judged_run import JudgedRun
+from rag_selectivity.judged.query_weights import QueryWeights
 from rag_selectivity.judged.token_budget import are_budgets
-from rag_selectivity.measures.base import WHOLE_LIST, FloatArray, Measure, Outcome, Placebo, Real
+from rag_selectivity.measures.base import WHOLE_LIST, FloatArray, Measure, Outcome, Real
 from rag_selectivity.measures.chance import BoR
 from rag_selectivity.measures.plan import Plan
-from rag_selectivity.measures.universe import Universe
 from rag_selectivity.tables.ids import IntArray
+from rag_selectivity.trust.shuffled import Placebo, Universe, placebo_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,17 +46,14 @@ def placebos_of(
 
     `of_labels` says whether grades are shuffled among the labelled passages, at each depth of a measure.
     """
-    weights = None if judged.weights is None else judged.weights.values
     result = []
     for (measure, at), outcome in zip(plan, outcomes, strict=True):
         if isinstance(measure.cutoff, Real) or not len(at) or measure.of_groups:
             continue
-        among = of_labels[measure]
-        placebo = _placebo(measure, judged, at, among, outcome)
+        placebo = _placebo(measure, judged, at, of_labels[measure], outcome)
         if placebo is not None:
-            # Without a corpus size, there is no corpus to shuffle in.
-            known, placebo = among | (judged.corpus_size is not None), placebo.weighted(weights)
-            result.append(KnownPlacebo(measure, *(_where(known, each) for each in (placebo.outcome, placebo.beyond))))
+            known = of_labels[measure] | (judged.corpus_size is not None)
+            result.append(KnownPlacebo(measure, *(_settled(each, known, judged.weights) for each in placebo)))
     return result
 
 
@@ -95,15 +93,19 @@ def _placebo(
 ) -> Placebo | None:
     """The placebo at each depth; at a budget of tokens, of each query at its own K."""
     if not are_budgets(depths).any():
-        return measure.placebo(judged, Universe(judged, depths, of_labels), outcome)
+        return placebo_of(measure, judged, Universe(judged, depths, of_labels), outcome)
     columns = []
     for i, depth in enumerate(depths.tolist()):
         some, at = judged.at_depth(depth)
-        columns.append(measure.placebo(some, Universe(some, at, of_labels[[i]]), measure.at_ranks(some, at)))
-    known = [placebo for placebo in columns if placebo is not None]
-    return Placebo.beside(known) if len(known) == len(columns) else None
+        placebo = placebo_of(measure, some, Universe(some, at, of_labels[[i]]), measure.at_ranks(some, at))
+        if placebo is None:
+            return None
+        columns.append(placebo)
+    return Placebo(*(Outcome.beside(each) for each in zip(*columns, strict=True)))
 
 
-def _where(known: NDArray[np.bool_], outcome: Outcome) -> Outcome:
+def _settled(outcome: Outcome, known: NDArray[np.bool_], weights: QueryWeights | None) -> Outcome:
+    """The outcome at the depths whose universe is known: without a corpus size, there is no corpus to shuffle in."""
     settled = outcome.settled()
-    return replace(settled, parts=tuple(np.where(known, part, np.nan) for part in settled.parts), baseline=None)
+    parts = settled.parts if known.all() else tuple(np.where(known, part, np.nan) for part in settled.parts)
+    return replace(settled, parts=parts, baseline=None, weights=None if weights is None else weights.values)

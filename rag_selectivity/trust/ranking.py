@@ -13,7 +13,7 @@ import numpy as np
 from rag_selectivity.inference.bootstrap import Bootstrap
 from rag_selectivity.inference.interval import Interval
 from rag_selectivity.judged.judged_run import JudgedRun
-from rag_selectivity.measures.names import parse_measure
+from rag_selectivity.measures.base import parse_measure
 from rag_selectivity.tables.ids import IntArray
 from rag_selectivity.tables.small import read_texts
 from rag_selectivity.trust.agreement import bias_over

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from rag_selectivity.judged.token_budget import is_budget
-from rag_selectivity.measures.base import Measure, Real
-from rag_selectivity.measures.names import parse_measure
+from rag_selectivity.measures.base import Measure, Real, parse_measure
 from rag_selectivity.results.report import Report
 
 _EVERYWHERE = ("Success", "P", "R", "nDCG", "T(form=code)", "F", "Fe")

@@ -9,8 +9,10 @@ import numpy as np
 
 from rag_selectivity.advice.query_facts import QueryFacts, Terms
 from rag_selectivity.advice.stand_outs import HardNegative
-from rag_selectivity.measures import Harm, Measure, PercentPROC, Success
+from rag_selectivity.measures import Measure
+from rag_selectivity.measures.chance import Success
 from rag_selectivity.measures.plan import at_depth
+from rag_selectivity.measures.utility import Harm, PercentPROC
 from rag_selectivity.results.plain import finite
 from rag_selectivity.results.report import Report
 from rag_selectivity.wording import counted, enumeration

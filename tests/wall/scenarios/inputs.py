@@ -33,13 +33,6 @@ def pool_of_two_retrievers():
     return _measured(pool=[WORLD.runs["bad"], WORLD.pool], pool_depth=15, **EVIDENCE)
 
 
-def labels_by_class():
-    """A passage is relevant to all queries of its class."""
-    passages = {f"d{each:03}": f"class {each % 7}" for each in range(500)}
-    labels = rs.Qrels.from_classes({query: f"class {n % 7}" for n, query in enumerate(QUERIES)}, passages)
-    return _measured(qrels=labels, scale=None, measures=["BoR", "R", "AP", "nDCG"], depths=[5, 20])
-
-
 def pool_that_lacks_passages():
     pool = {query: row[::2] for query, row in WORLD.pool.items()}
     return _measured(pool=pool, **EVIDENCE)

@@ -22,10 +22,6 @@ def comments_in_a_file():
     return _measured(run=str(path))
 
 
-def all_scores_are_equal():
-    return _measured(run={query: dict.fromkeys(row, 1.0) for query, row in RUN.items()})
-
-
 def further_fields_in_a_table():
     lines = [{**row, "language": "en"} for row in worlds.rows(LABELS, "query_id", "passage_id", "grade")]
     return _measured(labels=worlds.table("labels.csv", lines))

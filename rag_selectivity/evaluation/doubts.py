@@ -1,12 +1,12 @@
-"""Checks of a join, from what was noticed on the way."""
+"""Whether labels and run belong together: errors, warnings and notes, from what the join noticed on the way."""
 
 from __future__ import annotations
 
 import json
 import re
 import shlex
+import warnings
 import zlib
-from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
@@ -17,7 +17,9 @@ from typing import Any
 import numpy as np
 
 from rag_selectivity.errors import InputError, SelectivityWarning, examples
-from rag_selectivity.judged.lists import TOP, Judging, Lists
+from rag_selectivity.judged.joining import Part
+from rag_selectivity.judged.judged_run import JudgedRun
+from rag_selectivity.judged.lists import TOP
 from rag_selectivity.judged.qrels import Qrels
 from rag_selectivity.tables.forms import EXACT, FORMS, IdForm
 from rag_selectivity.tables.grades import looks_like_scores
@@ -43,14 +45,6 @@ DOUBTS = {
     "ranking_columns_in_labels": (
         "the labels have a column for a score or a rank too: are they a run? The labels come first, then the runs"
     ),
-    "labels_and_run_swapped": (
-        "the labels are lists, and the scores of {name} are few whole numbers, as grades are: are labels and run "
-        "swapped? The labels come first, then the runs"
-    ),
-    "all_scores_tied": (
-        "{name}: the scores within each list are all equal, so the order of the passages follows from their ids alone: "
-        "give scores that differ, or lists in rank order"
-    ),
     "scores_for_grades": (
         "the grades go up to {highest}: are they the scores of a run? The labels come first, then the runs. If they "
         "are grades, map them to a scale with a grade map"
@@ -58,72 +52,63 @@ DOUBTS = {
     "list_longer_than_corpus": "{name}: query {query!r} has {passages} passages, more than its corpus (N = {size}); "
     "is N right?",
 }
-#: Remarks that are no reason to doubt the input: what they say, and the codes of the notes.
-NOTES = {
-    "run_comment_lines": ("{count} lines of {name} begin with # and were left out", "comment-lines"),
-    "label_comment_lines": ("{count} lines of the labels begin with # and were left out", "comment-lines"),
+#: Remarks that are no reason to doubt the input.
+COMMENTS = {
+    "run_comment_lines": "{count} lines of {name} begin with # and were left out [comment-lines]",
+    "label_comment_lines": "{count} lines of the labels begin with # and were left out [comment-lines]",
 }
 
 
-def first_ids(ids: Iterable[str]) -> tuple[str, ...]:
+def check_join(judged: JudgedRun, name: str) -> None:
+    """Look at the ids, scores and lengths of a join, and warn of what is odd.
+
+    Raises
+    ------
+    InputError
+        If the run has no query of the qrels or no judged passage, or lacks queries and the policy forbids it.
+    """
+    if judged.made_of is not None:
+        doubts = Doubts(judged.made_of)
+        doubts.check(name)
+        for doubt in doubts.warnings(name):
+            warnings.warn(doubt, stacklevel=3)
+
+
+def _first_ids(ids: Iterable[str]) -> tuple[str, ...]:
     """The first few of distinct ids in alphabetical order, the same for any partition of the ids."""
     return tuple(nsmallest(_EXAMPLES, ids))
 
 
 @dataclass(frozen=True)
-class JoinFacts:
-    """What is said of a join, from what was noticed on the way.
+class Doubts:
+    """What is said of a join, from what it was made of."""
 
-    Attributes
-    ----------
-    judging : Judging
-    lists : Lists
-    counted : (passages, N) or None
-        The passages of all documents in `passages_of`, and the N that all queries share.
-    overlong : (query, passages, N) or None
-        A query whose list is longer than its corpus.
-    not_in_index : int
-        Relevant labels of documents that the index lacks, if the passages of all documents were counted in it.
-    """
-
-    judging: Judging
-    lists: Lists
-    counted: tuple[int, int] | None = None
-    overlong: tuple[str, int, int] | None = None
-    not_in_index: int = 0
+    of: Part
 
     @property
     def _qrels(self) -> Qrels:
-        return self.judging.qrels
+        return self.of.terms.qrels
 
     @property
     def _listed(self) -> int:
         """How many queries of the qrels the run has."""
-        return len(self.lists.query)
+        return len(self.of.lists.query)
 
     @property
     def _hits(self) -> int:
         """How many passages in the lists are judged."""
-        return len(self.lists.hits.query)
+        return len(self.of.lists.hits.query)
 
     @cached_property
     def _missing(self) -> list[str]:
         """The queries that the run lacks."""
-        lacking = np.delete(np.arange(len(self._qrels)), self.lists.query)
+        lacking = np.delete(np.arange(len(self._qrels)), self.of.lists.query)
         return list(map(self._qrels.queries.__getitem__, lacking.tolist()))
-
-    @cached_property
-    def remarks(self) -> Counter[str]:
-        """What was noticed when labels and run were read, by its code."""
-        remarks = self.lists.remarks + self._qrels.remarks
-        if self.judging.policy.order == "rank":
-            del remarks["rank_against_score"]
-        return remarks
 
     @cached_property
     def passages(self) -> Match:
         """Retrieved and labelled passages of some queries."""
-        labelled = ((ids, self._qrels.passages[self._qrels.rows(place)]) for place, ids in self.lists.sampled)
+        labelled = ((ids, self._qrels.passages[self._qrels.rows(place)]) for place, ids in self.of.lists.sampled)
         return Match([(ids, some if len(some) <= _LABELLED else sorted(some)[:_LABELLED]) for ids, some in labelled])
 
     @cached_property
@@ -135,36 +120,33 @@ class JoinFacts:
         if self._exact:
             return Match()
         # Those with the smallest hashes of what is alike in ids that meet in some form.
-        both = self.lists.unknown, self._missing
+        both = self.of.lists.unknown, self._missing
         hashed = ([(zlib.crc32(_alike(query).encode()), query) for query in queries] for queries in both)
         first, second = ([query for _, query in nsmallest(_UNSHARED, each)] for each in hashed)
         return Match([(first, second)])
 
     @property
     def _exact(self) -> bool:
-        return self.judging.form.exact
+        return self.of.terms.judging.form.exact
 
-    def check(self, name: str, *, ids_known: bool = False) -> None:
-        """Refuse a run that has no query of the qrels or no judged passage, or that lacks queries if this is forbidden.
-
-        `ids_known` says that the retrieved passages are known to be in the corpus: then it may be that none is judged.
-        """
-        counts, queries, unknown = self.lists.counts, self._qrels.queries, first_ids(self.lists.unknown)
+    def check(self, name: str) -> None:
+        """Refuse a run without a query of the qrels or a judged passage, or that lacks queries if this is forbidden."""
+        counts, queries, unknown = self.of.lists.counts, self._qrels.queries, _first_ids(self.of.lists.unknown)
         if not self._listed:
             problem = f"no query id of {name} is in the qrels"
             raise InputError(
                 self._in_another_form(problem, name, self._unshared)
                 or f"{problem}: {name} has {examples(unknown) or 'no queries'}, the qrels have "
-                f"{examples(first_ids(queries))}; are both about the same queries, with the same ids? "
+                f"{examples(_first_ids(queries))}; are both about the same queries, with the same ids? "
                 f"(how-to: ids-do-not-match)"
             )
-        if self.judging.policy.missing_query == "error" and self._missing:
+        if self.of.terms.judging.policy.missing_query == "error" and self._missing:
             raise InputError(
                 f"{name} lacks {len(self._missing)} of the {len(queries)} queries in the qrels "
-                f"({examples(first_ids(self._missing))}), "
+                f"({examples(_first_ids(self._missing))}), "
                 f'and the policy is missing_query="error": add their lists, or give another policy'
             )
-        if counts["promised"] and not self._hits and not self._exact and not ids_known:
+        if counts["promised"] and not self._hits and not self._exact and not self._in_corpus(name):
             problem = f"no passage that {name} retrieved is judged for its query"
             retrieved, labelled = map(examples, self.passages.sides)
             raise InputError(
@@ -173,6 +155,24 @@ class JoinFacts:
                 f"same corpus? If so, and {name} really found nothing, give {self._option(EXACT)} "
                 f"(how-to: ids-do-not-match)"
             )
+
+    @property
+    def _too_few(self) -> bool:
+        """Whether the top of the lists holds far fewer judged passages than it could."""
+        return too_few_found(self.of.lists.counts["kept"], self.of.lists.counts["promised"])
+
+    def _in_corpus(self, name: str) -> bool:
+        """Whether a corpus is known and has most of the retrieved passages: then it may be that few are judged."""
+        known, (retrieved, _) = self.of.terms.corpus, self.passages.sides
+        if known is None:
+            return False
+        inside = sum(passage in known for passage in retrieved)
+        if retrieved and not inside and not self._exact:
+            raise InputError(
+                f"no passage that {name} retrieved is in the corpus: {name} has {examples(retrieved)}, the corpus has "
+                f"{examples(sorted(known)[:3])}; do both use the same ids? (how-to: ids-do-not-match)"
+            )
+        return 2 * inside > len(retrieved)
 
     def _in_another_form(self, problem: str, name: str, match: Match) -> str | None:
         """The problem with the form in which ids meet, if there is one."""
@@ -186,39 +186,36 @@ class JoinFacts:
 
     def _option(self, form: object) -> str:
         """What the user gives to get a form, after the one that was given already."""
-        text = ",".join(filter(None, [str(self.judging.form), str(form)]))
+        text = ",".join(filter(None, [str(self.of.terms.judging.form), str(form)]))
         return f"ids={json.dumps(text, ensure_ascii=False)} (--ids {shlex.quote(text)})"
 
-    def warnings(self, name: str, *, ids_known: bool = False) -> list[SelectivityWarning]:
-        """Warnings about input that is possible but probably not meant; `ids_known` as in `check`."""
-        counts, grades = self.lists.counts, self._qrels.grades_present()
-        found: dict[str, dict[str, Any]] = {code: {"count": count} for code, count in self.remarks.items()}
-        # A run of grades has few different values, and many neighbours with the same one.
-        tied, neighbours = counts["tied"], counts["neighbours"]
-        if "lists_as_labels" in found and counts["scored"] == counts["graded"] and 2 * tied >= neighbours > 0:
-            found["labels_and_run_swapped"] = {}
-        elif tied == neighbours > 0:
-            found["all_scores_tied"] = {}
+    def warnings(self, name: str) -> list[SelectivityWarning]:
+        """Warnings about input that is possible but probably not meant."""
+        grades, remarks = self._qrels.grades_present(), self.of.lists.counts + self._qrels.remarks
+        found: dict[str, dict[str, Any]] = {code: {"count": remarks[code]} for code in DOUBTS if remarks[code]}
+        if self.of.terms.judging.policy.order == "rank":
+            found.pop("rank_against_score", None)
         if grades and looks_like_scores(grades[-1]):
             found["scores_for_grades"] = {"highest": grades[-1]}
-        if self.overlong is not None:
-            found["list_longer_than_corpus"] = dict(zip(("query", "passages", "size"), self.overlong, strict=True))
+        overlong = self.of.terms.overlong(self.of.lists)
+        if overlong is not None:
+            found["list_longer_than_corpus"] = dict(zip(("query", "passages", "size"), overlong, strict=True))
         doubts = {code: text.format(name=name, **found[code]) for code, text in DOUBTS.items() if code in found}
         return [
-            *self._doubts_of_ids(name, ids_known),
+            *self._doubts_of_ids(name),
             *(SelectivityWarning(text, code.replace("_", "-")) for code, text in doubts.items()),
             *self._doubts_of_counts(name),
         ]
 
-    def _doubts_of_ids(self, name: str, ids_known: bool) -> Iterable[SelectivityWarning]:
-        better, counts, unknown = self._unshared.better, self.lists.counts, self.lists.unknown
+    def _doubts_of_ids(self, name: str) -> Iterable[SelectivityWarning]:
+        better, counts, unknown = self._unshared.better, self.of.lists.counts, self.of.lists.unknown
         if better is not None and better.more >= _LEAST_GAIN * self._listed:
             both = f"{self._listed} match as they are, and at least {better.more} more match"
             yield self._form_differs("query", name, better, both)
         elif self._listed < 0.1 * min(len(self._qrels), self._listed + len(unknown)):
             yield SelectivityWarning(
                 f"only {self._listed} query ids are both in {name} and in the qrels: {name} also has "
-                f"{examples(first_ids(unknown))}, and the qrels also have {examples(first_ids(self._missing))}; are "
+                f"{examples(_first_ids(unknown))}, and the qrels also have {examples(_first_ids(self._missing))}; are "
                 f"both about the same queries, with the same ids?",
                 "ids-partly-match",
             )
@@ -226,7 +223,7 @@ class JoinFacts:
             first = min(compress(self._qrels.queries, self._qrels.counts()))
             yield SelectivityWarning(
                 f"no passage that {name} retrieved is judged for its query; the qrels name passages such as "
-                f"{examples(first_ids(self._qrels[first]))}: do the run's passage ids come from the same corpus?",
+                f"{examples(_first_ids(self._qrels[first]))}: do the run's passage ids come from the same corpus?",
                 "ids-do-not-match",
             )
             return
@@ -236,7 +233,9 @@ class JoinFacts:
             compared = f"in the {len(self.passages.pairs)} queries that were compared, {met} judged passages match"
             both = f"{compared} as the ids are, and {met + better.more} match"
             yield self._form_differs("passage", name, better, both)
-        elif few and not self._exact and not ids_known and too_few_found(counts["kept"], counts["promised"]):
+        elif (
+            few and not self._exact and too_few_found(counts["kept"], counts["promised"]) and not self._in_corpus(name)
+        ):
             yield SelectivityWarning(
                 f"few of the passages that {name} retrieved are judged: the top {TOP} of its lists have "
                 f"{counts['kept']} judged passages, and could have {counts['promised']}; {name} has "
@@ -254,13 +253,13 @@ class JoinFacts:
 
     def _doubts_of_counts(self, name: str) -> list[SelectivityWarning]:
         """Warnings that `passages_of` may be of another index."""
-        doubts, miscounted = [], sorted(self.lists.miscounted)
+        doubts, miscounted = [], sorted(self.of.lists.miscounted)
         for query, document, slots, passages in [each for each in miscounted if each[3]][:1]:
             doubts.append(
                 f"{name}: query {query!r} lists document {document!r} {slots} times, but passages_of has {passages} "
                 f"passages of it: give the numbers of passages in the index that was searched"
             )
-        complete = self.counted is not None and self.counted[0] == self.counted[1]
+        complete = self.of.terms.counted is not None and self.of.terms.counted[0] == self.of.terms.counted[1]
         for query, document, _, _ in [each for each in miscounted if complete and not each[3]][:1]:
             doubts.append(
                 f"{name}: query {query!r} lists document {document!r}, which is not in passages_of, so N, the sum of "
@@ -271,33 +270,28 @@ class JoinFacts:
     def notes(self, name: str) -> list[str]:
         """Notes that are no reason to doubt the input."""
         notes = []
-        if self._listed and not self.lists.counts["retrieved"]:
+        if self._listed and not self.of.lists.counts["retrieved"]:
             notes.append(f"{name} retrieved nothing: its lists are empty [nothing-retrieved]")
-        if self.counted is not None:
-            passages, size = self.counted
+        if self.of.terms.counted is not None:
+            passages, size = self.of.terms.counted
             others = f"{size - passages:,} of the N = {size:,} passages belong to documents that are not in passages_of"
             every = f"N = {size:,} is the number of passages of all documents in passages_of"
             notes.append(every if size == passages else others)
-        seen = {f"{text} [{code}]": self.remarks[each] for each, (text, code) in NOTES.items() if each in self.remarks}
-        notes += note_of_lost_labels(self.not_in_index)
-        return notes + [text.format(name=name, count=count) for text, count in seen.items()]
+        if lost := self.of.terms.not_in_index:
+            labels = counted(lost, "relevant label is of a document", "relevant labels are of documents")
+            notes.append(f"{labels} that the index lacks: neither the retriever nor a random draw can find it")
+        remarks = self.of.lists.counts + self._qrels.remarks
+        left_out = [text.format(name=name, count=remarks[code]) for code, text in COMMENTS.items() if remarks[code]]
+        return notes + left_out
 
     def as_input(self) -> dict[str, Any]:
         """What a report says about the input; `ids` is the form of the ids, or None if they were left as they are."""
-        in_run = self._listed + len(self.lists.unknown)
+        in_run = self._listed + len(self.of.lists.unknown)
         return {
-            "ids": str(self.judging.form) or None,
+            "ids": str(self.of.terms.judging.form) or None,
             "queries": {"in_qrels": len(self._qrels), "in_run": in_run, "both": self._listed},
-            "passages": {"retrieved": self.lists.counts["retrieved"], "judged": self._hits},
+            "passages": {"retrieved": self.of.lists.counts["retrieved"], "judged": self._hits},
         }
-
-
-def note_of_lost_labels(count: int) -> list[str]:
-    """A note on relevant labels whose documents are not in the index; empty if there are none."""
-    if not count:
-        return []
-    labels = counted(count, "relevant label is of a document", "relevant labels are of documents")
-    return [f"{labels} that the index lacks: neither the retriever nor a random draw can find it"]
 
 
 def _alike(query: str) -> str:

@@ -65,17 +65,14 @@ def with_groups(judged: JudgedRun, run: Run, groups: Groups, pool: Run | None, n
     _warn_of_no_match(groups, run, judged, name)
     listed = groups.of_run(run, policy)
     by_rank = replace(policy, order="rank", duplicates="count_once")
-    with warnings.catch_warnings():
-        # What is wrong with the ids was said of the passages themselves.
-        warnings.simplefilter("ignore", SelectivityWarning)
-        grouped = join(
-            groups.of_qrels(judged.qrels),
-            listed,
-            pool=None if pool is None else groups.of_run(pool, policy),
-            scale=judged.scale,
-            policy=by_rank,
-            name=f"{name}, by group",
-        )
+    grouped = join(
+        groups.of_qrels(judged.qrels),
+        listed,
+        pool=None if pool is None else groups.of_run(pool, policy),
+        scale=judged.scale,
+        policy=by_rank,
+        name=f"{name}, by group",
+    )
     return replace(judged, grouped=replace(grouped, copies=_copies(listed, grouped)))
 
 
