@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from rag_selectivity.measures.claims import DEFINITIONS, GROUNDEDNESS, MEASURES, OF_SUPPORT, SMALLEST
 from rag_selectivity.render.blocks import BLANK, WIDTH, Block, Heading, Id, Lines, Note, Table, with_interval
 from rag_selectivity.render.difference_blocks import difference_blocks
+from rag_selectivity.results.claim_measures import DEFINITIONS, GROUNDEDNESS, MEASURES, OF_SUPPORT, SMALLEST
 from rag_selectivity.results.claims import SAMPLES, ClaimReport, ClaimRun
 from rag_selectivity.trust.agreement import TOO_FEW, UNDETERMINED, Agreement
 from rag_selectivity.wording import MARKS, counted, visible

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from rag_selectivity.measures.claims import DEFINITIONS, GROUNDEDNESS, REPEATED, SUPPORTING
 from rag_selectivity.render.blocks import Heading, Table
 from rag_selectivity.render.claim_blocks import agreement_blocks, figure_tables, in_one_line, notes_of_claims
 from rag_selectivity.render.difference_blocks import difference_blocks
 from rag_selectivity.render.templates import page_of
+from rag_selectivity.results.claim_measures import DEFINITIONS, GROUNDEDNESS, REPEATED, SUPPORTING
 from rag_selectivity.results.claims import SAMPLES, ClaimCheck, ClaimReport
 from rag_selectivity.wording import counted, percent, visible, visible_lines
 
