@@ -14,10 +14,11 @@ from rag_selectivity.advice.costs import read_costs
 from rag_selectivity.advice.decide import decide
 from rag_selectivity.advice.systems import comparable
 from rag_selectivity.advice.which_k import parameters_of
+from rag_selectivity.compare.differences import Testing
 from rag_selectivity.compare.runs import comparison_of
 from rag_selectivity.errors import InputError
 from rag_selectivity.evaluation.evaluate import measure_all, report_on
-from rag_selectivity.evaluation.joining import join_runs, settled_labels
+from rag_selectivity.evaluation.joining import Joined, join_runs, settled_labels
 from rag_selectivity.figures.by import NAMES, Slicing, slicings_of
 from rag_selectivity.figures.weighting import weighted
 from rag_selectivity.grading.labels_format import reasons_in
@@ -143,14 +144,13 @@ def _compared_in_slices(
     if not others or not compared or depth is None or report.bootstrap is None:
         return None
     return comparison_of(
-        {name: judged[name] for name in (base, *others)},
+        Joined({name: judged[name] for name in (base, *others)}, {}, report.ground),
+        Testing(report.bootstrap),
         baseline=base,
         measures=compared,
         depths=[depth],
-        bootstrap=report.bootstrap,
         # As in the decision, which stands on the same page.
         missing_query="fail",
-        ground=report.ground,
         slicings=slicings,
     )
 

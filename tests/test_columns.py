@@ -1,4 +1,4 @@
-"""Arrow data, and what reading Parquet leaves alone."""
+"""Arrow data serves wherever a frame does."""
 
 from __future__ import annotations
 
@@ -8,25 +8,11 @@ from typing import Any
 import polars
 import pyarrow
 import pytest
-from pyarrow import parquet as arrow_parquet
 
-from rag_selectivity import InputError, Qrels, Run, evaluate, read_run
+from rag_selectivity import InputError, Qrels, Run, evaluate
 
 pytestmark = pytest.mark.contract
 Q, A = ["q1", "q1", "q2"], ["a", "b", "a"]
-
-
-def test_reading_parquet_leaves_the_memory_pool_of_others(tmp_path) -> None:
-    arrow_parquet.write_table(pyarrow.table({"query_id": Q, "doc_id": A, "score": [2.5, 1.5, 1]}), tmp_path / "run.pq")
-    pools = {pool.backend_name: pool for pool in (pyarrow.default_memory_pool(), pyarrow.system_memory_pool())}
-    usual = pyarrow.default_memory_pool()
-    try:
-        for name, pool in pools.items():
-            pyarrow.set_memory_pool(pool)
-            read_run(tmp_path / "run.pq")
-            assert pyarrow.default_memory_pool().backend_name == name
-    finally:
-        pyarrow.set_memory_pool(usual)
 
 
 def test_arrow_data_serves_wherever_a_frame_does() -> None:

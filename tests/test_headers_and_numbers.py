@@ -29,18 +29,8 @@ def write(folder: Path, header: str, *lines: str, separator: str = ",") -> Path:
 
 READERS = [
     ("query_id,passage_id,grade,grade", "q1,a,1,2", rs.read_qrels),
-    ("query_id,passage_id,score,score", "q1,a,1,2", rs.read_run),
     ("query_id,query_id,passage_id,score", "q1,q2,a,1", rs.read_run),
     ("query_id,weight,weight", "q1,1,2", lambda path: evaluated(weights=path)),
-    ("query_id,tokens,tokens", "q1,1,2", lambda path: measured_costs(path, ["r"])),
-    ("query_id,language,language", "q1,de,en", lambda path: evaluated(by=path)),
-    (
-        "passage_id,tokens,tokens",
-        "a,1,2",
-        lambda path: rs.evaluate(QRELS, {"r": RUN}, measures=["P@9tok"], tokens=path),
-    ),
-    ("query_id,k,score,score", "q1,1,1,2", lambda path: rs.validate(evaluated(), path)),
-    ("passage_id,group,group", "a,1,2", lambda path: evaluated(groups=path)),
     ("name,other,name", "1,2,3", lambda path: list(read_records(path))),
 ]
 

@@ -317,20 +317,12 @@ def test_half_of_a_surrogate_pair_in_an_id_is_refused_with_its_place(tmp_path, n
 BESIDE = {
     "costs": ("evaluate l.jsonl r.jsonl s.jsonl --baseline r --costs", "query", {"query_id": "ID", "tokens": 3}),
     "scores": ("validate l.jsonl r.jsonl --scores", "query", {"query_id": "ID", "score": 1}),
-    "scores of answers": ("answers --given", "query", {"query_id": "ID", "score": 1}),
-    "slices": ("evaluate l.jsonl r.jsonl --by", "query", {"query_id": "ID", "kind": "a"}),
-    "weights": ("evaluate l.jsonl r.jsonl -c data.weights=", "query", {"query_id": "ID", "weight": 1}),
     "sizes": ("evaluate l.jsonl r.jsonl --corpus-size", "query", {"query_id": "ID", "corpus_size": 9}),
     "clusters": ("evaluate l.jsonl r.jsonl -c intervals.clusters=", "query", {"query_id": "ID", "cluster": "a"}),
     "tokens": (
         "evaluate l.jsonl r.jsonl --measure RA-nWG@9tok --tokens",
         "passage",
         {"passage_id": "ID", "tokens": 3},
-    ),
-    "groups": (
-        "evaluate l.jsonl r.jsonl --measure RA-nWG(distinct=true)@3 -c data.groups=",
-        "passage",
-        {"passage_id": "ID", "group": "a"},
     ),
     "names of groups": (
         "evaluate l.jsonl r.jsonl --measure RA-nWG(distinct=true)@3 -c data.groups=",

@@ -130,7 +130,9 @@ def test_the_format_can_be_given_where_the_name_misleads(tmp_path) -> None:
 def test_frames_and_rows_of_dicts_are_read_as_files_are(kind) -> None:
     library = pytest.importorskip(kind)
     made = library.Table.from_pylist if kind == "pyarrow" else library.DataFrame
+    tuples = [tuple(row.values()) for row in QRELS_ROWS]
     assert rs.Qrels.of(made(QRELS_ROWS)).to_dict() == rs.Qrels.of(QRELS_ROWS).to_dict() == QRELS
+    assert rs.Qrels.of(tuples).to_dict() == rs.Qrels.of(QRELS).to_dict() == QRELS
     assert scored(rs.Run.of(made(RUN_ROWS))) == scored(rs.Run.of(RUN_ROWS)) == RUN
 
 

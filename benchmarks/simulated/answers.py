@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.simulated import Line, inside
+from benchmarks.simulated import Line, inside, tested
 from rag_selectivity.answers.figures import Scored, contrasts
 from rag_selectivity.inference.bootstrap import Bootstrap
 from rag_selectivity.inference.correlation import KENDALL, PEARSON, SPEARMAN, Series, correlated, detectable
@@ -63,7 +63,8 @@ def of_correlations(samples: int) -> Iterator[Line]:
             for kind, each in {} if series.reason else correlated([series], draws=DRAWS, seed=sample)[0].items():
                 interval = each.interval(0.95)
                 held[kind].append(interval.low - 1e-9 <= truth[kind] <= interval.high + 1e-9)
-        yield Line(f"{world}, rho = {rho}, n = {n}", {k: np.mean(v) if v else math.nan for k, v in held.items()})
+        shares = {f"holds: {kind}": np.mean(each) if each else math.nan for kind, each in held.items()}
+        yield Line(f"{world}, rho = {rho}, n = {n}", shares)
 
 
 def of_measures(samples: int) -> Iterator[Line]:
@@ -80,21 +81,21 @@ def of_measures(samples: int) -> Iterator[Line]:
                 if not any(each.reason for each in series):
                     one, other = correlated(series, draws=DRAWS, seed=sample)
                     shown.append(one[SPEARMAN].minus(other[SPEARMAN]).p <= 0.05)
-            cells[f"p ≤ .05, n = {n}"] = np.mean(shown) if shown else math.nan
+            cells[f"errs: p ≤ .05, n = {n}"] = np.mean(shown) if shown else math.nan
         yield Line(f"{world}, rho = {rho}, between {between}", cells)
 
 
 def of_detectable(samples: int) -> Iterator[Line]:
     """How often a true correlation of the size that is called detectable is shown, alone and among twelve."""
-    for tested, n in product((1, 12), (30, 60, 200)):
-        least, rng, shown = detectable(n, 0.05 / tested, 0.8), np.random.default_rng([n, tested]), 0
+    for family, n in product((1, 12), (30, 60, 200)):
+        least, rng, shown = detectable(n, 0.05 / family, 0.8), np.random.default_rng([n, family]), 0
         rho = 2 * np.sin(np.pi * least / 6)  # Spearman's rho of normals: 6/pi * arcsin(rho/2)
         for sample in range(samples):
             x = rng.normal(size=n)
             y = rho * x + np.sqrt(max(0.0, 1 - rho**2)) * rng.normal(size=n)
             (found,) = correlated([Series(x, y, np.arange(n), kinds=(SPEARMAN,))], draws=DRAWS, seed=sample)
-            shown += found[SPEARMAN].p <= 0.05 / tested
-        yield Line(f"n = {n}, {tested} tested", {"detectable": least, "shown": shown / samples})
+            shown += found[SPEARMAN].p <= 0.05 / family
+        yield Line(f"n = {n}, {family} tested", {"detectable": least, "shown": shown / samples})
 
 
 # -- answers of an LLM -----------------------------------------------------------------------------------------
@@ -114,8 +115,8 @@ def line(cell: str, truth: float, low: Any, high: Any, p: Any) -> Line:
     known = ~np.isnan(low)
     shown = np.mean((low[known] > 0) | (high[known] < 0)) if np.isnan(p).all() else np.mean(p[~np.isnan(p)] <= 0.05)
     width = np.median(high[known] - low[known])
-    figures = {"truth": truth, "defined": known.mean(), "coverage": inside(low, truth, high)}
-    return Line(cell, {**figures, "differs from 0": float(shown), "median width": float(width)})
+    figures = {"truth": truth, "defined": known.mean(), "holds": inside(low, truth, high)}
+    return Line(cell, {**figures, **tested(float(shown), equal=truth == 0), "median width": float(width)})
 
 
 def of_lift(samples: int) -> Iterator[Line]:

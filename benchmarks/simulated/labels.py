@@ -110,7 +110,7 @@ def of_agreement(samples: int) -> Iterator[Line]:
     with ProcessPoolExecutor(2) as pool:
         for queries in (10, 20, 50):
             found = list(pool.map(coverage, [(world, queries, samples) for world in worlds()]))
-            lowest = {name: min(of[name] for of in found if name in of) for name in FIGURES}
+            lowest = {f"holds: {name}": min(of[name] for of in found if name in of) for name in FIGURES}
             yield Line(f"{queries} queries", lowest)
 
 
@@ -189,5 +189,6 @@ def of_ranking(samples: int) -> Iterator[Line]:
         for inverts, of_those in ((False, "good"), (True, "inverting")):
             said = [v for v, truly in found if truly == inverts]
             for word in ("as_people", "inverts"):
-                figures[f"{of_those}: {word}"] = np.mean([v == word for v in said]) if said else np.nan
+                wrong = "errs: " if inverts == (word == "as_people") else ""
+                figures[f"{wrong}{of_those}, called {word}"] = np.mean([v == word for v in said]) if said else np.nan
         yield Line(f"difference {difference}, lifted {lifted}, {shared} in both, {labels} labels", figures)

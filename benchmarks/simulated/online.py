@@ -31,6 +31,10 @@ WORLDS: dict[str, tuple[str, Draw]] = {
 }
 
 
+#: Of equal arms; the one-look test is not made for it.
+_LOOKS = ("errs: always valid", "one-look test", "errs: CUPED, always valid")
+
+
 def of_looks(samples: int) -> Iterator[Line]:
     """Equal arms: the share of experiments in which some look, one after each 50 impressions, has p ≤ .05."""
     for name, (kind, draw) in WORLDS.items():
@@ -51,7 +55,7 @@ def of_looks(samples: int) -> Iterator[Line]:
                         still[place] = start + EVERY < 100 or arm.p() > 0.05
             rejected += [not each for each in still]
         shares = (rejected / samples).tolist()
-        yield Line(name, dict(zip(("always valid", "one-look test", "CUPED, always valid"), shares, strict=True)))
+        yield Line(name, dict(zip(_LOOKS, shares, strict=True)))
     rng, rejected = np.random.default_rng(7), np.zeros(2)
     for _ in range(samples):
         n = np.arange(EVERY, IMPRESSIONS + 1, EVERY)
@@ -59,7 +63,7 @@ def of_looks(samples: int) -> Iterator[Line]:
         looked = (sign_share.any_time(int(w), int(m - w), 0.95).p for w, m in zip(wins, n, strict=True))
         rejected += any(p <= 0.05 for p in looked), (mcnemar.two_sided_p(wins, n - wins) <= 0.05).any()
     valid, once = (rejected / samples).tolist()
-    yield Line("preference", {"always valid": valid, "one-look test": once, "CUPED, always valid": math.nan})
+    yield Line("preference", dict(zip(_LOOKS, (valid, once, math.nan), strict=True)))
 
 
 def of_sequences(samples: int, looked: int = 20) -> Iterator[Line]:
@@ -85,7 +89,7 @@ def of_sequences(samples: int, looked: int = 20) -> Iterator[Line]:
             last = once.compared()
             widths.append((found.high - found.low, last.high - last.low))
         valid, fixed = np.mean(widths, axis=0)
-        yield Line(f"{kind} {first} and {second}", {"left out": missed / samples, "times as wide": valid / fixed})
+        yield Line(f"{kind} {first} and {second}", {"errs: left out": missed / samples, "times as wide": valid / fixed})
 
 
 def _impressions(quality: tuple[float, float], drawn: int, rng: np.random.Generator) -> np.ndarray:

@@ -97,12 +97,12 @@ def _shares(
         found: dict[str, Floats] = {}
         ends = Bootstrap(RESAMPLES, seed).intervals([one[name] for name in true])
         for (name, truth), (low, high) in zip(true.items(), ends, strict=True):
-            found[name] = (low - 1e-12 <= truth) & (truth <= high + 1e-12)
+            found[f"holds: {name}"] = (low - 1e-12 <= truth) & (truth <= high + 1e-12)
         for name in ("Success", "mean"):  # with one baseline, the test of BoR is that of Success
             difference = paired_difference(one[name], other[name], draws=DRAWS, seed=seed)
-            found[f"difference, {name}"] = (difference.low <= 0) & (difference.high >= 0)
-            found[f"p ≤ .05, {name}"] = difference.p <= 0.05
+            found[f"holds: difference, {name}"] = (difference.low <= 0) & (difference.high >= 0)
+            found[f"errs: p ≤ .05, {name}"] = difference.p <= 0.05
         counts = {name: counts.get(name, 0) + each / samples for name, each in found.items()}
         effective += effective_size(weights) / samples
-    worst = {name: float(each.max() if name.startswith("p") else each.min()) for name, each in counts.items()}
+    worst = {name: float(each.max() if name.startswith("errs") else each.min()) for name, each in counts.items()}
     return {"n eff": effective, **worst}

@@ -1,1 +1,1 @@
-"""The tables of what labels are worth; `python benchmarks/trust.py` prints all of them."""
+"""The tables of what labels are worth; `benchmarks/simulations.py` prints them."""

@@ -15,6 +15,7 @@ from functools import cache
 import numpy as np
 
 import rag_selectivity as rs
+from benchmarks.simulated import Line
 from benchmarks.trust_tables import worlds
 from benchmarks.trust_tables.worlds import World, world_of
 from rag_selectivity.measures.base import parse_measure
@@ -169,35 +170,28 @@ def tail_cells(times: int) -> Iterator[Cell]:
         yield from (Cell(f"{name}, tail", name, labels, range(times), tail=True) for labels in (0, 200))
 
 
-def table(cells: Iterable[Cell], workers: int = 2) -> str:
-    """A line a group and number of labels: mean errors, coverage, and the lowest coverage of a cell."""
-    todo, parts = list(cells), dict[str, list[np.ndarray]]()
+def lines(cells: Iterable[Cell], times: int, workers: int = 2) -> Iterator[Line]:
+    """A line a group and number of labels: mean errors, the coverage of both intervals, and the lowest of a cell."""
+    todo, parts = list(cells)[:: 8 if times == 1 else 1], dict[str, list[np.ndarray]]()
     with ProcessPoolExecutor(workers) as pool:
         for cell, rows in zip(todo, pool.map(trial, todo), strict=True):
             parts.setdefault(f"{cell.group}, {cell.labels} labels", []).append(rows)
-    return "\n".join([_HEADING, *(line(title, each) for title, each in parts.items())])
+    for title, each in parts.items():
+        whole = np.concatenate(each)
+        shares = {f"holds: {name}": value for name, value in of_measures(4, whole).items()}
+        shares |= {f"completions hold: {name}": value for name, value in of_measures(3, whole).items()}
+        lowest = [of_measures(3, part) for part in each]
+        shares |= {f"at least: {name}": min(part[name] for part in lowest) for name in lowest[0]}
+        errors = {f"error: {name}": value for name, value in of_measures(1, whole).items()}
+        yield Line(title, errors | {f"as judged: {name}": v for name, v in of_measures(2, whole).items()} | shares)
 
 
-_HEADING = f"{'Harm/RA-nWG/BoR':50}{'error':>18}{'as judged':>16}{'coverage':>17}{'worst':>17}{'as printed':>17}"
-
-
-def line(title: str, parts: list[np.ndarray]) -> str:
-    """Means over the parts, the lowest coverage of a part, and the coverage of the printed interval."""
-    whole = np.concatenate(parts)
-    worst = np.min([means(3, part) for part in parts], axis=0)
-    cells = (_text(means(1, whole), 3), _text(means(2, whole), 2), _text(means(3, whole), 2), _text(worst, 2))
-    return f"{title:50}{cells[0]:>18}{cells[1]:>16}{cells[2]:>17}{cells[3]:>17}{_text(means(4, whole), 2):>17}"
-
-
-def means(column: int, rows: np.ndarray) -> list[float]:
+def of_measures(column: int, rows: np.ndarray) -> dict[str, float]:
     """The mean of a column over the rows of each measure, undefined ones left out."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)
-        return [float(np.nanmean(rows[rows[:, 0] == place, column])) for place in range(3)]
-
-
-def _text(values: Iterable[float], digits: int) -> str:
-    return "/".join(f"{value:.{digits}f}".lstrip("0") or "0" for value in values)
+        of_each = [rows[rows[:, 0] == place, column] for place in range(len(MEASURES))]
+        return {str(measure): float(np.nanmean(each)) for measure, each in zip(MEASURES, of_each, strict=True)}
 
 
 # -- differences ---------------------------------------------------------------------------------------
@@ -239,12 +233,16 @@ def ground_for_differences(world: World, labels: int, seed: int) -> Ground:
     return calibration_ground(world.judge.on_scale("utility"), drawn)[0]
 
 
-def differences_table(times: int) -> str:
-    """Differences between two runs: error, coverage, and how often equal runs are called different."""
-    lines = [f"{'200 labels':50}{'error':>18}{'coverage':>17}{'different by labels':>22}{'as printed':>17}"]
+def of_differences(times: int) -> Iterator[Line]:
+    """Differences between two runs: error, coverage, and how often they are called different by 200 labels."""
     for name in _OF_DIFFERENCES:
         for text, favoured in _FAVOURED.items():
             rows = difference_trial(name, favoured, range(times))
-            cells = [_text(means(1, rows), 3), *(_text(means(column, rows), 2) for column in (2, 3, 4))]
-            lines.append(f"{name + ', ' + text:50}{cells[0]:>18}{cells[1]:>17}{cells[2]:>22}{cells[3]:>17}")
-    return "\n".join(lines)
+            wrong = "called different" if favoured is None else "errs: called different"
+            titles = ("error", "completions hold", "different by completions", wrong)
+            figures = {
+                f"{title}, {measure}": value
+                for column, title in enumerate(titles, 1)
+                for measure, value in of_measures(column, rows).items()
+            }
+            yield Line(f"{name}, {text}", figures)

@@ -8,7 +8,7 @@ draws queries anew and asks `evaluate`, and the truth is that of all queries.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import cache, partial
@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import rag_selectivity as rs
+from benchmarks.simulated import Line
 from benchmarks.trust_tables import worlds as collections
 from benchmarks.trust_tables.worlds import MS_MARCO, Collection, FloatArray
 from rag_selectivity.measures.hypergeometric import random_success
@@ -52,26 +53,16 @@ class Row:
         ends = (float(low.mean()), float(high.mean()))
         return cls(world, cell, truth, mean, *ends, covered, float(shown.mean()), true, float(np.isnan(value).mean()))
 
-    def __str__(self) -> str:
-        return (
-            f"{self.world:42} {self.cell:28} {self.truth:6.2f} {self.value:6.2f} [{self.low:6.2f}, {self.high:6.2f}] "
-            f"{self.coverage:6.3f} {self.shown:6.2f} {self.shown_true:6.3f} {self.none_relevant:6.2f}"
-        )
-
-
-def table(title: str, rows: Iterable[Row]) -> str:
-    """The rows as text, with the mean and least coverage."""
-    every = list(rows)
-    names = ("world", "cell", "truth", "BoR", "interval", "cover", "shown", "true", "X = 0")
-    head = "{:42} {:28} {:>6} {:>6} {:>16} {:>6} {:>6} {:>6} {:>6}".format(*names)
-    last = "; ".join(
-        f"{name}: mean {np.mean(shares):.3f}, least {min(shares):.3f}"
-        for name, shares in (
-            ("coverage", [row.coverage for row in every]),
-            ("shown is true", [row.shown_true for row in every]),
-        )
-    )
-    return "\n".join([title, head, *map(str, every), last])
+    @property
+    def line(self) -> Line:
+        """As a row of the table."""
+        figures = {"truth": self.truth, "BoR": self.value, "low": self.low, "high": self.high, "holds": self.coverage}
+        figures |= {
+            "shown": self.shown,
+            "holds: shown bits": self.shown_true,
+            "no control relevant": self.none_relevant,
+        }
+        return Line(f"{self.world}, {self.cell}", figures)
 
 
 # -- judges with known rates ---------------------------------------------------------------------------

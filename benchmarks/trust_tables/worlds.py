@@ -392,14 +392,6 @@ WORLDS: dict[str, Callable[[], World]] = {
     "SciFact (R = 1), overlap": lambda: of_texts("scifact", ("bm25", "tfidf"), partial(overlap, "scifact")),
     "SciFact (R = 1), two grades": lambda: of_texts("scifact", ("bm25", "tfidf"), two_grades),
 }
-#: Worlds that are tried at other K too.
-OTHER_DEPTHS = {
-    "Cranfield, overlap": (5, 20),
-    "DL19, first ranks": (5, 20),
-    "LLMJudge, runs by judges, Olz": (5, 20),
-}
-_FEW_RELEVANT = "SciFact"
-
 
 # -- tails ---------------------------------------------------------------------------------------------
 

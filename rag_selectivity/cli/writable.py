@@ -70,12 +70,12 @@ def refuse_unwritable_files(parameters: Sequence[Any], values: Mapping[str, Any]
 
 def _refuse_replacing(path: Path, given: Iterable[tuple[str, Path]]) -> None:
     """An InputError if a file to write would take the place of one of these: names of options, and their paths."""
-    from rag_selectivity.tables.writing import is_one_file, is_written_into
+    from rag_selectivity.tables.writing import is_written_into
 
     if is_written_into(path):
         return
     for name, file in given:
-        if is_one_file(path, file):
+        if os.path.realpath(path) == os.path.realpath(file):
             raise InputError(
                 f"{path}: is given as {name} too, and the result would take its place: name another file to write"
             )

@@ -1,6 +1,5 @@
-"""Compare runs with a baseline run, and any pairs of runs with each other."""
+"""Compare runs with a baseline run."""
 
-from rag_selectivity.compare.pairs import differences
-from rag_selectivity.compare.runs import compare, comparison_of
+from rag_selectivity.compare.runs import compare
 
-__all__ = ["compare", "comparison_of", "differences"]
+__all__ = ["compare"]

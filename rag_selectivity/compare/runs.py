@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from rag_selectivity.compare.differences import Testing, settings_of
 from rag_selectivity.compare.pairs import differences, sliced_differences
 from rag_selectivity.errors import InputError, did_you_mean, examples
 from rag_selectivity.evaluation.evaluate import measure_all, report_on
-from rag_selectivity.evaluation.joining import join_runs
+from rag_selectivity.evaluation.joining import Joined, join_runs
 from rag_selectivity.evaluation.slices import remarks_on
 from rag_selectivity.figures.by import Slicing, slicings_of
 from rag_selectivity.figures.weighting import weighted, weights_notes, weights_settings
@@ -21,7 +22,6 @@ from rag_selectivity.judged.policy import Policy, resolve_policy
 from rag_selectivity.measures import Measure
 from rag_selectivity.measures.plan import compared_depths, compared_measures, need_other_lists
 from rag_selectivity.results.comparison import Comparison
-from rag_selectivity.trust.ground import Ground
 
 #: Runs that share less than this share of their queries are compared query by query only if the user asks for it.
 LEAST_SHARED = 0.5
@@ -107,36 +107,26 @@ def compare(
         inputs["missing_query"] = "fail"
     other_lists = need_other_lists(measures) or None
     joined = join_runs(qrels, runs, measures=measures, ids=ids, other_lists=other_lists, **inputs)
-    judged = weighted(joined.judged, weights, ids=ids)
+    joined = replace(joined, judged=weighted(joined.judged, weights, ids=ids))
     return comparison_of(
-        judged,
+        joined,
+        Testing(bootstrap, paired, draws, power),
         baseline=baseline,
         measures=measures,
         depths=depths,
-        bootstrap=bootstrap,
-        paired=paired,
         missing_query=missing_query,
-        draws=draws,
-        power=power,
-        notes=joined.notes,
-        ground=joined.ground,
-        slicings=slicings_of(by, judged, ids=ids),
+        slicings=slicings_of(by, joined.judged, ids=ids),
     )
 
 
 def comparison_of(
-    judged: Mapping[str, JudgedRun],
+    joined: Joined,
+    testing: Testing,
     *,
     baseline: str | None = None,
     measures: Sequence[str | Measure] | str | None = None,
     depths: Sequence[int] | None = None,
-    bootstrap: Bootstrap = Bootstrap(),
-    paired: bool = True,
     missing_query: str | None = None,
-    draws: int = 10_000,
-    power: float = 0.8,
-    notes: Mapping[str, list[str]] | None = None,
-    ground: Ground | None = None,
     slicings: Sequence[Slicing] = (),
 ) -> Comparison:
     """Compare joins; `compare` joins first and then calls this.
@@ -144,21 +134,22 @@ def comparison_of(
     `missing_query` is the user's choice: "fail" counts a query that a run lacks as its failure, "skip" compares over
     the queries that all runs have, None refuses two runs that share less than half of their queries.
     """
+    judged, ground, bootstrap = joined.judged, joined.ground, testing.bootstrap or Bootstrap()
     if len(judged) < 2:
         raise InputError(f"a comparison needs at least two runs, got {', '.join(judged) or 'none'}")
     base = next(iter(judged)) if baseline is None else baseline
     if base not in judged:
         raise InputError(f"the baseline {base!r} is none of the runs {', '.join(judged)}{did_you_mean(base, judged)}")
-    if not 0 < power < 1:
-        raise InputError(f"`power` must be in the open interval (0, 1), got {power!r}")
-    if not paired and bootstrap.clusters is not None:
+    if testing.power is not None and not 0 < testing.power < 1:
+        raise InputError(f"`power` must be in the open interval (0, 1), got {testing.power!r}")
+    if not testing.paired and bootstrap.clusters is not None:
         raise InputError(
             "an unpaired comparison cannot use clusters, since it draws single queries: leave out the clusters, "
             "or compare in pairs (paired=True)"
         )
-    if not paired:
+    if not testing.paired:
         judged[base].refuse_weights("an unpaired comparison")
-    judged, query_notes = _over_shared_queries(judged, base, paired, missing_query)
+    judged, query_notes = _over_shared_queries(judged, base, testing.paired, missing_query)
     query_notes += weights_notes(judged[base])
     if judged[base].weights is not None:
         query_notes.append("W/T/L and the largest differences are of single queries, without weights")
@@ -173,13 +164,13 @@ def comparison_of(
                 f"{measure} cannot be compared: it depends on corpus, judgments and K only and is the same for all "
                 f"runs; leave it out"
             )
-    if ground is not None and not paired:
+    if ground is not None and not testing.paired:
         raise InputError(
             "labels by people (human) calibrate differences over the same queries only: leave out paired=False "
             "(intervals.unpaired), or evaluate each run alone"
         )
-    report = report_on(measured, bootstrap, notes, ground, slicings)
-    pairs, testing = [(name, base) for name in judged if name != base], Testing(bootstrap, paired, draws, power)
+    report = report_on(measured, bootstrap, joined.notes, ground, slicings)
+    pairs = [(name, base) for name in judged if name != base]
     rows = differences(pairs, measured.figures, report, testing)
     settings = {**bootstrap.settings, **settings_of(rows, testing), **weights_settings(judged)}
     if ground is not None:
@@ -195,8 +186,8 @@ def comparison_of(
 
 
 def _over_shared_queries(
-    judged: Mapping[str, JudgedRun], base: str, paired: bool, missing_query: str | None
-) -> tuple[Mapping[str, JudgedRun], list[str]]:
+    judged: dict[str, JudgedRun], base: str, paired: bool, missing_query: str | None
+) -> tuple[dict[str, JudgedRun], list[str]]:
     """The joins over the queries that count for each run, and notes on queries that a run lacks."""
     has = {name: run.in_run for name, run in judged.items()}
     shared = {name: int((mask & has[base]).sum()) for name, mask in has.items() if name != base}

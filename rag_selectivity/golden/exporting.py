@@ -12,7 +12,7 @@ from rag_selectivity.errors import InputError, did_you_mean, examples
 from rag_selectivity.golden.golden_set import GoldenSet, is_golden_set, printed
 from rag_selectivity.tables.grades import SCALES, parse_grade_map
 from rag_selectivity.tables.small import read_texts
-from rag_selectivity.tables.writing import is_one_file, json_line, json_text, refuse_unwritable_folder, write_files
+from rag_selectivity.tables.writing import json_line, json_text, refuse_unwritable_folder, write_files
 
 #: What a grade map is called that leaves the grades as they are.
 AS_THEY_ARE = "none"
@@ -290,7 +290,7 @@ def export(
             f"needs one; make a version with all texts"
         )
     contents = {target / name: content for name, content in chosen.files(view).items()}
-    if isinstance(corpus, (str, Path)) and any(is_one_file(file, corpus) for file in contents):
+    if isinstance(corpus, (str, Path)) and Path(corpus).resolve() in [Path(file).resolve() for file in contents]:
         raise InputError(f"{corpus}: the corpus is read, and the export would replace it: name another folder")
     for file in contents:
         try:

@@ -205,28 +205,21 @@ def _refuse_underscore(value: Any) -> None:
 def whole_grade(value: Any, where: str) -> int:
     """A grade as an int; a fractional or non-numeric grade is an InputError.
 
-    >>> whole_grade("1.0", "here"), whole_grade(2.0, "here")
-    (1, 2)
+    >>> whole_grade("1.0", "here"), whole_grade(2.0, "here"), whole_grade(True, "here")
+    (1, 2, 1)
     """
-    try:
-        number = number_of(value) if isinstance(value, str) and "." in value else value
-        grade = integer_of(number)
-        if (isinstance(number, str) or grade == number) and abs(grade) < LARGEST_GRADE:
-            return grade
-    except (TypeError, ValueError, OverflowError):
-        pass
-    raise InputError(f"{where}: grade {shown(value)} is not a whole number")
+    grade = float(value) if isinstance(value, (bool, np.bool_)) else number_or_nan(value)
+    if not (abs(grade) < LARGEST_GRADE and grade.is_integer()):
+        raise InputError(f"{where}: grade {shown(value)} is not a whole number")
+    return int(grade)
 
 
 def whole_count(value: Any, what: str) -> int:
     """A whole number from 0 to 2**53 as an int; any other value is an InputError that names `what`."""
-    try:
-        count = integer_of(value)
-        if count == number_of(value) and 0 <= count <= 1 << 53 and not isinstance(value, bool):
-            return count
-    except (TypeError, ValueError, OverflowError):
-        pass
-    raise InputError(f"{what} is {value!r}; give a whole number from 0 to 2**53")
+    count = number_or_nan(value)
+    if not (0 <= count <= 1 << 53 and count.is_integer()) or (isinstance(value, int) and value != count):
+        raise InputError(f"{what} is {shown(value)}; give a whole number from 0 to 2**53")
+    return int(count)
 
 
 def cost_or_length(value: Any, what: str) -> float:

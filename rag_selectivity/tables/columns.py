@@ -203,11 +203,6 @@ def _of_rows(rows: Iterator[tuple[int, Row]], source: str, kind: Kind, before: s
     if first is None:
         labels = "file of labels is empty: there are no judgments in it"
         raise InputError(f"{source}: the {labels if kind == 'labels' else 'run file is empty'}")
-    if {"query_hash", "passage_hash", "origins"} <= set(first[1]):
-        raise InputError(
-            f"{source} is an export of a label store, with every label of a pair and random controls: import it into "
-            f"a store (rag-selectivity labels import labels.db {Path(source).name}) and give the store"
-        )
     names, remarks = _chosen(list(first[1]), kind, source)
     places: list[int] = []
     columns: dict[str, list[Any]] = {role: [] for role in names}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import json
-import math
 import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -267,7 +266,7 @@ def _parquet_rows(path: Path) -> Iterator[tuple[int, Row]]:
                         yield line, row
         except InputError:
             raise
-        except (pyarrow.ArrowException, OSError, ValueError, LookupError) as error:
+        except (pyarrow.ArrowException, OSError, ValueError, ArithmeticError, LookupError) as error:
             raise InputError(f"{path}: damaged Parquet after row {line} ({str(error).splitlines()[0]})") from None
 
 
@@ -281,19 +280,13 @@ def is_frame(value: Any) -> bool:
 
 
 def frame_columns(frame: Any, names: Iterable[Any]) -> dict[str, list[Any]]:
-    """Columns of what `as_frame` gives, as lists of Python values; NaN for a time that Python cannot hold."""
-    columns = {name: frame[name] for name in names}
-    return {
-        name: list(column.to_list() if hasattr(column, "to_list") else map(_value, column))
-        for name, column in columns.items()
-    }
-
-
-def _value(cell: Any) -> Any:
-    try:
-        return cell.as_py() if hasattr(cell, "as_py") else cell
-    except OverflowError:
-        return math.nan
+    """Columns of what `as_frame` gives, as lists of Python values."""
+    columns = {}
+    for name in names:
+        column = frame[name]
+        to_list = getattr(column, "to_list", None) or getattr(column, "to_pylist", None)
+        columns[name] = list(column) if to_list is None else to_list()
+    return columns
 
 
 def frame_rows(frame: Any, where: str) -> Iterator[Row]:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import operator
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from rag_selectivity.errors import InputError, did_you_mean
 from rag_selectivity.wording import enumeration
@@ -80,22 +82,16 @@ def settled_scale(given: str | Scale | None, implied: str | None, grades: Iterab
 
 def unknown_scale(grades: list[int], where: str) -> InputError:
     """The error that grades, in order, do not say on which scale they are; with the likely choices."""
+    listed = f"{grades[0]} to {grades[-1]}" if len(grades) > 6 else enumeration(list(map(str, grades)))
+    are = f"the grades are {listed}" if grades[1:] else f"the only grade is {listed}"
     return InputError(
-        f"{where}: {_listed(grades)}, and the scale is not known: {_likely_choices(grades)} "
-        f"(how-to: labels-on-the-wrong-scale)"
+        f"{where}: {are}, and the scale is not known: {_likely_choices(grades)} (how-to: labels-on-the-wrong-scale)"
     )
 
 
 def looks_like_scores(highest: int) -> bool:
     """Whether a grade is so high that it is probably the score of a run."""
     return highest > _HIGHEST_LIKELY
-
-
-def _listed(grades: list[int]) -> str:
-    if len(grades) == 1:
-        return f"the only grade is {grades[0]}"
-    found = f"{grades[0]} to {grades[-1]}" if len(grades) > 6 else enumeration(list(map(str, grades)))
-    return f"the grades are {found}"
 
 
 def _likely_choices(grades: list[int]) -> str:
@@ -140,18 +136,15 @@ def parse_grade_map(text: str | Mapping[int, int] | None) -> dict[int, int] | No
         return None
     if not isinstance(text, (str, Mapping)):
         raise InputError(f"grade map {text!r}: give a dict of old and new grades, or a text such as 0:1,1:3,2:4,3:5")
-    pairs: list[tuple[int, int]] = list(text.items()) if isinstance(text, Mapping) else []
-    for part in text.split(",") if isinstance(text, str) else ():
-        before, _, after = part.partition(":")
-        try:
-            pairs.append((int(before), int(after)))
-        except ValueError:
-            form = "is not of the form OLD:NEW, as in 0:1,1:3,2:4,3:5"
-            raise InputError(f"grade map {text!r}: {part!r} {form}") from None
     result: dict[int, int] = {}
-    for old, new in pairs:
-        if not isinstance(old, int) or not isinstance(new, int):
-            raise InputError(f"grade map {text!r}: {old!r}:{new!r}: grades must be whole numbers")
+    whole: Callable[[Any], int] = int if isinstance(text, str) else operator.index
+    parts: Iterable[Any] = text.split(",") if isinstance(text, str) else text.items()
+    for part in parts:
+        try:
+            old, new = map(whole, part.split(":") if isinstance(part, str) else part)
+        except (TypeError, ValueError):
+            form = "is not of the form OLD:NEW with whole numbers, as in 0:1,1:3,2:4,3:5"
+            raise InputError(f"grade map {text!r}: {part!r} {form}") from None
         if abs(new) > MOST_GRADE:
             raise InputError(f"grade map {text!r}: the new grade {new} is too large: give one up to {MOST_GRADE:,}")
         if result.setdefault(old, new) != new:

@@ -252,7 +252,7 @@ def read_texts(
         If an id has no text, or two, with the place of the second and, where the source can be read again, the first.
 
     >>> list(read_texts([{"docid": "d1", "title": "Paris", "text": "A city."}], "corpus"))
-    [('d1', 'Paris\nA city.')]
+    [('d1', 'Paris\\nA city.')]
     """
     if only is not None and isinstance(source, Mapping):
         # A mapping may fetch a text when it is asked for it.

@@ -9,7 +9,7 @@ import os
 import re
 import stat
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from io import BytesIO
 from itertools import repeat
 from pathlib import Path
@@ -51,32 +51,26 @@ def write_files(contents: Mapping[str | Path, Content] | Mapping[Path, Content])
         If nobody reads a pipe any more.
     """
     files: dict[str | Path, Any] = {}
-    try:
+    with ExitStack() as stack:
         for path, content in contents.items():
             refuse_unwritable(path)
             with named(path):
-                file = files[path] = BytesIO() if is_written_into(path) else open(_partial(path), "xb")  # noqa: SIM115
+                file = files[path] = BytesIO() if is_written_into(path) else stack.enter_context(_beside(path))
                 if callable(content):
                     content(file)
                 else:
                     file.write(content.encode() if isinstance(content, str) else content)
+                file.flush()
                 if not isinstance(file, BytesIO):
-                    file.flush()
                     os.fsync(file.fileno())
-                    file.close()
         for path, file in sorted(files.items(), key=lambda item: isinstance(item[1], BytesIO)):
             with named(path):
-                if not isinstance(file, BytesIO):
+                if isinstance(file, BytesIO):
+                    with open(path, "ab", buffering=0) as device:
+                        device.write(file.getvalue())
+                else:
+                    file.close()
                     os.replace(file.name, os.path.realpath(path))
-                    continue
-                with open(path, "ab", buffering=0) as device:
-                    device.write(file.getvalue())
-    finally:
-        for file in files.values():
-            with suppress(OSError):
-                file.close()
-            with suppress(OSError, AttributeError):
-                os.unlink(file.name)
 
 
 def refuse_unwritable(path: str | Path) -> None:
@@ -87,16 +81,16 @@ def refuse_unwritable(path: str | Path) -> None:
         if os.path.exists(path) and not os.access(path, os.W_OK, effective_ids=os.access in os.supports_effective_ids):
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
         if not is_written_into(path):
-            _try_out(path)
+            with _beside(path):
+                pass
 
 
 def refuse_unwritable_folder(path: str | Path) -> None:
     """As `refuse_unwritable`, for files in a folder that is there or will be made."""
-    place = Path(path)
     with named(path):
-        while not place.exists():
-            place = place.parent
-        _try_out(place / "file")
+        place = next(each for each in (Path(path), *Path(path).parents) if each.exists())
+        with _beside(place / "file"):
+            pass
 
 
 def is_written_into(path: str | Path) -> bool:
@@ -105,13 +99,6 @@ def is_written_into(path: str | Path) -> bool:
         is_regular = stat.S_ISREG(os.stat(path).st_mode)
         return not is_regular or os.path.abspath(path).startswith(("/dev/", "/proc/"))
     return False
-
-
-def is_one_file(path: str | Path, other: str | Path) -> bool:
-    """Whether two paths are one file, also through links, or would be."""
-    with suppress(OSError, ValueError):
-        return os.path.samefile(path, other)
-    return os.path.realpath(path) == os.path.realpath(other)
 
 
 def mend_of(path: str | Path, error: OSError) -> str:
@@ -139,23 +126,26 @@ def named(path: str | Path) -> Iterator[None]:
             f"UTF-8 lacks); remove it from the id or the text that holds it"
         ) from None
     except OSError as error:
-        other = error.filename is not None and os.fspath(error.filename) != os.fspath(path)
-        if other and not str(error.filename).endswith(".partial"):
+        other = str(error.filename or path)
+        if other != os.fspath(path) and not other.endswith(".partial"):
             raise
         raise InputError(f"{path}: cannot be written ({error.strerror or error}){mend_of(path, error)}") from None
 
 
-def _partial(path: str | Path) -> str:
-    """The name of a new file beside the target, which takes its place."""
+@contextmanager
+def _beside(path: str | Path) -> Iterator[BinaryIO]:
+    """A new file beside the target, which is removed if it has not taken its place."""
     folder, name = os.path.split(os.path.realpath(path))
-    return os.path.join(folder, f".{name[:_NAMED]}.{os.urandom(6).hex()}.partial")
-
-
-def _try_out(path: str | Path) -> None:
-    """Make a file beside it for a moment, since permissions alone do not say whether that is possible."""
-    partial = _partial(path)
-    open(partial, "xb").close()
-    os.unlink(partial)
+    partial = os.path.join(folder, f".{name[:_NAMED]}.{os.urandom(6).hex()}.partial")
+    # Permissions alone do not say whether a file can be made.
+    file = open(partial, "xb")  # noqa: SIM115 - what a full disk has no room for would be written again at the end
+    try:
+        yield file
+    finally:
+        with suppress(OSError):
+            file.close()
+        with suppress(OSError):
+            os.unlink(partial)
 
 
 # -- rows -------------------------------------------------------------------------------------------------
@@ -169,18 +159,18 @@ def write_rows(path: str | Path, rows: list[Row], *, columns: Sequence[str] = ()
     InputError, MissingExtraError
         If the suffix is another one, or pyarrow is missing.
     """
-    match refuse_suffix(path):
-        case ".csv":
-            write_whole(path, csv_text(rows, line_end="\r\n", columns=columns))
-        case ".jsonl":
-            write_whole(path, "".join(f"{json_line(row)}\n" for row in rows))
-        case _:
-            import pyarrow
-            from pyarrow import parquet
+    suffix = refuse_suffix(path)
+    if suffix == ".csv":
+        write_whole(path, csv_text(rows, line_end="\r\n", columns=columns))
+    elif suffix == ".jsonl":
+        write_whole(path, "".join(f"{json_line(row)}\n" for row in rows))
+    else:
+        import pyarrow
+        from pyarrow import parquet
 
-            none = pyarrow.table({name: pyarrow.array([], pyarrow.string()) for name in columns})
-            table = pyarrow.Table.from_pylist(rows) if rows else none
-            write_whole(path, lambda file: parquet.write_table(table, file))
+        none = pyarrow.table({name: pyarrow.array([], pyarrow.string()) for name in columns})
+        table = pyarrow.Table.from_pylist(rows) if rows else none
+        write_whole(path, lambda file: parquet.write_table(table, file))
 
 
 def refuse_suffix(path: str | Path) -> str:
