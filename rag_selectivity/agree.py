@@ -28,7 +28,7 @@ from rag_selectivity.trust.agreement import Agreement, agreement
 from rag_selectivity.trust.completed import Sampling
 from rag_selectivity.trust.ground import Ground
 from rag_selectivity.trust.people import calibration_ground, draws_of, judge_labels
-from rag_selectivity.trust.ranking import Ranking, biases_of, groups, passage_lengths, rankings, thirds
+from rag_selectivity.trust.ranking import Ranking, biases, rankings
 from rag_selectivity.wording import counted, enumeration
 
 
@@ -134,8 +134,8 @@ def agree(
         itself = _with_itself(sides, bootstrap)
     # Of two judges of one store nothing was drawn to compare the one with the other.
     drawn = {} if sides.reference else draws_of(sides.human)
-    ranks, biases = _by_runs(by_hand, by_judge, runs, list_depth, corpus, chosen, bootstrap)
-    return JudgeReport(found, itself, provenance.with_people(found, drawn, calibrated=False), ranks, biases)
+    ranks, by_group = _by_runs(by_hand, by_judge, runs, list_depth, corpus, chosen, bootstrap)
+    return JudgeReport(found, itself, provenance.with_people(found, drawn, calibrated=False), ranks, by_group)
 
 
 def _by_runs(
@@ -157,9 +157,8 @@ def _by_runs(
     depth = min(10, longest) if list_depth is None else whole_count(list_depth, "list_depth (--list-depth)")
     if not depth:
         raise InputError("list_depth (--list-depth) is 0: give the ranks of each run that count as its list")
-    lengths = passage_lengths(ground.labels, corpus)
     found = rankings(ground, judged, depth, Sampling.of(bootstrap))
-    return tuple(found), biases_of(ground, [*groups(ground, judged, depth), *thirds(lengths)], bootstrap)
+    return tuple(found), biases(ground, judged, depth, corpus, bootstrap)
 
 
 @dataclass(frozen=True, slots=True)

@@ -240,7 +240,7 @@ def test_calibrated_figures_are_those_of_the_report_and_have_no_union_of_pools()
     report = evaluated(judge, runs, human=drawn(human, judge, runs, 200), measures=["RA-nWG@10", "PROC@10"])
     decision = decide(report, k=10)
     assert decision["trust"].shown
-    assert decision["trust"].text.startswith("Calibrated: within the intervals")
+    assert decision["trust"].text.startswith("Labels by people calibrate the figures")
     for line in decision.lines:
         assert line.figures["RA-nWG"].estimate.value == report[line.run, "RA-nWG@10"].value
         assert line.figures["RA-nWG"].estimate.basis == "calibrated"
@@ -257,7 +257,7 @@ def test_a_judge_that_grades_without_looking_is_not_believed() -> None:
     grades = {f"q{i}": {f"d{i}-{j}": int(random.integers(1, 6)) for j in range(20)} for i in range(40)}
     lists = {q: random.permutation(list(row))[:12].tolist() for q, row in grades.items()}
     decision = decide(rs.evaluate(grades, lists, scale="utility"), k=5)
-    assert decision["trust"].text.startswith("Nothing is shown about the retriever, since no figure is shown to differ")
+    assert decision["trust"].text.startswith("These labels cannot tell a good retriever from a bad one. ")
     assert not any(answer.shown for answer in decision.answers)
 
 
@@ -280,14 +280,14 @@ def test_what_a_perfect_run_would_give_too_is_not_called_worthless() -> None:
     decision = decide(rs.evaluate(qrels, runs, corpus_size=100), k=1)
     assert decision["system"].text.startswith("These labels cannot tell a good retriever from a bad one; new has")
     assert decision["trust"].text.startswith(
-        "Nothing is shown about the retriever, unless this is a perfect run, since"
+        "These labels cannot tell a good retriever from a bad one, unless this is a perfect run. "
     )
 
 
 def test_random_controls_check_the_labels() -> None:
     decision = decide(controlled(judged_by(0.02, number=5)), k=10)
     # These labels name no judge.
-    assert decision["trust"].text.startswith("BoR is checked by random controls, as far as these labels do:")
+    assert decision["trust"].text.startswith("Retrieval beats chance by at least 1.683 bits (3.2 times). ")
     assert decision["trust"].shown
 
 

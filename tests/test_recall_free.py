@@ -106,6 +106,21 @@ def test_fe_of_a_run_that_reranks_its_pool_is_no_more_than_1(alpha, tmp_path) ->
 # -- calibration ----------------------------------------------------------------------------------
 
 
+def counted(counts):
+    """A join with so many relevant (n_p) and other (n_n) passages in the top K of each query, and R relevant in all."""
+    qrels, run = {}, {}
+    for i, (positive, depth, relevant) in enumerate(zip(counts["n_p"], counts["K"], counts["R"], strict=True)):
+        run[f"q{i}"] = [f"d{j}" for j in range(depth)]
+        grades = {f"d{j}": int(j < positive) for j in range(depth)}
+        qrels[f"q{i}"] = grades | {f"x{j}": 1 for j in range(relevant - positive)}
+    return rs.join(rs.Qrels.of(qrels), rs.Run.of(run))
+
+
+def calibrated(counts, quality, **options):
+    scores = {f"q{i}": float(score) for i, score in enumerate(quality)}
+    return rs.calibrate_alpha(counted(counts), scores, **{"measure": f"F@{counts['K'][0]}"} | options)
+
+
 @pytest.fixture(scope="module")
 def world() -> tuple[dict[str, list[int]], np.ndarray]:
     """Counts of 120 queries, and answers whose quality follows F at α = .2, with noise."""
@@ -120,7 +135,7 @@ def world() -> tuple[dict[str, list[int]], np.ndarray]:
 
 def test_calibration_finds_the_alpha_that_made_the_quality(world) -> None:
     counts, quality = world
-    found = rs.calibrate_alpha(counts, quality)
+    found = calibrated(counts, quality)
     assert abs(found.alpha - 0.2) < 0.1
     values = f_score(np.array(counts["n_p"]), np.array(counts["K"]), np.array(counts["R"]), found.alpha)
     assert found.correlation == pytest.approx(spearmanr(values, quality).statistic)
@@ -145,7 +160,7 @@ def test_the_best_alpha_of_the_grid_is_the_best_by_trying_them_all(world) -> Non
             values = values_at(alpha)
             if len(set(values.tolist())) > 1:
                 by_hand[alpha] = spearmanr(values, quality).statistic
-        found = rs.calibrate_alpha(counts, quality, measure=measure, grid=grid)
+        found = calibrated(counts, quality, measure=measure, grid=grid)
         assert found.correlation == pytest.approx(max(by_hand.values()))
         assert by_hand[found.alpha] == pytest.approx(found.correlation)
 
@@ -153,14 +168,14 @@ def test_the_best_alpha_of_the_grid_is_the_best_by_trying_them_all(world) -> Non
 def test_noise_has_no_honest_correlation(world) -> None:
     counts, _ = world
     noise = np.random.default_rng(0).normal(size=120)
-    found = rs.calibrate_alpha(counts, noise)
+    found = calibrated(counts, noise)
     assert found.correlation >= found.out_of_fold
     assert abs(found.out_of_fold) < 0.25
 
 
 def test_t_as_printed_says_that_alpha_cannot_matter(world) -> None:
     counts, quality = world
-    found = rs.calibrate_alpha(counts, quality, measure="T@10")
+    found = calibrated(counts, quality, measure="T@10")
     assert found.alpha is None
     assert "alpha cannot change the order of queries" in found.advice
     assert found.correlation == pytest.approx(spearmanr(counts["n_p"], quality).statistic)
@@ -169,7 +184,7 @@ def test_t_as_printed_says_that_alpha_cannot_matter(world) -> None:
 def test_ties_take_the_middle_of_the_best_alphas() -> None:
     # All queries with the same R: every alpha below 1 ranks them alike.
     counts = {"n_p": [1, 2, 3, 4], "K": [5] * 4, "R": [6] * 4}
-    found = rs.calibrate_alpha(counts, [0.1, 0.2, 0.3, 0.4], grid=[0.0, 0.25, 0.5, 0.75, 1.0])
+    found = calibrated(counts, [0.1, 0.2, 0.3, 0.4], grid=[0.0, 0.25, 0.5, 0.75, 1.0])
     assert (found.alpha, found.correlation) == (0.5, pytest.approx(1.0))
 
 
@@ -177,13 +192,13 @@ def test_ties_take_the_middle_of_the_best_alphas() -> None:
 def test_constant_input_has_no_correlation_and_says_so(constant) -> None:
     counts = {"n_p": [1, 2, 3, 4] if constant == "quality" else [2] * 4, "K": [5] * 4, "R": [6] * 4}
     quality = [1.0] * 4 if constant == "quality" else [0.1, 0.2, 0.3, 0.4]
-    found = rs.calibrate_alpha(counts, quality)
+    found = calibrated(counts, quality)
     assert found.alpha is None
     assert np.isnan(found.correlation)
     assert "same for all queries" in found.advice
 
 
-def test_a_report_calibrates_as_its_counts_do(world) -> None:
+def test_a_report_calibrates_as_its_join_does() -> None:
     rng = np.random.default_rng(5)
     qrels, run = {}, {}
     for i in range(40):
@@ -191,21 +206,15 @@ def test_a_report_calibrates_as_its_counts_do(world) -> None:
         qrels[f"q{i}"], run[f"q{i}"] = judged, ranked
     quality = {query: float(rng.random()) for query in qrels}
     report = rs.evaluate(qrels, {"r": run}, measures=["P@10"], bootstrap=None)
-    hits = [sum(qrels[query][passage] for passage in run[query][:10]) for query in qrels]
-    counts = {"n_p": hits, "K": [10] * 40, "R": [sum(judged.values()) for judged in qrels.values()]}
-    from_report = rs.calibrate_alpha(report, quality)
-    from_counts = rs.calibrate_alpha(counts, list(quality.values()))
-    assert from_report == from_counts
-    estimated = [sum(qrels[query][passage] for passage in run[query][:20]) for query in qrels]
-    assert rs.calibrate_alpha(report, quality, measure="Fe@10").correlation == pytest.approx(
-        rs.calibrate_alpha({**counts, "R": estimated}, list(quality.values()), measure="Fe@10").correlation
-    )
+    for measure in ("F@10", "Fe@10"):
+        of_join = rs.calibrate_alpha(rs.join(rs.Qrels.of(qrels), rs.Run.of(run)), quality, measure=measure)
+        assert rs.calibrate_alpha(report, quality, measure=measure) == of_join
 
 
 @pytest.mark.parametrize(("depth", "relevant", "speaks_for"), [(5, 20, "T"), (20, 5, "nDCG")])
 def test_the_regime_names_the_measure_it_speaks_for(depth, relevant, speaks_for) -> None:
     counts = {"n_p": [1, 2, 3, 4], "K": [depth] * 4, "R": [relevant] * 4}
-    found = rs.calibrate_alpha(counts, [0.1, 0.2, 0.3, 0.4])
+    found = calibrated(counts, [0.1, 0.2, 0.3, 0.4])
     assert found.regime == depth / relevant
     assert f"The recall-free paper advises {speaks_for} there; whether {speaks_for} follows" in found.advice
     assert "favours" not in found.advice
@@ -217,7 +226,7 @@ def test_the_spread_over_resamples_is_that_of_the_maximum_and_not_called_an_inte
     n_p = rng.integers(0, 6, 40)
     counts = {"n_p": n_p, "K": [10] * 40, "R": n_p + rng.integers(1, 9, 40)}
     quality = rng.random(40) + n_p / 10
-    found = rs.calibrate_alpha(counts, quality.tolist(), grid=[0.0, 0.5, 1.0], bootstrap=rs.Bootstrap(200, 5, 0.8))
+    found = calibrated(counts, quality, grid=[0.0, 0.5, 1.0], bootstrap=rs.Bootstrap(200, 5, 0.8))
     values = [n_p / (alpha * 10 + (1 - alpha) * counts["R"]) for alpha in (0.0, 0.5, 1.0)]
     scores = quality
     draws, chosen = np.random.default_rng(5), []
@@ -241,13 +250,14 @@ def test_the_spread_over_resamples_is_that_of_the_maximum_and_not_called_an_inte
         ({"measure": "P@10"}, "alpha is a parameter of F, Fe and T, not of P"),
         ({"grid": []}, "grid of alphas"),
         ({"grid": [0.5, 2]}, "numbers from 0 to 1"),
-        ({"quality": [1.0]}, "1 scores for 4 queries"),
-        ({"quality": [1.0, 2.0, float("nan"), float("nan")]}, "only 2 queries"),
-        ({"source": {"n_p": [1], "K": [1]}}, "R is missing"),
+        ({"measure": "F"}, "name the depth, as in F@10"),
+        ({"folds": 1}, "folds must be a whole number"),
+        ({"quality": {"q0": 1.0, "q1": 2.0, "q2": float("nan")}}, "only 2 queries"),
+        ({"source": {"n_p": [1], "K": [1]}}, "source must be a Report"),
     ],
 )
 def test_mistakes_are_named(arguments, message) -> None:
-    good = {"source": {"n_p": [1, 2, 3, 4], "K": [5] * 4, "R": [6] * 4}, "quality": [1.0, 2.0, 3.0, 4.0]}
-    given_ = {**good, **arguments}
+    source = counted({"n_p": [1, 2, 3, 4], "K": [5] * 4, "R": [6] * 4})
+    given_ = {"source": source, "quality": {f"q{i}": float(i) for i in range(4)}} | arguments
     with pytest.raises(rs.InputError, match=message):
         rs.calibrate_alpha(given_.pop("source"), given_.pop("quality"), **given_)

@@ -20,6 +20,8 @@ EXAMPLES = (
     "--scores answer-scores.csv",
     "rag-selectivity answers bm25.trec dense.trec --given answer-scores.csv",
 )
+#: What `--help` shows.
+USUAL = "files corpus queries references qrels model judge_model depths store scores dry_run output"
 
 
 @dataclass(frozen=True)

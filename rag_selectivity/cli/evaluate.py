@@ -33,6 +33,8 @@ EXAMPLES = (
     "rag-selectivity evaluate grades.trec bm25.trec --pool candidates.trec --scale utility "
     "--depths 1,3 --measure RA-nWG --measure PROC --measure Harm --fail-if 'RA-nWG@3 < .1'",
 )
+#: What `--help` shows.
+USUAL = "files corpus_size corpus pool scale measure depths k baseline fail_if details output"
 _PAGES = (".html", ".htm")
 
 

@@ -24,6 +24,8 @@ from rag_selectivity.cli.writable import OF_TABLE
 from rag_selectivity.tables.grades import SCALES
 from rag_selectivity.wording import counted, enumeration
 
+#: What `--help` shows.
+BUILD_USUAL = "folder queries qrels corpus size by licence"
 BUILD_EXAMPLES = (
     "rag-selectivity golden build golden.jsonl --queries trace.jsonl --size 20",
     "rag-selectivity golden build faq --qrels labels.db --queries queries.jsonl --corpus corpus.jsonl --licence MIT",
@@ -106,6 +108,8 @@ def _draw_queries(source: Path, target: Path, **options: Any) -> None:
     )
 
 
+#: What `--help` shows.
+CHECK_USUAL = "golden run corpus measure depths min_judged max_shift strict relabel output"
 CHECK_EXAMPLES = (
     "rag-selectivity golden check faq bm25.trec dense.trec --corpus corpus.jsonl",
     "rag-selectivity golden check faq bm25.trec dense.trec --measure AP --min-judged .9 --max-shift .1 --format json",

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from rag_selectivity.cli.waiting import clear
 from rag_selectivity.errors import InputError, SelectivityWarning
 from rag_selectivity.wording import visible, visible_lines
 
@@ -179,6 +180,7 @@ def tell(line: str) -> None:
 
 def _print(text: str, *, err: bool = False) -> None:
     # All printing of all commands ends here, with what came from files, models and servers made visible.
+    clear()
     try:
         typer.echo(text, err=err)
     except BrokenPipeError:

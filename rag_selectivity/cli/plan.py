@@ -22,6 +22,8 @@ EXAMPLES = (
     "rag-selectivity plan --corpus-size 58 --relevant 4 --depths 5,20,58 --min-ceiling 1 --tokens-per-item 180",
     "rag-selectivity plan qrels.trec --corpus-size 1000 --detect .2 --success .8 --queries 60 --controls 3",
 )
+#: What `--help` shows.
+USUAL = "corpus_size relevant files depths m min_ceiling log detect queries controls human output"
 
 
 def plan(

@@ -79,13 +79,16 @@ def _lines_without(report: Report, reason: str) -> list[str]:
     """What stands in the place of the answers where there is no decision."""
     depth, trust = depth_without_decision(report), report.trust
     step = trust.next_step.split(";")[0].rstrip(".")
+    alone = f"{next(iter(report.runs), 'none')} is the only run; a second one would compare."
     texts = {
-        SYSTEM: f"Not decided: {reason.rstrip('.')}.",
-        DEPTH: "Everything that was shown; no K is advised."
+        SYSTEM: alone if len(report.runs) == 1 and report.weights is None else f"Open: {reason.rstrip('.')}.",
+        DEPTH: "All that was shown counts; lists of runs would show which K is enough."
         if depth is None
-        else f"{depth} is shown below; none is advised.",
-        LOSS: "Not known without a decision.",
-        NEXT: f"{step[0].upper()}{step[1:]}." if step else "Nothing that these labels can show.",
+        else f"The table is about K = {depth}; lists of runs would show which K is enough.",
+        LOSS: "Open: lists of runs, and what was there before selection, would show it.",
+        NEXT: f"{step[0].upper()}{step[1:]}."
+        if step
+        else "Measure with evaluate(labels, runs), which reads whole lists.",
         TRUST: trust.verdict,
     }
     return [f"{SHORT[code]}: {text}" for code, text in texts.items()]

@@ -16,13 +16,9 @@ from rag_selectivity.judged.query_weights import QueryWeights
 from rag_selectivity.judged.token_budget import are_budgets
 from rag_selectivity.measures.base import WHOLE_LIST, FloatArray, Measure, Outcome, Real
 from rag_selectivity.measures.chance import BoR
+from rag_selectivity.measures.plan import Plan
 from rag_selectivity.tables.ids import IntArray
 from rag_selectivity.trust.shuffled import Placebo, Universe, placebo_of
-
-#: A measure with its depths, as in a plan.
-Planned = tuple[Measure, NDArray[Any]]
-#: Whether grades are shuffled among the labelled passages, at each depth of a measure.
-OfLabels = Mapping[Measure, NDArray[np.bool_]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,13 +40,21 @@ class KnownPlacebo:
 
 
 def placebos_of(
-    judged: JudgedRun, plan: Sequence[Planned], outcomes: Sequence[Outcome], of_labels: OfLabels
+    judged: JudgedRun, plan: Plan, outcomes: Sequence[Outcome], of_labels: Mapping[Measure, NDArray[np.bool_]]
 ) -> list[KnownPlacebo]:
-    """The placebos of a whole dataset, where the universe of each depth is known."""
-    return [
-        KnownPlacebo(measure, *(_settled(each, known, judged.weights) for each in placebo))
-        for measure, placebo, known in _placebos(judged, plan, outcomes, of_labels)
-    ]
+    """The placebos of a whole dataset, where the universe of each depth is known.
+
+    `of_labels` says whether grades are shuffled among the labelled passages, at each depth of a measure.
+    """
+    result = []
+    for (measure, at), outcome in zip(plan, outcomes, strict=True):
+        if isinstance(measure.cutoff, Real) or not len(at) or measure.of_groups:
+            continue
+        placebo = _placebo(measure, judged, at, of_labels[measure], outcome)
+        if placebo is not None:
+            known = of_labels[measure] | (judged.corpus_size is not None)
+            result.append(KnownPlacebo(measure, *(_settled(each, known, judged.weights) for each in placebo)))
+    return result
 
 
 def placebo_figures(
@@ -82,18 +86,6 @@ def against_other_lists(figures: Figures, bootstrap: Bootstrap | None) -> dict[s
             known = {name: float(end[0]) if np.isfinite(end[0]) else None for name, end in numbers.items()}
             result[str(measure @ int(depth[0]))] = {"measure": str(over @ int(depth[0])), **known}
     return result
-
-
-def _placebos(
-    judged: JudgedRun, plan: Sequence[Planned], outcomes: Sequence[Outcome], of_labels: OfLabels
-) -> Iterable[tuple[Measure, Placebo, NDArray[np.bool_]]]:
-    """The placebo of each measure that has one, and at which depths its universe is known."""
-    for (measure, at), outcome in zip(plan, outcomes, strict=True):
-        if isinstance(measure.cutoff, Real) or not len(at) or measure.of_groups:
-            continue
-        placebo = _placebo(measure, judged, at, of_labels[measure], outcome)
-        if placebo is not None:
-            yield measure, placebo, of_labels[measure] | (judged.corpus_size is not None)
 
 
 def _placebo(

@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rag_selectivity.inference.bootstrap import Bootstrap
 from rag_selectivity.inference.interval import Interval
 from rag_selectivity.judged.judged_run import JudgedRun
-from rag_selectivity.judged.qrels import Qrels
 from rag_selectivity.measures.base import parse_measure
+from rag_selectivity.tables.ids import IntArray
 from rag_selectivity.tables.small import read_texts
 from rag_selectivity.trust.agreement import bias_over
 from rag_selectivity.trust.completed import Sampling, quantile
-from rag_selectivity.trust.ground import UNLABELLED, Ground
+from rag_selectivity.trust.ground import UNLABELLED, BoolArray, Ground
 from rag_selectivity.trust.strata import Places, Strata
 
 #: The last ranks of the bands by which the judge is compared with people.
@@ -66,43 +65,39 @@ class Ranking:
 def rankings(ground: Ground, judged: Mapping[str, JudgedRun], depth: int, sampling: Sampling) -> list[Ranking]:
     """The ranking of every two runs by the share of their top K that is relevant, from the same labels."""
     top = ground.tops(judged, depth)
-    queries = int(np.logical_or.reduce([run.in_run for run in judged.values()]).sum())
+    slots = depth * int(np.logical_or.reduce([run.in_run for run in judged.values()]).sum())
     name = "Precision4+" if ground.scale.name == "utility" else "P"
     measure = str(parse_measure(f"{name}@{depth}"))
     return [
-        _ranking(
-            ground, (one, other), (top[one] & ~top[other], top[other] & ~top[one]), measure, queries * depth, sampling
-        )
-        for one, other in combinations(judged, 2)
+        _ranking(ground, pair, top[pair[0]].astype(np.int64) - top[pair[1]], measure, max(1, slots), sampling)
+        for pair in combinations(judged, 2)
     ]
 
 
 def _ranking(
-    ground: Ground,
-    runs: tuple[str, str],
-    alone: tuple[NDArray[np.bool_], NDArray[np.bool_]],
-    measure: str,
-    slots: int,
-    sampling: Sampling,
+    ground: Ground, runs: tuple[str, str], sign: IntArray, measure: str, slots: int, sampling: Sampling
 ) -> Ranking:
-    """`alone` tells which judgments are in the list of the one run only, and of the other only: bool[judgments]."""
-    sign = alone[0].astype(np.int64) - alone[1]
+    """`sign` is 1 for the judgments in the list of the one run only, −1 in that of the other only: int64[judgments]."""
     either = np.flatnonzero(sign)
     human = np.where(sign != 0, ground.human, UNLABELLED)
-    labels = int((human >= 0).sum())
-    relevant_from = ground.scale.relevant_from
+    labels, pairs = int((human >= 0).sum()), len(either)
 
-    def difference(grades: NDArray[np.int64]) -> float:
-        return float(sign[either][grades[either] >= relevant_from].sum()) / max(1, slots)
+    def difference(grades: IntArray) -> float:
+        return float(sign[either][grades[either] >= ground.scale.relevant_from].sum()) / slots
 
     as_judged = difference(ground.labels.grade)
-    alike = replace(ground, human=human, counted=either, tail_open=ground.tail_open * 0, in_tail=ground.in_tail & False)
-    names = tuple(f"in the list of {name} only" for name in runs)
-    strata = Strata.of(alike, Places(np.where(alone[1], 1, 0), names, np.array([True, True]))) if labels else None
-    reason = "people labelled no passage that only one of the two has" if len(either) else "both have the same passages"
-    if strata is None or strata.missing is not None:
-        nowhere = Interval(math.nan, math.nan, math.nan, reason if strata is None else f"{strata.missing}")
-        return Ranking(runs, measure, OPEN, nowhere, as_judged, labels, len(either))
+    missing: str | None = "both have the same passages"
+    if pairs:
+        missing = "people labelled no passage that only one of the two has"
+    if labels:
+        none: dict[str, Any] = {"tail_open": ground.tail_open * 0, "in_tail": ground.in_tail & False}
+        names = tuple(f"in the list of {name} only" for name in runs)
+        places = Places(np.where(sign < 0, 1, 0), names, np.array([True, True]))
+        strata = Strata.of(replace(ground, human=human, counted=either, **none), places)
+        missing = strata.missing
+    if missing is not None:
+        nowhere = Interval(math.nan, math.nan, math.nan, missing)
+        return Ranking(runs, measure, OPEN, nowhere, as_judged, labels, pairs)
     draws = np.array([difference(grades) for grades, _ in strata.draws(sampling.draws, (sampling.seed, 13))])
     value = quantile(draws, 0.5)
     low, high = sampling.stretched(np.array(sampling.ends(draws)), value).tolist()
@@ -110,10 +105,10 @@ def _ranking(
     settled = low > 0 or high < 0
     verdict = OPEN if not settled or as_judged == 0 else AS_PEOPLE if as_judged * value > 0 else INVERTS
     tie = "by the judge's grades they tie" if settled and as_judged == 0 else ""
-    if labels == len(either) and value == 0:
+    if labels == pairs and value == 0:
         settled, tie = True, "by people's labels they tie"
-    needed = None if settled else _needed(value, low, high, labels, len(either))
-    return Ranking(runs, measure, verdict, Interval(value, low, high, tie), as_judged, labels, len(either), needed)
+    needed = None if settled else _needed(value, low, high, labels, pairs)
+    return Ranking(runs, measure, verdict, Interval(value, low, high, tie), as_judged, labels, pairs, needed)
 
 
 def _needed(value: float, low: float, high: float, labels: int, pairs: int) -> int:
@@ -126,66 +121,54 @@ def _needed(value: float, low: float, high: float, labels: int, pairs: int) -> i
     return min(pairs, math.ceil(1 / (1 / pairs + wanted * (1 / labels - 1 / pairs))))
 
 
-def groups(ground: Ground, judged: Mapping[str, JudgedRun], depth: int) -> Iterator[tuple[str, str, NDArray[np.bool_]]]:
+def biases(
+    ground: Ground, judged: Mapping[str, JudgedRun], depth: int, corpus: Any, bootstrap: Bootstrap
+) -> dict[str, dict[str, Interval]]:
+    """Judge minus people by run, by best rank in any run and by length: {kind: {name: mean with interval}}.
+
+    A label counts for the pairs of its group with the judge's grade, since the rare grades are drawn more often.
+    """
+    labels, levels = ground.labels, ground.levels
+    ends = int(min(levels[0], ground.scale.lowest)), int(max(levels[-1], ground.scale.highest or levels[-1]))
+    graded = labels.grade - ends[0]
+    result: dict[str, dict[str, Interval]] = {}
+    for kind, name, member in (*_by_run(ground, judged, depth), *_by_length(ground, corpus)):
+        rows = np.flatnonzero(member & (ground.human >= 0))
+        bias = Interval(math.nan, math.nan, math.nan, "people labelled none of these pairs")
+        if len(rows):
+            pairs, labelled = (np.bincount(graded[each], minlength=ends[1] + 1) for each in (member, rows))
+            weight = (pairs / np.maximum(labelled, 1))[graded[rows]]
+            queries = [labels.queries[i] for i in labels.query[rows].tolist()]
+            bias = bias_over(ground.human[rows], labels.grade[rows], queries, weight, grades=ends, bootstrap=bootstrap)
+        result.setdefault(kind, {})[name] = bias
+    return result
+
+
+def _by_run(ground: Ground, judged: Mapping[str, JudgedRun], depth: int) -> Iterator[tuple[str, str, BoolArray]]:
     """(kind, name, bool[judgments]) of the pairs in the lists: by run, and by their best rank in any run."""
-    if not judged:
-        return
+    for name, top in ground.tops(judged, depth).items():
+        yield "run", name, top
     best = np.full(len(ground.labels.query), depth + 1)
-    for name, run in judged.items():
-        top = run.hits.rank <= depth
-        np.minimum.at(best, run.hits.judgment[top], run.hits.rank[top])
-        member = np.zeros(len(best), bool)
-        member[run.hits.judgment[top]] = True
-        yield "run", name, member
+    for run in judged.values():
+        np.minimum.at(best, run.hits.judgment, run.hits.rank)
     first = 1
-    for last in (*(band for band in _BANDS if band < depth), depth):
+    for last in (*(band for band in _BANDS if band < depth), depth) if judged else ():
         yield "rank", f"{first}" if first == last else f"{first} to {last}", (first <= best) & (best <= last)
         first = last + 1
 
 
-def passage_lengths(labels: Qrels, corpus: Any) -> NDArray[np.float64]:
-    """The words of each judgment's passage, from the texts of a corpus; NaN where there is no text."""
+def _by_length(ground: Ground, corpus: Any) -> Iterator[tuple[str, str, BoolArray]]:
+    """(kind, name, bool[judgments]) of thirds of the pairs by the words of their passages, where a corpus has them."""
     if corpus is None:
-        return np.full(len(labels.query), np.nan)
-    wanted = set(labels.passages)
-    words = {id_: float(len(text.split())) for id_, text in read_texts(corpus, "corpus") if id_ in wanted}
-    return np.array([words.get(passage, math.nan) for passage in labels.passages])
-
-
-def thirds(lengths: NDArray[np.float64]) -> Iterator[tuple[str, str, NDArray[np.bool_]]]:
-    """(kind, name, bool[judgments]) of pairs by the length of their passages, NaN where it is not known."""
-    known = lengths[~np.isnan(lengths)]
-    if not len(known):
         return
+    wanted = set(ground.labels.passages)
+    words = {id_: float(len(text.split())) for id_, text in read_texts(corpus, "corpus") if id_ in wanted}
+    lengths = np.array([words.get(passage, math.nan) for passage in ground.labels.passages])
+    if np.isnan(lengths).all():
+        return
+    known = lengths[~np.isnan(lengths)]
     lower, upper = (int(end) for end in np.quantile(known, [1 / 3, 2 / 3], method="inverted_cdf"))
     yield "length", f"up to {lower:,} words", lengths <= lower
     if upper > lower:
         yield "length", f"{lower + 1:,} to {upper:,} words", (lengths > lower) & (lengths <= upper)
     yield "length", f"over {upper:,} words", lengths > upper
-
-
-def biases_of(
-    ground: Ground, members: Iterable[tuple[str, str, NDArray[np.bool_]]], bootstrap: Bootstrap
-) -> dict[str, dict[str, Interval]]:
-    """Judge minus people in each group: {kind: {name: mean with interval}}.
-
-    A label counts for the pairs of its group with the judge's grade, since the rare grades are drawn more often.
-    """
-    levels = ground.levels
-    ends = int(min(levels[0], ground.scale.lowest)), int(max(levels[-1], ground.scale.highest or levels[-1]))
-    found: dict[str, dict[str, Interval]] = {}
-    for kind, name, member in members:
-        graded = ground.labels.grade - ends[0]
-        rows = np.flatnonzero(member & (ground.human >= 0))
-        if not len(rows):
-            found.setdefault(kind, {})[name] = Interval(
-                math.nan, math.nan, math.nan, "people labelled none of these pairs"
-            )
-            continue
-        pairs, labelled = (np.bincount(graded[each], minlength=ends[1] + 1) for each in (member, rows))
-        weight = (pairs / np.maximum(labelled, 1))[graded[rows]]
-        queries = [ground.labels.queries[i] for i in ground.labels.query[rows].tolist()]
-        judge, human = ground.labels.grade[rows], ground.human[rows]
-        bias = bias_over(human, judge, queries, weight, grades=ends, bootstrap=bootstrap)
-        found.setdefault(kind, {})[name] = bias
-    return found
