@@ -17,9 +17,10 @@ from rag_selectivity.advice import decide
 from rag_selectivity.compare.changes import changes_since
 from rag_selectivity.compare.stored import differences_since
 from rag_selectivity.inference.paired import holm
-from rag_selectivity.render.blocks import Block, Heading, Lines, Note, Paragraph, Table, markdown_of
+from rag_selectivity.render.blocks import Block, Heading, Lines, Note, Table
 from rag_selectivity.render.comment import MOST_LINES, comment_of
 from rag_selectivity.render.github import escaped
+from rag_selectivity.render.writers import markdown_of
 from rag_selectivity.results.changes import UNCHANGED
 from rag_selectivity.results.comparison import NOT_SHOWN, WORSE
 from rag_selectivity.results.stored import read_report
@@ -260,7 +261,7 @@ def plain(name: str) -> str:
 def placed(text: str) -> list[str]:
     """A name at each kind of place: in a list, a table, a heading, and where lines and quotes begin."""
     table = Table(["run", text], [[text, "1"], ["x", text]])
-    blocks: list[Block] = [table, Paragraph(text), Note(text), Heading(text), Lines([text])]
+    blocks: list[Block] = [table, Note(text), Note(text), Heading(text), Lines([text])]
     return [f"- {escaped(text)}", f"## Against {escaped(text)}", *(markdown_of([block]) for block in blocks)]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 
-from rag_selectivity.render.blocks import Block, Heading, Lines, Note, Table
+from rag_selectivity.render.blocks import BLANK, Block, Column, Heading, Lines, Note, Table, bare, entry, table_of
 from rag_selectivity.results.comparison import BETTER, WORSE
 from rag_selectivity.results.decision import SHORT, Decision, RunFigure
 from rag_selectivity.results.estimate import Caveat
@@ -46,33 +46,26 @@ def cost_notes(decision: Decision) -> Iterable[Block]:
     yield from map(Note, decision.notes)
 
 
-def table_of_runs(decision: Decision, columns: Sequence[str]) -> Table:
-    """As `decision_table`, with the figures of these names alone."""
-    header = []
-    for name in columns:
-        figures = [line.figures[name] for line in decision.lines if name in line.figures]
-        header.append(f"{name}{of_its_ceiling(figures)}")
-    rows = [[line.run, *(figure_cell(line.figures.get(name)) for name in columns)] for line in decision.lines]
-    return Table(["run", *header], rows, breaks=False)
-
-
 def of_its_ceiling(figures: Iterable[RunFigure]) -> str:
     """What the name of a column ends with, whose figures stand beside the most that is possible."""
     return " of its ceiling" if any(figure.ceiling is not None for figure in figures) else ""
 
 
-def decision_table(decision: Decision) -> Table:
-    """A row for each run, best first; + and − mark what is shown to be better and worse than the baseline."""
-    names = list(dict.fromkeys(name for line in decision.lines for name in line.figures))
-    costs = list(dict.fromkeys(name for line in decision.lines for name in line.costs))
-    letters = any(line.letters for line in decision.lines)
-    header = ["run", *(["alike"] if letters else []), *names, *costs]
-    rows = []
-    for line in decision.lines:
-        cells = [figure_cell(line.figures.get(name)) for name in names]
-        cells += [amount(line.costs[name]) if name in line.costs else "–" for name in costs]
-        rows.append([line.run, *([line.letters] if letters else []), *cells])
-    return Table(header, rows, breaks=False)
+def decision_table(decision: Decision, names: Sequence[str] = ()) -> Table:
+    """A row for each run, best first, with the figures of these names, or with all figures and costs.
+
+    + and − mark what is shown to be better and worse than the baseline.
+    """
+    lines = decision.lines
+    columns: list[Column] = []
+    for name in names or list(dict.fromkeys(name for line in lines for name in line.figures)):
+        title = f"{name}{of_its_ceiling(line.figures[name] for line in lines if name in line.figures)}"
+        columns.append((title, entry("figures", name), figure_cell))
+    if not names:
+        columns.insert(0, ("alike", "letters", str))
+        costs = dict.fromkeys(name for line in lines for name in line.costs)
+        columns += [(name, entry("costs", name), amount) for name in costs]
+    return table_of(lines, ("run", "run", str), *columns)
 
 
 def marked_caveats(figures: Iterable[tuple[str, RunFigure]]) -> Iterator[tuple[str, str, Caveat]]:
@@ -95,12 +88,7 @@ def figures_of(decision: Decision, names: Sequence[str]) -> list[tuple[str, RunF
 def figure_cell(figure: RunFigure | None) -> str:
     """A figure of the table: its value or its range, its ceiling, its marks, and how it compares with the baseline."""
     if figure is None:
-        return "–"
-    estimate = figure.estimate
-    if estimate.possible is not None:
-        low, high = map(number, estimate.possible)
-        return f"{low}–{high}{estimate.mark}{MARKS_OF_VERDICTS.get(figure.verdict or '', '')}"
-    value = estimate.low if math.isnan(estimate.value) and not math.isnan(estimate.low) else estimate.value
-    least = "≥ " if value is not estimate.value else ""
+        return BLANK
+    mark = figure.estimate.mark
     most = "" if figure.ceiling is None or math.isnan(figure.ceiling) else f" of {number(figure.ceiling)}"
-    return f"{least}{number(value)}{most}{estimate.mark}{MARKS_OF_VERDICTS.get(figure.verdict or '', '')}"
+    return f"{bare(figure.estimate).removesuffix(mark)}{most}{mark}{MARKS_OF_VERDICTS.get(figure.verdict or '', '')}"
