@@ -121,7 +121,7 @@ def wanted_measures(
             raise InputError(
                 f"{measure}: evaluate, compare and report measure at budgets of tokens; here give a depth K"
             )
-    return list(dict.fromkeys([*parsed, *(companion for measure in parsed for companion in measure.companions())]))
+    return list(dict.fromkeys([*parsed, *(companion for measure in parsed for companion in measure.companions)]))
 
 
 def scale_for(qrels: Qrels | None, scale: Any, measures: Any) -> Any:
