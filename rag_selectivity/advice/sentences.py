@@ -176,7 +176,7 @@ def _labels(trust: Trust, queries: int, *, sized: bool, of_pairs: int) -> Iterat
     if sized and "control" not in known.chosen:
         yield f"Have {counted(3 * queries, 'random passage')} graded: grade --controls 3"
     number_of = min(200, of_pairs)
-    yield f"Let a person grade {counted(number_of, 'pair')}: annotate --draw calibrate:{number_of}"
+    yield f"Let a person grade {counted(number_of, 'pair')}: labels draw --draw calibrate:{number_of}"
 
 
 def _steps(losses: Losses | None, *, closed: bool) -> Iterator[str]:
