@@ -15,6 +15,7 @@ from rag_selectivity.cli.output import EXIT_CODES
 
 #: The commands in the order of the page.
 COMMANDS = (
+    "init",
     "evaluate",
     "answers",
     "validate",
@@ -85,7 +86,7 @@ def reference() -> str:
         "| option | meaning |",
         "|---|---|",
         *(f"| {_names(each)} | {_meaning(each)} |" for each in known["evaluate"].params if _is_common(each)),
-        "| `--help` | Show the options, and two examples. |",
+        "| `--help` | Show the options that people use, and two examples. |",
         "",
         "`rag-selectivity --version` shows the version; `rag-selectivity --install-completion` completes commands and",
         "options in your shell. An option that takes one value can be given once.",
@@ -103,6 +104,20 @@ def reference() -> str:
         "|---|---|",
         *(f"| {file} | {content} |" for file, content in FILES.items()),
     ]
+    lines += [
+        "",
+        "## selectivity.toml",
+        "",
+        "`rag-selectivity init` writes it from what lies in the folder. A command reads it in the working folder, or",
+        "where `--config` says. The labels and the runs are `qrels` and `runs` below `[data]`. Each option has its key",
+        "there too: `--corpus-size 1000` is `corpus_size = 1000`, and `--fail-if` is a list below `[gates]`. An option",
+        "on the command line wins. What is asked for seldom has a key and no option; `-c rules.order=rank` gives it on",
+        "the command line:",
+        "",
+        "| key | meaning |",
+        "|---|---|",
+        *(f"| `{key}` | {meaning} |" for key, meaning in sorted(_keys(known).items())),
+    ]
     for name in COMMANDS:
         command = known[name]
         lines += ["", f"## {name}", "", *_paragraphs(command), "", "```console"]
@@ -110,6 +125,15 @@ def reference() -> str:
         lines += ["```", "", "| option | default | meaning |", "|---|---|---|"]
         lines += [_row(each) for each in command.params if not _is_common(each) and not getattr(each, "hidden", False)]
     return "\n".join(lines) + "\n"
+
+
+def _keys(known: dict[str, Any]) -> dict[str, str]:
+    """{key: meaning} of what only the settings can say."""
+    return {
+        f"{setting.section}.{name}": " ".join(setting.help.split()).replace("|", "\\|")
+        for command in known.values()
+        for name, (setting, _) in command.settings
+    }
 
 
 def _paragraphs(command: Any) -> list[str]:

@@ -80,7 +80,7 @@ def options() -> dict[str, int]:
     """Return how many options and arguments each command has, but for those that every command has."""
     from rag_selectivity.cli.app import all_commands
 
-    every = {"help", "config", "progress"}
+    every = {"help", "help_all", "config", "quiet"}
     return {
         name: sum(1 for parameter in command.params if parameter.name not in every)
         for name, command in all_commands().items()

@@ -5,11 +5,13 @@ What a start imports is here too: no help and no completion needs numpy.
 
 from __future__ import annotations
 
+import io
 import os
 import re
 import shlex
 import subprocess
 import sys
+import time
 from typing import Any
 
 import pytest
@@ -18,6 +20,7 @@ from typer.testing import CliRunner
 import rag_selectivity as rs
 from rag_selectivity.cli.app import all_commands, app
 from rag_selectivity.cli.options import PANELS
+from rag_selectivity.cli.waiting import waiting
 
 pytestmark = pytest.mark.inside
 
@@ -29,7 +32,7 @@ def helps() -> dict[str, str]:
     """{command: its help}; the empty name is that of the program."""
     runner = CliRunner(env={"COLUMNS": "80"})
     return {
-        name: runner.invoke(app, [*name.split(), "--help"]).output
+        name: runner.invoke(app, [*name.split(), "--help-all" if name in COMMANDS else "--help"]).output
         for name in ("", "golden", "online", "labels", *COMMANDS)
     }
 
@@ -69,6 +72,46 @@ def test_a_help_opens_with_its_purpose_in_one_line(helps, name) -> None:
     assert re.fullmatch(r"[A-Z].{10,70}[.]", purpose)
     lines = [line.strip() for line in helps[name].splitlines() if line.strip()]
     assert lines[1] == purpose
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_first_help_is_one_screen_of_what_people_use(name) -> None:
+    text = CliRunner(env={"COLUMNS": "80"}).invoke(app, [*name.split(), "--help"]).output
+    assert len(text.splitlines()) <= 45
+    assert "--help-all" in text
+    assert examples_in(text) == COMMANDS[name].examples
+    usual = COMMANDS[name].usual or [each.name for each in visible(COMMANDS[name])]
+    assert len(usual) <= 20
+    for parameter in visible(COMMANDS[name]):
+        if parameter.param_type_name == "option" and parameter.name in usual:
+            assert max(parameter.opts, key=len) in text, parameter.name
+
+
+def test_the_whole_help_names_every_key_of_the_settings(helps) -> None:
+    for name, command in COMMANDS.items():
+        for key, (setting, _) in command.settings:
+            assert f"{setting.section}.{key}" in helps[name], name
+
+
+def test_a_shell_completes_the_names_of_measures() -> None:
+    variables = {"_RAG_SELECTIVITY_COMPLETE": "complete_bash", "COMP_CWORD": "3"}
+    variables["COMP_WORDS"] = "rag-selectivity evaluate --measure N-"
+    code = "import sys; sys.argv = ['rag-selectivity']; from rag_selectivity.cli import main; main()"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env={**os.environ, **variables})
+    assert done.stdout.split() == ["N-Recall4+", "N-Recall5"]
+
+
+def test_long_work_shows_its_time_and_leaves_no_line_behind(monkeypatch) -> None:
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    for stream, shown in ((Terminal(), "\revaluate: 0 s"), (io.StringIO(), "evaluate: 0 s\n")):
+        monkeypatch.setattr(sys, "stderr", stream)
+        with waiting("evaluate", first=0.01, each=0.01, of_a_file=0.01):
+            time.sleep(0.2)
+        assert stream.getvalue().startswith(shown)
+        assert stream.getvalue().endswith("\r\033[K" if stream.isatty() else "s\n")
 
 
 # -- what a start imports ---------------------------------------------------------------------------------

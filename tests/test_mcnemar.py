@@ -46,20 +46,6 @@ def test_without_a_difference_it_rejects_no_more_than_its_level() -> None:
     assert power(50, 0.0, 0.0, 0.05) == 0.0
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ((0, 0.1, 0.1, 0.05), "the number of pairs must be a whole number"),
-        ((5, 0.6, 0.5, 0.05), "at most 1 together"),
-        ((5, -0.1, 0.5, 0.05), "at least 0"),
-        ((5, 0.1, 0.1, 0), "level must be more than 0"),
-    ],
-)
-def test_what_cannot_be(arguments, message) -> None:
-    with pytest.raises(rs.InputError, match=message):
-        power(*arguments)
-
-
 def rejected(n: int, gain: float, loss: float, level: float, times: int, seed: int) -> float:
     rng = np.random.default_rng(seed)
     won, lost, _ = rng.multinomial(n, [gain, loss, 1 - gain - loss], size=times).T

@@ -202,11 +202,6 @@ def test_means_are_scipys_welch_test() -> None:
     assert found.difference == pytest.approx(b.mean() - a.mean())
 
 
-def test_the_sample_ratio_is_scipys_binomial_test() -> None:
-    reference = stats.binomtest(480, 1000, 0.5).pvalue
-    assert two_arms.sample_ratio_p(480, 520, 0.5, any_time=False) == pytest.approx(reference)
-
-
 def test_cuped_is_the_regression_and_narrows_the_interval() -> None:
     import statsmodels.api as sm
 

@@ -83,7 +83,7 @@ def test_a_judge_that_rolls_dice_has_shown_nothing(cranfield, tmp_path) -> None:
     assert bits["low"] <= 0 <= bits["high"] < 0.1
     assert bits["as_judged"] > 5
     assert {"closed-labels", "equals-placebo"} <= {caveat["code"] for caveat in evidence["caveats"]}
-    assert shown["trust"]["conclusion"].startswith("Nothing is shown about the retriever")
+    assert shown["trust"]["conclusion"].startswith("These labels cannot tell the retriever from a random draw")
     gated = run_command(*arguments, "--fail-if", "caveats(RA-nWG@10) >= strong")
     assert gated.returncode == 1
     assert "gate failed: bm25: caveats(RA-nWG@10) >= strong: closed-labels (strong)" in gated.stderr

@@ -20,6 +20,8 @@ EXAMPLES = (
     "--scores answer-scores.csv",
     "rag-selectivity answers bm25.trec dense.trec --given answer-scores.csv",
 )
+#: What `--help` shows.
+USUAL = "files corpus queries references qrels model judge_model depths store scores dry_run output"
 
 
 @dataclass(frozen=True)
@@ -93,8 +95,7 @@ def answers(
     scores: Path | None = o.option(
         o.OUTPUT,
         OF_TABLE,
-        "Table of query_id, run, k and the first score to write, for `validate` and `sweep` (.csv, .jsonl or "
-        ".parquet).",
+        "Table of query_id, run, k and the first score to write, for `validate` (.csv, .jsonl or .parquet).",
     ),
     answer_table: Path | None = o.option(
         o.OUTPUT, OF_TABLE, "Table of all answers with their scores to write (.jsonl, .csv or .parquet).", "--answers"

@@ -34,6 +34,7 @@ _WIDTH = {"max_content_width": 100}
 
 class _Program(Group):
     listed = (
+        Listed("init", "Write selectivity.toml from what lies in the folder.", _RUNS),
         Listed("evaluate", "Measure runs against labels: figures, comparison, page.", _RUNS),
         Listed("answers", "Have an LLM answer from what was retrieved, and score its answers.", _RUNS),
         Listed("validate", "Show which measure at which K follows the scores of the answers.", _RUNS),

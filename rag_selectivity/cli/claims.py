@@ -18,6 +18,8 @@ EXAMPLES = (
     "rag-selectivity claims --samples ragas.jsonl --store claims.db --model gpt-5-mini --check recall --batch "
     "--format json",
 )
+#: What `--help` shows.
+USUAL = "files corpus queries references responses samples model check depths k store fail_if output"
 _PAGES = (".html", ".htm")
 
 

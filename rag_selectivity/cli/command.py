@@ -16,16 +16,25 @@ import typer.core
 import typer.main
 from typer.models import OptionInfo
 
-from rag_selectivity.cli.help import parameter_rows, with_names, without_names, write_panels
+from rag_selectivity.cli.help import in_short, parameter_rows, with_names, without_names, write_panels
 from rag_selectivity.cli.inputs import refuse_empty_names, refuse_two_standard_inputs
 from rag_selectivity.cli.options import EVERY_COMMAND, PANELS
 from rag_selectivity.cli.output import SETTINGS, put_help
 from rag_selectivity.cli.settings import SECTIONS, Setting, as_typed, checked, read_settings
+from rag_selectivity.cli.waiting import waiting
 from rag_selectivity.cli.writable import refuse_unwritable_files
 from rag_selectivity.errors import InputError
 
 #: Options whose value may be left out, and what it then is.
 IMPLIED_VALUES = {"--retry-failed": "all"}
+HELP_ALL = typer.Option(
+    False,
+    "--help-all",
+    help="Show every option, and every key of selectivity.toml.",
+    is_eager=True,
+    callback=lambda context, asked: _print_help(context, asked, all_of_it=True),
+    rich_help_panel=EVERY_COMMAND,
+)
 QUIET = typer.Option(False, "--quiet", help="No progress, warnings or notes.", rich_help_panel=EVERY_COMMAND)
 CONFIG = typer.Option(
     None,
@@ -35,6 +44,7 @@ CONFIG = typer.Option(
     help="Settings to read (default: selectivity.toml of this folder), or one as SECTION.KEY=VALUE. Repeat for more.",
     rich_help_panel=EVERY_COMMAND,
 )
+KEYS = "Only in selectivity.toml, or as --config KEY=VALUE"
 STREAMS = "A FILE can be -: standard input where it is read, standard output where written."
 
 
@@ -45,7 +55,14 @@ class Command(typer.core.TyperCommand):
     ----------
     examples : list of str
         As a user types them.
+    usual : tuple of str
+        The parameters that `--help` shows; empty for all of them.
+    shows_all : bool
+        Whether its help is that of `--help-all`.
     """
+
+    usual: tuple[str, ...] = ()
+    shows_all = False
 
     def __init__(self, *args: Any, params: Any = None, epilog: str | None = None, **options: Any) -> None:
         all_options = sorted(params or [], key=_place)
@@ -68,6 +85,13 @@ class Command(typer.core.TyperCommand):
         refuse_two_standard_inputs(self.params, ctx.params, self._given_settings())
         refuse_unwritable_files(self.params, ctx.params, values)
         return rest
+
+    def invoke(self, ctx: Any) -> Any:
+        """Do the work, and show how long it takes; commands with a budget have a progress of their own."""
+        if SETTINGS.quiet or any(each.name == "max_calls" for each in self.params):
+            return super().invoke(ctx)
+        with waiting(ctx.command_path.partition(" ")[2]):
+            return super().invoke(ctx)
 
     def _defaults(self, settings: Mapping[str, Mapping[str, Any]]) -> Iterator[tuple[str, Any]]:
         """(name, value) of the parameters that the settings have a value for."""
@@ -116,13 +140,25 @@ class Command(typer.core.TyperCommand):
         return list(super().shell_complete(ctx, incomplete))
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
-        """The options in their panels."""
-        write_panels(formatter, parameter_rows(self.with_names().get_params(ctx), ctx))
+        """The options in their panels: those that people use, or with `--help-all` every one and the settings."""
+        rows = parameter_rows(self.with_names().get_params(ctx), ctx)
+        if self.is_short:
+            usual = [each for each in self.params if each.name in (*self.usual, "help_all")]
+            rows = [("Usual options", row) for row in in_short(parameter_rows(usual, ctx))]
+        elif self.shows_all:
+            rows += [(KEYS, (f"{setting.section}.{name}", setting.help)) for name, (setting, _) in self.settings]
+        write_panels(formatter, rows)
+
+    @property
+    def is_short(self) -> bool:
+        """Whether its help shows the usual options alone."""
+        return bool(self.usual) and not self.shows_all
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """The help, and the examples below it."""
         super().format_help(ctx, formatter)
-        streams = ["", STREAMS] if any(parameter.metavar == "FILE" for parameter in self.params) else []
+        has_files = any(parameter.metavar == "FILE" for parameter in self.params)
+        streams = ["", STREAMS] if has_files and not self.is_short else []
         lines = [line for example in self.examples for line in wrapped(example, formatter.width - 2).splitlines()]
         formatter.write("\n".join([*streams, "", "Examples:", *(f"  {line}" for line in lines), ""]))
 
@@ -165,10 +201,12 @@ class Listed(typer.core.TyperCommand):
         """The command itself."""
         module, function, examples = self._place
         imported = import_module(f"rag_selectivity.cli.{module}")
+        usual = getattr(imported, examples.replace("EXAMPLES", "USUAL"), "")
         alone = typer.Typer(add_completion=False, rich_markup_mode=None)
         epilog = "\n".join(getattr(imported, examples))
         alone.command(self.name, cls=Command, epilog=epilog)(with_groups(getattr(imported, function)))
         command: Any = typer.main.get_command(alone)
+        command.usual = tuple(usual.split())
         return command  # type: ignore[no-any-return]
 
 
@@ -197,10 +235,11 @@ def with_groups(function: Callable[..., None]) -> Callable[..., None]:
 
     # `Command.parse_args` reads them.
     parameters.append(Parameter("config", Parameter.KEYWORD_ONLY, default=CONFIG, annotation=list[str] | None))
+    parameters.append(Parameter("help_all", Parameter.KEYWORD_ONLY, default=HELP_ALL, annotation=bool))
     parameters.append(Parameter("quiet", Parameter.KEYWORD_ONLY, default=QUIET, annotation=bool))
 
     def command(**given: Any) -> None:
-        del given["quiet"], given["config"]
+        del given["quiet"], given["config"], given["help_all"]
         for name, group in groups.items():
             on_line = {each.name: given.pop(each.name) for each in fields(group) if each.name in given}
             given[name] = group(**on_line, **_from_file(group))
@@ -320,12 +359,13 @@ def _with_own_help(parameters: Any) -> list[Any]:
         if getattr(parameter, "is_flag", False):
             parameter.metavar = ""
         if parameter.name == "help":
-            parameter.callback = _print_help
+            parameter.callback = lambda context, _, asked: _print_help(context, asked)
     return list(parameters)
 
 
-def _print_help(context: Any, _: Any, is_asked: bool) -> None:
+def _print_help(context: Any, is_asked: bool, *, all_of_it: bool = False) -> None:
     if is_asked and not context.resilient_parsing:
+        context.command.shows_all = all_of_it
         put_help(context.get_help())
         context.exit()
 

@@ -24,6 +24,8 @@ from rag_selectivity.cli.writable import OF_TABLE
 from rag_selectivity.tables.grades import SCALES
 from rag_selectivity.wording import counted, enumeration
 
+#: What `--help` shows.
+BUILD_USUAL = "folder queries qrels corpus size by licence"
 BUILD_EXAMPLES = (
     "rag-selectivity golden build golden.jsonl --queries trace.jsonl --size 20",
     "rag-selectivity golden build faq --qrels labels.db --queries queries.jsonl --corpus corpus.jsonl --licence MIT",
@@ -106,6 +108,8 @@ def _draw_queries(source: Path, target: Path, **options: Any) -> None:
     )
 
 
+#: What `--help` shows.
+CHECK_USUAL = "golden run corpus measure depths min_judged max_shift strict relabel output"
 CHECK_EXAMPLES = (
     "rag-selectivity golden check faq bm25.trec dense.trec --corpus corpus.jsonl",
     "rag-selectivity golden check faq bm25.trec dense.trec --measure AP --min-judged .9 --max-shift .1 --format json",
@@ -148,7 +152,7 @@ def golden_check(
     """
     from rag_selectivity.golden import check
     from rag_selectivity.golden.render import check_blocks
-    from rag_selectivity.render.blocks import text_of
+    from rag_selectivity.render.writers import text_of
 
     chosen = chosen_format(format, output, (Format.table, Format.json))
     found = check(
@@ -197,7 +201,7 @@ def golden_diff(
     """Show what changed between two versions of a golden set."""
     from rag_selectivity.golden import diff
     from rag_selectivity.golden.render import difference_blocks
-    from rag_selectivity.render.blocks import text_of
+    from rag_selectivity.render.writers import text_of
 
     chosen = chosen_format(format, output, (Format.table, Format.json))
     found = diff(old, new, judges=judge)

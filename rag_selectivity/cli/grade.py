@@ -18,6 +18,8 @@ EXAMPLES = (
     "rag-selectivity grade --queries queries.jsonl --corpus corpus.jsonl --pool bm25.trec --pool dense.trec "
     "--pool-depth 5 --store new.db --model gpt-5-mini --max-calls 500 --concurrency 4",
 )
+#: What `--help` shows.
+USUAL = "queries corpus pool pool_depth tail controls trace model store max_calls retry_failed dry_run"
 
 
 @dataclass(frozen=True)

@@ -39,9 +39,15 @@ def parameter_rows(parameters: Iterable[Any], context: Any) -> list[tuple[str, t
         if record is not None:
             other = "Arguments" if parameter.param_type_name == "argument" else "Options"
             # Older versions of typer escape brackets, for a library that draws boxes.
-            row = (record[0], record[1].replace("\\[", "["))
+            # What a list holds is no news to its reader.
+            row = (record[0].partition(" <")[0], record[1].replace("\\[", "["))
             rows.append((getattr(parameter, "rich_help_panel", None) or other, row))
     return rows
+
+
+def in_short(rows: Iterable[tuple[str, tuple[str, str]]]) -> list[tuple[str, str]]:
+    """The rows without their panels, each meaning cut to its first sentence."""
+    return [(name, f"{meaning.split('. ')[0].rstrip('.')}.") for _, (name, meaning) in rows]
 
 
 def _styled(text: str, **style: Any) -> str:

@@ -133,6 +133,8 @@ def labels_import(
     put_lines([text])
 
 
+#: What `--help` shows.
+AGREE_USUAL = "labels human judge run corpus scale output"
 AGREE_EXAMPLES = (
     "rag-selectivity labels agree labels.db scripted.qrels",
     "rag-selectivity labels agree labels.db scripted.qrels --run bm25.trec --run dense.trec",
@@ -191,6 +193,8 @@ def labels_agree(
     show(result, format, output)
 
 
+#: What `--help` shows.
+DRAW_USUAL = "store run draw queries corpus annotator overlap output"
 DRAW_EXAMPLES = (
     "rag-selectivity labels draw cheap.db --queries queries.jsonl --corpus corpus.jsonl bm25.trec "
     "--draw calibrate:20 --output task.html",

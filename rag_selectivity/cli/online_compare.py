@@ -11,6 +11,8 @@ from rag_selectivity.cli.inputs import Readable, shares
 from rag_selectivity.cli.output import TABLE_FORMATS, chosen_format, show
 from rag_selectivity.errors import InputError, did_you_mean
 
+#: What `--help` shows.
+USUAL = "rows metric guardrail mean lower planned detect output"
 EXAMPLES = (
     "rag-selectivity online compare arms.csv --metric cited --guardrail harm=.05 --lower harm --mean harm=0:1",
     "rag-selectivity online compare arms.csv --metric cited --once --detect cited=.03 --format json",

@@ -8,6 +8,8 @@ from rag_selectivity.cli import options as o
 from rag_selectivity.cli.inputs import Readable
 from rag_selectivity.cli.output import TABLE_FORMATS, chosen_format, show
 
+#: What `--help` shows.
+USUAL = "records baseline unit any_time margin detect output"
 EXAMPLES = (
     "rag-selectivity online preference impressions.jsonl",
     "rag-selectivity online preference impressions.jsonl --unit impression --any-time --format json",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -25,12 +25,27 @@ EVERY_COMMAND = "Every command"
 PANELS = (INPUT, JUDGE, MEASURES, EDGES, TESTS, PLANNING, INTERVALS, BUDGET, GATES, OUTPUT, EVERY_COMMAND)
 
 
-def option(panel: str, metavar: str, help: str, *names: str, default: Any = ...) -> Any:
+def option(
+    panel: str,
+    metavar: str,
+    help: str,
+    *names: str,
+    default: Any = ...,
+    completed: Callable[[str], list[str]] | None = None,
+) -> Any:
     """An option of a panel, as the default of a parameter, or in its annotation.
 
-    Without `default`, that of the option is None, or False for a flag.
+    Without `default`, that of the option is None, or False for a flag. `completed` gives what a shell completes a
+    beginning to.
     """
-    return typer.Option(default, *names, metavar=metavar, help=help, rich_help_panel=panel)
+    return typer.Option(default, *names, metavar=metavar, help=help, rich_help_panel=panel, autocompletion=completed)
+
+
+def measures_from(beginning: str) -> list[str]:
+    """The names of measures with a beginning, in upper or lower case."""
+    from rag_selectivity.measures import REGISTRY
+
+    return [name for name in REGISTRY if name.casefold().startswith(beginning.casefold())]
 
 
 def argument(metavar: str, help: str, *, default: Any = ...) -> Any:
@@ -182,7 +197,10 @@ ScoreRangeOption = Annotated[
 MeasureOption = Annotated[
     list[str] | None,
     option(
-        MEASURES, "NAME", "Measure, as in BoR or BoR(rel=4)@10. Repeat for more. `rag-selectivity explain` lists all."
+        MEASURES,
+        "NAME",
+        "Measure, as in BoR or BoR(rel=4)@10. Repeat for more. `rag-selectivity explain` lists all.",
+        completed=measures_from,
     ),
 ]
 ScaleOption = Annotated[

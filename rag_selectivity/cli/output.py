@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from rag_selectivity.cli.waiting import clear
 from rag_selectivity.errors import InputError, SelectivityWarning
 from rag_selectivity.wording import visible, visible_lines
 
@@ -99,7 +100,8 @@ def rows_text(result: Any, rows: Sequence[dict[str, Any]], format: Format) -> st
         return json_rows(result)
     if format is Format.csv:
         return csv_text(rows)
-    from rag_selectivity.render.blocks import Table, markdown_of, text_of
+    from rag_selectivity.render.blocks import Table
+    from rag_selectivity.render.writers import markdown_of, text_of
 
     header = list(rows[0])
     table = Table(header, [[_cell(row[name]) for name in header] for row in rows], breaks=False)
@@ -179,6 +181,7 @@ def tell(line: str) -> None:
 
 def _print(text: str, *, err: bool = False) -> None:
     # All printing of all commands ends here, with what came from files, models and servers made visible.
+    clear()
     try:
         typer.echo(text, err=err)
     except BrokenPipeError:

@@ -22,6 +22,8 @@ EXAMPLES = (
     "rag-selectivity plan --corpus-size 58 --relevant 4 --depths 5,20,58 --min-ceiling 1 --tokens-per-item 180",
     "rag-selectivity plan qrels.trec --corpus-size 1000 --detect .2 --success .8 --queries 60 --controls 3",
 )
+#: What `--help` shows.
+USUAL = "corpus_size relevant files depths m min_ceiling log detect queries controls human output"
 
 
 def plan(
@@ -75,7 +77,7 @@ def plan(
     """
     from rag_selectivity.advice.planning import PLAN_SCHEMA, rows_of_comparison
     from rag_selectivity.measures.chance import DEGRADED_FROM
-    from rag_selectivity.render.control_words import control_power_lines
+    from rag_selectivity.render.judging import control_power_lines
     from rag_selectivity.tables.writing import json_text
 
     if log is not None:

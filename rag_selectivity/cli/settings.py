@@ -66,6 +66,10 @@ def read_settings(given: Sequence[str], known: Callable[[], Mapping[str, Sequenc
 def _read(path: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise InputError(
+            f"--config {str(path)!r} is neither a file nor SECTION.KEY=VALUE, as in rules.order=rank"
+        ) from None
     except tomllib.TOMLDecodeError as error:
         raise InputError(f"{path}: is not TOML: {error}") from None
 

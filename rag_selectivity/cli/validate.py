@@ -23,6 +23,8 @@ EXAMPLES = (
     "--scores scores.csv --measure RA-nWG --measure nDCG --measure Harm",
     "rag-selectivity validate qrels.trec reranked.trec --scores scores.csv --measure P --format json",
 )
+#: What `--help` shows.
+USUAL = "files scores score_column closed_book corpus_size scale measure depths output"
 
 
 @dataclass(frozen=True)

@@ -31,7 +31,6 @@ BY_CONSTRUCTION, DOWN_TO, AS_JUDGED_BASELINE = "by-construction", "down-to-rank"
 LEAST_QUERIES, LEAST_SHARE, LEAST_SHARE_OF_FEW, LEAST_EFFECTIVE = 30, 2 / 3, 0.9, 100.0
 
 _CONTROLS_UNUSED = "The random controls have grades by the judge alone, so calibrated figures do not use them"
-_MISSING = "Best sets, recall and random baselines count only what was found"
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +145,7 @@ def _of_success(measure: Measure, estimate: Estimate, facts: LabelFacts, closed:
         level, succeed = STRONG, f"Of all queries, {percent(of_all)} succeed."
         top = "what was shown" if measure.at is None else named_top(measure.at)
         labels = "Nearly all labels" if facts.tail_ranks is None else "Nearly all labels but those of the tail"
-        text = f"{labels} are of {top}, and {left_out}: nearly all others succeed by construction."
+        text = f"{labels} are of {top}, and {left_out}: success of nearly all others is automatic."
     yield Caveat(BY_CONSTRUCTION, f"{text} {succeed}", level, {"of_all_queries": of_all})
 
 
@@ -165,14 +164,14 @@ def _of_reach(measure: Measure, estimate: Estimate, facts: LabelFacts, column: i
         depth = next(depth for depth, place in facts.place.items() if place == column)
         top = "the list" if depth == WHOLE_LIST else named_top(depth)
         own = f"{_labels(outside, reach)} outside {top}{doubt}"
-        yield Caveat(CLOSED, f"{own}. {_MISSING}, so the figure compares {top} with itself.", STRONG, numbers)
+        yield Caveat(CLOSED, f"{own}. The figure compares {top} with itself.", STRONG, numbers)
         return
     own = "All labels are of passages that the pooled runs retrieved"
     if facts.controls_unused:
         own = f"{_CONTROLS_UNUSED}, and all other labels are of passages that the runs retrieved"
     elif not reach.pooled:
         own = f"{_labels(lists, reach)} outside the evaluated lists and pools{doubt}"
-    yield Caveat(CLOSED, f"{own}. {_MISSING}, so the figure ranks the runs' own finds.", SOFT, numbers)
+    yield Caveat(CLOSED, f"{own}. The figure compares the runs only with what they found themselves.", SOFT, numbers)
 
 
 def _of_tail(measure: Measure, estimate: Estimate, facts: LabelFacts, first: int, last: int) -> Caveat:
@@ -207,7 +206,7 @@ def _of_placebo(estimate: Estimate, *, perfect: bool) -> Iterator[Caveat]:
     if estimate.placebo is None or not low <= 0 <= high:
         return
     text = (
-        f"It is not shown that the figure differs from its placebo, the figure of the same grades shuffled (the "
-        f"interval of the difference contains 0): it shows nothing about the retriever{UNLESS_PERFECT * perfect}."
+        f"If the grades were shuffled at random, the figure would look the same: it says nothing about your retriever "
+        f"yet{UNLESS_PERFECT * perfect}."
     )
     yield Caveat(EQUALS_PLACEBO, text, STRONG, {"placebo": estimate.placebo, "low": low, "high": high})

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from rag_selectivity.errors import InputError, examples
 from rag_selectivity.inference import bounded
 from rag_selectivity.inference.draws import Columns, resample_counts
-from rag_selectivity.inference.exact import ends_if_all_agree, weighted_rate
+from rag_selectivity.inference.exact import weighted_rate
 from rag_selectivity.inference.interval_methods import Estimand, bca_ends, means_of, of_success_rate
 from rag_selectivity.judged.query_weights import effective_size
 from rag_selectivity.measures.base import FloatArray, Outcome
@@ -159,16 +159,6 @@ class Bootstrap:
             exact = of_success_rate(outcome, tail)
             bounds = np.where(np.isnan(exact), bounds, exact)
             decided = np.asarray(np.isfinite(exact).all(axis=0))
-        return self.for_few_queries(outcome, estimand, bounds, decided)
-
-    def for_few_queries(
-        self, outcome: Outcome, estimand: Estimand, bounds: FloatArray, decided: NDArray[np.bool_] | None = None
-    ) -> FloatArray:
-        """Bounds of an outcome, no narrower than so few queries allow: float64[2, depths].
-
-        `decided` marks the depths whose bounds hold for any number of queries.
-        """
-        tail = (1 - self.level) / 2
         low, high = _widened(bounds, _if_all_agree(outcome, estimand.effective, tail), estimand.units)
         low, high = self._for_few(outcome, estimand, low, high, decided)
         if estimand.weighted:
@@ -356,7 +346,19 @@ def _of_few_successes(outcome: Outcome, tail: float) -> FloatArray:
 
 
 def _if_all_agree(outcome: Outcome, units: FloatArray, tail: float) -> FloatArray:
-    first = outcome.parts[0]
-    lowest = np.where(outcome.defined, first, np.inf).min(axis=0)
-    agree = lowest == np.where(outcome.defined, first, -np.inf).max(axis=0)
-    return ends_if_all_agree(means_of(outcome), agree, outcome.bounds, units, tail, outcome.aggregate)
+    """Bounds of the figure if all queries have the same one: float64[2, depths]; NaN otherwise.
+
+    If more than ε = 1 − tail^(1/n) of all queries differed, n queries that agree would be rarer than `tail`. So the
+    mean is at most ε of the way from the common figure to either end of its range. If the common figure is at an end,
+    this is Clopper and Pearson's bound. NaN for a figure without `bounds`.
+    """
+    if outcome.bounds is None:
+        return np.full((2, len(units)), np.nan)
+    part = outcome.parts[0]
+    agree = np.where(outcome.defined, part, np.inf).min(axis=0) == np.where(outcome.defined, part, -np.inf).max(axis=0)
+    share = np.where(agree, 1 - tail ** (1 / np.maximum(units, 1)), np.nan)
+    (lowest, highest), (first, *others) = outcome.bounds, means_of(outcome)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        below = outcome.aggregate.value(first - share * (first - lowest), *others)
+        above = outcome.aggregate.value(first + share * (highest - first), *others)
+    return np.stack([below, above])

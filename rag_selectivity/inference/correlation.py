@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from rag_selectivity.inference.bisection import end_of
 from rag_selectivity.inference.interval import Interval
 from rag_selectivity.measures.base import FloatArray
 from rag_selectivity.tables.ids import IntArray
@@ -185,8 +186,12 @@ class Distribution:
             return 1.0
         # The interval contains the value, so only the end on the other side of 0 can exclude 0.
         sign = 1 if self.value > 0 else -1
-        tail = self._tail_of(self._tail(sign).share(0.0), min(0.0, sign * self._bias))
-        return min(1.0, max(_LEAST_P, 2 * tail))
+        draws, bias = self._tail(sign), min(0.0, sign * self._bias)
+
+        def excludes(tail: float) -> bool:
+            return draws.quantile(self._share_of(tail, bias)) > 0
+
+        return min(1.0, 2 * end_of(excludes, 0.5, _LEAST_P / 2)[0]) if excludes(0.5) else 1.0
 
     def _tail(self, sign: int) -> _LowerTail:
         """The draws with the query that was not seen at its worst (sign 1), or at its best and turned over (−1)."""
@@ -214,18 +219,9 @@ class Distribution:
         reach = -float(stdtrit(self.effective - 1, tail)) * math.sqrt(self.effective / (self.effective - 1))
         return float(ndtr(2 * bias - reach))
 
-    def _tail_of(self, share: float, bias: float) -> float:
-        """The tail that belongs to a share of the draws: the inverse of `_share_of`."""
-        from scipy.special import ndtri, stdtr
-
-        if self.effective <= 1:
-            return 1.0
-        reach = (2 * bias - float(ndtri(share))) / math.sqrt(self.effective / (self.effective - 1))
-        return float(stdtr(self.effective - 1, -reach))
-
 
 class _LowerTail:
-    """Quantiles of draws, and shares of draws: the inverse of each other, also beyond the lowest draws.
+    """Quantiles of draws, also beyond the lowest of them.
 
     Below the lowest hundredth of the draws, Fisher's z of the draws is continued as a normal distribution, with the
     spread between the median and that hundredth.
@@ -249,16 +245,6 @@ class _LowerTail:
             return float(self.ordered[math.floor(share * (len(self.ordered) + 1) * (1 + _SAME)) - 1])
         away = float(ndtri(share)) - float(ndtri(self.share_of_anchor))
         return self.furthest * math.tanh(self.anchor + away * self.spread)
-
-    def share(self, value: float) -> float:
-        """The share of the draws at or below a value."""
-        from scipy.special import ndtr, ndtri
-
-        count = int(np.searchsorted(self.ordered, value, side="right")) + 1
-        if count > self.share_of_anchor * (len(self.ordered) + 1):
-            return min(1.0, count / (len(self.ordered) + 1))
-        away = (_z(value, self.furthest) - self.anchor) / self.spread
-        return float(ndtr(float(ndtri(self.share_of_anchor)) + away))
 
 
 def _z(value: float, furthest: float) -> float:
@@ -414,7 +400,7 @@ class _Correlations:
         if self.reason:
             return
         self.tau = _Tau(series.figures, series.scores) if KENDALL in series.kinds else None
-        self.orders = [_Order(column) for column in series.columns]
+        self.orders = [_Groups(column) for column in series.columns]
 
     def draw(self, weights: FloatArray, unseen: FloatArray, shared: dict[tuple[bytes, bytes], FloatArray]) -> None:
         """The correlations under some weights of all queries; `shared` holds ranks that several series have."""
@@ -458,25 +444,25 @@ class _Correlations:
         return found
 
 
-class _Order:
-    """The order of a column, for its ranks under weights."""
+class _Groups:
+    """Rows in groups of the same value, by increasing value, whose weights are added."""
 
-    def __init__(self, column: FloatArray) -> None:
-        self.key = column.tobytes()
-        self.order = np.argsort(column, kind="stable")
-        ordered = column[self.order]
-        starts = np.append(True, ordered[1:] != ordered[:-1])
-        self.group = np.cumsum(starts) - 1
-        self.last = np.append(np.flatnonzero(starts)[1:] - 1, len(column) - 1)
+    def __init__(self, values: FloatArray | IntArray) -> None:
+        self.key = values.tobytes()
+        self.group = np.unique(values, return_inverse=True)[1]
+        self.order = np.argsort(self.group, kind="stable")
+        self.starts = np.searchsorted(self.group[self.order], np.arange(self.group.max(initial=-1) + 1))
+
+    def sums(self, weights: FloatArray) -> FloatArray:
+        """The weight of each group: float64[draws, groups]."""
+        found: FloatArray = np.add.reduceat(weights[:, self.order], self.starts, axis=1)
+        return found
 
     def ranks(self, weights: FloatArray) -> FloatArray:
         """The share of the weight below each value, and half of that beside it: float64[draws, rows]."""
-        upto = np.cumsum(weights[:, self.order], axis=1)[:, self.last]
-        middle = upto.copy()
-        middle[:, 1:] += upto[:, :-1]
-        ranks = np.empty_like(weights)
-        ranks[:, self.order] = (middle / 2)[:, self.group]
-        return ranks
+        sums = self.sums(weights)
+        found: FloatArray = (np.cumsum(sums, axis=1) - sums / 2)[:, self.group]
+        return found
 
 
 def _pearson(left: FloatArray, right: FloatArray, weights: FloatArray) -> FloatArray:
@@ -526,20 +512,6 @@ class _Tau:
         x, y = (1 - (tied.sums(weights) ** 2).sum(axis=1) for tied in self.tied)
         with np.errstate(invalid="ignore", divide="ignore"):
             found: FloatArray = np.clip(same / np.sqrt(x * y), -1.0, 1.0)
-        return found
-
-
-class _Groups:
-    """Rows in groups of the same value, whose weights are added."""
-
-    def __init__(self, group: IntArray | FloatArray) -> None:
-        self.order = np.argsort(group, kind="stable")
-        ordered = group[self.order]
-        self.starts = np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1]))
-
-    def sums(self, weights: FloatArray) -> FloatArray:
-        """The weight of each group: float64[draws, groups]."""
-        found: FloatArray = np.add.reduceat(weights[:, self.order], self.starts, axis=1)
         return found
 
 

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
 from rag_selectivity.measures.base import FloatArray
-from rag_selectivity.measures.outcome import Aggregate
 from rag_selectivity.tables.ids import IntArray
 
 #: More than a bisection needs to the last digit; Newton's method ends after a few.
@@ -105,28 +101,3 @@ def weighted_rate(successes: FloatArray, weights: FloatArray, tail: float) -> Fl
         some, lacks = (x * counted).any(axis=0), ((1 - x) * counted).any(axis=0)
     low, high = np.where(some, low, 0.0), np.where(lacks, high, 1.0)
     return np.stack([low, high])
-
-
-def ends_if_all_agree(
-    means: list[FloatArray],
-    agree: NDArray[np.bool_],
-    bounds: tuple[Any, Any] | None,
-    units: FloatArray | IntArray,
-    tail: float,
-    aggregate: Aggregate,
-) -> FloatArray:
-    """Bounds of the mean if all queries have the same figure: float64[2, depths]; NaN otherwise.
-
-    If more than ε = 1 − tail^(1/n) of all queries differed, n queries that agree would be rarer than `tail`. So the
-    mean is at most ε of the way from the common figure to either end of its range. If the common figure is at an end,
-    this is Clopper and Pearson's bound. NaN for a figure without `bounds`.
-    """
-    if bounds is None:
-        return np.full((2, len(units)), np.nan)
-    share = np.where(agree, 1 - tail ** (1 / np.maximum(units, 1)), np.nan)
-    lowest, highest = bounds
-    first, *others = means
-    with np.errstate(invalid="ignore", divide="ignore"):
-        below = aggregate.value(first - share * (first - lowest), *others)
-        above = aggregate.value(first + share * (highest - first), *others)
-    return np.stack([below, above])

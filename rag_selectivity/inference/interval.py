@@ -1,7 +1,8 @@
-"""An estimate with the ends of its interval."""
+"""An estimate with the ends of its interval, and with the p-value of a test from the same distribution."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,3 +27,32 @@ class Interval:
         ends = (("value", self.value), ("low", self.low), ("high", self.high))
         numbers = {name: (value if np.isfinite(value) else None) for name, value in ends}
         return {**numbers, "reason": self.reason} if self.reason else numbers
+
+
+@dataclass(frozen=True, slots=True)
+class Tested:
+    """An estimate with the p-value of no difference and its interval, from one distribution.
+
+    Attributes
+    ----------
+    value, p, low, high : float
+        `p` is at most 1 − level if and only if no difference is outside `low` and `high`.
+    """
+
+    value: float
+    p: float
+    low: float
+    high: float
+
+
+def settled(value: float, p: float, low: float, high: float, level: float, null: float = 0.0) -> tuple[float, float]:
+    """The interval, extended or cut so that it contains no difference if and only if the test does not reject it."""
+    if math.isnan(low) or math.isnan(high):
+        return math.nan, math.nan
+    if p > 1 - level:
+        low, high = min(low, null), max(high, null)
+    elif value > null:
+        low = max(low, math.nextafter(null, math.inf))
+    else:
+        high = min(high, math.nextafter(null, -math.inf))
+    return min(low, value), max(high, value)

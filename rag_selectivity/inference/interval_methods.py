@@ -62,11 +62,11 @@ class Estimand:
         with np.errstate(invalid="ignore", divide="ignore"):
             return self.statistic(*(part.sum(axis=0) / self.mask.sum(axis=0) for part in self.parts))
 
-    def without_each(self, share: float = 1.0) -> FloatArray:
-        """The statistic without each unit in turn, or without a share of its weight: float64[units, depths]."""
-        left = self.mask.sum(axis=0) - share * self.mask
+    def without_each(self) -> FloatArray:
+        """The statistic without each unit in turn: float64[units, depths]."""
+        left = self.mask.sum(axis=0) - self.mask
         with np.errstate(invalid="ignore", divide="ignore"):
-            return self.statistic(*((part.sum(axis=0) - share * part) / left for part in self.parts))
+            return self.statistic(*((part.sum(axis=0) - part) / left for part in self.parts))
 
 
 def bca_ends(estimand: Estimand, resampled: FloatArray, tail: float) -> FloatArray:

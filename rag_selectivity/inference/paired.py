@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from rag_selectivity.inference import bounded, mcnemar, score
 from rag_selectivity.inference.draws import Columns
+from rag_selectivity.inference.interval import settled
 from rag_selectivity.judged.query_weights import effective_size
 from rag_selectivity.measures.base import FloatArray, Outcome
 from rag_selectivity.tables.ids import IntArray
@@ -189,19 +190,6 @@ class Pair:
         """Set the interval if there are two units or more, adjusted so that it agrees with the test."""
         if self.n > 1 and not math.isnan(self.value):
             self.low, self.high = settled(self.value, self.p, low, high, level)
-
-
-def settled(value: float, p: float, low: float, high: float, level: float) -> tuple[float, float]:
-    """The interval, extended or cut so that it contains 0 if and only if the test does not reject 0."""
-    if math.isnan(low) or math.isnan(high):
-        return math.nan, math.nan
-    if p > 1 - level:
-        low, high = min(low, 0.0), max(high, 0.0)
-    elif value > 0:
-        low = max(low, math.ulp(0.0))
-    else:
-        high = min(high, -math.ulp(0.0))
-    return min(low, value), max(high, value)
 
 
 def weights_of(outcome: Outcome, chosen: NDArray[np.bool_]) -> FloatArray | None:

@@ -3,35 +3,21 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 from rag_selectivity.inference import mcnemar
 from rag_selectivity.inference.bisection import end_of
 from rag_selectivity.inference.exact import clopper_pearson
+from rag_selectivity.inference.interval import Tested, settled
 
-#: The prior of the always-valid form, Beta(_PRIOR, _PRIOR): narrow enough for shares near 1/2, which are what is seen.
-_PRIOR = 10.0
-
-
-@dataclass(frozen=True, slots=True)
-class SignShare:
-    """A share with its p-value (of 1/2) and its interval, from one distribution.
-
-    Attributes
-    ----------
-    share : float
-        Wins / (wins + losses); NaN without either.
-    p, low, high : float
-        `p` is at most 1 − level if and only if 1/2 is outside `low` and `high`.
-    """
-
-    share: float
-    p: float
-    low: float
-    high: float
+#: The Beta distribution of the always-valid form: narrow enough for shares near 1/2, which are what is seen.
+_PRIOR = (10.0, 10.0)
 
 
-def exact(wins: int, losses: int, level: float) -> SignShare:
+#: A share of wins without any.
+_UNKNOWN = Tested(math.nan, 1.0, 0.0, 1.0)
+
+
+def exact(wins: int, losses: int, level: float) -> Tested:
     """The two-sided sign test and Clopper and Pearson's interval, for one look at a number of units fixed beforehand.
 
     References
@@ -43,12 +29,13 @@ def exact(wins: int, losses: int, level: float) -> SignShare:
     (0.00222, 0.588, 0.8731)
     """
     if not wins + losses:
-        return SignShare(math.nan, 1.0, 0.0, 1.0)
+        return _UNKNOWN
     low, high = map(float, clopper_pearson(wins, wins + losses, (1 - level) / 2))
-    return _agreeing(wins / (wins + losses), float(mcnemar.two_sided_p(wins, losses)), low, high, level)
+    share, p = wins / (wins + losses), float(mcnemar.two_sided_p(wins, losses))
+    return Tested(share, p, *settled(share, p, low, high, level, null=0.5))
 
 
-def any_time(wins: int, losses: int, level: float) -> SignShare:
+def any_time(wins: int, losses: int, level: float) -> Tested:
     """The same from an e-value, valid however often and whenever one looks.
 
     The e-value of a share θ is the likelihood of the wins and losses, mixed over Beta(10, 10), by their likelihood
@@ -64,13 +51,14 @@ def any_time(wins: int, losses: int, level: float) -> SignShare:
     (0.055, 0.498, 0.921)
     """
     if not wins + losses:
-        return SignShare(math.nan, 1.0, 0.0, 1.0)
+        return _UNKNOWN
     share = wins / (wins + losses)
     limit = -math.log1p(-level)
     inside = min(max(share, 1e-15), 1 - 1e-15)
-    low = end_of(lambda x: _log_e(wins, losses, x) < limit, inside, 1e-300)[1] if wins else 0.0
-    high = end_of(lambda x: _log_e(wins, losses, x) < limit, inside, 1 - 1e-16)[1] if losses else 1.0
-    return _agreeing(share, min(1.0, math.exp(-_log_e(wins, losses, 0.5))), low, high, level)
+    low = end_of(lambda x: log_e(wins, losses, x) < limit, inside, 1e-300)[1] if wins else 0.0
+    high = end_of(lambda x: log_e(wins, losses, x) < limit, inside, 1 - 1e-16)[1] if losses else 1.0
+    p = min(1.0, math.exp(-log_e(wins, losses, 0.5)))
+    return Tested(share, p, *settled(share, p, low, high, level, null=0.5))
 
 
 def units_needed(share: float, differing: float, level: float, power: float, *, sequential: bool) -> int | None:
@@ -99,7 +87,7 @@ def units_needed(share: float, differing: float, level: float, power: float, *, 
             return mcnemar.power(n, differing * ahead, differing * (1 - ahead), 1 - level) >= power
         votes = n * differing
         wins = min(votes, votes * ahead - reach * math.sqrt(votes * ahead * (1 - ahead)))
-        return 2 * wins > votes and _log_e(wins, votes - wins, 0.5) >= -math.log1p(-level)
+        return 2 * wins > votes and log_e(wins, votes - wins, 0.5) >= -math.log1p(-level)
 
     most = 2
     while not is_shown(most):
@@ -113,20 +101,9 @@ def units_needed(share: float, differing: float, level: float, power: float, *, 
     return most
 
 
-def _log_e(wins: float, losses: float, share: float) -> float:
-    """The logarithm of the e-value against a share."""
+def log_e(wins: float, losses: float, share: float, prior: tuple[float, float] = _PRIOR) -> float:
+    """The logarithm of the e-value against a share, mixed over a Beta distribution."""
     from scipy.special import betaln
 
-    mixed = float(betaln(wins + _PRIOR, losses + _PRIOR) - betaln(_PRIOR, _PRIOR))
+    mixed = float(betaln(wins + prior[0], losses + prior[1]) - betaln(*prior))
     return mixed - (wins * math.log(share) if wins else 0.0) - (losses * math.log1p(-share) if losses else 0.0)
-
-
-def _agreeing(share: float, p: float, low: float, high: float, level: float) -> SignShare:
-    """The ends, so that rounding in their last digits cannot contradict the p-value."""
-    if p > 1 - level:
-        low, high = min(low, 0.5), max(high, 0.5)
-    elif share > 0.5:
-        low = max(low, math.nextafter(0.5, 1.0))
-    else:
-        high = min(high, math.nextafter(0.5, 0.0))
-    return SignShare(share, p, low, high)

@@ -8,7 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from rag_selectivity.inference import score
-from rag_selectivity.inference.paired import settled
+from rag_selectivity.inference.interval import Tested, settled
+from rag_selectivity.inference.paired import skewed_ends, skewed_p
+from rag_selectivity.inference.sign_share import log_e
 from rag_selectivity.measures.base import FloatArray
 
 #: The prior of the share of an arm, in impressions, around the planned share.
@@ -54,17 +56,7 @@ class ArmMoments:
         return max(0.0, adjusted) / (self.n - 1)
 
 
-@dataclass(frozen=True, slots=True)
-class TwoSided:
-    """A difference with its two-sided p-value and its interval; p ≤ 1 − level if and only if 0 is outside it."""
-
-    difference: float
-    p: float
-    low: float
-    high: float
-
-
-def rates(hits: int, n: int, other_hits: int, other_n: int, level: float) -> TwoSided:
+def rates(hits: int, n: int, other_hits: int, other_n: int, level: float) -> Tested:
     """The score test of two rates, and Miettinen and Nurminen's interval, which inverts it: second minus first.
 
     >>> found = rates(30, 200, 50, 200, 0.95)
@@ -73,7 +65,7 @@ def rates(hits: int, n: int, other_hits: int, other_n: int, level: float) -> Two
     """
     difference, p = other_hits / other_n - hits / n, rates_p(hits, n, other_hits, other_n)
     low, high = (float(end) for end in score.unpaired_difference(other_hits, other_n, hits, n, level))
-    return TwoSided(difference, p, *settled(difference, p, low, high, level))
+    return Tested(difference, p, *settled(difference, p, low, high, level))
 
 
 def rates_p(hits: int, n: int, other_hits: int, other_n: int) -> float:
@@ -88,7 +80,7 @@ def rates_p(hits: int, n: int, other_hits: int, other_n: int) -> float:
     return float(2 * ndtr(-abs(other_hits / other_n - hits / n) / math.sqrt(variance)))
 
 
-def means(first: ArmMoments, second: ArmMoments, level: float, slope: float = 0.0) -> TwoSided:
+def means(first: ArmMoments, second: ArmMoments, level: float, slope: float = 0.0) -> Tested:
     """Welch's t-test and its interval: second minus first, each less slope times its covariate.
 
     NaN for the p-value and the interval if an arm has fewer than two values, or neither has any spread.
@@ -97,20 +89,17 @@ def means(first: ArmMoments, second: ArmMoments, level: float, slope: float = 0.
     >>> first.add(np.array([1.0, 2.0, 3.0, 4.0])), second.add(np.array([3.0, 4.0, 5.0, 8.0]))
     (None, None)
     >>> found = means(first, second, 0.95)
-    >>> found.difference, round(found.p, 4), round(found.low, 3), round(found.high, 3)
+    >>> found.value, round(found.p, 4), round(found.low, 3), round(found.high, 3)
     (2.5, 0.1048, -0.754, 5.754)
     """
-    from scipy.special import stdtr, stdtrit
-
     difference = second.mean - first.mean - slope * (second.covariate_mean - first.covariate_mean)
     parts = [arm.variance(slope) / arm.n if arm.n else math.nan for arm in (first, second)]
     error = math.sqrt(sum(parts)) if not any(map(math.isnan, parts)) else math.nan
     if not error > 0:
-        return TwoSided(difference, math.nan, math.nan, math.nan)
+        return Tested(difference, math.nan, math.nan, math.nan)
     freedom = sum(parts) ** 2 / sum(part**2 / (arm.n - 1) for part, arm in zip(parts, (first, second), strict=True))
-    p = float(2 * stdtr(freedom, -abs(difference) / error))
-    reach = float(stdtrit(freedom, (1 + level) / 2)) * error
-    return TwoSided(difference, p, *settled(difference, p, difference - reach, difference + reach, level))
+    p, ends = skewed_p(difference, error, 0.0, freedom), skewed_ends(difference, error, 0.0, freedom, level)
+    return Tested(difference, p, *settled(difference, p, *ends, level))
 
 
 def slope_of(first: ArmMoments, second: ArmMoments) -> float:
@@ -119,21 +108,13 @@ def slope_of(first: ArmMoments, second: ArmMoments) -> float:
     return (first.products + second.products) / spread if spread > 0 else 0.0
 
 
-def sample_ratio_p(n: int, other_n: int, share: float, *, any_time: bool) -> float:
-    """The p-value of the hypothesis that the first arm's share of the traffic is as planned.
+def sample_ratio_p(n: int, other_n: int, share: float) -> float:
+    """The p-value of the hypothesis that the first arm's share of the traffic is as planned, at any time.
 
-    `any_time`: from an e-value that may be looked at always, the likelihood mixed over Beta(100·share, 100·(1 − share))
-    (Lindon and Malek 2022, Anytime-valid inference for multinomial count data); otherwise the exact binomial test.
+    From the likelihood mixed over Beta(100·share, 100·(1 − share)) (Lindon and Malek 2022, Anytime-valid inference for
+    multinomial count data).
 
-    >>> sample_ratio_p(6000, 4000, 0.5, any_time=True) < 1e-80, sample_ratio_p(5050, 4950, 0.5, any_time=True)
+    >>> sample_ratio_p(6000, 4000, 0.5) < 1e-80, sample_ratio_p(5050, 4950, 0.5)
     (True, 1.0)
     """
-    if any_time:
-        from scipy.special import betaln
-
-        a, b = _PRIOR * share, _PRIOR * (1 - share)
-        log_e = float(betaln(n + a, other_n + b) - betaln(a, b)) - n * math.log(share) - other_n * math.log1p(-share)
-        return min(1.0, math.exp(-log_e))
-    from scipy.stats import binomtest
-
-    return float(binomtest(n, n + other_n, share).pvalue)
+    return min(1.0, math.exp(-log_e(n, other_n, share, (_PRIOR * share, _PRIOR * (1 - share)))))

@@ -15,7 +15,8 @@ import numpy as np
 from rag_selectivity.errors import InputError
 from rag_selectivity.inference import bounded, score
 from rag_selectivity.inference.bisection import end_of
-from rag_selectivity.inference.paired import Difference, influence, settled, skewed_ends, skewed_p
+from rag_selectivity.inference.interval import settled
+from rag_selectivity.inference.paired import Difference, influence, skewed_ends, skewed_p
 from rag_selectivity.measures.base import FloatArray, Outcome
 
 #: Two probabilities with a smaller relative difference are equal: rounding must not decide a test.

@@ -13,6 +13,7 @@ import numpy as np
 from rag_selectivity.errors import InputError
 from rag_selectivity.inference import two_arms
 from rag_selectivity.inference.always_valid import Blocks, MeanEvidence
+from rag_selectivity.inference.interval import Tested
 from rag_selectivity.measures.base import FloatArray
 from rag_selectivity.online.records import check_flag, check_share
 from rag_selectivity.results.online import BETTER, BROKEN, EQUAL, KEPT, NOT_YET, WORSE, ArmComparison
@@ -282,7 +283,7 @@ class TwoArms:
             n_b=second.n,
             mean_a=first.mean,
             mean_b=second.mean,
-            difference=found.difference,
+            difference=found.value,
             p=found.p,
             low=found.low,
             high=found.high,
@@ -306,7 +307,7 @@ class TwoArms:
 
     # -- what was seen ------------------------------------------------------------------------------
 
-    def _two_sided(self, level: float) -> two_arms.TwoSided:
+    def _two_sided(self, level: float) -> Tested:
         first, second = self._moments
         if not self.sequential:
             if self._is_of_counts:
@@ -317,7 +318,7 @@ class TwoArms:
         # Values that wait for a partner count in the difference and not in the interval.
         if not low <= difference <= high:
             difference = self._evidence.mean if self._evidence.n else difference
-        return two_arms.TwoSided(difference, self._evidence.p(), max(low, -self._width), min(high, self._width))
+        return Tested(difference, self._evidence.p(), max(low, -self._width), min(high, self._width))
 
     def _hits(self) -> tuple[int, int, int, int]:
         first, second = self._moments
@@ -399,7 +400,7 @@ class TwoArms:
             self._refuse_late_covariate()
         if self._share is None:
             return None
-        p = two_arms.sample_ratio_p(first.n, second.n, self._share, any_time=self.sequential)
+        p = two_arms.sample_ratio_p(first.n, second.n, self._share)
         if p < FAULT_LEVEL:
             seen = first.n / (first.n + second.n)
             raise InputError(
@@ -427,7 +428,7 @@ class TwoArms:
                 "assignment is not random; leave it out"
             )
 
-    def _notes(self, found: two_arms.TwoSided) -> list[str]:
+    def _notes(self, found: Tested) -> list[str]:
         notes = []
         if self._clipped:
             low, high = self.metric.bounds

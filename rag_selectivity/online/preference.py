@@ -116,7 +116,7 @@ def preference(
         wins=wins,
         losses=losses,
         ties=ties,
-        share=found.share,
+        share=found.value,
         p=found.p,
         low=found.low,
         high=found.high,

@@ -10,7 +10,7 @@ from rag_selectivity.advice.decide import decide
 from rag_selectivity.errors import InputError
 from rag_selectivity.measures.base import Measure, Real
 from rag_selectivity.measures.plan import without_depth
-from rag_selectivity.render.blocks import Block, Heading, Lines, Note, Table
+from rag_selectivity.render.blocks import Block, Heading, Lines, Note, Table, caveat_lines
 from rag_selectivity.render.decision_blocks import (
     answer_lines,
     figure_cell,
@@ -22,7 +22,7 @@ from rag_selectivity.render.report_table import weights_text
 from rag_selectivity.results.decision import DEPTH, LOSS, NEXT, SHORT, SYSTEM, TRUST, Decision, RunFigure
 from rag_selectivity.results.estimate import Estimate
 from rag_selectivity.results.report import Report
-from rag_selectivity.wording import MARKS, counted, enumeration
+from rag_selectivity.wording import counted, enumeration
 
 #: The columns beside the run, in their order, where the report measured them; else what it was asked for.
 COLUMNS = ("RA-nWG", "BoR", "Harm", "Success")
@@ -79,13 +79,16 @@ def _lines_without(report: Report, reason: str) -> list[str]:
     """What stands in the place of the answers where there is no decision."""
     depth, trust = depth_without_decision(report), report.trust
     step = trust.next_step.split(";")[0].rstrip(".")
+    alone = f"{next(iter(report.runs), 'none')} is the only run; a second one would compare."
     texts = {
-        SYSTEM: f"Not decided: {reason.rstrip('.')}.",
-        DEPTH: "Everything that was shown; no K is advised."
+        SYSTEM: alone if len(report.runs) == 1 and report.weights is None else f"Open: {reason.rstrip('.')}.",
+        DEPTH: "All that was shown counts; lists of runs would show which K is enough."
         if depth is None
-        else f"{depth} is shown below; none is advised.",
-        LOSS: "Not known without a decision.",
-        NEXT: f"{step[0].upper()}{step[1:]}." if step else "Nothing that these labels can show.",
+        else f"The table is about K = {depth}; lists of runs would show which K is enough.",
+        LOSS: "Open: lists of runs, and what was there before selection, would show it.",
+        NEXT: f"{step[0].upper()}{step[1:]}."
+        if step
+        else "Measure with evaluate(labels, runs), which reads whole lists.",
         TRUST: trust.verdict,
     }
     return [f"{SHORT[code]}: {text}" for code, text in texts.items()]
@@ -167,7 +170,7 @@ def _notes(report: Report, decision: Decision | None, figures: Sequence[tuple[st
     notes = [
         *filter(None, [weights_text(report)]),
         *_signs(decision, figures),
-        *_caveats(figures, len(report.runs)),
+        *caveat_lines(marked_caveats(figures), len(report.runs)),
         *_left_out(report),
         *dict.fromkeys(note for run in report.runs.values() for note in run.notes),
     ]
@@ -180,20 +183,6 @@ def _signs(decision: Decision | None, figures: Sequence[tuple[str, RunFigure]]) 
     signs = signs_text(figure for _, figure in figures)
     if signs and decision is not None:
         yield f"{signs} than {decision.baseline}: shown by a test, after Holm's correction."
-
-
-def _caveats(figures: Sequence[tuple[str, RunFigure]], runs: int) -> Iterable[str]:
-    """Each kind of caveat with a mark once, in the words for the first figure that has it."""
-    texts: dict[tuple[str, str], str] = {}
-    concerned: dict[tuple[str, str], dict[str, dict[str, None]]] = {}
-    for name, measure, caveat in marked_caveats(figures):
-        key = caveat.level, caveat.code
-        texts.setdefault(key, caveat.text)
-        concerned.setdefault(key, {}).setdefault(measure, {})[name] = None
-    for (level, code), of_measure in concerned.items():
-        names = list(dict.fromkeys(name for each in of_measure.values() for name in each))
-        whose = "" if runs == 1 else " of all runs" if len(names) == runs else f" of {enumeration(names)}"
-        yield f"{MARKS[level]} {enumeration(list(of_measure))}{whose}: {texts[level, code]} [{code}]"
 
 
 def _left_out(report: Report) -> Iterable[str]:

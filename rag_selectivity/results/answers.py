@@ -257,7 +257,7 @@ class AnswerReport(Result):
         return next((name for name, kind in self.kinds.items() if kind.is_correct), None)
 
     def score_rows(self, score: str | None = None) -> list[dict[str, Any]]:
-        """Rows of query_id, run, k, score and model, as `validate` and `sweep` read them: the runs, best passage first.
+        """Rows of query_id, run, k, score and model, as `validate` reads them: the runs, best passage first.
 
         Rows of k = 0 are the answers without passages. `passages` are the ids that were shown, separated by spaces,
         or a list in JSON if an id holds a space.

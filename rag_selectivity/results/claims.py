@@ -285,16 +285,6 @@ class ClaimReport(OfRuns):
         """The difference between a run and the baseline run under a measure."""
         return difference_of(self.differences, run, measure)
 
-    def to_html(self) -> str:
-        """The report as one HTML file: figures, missed claims, and for each query its claims and passages.
-
-        Raises
-        ------
-        MissingExtraError
-            If Jinja2 is not installed (the extra `report`).
-        """
-        return self._view("claims")
-
     def to_dict(self) -> dict[str, Any]:
         """As plain data, ready for JSON."""
         return {

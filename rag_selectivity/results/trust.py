@@ -34,6 +34,8 @@ UNLESS_PERFECT = ", unless this is a perfect run"
 CHECKED, UNCHECKED, NOTHING = "checked", "unchecked", "nothing"
 #: The steps that `next_step` proposes, in their usual sizes.
 CONTROLS, TAIL, PEOPLE = 3, "200:10", 200
+#: With fewer, more queries are the first thing to add.
+_FEW_QUERIES = 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,8 +183,7 @@ class _About:
             # Controls are outside the lists, so labels with controls are not called closed.
             yield f"Only passages that the runs retrieved count: {unused}." if closed else f"{unused}."
         elif closed is not None:
-            what = f"the top {self.depth} itself" if closed == STRONG else "passages that the runs retrieved"
-            yield f"The labels are closed: nearly all are of {what}."
+            yield f"{self._only_retrieved(closed)}."
 
     def _shares_judged(self) -> list[float]:
         """The share of the top K that is judged, of each run where it is known."""
@@ -192,9 +193,7 @@ class _About:
     def _of_placebos(self) -> Iterator[str]:
         equal = self._keys_with(EQUALS_PLACEBO)
         if equal:
-            one = "is not shown to differ from its placebo, the figure"
-            many = "are not shown to differ from their placebos, the figures"
-            yield f"{enumeration(equal)} {one if len(equal) == 1 else many} of shuffled grades."
+            yield f"If the grades were shuffled at random, {enumeration(equal)} would look the same."
 
     def of_other_lists(self) -> Iterator[str]:
         """Whose lists beat a random draw, and are not shown to beat the lists of the other queries."""
@@ -212,17 +211,20 @@ class _About:
         controls = next(filter(None, (run.input.get("controls") for run in self.runs.values())), None)
         if controls is None:
             return
-        shown: dict[str, float] = {}
-        for name, _, cell in self._figures():
-            if cell.shown is not None:
-                shown[name] = max(cell.shown, shown.get(name, -math.inf))
-        told = [
-            f"at least {number(bits)} bits are shown without a model{f' for {name}' if len(shown) > 1 else ''}"
-            for name, bits in shown.items()
-            if bits > 0
-        ]
-        graded = f"{counted(controls['graded'], 'random control')}, {controls['relevant']:,} of them relevant"
-        yield f"{graded}: {enumeration(told) if told else 'no bits are shown without a model'}."
+        graded = (
+            f"The judge called {controls['relevant']:,} of {counted(controls['graded'], 'random passage')} relevant"
+        )
+        beats = self._beats_chance()
+        yield f"{graded}, {f'so {beats}' if beats else 'which leaves open whether retrieval beats chance'}."
+
+    def _beats_chance(self) -> str:
+        """Which runs beat a random draw, and by how much at least, by random controls; empty if that is open."""
+        shown = {name: cell.shown for name, _, cell in self._figures() if cell.shown is not None and cell.shown > 0}
+        if not shown:
+            return ""
+        least = min(shown.values())
+        who = "retrieval beats" if len(shown) == len(self.runs) else f"{enumeration(list(shown))} beat"
+        return f"{who} chance" + (f" by at least {number(least)} bits ({2**least:.1f} times)" if least >= 0.1 else "")
 
     def _of_agreement(self) -> Iterator[str]:
         known = self.provenance
@@ -230,7 +232,7 @@ class _About:
             return
         found = known.agreement
         if found is None or found.verdict == TOO_FEW:
-            yield "The judge's agreement with people is not known."
+            yield "No person has checked the judge."
             return
         kappa = found.kappa_quadratic
         ends = ends_text(kappa.low, kappa.high)
@@ -292,12 +294,12 @@ class _About:
         figures = [(measure, cell) for _, measure, cell in self._figures()]
         cells = [cell for _, cell in figures]
         controlled = [cell for measure, cell in figures if measure.name == "BoR" and cell.basis == WITH_CONTROLS]
-        whose = "under this judge's notion of relevance" if self._by_judge else "as far as these labels do"
+        opinion = "All of this is by this judge's opinion." if self._by_judge else ""
         closed = self._closed()
         if self._nothing_calibrated:
             return (
-                "Nothing is concluded: the figures in parentheses are the judge's alone.",
-                "Nothing is calibrated, since people's labels are too few, or of too few kinds",
+                "The figures in parentheses are the judge's alone.",
+                "The labels by people are too few, or of too few kinds, to calibrate a figure",
                 NOTHING,
             )
         if any(cell.basis == CALIBRATED for cell in cells):
@@ -307,55 +309,50 @@ class _About:
             return (
                 "The intervals are about labels as these people would give them, over queries like these"
                 f"{rough}{kept}.",
-                f"Calibrated: within the intervals{', some of them rough' if is_rough else ''}, for labels as these "
-                f"people give them",
+                f"Labels by people calibrate the figures{', some of them roughly' if is_rough else ''}",
                 CHECKED,
             )
         if controlled and not any(map(_is_beyond_chance, controlled)):
-            return (
-                "Nothing is shown about the retriever: it is not shown that a random draw does worse. Precision, Harm "
-                "and T say how the judge grades the lists.",
-                "Nothing is shown about the retriever, since random controls show no bits over a random draw",
-                NOTHING,
-            )
+            same = "These labels cannot tell the retriever from a random draw"
+            return f"{same}. Precision, Harm and T say how the judge grades the lists.", same, NOTHING
         if controlled:
-            rest = "; the other figures compare only what was found" if closed is not None else ""
-            answer = f"BoR is checked by random controls, {whose}"
-            return f"The interval of BoR holds {whose}{rest}.", answer, CHECKED
+            beats = self._beats_chance()
+            answer = f"{beats[0].upper()}{beats[1:]}" if beats else "BoR is checked by random passages"
+            return opinion, answer, CHECKED
         if self._equal_to_placebos(figures):
             perfect = any(UNLESS_PERFECT in caveat.text for cell in cells for caveat in cell.caveats)
-            return (
-                "Nothing is shown about the retriever. Precision, Harm and T say how the lists were graded.",
-                f"Nothing is shown about the retriever{UNLESS_PERFECT if perfect else ''}, since no figure is shown to "
-                f"differ from its placebo",
-                NOTHING,
-            )
-        if closed == STRONG:
-            conclusion = "The figures say how the lists were graded, not what the retriever missed."
-            answer = f"Only about what is shown, since the labels are of the top {self.depth} alone"
-            return conclusion, answer, UNCHECKED
-        if closed == SOFT:
-            conclusion = "The figures can rank these runs by what they found, not say how much all of them missed."
-            answer = "Only to rank these runs, since the labels are of what they retrieved"
-            return conclusion, answer, UNCHECKED
-        return f"The figures hold {whose}.", "Not checked", UNCHECKED
+            same = f"These labels cannot tell a good retriever from a bad one{UNLESS_PERFECT if perfect else ''}"
+            return f"{same}. Precision, Harm and T say how the lists were graded.", same, NOTHING
+        if closed is not None:
+            conclusion = "The figures compare the runs only with what they found themselves."
+            return conclusion, self._only_retrieved(closed), UNCHECKED
+        return opinion, "Not checked", UNCHECKED
+
+    def _only_retrieved(self, closed: str) -> str:
+        """What closed labels are, and what follows."""
+        graded = f"passages of the top {self.depth}" if closed == STRONG else "retrieved passages"
+        return f"Only {graded} were graded, so nothing is known about what the runs missed"
 
     def verdict(self, answer: str, standing: str) -> str:
-        """The conclusion with the facts behind it in one sentence."""
-        facts = [self._by_whom()]
+        """The conclusion, and the facts behind it in a second sentence."""
+        facts = self._by_whom()
         shares = self._shares_judged()
         if shares:
             ends = [f"{100 * share:.0f}" for share in (min(shares), max(shares))]
-            facts.append(f"{'–'.join(dict.fromkeys(ends))}% of the top {self.depth} judged")
+            facts += f" cover {'–'.join(dict.fromkeys(ends))}% of the top {self.depth}"
         if standing != NOTHING and (equal := self._keys_with(EQUALS_PLACEBO)):
-            several = f"{len(equal)} figures not shown to differ from their placebos"
-            facts.append(several if len(equal) > 1 else f"{equal[0]} not shown to differ from its placebo")
+            several = f"{len(equal)} figures" if len(equal) > 1 else equal[0]
+            facts += f"; if the grades were shuffled, {several} would look the same"
         if self._by_judge:
             found = None if self.provenance is None else self.provenance.agreement
-            known = found is not None and found.verdict != TOO_FEW
-            kappa = number(found.kappa_quadratic.value) if found is not None and known else "unknown"
-            facts.append(f"kappa with people {kappa}")
-        return " ".join([f"{answer}: {', '.join(facts)}.", *self.of_other_lists()])
+            if found is None or found.verdict == TOO_FEW:
+                facts += "; no person has checked the judge"
+            else:
+                facts += f"; judge and people agree with a kappa of {number(found.kappa_quadratic.value)}"
+        queries = max((run.evaluated for run in self.runs.values()), default=0)
+        if standing == NOTHING and queries < _FEW_QUERIES:
+            facts += f"; they are of {counted(queries, 'query', 'queries')}: add queries first"
+        return " ".join([f"{answer}. {facts}.", *self.of_other_lists()])
 
     def _by_whom(self) -> str:
         known = self.provenance

@@ -1,0 +1,118 @@
+"""`rag-selectivity init`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import rag_selectivity as rs
+from rag_selectivity.cli import options as o
+from rag_selectivity.cli import settings
+from rag_selectivity.cli.output import put_lines
+from rag_selectivity.errors import InputError
+
+EXAMPLES = (
+    "rag-selectivity init chunks",
+    "rag-selectivity init formats",
+)
+_LABELS, _RUNS, _POOL, _CORPUS, _QUERIES = "qrels", "runs", "pool", "corpus", "queries"
+#: Parts of the names of candidates before selection, and of questions; other lists are runs, other texts passages.
+_OF_POOLS = ("pool", "candidate")
+_OF_QUERIES = ("quer", "question", "asked", "topic")
+
+
+def init(folder: Path = o.argument("FOLDER", "Folder to look at (default: this one).", default=Path())) -> None:
+    """Write selectivity.toml from what lies in the folder.
+
+    It names labels, runs, corpus and queries, so that `rag-selectivity evaluate` needs no files. Each option of a
+    command has a key in it, and an option on the command line wins.
+    """
+    target = folder / settings.USUAL
+    if target.exists():
+        raise InputError(f"{target}: is there already; change it, or remove it first")
+    if not folder.is_dir():
+        raise InputError(f"{folder}: there is no such folder")
+    found = _found_in(folder)
+    if _LABELS not in found:
+        raise InputError(
+            f"{folder.resolve().name}: there are no labels here (a TREC file, a table of query_id, passage_id and "
+            f"grade, or a label store); rag-selectivity demo --write try writes a sample, and rag-selectivity grade "
+            f"makes labels"
+        )
+    labels, *others = sorted(found[_LABELS], key=_order)
+    values: dict[str, Any] = {_LABELS: labels, _RUNS: found.get(_RUNS, [])}
+    values |= {_POOL: found[_POOL]} if _POOL in found else {}
+    scale = _scale(folder / labels)
+    if scale is not None:
+        values["scale"] = scale
+    values |= {what: found[what][0] for what in (_CORPUS, _QUERIES) if what in found}
+    lines = ["# What rag-selectivity measures here. An option on the command line wins; --help-all names all keys.", ""]
+    lines += ["[data]", *(f"{key} = {json.dumps(value, ensure_ascii=False)}" for key, value in values.items())]
+    lines += [f"# Other labels: {', '.join(others)}"] if others else []
+    target.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    told = [
+        f"{key}: {value if isinstance(value, str) else ', '.join(value) or 'none'}" for key, value in values.items()
+    ]
+    then = "rag-selectivity evaluate" if values[_RUNS] else "add a run to it"
+    put_lines([f"wrote {target}", *(f"  {line}" for line in told), f"Next: {then}"])
+
+
+def _found_in(folder: Path) -> dict[str, list[str]]:
+    """{what: names of files and folders} of the labels, runs and texts in a folder."""
+    found: dict[str, list[str]] = {}
+    for path in sorted(folder.iterdir()):
+        if not path.name.startswith("."):
+            for what in _kinds(path):
+                found.setdefault(what, []).append(path.name)
+    return found
+
+
+def _kinds(path: Path) -> Iterator[str]:
+    """What a file holds, by its content and its columns; nothing for others."""
+    from rag_selectivity.tables.exact import kind_of, read_records
+    from rag_selectivity.tables.files import first_line
+    from rag_selectivity.tables.names import COLUMNS, IDS, optional_column
+
+    try:
+        kind = kind_of(path)
+        if kind in ("store", "golden"):
+            yield _LABELS
+        if kind == "trec" and path.is_file():
+            fields = first_line(path).split()
+            if len(fields) == 6 and fields[3].isdecimal():
+                yield _POOL if _is_called(path, _OF_POOLS) else _RUNS
+            elif len(fields) == 4 and fields[3].lstrip("-").isdecimal():
+                yield _LABELS
+        if kind not in ("jsonl", "csv", "tsv", "parquet") or path.is_dir():
+            return
+        names = list(next(iter(read_records(path)))[1])
+    except (InputError, OSError, UnicodeDecodeError, StopIteration):
+        return
+    has = {what: optional_column(names, COLUMNS[what]) for what in ("query", "passage", "grade", "score", "rank")}
+    if has["query"] and has["passage"]:
+        if has["grade"]:
+            yield _LABELS
+        elif has["score"] or has["rank"]:
+            yield _POOL if _is_called(path, _OF_POOLS) else _RUNS
+    elif optional_column(names, IDS["passage"]) and "text" in names:
+        yield _QUERIES if _is_called(path, _OF_QUERIES) else _CORPUS
+
+
+def _is_called(path: Path, parts: tuple[str, ...]) -> bool:
+    return any(part in path.name.casefold() for part in parts)
+
+
+def _order(name: str) -> tuple[bool, str]:
+    """Label stores before other labels, since they know where a label comes from."""
+    return Path(name).suffix not in (".db", ".sqlite"), name
+
+
+def _scale(labels: Path) -> str | None:
+    """The scale to name, where the labels do not say it and have other grades than 0 and 1."""
+    read = rs.read_qrels(labels)
+    grades = {grade for query in read for grade in read[query].values()}
+    if read.scale is not None or grades <= {0, 1}:
+        return None
+    return "utility" if grades <= {1, 2, 3, 4, 5} else "trec"

@@ -1,0 +1,97 @@
+"""`selectivity.toml`: `init` writes it from what lies in a folder, and the commands read it; an option wins."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from rag_selectivity.sample import write_sample
+from tests.forked_cli import run_command
+
+pytestmark = pytest.mark.contract
+
+
+@pytest.fixture(scope="module")
+def sample(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("sample")
+    write_sample(folder)
+    return folder
+
+
+@pytest.fixture
+def folder(sample, tmp_path) -> Path:
+    for name in ("grades.trec", "bm25.trec", "dense.trec", "corpus.jsonl", "queries.jsonl", "candidates.trec"):
+        (tmp_path / name).write_bytes((sample / name).read_bytes())
+    return tmp_path
+
+
+def test_init_writes_what_lies_there_and_the_commands_need_no_files(folder) -> None:
+    done = run_command("init", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    assert "Next: rag-selectivity evaluate" in done.stdout
+    data = tomllib.loads((folder / "selectivity.toml").read_text())["data"]
+    assert data == {
+        "qrels": "grades.trec",
+        "runs": ["bm25.trec", "dense.trec"],
+        "pool": ["candidates.trec"],
+        "scale": "utility",
+        "corpus": "corpus.jsonl",
+        "queries": "queries.jsonl",
+    }
+    bare = run_command("evaluate", cwd=folder)
+    assert bare.returncode == 0, bare.stderr
+    files = (
+        "grades.trec",
+        "bm25.trec",
+        "dense.trec",
+        "--scale",
+        "utility",
+        "--corpus",
+        "corpus.jsonl",
+        "--pool",
+        "candidates.trec",
+    )
+    (folder / "selectivity.toml").unlink()
+    assert bare.stdout == run_command("evaluate", *files, cwd=folder).stdout
+
+
+def test_init_takes_the_place_of_no_file_and_says_what_it_misses(folder, tmp_path_factory) -> None:
+    assert run_command("init", cwd=folder).returncode == 0
+    again = run_command("init", cwd=folder)
+    assert (again.returncode, "selectivity.toml" in again.stderr) == (2, True)
+    empty = tmp_path_factory.mktemp("empty")
+    done = run_command("init", cwd=empty)
+    assert done.returncode == 2
+    assert "no labels" in done.stderr
+    assert "rag-selectivity demo --write" in done.stderr
+    assert not (empty / "selectivity.toml").exists()
+
+
+def test_every_form_of_a_setting_gives_the_same_figures_and_an_option_wins(folder) -> None:
+    files = ("grades.trec", "bm25.trec", "--format", "json", "--depths", "3")
+    wanted = run_command("evaluate", *files, "--scale", "utility", cwd=folder)
+    assert wanted.returncode == 0, wanted.stderr
+    (folder / "other.toml").write_text('[data]\nscale = "utility"\n')
+    assert run_command("evaluate", *files, "--config", "other.toml", cwd=folder).stdout == wanted.stdout
+    assert run_command("evaluate", *files, "-c", "data.scale=utility", cwd=folder).stdout == wanted.stdout
+    (folder / "selectivity.toml").write_text('[data]\nscale = "trec"\n')
+    assert run_command("evaluate", *files, cwd=folder).stdout != wanted.stdout
+    assert run_command("evaluate", *files, "--scale", "utility", cwd=folder).stdout == wanted.stdout
+
+
+@pytest.mark.parametrize(
+    ("setting", "said"),
+    [
+        ("rules.unjuged=worst", "[rules] has no key 'unjuged'; did you mean \"unjudged\"?"),
+        ("rule.unjudged=worst", 'there is no section [rule] in selectivity.toml; did you mean "rules"?'),
+        ("intervals.level=much", "intervals.level = 'much' in selectivity.toml or --config"),
+        ("unjudged", "--config 'unjudged' is neither a file nor SECTION.KEY=VALUE"),
+        ("missing.toml", "--config 'missing.toml' is neither a file nor"),
+    ],
+)
+def test_a_wrong_setting_is_named(folder, setting, said) -> None:
+    done = run_command("evaluate", "grades.trec", "bm25.trec", "--scale", "utility", "-c", setting, cwd=folder)
+    assert done.returncode == 2
+    assert said in done.stderr
