@@ -45,5 +45,5 @@ def of_which_k(samples: int) -> Iterator[Line]:
                 [np.inf if end is None else end for end in ends]
                 for ends in zip(*((each.low or 0, each.high) for each in advised), strict=True)
             )
-            figures = {"K": true, "holds": inside(low, true, high), "open": float(np.isinf(high).mean())}
+            figures = {"K": true, "holds: K": inside(low, true, high), "open": float(np.isinf(high).mean())}
             yield Line(f"{name}, {queries} queries", {**figures, "width": float(np.median(np.subtract(high, low)))})

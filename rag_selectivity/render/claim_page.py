@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from rag_selectivity.measures.claims import DEFINITIONS, GROUNDEDNESS, REPEATED, SUPPORTING
 from rag_selectivity.render.blocks import Block, Details, Heading, Lines, Note, table_of
 from rag_selectivity.render.workflows import beside_claims, figure_tables
+from rag_selectivity.results.claim_measures import DEFINITIONS, GROUNDEDNESS, REPEATED, SUPPORTING
 from rag_selectivity.results.claims import ClaimCheck, ClaimReport, ClaimRun
 from rag_selectivity.wording import counted, percent
 

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 
 from rag_selectivity.inference.interval import Interval
-from rag_selectivity.measures.claims import DEFINITIONS, GROUNDEDNESS, MEASURES, OF_SUPPORT, SMALLEST
 from rag_selectivity.render.blocks import (
     Block,
     Column,
@@ -38,6 +37,7 @@ from rag_selectivity.results.answers import (
     Contrast,
     Spent,
 )
+from rag_selectivity.results.claim_measures import DEFINITIONS, GROUNDEDNESS, MEASURES, OF_SUPPORT, SMALLEST
 from rag_selectivity.results.claims import SAMPLES, ClaimReport, ClaimRun
 from rag_selectivity.results.estimate import Estimate
 from rag_selectivity.results.online import (
