@@ -15,7 +15,7 @@ import argparse
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from benchmarks.simulated import BROKEN, Line, answers, figures, labels, online, weighted
+from benchmarks.simulated import BROKEN, Line, answers, depth, figures, labels, online, weighted
 from benchmarks.trust_tables import calibrated, controls, worlds
 
 #: The samples of a cell that the tables of docs/reference/simulations.md have, and what makes them.
@@ -41,7 +41,7 @@ SECTIONS: dict[str, tuple[str, int, Callable[[int], Iterator[Line]]]] = {
     "impressions": ("Impressions that are needed", 500, online.of_impressions),
     "fairness": ("Wins of b where neither system is better", 500, online.of_fairness),
     "alarms": ("Alarms of a monitor", 51, online.of_alarms),
-    "cheapest": ("The cheapest run that loses little", 140, online.of_cheapest),
+    "which-k": ("Which K", 300, depth.of_which_k),
     "controls": ("Random controls", 300, lambda n: (row.line for row in controls.controls_rows(n, worlds.SHARED))),
     "held-out-controls": ("Held out", 60, lambda n: (row.line for row in controls.held_out_rows(n, worlds.SHARED))),
     "calibrated": ("Figures calibrated by people", 8, lambda n: of_cells(calibrated.figure_cells, n, (100, 200, 400))),

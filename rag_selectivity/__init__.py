@@ -42,9 +42,7 @@ if TYPE_CHECKING:
     from rag_selectivity.results.comparison import Comparison
     from rag_selectivity.results.estimate import Estimate
     from rag_selectivity.results.report import Report
-    from rag_selectivity.results.sweep import Sweep
     from rag_selectivity.results.validation import Validation
-    from rag_selectivity.sweep import sweep
     from rag_selectivity.validate import validate
 
 #: The module of each name, imported when the name is first used, so that a program pays for what it uses.
@@ -78,10 +76,8 @@ _PLACES = {
         "results.comparison": "Comparison",
         "results.estimate": "Estimate",
         "results.report": "Report",
-        "results.sweep": "Sweep",
         "results.validation": "Validation",
         "inference.bootstrap": "Bootstrap",
-        "sweep": "sweep",
         "validate": "validate",
     }.items()
     for name in names.split()
@@ -109,7 +105,6 @@ __all__ = [
     "Run",
     "SelectivityError",
     "SelectivityWarning",
-    "Sweep",
     "ToolMonitor",
     "Validation",
     "agree",
@@ -130,7 +125,6 @@ __all__ = [
     "read_qrels",
     "read_run",
     "register_measure",
-    "sweep",
     "validate",
 ]
 

@@ -194,7 +194,8 @@ class _Sides:
                 "agree needs labels by people; without them it compares two judges of a label store, which LABELS "
                 "must then be"
             )
-        if human is not None and not (_is_store(human) and Path(human).resolve() == Path(labels).resolve()):
+        stores = sides.is_store and _is_store(human)
+        if human is not None and not (stores and Path(human).resolve() == Path(labels).resolve()):
             return sides
         with Store(labels, read_only=True) as store:
             people = store.annotators_among(judges)

@@ -13,8 +13,9 @@ from rag_selectivity.errors import InputError, MissingExtraError
 from rag_selectivity.evaluation.evaluate import evaluate
 from rag_selectivity.measures.base import Measure
 from rag_selectivity.measures.chance import BoR, BoR_max, RandomSuccess, Success, regime
-from rag_selectivity.render.blocks import Block, Heading, Lines, Paragraph, Table, text_of
+from rag_selectivity.render.blocks import Block, Heading, Lines, Note, Table
 from rag_selectivity.render.decision_blocks import answer_lines, decision_table
+from rag_selectivity.render.writers import text_of
 from rag_selectivity.results.estimate import Estimate
 from rag_selectivity.results.report import Report
 from rag_selectivity.sample.folder import write_sample
@@ -96,7 +97,7 @@ class Demo:
         paragraphs = []
         for judge, reports in chosen:
             how = "with" if reports is self.with_controls else "without"
-            paragraphs.append(Paragraph(f"{judge}, {how} controls: {_trust(reports[judge])}"))
+            paragraphs.append(Note(f"{judge}, {how} controls: {_trust(reports[judge])}"))
         return [
             Heading(f"2. What the labels are worth: {key} of {_JUDGED_RUN}, in bits"),
             Table(["judge", "its labels of the pool", "with its labels of random passages"], rows, breaks=False),
@@ -116,7 +117,7 @@ class Demo:
         return [
             Heading("3. The 99 % paradox: BM25, one relevant passage a question or a whole module"),
             Table(header, rows, breaks=False),
-            Paragraph(self.meaning()),
+            Note(self.meaning()),
         ]
 
     def meaning(self) -> str:

@@ -14,7 +14,7 @@ from rag_selectivity.errors import InputError, did_you_mean
 from rag_selectivity.inference.exact import clopper_pearson
 from rag_selectivity.measures import Measure, parse_measure
 from rag_selectivity.measures.chance import Success
-from rag_selectivity.measures.claims import ClaimMeasure
+from rag_selectivity.results.claim_measures import ClaimMeasure
 from rag_selectivity.results.claims import ClaimReport
 from rag_selectivity.results.comparison import RunDifference
 from rag_selectivity.results.estimate import AS_JUDGED, LEVELS, Estimate

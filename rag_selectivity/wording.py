@@ -37,19 +37,27 @@ def _as_escape(found: re.Match[str]) -> str:
     return found[0].encode("unicode_escape").decode()
 
 
+#: A smaller number is an error of rounding.
+_ROUNDING = 1e-12
+
+
 def number(value: float) -> str:
     """A number with three decimals, without decimals from 1000, as a power of ten below 0.001; NaN is "–".
 
-    >>> number(0.5), number(1234.5), number(0.00012), number(float("nan")), number(float("-inf"))
-    ('0.500', '1234', '1.2e-04', '–', '−∞')
+    What is 0 but for errors of rounding is 0.
+
+    >>> number(-0.5), number(1234.5), number(0.00012), number(float("nan")), number(float("-inf")), number(-4.4e-16)
+    ('−0.500', '1234', '1.2e-04', '–', '−∞', '0.000')
     """
     if math.isnan(value):
         return "–"
     if math.isinf(value):
         return "∞" if value > 0 else "−∞"
-    if value != 0 and abs(value) < 0.001:
-        return f"{value:.1e}"
-    return f"{value:.3f}" if abs(value) < 1000 else f"{value:.0f}"
+    size = abs(value)
+    if size < _ROUNDING:
+        return "0.000"
+    text = f"{size:.1e}" if size < 0.001 else f"{size:.3f}" if size < 1000 else f"{size:.0f}"
+    return text if value > 0 else f"−{text}"
 
 
 #: What stands at a figure with a caveat, by the caveat's level.
@@ -94,8 +102,15 @@ def bound_text(bound: float) -> str:
 
 
 def signed(value: float, digits: int = 3) -> str:
-    """A difference with its sign."""
-    return number(value) if not math.isfinite(value) else f"{value:+.{digits}f}".replace("-", "−")
+    """A difference with its sign, which 0 has not.
+
+    >>> signed(0.25), signed(-0.25), signed(-0.0001), signed(0.004, 2)
+    ('+0.250', '−0.250', '0.000', '0.00')
+    """
+    if not math.isfinite(value):
+        return number(value)
+    text = f"{abs(value):.{digits}f}"
+    return text if float(text) == 0 else f"{'+' if value > 0 else '−'}{text}"
 
 
 def ends_text(low: float, high: float, text: Callable[[float], str] = number) -> str:

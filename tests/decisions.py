@@ -10,14 +10,13 @@ from rag_selectivity.measures.utility import RANWG
 from rag_selectivity.results.decision import (
     GIVEN,
     QUESTIONS,
+    AdvisedK,
     Answer,
-    CostPoint,
     Decision,
     Pair,
     RunFigure,
     RunLine,
 )
-from rag_selectivity.results.estimate import Estimate
 
 COLUMNS = ("BoR", "RA-nWG", "PROC", "%PROC", "Harm")
 
@@ -30,7 +29,7 @@ def decision_of(
     verdicts: dict[tuple[str, str], str] | None = None,
     texts: dict[str, str] | None = None,
     more: dict[str, str] | None = None,
-    costs: dict[str, dict[str, Estimate]] | None = None,
+    costs: dict[str, dict[str, float]] | None = None,
     letters: dict[str, str] | None = None,
 ) -> Decision:
     """A decision with the report's figures at K, best first under RA-nWG or Success."""
@@ -65,14 +64,7 @@ def decision_of(
         )
         for code in QUESTIONS
     ]
-    points = {
-        cost: tuple(
-            CostPoint(name, K, of_run[cost].value, report[name, measure].value, name == runs[0])
-            for name, of_run in (costs or {}).items()
-        )
-        for cost in next(iter((costs or {}).values()), {})
-    }
     return Decision(
-        K, GIVEN, measure, base, tuple(answers), tuple(lines), tuple(pairs), (),
-        max(part.evaluated for part in report.runs.values()), report.settings.get("level"), points,
+        K, GIVEN, measure, base, tuple(answers), tuple(lines), tuple(pairs),
+        max(part.evaluated for part in report.runs.values()), AdvisedK(), {}, report.settings.get("level"),
     )  # fmt: skip

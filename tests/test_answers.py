@@ -18,10 +18,10 @@ from hypothesis import strategies as st
 from scipy.stats import binomtest
 
 import rag_selectivity as rs
+from rag_selectivity.answers.scoring import exact_match, normalised, token_f1
 from rag_selectivity.answers.sets import Sets
 from rag_selectivity.errors import InputError
 from rag_selectivity.grading.openai_judge import OpenAIJudge
-from rag_selectivity.measures.answers import exact_match, normalised, token_f1
 from rag_selectivity.results.answers import Shown
 from tests.answer_world import ScriptedModel, World, world
 from tests.judge_server import JudgeServer, texts

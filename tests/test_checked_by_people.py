@@ -61,8 +61,6 @@ def test_controls_beside_peoples_labels_are_said_to_be_unused_once(world) -> Non
     assert " ".join(report.details().split()).count("240 random controls") == 1
     found = rs.compare(store, runs, corpus_size=1000, depths=[DEPTH], measures=["Harm"], human=people)
     assert [note for note in found.notes if "240 random controls are not used" in note]
-    swept = rs.sweep(store, runs, corpus_size=1000, human=people, max_depth=DEPTH)
-    assert [note for note in swept.notes if "240 random controls are not used" in note]
 
 
 def test_controls_that_people_labelled_are_not_dropped_in_silence(world) -> None:

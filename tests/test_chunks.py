@@ -24,7 +24,6 @@ import rag_selectivity as rs
 from rag_selectivity.advice import decide
 from rag_selectivity.evaluation.joining import join_runs
 from rag_selectivity.gates import check
-from rag_selectivity.results.plain import finite
 from rag_selectivity.single import aggregate, evaluate_query
 from rag_selectivity.tables.small import PassageCounts
 from rag_selectivity.tables.writing import write_rows
@@ -219,16 +218,7 @@ def test_the_commands_give_the_figures_of_the_functions(files) -> None:
     done = command(files, "evaluate", *base[:-2], *both, "--output", "page.html")
     assert done.returncode == 0, done.stderr
     page = (files / "page.html").read_text()
-    assert "N = 13 is the number of passages of all documents in passages_of" in page
-
-
-def test_a_sweep_has_the_figures_of_evaluate() -> None:
-    options = {"measures": ["Success", "RandomSuccess", "BoR", "BoR_max", "lambda"], "depths": [1, 2, 3, 4]}
-    report = evaluate(passages_of=COUNTS, **options)
-    for row in rs.sweep(QRELS, RUN, passages_of=COUNTS, scale="utility")["run"].rows:
-        assert row["BoR"] == finite(report[f"BoR@{row['K']}"].value)
-        assert row["random_success"] == report[f"RandomSuccess@{row['K']}"].value
-        assert row["lambda"] == report[f"lambda@{row['K']}"].value
+    assert "N = 13: the chunks of all documents in your index" in page
 
 
 def test_one_query_at_a_time_makes_the_figure_of_all() -> None:
@@ -289,7 +279,7 @@ def test_a_bad_row_of_a_file_is_named(files) -> None:
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({}, "N = 13 is the number of passages of all documents in passages_of"),
+        ({}, "N = 13: the chunks of all documents in your index"),
         ({"corpus_size": 20}, "7 of the N = 20 passages belong to documents that are not in passages_of"),
         ({"passages_of": {**COUNTS, "a": 1}}, "run: query 'q1' lists document 'a' 2 times, but passages_of has 1"),
         ({"passages_of": {k: v for k, v in COUNTS.items() if k != "f"}}, "run: query 'q1' lists document 'f', which "
@@ -309,10 +299,6 @@ def test_documents_without_labels_may_be_left_out_if_n_is_given() -> None:
     assert not any(
         "is not in passages_of, so N" in note for note in evaluate(passages_of=some, corpus_size=13).runs["run"].notes
     )
-
-
-def test_the_advice_knows_m_of_1_only() -> None:
-    assert "known for m=1 only" in message(lambda: rs.sweep(QRELS, RUN, passages_of=COUNTS, scale="utility", m=2))
 
 
 def test_reports_with_other_counts_are_not_compared(tmp_path) -> None:
@@ -398,16 +384,13 @@ def test_a_monitor_gives_the_reason_too() -> None:
     assert any(REASON_OF_ALL in note for note in report.runs["live"].notes)
 
 
-def test_comparisons_sweeps_and_pages_go_without_chance() -> None:
+def test_comparisons_and_pages_go_without_chance() -> None:
     once = {q: ids[:1] for q, ids in TWICE.items()}
     for runs in ({"base": once, "other": TWICE}, {"base": TWICE, "other": once}):
         compared = rs.compare(QRELS, runs, corpus_size=99, scale="utility", depths=[2])
         row = compared["other", "BoR@2"]
         assert (row.reason, row.test) == (REASON, "")
         assert compared["other", "Success@2"].test
-    part = rs.sweep(QRELS, TWICE, corpus_size=99, scale="utility")["run"]
-    assert [row["BoR"] is None for row in part.rows] == [row["K"] > 1 for row in part.rows]
-    assert part.recommendation.warnings == (f"no comparison with a random draw, since {REASON_OF_ALL}",)
     pytest.importorskip("matplotlib")
     assert "lists repeat a passage within their top K: if these" in evaluate(run=TWICE, corpus_size=99).to_html()
 

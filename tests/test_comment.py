@@ -14,12 +14,14 @@ import pytest
 
 import rag_selectivity as rs
 from rag_selectivity.advice import decide
-from rag_selectivity.advice.changes import UNCHANGED, changes_since
+from rag_selectivity.compare.changes import changes_since
 from rag_selectivity.compare.stored import differences_since
 from rag_selectivity.inference.paired import holm
-from rag_selectivity.render.blocks import Block, Heading, Lines, Note, Paragraph, Table, markdown_of
+from rag_selectivity.render.blocks import Block, Heading, Lines, Note, Table
 from rag_selectivity.render.comment import MOST_LINES, comment_of
 from rag_selectivity.render.github import escaped
+from rag_selectivity.render.writers import markdown_of
+from rag_selectivity.results.changes import UNCHANGED
 from rag_selectivity.results.comparison import NOT_SHOWN, WORSE
 from rag_selectivity.results.stored import read_report
 from tests.decisions import decision_of
@@ -64,6 +66,10 @@ def report_of(qualities: dict[str, float], **options: Any) -> rs.Report:
     return rs.evaluate(GRADES, runs, **(given | options))
 
 
+def comment(report: rs.Report, *, decision: Any, against: rs.Report | None = None, on: str = "all") -> str:
+    return comment_of(report, decision, None if against is None else changes_since(report, decision, against, on=on))
+
+
 def stored(report: rs.Report, folder: Path, name: str = "main.json") -> rs.Report:
     report.save(folder / name)
     return read_report(folder / name)
@@ -102,7 +108,7 @@ def test_it_has_at_most_forty_lines(runs, main, tmp_path) -> None:
         lists = {f"run{i}": lists_of(0.9, i) for i in range(runs)}
         options: dict[str, Any] = {"scale": "utility", "corpus_size": SIZE, "depths": [K], "bootstrap": None}
         against = stored(rs.evaluate(few, lists, unjudged="worst", **options), tmp_path)
-    text = comment_of(report, decision=decision, against=against)
+    text = comment(report, decision=decision, against=against)
     assert len(text.splitlines()) <= MOST_LINES
     for answer in decision.answers:
         assert answer.text in text
@@ -128,7 +134,7 @@ def changed_rows(text: str) -> dict[str, dict[str, str]]:
 
 def test_changes_have_the_figures_of_the_gates(tmp_path) -> None:
     report, main = of_six(), stored(of_main(), tmp_path)
-    text = comment_of(report, decision=decided(), against=main)
+    text = comment(report, decision=decided(), against=main)
     rows = changed_rows(text)
     assert list(rows) == ["run0", "run1"] or list(rows) == ["run0"]
     one = report_of({f"run{i}": 0.3 + 0.1 * i for i in range(5)})
@@ -142,7 +148,7 @@ def test_changes_have_the_figures_of_the_gates(tmp_path) -> None:
 
 
 def test_new_gone_and_unchanged_runs_are_named(tmp_path) -> None:
-    text = comment_of(of_six(), decision=decided(), against=stored(of_main(), tmp_path))
+    text = comment(of_six(), decision=decided(), against=stored(of_main(), tmp_path))
     assert "New, without a figure in main.json: run5." in text
     assert "Gone, only in main.json: old." in text
     assert re.search(r"Unchanged at every query: run\d, run\d, .*run\d\.", text)
@@ -158,7 +164,7 @@ def test_a_change_that_is_not_shown_says_so(tmp_path) -> None:
     before = rs.evaluate(GRADES, {"run": lists_of(0.7, 1)}, measures=MEASURES, **options)
     report = rs.evaluate(GRADES, {"run": one_swap(lists_of(0.7, 1))}, measures=MEASURES, **options)
     decision = decide(report, k=K)
-    rows = changed_rows(comment_of(report, decision=decision, against=stored(before, tmp_path)))
+    rows = changed_rows(comment(report, decision=decision, against=stored(before, tmp_path)))
     assert rows["run"][f"RA-nWG@{K}"].endswith("<br>not shown")
     assert not any("better" in cell or "worse" in cell for cell in rows["run"].values())
 
@@ -177,7 +183,7 @@ def test_holm_counts_the_tests_of_all_runs(tmp_path) -> None:
         assert each.verdict == (WORSE if each.row.p_adjusted <= 0.05 else NOT_SHOWN)
     not_corrected = [each for each in tested if each.row.p <= 0.05]
     assert len(not_corrected) > sum(each.verdict == WORSE for each in tested)
-    assert "Holm's correction, over 12 tests of RA-nWG@5" in comment_of(
+    assert "Holm's correction, over 12 tests of RA-nWG@5" in comment(
         report, decision=decision_of(report, K), against=stored(before, tmp_path)
     )
 
@@ -185,15 +191,15 @@ def test_holm_counts_the_tests_of_all_runs(tmp_path) -> None:
 def test_other_queries_and_other_sizes_are_a_reason_not_an_error(tmp_path) -> None:
     report = of_six()
     other = stored(report_of({"run0": 0.3, "run1": 0.4}, corpus_size=999), tmp_path)
-    text = comment_of(report, decision=decided(), against=other)
+    text = comment(report, decision=decided(), against=other)
     assert "Not compared: run1 and run0: the corpus size N is 1,000 here and 999 in" in text
     few = {query: GRADES[query] for query in QUERIES[:20]}
     lists = {"run0": lists_of(0.9, 0)}
     options: dict[str, Any] = {"scale": "utility", "corpus_size": SIZE, "depths": [K], "unjudged": "worst"}
     fewer = stored(rs.evaluate(few, {**lists, "old": lists["run0"]}, **options), tmp_path, "fewer.json")
-    text = comment_of(report, decision=decided(), against=fewer)
+    text = comment(report, decision=decided(), against=fewer)
     assert "Not compared: run0: 10 queries only here (" in text
-    shared = comment_of(report, decision=decided(), against=fewer, on="shared")
+    shared = comment(report, decision=decided(), against=fewer, on="shared")
     assert list(changed_rows(shared)) == ["run0"]
     assert "are compared over 20 queries with the same labels" in shared
 
@@ -201,7 +207,7 @@ def test_other_queries_and_other_sizes_are_a_reason_not_an_error(tmp_path) -> No
 def test_measures_that_main_does_not_have_are_named(tmp_path) -> None:
     report = of_six()
     main = stored(report_of({"run0": 0.9, "run1": 0.4}, measures=["RA-nWG"]), tmp_path)
-    text = comment_of(report, decision=decided(), against=main)
+    text = comment(report, decision=decided(), against=main)
     assert list(changed_rows(text)["run0"]) == [f"RA-nWG@{K}"]
     assert f"Not in main.json: Success@{K}, BoR@{K}, PROC@{K}, %PROC@{K} and Harm@{K}." in text
 
@@ -209,7 +215,7 @@ def test_measures_that_main_does_not_have_are_named(tmp_path) -> None:
 def test_a_single_run_may_be_renamed(tmp_path) -> None:
     main = stored(report_of({"before": 0.9}), tmp_path)
     report = report_of({"after": 0.4})
-    text = comment_of(report, decision=decide(report, k=K), against=main)
+    text = comment(report, decision=decide(report, k=K), against=main)
     assert list(changed_rows(text)) == ["after (was before)"]
     assert "New" not in text
     assert "Gone" not in text
@@ -255,7 +261,7 @@ def plain(name: str) -> str:
 def placed(text: str) -> list[str]:
     """A name at each kind of place: in a list, a table, a heading, and where lines and quotes begin."""
     table = Table(["run", text], [[text, "1"], ["x", text]])
-    blocks: list[Block] = [table, Paragraph(text), Note(text), Heading(text), Lines([text])]
+    blocks: list[Block] = [table, Note(text), Note(text), Heading(text), Lines([text])]
     return [f"- {escaped(text)}", f"## Against {escaped(text)}", *(markdown_of([block]) for block in blocks)]
 
 
@@ -282,7 +288,7 @@ def test_hostile_names_of_runs_harm_nothing(tmp_path, render) -> None:
     report = rs.evaluate(GRADES, runs, **options)
     main = stored(rs.evaluate(GRADES, {n: lists_of(0.9, 3) for n in HOSTILE[:9]}, **options), tmp_path)
     decision = decide(report, k=K)
-    text = comment_of(report, decision=decision, against=main)
+    text = comment(report, decision=decision, against=main)
     assert len(text.splitlines()) <= MOST_LINES
     html = render(text)
     assert "<script" not in html

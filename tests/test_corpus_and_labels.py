@@ -101,9 +101,6 @@ def test_all_commands_that_join_take_the_same_labels() -> None:
     with pytest.warns(rs.SelectivityWarning, match="not in the corpus"):
         comparison = rs.compare(labels, runs, corpus=corpus, measures=["BoR"], depths=[2])
     assert comparison.report["x", "BoR@2"].value == 1.0
-    with pytest.warns(rs.SelectivityWarning, match="not in the corpus"):
-        swept = rs.sweep(labels, {"x": runs["x"]}, corpus=corpus, max_depth=2)
-    assert swept.to_dict() is not None
     groups = {"a": "g", "b": "h"}
     report = evaluated(labels, {"x": runs["x"]}, corpus, groups=groups, measures=["BoR", "Redundancy"], depths=[2])
     assert report["x", "BoR@2"].value == 1.0

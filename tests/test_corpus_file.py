@@ -13,9 +13,7 @@ import pytest
 import rag_selectivity as rs
 from rag_selectivity.golden import build
 from rag_selectivity.golden.golden_set import printed
-from rag_selectivity.render.explorer.texts import LEAST, texts_with_room
 from rag_selectivity.tables.exact import read_records
-from rag_selectivity.tables.forms import AS_THEY_ARE
 from rag_selectivity.tables.small import read_ids, read_texts
 from tests.forked_cli import run_command
 
@@ -110,23 +108,6 @@ def test_tables_and_folders(tmp_path) -> None:
     assert list(read_texts(tmp_path / "corpus.csv", "corpus")) == [("d1", "T\none, two"), ("d2", "x")]
     (tmp_path / "corpus.jsonl").write_bytes(b'{"_id": "d1", "text": "one"}\n{"_id": "d2", "text": "two"}\n')
     assert list(read_ids(tmp_path)) == ["d1", "d2"]
-
-
-@pytest.mark.parametrize("room", [None, 60_000, 30_000, 100])
-def test_texts_are_cut_and_then_left_out_where_there_is_no_room(tmp_path, room) -> None:
-    corpus = {f"d{i}": str(i % 10) * 4000 for i in range(13)}
-    path = tmp_path / "corpus.jsonl"
-    path.write_text("".join(json.dumps({"_id": i, "text": text}) + "\n" for i, text in corpus.items()))
-    first, wanted = {"d2", "d11"}, set(corpus) - {"d5"}
-    for source in (corpus, path):
-        held = texts_with_room(source, "corpus", wanted, first, AS_THEY_ARE, room)
-        whole, cut, left = room in (None, 60_000), room == 30_000, room == 100
-        assert (held.complete, held.is_cut and held.complete) == (not left, cut)
-        expected = first if left else wanted
-        assert {i: len(text) for i, text in held.texts.items()} == {
-            i: 4000 if whole or i in first else LEAST + 1 for i in expected
-        }
-        assert all(corpus[i].startswith(text) for i, text in held.texts.items())
 
 
 def test_no_row_before_an_error_is_lost(tmp_path) -> None:

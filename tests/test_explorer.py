@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import csv
 from collections import Counter, defaultdict
+from importlib import import_module
 
-import numpy as np
 import pytest
 
 import rag_selectivity as rs
@@ -161,18 +161,17 @@ def test_columns_to_filter_by(world, tmp_path) -> None:
 # -- size ----------------------------------------------------------------------------------------------------
 
 
-def test_texts_are_cut_to_the_budget_and_the_page_says_so(world) -> None:
-    draws = np.random.default_rng(1)
-    corpus = {p: " ".join(map(str, draws.integers(0, 1 << 30, 500))) for p in world.corpus}
-    whole = world.explorer(corpus=corpus, budget=None)
-    assert unpacked(whole)["longest"] is None
-    assert not whole.notes
-    cut = world.explorer(corpus=corpus, budget=len(whole.data) // 3)
-    data = unpacked(cut)
-    assert len(cut.data) <= len(whole.data) // 3
-    assert {len(text) for text in data["texts"]} == {data["longest"]}
-    assert f"Texts are cut at {data['longest']:,} characters (100.0% of the passages are longer)" in cut.notes[0]
-    least = world.explorer(corpus=corpus, budget=1)
-    assert unpacked(least)["texts"] is None
-    assert {len(ids) for ids in unpacked(least)["lists"][1]} == {K}
-    assert ["lists end at rank 5" in least.notes[0], "Texts of passages are left out" in least.notes[1]] == [True, True]
+def test_texts_are_cut_and_those_of_the_worst_queries_come_first(world, monkeypatch) -> None:
+    data = unpacked(world.explorer(corpus=dict.fromkeys(world.corpus, "x" * 5000)))
+    assert {len(text) for text in data["texts"]} == {data["longest"] + 1}
+    assert data["texted"] is None
+    monkeypatch.setattr(import_module("rag_selectivity.render.explorer.explorer"), "_MOST_TEXTS", 30)
+    shown = world.explorer()
+    data = unpacked(shown)
+    figures = data["figures"][data["best"]]
+    texted = [figures[query] for query in data["texted"]]
+    assert max(texted) <= min(value for i, value in enumerate(figures) if i not in data["texted"] and value is not None)
+    for query in data["texted"]:
+        assert all(data["texts"][passage] for of_run in data["lists"] for passage in of_run[query])
+    assert sum(text is not None for text in data["texts"]) <= 30
+    assert f"Passages have texts for the {len(texted)} worst of 40 queries" in shown.notes[0]

@@ -11,7 +11,7 @@ import pytest
 import rag_selectivity as rs
 from rag_selectivity.render.explorer import explorer
 from tests.browser import Window, overflow
-from tests.explorer_world import ExplorerWorld, figures, page_of, rows, shown_figure, text, until
+from tests.explorer_world import ExplorerWorld, figures, page_of, rows, shown_figure, text, unpacked, until
 from tests.report_worlds import HOSTILE, HOSTILE_IDS
 
 pytest.importorskip("jinja2", reason="the page needs Jinja2 (the extra `report`)")
@@ -89,7 +89,7 @@ def test_figures_alone(chromium, world, tmp_path) -> None:
 def test_without_scripts_or_without_decompression_the_worst_queries_stand_there(chromium, world, tmp_path) -> None:
     shown = world.explorer()
     window = page_of(chromium, shown, tmp_path, java_script_enabled=False)
-    of_best = figures(world, shown.best)
+    of_best = figures(world, unpacked(shown)["runs"][unpacked(shown)["best"]])
     worst = sorted(world.ids, key=lambda q: (of_best[q] is None, of_best[q] or 0, world.ids.index(q)))[:50]
     assert [each.split(" ")[0] for each in window.page.locator("#x-static tbody th").all_inner_texts()] == worst
     cells = window.page.locator("#x-static tbody tr").first.locator("td").all_inner_texts()

@@ -27,7 +27,7 @@ __all__ = ["registries_as_before"]  # a fixture
 TEXT = PAGE.read_text(encoding="utf-8")
 FILES = {name: content for name, content in titled_files(PAGE).items() if name.endswith(".py")}
 PUBLIC = re.findall(r"^\| `(rag_selectivity[\w.]*)` \|", TEXT, flags=re.M)
-LABELS, BM25 = ("judgments.trec"), ("bm25.trec")
+LABELS, BM25 = ("judgments.trec",), ("bm25.trec",)
 
 
 @pytest.fixture(scope="module")
@@ -111,7 +111,7 @@ def test_the_command_line_knows_a_measure_of_another_package(site) -> None:
     assert re.search(r"^ *run +Early$", first, re.MULTILINE)
     assert "Early [95%]" in command(site, "evaluate", *LABELS, *BM25, *gate, "--details", status=1)
     pair = (*LABELS, *BM25, "again=bm25.trec", "--measure", "Early@2")
-    compared = command(site, "compare", *pair, "--details")
+    compared = command(site, "evaluate", *pair, "--baseline", "bm25", "--details")
     assert "Early@2" in compared
 
 

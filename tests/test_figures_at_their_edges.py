@@ -15,7 +15,6 @@ import rag_selectivity as rs
 from rag_selectivity.evaluation.joining import join_runs
 from rag_selectivity.inference import correlation, score
 from rag_selectivity.inference.always_valid import log_gamma_mixture
-from rag_selectivity.inference.behind_best import behind_best
 from rag_selectivity.inference.exact import weighted_rate
 from rag_selectivity.inference.interval_methods import _mid_quantile
 from rag_selectivity.inference.two_arms import ArmMoments
@@ -52,14 +51,6 @@ def test_draws_of_found_shares_have_the_variance_of_their_queries() -> None:
     spread = math.sqrt((((weight * (counts.relevant - mean)) ** 2).sum()) / n**2 * n / (n - 1))
     assert spread > 3 * math.sqrt(mean * (1 - mean) / n)
     assert found.std() == pytest.approx(spread, rel=0.2)
-
-
-def test_a_run_behind_the_best_on_other_queries_has_the_ends_of_an_unpaired_difference() -> None:
-    rng = np.random.default_rng(4)
-    one, other = (Outcome((rng.uniform(0, 1, (n, 1)),), "", MEAN, bounds=(0.0, 1.0)) for n in (60, 45))
-    gap = unpaired_difference(one, other, level=0.95, seed=7)
-    found = behind_best([one, other], level=0.95, draws=2000, seed=7, paired=False)
-    assert found.tolist() == [max(0.0, -gap.low[0]), max(0.0, gap.high[0])]
 
 
 def test_corpora_that_differ_by_one_passage_have_chances_of_their_own() -> None:

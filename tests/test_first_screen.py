@@ -174,7 +174,7 @@ LISTS = {query: ["b", "a", "c"] for query in LABELS}
 
 def test_one_run_says_that_it_is_alone() -> None:
     answers = answers_of(str(rs.evaluate(LABELS, {"only": LISTS}, corpus_size=50)))
-    assert answers["System"].startswith("Only only was measured")
+    assert answers["System"].startswith("only is the only run")
 
 
 def test_without_a_label_that_counts_each_line_still_says_something() -> None:

@@ -19,7 +19,7 @@ from rag_selectivity.golden.render import difference_blocks
 from rag_selectivity.grading.exchange import export_labels
 from rag_selectivity.grading.rubric import DEFAULT_RUBRIC
 from rag_selectivity.grading.store import HumanLabel, Store
-from rag_selectivity.render.blocks import text_of
+from rag_selectivity.render.writers import text_of
 from tests.golden_world import CORPUS, QUERIES, RUNS, golden_set
 
 pytestmark = pytest.mark.inside

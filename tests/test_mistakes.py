@@ -66,9 +66,9 @@ def test_what_can_be_but_is_rarely_meant_is_said(folder, words, expected) -> Non
 @pytest.mark.parametrize(
     ("module", "work", "expected"),
     [
-        ("matplotlib", "rs.plots.ceiling(58, 4)", "pip install 'rag-selectivity[report]'"),
+        ("matplotlib", "rs.plots.grades(report)", "pip install 'rag-selectivity[report]'"),
         ("jinja2", "report.to_html()", "pip install 'rag-selectivity[report]'"),
-        ("pandas", "report.to_dataframe()", "pip install 'rag-selectivity[all]'"),
+        ("pandas", "report.to_pandas()", "pip install 'rag-selectivity[all]'"),
         ("aiohttp", "rs.grade({'q': 'x'}, {'d': 'y'}, {'q': ['d']}, store='s.db', judge=openai_judge())", "[judge]"),
         ("llama_index.core", "import rag_selectivity_llama_index", "pip install 'rag-selectivity[llama-index]'"),
         ("langchain_core", "import rag_selectivity_langchain", "pip install 'rag-selectivity[langchain]'"),

@@ -12,8 +12,7 @@ import pytest
 
 import rag_selectivity as rs
 from rag_selectivity.answers.figures import Scored, contrasts, estimates
-from rag_selectivity.measures.answers import SCORES
-from rag_selectivity.results.answers import CLOSED_BOOK, IDEAL, JUNK, RANDOM, WORST_FIRST, Shown
+from rag_selectivity.results.answers import CLOSED_BOOK, IDEAL, JUNK, RANDOM, SCORES, WORST_FIRST, Shown
 
 pytestmark = pytest.mark.inside
 

@@ -18,7 +18,6 @@ import pytest
 import rag_selectivity as rs
 from rag_selectivity import golden, online
 from rag_selectivity.advice.measured_costs import measured_costs
-from rag_selectivity.advice.trade_off import checked_depths
 from rag_selectivity.answers.given import answers_given
 from rag_selectivity.answers.references import read_references
 from rag_selectivity.explain.report import explain
@@ -59,7 +58,6 @@ def evaluated(**options: Any) -> Any:
         (lambda: evaluated(measures=["BoR@99999999999999999999"]), "larger than any list"),
         (lambda: evaluated(ids=[3]), "ids must be the name of a form or a list of steps"),
         (lambda: rs.compare(LABELS, {"a": RUN, "b": RUN}, bootstrap="bca"), "bootstrap must be a Bootstrap, as in"),
-        (lambda: rs.sweep(LABELS, RUN, corpus_size=9, bootstrap="bca"), "bootstrap must be a Bootstrap, as in"),
         (lambda: rs.agree(LABELS, LABELS, bootstrap=1.5), "bootstrap must be a Bootstrap, as in"),  # type: ignore[arg-type]
         (lambda: rs.Bootstrap(level="high"), "`level` must be in the open interval"),  # type: ignore[arg-type]
         (lambda: rs.Qrels.of({"q": NO_LIST}), "qrels of query 'q': expected"),
@@ -271,12 +269,10 @@ def answers_of(**options: Any) -> Any:
         (lambda: _checked_borders([10**400]), "the borders of K/N_p must be numbers above 0"),
         (lambda: answer_scores([], ["a"], ["q1"], score_range=(0, 10**400)), "the range of the scores must be"),
         (lambda: answer_scores([{"query_id": "q1"}], ["a"], ["q1"], column=NUMBERS), "no column array"),
-        (lambda: checked_depths(3), "cost_depths must be whole numbers ≥ 1"),
         (lambda: rs.ToolMonitor(catalogue=np.array(3)), "catalogue must be a list of tools"),
         (lambda: golden.queries(["who?"], by=1.5), "by .--by. must be the name of a column"),
         (lambda: golden.queries(["who?"], by=["x"]), "by .--by. must be the name of a column"),
         (lambda: of_a_table("weights", dict.fromkeys(LABELS, NUMBERS)), "the weight of query 'q1' is array"),
-        (lambda: rs.sweep(LABELS, RUN, corpus_size=9, scale="utility", max_loss="x"), "max_loss must be at least 0"),
         (lambda: measured_costs({"q1": {"tokens": NUMBERS}}, ["a"]), "tokens is array"),
         (lambda: measured_costs(np.array(3), ["a"]), "costs: give a file, a frame"),
         (

@@ -22,6 +22,7 @@ from rag_selectivity.cli.app import app, run_command_line
 from rag_selectivity.grading.store import Label, Settings, Store, digest
 from rag_selectivity.log import LOG
 from rag_selectivity.render import blocks
+from rag_selectivity.render.writers import markdown_of
 from rag_selectivity.tables.writing import csv_text, is_formula, without_apostrophe
 from tests.test_comment import RENDERERS, shown
 
@@ -226,7 +227,7 @@ def test_markdown_is_text_whatever_a_name_holds(render) -> None:
     text = report_of(MARKUP).to_markdown()
     assert not any(each in text for each in ("@octocat", "$\\frac"))  # of which GitHub would make a mention, a formula
     table = blocks.Table(["a", "b"], [[MARKUP, "1"]])
-    pieces = blocks.markdown_of([table, blocks.Lines([MARKUP]), blocks.Note(MARKUP)])
+    pieces = markdown_of([table, blocks.Lines([MARKUP]), blocks.Note(MARKUP)])
     expected = {"p", "br", "strong", "table", "thead", "tbody", "tr", "th", "td", "blockquote"}
     for source in (text, pieces):
         html = render(source)
@@ -249,12 +250,11 @@ def test_names_are_no_formulas_in_plots(usetex) -> None:
     lists = {name: OTHERS if place % 2 else LISTS for place, name in enumerate(NAMES)}
     comparison = rs.compare(GRADED, lists, scale="utility", corpus_size=20, bootstrap=rs.Bootstrap(resamples=50))
     figure = Figure()
-    (curves, forest), (ceiling, legend) = figure.subplots(2, 2)
+    curves, forest, legend = figure.subplots(3, 1)
     with matplotlib.rc_context({"text.usetex": usetex, "text.parse_math": True}):
         if not usetex:
             plots.over_k(comparison.report, "RA-nWG", curves)
         plots.forest(comparison, forest)
-        plots.ceiling(100, 3, dict.fromkeys(NAMES, 5), ceiling)
         for name in NAMES:
             legend.plot([1], [1], label=plots.plot_text(name))
         legend.legend()

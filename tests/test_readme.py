@@ -74,7 +74,7 @@ def test_python_runs_as_it_stands(needed, block, run, folder) -> None:
     pytest.importorskip(needed)
     done = subprocess.run([sys.executable, "-c", block], cwd=folder, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr[-2000:]
-    assert f"System: Only {run} was measured, with {OF_THE_STORE}" in done.stdout
+    assert f"System: {run} is the only run ({OF_THE_STORE})" in done.stdout
     assert f"{run} {ROW_OF_THE_STORE}" in " ".join(done.stdout.split())
 
 
@@ -88,7 +88,7 @@ def test_ragas_grades_what_has_no_labels(folder, monkeypatch) -> None:
         done = subprocess.run([sys.executable, "-c", code], cwd=folder, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr[-2000:]
     assert len(server.bodies) == 300  # each context once
-    by_the_store, by_its_own = done.stdout.split("System: Only ragas was measured, with ")[1:]
+    by_the_store, by_its_own = done.stdout.split("System: ragas is the only run (")[1:]
     assert by_the_store.startswith(OF_THE_STORE)
     assert "300 labels by gpt-5-mini, 100% of the top 5 judged" in by_its_own
 
@@ -99,7 +99,7 @@ def test_the_pool_is_graded_as_it_stands(folder) -> None:
     assert done.returncode == 0, done.stderr[-2000:]
     assert "controls: 180 pairs drawn from 1,000 passages of the corpus" in done.stdout
     assert "1,329 labels by word-overlap, 100% of the top 10 judged" in done.stdout
-    assert "System: bm25 (RA-nWG@10 0.728) is shown to be better than dense" in done.stdout  # as the text says
+    assert "System: bm25 beats dense (+.24 of the evidence)" in done.stdout  # as the text says
     rows = [" ".join(line.split()) for line in done.stdout.splitlines()]
     assert "bm25 0.728 2.882 of 3.515 0.657† 0.907†" in rows
     assert "dense 0.486‡ − 2.589 of 3.515 0.715† − 0.744†" in rows

@@ -50,10 +50,6 @@ def with_controls(controls: Any, **options: Any) -> Any:
     return rs.evaluate(GRADES, RUN, controls=controls, **SCALED | options)
 
 
-def swept(**options: Any) -> Any:
-    return rs.sweep(GRADES, RUN, **SCALED | options)
-
-
 def arms(a: Any, b: Any, **options: Any) -> Any:
     return online.compare_arms(a, b, **options)
 
@@ -98,16 +94,10 @@ REFUSED: dict[str, tuple[Any, ...]] = {
     "borders that are words": (lambda: rs.validate(REPORT, SCORES, borders=["x"]), "numbers above 0"),
     "a column of scores": (lambda: rs.validate(REPORT, SCORES, column="scor"), "'scor'", "did you mean"),
     "a range upside down": (lambda: rs.validate(REPORT, SCORES, score_range=(1, 0)), "the lower one first"),
-    # Decisions, costs and sweeps
+    # Decisions and plans
     "a decision at K = 0": (lambda: decided(k=0), "k", "≥ 1", "0"),
     "a decision beyond the corpus": (lambda: decided(k=6000), "K = 6000", "N = 100"),
     "a mistyped run": (lambda: decided(baseline="on"), "'on'", "did you mean", "one"),
-    "a sweep without N": (lambda: swept(corpus_size=None), "corpus size"),
-    "a budget without lengths": (lambda: swept(max_tokens=5), "max_tokens", "lengths"),
-    "a success above 1": (lambda: swept(min_success=2), "min_success", "at most 1"),
-    "a loss that is a word": (lambda: swept(max_loss="x"), "max_loss", "0"),
-    "lengths below 0": (lambda: swept(tokens={"d1": -1}), "'d1'", "-1"),
-    "scores of a sweep without K": (lambda: swept(scores={"q0": 1.0}), "how many passages"),
     "a plan for K above N": (lambda: rs.plan(58, 4, [59]), "K = 59", "N = 58"),
     "a plan of success 1": (lambda: rs.queries_needed(0.2, 1), "success", "less than 1"),
     # People and controls

@@ -66,7 +66,7 @@ def test_per_query_rows_show_success_and_never_a_per_query_bor(report) -> None:
 
 
 def test_the_dataframe_has_a_row_for_each_figure(report) -> None:
-    frame = report.to_dataframe()
+    frame = report.to_pandas()
     assert isinstance(frame, pandas.DataFrame)
     assert len(frame) == 2 * 2 * 4
     picked = frame[(frame.run == "good") & (frame.measure == "Success@1")].iloc[0]

@@ -475,52 +475,6 @@ def test_what_is_known_to_go_wrong_stands_beside_the_figure() -> None:
     assert "collapse zone" in notes_of(["Success"], few, run, depths=[12], corpus_size=12)["Success@12"][0]
 
 
-# -- sweep --scores -------------------------------------------------------------------------------
-
-
-def swept(scores, **options):
-    qrels = {f"q{i}": ["d"] for i in range(300)}
-    run = {q: [*["x"] * 1, "d", *[f"y{j}" for j in range(18)]] for q in qrels}
-    return rs.sweep(qrels, {"r": run}, corpus_size=1000, scores=scores, **options)["r"]
-
-
-def rows_at(score_of) -> list[dict]:
-    return [{"query_id": f"q{i}", "k": k, "score": score_of(i, k)} for i in range(300) for k in (2, 5, 10, 20)]
-
-
-def test_success_stayed_and_answers_fell_only_if_both_are_shown() -> None:
-    falls = swept(rows_at(lambda i, k: float(i % 10 < {2: 8, 5: 8, 10: 6, 20: 5}[k])))
-    assert falls.recommendation.K == 2
-    assert falls.recommendation.measure == "answers"
-    assert falls.recommendation.shown
-    assert falls.answers.finding.startswith("Success stayed and answers fell: from K = 2 to K = 20 success rose by at")
-    assert "lost 30.0 points" in falls.answers.finding
-    assert [row.score for row in falls.answers.rows] == pytest.approx([0.8, 0.8, 0.6, 0.5])
-    stays = swept(rows_at(lambda i, k: float(i % 10 < 8)))
-    assert stays.answers.finding is None
-    # At K = 1 the relevant passage, at rank 2, is not there: success rose, whatever the answers did.
-    rose = [{"query_id": f"q{i}", "k": k, "score": float(i % 10 < 8 - k // 4)} for i in range(300) for k in (1, 20)]
-    assert swept(rose).answers.finding is None
-
-
-def test_answers_that_need_k_are_given_it() -> None:
-    found = swept(rows_at(lambda i, k: float(i % 10 < {2: 3, 5: 5, 10: 8, 20: 8}[k])))
-    assert found.recommendation.K == 10
-    assert found.recommendation.loss == pytest.approx(0.0)
-    assert swept(rows_at(lambda i, k: float(i % 20 < k))).recommendation.K == 20
-
-
-@pytest.mark.slow
-def test_the_finding_is_rare_where_answers_do_not_fall() -> None:
-    rng = np.random.default_rng(4)
-    said = 0
-    for _ in range(60):
-        right = rng.random((300, 4)) < 0.6
-        at = {2: 0, 5: 1, 10: 2, 20: 3}
-        said += swept(rows_at(lambda i, k, right=right, at=at: float(right[i, at[k]]))).answers.finding is not None
-    assert said <= 3
-
-
 # -- the commands ---------------------------------------------------------------------------------
 
 

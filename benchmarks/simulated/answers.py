@@ -10,13 +10,12 @@ from typing import Any
 import numpy as np
 
 from benchmarks.simulated import Line, inside, tested
-from rag_selectivity.answers.figures import Scored, contrasts
+from rag_selectivity.answers.figures import Scored, accuracies, contrasts
 from rag_selectivity.inference.bootstrap import Bootstrap
 from rag_selectivity.inference.correlation import KENDALL, PEARSON, SPEARMAN, Series, correlated, detectable
 from rag_selectivity.inference.paired import paired_difference
-from rag_selectivity.measures.answers import SCORES, accuracies
 from rag_selectivity.measures.base import Outcome
-from rag_selectivity.results.answers import JUNK, Shown
+from rag_selectivity.results.answers import JUNK, SCORES, Shown
 
 #: What becomes of two normal variables: the figures of a measure, and the scores of answers.
 WORLDS: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {

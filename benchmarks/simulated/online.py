@@ -1,19 +1,16 @@
-"""Interleaving and A/B tests, alarms, and the cheapest run that loses little: how often a decision is wrong."""
+"""Interleaving and A/B tests and alarms: how often a decision is wrong."""
 
 from __future__ import annotations
 
 import math
 import random
 from collections.abc import Callable, Iterator
-from itertools import product
 
 import numpy as np
 
-from benchmarks.simulated import Floats, Line
+from benchmarks.simulated import Line
 from rag_selectivity.inference import mcnemar, sign_share
-from rag_selectivity.inference.behind_best import behind_best
 from rag_selectivity.inference.sequential import RiseDetector
-from rag_selectivity.measures.base import Outcome
 from rag_selectivity.online import Metric, TwoArms, interleave
 
 IMPRESSIONS, EVERY = 10_000, 50
@@ -205,55 +202,3 @@ def of_alarms(samples: int, longest: int = 10_000) -> Iterator[Line]:
             delays.append(next((i for i in range(1, 50_000) if detector.add(bad(rng), least, i)), 50_000))
         figures = {"mean run length": np.mean(lengths), "median delay": np.median(delays), "false": false / samples}
         yield Line(name, figures)
-
-
-# -- the cheapest run that loses little ------------------------------------------------------------------------
-
-
-def _figures(name: str, random: np.random.Generator, queries: int, cheaper: int, loss: float) -> Floats:
-    """Figures of the cheaper runs, which lose so much on average, and of the dearest, the last: [runs, queries]."""
-    drawn = random.random((cheaper, queries))
-    match name:
-        case "a little in each query":
-            own = random.uniform(0.3, 0.7, queries) + random.uniform(-0.2, 0.2, (cheaper + 1, queries))
-            own[:-1] -= loss
-            return own
-        case "seldom everything":
-            return np.vstack([drawn >= loss, np.ones(queries)]).astype(float)
-        case "successes":
-            return np.vstack([drawn < 0.8 - loss, random.random(queries) < 0.8]).astype(float)
-        case "seldom much, both ways":
-            steps = np.where(drawn < 0.02, 0.5, np.where(drawn > 0.98 - 2 * loss, -0.5, 0.0))
-            return np.vstack([0.5 + steps, np.full(queries, 0.5)])
-        case _:
-            fails = 1 - (0.9 - loss) / 0.91
-            return np.vstack([np.where(drawn < fails, 0.0, 0.91), np.full(queries, 0.9)])
-
-
-RUNS = (
-    "a little in each query",
-    "seldom everything",
-    "successes",
-    "seldom much, both ways",
-    "small gains, seldom all lost",
-)
-
-
-def cheapest(name: str, queries: int, cheaper: int, margin: float, loss: float, samples: int) -> dict[str, float]:
-    """How often a run is named, falsely if its loss is above the margin, and how often the bounds of all runs hold."""
-    named = hold = 0
-    for seed in range(samples):
-        values = _figures(name, np.random.default_rng([seed, queries, cheaper]), queries, cheaper, loss)
-        most = behind_best([Outcome((row[:, None],), "") for row in values], level=0.95, draws=2000)
-        named += bool((most[:-1] <= margin).any())
-        hold += bool((most[:-1] >= loss).all())
-    return {"named": named / samples, "falsely": named / samples * (loss > margin), "all hold": hold / samples}
-
-
-def of_cheapest(samples: int) -> Iterator[Line]:
-    """A true loss a hair above the margin, so that naming a run is an error; and equal runs."""
-    for name, (queries, margin), cheaper in product(RUNS, ((20, 0.1), (100, 0.1), (400, 0.02)), (1, 3)):
-        for loss in (margin * 1.001, 0.0):
-            found = cheapest(name, queries, cheaper, margin, loss, samples)
-            figures = {"named": found["named"], "errs: falsely": found["falsely"], "holds: all": found["all hold"]}
-            yield Line(f"{name}, {queries} queries, margin {margin}, {cheaper + 1} runs, loss {loss:g}", figures)

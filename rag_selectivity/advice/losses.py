@@ -140,18 +140,6 @@ def joined_hits(parts: Sequence[Hits]) -> Hits:
     return replace(together.chosen(first), repeated=np.zeros(int(first.sum()), bool))
 
 
-def gain_of(judged: JudgedRun, gaps: FloatArray, bootstrap: Bootstrap | None) -> Gain:
-    """The mean of a gain over the queries where it is defined, with its interval."""
-    known = ~np.isnan(gaps)
-    if not known.any():
-        return Gain()
-    value = float(gaps[known].mean())
-    if bootstrap is None:
-        return Gain(value)
-    ((low, high),) = bootstrap.intervals([Outcome((gaps[:, None],), "", bounds=(-1.0, 1.0))], judged.queries)
-    return Gain(value, float(low[0]), float(high[0]))
-
-
 def tested_gains(
     queries: Sequence[str],
     used: NDArray[np.bool_],

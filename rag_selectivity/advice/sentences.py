@@ -1,143 +1,105 @@
-"""The sentences of a decision: each names its evidence and its doubt, and none claims more than its test."""
+"""The five answers in words: what is shown comes first, then what is open, and what would settle it."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
 
 from rag_selectivity.advice.losses import RETRIEVER, SELECTION, Losses
 from rag_selectivity.measures.base import Measure
-from rag_selectivity.measures.chance import Success, regime
-from rag_selectivity.results.comparison import JUDGED_IN_PART, PLACEBO
-from rag_selectivity.results.decision import DEPTH, GIVEN, LOSS, NEXT, SYSTEM, TRUST, Action, Answer, Pair
+from rag_selectivity.measures.chance import DEGRADED_FROM, Success
+from rag_selectivity.results.decision import DEPTH, LOSS, NEXT, SYSTEM, TRUST, AdvisedK, Answer, Pair
 from rag_selectivity.results.estimate import Estimate
-from rag_selectivity.results.sweep import Recommendation
-from rag_selectivity.results.trust import CHECKED, Trust
+from rag_selectivity.results.trust import CHECKED, EQUALS_PLACEBO, Trust
 from rag_selectivity.wording import counted, enumeration, number, percent
 
-PAIRED, UNPAIRED = "paired", "unpaired"
 #: More names than these are counted instead.
 _NAMED = 3
-#: A second action is named only if it takes no more characters; `more` has all of them.
-_SHORT_ACTION = 40
+#: A gain below this is nothing to work for.
+_LEAST_GAIN = 0.005
+#: More queries than so many times those that there are will not be asked for.
+_MOST_TIMES = 20
+
+
+def share(value: float) -> str:
+    """A share in few digits, as in `.19`, with a third where two would hide it."""
+    return f"{value:.{2 if abs(value) >= 0.01 else 3}f}".replace("0.", ".", 1)
 
 
 def which_system(
-    order: Sequence[str],
-    best: Estimate,
-    measure: Measure,
-    pairs: Sequence[Pair],
-    queries: int,
-    *,
-    tested_by: str | None,
-    believed: bool,
-    perfect: bool = False,
-    graded_by: str = "",
+    figures: Mapping[str, Estimate], measure: Measure, pairs: Sequence[Pair], queries: int, *, believed: bool
 ) -> Answer:
-    """Which run is the best, and which runs cannot be told apart from it.
+    """Which runs the best one beats, and which are tied with it, by the figures of the runs, the best first.
 
-    `tested_by` is `paired` or `unpaired`; None if there are no tests. `believed` is False if the labels show nothing
-    about the retriever: then no test of these labels says which run to take. `perfect` says that a perfect run would
-    look the same. `graded_by` names a judge whose grades nobody checked.
+    `believed` is False if the labels show nothing about the retriever: then no test of these labels says which run to
+    take.
     """
-    first, others = order[0], list(order[1:])
-    value = f"{measure} {number(best.value)}"
+    first, *others = figures
+    best = figures[first]
     if math.isnan(best.value):
         return Answer(SYSTEM, f"No run has a {measure}: {best.reason}.", False)
     if not others:
         interval = "" if math.isnan(best.low) else f" [{number(best.low)}, {number(best.high)}]"
-        return Answer(SYSTEM, f"Only {first} was measured, with {value}{interval}; a second run would compare.", None)
-    of_first = {pair.other: pair for pair in pairs if pair.run == first}
-    tested = {name: pair for name, pair in of_first.items() if not math.isnan(pair.p_adjusted)}
+        text = f"{first} is the only run ({measure} {number(best.value)}{interval}); a second one would compare."
+        return Answer(SYSTEM, text, None)
     if best.value == 0:
-        return Answer(SYSTEM, f"No run is best: {measure} is {number(best.value)} for all of them.", False)
+        return Answer(SYSTEM, f"No run is best: {measure} is 0 for all of them.", False)
     if not believed:
-        unless = ", unless one is perfect" if perfect else ""
-        highest = f"{first} has the highest {measure}, {number(best.value)}"
-        return Answer(SYSTEM, f"These labels show nothing about the runs{unless}; {highest}.", False)
-    if tested_by is None or not tested:
-        why = "these labels allow no test" if pairs else "no two runs are over the same queries"
-        why = "intervals and tests are off" if tested_by is None else why
-        return Answer(SYSTEM, f"{first} has the best {value}, but no difference was tested: {why}.", False)
-    apart = [name for name in others if name in tested and tested[name].apart]
+        leads = f"{first} has the highest {measure}, {share(best.value)}"
+        return Answer(SYSTEM, f"These labels cannot tell a good retriever from a bad one; {leads}.", False)
+    tested = {pair.other: pair for pair in pairs if pair.run == first and not math.isnan(pair.p_adjusted)}
+    if not tested:
+        return Answer(SYSTEM, f"{first} has the best {measure}, {share(best.value)}; nothing was tested.", False)
+    beaten = [name for name in others if name in tested and tested[name].apart]
     tied = [name for name in others if name in tested and not tested[name].apart]
     untested = [name for name in others if name not in tested]
-    family = len([pair for pair in pairs if not math.isnan(pair.p_adjusted)])
-    n = counted(queries, "query", "queries")
-    of_queries = f"on {n}" if tested_by == PAIRED else "on separate queries"
-    not_tested = f"; {_names(untested)} {_were(untested)} not tested" if untested else ""
-    if not tied:
-        nearest = tested[apart[0]]
-        # An end that must leave 0 out can be the smallest float there is.
-        low = 0.0 if abs(nearest.low) < 1e-9 else nearest.low
-        gap = f"{number(nearest.difference)} [{number(low)}, {number(nearest.high)}]"
-        whom = f"all {len(apart)} others" if len(apart) > 1 and not untested else _names(apart)
-        more = f"The next is {apart[0]}, {gap} below it; that interval is not adjusted for {counted(family, 'test')}."
-        by = f", by {graded_by} grades" if graded_by else ""
-        text = f"{first} ({value}) is shown to be better than {whom} {of_queries}{by}{not_tested}."
-        return Answer(SYSTEM, text, not untested, more)
-    sizes = [tested[name].detectable for name in tied if not math.isnan(tested[name].detectable)]
-    text = f"{first} leads ({value}), but {_names(tied)} cannot be told apart from it {of_queries}"
-    undecided = {tested[name].verdict for name in tied} & {JUDGED_IN_PART, PLACEBO}
-    if undecided:
-        text += f" ({enumeration(sorted(undecided))})"
-    shows = bool(sizes) and math.isfinite(max(sizes))
-    if sizes:
-        text += f"; a run {number(max(sizes))} lower likely could" if shows else ", which can show no difference"
-    lower = f"{_names(apart)} {'is' if len(apart) == 1 else 'are'} shown to be lower." if apart else ""
-    would = (
-        f"A true difference of {number(max(sizes))} would be shown with a power of 80% in each of these pairs, after "
-        f"Holm's correction for {counted(family, 'test')}; where two runs differ in fewer queries, a smaller one would."
-        if shows
-        else ""
-    )
-    more = " ".join(part for part in (lower, would) if part)
-    return Answer(SYSTEM, f"{text}{not_tested}.", False, more)
+    parts = []
+    if beaten:
+        of = "of the queries" if isinstance(measure, Success) else "of the evidence"
+        gaps = [share(best.value - figures[name].value) for name in beaten]
+        least = "" if len(set(gaps)) == 1 else " or more"
+        parts.append(f"{first} beats {_names(beaten)} (+{gaps[0]}{least} {of})")
+    if tied:
+        gap = max((tested[name].detectable for name in tied), default=math.nan)
+        what = f"{_names(tied)} {_be(tied)} tied with it" if beaten else f"{_names([first, *tied])} are tied"
+        would = f": these {counted(queries, 'query', 'queries')} would show a gap of {share(gap)} or more"
+        parts.append(what + (would if math.isfinite(gap) else ""))
+    if untested:
+        parts.append(f"{_names(untested)} {'was' if len(untested) == 1 else 'were'} not tested")
+    ends = [
+        f"{first} and {name}: {share(pair.difference)} [{share(pair.low)}, {share(pair.high)}]"
+        for name, pair in tested.items()
+    ]
+    # A run whose own figure says nothing is no run to be shown against.
+    known = [name for name in beaten if not _says_nothing(best) and not _says_nothing(figures[name])]
+    return Answer(SYSTEM, f"{'; '.join(parts)}.", bool(known), f"{'; '.join(ends)}; intervals are not corrected.")
 
 
 def which_k(
-    depth: int, source: str, run: str, advice: Recommendation, max_loss: float, chance: float, *, believed: bool
+    depth: int,
+    *,
+    given: bool,
+    run: str,
+    advised: AdvisedK,
+    figures: Mapping[str, Estimate],
+    chance: float,
+    believed: bool,
 ) -> Answer:
-    """The K of the decision, and what the rule of `sweep` says of it; losses in the units of the measure."""
-    allowed, name = f"{max_loss:.4g}", advice.measure
-    doubt = _doubt(advice, max_loss) if believed else "not shown by these labels"
-    if advice.K is None:
-        return Answer(DEPTH, f"{depth}, {'as given' if source == GIVEN else 'assumed'}. {advice.reason}", False)
-    given, shown = " as given" if source == GIVEN else "", advice.shown and believed
-    if depth == advice.K == advice.max_k:
-        text, shown = f"{depth}{given}: at {depth - 1}, {run} loses more than {allowed} of {name}", False
-        text = text if depth > 1 else f"{depth}{given}, the only one in the budget"
-    elif depth == advice.K:
-        text = f"{depth}{given}, the least K at which {run} loses at most {allowed} of {name} against {advice.max_k}: "
-        lost = advice.loss or 0.0
-        text += f"{number(lost) if lost >= 0 else _loses(lost)} ({doubt})"
-    elif depth < advice.K:
-        lost = advice.figures[advice.max_k - 1] - advice.figures[depth - 1]
-        text = f"{depth}{given}: {run} {_loses(lost)} of {name} against K = {advice.max_k}; "
-        text, shown = f"{text}K = {advice.K} is the least that loses at most {allowed} ({doubt})", False
+    """The K of the decision, the advised one, and what it costs: junk, bits and what a random draw would do."""
+    if advised.value is None:
+        text = f"{depth}{' as given' if given else ' is shown below'}; none is advised: {advised.reason}"
+    elif given and depth != advised.value:
+        text = f"{depth} as given; {advised} is advised for {run}"
     else:
-        text = f"{depth}{given}, but {run} {_loses(advice.loss)} of {name} at K = {advice.K} "
-        text += f"({doubt})"
-    if not math.isnan(chance) and regime(chance) != "healthy":
-        text += f"; at K = {depth} a random draw succeeds in {percent(chance)} of the queries ({regime(chance)})"
-    warnings = [f"{warning[0].upper()}{warning[1:]}." for warning in advice.warnings]
-    return Answer(DEPTH, f"{text}.", shown, " ".join([advice.reason, *warnings]))
-
-
-def _loses(loss: float | None) -> str:
-    lost = loss or 0.0
-    return f"gains {number(-lost)}" if lost <= -0.0005 else f"loses {number(max(lost, 0.0))}"
-
-
-def _doubt(advice: Recommendation, max_loss: float) -> str:
-    if advice.shown:
-        return "shown"
-    if advice.max_k == advice.K or advice.loss_high is None:
-        return "not tested"
-    if advice.loss_high > max_loss:
-        return f"not shown: up to {number(math.ceil(1000 * advice.loss_high - 1e-9) / 1000)}"
-    return "not shown for every larger K"
+        text = f"{advised}{' as given,' if given else ''} for {run}"
+    if advised.value is not None:
+        text += f": {advised.reason}"
+    known = [f"{name} {number(each.value)}" for name, each in figures.items() if math.isfinite(each.value)]
+    at = f" At K = {depth}: {', '.join(known)}." if known else ""
+    if chance >= DEGRADED_FROM:
+        at += f" A random draw of {depth} succeeds in {percent(chance)} of the queries: K is in the collapse zone."
+    is_shown = believed and advised.low is not None and not advised.open and not (given and depth != advised.value)
+    return Answer(DEPTH, f"{text}.{at}", is_shown)
 
 
 def where_the_loss_is(
@@ -145,59 +107,88 @@ def where_the_loss_is(
 ) -> Answer:
     """Which step of the best run loses evidence, and in how many queries."""
     if losses is None and completed:
-        return Answer(LOSS, f"Not known for {run}: the completed labels give no figure for what its pool holds.", False)
+        return Answer(LOSS, f"Not known for {run}: the completed labels give no figure for its candidates.", False)
     if losses is None:
-        text = f"Not known for {run}: no list or pool is longer than K = {depth}; give the candidates (--pool)."
-        return Answer(LOSS, text, False)
-    by = {SELECTION: losses.by_selection, RETRIEVER: losses.by_retriever}
-    n = counted(losses.split, "query", "queries")
+        return Answer(LOSS, f"Not known for {run}: no candidates beyond K = {depth} were given (--pool).", False)
+    kept = "" if math.isnan(losses.selected) else f"; the top {depth} keeps {percent(losses.selected)} of that"
+    evidence = "labelled evidence" if closed else "evidence"
+    held = f"{run}'s candidates hold {percent(losses.pool)} of the {evidence}"
     if isinstance(measure, Success):
-        held = f"{run}'s pool holds a success in {percent(losses.pool)} of the queries"
-        kept = f"K = {depth} keeps {percent(losses.selected)} of these"
-    else:
-        held = f"{run}'s pool holds {number(losses.pool)} of the {'labelled ' if closed else ''}evidence"
-        kept = f"{number(losses.selected)} of that is selected"
-    if not math.isnan(losses.selected):
-        held += f", {kept}"
-    more = f"Queries by the step that limits them, of {n}: selection {by[SELECTION]}, retriever {by[RETRIEVER]}"
-    more += f", both {losses.by_both}." if losses.by_both else "."
+        held = f"{run}'s candidates hold a success for {percent(losses.pool)} of the queries"
     if closed:
-        return Answer(LOSS, f"{held}; what no run retrieved is not known (closed labels).", False, more)
-    if losses.more:
-        other = RETRIEVER if losses.more == SELECTION else SELECTION
-        limits = f"it limits {by[losses.more]} of {n}, the {other} {by[other]}"
-        return Answer(LOSS, f"The {losses.more} loses more ({limits}): {held}.", True, more)
+        return Answer(LOSS, f"{held}{kept}; nothing is known about what no run retrieved.", False)
     if losses.rerank.value == 0 and losses.widen.value == 0:
-        return Answer(LOSS, f"Nothing is lost in these {n}: {held}.", False)
-    limits = f"they limit {by[SELECTION]} and {by[RETRIEVER]} of {n}"
-    return Answer(LOSS, f"Selection or retriever, not shown which loses more ({limits}): {held}.", False, more)
+        return Answer(LOSS, f"{held}{kept}: nothing is lost in these queries.", False)
+    weak, other = (RETRIEVER, SELECTION) if losses.by_retriever > losses.by_selection else (SELECTION, RETRIEVER)
+    weak, other = (weak, other) if losses.more in ("", weak) else (other, weak)
+    by = {SELECTION: losses.by_selection, RETRIEVER: losses.by_retriever}
+    sure = "" if losses.more else " (not a sure difference)"
+    steps = (
+        f" The {weak} is the weak step in {counted(by[weak], 'query', 'queries')}, the {other} in {by[other]}{sure}."
+    )
+    return Answer(LOSS, f"{held}{kept}.{steps}", bool(losses.more))
 
 
-def what_next(actions: Sequence[Action], measure: Measure) -> Answer:
-    """The action with the most to gain, and the next one."""
-    if not actions:
+def what_next(
+    pairs: Sequence[Pair],
+    best: str,
+    queries: int,
+    trust: Trust,
+    losses: Losses | None,
+    *,
+    believed: bool,
+    sized: bool,
+    of_pairs: int,
+    closed: bool,
+) -> Answer:
+    """The cheapest act that would change an answer: more questions, then controls, then people; else a better step.
+
+    `of_pairs` is the number of labelled pairs, of which people cannot check more.
+    """
+    acts = [
+        *_questions(pairs, best, queries if believed else 0),
+        *_labels(trust, queries, sized=sized, of_pairs=of_pairs),
+        *_steps(losses if believed else None, closed=closed),
+    ]
+    if not acts:
         return Answer(NEXT, "Nothing that these lists and labels can show.", None)
-    first, *others = actions
-    of_measure = "" if math.isnan(first.gain) else f" {replace(measure, at=None)}"
-    text = f"{_capital(first.text)}{of_measure}"
-    # Labels come first only if they show nothing without it: then the gains of other actions are not known either.
-    if others and first.code != "label" and not math.isnan(others[0].gain) and len(others[0].text) <= _SHORT_ACTION:
-        text += f"; {others[0].text}"
-    more = " ".join(f"{_capital(action.text)}{_interval(action)}{_detail(action)}." for action in actions)
-    # A gain is the most that is possible: that an action reaches it is not concluded.
-    return Answer(NEXT, f"{text}.", None, more)
+    return Answer(NEXT, f"{acts[0]}.", None, " ".join(f"{act}." for act in acts[1:]))
 
 
-def _capital(text: str) -> str:
-    return f"{text[0].upper()}{text[1:]}"
+def _questions(pairs: Sequence[Pair], best: str, queries: int) -> Iterator[str]:
+    """How many queries would show the gaps to the runs that are tied with the best, the widest gap first."""
+    tied = [pair for pair in pairs if pair.run == best and not pair.apart and pair.difference > 0]
+    for pair in sorted(tied, key=lambda pair: -pair.difference):
+        needed = queries * (pair.detectable / pair.difference) ** 2
+        if queries and math.isfinite(needed) and queries < needed <= _MOST_TIMES * queries:
+            yield (
+                f"Ask more questions: about {math.ceil(needed):,} in place of {queries} would show whether {best} "
+                f"beats {pair.other} by {share(pair.difference)}"
+            )
+            return
 
 
-def _interval(action: Action) -> str:
-    return "" if math.isnan(action.low) else f" [{number(action.low)}, {number(action.high)}]"
+def _labels(trust: Trust, queries: int, *, sized: bool, of_pairs: int) -> Iterator[str]:
+    """What a judge's labels lack: random controls, then people's labels."""
+    known = trust.provenance
+    if known is None or not known.judges or known.calibrated:
+        return
+    if sized and "control" not in known.chosen:
+        yield f"Have {counted(3 * queries, 'random passage')} graded: grade --controls 3"
+    number_of = min(200, of_pairs)
+    yield f"Let a person grade {counted(number_of, 'pair')}: labels draw --draw calibrate:{number_of}"
 
 
-def _detail(action: Action) -> str:
-    return f" ({action.detail})" if action.detail else ""
+def _steps(losses: Losses | None, *, closed: bool) -> Iterator[str]:
+    """What a perfect selection, and a perfect pool, would gain."""
+    if losses is None:
+        return
+    gains = [("Rerank the candidates better", losses.rerank.value)]
+    if not closed:
+        gains.append(("Retrieve more candidates", losses.widen.value))
+    for act, gain in sorted(gains, key=lambda pair: -pair[1]):
+        if gain >= _LEAST_GAIN:
+            yield f"{act}: at most +{share(gain)}"
 
 
 def may_i_believe_it(trust: Trust) -> Answer:
@@ -205,8 +196,12 @@ def may_i_believe_it(trust: Trust) -> Answer:
     return Answer(TRUST, trust.verdict, trust.standing == CHECKED and not trust.unchecked_judge, trust.text)
 
 
-def _were(names: Sequence[str]) -> str:
-    return "was" if len(names) == 1 else "were"
+def _says_nothing(figure: Estimate) -> bool:
+    return any(caveat.code == EQUALS_PLACEBO for caveat in figure.caveats)
+
+
+def _be(names: Sequence[str]) -> str:
+    return "is" if len(names) == 1 else "are"
 
 
 def _names(names: Sequence[str]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -9,7 +10,8 @@ import numpy as np
 from rag_selectivity.inference.bootstrap import Bootstrap
 from rag_selectivity.inference.draws import resample_counts
 from rag_selectivity.judged.judged_run import JudgedRun
-from rag_selectivity.measures.base import FloatArray
+from rag_selectivity.measures.base import FloatArray, Measure
+from rag_selectivity.measures.chance import EF, Success
 from rag_selectivity.measures.utility import Evidence
 from rag_selectivity.results.decision import AdvisedK
 from rag_selectivity.tables.ids import IntArray
@@ -82,6 +84,16 @@ def last_worthwhile(evidence: FloatArray, worth: float) -> IntArray:
     return result
 
 
+def parameters_of(measures: Iterable[Measure]) -> tuple[int | None, int | None]:
+    """`rel` and `m` of the first BoR, or of the first Success if there is no BoR; None for a default value."""
+    of_chance = [measure for measure in measures if isinstance(measure, (EF, Success))]
+    of_chance.sort(key=lambda measure: measure.name != "BoR")
+    if not of_chance:
+        return None, None
+    first = of_chance[0]
+    return first.rel, None if first.m == 1 else first.m
+
+
 def which_k(
     judged: JudgedRun,
     bootstrap: Bootstrap | None = Bootstrap(),
@@ -125,7 +137,11 @@ def which_k(
     """
     judged.refuse_weights("advice on K")
     measure = Evidence(rel=rel, enough=max(3, m))
-    curve = curve_of(judged, measure, worth)
+    return advised_k(judged, measure, curve_of(judged, measure, worth), bootstrap)
+
+
+def advised_k(judged: JudgedRun, measure: Evidence, curve: EvidenceCurve, bootstrap: Bootstrap | None) -> AdvisedK:
+    """The K of a run by its curve."""
     if not len(curve.values):
         return AdvisedK(reason="no label of these queries is evidence")
     advised = _within_lists(_at_first(curve, bootstrap), judged, labelled_down_to(judged, measure))
@@ -136,9 +152,9 @@ def _at_first(curve: EvidenceCurve, bootstrap: Bootstrap | None) -> AdvisedK:
     """K and its interval, if labels and lists were endless."""
     mean = curve.mean
     value = int(last_worthwhile(mean, curve.worth))
-    brings = f"less than one decisive passage in {round(1 / curve.worth)} further ones"
+    brings = f"less than one decisive passage in {round(1 / curve.worth)}"
     if value == 0:
-        return AdvisedK(reason=f"flat: even the first passages bring {brings}", flat=True)
+        return AdvisedK(reason=f"flat: even the first ranks hold {brings}", flat=True)
     added = np.diff(mean, prepend=0.0)
     flat = value == len(mean) > 1 and added[: len(mean) // 2].mean() - added[len(mean) // 2 :].mean() < curve.worth
     low = high = None
@@ -146,7 +162,7 @@ def _at_first(curve: EvidenceCurve, bootstrap: Bootstrap | None) -> AdvisedK:
         tail = (1 - bootstrap.level) / 2
         ends = np.quantile(curve.resampled(bootstrap), [tail, 1 - tail], method="inverted_cdf")
         low, high = (max(1, int(end)) for end in ends)
-    reason = "flat: each rank brings about as much as the first" if flat else f"beyond it ranks bring {brings}"
+    reason = "flat: each rank holds about as much as the first" if flat else f"further ranks hold {brings}"
     return AdvisedK(value, low, high, reason, flat=flat)
 
 
@@ -155,14 +171,13 @@ def _within_lists(advised: AdvisedK, judged: JudgedRun, labelled: int) -> Advise
     if advised.value is None:
         return advised
     reached = max(advised.value, advised.high or 0)
-    least = advised.value if advised.low is None else min(advised.low, advised.value)
     listed = _listed_down_to(judged)
     if labelled and labelled < listed and reached >= labelled:
         ranks = f"grade ranks {labelled + 1} to {labelled + _FOLLOWING} to know"
-        return replace(advised, high=None, open=True, reason=f"at least {least}: {ranks}")
+        return replace(advised, high=None, open=True, reason=f"the labels end at rank {labelled}; {ranks}")
     whole = judged.corpus_size is not None and listed >= int(judged.corpus_size.min(initial=listed))
     if reached >= listed and not whole:
-        return replace(advised, high=None, open=True, reason=f"at least {least}: the lists end at rank {listed}")
+        return replace(advised, high=None, open=True, reason=f"the lists end at rank {listed}")
     return advised
 
 

@@ -12,8 +12,8 @@ from rag_selectivity.evaluation.estimates import estimates_of_table
 from rag_selectivity.figures.figures import Figures
 from rag_selectivity.inference.bootstrap import Bootstrap
 from rag_selectivity.inference.paired import holm
-from rag_selectivity.measures.answers import UNDEFINED, ScoreKind, accuracies
 from rag_selectivity.measures.base import FloatArray, Given, Outcome
+from rag_selectivity.measures.outcome import RATIO, Aggregate
 from rag_selectivity.results.answers import (
     BEST_FIRST,
     BITS,
@@ -27,10 +27,13 @@ from rag_selectivity.results.answers import (
     RUN,
     SLOPE,
     Contrast,
+    ScoreKind,
     Shown,
 )
 from rag_selectivity.results.estimate import Estimate
 
+#: Why a query may have no figure.
+UNDEFINED = "there is no answer with this score"
 _AWAY = 2.0
 _ROUNDING = 1e-13
 
@@ -189,3 +192,21 @@ def scored_of(
     for query, each, value in rows:
         values[each][place[query]] = value
     return Scored(kind, tuple(queries), values)
+
+
+def _bits(top: FloatArray, bottom: FloatArray) -> FloatArray:
+    return _log2(RATIO.value(top, bottom))
+
+
+def _log2(value: FloatArray) -> FloatArray:
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.log2(value)
+
+
+_BITS = Aggregate(value=_bits, statistic=RATIO.value, link=_log2, form="bits")
+
+
+def accuracies(right: FloatArray) -> Outcome:
+    """Right (1) and wrong (0) answers, float64[queries, …], for the difference of the log2 of their means."""
+    ones = np.where(np.isnan(right), np.nan, 1.0)
+    return Outcome((right, ones), UNDEFINED, _BITS)

@@ -14,8 +14,7 @@ from rag_selectivity.errors import InputError, did_you_mean
 from rag_selectivity.grading.given import known_baseline
 from rag_selectivity.inference.bootstrap import Bootstrap
 from rag_selectivity.judged.reading import named_runs, ranked_lists
-from rag_selectivity.measures.answers import ScoreKind
-from rag_selectivity.results.answers import CLOSED_BOOK, RESERVED, AnswerReport, Shown
+from rag_selectivity.results.answers import CLOSED_BOOK, RESERVED, AnswerReport, ScoreKind, Shown
 from rag_selectivity.tables.cells import ends_of, iterated, whole_count
 from rag_selectivity.tables.cells import shown as shown_value
 from rag_selectivity.tables.names import COLUMNS, optional_column

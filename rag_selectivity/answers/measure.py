@@ -23,8 +23,7 @@ from rag_selectivity.grading.runner import asking, blocking
 from rag_selectivity.grading.store import Settings, Store
 from rag_selectivity.inference.bootstrap import Bootstrap
 from rag_selectivity.judged.reading import named_runs
-from rag_selectivity.measures.answers import ScoreKind
-from rag_selectivity.results.answers import CLOSED_BOOK, RESERVED, AnswerReport, AnswerRow, Spent
+from rag_selectivity.results.answers import CLOSED_BOOK, RESERVED, AnswerReport, AnswerRow, ScoreKind, Spent
 from rag_selectivity.results.usage import Usage
 from rag_selectivity.wording import counted
 
@@ -91,7 +90,7 @@ async def ameasure_answers(
         Numbers of hard negatives that are added to the relevant passages, such as (0, 2, 5, 10, 20). Hard negatives are
         judged passages of grade 1 or 2 (scale `trec`: 0), the best ranked first.
     scores : sequence of str, optional
-        Of `rag_selectivity.measures.answers.SCORES`. Default: all that what was given allows.
+        Of `rag_selectivity.results.answers.SCORES`. Default: all that what was given allows.
     judge : Judge or async function, optional
         Grades answers from 1 to 5, and checks the claims of the references.
     rubric : Rubric

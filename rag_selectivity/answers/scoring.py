@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+import re
+import string
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from rag_selectivity.answers.prompt import Answer, Planned
 from rag_selectivity.answers.references import Reference
@@ -18,10 +21,12 @@ from rag_selectivity.grading.questions import Asker, Question, question_of
 from rag_selectivity.grading.rubric import Rubric
 from rag_selectivity.grading.runner import Runner
 from rag_selectivity.grading.store import Settings, Store
-from rag_selectivity.measures.answers import RIGHT_FROM, SCORES, ScoreKind, exact_match, token_f1
+from rag_selectivity.results.answers import RIGHT_FROM, SCORES, ScoreKind
 from rag_selectivity.results.samples import Sample
 from rag_selectivity.tables.cells import names_in
 
+_ARTICLES = re.compile(r"\b(a|an|the)\b")
+_PUNCTUATION = str.maketrans("", "", string.punctuation)
 #: Scores that a judge gives.
 JUDGED = ("judge", "judged_right", "claims")
 _LOWEST = SCORES["judge"].low
@@ -171,3 +176,55 @@ class AnswerJudge:
 def _sample(planned: Planned, answer: Answer, reference: Reference) -> Sample:
     """The answer in the place of a passage: which claims of the reference it holds."""
     return Sample(planned.prompt.question, (answer.text,), reference.texts[0], planned.query)
+
+
+# -- by rules: exact match and token F1 as SQuAD has them (Rajpurkar et al. 2016, evaluate-v2.0.py) ------------
+
+
+def normalised(text: str) -> str:
+    """A text as SQuAD compares it: lower case, without punctuation, articles and further spaces.
+
+    >>> normalised("The  Eiffel-Tower, in an old photo!")
+    'eiffeltower in old photo'
+    """
+    return " ".join(_ARTICLES.sub(" ", text.lower().translate(_PUNCTUATION)).split())
+
+
+def exact_match(answer: str, references: Iterable[str]) -> float:
+    """1 if the answer equals a reference after normalisation, otherwise 0.
+
+    A reference of which normalisation leaves nothing, such as "A", is compared as it is, but
+    for case and outer spaces.
+
+    >>> exact_match("the Seine", ["Seine", "La Seine"]), exact_match("Loire", ["Seine"]), exact_match("?", ["A"])
+    (1.0, 0.0, 0.0)
+    """
+    return float(any(_equal(answer, reference) for reference in references))
+
+
+def token_f1(answer: str, references: Iterable[str]) -> float:
+    """The largest F1 of the words that the answer shares with a reference, from 0 to 1.
+
+    Words are counted as often as they occur. If either side has no words after normalisation, it is 1 if both texts are
+    equal and 0 otherwise.
+
+    >>> round(token_f1("in Paris, France", ["Paris"]), 3), token_f1("Rome", ["Paris", "rome"])
+    (0.5, 1.0)
+    """
+    return max((_f1(answer, reference) for reference in references), default=0.0)
+
+
+def _equal(answer: str, reference: str) -> bool:
+    one, other = normalised(answer), normalised(reference)
+    return one == other if one or other else answer.strip().lower() == reference.strip().lower()
+
+
+def _f1(answer: str, reference: str) -> float:
+    said, right = normalised(answer).split(), normalised(reference).split()
+    if not said or not right:
+        return float(_equal(answer, reference))
+    shared = (Counter(said) & Counter(right)).total()
+    if not shared:
+        return 0.0
+    precision, recall = shared / len(said), shared / len(right)
+    return 2 * precision * recall / (precision + recall)

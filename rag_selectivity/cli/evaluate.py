@@ -25,7 +25,7 @@ from rag_selectivity.cli.writable import OF_TABLE
 from rag_selectivity.errors import InputError
 
 if TYPE_CHECKING:
-    from rag_selectivity.cli.output import Format
+    from rag_selectivity.results.decision import Decision
     from rag_selectivity.results.report import Report
 
 EXAMPLES = (
@@ -184,8 +184,10 @@ def evaluate(
     report = decided(report, asked_for_k=k is not None, **deciding)
     if per_query is not None:
         put_rows(report.per_query(), per_query)
-    if output is not None and output.suffix.lower() == ".md" and _is_comment(report, baseline, format, details):
-        _put_comment(report, gating, output)
+    # A file of Markdown is the comment of a pull request, unless more than the first screen is asked for.
+    usual = baseline is None and format is None and not details
+    if output is not None and output.suffix.lower() == ".md" and usual and report.decision is not None:
+        _put_comment(report, report.decision, gating, output)
         if not gates.conditions:
             return
     else:
@@ -232,7 +234,7 @@ def _known_costs(report: Report, runs: Any, costs: Any, tokens: Any, ids: str | 
     from rag_selectivity.advice.costs import read_costs
 
     judged = {name: run.judged for name, run in report.runs.items() if run.judged is not None}
-    return read_costs(judged, runs, costs=costs, tokens=tokens, ids=ids, bootstrap=report.bootstrap)
+    return read_costs(judged, runs, costs=costs, tokens=tokens, ids=ids)
 
 
 # -- the page and the comment --------------------------------------------------------------------------------
@@ -247,15 +249,15 @@ def _page(path: Path, runs: list[str], output: Path, **options: Any) -> None:
     note(f"{output}: {len(text.encode()) / 1e6:.1f} MB; open it in a browser")
 
 
-def _is_comment(report: Report, baseline: str | None, format: Format | None, details: bool) -> bool:
-    """Whether a file of Markdown is the comment of a pull request: unless more than the first screen is asked for."""
-    return report.decision is not None and baseline is None and format is None and not details
-
-
-def _put_comment(report: Report, gating: o.Gating, output: Path) -> None:
+def _put_comment(report: Report, decision: Decision, gating: o.Gating, output: Path) -> None:
     """Write the first screen, and what changed since the report of `--against`."""
+    from rag_selectivity.compare.changes import changes_since
     from rag_selectivity.render.comment import comment_of
+    from rag_selectivity.results.stored import read_report
 
-    text = comment_of(report, against=gating.against, on=gating.on)
+    changes = None
+    if gating.against is not None:
+        changes = changes_since(report, decision, read_report(gating.against), on=gating.on)
+    text = comment_of(report, decision, changes)
     put(text.rstrip("\n"), output, is_data=True)
     note(f"{output}: {len(text.splitlines())} lines")

@@ -152,7 +152,7 @@ def golden_check(
     """
     from rag_selectivity.golden import check
     from rag_selectivity.golden.render import check_blocks
-    from rag_selectivity.render.blocks import text_of
+    from rag_selectivity.render.writers import text_of
 
     chosen = chosen_format(format, output, (Format.table, Format.json))
     found = check(
@@ -201,7 +201,7 @@ def golden_diff(
     """Show what changed between two versions of a golden set."""
     from rag_selectivity.golden import diff
     from rag_selectivity.golden.render import difference_blocks
-    from rag_selectivity.render.blocks import text_of
+    from rag_selectivity.render.writers import text_of
 
     chosen = chosen_format(format, output, (Format.table, Format.json))
     found = diff(old, new, judges=judge)

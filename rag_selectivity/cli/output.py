@@ -100,7 +100,8 @@ def rows_text(result: Any, rows: Sequence[dict[str, Any]], format: Format) -> st
         return json_rows(result)
     if format is Format.csv:
         return csv_text(rows)
-    from rag_selectivity.render.blocks import Table, markdown_of, text_of
+    from rag_selectivity.render.blocks import Table
+    from rag_selectivity.render.writers import markdown_of, text_of
 
     header = list(rows[0])
     table = Table(header, [[_cell(row[name]) for name in header] for row in rows], breaks=False)

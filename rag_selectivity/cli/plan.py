@@ -77,7 +77,7 @@ def plan(
     """
     from rag_selectivity.advice.planning import PLAN_SCHEMA, rows_of_comparison
     from rag_selectivity.measures.chance import DEGRADED_FROM
-    from rag_selectivity.render.control_words import control_power_lines
+    from rag_selectivity.render.judging import control_power_lines
     from rag_selectivity.tables.writing import json_text
 
     if log is not None:

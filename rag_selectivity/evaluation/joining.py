@@ -1,4 +1,4 @@
-"""Join runs with their labels: what `evaluate`, `compare` and `sweep` begin with."""
+"""Join runs with their labels: what `evaluate` and `compare` begin with."""
 
 from __future__ import annotations
 

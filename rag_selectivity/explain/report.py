@@ -13,7 +13,8 @@ import numpy as np
 from rag_selectivity.errors import InputError, did_you_mean
 from rag_selectivity.explain.numbers import put_in
 from rag_selectivity.measures.base import DIRECTION, FloatArray, Measure, parse_measure, summary
-from rag_selectivity.render.blocks import Block, Heading, Note, Paragraph, markdown_of, text_of
+from rag_selectivity.render.blocks import Block, Heading, Note
+from rag_selectivity.render.writers import markdown_of, text_of
 from rag_selectivity.results.estimate import AS_JUDGED, CALIBRATED, WITH_CONTROLS, WITH_TAIL, Caveat, Estimate
 from rag_selectivity.results.report import Report
 from rag_selectivity.results.run_report import RunReport
@@ -68,7 +69,7 @@ class Explanation:
     def _blocks(self) -> Iterable[Block]:
         for figure in self.figures:
             yield Heading(f"{figure.run}, {figure.measure}: {number(figure.value)}")
-            yield from map(Paragraph, figure.sentences)
+            yield from map(Note, figure.sentences)
             for caveat in figure.caveats:
                 yield Note(f"{MARKS[caveat.level]} {caveat.text} [{caveat.code}]".strip())
 

@@ -8,7 +8,7 @@ from rag_selectivity.golden.checking import Check
 from rag_selectivity.golden.differing import Difference
 from rag_selectivity.golden.manifest import Manifest
 from rag_selectivity.golden.reusability import BY_ORIGINS, Reusability
-from rag_selectivity.render.blocks import Block, Heading, Lines, Note, Paragraph, Table
+from rag_selectivity.render.blocks import Block, Heading, Lines, Note, Table
 from rag_selectivity.wording import counted, enumeration, number, percent, signed
 
 _SHOWN = 10
@@ -56,7 +56,7 @@ def check_blocks(check: Check) -> Iterator[Block]:
     """A check for a terminal."""
     yield Heading(f"{check.name} v{check.version}, fingerprint {check.fingerprint}")
     if not check.findings:
-        yield Paragraph("No problem and no warning.")
+        yield Note("No problem and no warning.")
     for finding in check.findings:
         yield Note(f"{finding.text} [{finding.code}]", finding.level)
     if check.judged:
@@ -86,7 +86,7 @@ def _reusability_blocks(found: Reusability) -> Iterator[Block]:
             for left in found.runs
         ]
         yield Table(["run", "its own", "relevant", measure, "without", "shift", "queries", "tau"], rows, breaks=False)
-    yield Paragraph(" ".join(_about(found)))
+    yield Note(" ".join(_about(found)))
 
 
 def _about(found: Reusability) -> Iterator[str]:
@@ -117,7 +117,7 @@ def difference_blocks(found: Difference) -> Iterator[Block]:
     titles = (f"{each['name']} v{each['version']} ({each['fingerprint']})" for each in (found.old, found.new))
     yield Heading(" → ".join(titles))
     if found.is_empty:
-        yield Paragraph("Both hold the same.")
+        yield Note("Both hold the same.")
         return
     counts = {what: count for what, count in found.counts().items() if count}
     lines = [_counted(count, *what.split(" ", 1)) for what, count in counts.items()]
@@ -145,7 +145,7 @@ def difference_blocks(found: Difference) -> Iterator[Block]:
         ("Passages with another text", found.passages_reworded),
     ):
         if ids:
-            yield Paragraph(f"{what}{_of_first(len(ids))}: {', '.join(ids[:_SHOWN])}.")
+            yield Note(f"{what}{_of_first(len(ids))}: {', '.join(ids[:_SHOWN])}.")
 
 
 def _counted(count: int, things: str, what: str) -> str:

@@ -123,6 +123,8 @@ class Measure(ABC):
     needs_groups: ClassVar[bool] = False
     #: Whether its figures rest on the candidates before selection too.
     uses_pool: ClassVar[bool] = False
+    #: Whether Judged is always shown beside it, since it cannot be read without.
+    read_with_judged: ClassVar[bool] = False
     #: The names of its parts, if its value comes from their means: log2(mean Success / mean RandomSuccess).
     means_of: ClassVar[tuple[str, ...]] = ()
     #: What stands after the @.
@@ -206,9 +208,10 @@ class Measure(ABC):
         """The figure of one query in symbols, which its docstring says; empty without one."""
         return self.said("Formula")
 
+    @property
     def companions(self) -> tuple[Measure, ...]:
-        """Measures that are always shown beside this one, since it cannot be read without them."""
-        return ()
+        """Measures that are always shown beside this one."""
+        return (REGISTRY["Judged"](at=self.at),) if self.read_with_judged else ()
 
     @property
     def upper_end(self) -> Measure | None:

@@ -29,7 +29,7 @@ from rag_selectivity.measures.base import (
     rel_parameter,
 )
 from rag_selectivity.measures.recall_free import f_score
-from rag_selectivity.measures.utility import Judged, over_slots
+from rag_selectivity.measures.utility import over_slots
 from rag_selectivity.tables.ids import IntArray
 
 _NEVER = "no query returned anything"
@@ -85,8 +85,7 @@ class P(Measure):
     unjudged_is_a_miss: ClassVar[bool] = True
     rel: int | None = rel_parameter()
 
-    def companions(self) -> tuple[Measure, ...]:
-        return (Judged(at=self.at),)
+    read_with_judged: ClassVar[bool] = True
 
     def at_ranks(self, judged: JudgedRun, depths: IntArray) -> Outcome:
         return Outcome((over_slots(judged.hits_at(depths, self.rel), judged, depths),), _NEVER)

@@ -32,8 +32,7 @@ DEFAULT_MEASURES = "default"
 #: What the default measures hold only with a corpus size.
 _SIZED = ("BoR", "BoR_max", "lambda")
 NO_SIZE = (
-    "no corpus size N was given, and a random draw needs one; give corpus_size=… (--corpus-size N) "
-    "(how-to: corpus-size)"
+    "a random draw needs the number of chunks in your index: corpus_size=… (--corpus-size N) (how-to: corpus-size)"
 )
 
 
@@ -121,7 +120,7 @@ def wanted_measures(
             raise InputError(
                 f"{measure}: evaluate, compare and report measure at budgets of tokens; here give a depth K"
             )
-    return list(dict.fromkeys([*parsed, *(companion for measure in parsed for companion in measure.companions())]))
+    return list(dict.fromkeys([*parsed, *(companion for measure in parsed for companion in measure.companions)]))
 
 
 def scale_for(qrels: Qrels | None, scale: Any, measures: Any) -> Any:

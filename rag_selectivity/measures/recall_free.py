@@ -20,7 +20,6 @@ from rag_selectivity.measures.base import (
     register_measure,
     rel_parameter,
 )
-from rag_selectivity.measures.utility import Judged
 from rag_selectivity.tables.ids import IntArray
 
 
@@ -52,8 +51,7 @@ class T(Measure):
             return "(1−alpha)·n_p − alpha·n_n/(n_p+n_n), n_p relevant and n_n other passages in the top K"
         return super().formula
 
-    def companions(self) -> tuple[Measure, ...]:
-        return (Judged(at=self.at),)
+    read_with_judged: ClassVar[bool] = True
 
     def at_ranks(self, judged: JudgedRun, depths: IntArray) -> Outcome:
         positive = judged.hits_at(depths, self.rel)

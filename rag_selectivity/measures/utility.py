@@ -143,8 +143,7 @@ class _WeightedMeasure(Measure):
     fallback3: float = parameter(0.2, Real(0, 1), "weight of a grade 3 if the query has no grade 5")
     distinct: str = distinct_parameter()
 
-    def companions(self) -> tuple[Measure, ...]:
-        return (Judged(at=self.at),)
+    read_with_judged: ClassVar[bool] = True
 
     @cached_property
     def _chosen(self) -> dict[str, float]:
@@ -279,8 +278,7 @@ class NormalisedRecall(Measure):
     lowest: ClassVar[int]
     distinct: str = distinct_parameter()
 
-    def companions(self) -> tuple[Measure, ...]:
-        return (Judged(at=self.at),)
+    read_with_judged: ClassVar[bool] = True
 
     def at_ranks(self, judged: JudgedRun, depths: IntArray) -> Outcome:
         available = judged.relevant(self.lowest)
@@ -346,8 +344,7 @@ class Precision4(Measure):
     unjudged_is_a_miss: ClassVar[bool] = True
     distinct: str = distinct_parameter()
 
-    def companions(self) -> tuple[Measure, ...]:
-        return (Judged(at=self.at),)
+    read_with_judged: ClassVar[bool] = True
 
     def at_ranks(self, judged: JudgedRun, depths: IntArray) -> Outcome:
         return Outcome((over_slots(judged.hits_at(depths, 4), judged, depths),), "no query returned anything")
@@ -375,8 +372,7 @@ class Harm(Measure):
     max_grade: int = parameter(2, Whole(1), "highest grade that counts as harm")
     unjudged: str = parameter("harmless", Choice(("harmless", "harmful")), "what an unjudged passage counts as")
 
-    def companions(self) -> tuple[Measure, ...]:
-        return (Judged(at=self.at),)
+    read_with_judged: ClassVar[bool] = True
 
     @property
     def upper_end(self) -> Measure | None:

@@ -1,84 +1,71 @@
-"""Claim checks as one HTML page: the figures, the missed claims, and for each query its claims and passages."""
+"""Claim checks as the blocks of a page: the figures, the missed claims, and for each query its claims and passages."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
 
-from rag_selectivity.measures.claims import DEFINITIONS, GROUNDEDNESS, REPEATED, SUPPORTING
-from rag_selectivity.render.blocks import Heading, Table
-from rag_selectivity.render.claim_blocks import agreement_blocks, figure_tables, in_one_line, notes_of_claims
-from rag_selectivity.render.difference_blocks import difference_blocks
-from rag_selectivity.render.templates import page_of
-from rag_selectivity.results.claims import SAMPLES, ClaimCheck, ClaimReport
-from rag_selectivity.wording import counted, percent, visible, visible_lines
+import numpy as np
+from numpy.typing import NDArray
+
+from rag_selectivity.render.blocks import Block, Details, Heading, Lines, Note, table_of
+from rag_selectivity.render.workflows import beside_claims, figure_tables
+from rag_selectivity.results.claim_measures import DEFINITIONS, GROUNDEDNESS, REPEATED, SUPPORTING
+from rag_selectivity.results.claims import ClaimCheck, ClaimReport, ClaimRun
+from rag_selectivity.wording import counted, percent
 
 #: To how many characters the texts of passages are cut.
 _LONGEST = 600
 
 
-def claim_page(report: ClaimReport) -> str:
-    """The page of a report. It loads nothing, and its policy allows its own style and nothing else.
-
-    Raises
-    ------
-    MissingExtraError
-        If Jinja2 is not installed (the extra `report`).
-    """
+def claim_page_blocks(report: ClaimReport) -> Iterator[Block]:
+    """The blocks of the page of a report."""
     depth = max(report.depths, default=1)
-    runs = [
-        {
-            "name": name,
-            "titled": name != SAMPLES or len(report.runs) > 1,
-            "tables": [block for block in figure_tables(run, report.depths) if isinstance(block, Table)],
-            "missed": [
-                (f"run-{place}-{i}", check.sample.id, in_one_line(claim).rstrip("."))
-                for i, check in enumerate(run.samples)
-                for claim in check.missed(depth)
-            ],
-            "claims": sum(len(check.claims) for check in run.samples if check.is_known("recall", depth)),
-            "no_claims": _without_claims(run.samples, depth),
-            "queries": [_query(check, f"run-{place}-{i}", depth) for i, check in enumerate(run.samples)],
-        }
-        for place, (name, run) in enumerate(report.runs.items())
-    ]
+    samples = counted(len(next(iter(report.runs.values())).samples), "sample")
+    failed = f" {counted(report.failed, 'call')} failed." if report.failed else ""
+    stopped = f" The run stopped: {report.stopped}." if report.stopped else ""
+    depths = ", ".join(map(str, report.depths))
+    yield Note(f"{samples}, checked by {report.judge}, at K = {depths}.{failed}{stopped}")
+    for name, run in report.runs.items():
+        yield Heading(f"Figures of {name}")
+        yield from figure_tables(run, report.depths)
+        if "recall" in report.checks:
+            yield Heading(f"Missed claims of {name}")
+            yield from _missed(run, depth)
+        yield Heading(f"Claims and passages of {name}")
+        for check in run.samples:
+            yield from _query(check, depth)
+    yield from beside_claims(report)
     shown = dict.fromkeys(measure.name for run in report.runs.values() for measure, _ in run.figures.plan)
-    further = list(difference_blocks(report.differences, report.settings))
-    further += [] if report.agreement is None else list(agreement_blocks(report.agreement))
-    return page_of(
-        "claims",
-        "ClaimReport.to_html",
-        title="What passages support",
-        report=report,
-        samples=len(next(iter(report.runs.values())).samples),
-        runs=runs,
-        depth=depth,
-        has_recall="recall" in report.checks,
-        definitions=[(name, DEFINITIONS[name]) for name in shown],
-        further=[(_kind(block), block) for block in further],
-        notes=[note.text for note in notes_of_claims(report)],
-        visible=visible,
-        visible_lines=visible_lines,
-    )
+    yield Details("Definitions", [Lines([f"{name}: {DEFINITIONS[name]}" for name in shown])])
 
 
-def _kind(block: object) -> str:
-    return "heading" if isinstance(block, Heading) else "table" if isinstance(block, Table) else "note"
+def _missed(run: ClaimRun, depth: int) -> Iterator[Block]:
+    known = [check for check in run.samples if check.is_known("recall", depth)]
+    claims = sum(len(check.claims) for check in known)
+    missed = [
+        f"{check.sample.id}: {_one_line(claim)}: in no passage" for check in known for claim in check.missed(depth)
+    ]
+    if missed:
+        yield Note(f"{len(missed):,} of {counted(claims, 'claim')} are in no passage of the top {depth}.")
+        yield Lines(missed)
+    elif claims:
+        yield Note(f"None: each claim that was checked is in a passage of the top {depth}.")
+    elif len(known) == len(run.samples):
+        yield Note("No claim was checked: the judge found no claim in the reference answers.")
+    else:
+        failed = len(run.samples) - len(known)
+        yield Note(
+            f"No claim was checked: calls of the judge about {failed} of {counted(len(run.samples), 'sample')} failed."
+        )
 
 
-def _without_claims(checks: Sequence[ClaimCheck], depth: int) -> str:
-    """Why no claim was checked."""
-    known = sum(check.is_known("recall", depth) for check in checks)
-    if known == len(checks):
-        return "the judge found no claim in the reference answers"
-    return f"calls of the judge about {len(checks) - known} of {counted(len(checks), 'sample')} failed"
-
-
-def _query(check: ClaimCheck, anchor: str, depth: int) -> dict[str, Any]:
-    """A query of one run on the page, with its matrices of claims (rows) and passages (columns)."""
+def _query(check: ClaimCheck, depth: int) -> Iterator[Block]:
+    """A query of one run, with its tables of claims (rows) and passages (columns)."""
     sample = check.sample
     ids = (sample.passages or tuple(f"passage {i}" for i in range(1, len(sample.retrieved_contexts) + 1)))[:depth]
-    matrices, facts = [], []
+    yield Heading(sample.id)
+    yield Note(sample.user_input)
+    verdicts = 0
     for name, caption, claims, cells in (
         ("recall", "Claims of the reference answer", check.claims, check.support),
         (GROUNDEDNESS, "Claims of the response", check.response_claims, check.grounds),
@@ -86,34 +73,42 @@ def _query(check: ClaimCheck, anchor: str, depth: int) -> dict[str, Any]:
         known = min(check.known.get(name, 0), len(ids))
         if known < 0 or (not known and ids):
             continue
-        matrices.append(_matrix(caption, claims, cells[:, :known].tolist(), ids[:known]))
+        verdicts += 1
+        yield Note(f"{caption}:")
+        yield _matrix(claims, cells[:, :known], ids[:known])
         if known < len(ids):
-            facts.append(f"{caption}: not known from rank {known + 1} on, since a call of the judge failed.")
-    if check.is_known("recall", depth):
-        smallest = check.smallest_set_at(depth)
-        if smallest:
-            named = ", ".join(ids[place - 1] for place in smallest)
-            size = counted(len(smallest), "passage")
-            kind = "Smallest set" if check.smallest_is_exact(depth) else "Small set (a greedy cover)"
-            facts.append(f"{kind} that supports every supported claim: {size} ({named}).")
-            facts.append(
-                f"A supported claim is in {check.value(f'{SUPPORTING}@{depth}'):.1f} passages on average; "
-                f"{percent(check.value(f'{REPEATED}@{depth}'))} of the supported claims are in more than one."
-            )
-    if not matrices:
-        facts.append("No verdicts: a call of the judge failed, or claims were not checked.")
+            yield Note(f"{caption}: not known from rank {known + 1} on, since a call of the judge failed.")
+    if not verdicts:
+        yield Note("No verdicts: a call of the judge failed, or claims were not checked.")
+    if check.is_known("recall", depth) and (smallest := check.smallest_set_at(depth)):
+        kind = "Smallest set" if check.smallest_is_exact(depth) else "Small set (a greedy cover)"
+        named = ", ".join(ids[place - 1] for place in smallest)
+        yield Note(f"{kind} that supports every supported claim: {counted(len(smallest), 'passage')} ({named}).")
+        yield Note(
+            f"A supported claim is in {check.value(f'{SUPPORTING}@{depth}'):.1f} passages on average; "
+            f"{percent(check.value(f'{REPEATED}@{depth}'))} of the supported claims are in more than one."
+        )
     texts = [
-        (id_, text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…")
+        f"{id_}: {_one_line(text) if len(text) <= _LONGEST else f'{_one_line(text[:_LONGEST])}…'}"
         for id_, text in zip(ids, sample.retrieved_contexts, strict=False)
     ]
-    head = {"anchor": anchor, "id": sample.id, "question": sample.user_input}
-    return {**head, "matrices": matrices, "facts": facts, "texts": texts}
+    if texts:
+        yield Details("Texts of the passages", [Lines(texts)])
 
 
-def _matrix(caption: str, claims: Sequence[str], table: Iterable[list[bool]], ids: tuple[str, ...]) -> dict[str, Any]:
+def _matrix(claims: Sequence[str], cells: NDArray[np.bool_], ids: Sequence[str]) -> Block:
     """A row for each claim: a cell for each passage, and by how many passages the claim is supported."""
-    rows = []
-    for claim, cells in zip(claims, table, strict=True):
-        where = f"in {counted(sum(cells), 'passage')}" if any(cells) else "in no passage"
-        rows.append({"claim": in_one_line(claim), "cells": cells, "where": where, "missed": not any(cells)})
-    return {"caption": caption, "passages": ids, "rows": rows}
+
+    def where(row: int) -> str:
+        return f"in {counted(int(cells[row].sum()), 'passage')}" if cells[row].any() else "in no passage"
+
+    passages = [
+        (id_, lambda row, place=place: "yes" if cells[row, place] else "no", str) for place, id_ in enumerate(ids)
+    ]
+    return table_of(
+        range(len(claims)), ("claim", lambda row: _one_line(claims[row]), str), *passages, ("supported", where, str)
+    )
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())

@@ -5,12 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 
-from rag_selectivity.render.blocks import Block, Heading, Lines, Table
-from rag_selectivity.render.cost_blocks import cost_blocks
+from rag_selectivity.render.blocks import BLANK, Block, Column, Heading, Lines, Note, Table, bare, entry, table_of
 from rag_selectivity.results.comparison import BETTER, WORSE
 from rag_selectivity.results.decision import SHORT, Decision, RunFigure
 from rag_selectivity.results.estimate import Caveat
-from rag_selectivity.wording import MARKS, number
+from rag_selectivity.wording import MARKS, amount, number
 
 MARKS_OF_VERDICTS = {BETTER: " +", WORSE: " −"}
 
@@ -37,17 +36,14 @@ def decision_blocks(decision: Decision) -> Iterable[Block]:
     yield Lines(answer_lines(decision))
     yield Heading(f"At K = {decision.K}, best first by {decision.measure}")
     yield decision_table(decision)
-    yield from cost_blocks(decision)
+    yield from cost_notes(decision)
 
 
-def table_of_runs(decision: Decision, columns: Sequence[str]) -> Table:
-    """As `decision_table`, with the figures of these names alone."""
-    header = []
-    for name in columns:
-        figures = [line.figures[name] for line in decision.lines if name in line.figures]
-        header.append(f"{name}{of_its_ceiling(figures)}")
-    rows = [[line.run, *(figure_cell(line.figures.get(name)) for name in columns)] for line in decision.lines]
-    return Table(["run", *header], rows, breaks=False)
+def cost_notes(decision: Decision) -> Iterable[Block]:
+    """The cheapest run that keeps up, and what the costs rest on."""
+    if decision.cheapest is not None:
+        yield Note(str(decision.cheapest))
+    yield from map(Note, decision.notes)
 
 
 def of_its_ceiling(figures: Iterable[RunFigure]) -> str:
@@ -55,18 +51,21 @@ def of_its_ceiling(figures: Iterable[RunFigure]) -> str:
     return " of its ceiling" if any(figure.ceiling is not None for figure in figures) else ""
 
 
-def decision_table(decision: Decision) -> Table:
-    """A row for each run, best first; + and − mark what is shown to be better and worse than the baseline."""
-    names = list(dict.fromkeys(name for line in decision.lines for name in line.figures))
-    costs = list(dict.fromkeys(name for line in decision.lines for name in line.costs))
-    letters = any(line.letters for line in decision.lines)
-    header = ["run", *(["alike"] if letters else []), *names, *costs]
-    rows = []
-    for line in decision.lines:
-        cells = [figure_cell(line.figures.get(name)) for name in names]
-        cells += [number(line.costs[name].value) if name in line.costs else "–" for name in costs]
-        rows.append([line.run, *([line.letters] if letters else []), *cells])
-    return Table(header, rows, breaks=False)
+def decision_table(decision: Decision, names: Sequence[str] = ()) -> Table:
+    """A row for each run, best first, with the figures of these names, or with all figures and costs.
+
+    + and − mark what is shown to be better and worse than the baseline.
+    """
+    lines = decision.lines
+    columns: list[Column] = []
+    for name in names or list(dict.fromkeys(name for line in lines for name in line.figures)):
+        title = f"{name}{of_its_ceiling(line.figures[name] for line in lines if name in line.figures)}"
+        columns.append((title, entry("figures", name), figure_cell))
+    if not names:
+        columns.insert(0, ("alike", "letters", str))
+        costs = dict.fromkeys(name for line in lines for name in line.costs)
+        columns += [(name, entry("costs", name), amount) for name in costs]
+    return table_of(lines, ("run", "run", str), *columns)
 
 
 def marked_caveats(figures: Iterable[tuple[str, RunFigure]]) -> Iterator[tuple[str, str, Caveat]]:
@@ -89,12 +88,7 @@ def figures_of(decision: Decision, names: Sequence[str]) -> list[tuple[str, RunF
 def figure_cell(figure: RunFigure | None) -> str:
     """A figure of the table: its value or its range, its ceiling, its marks, and how it compares with the baseline."""
     if figure is None:
-        return "–"
-    estimate = figure.estimate
-    if estimate.possible is not None:
-        low, high = map(number, estimate.possible)
-        return f"{low}–{high}{estimate.mark}{MARKS_OF_VERDICTS.get(figure.verdict or '', '')}"
-    value = estimate.low if math.isnan(estimate.value) and not math.isnan(estimate.low) else estimate.value
-    least = "≥ " if value is not estimate.value else ""
+        return BLANK
+    mark = figure.estimate.mark
     most = "" if figure.ceiling is None or math.isnan(figure.ceiling) else f" of {number(figure.ceiling)}"
-    return f"{least}{number(value)}{most}{estimate.mark}{MARKS_OF_VERDICTS.get(figure.verdict or '', '')}"
+    return f"{bare(figure.estimate).removesuffix(mark)}{most}{mark}{MARKS_OF_VERDICTS.get(figure.verdict or '', '')}"

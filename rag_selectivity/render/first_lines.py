@@ -10,7 +10,7 @@ from rag_selectivity.advice.decide import decide
 from rag_selectivity.errors import InputError
 from rag_selectivity.measures.base import Measure, Real
 from rag_selectivity.measures.plan import without_depth
-from rag_selectivity.render.blocks import Block, Heading, Lines, Note, Table
+from rag_selectivity.render.blocks import Block, Heading, Lines, Note, Table, caveat_lines
 from rag_selectivity.render.decision_blocks import (
     answer_lines,
     figure_cell,
@@ -22,7 +22,7 @@ from rag_selectivity.render.report_table import weights_text
 from rag_selectivity.results.decision import DEPTH, LOSS, NEXT, SHORT, SYSTEM, TRUST, Decision, RunFigure
 from rag_selectivity.results.estimate import Estimate
 from rag_selectivity.results.report import Report
-from rag_selectivity.wording import MARKS, counted, enumeration
+from rag_selectivity.wording import counted, enumeration
 
 #: The columns beside the run, in their order, where the report measured them; else what it was asked for.
 COLUMNS = ("RA-nWG", "BoR", "Harm", "Success")
@@ -170,7 +170,7 @@ def _notes(report: Report, decision: Decision | None, figures: Sequence[tuple[st
     notes = [
         *filter(None, [weights_text(report)]),
         *_signs(decision, figures),
-        *_caveats(figures, len(report.runs)),
+        *caveat_lines(marked_caveats(figures), len(report.runs)),
         *_left_out(report),
         *dict.fromkeys(note for run in report.runs.values() for note in run.notes),
     ]
@@ -183,20 +183,6 @@ def _signs(decision: Decision | None, figures: Sequence[tuple[str, RunFigure]]) 
     signs = signs_text(figure for _, figure in figures)
     if signs and decision is not None:
         yield f"{signs} than {decision.baseline}: shown by a test, after Holm's correction."
-
-
-def _caveats(figures: Sequence[tuple[str, RunFigure]], runs: int) -> Iterable[str]:
-    """Each kind of caveat with a mark once, in the words for the first figure that has it."""
-    texts: dict[tuple[str, str], str] = {}
-    concerned: dict[tuple[str, str], dict[str, dict[str, None]]] = {}
-    for name, measure, caveat in marked_caveats(figures):
-        key = caveat.level, caveat.code
-        texts.setdefault(key, caveat.text)
-        concerned.setdefault(key, {}).setdefault(measure, {})[name] = None
-    for (level, code), of_measure in concerned.items():
-        names = list(dict.fromkeys(name for each in of_measure.values() for name in each))
-        whose = "" if runs == 1 else " of all runs" if len(names) == runs else f" of {enumeration(names)}"
-        yield f"{MARKS[level]} {enumeration(list(of_measure))}{whose}: {texts[level, code]} [{code}]"
 
 
 def _left_out(report: Report) -> Iterable[str]:

@@ -7,15 +7,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from rag_selectivity.render.blocks import bare, caveat_lines
 from rag_selectivity.render.decision_blocks import figures_of, marked_caveats
 from rag_selectivity.render.first_lines import names_of_columns
 from rag_selectivity.render.run_styles import shape_of_run
-from rag_selectivity.render.templates import PAGE, environment
+from rag_selectivity.render.templates import environment, style_of
 from rag_selectivity.results.comparison import BETTER, JUDGED_IN_PART, NOT_SHOWN, PLACEBO, WORSE
 from rag_selectivity.results.decision import ADVISED, ASSUMED, GIVEN, Decision, RunFigure
 from rag_selectivity.results.estimate import Estimate
 from rag_selectivity.results.report import Report
-from rag_selectivity.wording import MARKS, counted, enumeration, level_text, number
+from rag_selectivity.wording import counted, enumeration, level_text, number
 
 #: What stands beside a figure that was compared with the baseline run, and its meaning.
 SIGNS = {
@@ -27,7 +28,7 @@ SIGNS = {
 }
 _K_FROM = {
     GIVEN: "the given K",
-    ADVISED: "the K that is advised for the best run",
+    ADVISED: "the K that is advised for the run with the most evidence",
     ASSUMED: "assumed, since no K was given or advised",
 }
 _SUBTITLES = {
@@ -85,7 +86,7 @@ def first_screen(report: Report, decision: Decision) -> dict[str, Any]:
         "columns": [{"name": name, "subtitle": _SUBTITLES.get(name, ""), "ends": axes[name].ends} for name in names],
         "rows": rows,
         "legend": list(_legend(decision, rows, names)),
-        "caveats": list(_caveats(decision, names)),
+        "caveats": list(caveat_lines(marked_caveats(figures_of(decision, names)), len(decision.lines))),
     }
 
 
@@ -114,7 +115,7 @@ def html_of_first_screen(screen: Mapping[str, Any]) -> str:
     MissingExtraError
         If Jinja2 is not installed (the extra `report`).
     """
-    style = (PAGE / "first_screen.css").read_text(encoding="utf-8")
+    style = style_of("first_screen")
     template = environment("the first screen of a report").get_template("notebook.html.j2")
     shapes = [shape_of_run(place) for place in range(len(screen["rows"]))]
     return str(template.render(screen=screen, style=style, shapes=shapes))
@@ -134,23 +135,13 @@ def _cell(axis: _Axis, figure: RunFigure | None, baseline: str) -> Cell | None:
     if meaning:
         spoken.append(meaning.replace("the baseline", baseline))
     return Cell(
-        figure_text(estimate),
+        bare(estimate),
         ", ".join(part for part in spoken if part),
         sign,
         axis.drawing(figure),
         str(figure.measure),
         figure.verdict,
     )
-
-
-def figure_text(estimate: Estimate) -> str:
-    """The value as text, or the possible range of a figure that is judged in part; with the mark of its caveats."""
-    if estimate.possible is not None:
-        low, high = estimate.possible
-        return f"{number(low)} to {number(high)}{estimate.mark}"
-    if math.isnan(estimate.value) and math.isfinite(estimate.low):
-        return f"≥ {number(estimate.low)}{estimate.mark}"
-    return f"{number(estimate.value)}{estimate.mark}"
 
 
 def _range_in_words(estimate: Estimate) -> str:
@@ -241,16 +232,6 @@ def _legend(decision: Decision, rows: Sequence[Row], names: Sequence[str]) -> It
     if any(each.estimate.possible is not None for each in figures):
         parts.append("a bar is the range that the unjudged passages leave open")
     yield f"In a column all runs are drawn on one axis: {enumeration(parts)}."
+    if decision.cheapest is not None:
+        yield f"{decision.cheapest}."
     yield from (f"{note[0].upper()}{note[1:]}." for note in decision.notes)
-
-
-def _caveats(decision: Decision, names: Sequence[str]) -> Iterable[str]:
-    """Each caveat with a mark, once, with the figures of the table that it concerns."""
-    concerned: dict[tuple[str, str, str], dict[str, list[str]]] = {}
-    for run, measure, caveat in marked_caveats(figures_of(decision, names)):
-        keys = concerned.setdefault((caveat.level, caveat.code, caveat.text), {})
-        keys.setdefault(measure, []).append(run)
-    for (level, code, text), keys in concerned.items():
-        every = [f"{key} of {enumeration(runs) if len(runs) < len(decision.lines) else 'all runs'}"
-                 if len(decision.lines) > 1 else key for key, runs in keys.items()]  # fmt: skip
-        yield f"{MARKS[level]} {', '.join(every)}: {text} [{code}]"

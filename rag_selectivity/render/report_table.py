@@ -1,77 +1,76 @@
-"""The table of a report: one row for each depth, one column for each measure, and the notes below."""
+"""A report and a comparison as tables: the figures of each run over K, those of slices, differences, and notes."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 from rag_selectivity.errors import InputError
 from rag_selectivity.judged.token_budget import is_budget
 from rag_selectivity.measures.base import Measure, Real, parse_measure
-from rag_selectivity.measures.chance import BoR, Lambda, regime
+from rag_selectivity.measures.chance import BoR, BoR_max, Delta, Lambda, regime
 from rag_selectivity.measures.plan import at_depth, without_depth
 from rag_selectivity.measures.utility import PROC, PercentPROC
 from rag_selectivity.render.blocks import (
     BLANK,
     Block,
-    Figures,
+    Column,
     Heading,
-    Id,
-    Lines,
     Note,
-    Paragraph,
     Table,
-    with_interval,
+    bare,
+    caveat_lines,
+    cell,
+    count,
+    difference,
+    entry,
+    p_value,
+    table_of,
 )
-from rag_selectivity.render.cost_blocks import cost_blocks
-from rag_selectivity.render.slice_tables import slice_blocks
-from rag_selectivity.results.estimate import CALIBRATED, NOTE, WITH_CONTROLS, WITH_TAIL, Caveat, Estimate
-from rag_selectivity.results.provenance import Provenance
+from rag_selectivity.render.decision_blocks import cost_notes
+from rag_selectivity.results.comparison import VERDICTS, Comparison, RunDifference
+from rag_selectivity.results.estimate import CALIBRATED, NOTE, WITH_CONTROLS, Estimate
 from rag_selectivity.results.report import Report
 from rag_selectivity.results.run_report import RunReport
-from rag_selectivity.wording import MARKS, counted, ends_text, enumeration, level_text, number
+from rag_selectivity.results.slices import FEWEST, Slice
+from rag_selectivity.wording import between, counted, enumeration, level_text, number, signed
 
-#: How a note begins that says what a mark at a figure means.
-_SIGNS = tuple(mark for mark in MARKS.values() if mark)
+#: The depth of the tables of slices, and the mark of a slice with few queries.
+_USUAL_DEPTH, _FEW = 10, "*"
 
 
 def report_blocks(report: Report) -> Iterable[Block]:
-    """What the labels are worth; then the blocks of each run: its table, the measures of whole lists, and the notes."""
-    yield Paragraph(report.trust.text)
+    """What the labels are worth; then the blocks of each run."""
+    yield Note(report.trust.text)
     if weights := weights_text(report):
-        yield Paragraph(weights)
+        yield Note(weights)
     for name, run in report.runs.items():
         size = f", N = {report.corpus_size:,}" if report.corpus_size is not None else ""
         weighted = "" if report.weights is None else " (weighted)"
-        yield Heading(Id(name), f": {run.evaluated} queries{weighted}{size}, {report.scale} scale")
-        header, rows = grid(report, name, run)
-        if len(header) > 1:
-            yield Table(header, rows)
-        header, rows = grid_of_pools(report, run)
-        if rows:
-            yield Table(header, rows)
-        if rows := figures_without_depth(report, run):
-            yield Figures(rows)
-        if lines := lines_of_controls(report, run):
-            yield Lines(lines)
-        yield from _remedies(report, name, run)
-        for note in notes_of(report, run):
-            yield Note(note, "note", of_table=note.startswith(_SIGNS))
-        yield from slice_blocks(name, run.slices)
+        yield Heading(f"{name}: {counted(run.evaluated, 'query', 'queries')}{weighted}{size}, {report.scale} scale")
+        yield from run_blocks(report, name)
     if report.decision is not None:
-        yield from cost_blocks(report.decision)
+        yield from cost_notes(report.decision)
 
 
-def _remedies(report: Report, name: str, run: RunReport) -> Iterable[Block]:
-    """What to look at, at the K of the decision if it is diagnosed there, else at the first K."""
+def run_blocks(report: Report, name: str) -> Iterator[Block]:
+    """All figures of a run, what its pools are worth, its slices, and the notes."""
+    run = report.runs[name]
+    tables = [_over_k(report, name, run), _of_whole_lists(report, run), _with_controls(run), _of_pools(report, run)]
+    yield from (table for table in tables if len(table.header) > 1 and table.rows)
     depths = [k for k in report.depths if all(at_depth(run.estimates, each, k) for each in (PROC(), PercentPROC()))]
     decided = None if report.decision is None else report.decision.K
     for depth in [decided] if decided in depths else depths[:1]:
-        text = report.diagnosis(name, depth).remedy
-        if text:
-            yield Note(text)
+        if remedy := report.diagnosis(name, depth).remedy:
+            yield Note(remedy)
+    yield from (Note(note, "note") for note in _notes(report, run))
+    for column, by_value in run.slices.items():
+        yield Heading(f"{name} by {column}")
+        yield from _slice_blocks(by_value)
 
 
 def weights_text(report: Report) -> str:
@@ -85,174 +84,276 @@ def weights_text(report: Report) -> str:
     )
 
 
-def grid(report: Report, name: str, run: RunReport) -> tuple[list[str], list[list[str]]]:
-    """The header and the rows: one row for each depth, one column for each measure, ΔBoR, and K/N_p beside lambda."""
-    bases = [
-        base
-        for base in without_depth(report.measures)
-        # IPrec@1 is at recall 1, not at K = 1.
-        if not isinstance(base.cutoff, Real) and any(at_depth(run.estimates, base, k) for k in report.cutoffs)
-    ]
-    columns = [("K", [str(depth) for depth in report.cutoffs])]
-    for base in bases:
-        cells = [at_depth(run.estimates, base, depth) for depth in report.cutoffs]
-        shows_interval = base.higher_is_better is not None and any(
-            cell is not None and not math.isnan(cell.low) for cell in cells
-        )
-        title = f"{base} [{level_text(report.settings['level'])}]" if shows_interval else str(base)
-        columns.append((title, [_cell(base, cell, interval=shows_interval) for cell in cells]))
-        if base == PercentPROC() and at_depth(run.estimates, PROC(), report.cutoffs[0]) is not None:
-            columns.append(("who lost it", [_verdict(report, name, depth) for depth in report.cutoffs]))
-        if isinstance(base, Lambda) and (ratios := report.slots_per_relevant(name, rel=base.rel)):
-            columns.append(("K/N_p", [number(ratios[k]) if k in ratios else BLANK for k in report.cutoffs]))
-        if isinstance(base, BoR):
-            columns.extend(zip(("Δ", "Δ sparse"), _changes(report, name, base, cells), strict=False))
-    return [title for title, _ in columns], [list(row) for row in zip(*(cells for _, cells in columns), strict=True)]
+# -- the figures of a run ------------------------------------------------------------------------------------
 
 
-def grid_of_pools(report: Report, run: RunReport) -> tuple[list[str], list[list[str]]]:
-    """What each of several pools of a run is worth: one row for each pool and depth; no rows without several pools."""
-    rows, has_intervals = [], False
-    for name, by_key in run.pool_sources.items():
-        for key, source in by_key.items():
-            cells = (source.alone, source.without, source.adds)
-            has_intervals |= any(not math.isnan(cell.low) for cell in cells)
-            rows.append([name, key, *map(with_interval, cells)])
-    level = f" [{level_text(report.settings['level'])}]" if has_intervals else ""
-    return ["pool", "ceiling", f"alone{level}", f"without it{level}", f"it adds{level}"], rows
-
-
-def figures_without_depth(report: Report, run: RunReport) -> list[list[str]]:
-    """The name and the figure of each measure of whole lists, and of each point of a precision–recall curve."""
-    rows = []
-    measured = {parse_measure(key): cell for key, cell in run.estimates.items()}
+def _over_k(report: Report, name: str, run: RunReport) -> Table:
+    """One row for each depth, one column for each measure; ΔBoR beside BoR, and K/N_p beside lambda."""
+    columns: list[Column] = [("K", str, str)]
     for base in without_depth(report.measures):
-        for measure, cell in measured.items():
-            is_level = isinstance(base.cutoff, Real) and replace(measure, at=None) == base
-            if measure == base or is_level:
-                rows.append([str(measure), _cell(base, cell, interval=not math.isnan(cell.low))])
-    return rows
-
-
-def lines_of_controls(report: Report, run: RunReport) -> list[str]:
-    """A line for each BoR that rests on random controls, below a first one; none without controls."""
-    facts = run.input.get("controls")
-    if not facts:
-        return []
-    lines = [
-        f"{key} {with_controls_text(cell, facts, key)}"
-        for key, cell in run.estimates.items()
-        if cell.basis == WITH_CONTROLS and cell.shown is not None
-    ]
-    notion = (report.provenance or Provenance(0)).notion
-    return [f"With random controls, under {notion}:", *lines] if lines else []
-
-
-def with_controls_text(cell: Estimate, facts: Mapping[str, Any], key: str) -> str:
-    """A BoR with random controls: the figure, what was shown and what could be, and the figure as judged."""
-    most = facts["can_show"].get(key)
-    shown = "none" if cell.shown is None or not cell.shown > 0 else f"{cell.shown:.1f} bits"
-    can = "" if most is None else f"; these controls can show at most {max(most, 0.0):.1f} bits"
-    judged = math.nan if cell.as_judged is None else cell.as_judged
-    controls = counted(facts["used"].get(key, facts["graded"]), "control")
-    if math.isnan(cell.value) and not math.isnan(cell.low):
-        return (
-            f"between {decimals(cell.low)} ({'nothing is shown' if shown == 'none' else 'shown'}) and "
-            f"{decimals(cell.high)} (as judged): none of {controls} is relevant{can}"
-        )
-    interval = ends_text(cell.low, cell.high, decimals)
-    return f"{decimals(cell.value)}{interval}, {controls} (shown: {shown}{can}); as judged {decimals(judged)}"
-
-
-def decimals(value: float) -> str:
-    """Bits with two decimals; never −0.00."""
-    return number(value) if not math.isfinite(value) else f"{round(value, 2) + 0.0:.2f}"
-
-
-def _verdict(report: Report, name: str, depth: int) -> str:
-    try:
-        return report.diagnosis(name, depth).overall or "–"
-    except InputError:
-        return BLANK
-
-
-def _cell(base: Measure, cell: Estimate | None, *, interval: bool) -> str:
-    if cell is None:
-        return BLANK
-    if math.isnan(cell.value) and cell.basis == WITH_CONTROLS and not math.isnan(cell.low):
-        return f"{number(cell.low)} to {number(cell.high)}"
-    text = number(cell.value)
-    # The ceiling is −log2 of the mean RandomSuccess, which gives the regime of a K.
-    if base.name == "BoR_max" and not math.isnan(cell.value) and regime(2**-cell.value) != "healthy":
-        text = f"{regime(2**-cell.value)} {text}"
-    if interval:
-        text += ends_text(cell.low, cell.high)
-    if cell.possible is not None:
-        text += f" … {number(cell.possible[1])}"
-    if cell.basis in (CALIBRATED, WITH_TAIL) and cell.as_judged is not None:
-        text += f"{' rough' if cell.rough else ''} (as judged {number(cell.as_judged)})"
-    return text + cell.mark
-
-
-def _changes(report: Report, name: str, base: Measure, cells: list[Estimate | None]) -> list[list[str]]:
-    """ΔBoR from the depth before, observed and predicted; empty without Success, and if BoR is undefined."""
-    if all(cell is None or math.isnan(cell.value) for cell in cells):
-        return []
-    observed, predicted = [], []
-    before: int | None = None
-    for depth, cell in zip(report.cutoffs, cells, strict=True):
-        # Between a depth and a budget of tokens, or two budgets, K differs from query to query.
-        if cell is None or is_budget(depth):
-            observed.append(BLANK)
-            predicted.append(BLANK)
+        cells = {k: at_depth(run.estimates, base, k) for k in report.cutoffs}
+        # IPrec@1 is at recall 1, not at K = 1.
+        if isinstance(base.cutoff, Real) or not any(cells.values()):
             continue
-        try:
-            change = report.delta(name, base, before, depth) if before is not None else None
-        except InputError:
-            return []
-        observed.append(number(change.observed) if change else "")
-        predicted.append(number(change.predicted) if change else "")
-        before = depth
-    return [observed, predicted] if sum(cell is not None for cell in cells[: len(report.depths)]) > 1 else []
+        columns.append((_titled(report, base, cells.values()), cells.get, _style_of(base)))
+        if base == PercentPROC() and at_depth(run.estimates, PROC(), report.cutoffs[0]) is not None:
+            columns.append(("who lost it", lambda k: _loss(report, name, k), str))
+        if isinstance(base, Lambda):
+            columns.append(("K/N_p", report.slots_per_relevant(name, rel=base.rel).get, number))
+        if isinstance(base, BoR) and any(each is not None and not math.isnan(each.value) for each in cells.values()):
+            changes = list(_changes(report, name, base))
+            columns.append(("Δ", {k: found.observed for k, found in changes}.get, number))
+            columns.append(("Δ sparse", {k: found.predicted for k, found in changes}.get, number))
+    return table_of(report.cutoffs, *columns, breaks=True)
 
 
-def notes_of(report: Report, run: RunReport) -> list[str]:
-    """The notes of a run: measures that are missing, what was left out, the notes of the join, and the caveats."""
+def _titled(report: Report, base: Measure, cells: Iterable[Estimate | None]) -> str:
+    has_interval = base.higher_is_better is not None and any(
+        each is not None and not math.isnan(each.low) for each in cells
+    )
+    return f"{base} [{level_text(report.settings['level'])}]" if has_interval else str(base)
+
+
+def _style_of(base: Measure) -> Callable[[Estimate], str]:
+    if isinstance(base, BoR_max):
+        return _ceiling
+    return bare if base.higher_is_better is None else cell
+
+
+def _ceiling(estimate: Estimate) -> str:
+    """A ceiling with the regime of its K, unless that is healthy: it is −log2 of the mean RandomSuccess."""
+    of_k = "healthy" if math.isnan(estimate.value) else regime(2**-estimate.value)
+    return bare(estimate) if of_k == "healthy" else f"{of_k} {bare(estimate)}"
+
+
+def _loss(report: Report, name: str, depth: int) -> str | None:
+    with suppress(InputError):
+        return report.diagnosis(name, depth).overall
+    return None
+
+
+def _changes(report: Report, name: str, base: BoR) -> Iterator[tuple[int, Delta]]:
+    """ΔBoR from the depth before, observed and predicted, for each depth; none without Success."""
+    # Between budgets of tokens K differs from query to query.
+    depths = [k for k in report.depths if at_depth(report.runs[name].estimates, base, k) and not is_budget(k)]
+    with suppress(InputError):
+        for before, depth in pairwise(depths):
+            yield depth, report.delta(name, base, before, depth)
+
+
+def _of_whole_lists(report: Report, run: RunReport) -> Table:
+    """Each measure of whole lists, and each point of a precision–recall curve."""
+    measured = {parse_measure(key): each for key, each in run.estimates.items()}
+    rows = [
+        (measure, each)
+        for base in without_depth(report.measures)
+        for measure, each in measured.items()
+        if measure == base or (isinstance(base.cutoff, Real) and replace(measure, at=None) == base)
+    ]
+    return table_of(rows, ("measure", lambda row: row[0], str), ("figure", lambda row: row[1], cell))
+
+
+def _with_controls(run: RunReport) -> Table:
+    """What random controls show of each BoR, in bits."""
+    facts = run.input.get("controls") or {"can_show": {}, "used": {}, "graded": 0}
+    rows = [(k, each) for k, each in run.estimates.items() if each.basis == WITH_CONTROLS and each.shown is not None]
+    return table_of(
+        rows,
+        ("with random controls", lambda row: row[0], str),
+        ("bits", lambda row: row[1], cell),
+        ("shown without a model", lambda row: max(row[1].shown, 0.0), number),
+        ("can be shown", lambda row: facts["can_show"].get(row[0]), number),
+        ("as judged", lambda row: row[1].as_judged, number),
+        ("controls", lambda row: facts["used"].get(row[0], facts["graded"]), count),
+        breaks=True,
+    )
+
+
+def _of_pools(report: Report, run: RunReport) -> Table:
+    """What each of several pools of a run is worth: one row for each pool and depth; no rows without several pools."""
+    rows = [(name, key, source) for name, by_key in run.pool_sources.items() for key, source in by_key.items()]
+    has_intervals = any(not math.isnan(source.alone.low) for _, _, source in rows)
+    level = f" [{level_text(report.settings['level'])}]" if has_intervals else ""
+    return table_of(
+        rows,
+        ("pool", lambda row: row[0], str),
+        ("ceiling", lambda row: row[1], str),
+        (f"alone{level}", lambda row: row[2].alone, cell),
+        (f"without it{level}", lambda row: row[2].without, cell),
+        (f"it adds{level}", lambda row: row[2].adds, cell),
+        breaks=True,
+    )
+
+
+def _notes(report: Report, run: RunReport) -> Iterator[str]:
+    """Measures that are missing, what was left out, the notes of the join, and the caveats."""
     missing: dict[str, list[str]] = {}
     for measure, reason in report.absent.items():
         missing.setdefault(reason, []).append(measure)
-    absent = [f"{enumeration(measures)} could not be measured: {reason}" for reason, measures in missing.items()]
-    counted = (
-        (run.coverage.missing_from_run, "queries of the qrels are missing from the run"),
-        (run.coverage.not_in_qrels, "queries of the run are not in the qrels and were left out"),
-    )
+    yield from (f"{enumeration(measures)} could not be measured: {reason}" for reason, measures in missing.items())
+    if run.coverage.missing_from_run:
+        yield f"{run.coverage.missing_from_run} queries of the qrels are missing from the run"
+    if run.coverage.not_in_qrels:
+        yield f"{run.coverage.not_in_qrels} queries of the run are not in the qrels and were left out"
+    yield from run.notes
     of_all = {each.code for each in run.label_caveats}
-    caveats = caveat_lines(
-        (parse_measure(key), [caveat for caveat in estimate.caveats if caveat.code not in of_all])
+    own = (
+        ("", str(replace(parse_measure(key), at=None)), caveat)
         for key, estimate in run.estimates.items()
-        if estimate.caveats
+        for caveat in estimate.caveats
+        if caveat.code not in of_all
     )
+    yield from caveat_lines(own)
     # They are the same for all runs, so they stand once, below the last.
-    last = run is list(report.runs.values())[-1]
-    of_labels = (
-        f"{MARKS[each.level]} all figures: {each.text} [{each.code}]"
-        for each in run.label_caveats
-        if each.level != NOTE and last
+    if run is list(report.runs.values())[-1]:
+        yield from caveat_lines(("", "all figures", each) for each in run.label_caveats if each.level != NOTE)
+
+
+# -- slices --------------------------------------------------------------------------------------------------
+
+
+def _slice_blocks(by_value: Mapping[str, Slice]) -> Iterator[Block]:
+    """A row for each slice, at the depth nearest to the usual one, and notes."""
+    parts = list(by_value.values())
+    measures = [parse_measure(key) for key in parts[0].estimates]
+    shown = _at_one_depth(measures)
+    columns = [(str(measure), entry("estimates", str(measure)), _style_of(measure)) for measure in shown]
+    yield table_of(
+        parts,
+        ("", lambda part: f"{part.value}{_FEW if part.few else ''}", str),
+        ("queries", "queries", count),
+        *columns,
+        breaks=True,
     )
-    return [*absent, *(f"{count} {what}" for count, what in counted if count), *run.notes, *caveats, *of_labels]
+    if any(part.few for part in parts):
+        yield Note(f"{_FEW} under {FEWEST} queries: the figures say little", "note")
+    if left_out := len(measures) - len(shown):
+        yield Note(
+            f"{counted(left_out, 'further figure')} of each slice at other depths: in JSON, CSV and DataFrames", "note"
+        )
+    figures = [(part.value, name, each) for part in parts for name, each in part.estimates.items()]
+    figures = [each for each in figures if parse_measure(each[1]) in shown]
+    of_slices = ((value, name, caveat) for value, name, each in figures for caveat in each.caveats)
+    yield from (Note(line, "note") for line in caveat_lines(of_slices, len(parts)))
+    yield from _reasons((f"{name} of {value}", each.value, each.reason) for value, name, each in figures)
 
 
-def caveat_lines(of_figures: Iterable[tuple[Measure, Sequence[Caveat]]]) -> Iterable[str]:
-    """Each caveat of a measure at its first depth, with the number of other depths; equal caveats share a line."""
-    texts_of_measure: dict[tuple[Measure, str, str], dict[str, list[str]]] = {}
-    for measure, caveats in of_figures:
-        for caveat in caveats:
-            of_measure = texts_of_measure.setdefault((replace(measure, at=None), caveat.code, caveat.level), {})
-            of_measure.setdefault(str(measure), []).append(caveat.text)
-    alike: dict[tuple[str, str, tuple[str, ...]], list[str]] = {}
-    for (_, code, level), texts_by_key in texts_of_measure.items():
-        texts = tuple(" ".join(texts) for texts in texts_by_key.values())
-        alike.setdefault((level, code, texts), []).append(next(iter(texts_by_key)))
-    for (level, code, (text, *others)), keys in alike.items():
-        more = f" (Likewise at {counted(len(others), 'other depth')}.)" if others else ""
-        yield f"{MARKS[level]} {', '.join(keys)}: {text}{more} [{code}]".strip()
+def _reasons(figures: Iterable[tuple[str, float, str | None]]) -> Iterator[Note]:
+    """Why figures do not exist; those with the same reason together."""
+    missing: dict[str, list[str]] = {}
+    for name, value, reason in figures:
+        if reason is not None and math.isnan(value):
+            missing.setdefault(reason, []).append(name)
+    yield from (Note(f"no {', '.join(names)}: {reason}", "note") for reason, names in missing.items())
+
+
+def _at_one_depth(measures: Sequence[Measure]) -> list[Measure]:
+    """The measures at the one rank that a table shows, the nearest to the usual one, and all that are at no rank."""
+    at_rank = {measure: isinstance(measure.at, int) and not is_budget(measure.at) for measure in measures}
+    ranks = [measure.at for measure, is_at in at_rank.items() if is_at and measure.at is not None]
+    shown = min(ranks, key=lambda at: (abs(at - _USUAL_DEPTH), at), default=None)
+    return [measure for measure, is_at in at_rank.items() if not is_at or measure.at == shown]
+
+
+# -- differences ---------------------------------------------------------------------------------------------
+
+
+def comparison_blocks(comparison: Comparison) -> Iterable[Block]:
+    """All differences of a comparison, those within slices, and what costs show."""
+    for name in dict.fromkeys(row.run for row in comparison.rows):
+        of_run = [row for row in comparison.rows if row.run == name]
+        yield from difference_blocks(of_run, comparison.settings, comparison.notes)
+        for column, by_value in comparison.slices.items():
+            rows = [row for part in by_value.values() for row in part.rows if row.run == name]
+            if rows:
+                yield Heading(f"{name} compared with {comparison.baseline} by {column}")
+                yield from _slice_differences(rows, comparison.settings)
+    if comparison.report.decision is not None:
+        yield from cost_notes(comparison.report.decision)
+
+
+def difference_blocks(
+    rows: Sequence[RunDifference], settings: Mapping[str, Any], notes: Sequence[str] = ()
+) -> Iterator[Block]:
+    """A table for each run that is compared with the baseline, and what is to be said of it."""
+    for name in dict.fromkeys(row.run for row in rows):
+        of_run = [row for row in rows if row.run == name]
+        queries = f"{max(row.n for row in of_run)} and {max(row.n_baseline for row in of_run)} queries, unpaired"
+        if settings["paired"]:
+            queries = f"{of_run[0].n_total} queries{' (weighted)' if 'weights' in settings else ''}"
+        yield Heading(f"{name} compared with {of_run[0].baseline}: {queries}")
+        yield table_of(
+            of_run,
+            ("", "measure", str),
+            ("base", "baseline_value", number),
+            ("run", "value", number),
+            _interval_column(settings),
+            ("p Holm", "p_adjusted", p_value),
+            ("W/T/L", _wins, str),
+            ("shows ≥", "detectable", number),
+        )
+        yield from _findings(of_run, settings)
+        yield from map(Note, notes)
+
+
+def _interval_column(settings: Mapping[str, Any]) -> Column:
+    title = f"difference [{level_text(settings['level'])}, unadjusted]"
+    return title, lambda row: row if row.test else None, difference
+
+
+def _wins(row: RunDifference) -> str | None:
+    return f"{row.wins}/{row.ties}/{row.losses}" if row.wins + row.ties + row.losses else None
+
+
+def _findings(rows: Sequence[RunDifference], settings: Mapping[str, Any]) -> Iterator[Note]:
+    """The notes below a table: verdicts, ranges, caveats, and the queries with the largest differences."""
+    tested = [row for row in rows if row.test]
+    for verdict in VERDICTS:
+        if names := [str(row.measure) for row in tested if row.verdict == verdict]:
+            yield Note(f"{verdict}: {', '.join(names)}")
+    for row in tested:
+        if row.possible is not None:
+            yield Note(f"{row.measure}: the difference is {between(row.possible)}, whatever the unjudged passages are")
+    yield from map(Note, caveat_lines(("", str(row.measure), each) for row in rows for each in row.caveats))
+    calibrated = [row for row in rows if row.basis == CALIBRATED]
+    if calibrated:
+        as_judged = ", ".join(
+            f"{row.measure} {signed(math.nan if row.as_judged is None else row.as_judged)}" for row in calibrated
+        )
+        yield Note(f"differences as judged: {as_judged}; W/T/L and the queries below are as judged too")
+    for row in calibrated:
+        if row.reason is not None:
+            yield Note(f"no calibrated difference for {row.measure}: {row.reason}")
+    if any(not math.isnan(row.detectable) for row in tested):
+        yield Note(
+            f"shows ≥: the smallest true difference that is shown with a power of {level_text(settings['power'])}, at "
+            f"the level of Holm's correction for a family of {counted(settings['family'], 'test')}"
+        )
+    first = next((row for row in rows if row.moved), None)
+    if first is not None:
+        moved = ", ".join(f"{m.query} ({number(m.baseline_value)} → {number(m.value)})" for m in first.moved)
+        yield Note(f"largest differences in {first.measure}: {moved}")
+
+
+def _slice_differences(rows: Sequence[RunDifference], settings: Mapping[str, Any]) -> Iterator[Block]:
+    """The differences of a run in the slices of a column."""
+    tested = dict.fromkeys(row.measure for row in rows if row.test and isinstance(row.measure, Measure))
+    measures = _at_one_depth(list(tested))
+    shown = [row for measure in measures for row in rows if row.measure == measure]
+    yield table_of(
+        shown,
+        ("", "measure", str),
+        ("slice", lambda row: f"{_slice_of(row)}{_FEW if row.few else ''}", str),
+        ("n", lambda row: str(row.n) if row.n == row.n_baseline else f"{row.n}, {row.n_baseline}", str),
+        _interval_column(settings),
+        ("p Holm", "p_adjusted", p_value),
+        ("verdict", lambda row: BLANK if row.few else row.verdict, str),
+    )
+    if any(row.few for row in shown):
+        yield Note(f"{_FEW} under {FEWEST} queries: no verdict")
+    yield from _reasons((f"{row.measure} of {_slice_of(row)}", row.difference, row.reason) for row in shown)
+    yield Note(f"p Holm: over {counted(settings['family_of_slices'], 'test')} in all slices")
+
+
+def _slice_of(row: RunDifference) -> str:
+    return "" if row.by is None else row.by[1]

@@ -40,6 +40,11 @@ def _writable(value: Any) -> Any:
     return value.encode("utf-8", "backslashreplace").decode() if type(value) is str else value
 
 
+def style_of(*names: str) -> str:
+    """The styles of these names, one after the other."""
+    return "".join((PAGE / f"{name}.css").read_text(encoding="utf-8") for name in names)
+
+
 def page_of(name: str, needed_by: str, **values: Any) -> str:
     """A page of one template, with the style and, if there is one, the script of the same name and no others.
 

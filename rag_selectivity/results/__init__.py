@@ -1,1 +1,1 @@
-"""Results as values: estimates, reports, comparisons, sweeps."""
+"""Results as values: estimates, reports, comparisons."""

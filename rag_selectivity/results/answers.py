@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from rag_selectivity.errors import InputError
-from rag_selectivity.measures.answers import ScoreKind, bits_ceiling
 from rag_selectivity.results.estimate import Estimate
 from rag_selectivity.results.plain import Plain, flat, ids_in_cell, plain, plain_fields
 from rag_selectivity.results.result import Result
@@ -24,6 +23,59 @@ ORDERS = (BEST_FIRST, WORST_FIRST, SHUFFLED, MIDDLE)
 
 #: Kinds of contrasts, in the order of tables.
 LIFT, BITS, DEPTH, RUN, ORDER, SLOPE = "lift", "bits", "depth", "run", "order", "slope"
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreKind:
+    """A kind of score of an answer.
+
+    Attributes
+    ----------
+    name : str
+    low, high : float
+        The ends of its scale.
+    definition : str
+    is_correct : bool
+        Whether it says if an answer is right, as 0 or 1: its mean is an accuracy.
+    higher_is_better : bool
+    needs_passages : bool
+        Whether it is undefined for an answer without passages.
+    """
+
+    name: str
+    low: float
+    high: float
+    definition: str
+    is_correct: bool = False
+    higher_is_better: bool = True
+    needs_passages: bool = False
+
+
+#: The lowest grade of a judge that counts as a right answer.
+RIGHT_FROM = 4
+
+SCORES = {
+    kind.name: kind
+    for kind in (
+        ScoreKind("choice", 0, 1, "1 if the chosen option is the right one", is_correct=True),
+        ScoreKind("exact_match", 0, 1, "1 if the answer is a reference, by SQuAD's normalisation", is_correct=True),
+        ScoreKind("f1", 0, 1, "F1 of the words of answer and reference, by SQuAD's normalisation"),
+        ScoreKind("judge", 1, 5, "a judge's grade of the answer against the reference"),
+        ScoreKind("judged_right", 0, 1, f"1 if that grade is {RIGHT_FROM} or 5", is_correct=True),
+        ScoreKind("claims", 0, 1, "share of the reference's claims that the answer holds, by a judge"),
+        ScoreKind("cited", 0, 1, "1 if the answer cites a relevant passage", needs_passages=True),
+        ScoreKind("abstained", 0, 1, "1 if the model gave no answer", higher_is_better=False),
+    )
+}
+
+
+def bits_ceiling(rate: float) -> float:
+    """The bits that all right answers have over a rate of right answers; NaN for a rate of 0.
+
+    >>> bits_ceiling(0.25)
+    2.0
+    """
+    return -math.log2(rate) if rate > 0 else math.nan
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,7 +309,7 @@ class AnswerReport(Result):
         return next((name for name, kind in self.kinds.items() if kind.is_correct), None)
 
     def score_rows(self, score: str | None = None) -> list[dict[str, Any]]:
-        """Rows of query_id, run, k, score and model, as `validate` and `sweep` read them: the runs, best passage first.
+        """Rows of query_id, run, k, score and model, as `validate` reads them: the runs, best passage first.
 
         Rows of k = 0 are the answers without passages. `passages` are the ids that were shown, separated by spaces,
         or a list in JSON if an id holds a space.

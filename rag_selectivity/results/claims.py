@@ -17,7 +17,9 @@ from rag_selectivity.figures.figures import Facts, Figures, Rules
 from rag_selectivity.figures.stored import figures_as_data
 from rag_selectivity.inference.bootstrap import Bootstrap
 from rag_selectivity.measures.base import Outcome
-from rag_selectivity.measures.claims import (
+from rag_selectivity.measures.covers import EXACT, smallest_cover
+from rag_selectivity.measures.plan import Plan
+from rag_selectivity.results.claim_measures import (
     CHECKS,
     GROUNDEDNESS,
     MEASURES,
@@ -27,8 +29,6 @@ from rag_selectivity.measures.claims import (
     WHOLE,
     ClaimMeasure,
 )
-from rag_selectivity.measures.covers import EXACT, smallest_cover
-from rag_selectivity.measures.plan import Plan
 from rag_selectivity.results.comparison import RunDifference, difference_of
 from rag_selectivity.results.estimate import Caveat, Estimate
 from rag_selectivity.results.plain import Plain, flat, plain, plain_fields
@@ -284,16 +284,6 @@ class ClaimReport(OfRuns):
     def difference(self, run: str, measure: str | ClaimMeasure) -> RunDifference:
         """The difference between a run and the baseline run under a measure."""
         return difference_of(self.differences, run, measure)
-
-    def to_html(self) -> str:
-        """The report as one HTML file: figures, missed claims, and for each query its claims and passages.
-
-        Raises
-        ------
-        MissingExtraError
-            If Jinja2 is not installed (the extra `report`).
-        """
-        return self._view("claims")
 
     def to_dict(self) -> dict[str, Any]:
         """As plain data, ready for JSON."""

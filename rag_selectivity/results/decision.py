@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,7 +11,7 @@ from rag_selectivity.measures.base import Measure
 from rag_selectivity.results.estimate import Estimate
 from rag_selectivity.results.plain import finite, plain_fields
 from rag_selectivity.results.result import Result
-from rag_selectivity.results.trade_off import TradeOff
+from rag_selectivity.wording import amount
 
 SCHEMA = "rag-selectivity/decision/1"
 
@@ -142,14 +141,14 @@ class RunLine:
         Two runs share a letter if and only if they cannot be told apart. Empty with a single run.
     figures : {name of the measure: RunFigure}
         Keyed without depth, in the order of the columns.
-    costs : {"tokens" or "milliseconds" or "price": Estimate}
+    costs : {"tokens" or "milliseconds" or "price": float}
         The mean cost of a query at the K of the decision, as far as it is known.
     """
 
     run: str
     letters: str
     figures: Mapping[str, RunFigure]
-    costs: Mapping[str, Estimate] = field(default_factory=dict)
+    costs: Mapping[str, float] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
         """As plain data, ready for JSON."""
@@ -179,45 +178,33 @@ class Pair:
 
 
 @dataclass(frozen=True, slots=True)
-class Action:
-    """Something that can be done next, with the most that it can gain.
+class Cheapest:
+    """The run of least cost whose evidence, at its own K, keeps up with that of the best run.
 
     Attributes
     ----------
-    code : {"rerank", "widen", "merge", "candidates", "cut", "raise", "label"}
-        Rerank the same pool better, widen the pool, add another run's pool to it, give the candidates, show fewer
-        passages, show more passages, label more.
-    text : str
-    gain, low, high : float
-        The most that it can gain in the decision's measure, with its interval; NaN where that is unknown.
-    saves : float
-        The share of the passages that the LLM no longer reads; NaN where the action saves nothing.
-    detail : str
-        What the gain is the difference of; empty if the text says it.
+    run : str
+    K : int
+        Its own K.
+    kind : {"price", "milliseconds", "tokens"}
+    cost : float
+        The mean of a query.
+    most_lost : float
+        The upper end of the paired interval of what it loses, in decisive passages.
     """
-
-    code: str
-    text: str
-    gain: float = math.nan
-    low: float = math.nan
-    high: float = math.nan
-    saves: float = math.nan
-    detail: str = ""
-
-    def to_dict(self) -> dict[str, Any]:
-        """As plain data, ready for JSON; a number that is not finite is None."""
-        return plain_fields(self, "detail")
-
-
-@dataclass(frozen=True, slots=True)
-class CostPoint:
-    """The mean cost of a query and the quality of a run at one K; `front` if no other point is cheaper and as good."""
 
     run: str
     K: int
+    kind: str
     cost: float
-    quality: float
-    front: bool
+    most_lost: float
+
+    def __str__(self) -> str:
+        """In words."""
+        return (
+            f"{self.run} is the cheapest run that keeps up with the best: {amount(self.cost)} {self.kind} a query at "
+            f"K = {self.K}"
+        )
 
 
 @dataclass(frozen=True)
@@ -229,7 +216,7 @@ class Decision(Result):
     K : int
         The depth of every figure in it.
     K_from : {"given", "advised", "assumed"}
-        Given by the user, advised by the rule of `sweep` for the best run, or assumed because nothing was advised.
+        Given by the user, advised for the run with the most evidence, or assumed because nothing was advised.
     measure : Measure
         What ranks the runs, with its depth: RA-nWG on the utility scale, else Success.
     baseline : str
@@ -238,17 +225,16 @@ class Decision(Result):
         Best first by the value of the measure; runs without a value last.
     pairs : tuple of Pair
         All pairs of runs, the better run of a pair first.
-    actions : tuple of Action
-        The most to gain first.
-    cost_points : {"tokens" or "milliseconds" or "price": tuple of CostPoint}
-        Cost against quality, for all runs, at all K where the cost is known.
     queries : int
     level : float or None
         The level of the intervals and tests; None without them.
     notes : tuple of str
         What the costs rest on.
-    trade_offs : {"tokens" or "milliseconds" or "price": TradeOff}
-        What a query costs beside quality, and the cheapest run that is shown to lose little against the best.
+    k : AdvisedK
+        The K that is advised for the run with the most evidence at its own K.
+    k_by_run : {run: AdvisedK}
+    cheapest : Cheapest or None
+        None where no cost is known of the best run, or without intervals.
     """
 
     K: int
@@ -258,12 +244,12 @@ class Decision(Result):
     answers: tuple[Answer, ...]
     lines: tuple[RunLine, ...]
     pairs: tuple[Pair, ...]
-    actions: tuple[Action, ...]
     queries: int
+    k: AdvisedK
+    k_by_run: Mapping[str, AdvisedK]
     level: float | None = None
-    cost_points: Mapping[str, tuple[CostPoint, ...]] = field(default_factory=dict)
+    cheapest: Cheapest | None = None
     notes: tuple[str, ...] = ()
-    trade_offs: Mapping[str, TradeOff] = field(default_factory=dict)
 
     @property
     def best(self) -> str:
@@ -280,7 +266,7 @@ class Decision(Result):
         """As plain data, ready for JSON."""
         return {
             "schema": SCHEMA,
-            **plain_fields(self, "lines", "level", *(() if self.trade_offs else ("trade_offs",))),
+            **plain_fields(self, "lines", "level", *(() if self.cheapest else ("cheapest",))),
             "best": self.best,
             "answers": {answer.code: answer.to_dict() for answer in self.answers},
             "runs": [line.to_dict() for line in self.lines],
@@ -293,7 +279,7 @@ class Decision(Result):
                 "run": line.run,
                 "letters": line.letters,
                 **{str(each.measure): finite(each.estimate.value) for each in line.figures.values()},
-                **{name: finite(cost.value) for name, cost in line.costs.items()},
+                **line.costs,
             }
             for line in self.lines
         ]

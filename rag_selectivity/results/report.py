@@ -276,7 +276,7 @@ class Report(OfRuns):
                 f"{self.path} holds the figures, and the page needs the lists of the runs and the texts too: evaluate "
                 f"the runs again"
             )
-        return self._view("report", **options)
+        return super().to_html(**options)
 
     def _repr_html_(self) -> str:
         return self._view("notebook")

@@ -14,7 +14,7 @@ from rag_selectivity.tables.writing import json_text, write_whole
 
 #: How results are shown, by the name of the view: what draws them fills it when it is imported.
 VIEWS: dict[str, Callable[..., str]] = {}
-_VIEWS_ARE_IN = "rag_selectivity.render.tables"
+_VIEWS_ARE_IN = "rag_selectivity.render.views"
 
 
 class Result(Plain):
@@ -66,16 +66,26 @@ class Result(Plain):
             raise InputError(f"a {type(self).__name__} has no LaTeX output; use text, Markdown, JSON or CSV")
         return self._view("latex")
 
+    def to_html(self, **options: Any) -> str:
+        """One HTML file that loads nothing; of a report with the options of `rag_selectivity.render.html.to_html`.
+
+        Raises
+        ------
+        MissingExtraError
+            If Jinja2 is not installed (the extra `report`).
+        """
+        return self._view("page", **options)
+
     def to_json(self, indent: int | None = 2) -> str:
         """As JSON text; an undefined figure is null."""
         return json_text(self.to_dict(), indent)
 
-    def to_dataframe(self) -> Any:
+    def to_pandas(self) -> Any:
         """The rows as a pandas DataFrame."""
         try:
             import pandas
         except ImportError:
-            raise MissingExtraError("pandas", "all", f"{type(self).__name__}.to_dataframe") from None
+            raise MissingExtraError("pandas", "all", f"{type(self).__name__}.to_pandas") from None
         return pandas.DataFrame(self.to_rows())
 
     def save(self, path: str | Path) -> None:

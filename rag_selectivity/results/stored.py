@@ -16,7 +16,7 @@ from rag_selectivity.figures.stored import figures_of_data, figures_of_parquet
 from rag_selectivity.judged.hits import Coverage
 from rag_selectivity.judged.token_budget import is_budget
 from rag_selectivity.measures import Measure, parse_measure
-from rag_selectivity.measures.claims import ClaimMeasure
+from rag_selectivity.results.claim_measures import ClaimMeasure
 from rag_selectivity.results.claims import RULES, ClaimReport, ClaimRun
 from rag_selectivity.results.estimate import Caveat, Estimate
 from rag_selectivity.results.provenance import Provenance

@@ -31,7 +31,7 @@ _MANY_ALIKE = 30
 
 @dataclass(frozen=True)
 class PeoplesLabels:
-    """What people labelled, in two parts, for the argument `human` of `evaluate`, `compare` and `sweep`.
+    """What people labelled, in two parts, for the argument `human` of `evaluate` and `compare`.
 
     Attributes
     ----------

@@ -10,7 +10,7 @@ from rag_selectivity.live.tools.monitor import ToolMonitor
 from rag_selectivity.live.tools.report import Misfit, ToolReport, ToolUse
 from rag_selectivity.live.tools.similar import SimilarTools, similar_tools
 from rag_selectivity.live.tools.words import tool_blocks
-from rag_selectivity.render.tables import blocks_of
+from rag_selectivity.render.views import blocks_of
 
 __all__ = [
     "Confusion",

@@ -148,10 +148,3 @@ class ToolReport(Result):
     def table(self) -> Iterable[ToolUse]:
         """A row for each tool."""
         return self.tools
-
-    def to_html(self) -> str:
-        """The lines and tables as a piece of HTML; names and reasons are escaped."""
-        from rag_selectivity.render.blocks import html_of
-        from rag_selectivity.render.tables import blocks_of
-
-        return html_of(blocks_of(self))

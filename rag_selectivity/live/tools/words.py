@@ -8,7 +8,7 @@ from rag_selectivity.live.tools.chance import advice
 from rag_selectivity.live.tools.choice import Confusion, ToolChoice
 from rag_selectivity.live.tools.report import ToolReport
 from rag_selectivity.render.blocks import Block, Heading, Lines, Table
-from rag_selectivity.render.tables import blocks_of
+from rag_selectivity.render.views import blocks_of
 from rag_selectivity.results.estimate import Estimate
 from rag_selectivity.wording import counted, number, percent
 

@@ -1,44 +1,43 @@
-"""The part of the HTML report in which one digs: queries, two runs against each other, hard negatives, magnets."""
+"""The data of the explorer, packed into one text: every passage once, and numbers in place of names."""
 
 from __future__ import annotations
 
+import json
+import zlib
+from base64 import b64encode
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rag_selectivity.advice.query_facts import (
-    MUCH_JUNK,
-    QueryFacts,
-    Terms,
-    best_run,
-    chosen_measure,
-    facts_of,
-)
-from rag_selectivity.advice.stand_outs import (
+import numpy as np
+
+from rag_selectivity.figures.query_table import QueryTable, read_query_table
+from rag_selectivity.measures import Measure
+from rag_selectivity.render.blocks import table_of
+from rag_selectivity.render.explorer.facts import DECIMALS, MUCH_JUNK, Facts, Terms, best_run, chosen_measure
+from rag_selectivity.render.explorer.stand_outs import (
     MAGNET_QUERIES,
     UNLABELLED_QUERIES,
+    Grades,
+    Lists,
     hard_negatives,
     magnets,
     read_grades,
     read_lists,
-    retrieved_passages,
-    unlabelled_magnets,
 )
-from rag_selectivity.figures.query_table import read_query_table
-from rag_selectivity.measures import Measure
-from rag_selectivity.render.explorer.chosen import chosen_of, groups_of
-from rag_selectivity.render.explorer.data import Contents
-from rag_selectivity.render.explorer.packing import BUDGET, OF_A_GROUP, Packed, pack, room_for_texts
-from rag_selectivity.render.explorer.texts import Texts, texts_of, texts_with_room
+from rag_selectivity.render.writers import html_of
 from rag_selectivity.results.report import Report
 from rag_selectivity.tables.forms import IdForm
-from rag_selectivity.wording import counted, number, percent
+from rag_selectivity.tables.small import read_texts
+from rag_selectivity.wording import counted, number
 
 _PAGE = Path(__file__).parent.with_name("page") / "explorer"
 _SCRIPTS = ("unpack", "dom", "words", "table", "state", "queries", "reading", "pair", "labelling", "start")
-#: Passages of each list that can be read.
-CANDIDATES = 50
+#: Passages of each list that can be read, and entries of all lists above which they end at K.
+_CANDIDATES, _MOST_ENTRIES = 50, 2_000_000
+#: So many passages have texts, those of the worst queries first, each with so many characters: about 8 MB.
+_MOST_TEXTS, _LONGEST = 20_000, 2_000
 #: Rows of the table that a browser without scripts shows, and of the tables of hard negatives and magnets.
 _STATIC_ROWS, _HARD_ROWS, _MAGNET_ROWS = 50, 500, 100
 #: Characters of a query in the table that needs no script.
@@ -53,15 +52,8 @@ class Explorer:
     ----------
     data : str or None
         Base64 of gzip of JSON; None for a report without the lists.
-    K : int
-    measure : Measure
-        The figure of each query, with its depth.
-    runs : tuple of str
-    header : tuple of str
-        Of the table of the worst queries that needs no script, without the column of the queries.
-    rows : tuple of {"id", "text", "cells"}
-    total : int
-        The number of queries.
+    static : str
+        The table of the worst queries that needs no script, as HTML, and its title.
     style, script : str
         For the page's one file.
     notes : tuple of str
@@ -69,13 +61,8 @@ class Explorer:
     """
 
     data: str | None
-    K: int
-    measure: Measure
-    runs: tuple[str, ...]
-    header: tuple[str, ...]
-    rows: tuple[dict[str, Any], ...]
-    total: int
-    best: str
+    title: str
+    static: str
     style: str
     script: str
     notes: tuple[str, ...]
@@ -91,8 +78,6 @@ def explorer(
     corpus: Any = None,
     reasons: Mapping[tuple[str, str], str] | None = None,
     by: Any = None,
-    candidates: int = CANDIDATES,
-    budget: int | None = BUDGET,
     measure: Measure | None = None,
     best: str | None = None,
 ) -> Explorer:
@@ -111,11 +96,6 @@ def explorer(
         Why a passage has its grade.
     by : path to a table, frame or records, optional
         A column of query ids, and columns to filter by.
-    candidates : int
-        How many passages of each list can be read; at least K.
-    budget : int, optional
-        The most characters of `data`. If need be texts are cut, then only queries that matter have texts, then lists
-        end at K. None keeps all.
     measure : Measure, optional
         With the depth K. Default: RA-nWG on the utility scale, else Success.
     best : str, optional
@@ -128,24 +108,33 @@ def explorer(
     """
     terms = Terms.of(report)
     shown = chosen_measure(report, depth) if measure is None else measure
-    facts = facts_of(report, shown, depth, terms)
-    leader = best_run(report, shown, facts) if best is None else best
+    facts = Facts.of(report, shown, depth, terms)
+    leader = list(report.runs).index(best_run(report, shown) if best is None else best)
+    style, script = (_PAGE / "style.css").read_text(encoding="utf-8"), _script()
+    if not facts.queries:
+        note = "Queries cannot be shown one by one: the figures were summed, and nothing else was kept."
+        return Explorer(None, "", "", style, script, (note,))
     form = IdForm.of(next((run.input.get("ids") for run in report.runs.values()), None))
-    ids = {each.id: None for each in facts}
-    table = None if by is None else read_query_table(by, ids.keys(), form)
-    lists = read_lists(runs or {}, report, ids.keys(), max(depth, candidates), form) if facts else {}
-    grades = read_grades(report, qrels, ids.keys(), form) if lists else {}
+    names = {query: i for i, query in enumerate(facts.queries)}
+    table = None if by is None else read_query_table(by, names.keys(), form)
+    is_small = len(names) * len(runs or ()) * _CANDIDATES <= _MOST_ENTRIES
+    reach = max(depth, _CANDIDATES) if is_small else depth
+    lists = read_lists(runs or {}, report, names.keys(), reach, form)
+    grades = read_grades(report, qrels, names.keys(), form) if lists else {}
     hard = hard_negatives(lists, grades, depth)
-    retrieved = retrieved_passages(lists, grades, depth, terms)
-    drawing, crowd = magnets(retrieved), unlabelled_magnets(retrieved)
-    query_texts = texts_of(queries, "queries", ids.keys(), form) if facts else {}
-    head = {
+    drawing, crowd = magnets(lists, grades, depth, terms)
+    query_texts = _texts(queries, "queries", names.keys(), form)
+    worst = _worst_first(facts.figures[leader], lower_is_better=shown.higher_is_better is False)
+    wanted, texted = _with_texts(lists, [facts.queries[i] for i in worst])
+    texts = {id_: text[: _LONGEST + 1] for id_, text in _texts(corpus, "corpus", wanted, form).items()}
+    numbers, packed = _numbered(lists, grades, names)
+    data = {
         "K": depth,
         "measure": str(shown),
         "higher": shown.higher_is_better is not False,
         "runs": list(report.runs),
         "listed": [list(report.runs).index(name) for name in lists],
-        "best": list(report.runs).index(leader),
+        "best": leader,
         "rel": terms.rel,
         "m": terms.m,
         "junk": terms.junk,
@@ -157,57 +146,55 @@ def explorer(
         "unlabelled_queries": UNLABELLED_QUERIES,
         "not_in_table": None if table is None else table.missing,
         "totals": [len(hard), len(drawing), len(crowd)],
-        **_weights(report, ids),
+        "weights": _weights(report, names),
+        "candidates": reach,
+        "queries": facts.queries,
+        "query_texts": [query_texts.get(query) for query in names] if query_texts else None,
+        "relevant": facts.relevant.tolist(),
+        "figures": [[_short(value) for value in row] for row in facts.figures.tolist()],
+        "diagnoses": _coded(facts.diagnoses),
+        "presets": [[name for name, column in facts.presets.items() if column[i]] for i in range(len(names))],
+        "only": [int(run) if one else None for run, one in zip(facts.only, facts.presets["one"], strict=True)],
+        "undefined": int((~facts.can_be_answered).sum()),
+        "columns": _table(table, names),
+        **packed,
+        "reasons": _reasons(reasons or {}, names, numbers, form),
+        "hard": [
+            [names[query], numbers[passage], ranks, _short(score)] for query, passage, ranks, score in hard[:_HARD_ROWS]
+        ],
+        "magnets": [[numbers[passage], *counts] for passage, *counts in drawing[:_MAGNET_ROWS]],
+        "unlabelled": [[numbers[passage], *counts] for passage, *counts in crowd[:_MAGNET_ROWS]],
+        "texts": [texts.get(passage) for passage in numbers] if texts else None,
+        "longest": _LONGEST if texts else None,
+        "texted": None if not texts or len(texted) == len(names) else sorted(names[query] for query in texted),
     }
-    contents = Contents(
-        head,
-        facts,
-        query_texts,
-        table,
-        lists,
-        grades,
-        {(form(query), form(passage)): text for (query, passage), text in (reasons or {}).items()},
-        hard[:_HARD_ROWS],
-        drawing[:_MAGNET_ROWS],
-        crowd[:_MAGNET_ROWS],
-    )
-    reach = max(depth, candidates)
-    packed, texts = None, Texts()
-    if facts:
-        groups = groups_of(report, facts, shown, depth, leader, terms, hard)
-        matter = chosen_of(groups, len(facts), OF_A_GROUP[0]).queries
-        texts = texts_with_room(
-            corpus,
-            "corpus",
-            contents.passages_of(range(len(facts)), reach),
-            contents.passages_of(matter, reach) | contents.to_label(),
-            form,
-            room_for_texts(budget),
+    notes = []
+    left_out = [name for name in report.runs if name not in lists]
+    if left_out:
+        notes.append(f"The page was made without the lists of {', '.join(left_out)}: it shows their figures alone.")
+    if data["texted"] is not None:
+        notes.append(
+            f"Passages have texts for the {len(texted):,} worst of {counted(len(names), 'query', 'queries')}, so that "
+            f"the page stays small."
         )
-        packed = pack(contents, texts, groups, depth=depth, candidates=reach, budget=budget)
-    header, rows = _static(facts, report, shown, leader, query_texts)
-    return Explorer(
-        None if packed is None else packed.data,
-        depth,
-        shown,
-        tuple(report.runs),
-        header,
-        rows,
-        len(facts),
-        leader,
-        (_PAGE / "style.css").read_text(encoding="utf-8"),
-        _script(),
-        tuple(_notes(report, packed, lists, texts, depth, reach, len(facts))),
+    static = [
+        (
+            facts.queries[i],
+            query_texts.get(facts.queries[i], "")[:_STATIC_TEXT],
+            facts.figures[:, i],
+            facts.diagnoses[leader][i],
+        )
+        for i in worst[:_STATIC_ROWS]
+    ]
+    run = list(report.runs)[leader]
+    worst_table = table_of(
+        static,
+        ("query", lambda row: f"{row[0]} {row[1]}".rstrip(), str),
+        *((name, lambda row, place=place: row[2][place], number) for place, name in enumerate(report.runs)),
+        (f"diagnosis of {run}", lambda row: row[3], str),
     )
-
-
-def _weights(report: Report, ids: Iterable[str]) -> dict[str, list[float]]:
-    """The weight of each query, for the means of those that are listed; nothing without weights."""
-    weight_of: dict[str, float] = {}
-    for run in report.runs.values():
-        if run.judged is not None and run.judged.weights is not None:
-            weight_of.update(zip(run.queries, run.judged.weights.values.tolist(), strict=True))
-    return {"weights": [weight_of.get(query, 0.0) for query in ids]} if weight_of else {}
+    title = f"The {len(static)} worst of {counted(len(names), 'query', 'queries')} by {shown} of {run}."
+    return Explorer(_packed(data), title, html_of([worst_table]), style, script, tuple(notes))
 
 
 def _script() -> str:
@@ -216,66 +203,95 @@ def _script() -> str:
     return "(() => {\n" + "".join(parts) + "})();\n"
 
 
-def _static(
-    facts: Sequence[QueryFacts], report: Report, measure: Measure, best: str, texts: Mapping[str, str]
-) -> tuple[tuple[str, ...], tuple[dict[str, Any], ...]]:
-    """The worst queries of the best run; undefined figures last."""
-    names = list(report.runs)
-    place = names.index(best)
-    sign = -1.0 if measure.higher_is_better is False else 1.0
-
-    def badness(each: QueryFacts) -> tuple[bool, float]:
-        value = each.figures[place]
-        return value is None, 0.0 if value is None else sign * value
-
-    rows = []
-    for each in sorted(facts, key=badness)[:_STATIC_ROWS]:
-        figures = ("–" if value is None else number(value) for value in each.figures)
-        text = _writable(texts.get(each.id, "")[:_STATIC_TEXT])
-        rows.append({"id": _writable(each.id), "text": text, "cells": (*figures, each.diagnoses[place] or "–")})
-    return (*names, f"diagnosis of {best}"), tuple(rows)
+def _packed(data: Mapping[str, Any]) -> str:
+    """The data as base64 of gzip of JSON; no time is written, so that the same report gives the same page."""
+    packer = zlib.compressobj(4, zlib.DEFLATED, 31)
+    # Half of a pair of surrogates has no bytes of its own, and is escaped in ASCII alone.
+    text = json.dumps(data, allow_nan=False, separators=(",", ":"))
+    return b64encode(packer.compress(text.encode()) + packer.flush()).decode()
 
 
-def _writable(text: str) -> str:
-    """The text without what a UTF-8 file cannot hold."""
-    return text.encode("utf-8", "replace").decode("utf-8")
+def _texts(source: Any, what: str, ids: Iterable[str], form: IdForm) -> dict[str, str]:
+    """{id: text} of some ids, with a title that the text repeats left out; of several texts of an id, the first."""
+    wanted, found = frozenset(ids), dict[str, str]()
+    for key, text in () if source is None else read_texts(source, what):
+        id_ = form(key)
+        if id_ in wanted and id_ not in found:
+            title, _, rest = text.partition("\n")
+            found[id_] = rest if title and rest.startswith(title) else text
+    return found
 
 
-def _notes(
-    report: Report,
-    packed: Packed | None,
-    lists: Mapping[str, Any],
-    texts: Texts,
-    depth: int,
-    candidates: int,
-    total: int,
-) -> list[str]:
-    if packed is None:
-        total = sum(run.evaluated for run in report.runs.values())
-        return [
-            f"Queries cannot be shown one by one: the figures were summed over {counted(total, 'query', 'queries')}, "
-            f"of which nothing else was kept."
-        ]
-    notes = []
-    left_out = [name for name in report.runs if name not in lists]
-    if not lists:
-        notes.append("The page was made without the runs, so it shows figures of queries and no passages.")
-    elif left_out:
-        notes.append(f"The page was made without the lists of {', '.join(left_out)}: it shows their figures alone.")
-    if lists and packed.candidates < candidates:
-        notes.append(f"The lists end at rank {depth}, so that the page stays small; all_texts=True keeps them.")
-    if texts.texts and packed.longest == 0:
-        notes.append("Texts of passages are left out, so that the page stays small; all_texts=True keeps them.")
-        return notes
-    if packed.chosen is not None:
-        notes.append(
-            f"Passages have texts for {len(packed.chosen.queries):,} of {counted(total, 'query', 'queries')}, so that "
-            f"the page stays small; all_texts=True keeps those of all. {packed.chosen.sentence} Passages that the "
-            f"tables of what to label next list have texts too."
-        )
-    if texts.texts and packed.longest is not None:
-        notes.append(
-            f"Texts are cut at {packed.longest:,} characters ({percent(packed.longer)} of the passages are longer); "
-            f"all_texts=True keeps them."
-        )
-    return notes
+def _with_texts(lists: Lists, queries: Sequence[str]) -> tuple[set[str], list[str]]:
+    """The passages that have texts, and the queries all of whose passages are among them."""
+    wanted: set[str] = set()
+    for place, query in enumerate(queries):
+        of_query = {passage for of_run in lists.values() for passage in of_run.get(query, ())}
+        if len(wanted | of_query) > _MOST_TEXTS:
+            return wanted, list(queries[:place])
+        wanted |= of_query
+    return wanted, list(queries)
+
+
+def _worst_first(figures: Any, *, lower_is_better: bool) -> list[int]:
+    """The positions of the queries, the worst figure first, those without a figure last."""
+    order: list[int] = np.argsort(-figures if lower_is_better else figures, kind="stable").tolist()
+    return order
+
+
+def _numbered(lists: Lists, grades: Grades, names: Iterable[str]) -> tuple[dict[str, int], dict[str, Any]]:
+    """The numbers of the passages, and lists and grades in these numbers.
+
+    Most passages are new to their query: counted from the first of these, their numbers are small, and compress well.
+    """
+    numbers: dict[str, int] = {}
+    firsts, graded = [], []
+    numbered: list[list[list[int]]] = [[] for _ in lists]
+    for query in names:
+        firsts.append(len(numbers))
+        listed: set[str] = set()
+        for of_run, ids in zip(numbered, (each.get(query, ()) for each in lists.values()), strict=True):
+            of_run.append([numbers.setdefault(passage, len(numbers)) - firsts[-1] for passage in ids])
+            listed.update(ids)
+        labels = grades.get(query, {})
+        # Passage, grade, passage, grade … of the passages that some list holds.
+        graded.append([value for each, grade in labels.items() if each in listed for value in (numbers[each], grade)])
+    return numbers, {"passages": list(numbers), "firsts": firsts, "lists": numbered or None, "grades": graded}
+
+
+def _reasons(
+    reasons: Mapping[tuple[str, str], str], names: Mapping[str, int], numbers: Mapping[str, int], form: IdForm
+) -> list[list[Any]]:
+    known = ((form(query), form(passage), text) for (query, passage), text in reasons.items())
+    return [[names[q], numbers[p], text] for q, p, text in known if q in names and p in numbers]
+
+
+def _short(value: float) -> float | int | None:
+    """The figure in as few characters as it needs."""
+    if not np.isfinite(value):
+        return None
+    short = round(value, DECIMALS)
+    return int(short) if short == int(short) else short
+
+
+def _coded(columns: Sequence[Sequence[str | None]]) -> dict[str, Any]:
+    """Columns of words as numbers of words."""
+    words = list(dict.fromkeys(word for column in columns for word in column if word is not None))
+    codes: dict[str | None, int | None] = {None: None, **{word: i for i, word in enumerate(words)}}
+    return {"words": words, "codes": [[codes[word] for word in column] for column in columns]}
+
+
+def _table(table: QueryTable | None, names: Iterable[str]) -> list[dict[str, Any]]:
+    if table is None:
+        return []
+    rows = [table.values.get(query, ("",) * len(table.columns)) for query in names]
+    return [{"name": name, **_coded([[row[i] for row in rows]])} for i, name in enumerate(table.columns)]
+
+
+def _weights(report: Report, names: Iterable[str]) -> list[float] | None:
+    """The weight of each query, for the means of those that are listed; None without weights."""
+    weight_of: dict[str, float] = {}
+    for run in report.runs.values():
+        if run.judged is not None and run.judged.weights is not None:
+            weight_of.update(zip(run.queries, run.judged.weights.values.tolist(), strict=True))
+    return [weight_of.get(query, 0.0) for query in names] if weight_of else None

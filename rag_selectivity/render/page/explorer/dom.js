@@ -24,8 +24,9 @@ function threeDecimals(value) {
 /** A number as the rest of the page writes it. */
 function figureText(value) {
   if (value === null || value === undefined) return "–";
-  if (value !== 0 && Math.abs(value) < 0.001) return value.toExponential(1);
-  return Math.abs(value) < 1000 ? threeDecimals(value) : value.toFixed(0);
+  const size = Math.abs(value);
+  const text = size >= 1000 ? size.toFixed(0) : size >= 0.001 || size < 1e-12 ? threeDecimals(size) : size.toExponential(1);
+  return value < 0 && size >= 1e-12 ? "−" + text : text;
 }
 
 const signedText = (value) => (value > 0 ? "+" : value < 0 ? "−" : "") + threeDecimals(Math.abs(value));

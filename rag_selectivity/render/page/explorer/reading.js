@@ -82,11 +82,9 @@ function readingView(model, { open }) {
   /** Why the passages of a query have no texts; null where they have them, or none were given. */
   function whyNoTexts(query) {
     if (!model.leftOut(query)) return null;
-    const held = model.texted
-      ? `It has those of ${model.texted.length.toLocaleString("en")} of ${counted(model.all.length, "query", "queries")}`
-      : "It has none";
     return make("p", { class: "x-muted x-left-out" },
-      `The texts of this query's passages are not on this page. ${held}, so that it stays small; `, make("code", {}, "all_texts=True"), " keeps them all.");
+      `The texts of this query's passages are not on this page, so that it stays small. It has those of the ` +
+      `${model.texted.length.toLocaleString("en")} worst of ${counted(model.all.length, "query", "queries")}.`);
   }
 
   return {

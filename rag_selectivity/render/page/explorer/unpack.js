@@ -37,7 +37,7 @@ function modelOf(data) {
     },
     reason: (query, passage) => reasons.get(query + " " + passage),
     /** Whether the texts of a query's passages were left out, so that the page stays small. */
-    leftOut: (query) => (texted ? !texted.has(query) : data.longest === 0),
+    leftOut: (query) => Boolean(texted) && !texted.has(query),
     passageText: (passage) => (data.texts ? data.texts[passage] : null),
     /** The relevant passages in the top K of a run. */
     found(run, query) {

@@ -1,0 +1,395 @@
+"""Claims, answers, validations and online tests: their tables and sentences."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
+
+from rag_selectivity.inference.interval import Interval
+from rag_selectivity.render.blocks import (
+    Block,
+    Column,
+    Heading,
+    Lines,
+    Note,
+    Table,
+    bare,
+    caveat_lines,
+    cell,
+    change,
+    count,
+    difference,
+    p_value,
+    table_of,
+)
+from rag_selectivity.render.judging import confusion_table, verdict_on
+from rag_selectivity.render.report_table import difference_blocks
+from rag_selectivity.results.answers import (
+    BITS,
+    DEPTH,
+    JUNK,
+    LIFT,
+    ORDER,
+    RUN,
+    SLOPE,
+    AnswerReport,
+    Contrast,
+    Spent,
+)
+from rag_selectivity.results.claim_measures import DEFINITIONS, GROUNDEDNESS, MEASURES, OF_SUPPORT, SMALLEST
+from rag_selectivity.results.claims import SAMPLES, ClaimReport, ClaimRun
+from rag_selectivity.results.estimate import Estimate
+from rag_selectivity.results.online import (
+    BETTER,
+    BROKEN,
+    EQUAL,
+    KEPT,
+    WORSE,
+    ArmComparison,
+    ExperimentDecision,
+    Preference,
+)
+from rag_selectivity.results.validation import QUERIES, RUNS, WITHIN, Chosen, Following, Validation
+from rag_selectivity.trust.agreement import Agreement
+from rag_selectivity.wording import counted, level_text, number, percent, signed
+
+#: How many missed claims the terminal shows; the page has all.
+_SHOWN = 5
+
+# -- claims ------------------------------------------------------------------------------------------------------
+
+
+def claim_blocks(report: ClaimReport) -> Iterator[Block]:
+    """The figures of each run, missed claims, differences, and the judge against people."""
+    failed = f", {counted(report.failed, 'call')} failed" if report.failed else ""
+    stopped = f", stopped: {report.stopped}" if report.stopped else ""
+    samples = counted(len(next(iter(report.runs.values())).samples), "sample")
+    yield Heading(f"{samples}, {counted(report.calls, 'request')} to {report.judge}{failed}{stopped}")
+    if report.resume is not None:
+        yield Note(f"go on with: {report.resume}")
+    for name, run in report.runs.items():
+        if name != SAMPLES or len(report.runs) > 1:
+            yield Heading(name)
+        yield from figure_tables(run, report.depths)
+        yield from missed_claims(run, max(report.depths, default=1), _SHOWN)
+    yield from beside_claims(report)
+
+
+def figure_tables(run: ClaimRun, depths: Sequence[int]) -> Iterator[Table]:
+    """The figures of a run, and those of the passages that support claims in a table of their own."""
+    names = list(dict.fromkeys(measure.name for measure, _ in run.figures.plan))
+    for of_support in (False, True):
+        columns: list[Column] = [
+            (name, partial(_at_depth, run, name), cell) for name in names if (name in OF_SUPPORT) == of_support
+        ]
+        if columns:
+            yield table_of(depths, ("K", str, str), *columns)
+
+
+def _at_depth(run: ClaimRun, name: str, depth: int) -> Estimate | None:
+    return run.estimates.get(f"{name}@{depth}")
+
+
+def missed_claims(run: ClaimRun, depth: int, most: int | None = None) -> Iterator[Block]:
+    """The claims that no passage supports."""
+    missed = [(check.sample.id, claim) for check in run.samples for claim in check.missed(depth)]
+    if not missed:
+        return
+    every = sum(len(check.claims) for check in run.samples if check.is_known("recall", depth))
+    lines = [f"In no passage of the top {depth}: {len(missed):,} of {counted(every, 'claim')}."]
+    lines += [f"  {query}: {' '.join(claim.split())}" for query, claim in missed[:most]]
+    if most is not None and len(missed) > most:
+        lines.append(f"  {len(missed) - most:,} more are on the page (--output FILE.html) and in JSON.")
+    yield Lines(lines)
+
+
+def beside_claims(report: ClaimReport) -> Iterator[Block]:
+    """The differences of runs, the notes, and how far the judge's verdicts agree with people's."""
+    yield from difference_blocks(report.differences, report.settings)
+    run = next(iter(report.runs.values()))
+    yield from map(Note, caveat_lines(("", "all figures", caveat) for caveat in run.label_caveats))
+    if GROUNDEDNESS in report.checks:
+        yield Note(
+            f"{MEASURES[GROUNDEDNESS]}: {DEFINITIONS[MEASURES[GROUNDEDNESS]]}. It says whether responses keep to their "
+            f"passages, and nothing about what the passages lack."
+        )
+    depth = max(report.depths, default=1)
+    greedy = sum(not check.smallest_is_exact(depth) for each in report.runs.values() for check in each.samples)
+    if greedy and "recall" in report.checks:
+        yield Note(
+            f"{SMALLEST}: for {counted(greedy, 'list')} with more than 20 supporting passages it is the greedy cover, "
+            f"which may be larger than the smallest set"
+        )
+    yield from map(Note, report.notes)
+    if report.agreement is not None:
+        yield from _agreement(report.agreement)
+
+
+def _agreement(agreement: Agreement) -> Iterator[Block]:
+    yield Heading("The judge against people")
+    yield Note(verdict_on(agreement, "verdict"))
+    figures = {"kappa": agreement.kappa, "AC2": agreement.ac2, "same verdict": agreement.exact, "bias": agreement.bias}
+    yield table_of(figures, ("", str, str), ("value [interval]", figures.get, cell))
+    yield confusion_table(agreement, ["not supported", "supported"])
+
+
+# -- answers -----------------------------------------------------------------------------------------------------
+
+_TITLES = {
+    LIFT: "Lift over no passages",
+    BITS: "Bits over random of right answers",
+    DEPTH: "More passages against fewer",
+    RUN: "Runs",
+    ORDER: "Order against best first",
+    SLOPE: "Junk beside the same relevant passages: change with each junk passage",
+}
+#: What a contrast is, where it is no difference.
+_OF_KIND = {BITS: "bits", SLOPE: "change"}
+
+
+def answer_blocks(report: AnswerReport) -> Iterator[Block]:
+    """Means of what was shown, lifts, bits, order, depth, runs and junk."""
+    yield Heading(
+        f"{counted(len(report.queries), 'query', 'queries')}{_spent(report.spent, report.settings.get('model'))}"
+    )
+    if report.resume is not None:
+        yield Note(f"go on with: {report.resume}")
+    shown = list(dict.fromkeys(each for each, _ in report.figures))
+    if shown:
+        columns: list[Column] = [
+            (name, {each: found for (each, score), found in report.figures.items() if score == name}.get, cell)
+            for name in report.kinds
+        ]
+        most = {each: max(found.n for (of, _), found in report.figures.items() if of == each) for each in shown}
+        yield table_of(shown, ("shown", str, str), ("n", most.get, count), *columns, breaks=True)
+    level = level_text(report.settings["level"])
+    for kind, title in _TITLES.items():
+        contrasts = [each for each in report.contrasts if each.kind == kind]
+        if contrasts:
+            yield Heading(title)
+            yield from _contrast_blocks(kind, contrasts, level)
+        if kind == SLOPE:
+            yield from map(Note, _junk_in_words(report, contrasts, level))
+    yield from (Note(note, "note") for note in report.notes)
+    served = report.settings.get("served") or ()
+    if served and list(served) != [report.settings["model"]]:
+        yield Note(f"the server calls the model {served[0]}")
+
+
+def _spent(spent: Spent, model: str | None) -> str:
+    if not spent.prompts:
+        return ""
+    requests = f"{counted(spent.requests, 'request')} to {model}"
+    cost = "" if spent.cost is None else f", cost {spent.cost:.4g}"
+    if spent.dry_run:
+        return (
+            f": {counted(spent.prompts, 'prompt')}, {spent.cached:,} answered already; {requests} to make, about "
+            f"{spent.usage.total:,} tokens{cost}; nothing was sent"
+        )
+    failed = f", {counted(spent.failed, 'call')} failed" if spent.failed else ""
+    stopped = f", stopped: {spent.stopped}" if spent.stopped else ""
+    return f", {counted(spent.prompts, 'prompt')}, {requests}{cost}{failed}{stopped}"
+
+
+def _contrast_blocks(kind: str, contrasts: Sequence[Contrast], level: str) -> Iterator[Block]:
+    yield table_of(
+        contrasts,
+        ("score", "score", str),
+        ("shown", "shown", str),
+        ("against", lambda each: "no junk" if kind == SLOPE and each.against.k == 0 else str(each.against), str),
+        ("n", "n", count),
+        (f"{_OF_KIND.get(kind, 'difference')} [{level}]", _with_value, change),
+        ("ceiling", lambda each: each.ceiling if kind == BITS else None, number),
+        ("p Holm", lambda each: None if math.isnan(each.p_adjusted) else each.p_adjusted, p_value),
+    )
+    for reason in dict.fromkeys(each.reason for each in contrasts if each.reason is not None):
+        about = [f"{each.score} of {each.shown}" for each in contrasts if each.reason == reason]
+        yield Note(f"{', '.join(about)}: {reason}.")
+
+
+def _with_value(contrast: Contrast) -> Contrast | None:
+    return None if math.isnan(contrast.value) and math.isnan(contrast.low) else contrast
+
+
+def _junk_in_words(report: AnswerReport, contrasts: Sequence[Contrast], level: str) -> Iterator[str]:
+    """What junk costs the model, in a sentence for each score that says if an answer is right."""
+    counts = [shown.k or 0 for shown, _ in report.figures if shown.run == JUNK]
+    for each in contrasts:
+        if not report.kinds[each.score].is_correct or math.isnan(each.low):
+            continue
+        verb = "falls" if each.high < 0 else "rises" if each.low > 0 else "is not shown to change"
+        points, low, high = (signed(100 * value, 2) for value in (each.value, each.low, each.high))
+        yield (
+            f"{each.score} {verb} with junk: {points} percentage points with each junk passage ({level} interval {low} "
+            f"to {high}), on average from {min(counts)} to {max(counts)} junk passages."
+        )
+
+
+# -- validation --------------------------------------------------------------------------------------------------
+
+
+def validation_blocks(result: Validation) -> Iterator[Block]:
+    """Correlations with answers, parameters chosen by them, and segments of K/N_p."""
+    level = level_text(float(result.settings.get("level", 0.95)))
+    yield Heading("Correlation with the scores of the answers, over queries")
+    yield _correlations(result.main_rows, level)
+    for over, words in (
+        (WITHIN, "The same between runs, within each query (how hard a query is does not count)"),
+        (RUNS, "The same over runs: mean figure with mean score"),
+    ):
+        rows = [row for row in result.rows if row.over == over]
+        if rows:
+            yield Heading(words)
+            yield _correlations(rows, level)
+    yield from map(Note, result.summary)
+    if result.chosen:
+        yield Heading("Parameters chosen by the answers, judged on other queries")
+        yield from _chosen_table(result.chosen, level)
+        yield from (Note(f"{each.measure}: {each.reason}") for each in result.chosen if each.reason)
+    for segment in result.segments:
+        yield Heading(f"{segment.name}: {segment.sets} sets of {counted(segment.queries, 'query', 'queries')}")
+        yield _correlations(segment.rows, level)
+        yield from _chosen_table(segment.chosen, level)
+        yield Note(segment.summary)
+    said = dict.fromkeys((row.measure, text) for row in result.rows if row.over == QUERIES for text in row.notes)
+    yield from (Note(f"{measure}: {text}", "note") for measure, text in said)
+    for run, of_run in result.regimes.items():
+        each = ", ".join(f"{number(ratio)} at K = {k}" for k, ratio in of_run.items())
+        yield Note(f"{run}: K / mean N_p is {each}", "note")
+    yield from (Note(text, "note") for text in result.notes)
+
+
+def _correlations(rows: Sequence[Following], level: str) -> Table:
+    return table_of(
+        rows,
+        ("", "measure", str),
+        ("K", lambda row: None if row.measure.endswith(f"@{row.k}") else row.k, str),
+        ("n", "n", count),
+        (f"Spearman [{level}]", "spearman", _with_ends),
+        ("Pearson", "pearson", bare),
+        ("Kendall", "kendall", bare),
+        ("partial", "partial", bare),
+        ("p Holm", lambda row: row.p_holm if row.verdict else None, p_value),
+        breaks=True,
+    )
+
+
+def _chosen_table(chosen: Sequence[Chosen], level: str) -> Iterator[Table]:
+    rows = [each for each in chosen if not each.reason]
+    if rows:
+        yield table_of(
+            rows,
+            ("", "measure", str),
+            ("chosen", lambda each: ", ".join(f"{name}={value:g}" for name, value in each.parameters.items()), str),
+            ("out of fold", "out_of_fold", bare),
+            (f"gain [{level}]", "gain", _with_ends),
+        )
+
+
+def _with_ends(interval: Interval) -> str:
+    return "–" if interval.reason else change(interval)
+
+
+# -- online ------------------------------------------------------------------------------------------------------
+
+
+def preference_blocks(found: Preference) -> Iterator[Block]:
+    """The votes, and what they show."""
+    a, b = found.baseline, found.candidate
+    yield Heading(f"{b} against {a}, interleaved: {counted(found.impressions, 'impression')}")
+    yield table_of(
+        [found],
+        (f"{b} won", "wins", count),
+        ("ties", "ties", count),
+        (f"{a} won", "losses", count),
+        ("share", "share", percent),
+        (f"{level_text(found.level)} interval", lambda each: f"[{percent(each.low)}, {percent(each.high)}]", str),
+        ("p", "p", p_value),
+    )
+    shown = f"{found.verdict}: without ties, {b} is shown to win"
+    words = {
+        BETTER: f"{shown} more than half of the {found.unit}s.",
+        WORSE: f"{shown} fewer than half of the {found.unit}s.",
+        EQUAL: f"{shown} a share of the {found.unit}s within 50% ± {percent(found.margin or 0)}.",
+    }
+    yield Note(words.get(found.verdict, f"not yet: the {found.unit}s so far do not show which system is better."))
+    if found.needed is not None and found.still_needed is not None:
+        yield Note(
+            f"A true share of {percent(found.detect or 0)} is shown in {level_text(found.power)} of such tests with "
+            f"{counted(found.needed, found.unit)}, if ties stay as frequent: {_more(found.still_needed)}."
+        )
+    yield from (Note(note, "note") for note in found.notes)
+
+
+def arm_blocks(row: ArmComparison) -> Iterator[Block]:
+    """One metric of two arms."""
+    yield Heading(f"{row.metric}: arm b against arm a")
+    yield _arm_table([row])
+    yield from _of_arms([row])
+
+
+def experiment_blocks(decided: ExperimentDecision) -> Iterator[Block]:
+    """All metrics and guardrails, and what follows from them together."""
+    yield Heading(f"metrics, {level_text(decided.level)} together (Holm)")
+    yield _arm_table(
+        decided.metrics, dict(zip((row.metric for row in decided.metrics), decided.p_adjusted, strict=True))
+    )
+    if decided.guardrails:
+        yield Heading(f"guardrails, {level_text(decided.level)} each")
+        yield _arm_table(decided.guardrails)
+    rows = [*decided.metrics, *decided.guardrails]
+    yield from _of_arms(rows)
+    bad = ", ".join(row.metric for row in rows if row.verdict in (WORSE, BROKEN))
+    kept = "and every guardrail is kept."
+    words = {
+        BETTER: f"arm b is shown to be better in a metric, it is shown to be worse in none, {kept}",
+        WORSE: f"arm b is shown to be worse in {bad}.",
+        EQUAL: f"every metric is shown to differ by less than its margin, {kept}",
+    }
+    yield Note(f"{decided.verdict}: {words.get(decided.verdict, 'the values so far do not show which arm is better.')}")
+    yield from (Note(note, "note") for note in decided.notes)
+
+
+def _arm_table(rows: Iterable[ArmComparison], adjusted: dict[str, float] | None = None) -> Table:
+    return table_of(
+        rows,
+        ("metric", "metric", str),
+        ("a", "mean_a", number),
+        ("b", "mean_b", number),
+        ("b − a [interval]", lambda row: row, difference),
+        (
+            "p" if adjusted is None else "p Holm",
+            lambda row: row.p if adjusted is None else adjusted[row.metric],
+            p_value,
+        ),
+        ("n a", "n_a", count),
+        ("n b", "n_b", count),
+        ("verdict", "verdict", str),
+    )
+
+
+def _of_arms(rows: Sequence[ArmComparison]) -> Iterator[Block]:
+    for row in rows:
+        margin = "" if row.margin is None else number(row.margin)
+        looks = "valid at any look" if row.sequential else "for this one look"
+        words = {
+            BETTER: f"arm b is shown to be better ({looks}).",
+            WORSE: f"arm b is shown to be worse ({looks}).",
+            EQUAL: f"the difference is shown to be smaller than {margin} ({looks}).",
+            KEPT: f"it is shown that arm b is not worse by {margin} or more ({looks}).",
+            BROKEN: f"arm b is shown to be worse by more than {margin} ({looks}).",
+        }
+        needed = ""
+        if row.needed is not None and row.still_needed is not None:
+            needed = (
+                f" A true difference of {number(row.detect or 0)} is shown in {level_text(row.power)} of such tests "
+                f"with {row.needed:,} values of both arms together: {_more(row.still_needed)}."
+            )
+        yield Note(f"{row.metric}: {words.get(row.verdict, 'not decided yet.')}{needed}")
+    for note in dict.fromkeys(note for row in rows for note in row.notes):
+        yield Note(note, "note")
+
+
+def _more(missing: int) -> str:
+    return f"{missing:,} more are needed" if missing else "no more are needed"

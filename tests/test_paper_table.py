@@ -1,0 +1,52 @@
+"""The LaTeX table for a paper: systems × measures, the best bold, and which systems a test shows to be worse."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+
+import rag_selectivity as rs
+
+pytestmark = [pytest.mark.contract, pytest.mark.filterwarnings("ignore::rag_selectivity.SelectivityWarning")]
+
+QUERIES = [f"q{i}" for i in range(40)]
+LABELS = {query: {"a": 5, "b": 1, "c": 4} for query in QUERIES}
+RUNS = {
+    "bad_one": {query: ["b", "x", "a"] for query in QUERIES},
+    "good": {query: ["a", "c", "b"] for query in QUERIES},
+    "alike": {query: ["b", "y", "a"] for query in QUERIES},
+}
+GIVEN: dict[str, Any] = {"scale": "utility", "corpus_size": 100, "measures": ["P", "Harm"], "depths": [2]}
+
+
+def rows(latex: str) -> list[list[str]]:
+    return [line.removesuffix(r" \\").split(" & ") for line in latex.splitlines() if line.endswith(r" \\")]
+
+
+def test_a_comparison_marks_the_best_and_names_what_is_worse() -> None:
+    comparison = rs.compare(LABELS, RUNS, baseline="bad_one", **GIVEN)
+    latex = comparison.to_latex()
+    assert rows(latex) == [
+        ["system", "P@2", "Harm@2"],
+        [r"$^{a}$ \texttt{bad\_one}", "0.000", "0.500"],
+        [r"$^{b}$ \texttt{good}", r"\textbf{1.000}$^{a}$", r"\textbf{0.000}$^{a}$"],
+        [r"$^{c}$ \texttt{alike}", "0.000", "0.500"],
+    ]
+    caption = re.search(r"\\caption\{(.*)\}", latex)
+    assert caption is not None
+    assert "n = 40 queries, N = 100 passages" in caption[1]
+    assert f"Holm's correction over {comparison.settings['family']} tests" in caption[1]
+
+
+def test_the_baseline_names_the_systems_that_are_worse_than_it() -> None:
+    latex = rs.compare(LABELS, RUNS, baseline="good", **GIVEN).to_latex()
+    assert r"\textbf{1.000}$^{bc}$" in latex or r"\textbf{1.000}$^{ac}$" in latex
+
+
+def test_a_report_has_no_superscripts_and_a_table_for_each_depth() -> None:
+    latex = rs.evaluate(LABELS, RUNS, **{**GIVEN, "depths": [1, 2]}).to_latex()
+    assert latex.count(r"\begin{table}") == 2
+    assert "$^{" not in latex
+    assert rows(latex)[2] == [r"\texttt{good}", r"\textbf{1.000}", r"\textbf{0.000}"]
