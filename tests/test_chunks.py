@@ -218,7 +218,7 @@ def test_the_commands_give_the_figures_of_the_functions(files) -> None:
     done = command(files, "evaluate", *base[:-2], *both, "--output", "page.html")
     assert done.returncode == 0, done.stderr
     page = (files / "page.html").read_text()
-    assert "N = 13 is the number of passages of all documents in passages_of" in page
+    assert "N = 13: the chunks of all documents in your index" in page
 
 
 def test_one_query_at_a_time_makes_the_figure_of_all() -> None:
@@ -279,7 +279,7 @@ def test_a_bad_row_of_a_file_is_named(files) -> None:
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({}, "N = 13 is the number of passages of all documents in passages_of"),
+        ({}, "N = 13: the chunks of all documents in your index"),
         ({"corpus_size": 20}, "7 of the N = 20 passages belong to documents that are not in passages_of"),
         ({"passages_of": {**COUNTS, "a": 1}}, "run: query 'q1' lists document 'a' 2 times, but passages_of has 1"),
         ({"passages_of": {k: v for k, v in COUNTS.items() if k != "f"}}, "run: query 'q1' lists document 'f', which "

@@ -39,6 +39,7 @@ def read(path: Path, text: str) -> list[str] | str:
         "q Q0 d 1 1.0 ",
         " q Q0 d 1 1.0 t",
         "q Q0 d 1 1.0 t\r",
+        "q Q0 d\r1 1 1.0 t",
         "q Q0 d 1 1.0 a b",
         "q Q0 d 1 1.0",
         "q Q0 d 1 one t",

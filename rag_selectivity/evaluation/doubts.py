@@ -275,7 +275,7 @@ class Doubts:
         if self.of.terms.counted is not None:
             passages, size = self.of.terms.counted
             others = f"{size - passages:,} of the N = {size:,} passages belong to documents that are not in passages_of"
-            every = f"N = {size:,} is the number of passages of all documents in passages_of"
+            every = f"N = {size:,}: the chunks of all documents in your index (passages_of)"
             notes.append(every if size == passages else others)
         if lost := self.of.terms.not_in_index:
             labels = counted(lost, "relevant label is of a document", "relevant labels are of documents")

@@ -32,8 +32,7 @@ DEFAULT_MEASURES = "default"
 #: What the default measures hold only with a corpus size.
 _SIZED = ("BoR", "BoR_max", "lambda")
 NO_SIZE = (
-    "no corpus size N was given, and a random draw needs one; give corpus_size=… (--corpus-size N) "
-    "(how-to: corpus-size)"
+    "a random draw needs the number of chunks in your index: corpus_size=… (--corpus-size N) (how-to: corpus-size)"
 )
 
 

@@ -93,7 +93,7 @@ class Trust:
     @property
     def text(self) -> str:
         """The paragraph."""
-        step = f"To allow more: {self.next_step}" if self.next_step else ""
+        step = f"Next: {self.next_step}" if self.next_step else ""
         return " ".join(part for part in (*self.facts, self.conclusion, step) if part)
 
     def to_dict(self) -> dict[str, Any]:
@@ -383,13 +383,12 @@ class _About:
                 f"{each * queries:,} grades of a tail ({grading}){self._cost(each * queries)} make RA-nWG "
                 f"and recall figures down to a stated rank"
             )
+        # Nobody can label more pairs than there are.
+        pairs = min(PEOPLE, known.labels)
         if self._nothing_calibrated:
-            steps.append(f"{PEOPLE} labels by people of pairs that labels draw --draw calibrate:{PEOPLE} draws")
+            steps.append(f"let a person grade {pairs} pairs: labels draw --draw calibrate:{pairs}")
         elif not known.calibrated and (known.agreement is None or known.agreement.verdict == TOO_FEW):
-            steps.append(
-                f"{PEOPLE} labels by people ({self.steps.people(f'calibrate:{PEOPLE}')}) say how far the "
-                f"judge can be believed, and calibrate the figures (plan --human {PEOPLE} shows how narrow they become)"
-            )
+            steps.append(f"let a person grade {pairs} pairs: {self.steps.people(f'calibrate:{pairs}')}")
         elif not known.calibrated and self.runs:
             steps.append(f"{self.steps.human.removeprefix('then ')} calibrates the figures by people's labels")
         return f"{'; '.join(steps)}." if steps else ""

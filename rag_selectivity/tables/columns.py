@@ -337,8 +337,9 @@ def _grade(value: Any, where: str) -> int:
 def _numbers(cells: _Cells, role: str) -> FloatArray | None:
     """A column of numbers that are not NaN; None for what a table calls rank beside scores."""
     column = cells.columns[role]
+    is_text = str in set(map(type, column))
     try:
-        exactly = "_" in "".join(cell for cell in column if isinstance(cell, str))
+        exactly = is_text and "_" in "".join(cell for cell in column if isinstance(cell, str))
         # In a third of the time.
         numbers = np.fromiter(map(number_of if exactly else float, column), np.float64, len(column))
     except (TypeError, ValueError, OverflowError):

@@ -132,6 +132,7 @@ def _scan_of_text(path: Path, kind: Kind, name: str) -> Scan | None:
             frame = pl.read_csv(block, has_header=with_header, separator=separator, quote_char=quote, schema=types)
         lines = block.count(b"\n") + (not block.endswith(b"\n")) - with_header
         is_odd = frame.height != lines or b"\0" in block or any(block.count(mark) != lines for mark in marks)
+        is_odd |= b"\r" in block and block.count(b"\r") != block.count(b"\r\n")
         if name == "trec":
             is_odd |= any(sign in block for sign in b"\t\v\f") or any(frame.null_count().row(0))
             is_odd |= frame["query"].str.starts_with("#").any()

@@ -33,10 +33,9 @@ COLUMNS: dict[str, tuple[str, ...]] = {
 }
 #: The names of the ids of small tables, by what a row is of.
 IDS = {
+    **COLUMNS,
     "query": ("query_id", "qid", "query-id", "q_id", "_id", "id", "query", "topic"),
     "passage": ("_id", "id", *_PASSAGE),
-    "document": COLUMNS["document"],
-    "chunk": COLUMNS["chunk"],
 }
 #: What BEIR calls the passage column of its qrels, whose grades it calls `score`.
 _BEIR_PASSAGE = ("corpus-id", "corpus_id")

@@ -118,7 +118,12 @@ def answer_scores(
         run = str(_cell(row, "run") or "") if k == 0 else run_of(row, runs, where, "scores")
         if (model := _cell(row, "model")) is not None:
             first_of_model.setdefault(str(model), where)
-            _refuse_several(first_of_model)
+            if len(first_of_model) > 1:
+                (one, first), (other, _) = first_of_model.items()
+                raise InputError(
+                    f"the answers are of several models: {one!r} ({first}) and {other!r} ({where}); give the scores of "
+                    f"one model, since a figure of both would mix them"
+                )
         if score is None:
             left["unknown"].append(query)
         elif query not in evaluated:
@@ -160,15 +165,6 @@ def _remarks(left: Mapping[str, Sequence[str]]) -> Iterator[str]:
     if several := left["several"]:
         have = counted(len(several), "query has", "queries have")
         yield f"{have} several scores without passages; their mean is taken"
-
-
-def _refuse_several(first_of_model: Mapping[str, str]) -> None:
-    if len(first_of_model) > 1:
-        (one, first), (other, where) = first_of_model.items()
-        raise InputError(
-            f"the answers are of several models: {one!r} ({first}) and {other!r} ({where}); give the scores of one "
-            f"model, since a figure of both would mix them"
-        )
 
 
 def _nothing(

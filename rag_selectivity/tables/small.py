@@ -22,7 +22,7 @@ from rag_selectivity.wording import counted
 
 V = TypeVar("V")
 #: Four characters are about one token of English text.
-CHARACTERS_A_TOKEN = 4
+_CHARACTERS_A_TOKEN = 4
 
 
 # -- rows -------------------------------------------------------------------------------------------------
@@ -308,13 +308,7 @@ def _texts(source: Any, what: str, columns: Sequence[str] = COLUMNS["text"]) -> 
         yield where, id_, text, row
 
 
-def token_lengths(
-    corpus: Any,
-    tokenizer: Callable[[str], Any] | None = None,
-    *,
-    form: IdForm = AS_THEY_ARE,
-    only: Container[str] | None = None,
-) -> dict[str, float]:
+def token_lengths(corpus: Any, tokenizer: Callable[[str], Any] | None = None) -> dict[str, float]:
     """{passage: tokens} of the texts of a corpus, counted, or estimated at four characters a token; titles count.
 
     Parameters
@@ -323,10 +317,6 @@ def token_lengths(
     tokenizer : callable, optional
         Gives the tokens of a text, or their number: `tiktoken.get_encoding(NAME).encode`, or a tokenizer of
         Transformers with its `encode`.
-    form : IdForm
-        The form of the ids.
-    only : collection of str, optional
-        The passages that are wanted, in the form.
 
     Raises
     ------
@@ -338,10 +328,8 @@ def token_lengths(
     """
     lengths = {}
     for passage, text in read_texts(corpus, "corpus"):
-        id_ = form(passage)
-        if only is None or id_ in only:
-            length = len(text) / CHARACTERS_A_TOKEN if tokenizer is None else _counted(tokenizer, passage, text)
-            lengths[id_] = cost_or_length(length, f"the number of tokens of passage {passage!r}")
+        length = len(text) / _CHARACTERS_A_TOKEN if tokenizer is None else _counted(tokenizer, passage, text)
+        lengths[passage] = cost_or_length(length, f"the number of tokens of passage {passage!r}")
     return lengths
 
 

@@ -60,11 +60,11 @@ def validate(
     ----------
     report : Report
         Of `evaluate`, with the measures and depths to compare; `compared_with_answers(scale)` lists usual ones.
-    scores : path, DataFrame, rows, mapping or sequence
+    scores : path, DataFrame, rows or mapping
         A table with the columns `query_id`, `run` (with several runs), `k` (the passages that the answer was made from)
-        and `score`; or {run: {query: score}}, {run: {k: {query: score}}}, or {query: score} for one run; or numbers in
-        the order of the report's queries. A figure at K is compared only with answers from the same K. Without `k`,
-        figures at all depths are compared with the same answers. A row of `k` = 0 is an answer without passages.
+        and `score`; or {run: {query: score}}, {run: {k: {query: score}}}, or {query: score} for one run. A figure at K
+        is compared only with answers from the same K. Without `k`, figures at all depths are compared with the same
+        answers. A row of `k` = 0 is an answer without passages.
     column : str, optional
         The column of the scores, if it is not called `score`, as `answer_correctness` of Ragas.
     closed_book : path, DataFrame, rows or {query: score}, optional
