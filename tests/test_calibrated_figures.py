@@ -128,7 +128,7 @@ def test_what_labels_cannot_tell_is_undefined_with_the_reason(lacks) -> None:
     assert any("no calibrated figure" in note for note in report.runs["one"].notes)
 
 
-# -- compare --------------------------------------------------------------------------------
+# -- compare ------------------------------------------------------------------------------------------
 
 
 def test_the_verdict_the_interval_and_p_of_a_difference_agree() -> None:
