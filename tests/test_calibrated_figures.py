@@ -1,4 +1,4 @@
-"""Figures calibrated by people's labels, and completed from tails: what evaluate, compare and sweep make of them."""
+"""Figures calibrated by people's labels, and completed from tails: what evaluate and compare make of them."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ def test_what_labels_cannot_tell_is_undefined_with_the_reason(lacks) -> None:
     assert any("no calibrated figure" in note for note in report.runs["one"].notes)
 
 
-# -- compare and sweep --------------------------------------------------------------------------------
+# -- compare ------------------------------------------------------------------------------------------
 
 
 def test_the_verdict_the_interval_and_p_of_a_difference_agree() -> None:
@@ -156,22 +156,6 @@ def test_a_run_compared_with_itself_never_differs() -> None:
     found = rs.compare(judge, same, human=some, scale="utility", corpus_size=1000, depths=[10])
     assert {row.verdict for row in found.rows if row.test} == {"no difference shown"}
     assert all(row.difference == 0 for row in found.rows if row.test)
-
-
-def test_sweep_and_its_advice_rest_on_calibrated_figures() -> None:
-    human, judge, runs = world(queries=40, judge_error=0.5)
-    some = drawn(human, judge, runs, 300)
-    options = {"scale": "utility", "corpus_size": 1000, "max_k": 10}
-    found = rs.sweep(judge, {"one": runs["one"]}, human=some, **options)["one"]
-    truth = rs.sweep(human, {"one": runs["one"]}, **options)["one"]
-    wrong = rs.sweep(judge, {"one": runs["one"]}, **options)["one"]
-    assert len(found.rows) == 10
-    errors = [
-        np.mean([abs(row["Harm"] - true["Harm"]) for row, true in zip(part.rows, truth.rows[:10], strict=False)])
-        for part in (found, wrong)
-    ]
-    assert errors[0] < errors[1]
-    assert found.recommendation.loss_high >= found.recommendation.loss
 
 
 # -- once for all views ---------------------------------------------------------------------------------------

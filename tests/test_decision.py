@@ -322,3 +322,16 @@ def test_one_query_has_an_answer_to_everything() -> None:
     decision = decide(rs.evaluate({"q": {"d": 1}}, {"q": ["x", "d"]}, corpus_size=100))
     assert [answer.code for answer in decision.answers] == list(QUESTIONS)
     assert (decision.K, decision.K_from) == (2, "advised")
+
+
+def test_the_next_step_asks_for_no_more_labels_than_there_are_pairs(tmp_path) -> None:
+    runs = {"one": {f"q{i}": ["a", "b", "c"] for i in range(12)}, "two": {f"q{i}": ["b", "a", "c"] for i in range(12)}}
+
+    async def judge(messages, schema):
+        return {"reason": "made up", "grade": len(messages[-1]["content"]) % 5 + 1}
+
+    queries, texts = {query: query for query in runs["one"]}, {"a": "apples", "b": "bears", "c": "cherries"}
+    rs.grade(queries, texts, list(runs.values()), store=tmp_path / "l.db", judge=judge, progress=False)
+    answer = decide(rs.evaluate(tmp_path / "l.db", runs, depths=[2]), k=2)["next"]
+    said = f"{answer.text} {answer.more}"
+    assert "Let a person grade 36 pairs: labels draw --draw calibrate:36." in said

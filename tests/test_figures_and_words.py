@@ -44,7 +44,6 @@ def test_what_labels_cannot_tell_is_no_word_against_an_interval_that_leaves_out_
     assert "These labels cannot tell the retriever from a random draw" not in text
 
 
-@pytest.mark.xfail(strict=True, reason="a system is shown against a run whose own figure shows nothing: first screen")
 def test_a_system_is_not_shown_against_a_figure_that_equals_its_placebo() -> None:
     rng = random.Random(3)
     graded = {f"q{i}": {f"d{j}": rng.choice([1, 1, 2, 3, 5]) for j in range(12)} for i in range(60)}

@@ -10,7 +10,7 @@ from rag_selectivity.measures.base import Measure
 from rag_selectivity.measures.chance import DEGRADED_FROM, Success
 from rag_selectivity.results.decision import DEPTH, LOSS, NEXT, SYSTEM, TRUST, AdvisedK, Answer, Pair
 from rag_selectivity.results.estimate import Estimate
-from rag_selectivity.results.trust import CHECKED, Trust
+from rag_selectivity.results.trust import CHECKED, EQUALS_PLACEBO, Trust
 from rag_selectivity.wording import counted, enumeration, number, percent
 
 #: More names than these are counted instead.
@@ -70,7 +70,9 @@ def which_system(
         f"{first} and {name}: {share(pair.difference)} [{share(pair.low)}, {share(pair.high)}]"
         for name, pair in tested.items()
     ]
-    return Answer(SYSTEM, f"{'; '.join(parts)}.", bool(beaten), f"{'; '.join(ends)}; intervals are not corrected.")
+    # A run whose own figure says nothing is no run to be shown against.
+    known = [name for name in beaten if not _says_nothing(best) and not _says_nothing(figures[name])]
+    return Answer(SYSTEM, f"{'; '.join(parts)}.", bool(known), f"{'; '.join(ends)}; intervals are not corrected.")
 
 
 def which_k(
@@ -192,6 +194,10 @@ def _steps(losses: Losses | None, *, closed: bool) -> Iterator[str]:
 def may_i_believe_it(trust: Trust) -> Answer:
     """What the labels are worth; it is not shown that a judge whom nobody checked can be believed."""
     return Answer(TRUST, trust.verdict, trust.standing == CHECKED and not trust.unchecked_judge, trust.text)
+
+
+def _says_nothing(figure: Estimate) -> bool:
+    return any(caveat.code == EQUALS_PLACEBO for caveat in figure.caveats)
 
 
 def _be(names: Sequence[str]) -> str:

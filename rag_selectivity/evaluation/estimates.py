@@ -12,12 +12,13 @@ import numpy as np
 from rag_selectivity.evaluation.caveats import of_concentration
 from rag_selectivity.figures.figures import Figures
 from rag_selectivity.inference.bootstrap import Bootstrap, Ends
+from rag_selectivity.judged.judged_run import JudgedRun
 from rag_selectivity.judged.query_weights import effective_size
-from rag_selectivity.measures.base import Outcome
+from rag_selectivity.measures.base import Measure, Outcome
 from rag_selectivity.measures.utility import PROC
 from rag_selectivity.results.estimate import Estimate
 from rag_selectivity.results.run_report import PoolSource
-from rag_selectivity.trust.pool_sources import source_outcomes
+from rag_selectivity.tables.ids import IntArray
 
 
 def estimates_of_table(figures: Figures, bootstrap: Bootstrap | None) -> dict[str, Estimate]:
@@ -84,9 +85,28 @@ def pool_sources_of(figures: Figures, bootstrap: Bootstrap | None) -> Mapping[st
         if not isinstance(measure, PROC) or measure.of_groups or not figures.join.pool_sources:
             continue
         keys = [str(measure @ depth) for depth in at.tolist()]
-        for name, source in source_outcomes(figures.join, measure, at, outcome):
-            parts = [source.alone, source.without, source.adds]
+        for name in figures.join.pool_sources:
+            parts = _worth_of(name, figures.join, measure, at, outcome)
             columns = map(estimates_of, parts, ends_of(parts, figures.queries, bootstrap))
             sources = (PoolSource(*three) for three in zip(*columns, strict=True))
             found.setdefault(name, {}).update(zip(keys, sources, strict=True))
     return found
+
+
+def _worth_of(name: str, judged: JudgedRun, measure: Measure, depths: IntArray, figures: Outcome) -> list[Outcome]:
+    """The ceiling of one of several pools alone, that without it, and what it adds; `figures` are those of all pools.
+
+    Without it are the passages that the other pools hold too, or that no pool holds and the run shows. A query that the
+    pool lacks has an empty one alone.
+    """
+    hits, pool = judged.pool_sources[name], judged.candidates
+    others = [each.judgment for other, each in judged.pool_sources.items() if other != name]
+    alone_in_it = np.setdiff1d(hits.judgment, np.concatenate(others))
+    pool, shown = (each.chosen(~np.isin(each.judgment, alone_in_it)) for each in (pool, judged.hits))
+    nothing = judged.hits.chosen(np.empty(0, np.int64))
+    without, alone = (
+        measure.outcome(replace(judged, pool=of_pool, hits=of_run), depths).settled()
+        for of_pool, of_run in ((pool, shown), (hits, nothing))
+    )
+    gap = Outcome((figures.parts[0] - without.parts[0],), figures.undefined, weights=figures.weights)
+    return [alone, without, gap]

@@ -179,6 +179,7 @@ class Bootstrap:
         if outcome.aggregate.form != "mean" or outcome.bounds is None:
             return low, high
         low, high = low.copy(), high.copy()
+        lowest, highest = (np.broadcast_to(end, low.shape) for end in outcome.bounds)
         for column in np.flatnonzero(estimand.units > 1).tolist():
             inside = estimand.mask[:, column] > 0
             rows = np.stack([estimand.parts[0][inside, column], estimand.mask[inside, column]], axis=1)
@@ -188,24 +189,18 @@ class Bootstrap:
             # Of what lies beyond a placebo, the figures themselves, which are the last part, say whether few differ.
             figures = estimand.parts[-1][inside, column]
             unequal = estimand.weighted and not alone
-            if unequal:
-                if decided is not None and decided[column]:
-                    continue
-                few = bounded.few_differ((figures / rows[:, 1])[:, None], rows[:, 1])
-            else:
-                few = bounded.few_differ(np.stack([figures, rows[:, 1]], axis=1))
-            if not few:
+            if unequal and decided is not None and decided[column]:
                 continue
-            ends = outcome.ends_at(column)
-            if ends is None:
+            means, sizes = (figures / rows[:, 1])[:, None], rows[:, 1]
+            if not (bounded.few_differ(means, sizes) if unequal else bounded.few_differ(np.stack([figures, sizes], 1))):
                 continue
             # An unseen query stands for as much as an average one; where queries weigh unequally, for as much as the
             # average of what is weighed, so that the bound of rows that agree is that of their effective number.
-            size = (rows[:, 1] ** 2).sum() / rows[:, 1].sum() if unequal else rows[:, 1].mean()
+            size = (sizes**2).sum() / sizes.sum() if unequal else sizes.mean()
             below, above = bounded.ends(
                 rows,
-                np.array([ends[0] * size, size]),
-                np.array([ends[1] * size, size]),
+                np.array([lowest[column] * size, size]),
+                np.array([highest[column] * size, size]),
                 lambda sums: sums[:, 0] / sums[:, 1],
                 self.level,
                 self.seed,

@@ -6,7 +6,6 @@ queries in the sample. These intervals allow for unseen queries with values up t
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterator
 
 import numpy as np
@@ -27,22 +26,14 @@ def few_differ(rows: FloatArray, weights: FloatArray | None = None) -> bool:
     With weights, the rows are those of unequal queries, and the most common row is that of the largest weight: whether
     all rows, or those that differ from it, are effectively fewer than 10 (`effective_size`).
     """
-    if weights is not None:
-        if effective_size(weights) < FEW:
-            return True
-        distinct, group = np.unique(_to_digits(rows), axis=0, return_inverse=True)
-        commonest_row = np.bincount(group.reshape(-1), weights, minlength=len(distinct)).argmax()
-        return effective_size(weights[group.reshape(-1) != commonest_row]) < FEW
-    if len(rows) < FEW:
+    counted = np.ones(len(rows)) if weights is None else weights
+    if effective_size(counted) < FEW:
         return True
-    # If so few of all rows differ from the most common one, more than half of any twenty rows are equal to it.
-    some = Counter(map(tuple, _to_digits(rows[: 2 * FEW]).tolist()))
-    # NumPy's calls on arrays this small would cost many times as much.
-    commonest, most = some.most_common(1)[0]
-    if len(rows) <= 2 * FEW or some.total() - most >= FEW:
-        return some.total() - most < FEW
-    differ = (_to_digits(rows) != commonest).any(axis=1)
-    return int(differ.sum()) < FEW
+    group = np.zeros(len(rows), np.int64)
+    for column in _to_digits(rows).T:
+        value = np.unique(column, return_inverse=True)[1]
+        group = np.unique(group * len(rows) + value, return_inverse=True)[1]
+    return effective_size(counted[group != np.bincount(group, counted).argmax()]) < FEW
 
 
 def ends(

@@ -7,11 +7,8 @@ import numpy as np
 from rag_selectivity.measures.base import FloatArray
 from rag_selectivity.tables.ids import IntArray
 
-#: More than a bisection needs to the last digit; Newton's method ends after a few.
+#: Halvings to the last digit.
 _STEPS = 60
-#: After a step so short, relative to the rate and to its distance from 1, the last digits are right: Newton's method
-#: squares the error. No step is shorter than the last digit.
-_SHORT, _LAST_DIGIT = 1e-9, 2.3e-16
 #: In place of 0 where a function needs more; its result is not used.
 _LEAST = 1e-300
 Numbers = FloatArray | IntArray | float
@@ -21,30 +18,18 @@ def mid_p_rate(successes: FloatArray, trials: IntArray, share: FloatArray) -> Fl
     """The rate at which P[fewer successes] + P[as many]/2 is the given share (Lancaster 1961).
 
     float64[shares, columns] for successes and trials of several columns and shares of the shape [shares, 1]. By
-    Newton's method, with a bisection wherever a step would leave what is known to hold the rate.
+    bisection between Clopper and Pearson's rates, which are on both sides of it.
     """
-    from scipy.special import betainc, betaincinv, betaln, xlog1py, xlogy
+    from scipy.special import betainc, betaincinv
 
     inner = (successes > 0) & (successes < trials)
     a, b = np.where(inner, successes, 1), np.where(inner, trials - successes, 1)
-    # Clopper and Pearson's two rates are on both sides of it.
     low, high = betaincinv(a, b + 1, 1 - share), betaincinv(a + 1, b, 1 - share)
-    rate, done = (low + high) / 2, np.zeros(low.shape, bool)
     for _ in range(_STEPS):
-        beyond = (betainc(a, b + 1, rate) + betainc(a + 1, b, rate)) / 2 - (1 - share)
-        low, high = np.where(beyond < 0, rate, low), np.where(beyond < 0, high, rate)
-        logs = xlogy(a - 1, rate) + xlog1py(b - 1, -rate)
-        slope = np.exp(logs - betaln(a, b + 1)) * (1 - rate) / 2 + np.exp(logs - betaln(a + 1, b)) * rate / 2
-        with np.errstate(invalid="ignore", divide="ignore"):
-            step = beyond / slope
-        short = np.abs(step) <= np.maximum(_SHORT * np.minimum(rate, 1 - rate), _LAST_DIGIT * rate)
-        inside = (rate - step > low) & (rate - step < high)
-        # A rate that is found stays: its digits must not depend on how long the others take.
-        rate = np.where(done, rate, np.where(short | inside, rate - step, (low + high) / 2))
-        done |= short
-        if done.all():
-            break
-    return np.where(inner, rate, np.where(successes > 0, 1.0, 0.0))
+        rate = (low + high) / 2
+        above = (betainc(a, b + 1, rate) + betainc(a + 1, b, rate)) / 2 < 1 - share
+        low, high = np.where(above, rate, low), np.where(above, high, rate)
+    return np.where(inner, low, np.where(successes > 0, 1.0, 0.0))
 
 
 def clopper_pearson(successes: Numbers, trials: Numbers, tail: float) -> tuple[FloatArray, FloatArray]:

@@ -13,13 +13,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rag_selectivity.errors import InputError
-from rag_selectivity.judged.fusing import fuse
 from rag_selectivity.judged.policy import TIES, Policy
 from rag_selectivity.tables.cells import iterated
 from rag_selectivity.tables.columns import Columns, read
 from rag_selectivity.tables.exact import is_frame
 from rag_selectivity.tables.forms import AS_THEY_ARE, IdForm
 from rag_selectivity.tables.ids import IntArray
+
+#: Terms are whole numbers of this unit: their sums are exact but for far less than a float tells apart.
+_UNIT = 1 << 160
 
 
 class ScatteredQueries(Exception):
@@ -187,7 +189,7 @@ class Run:
             twice = [query for query, count in Counter(each.queries).items() if count > 1]
             if twice:
                 raise InputError(f"Run.fused: query {twice[0]!r} has two lists in a run: put their rows into one")
-        lists = fuse([dict(run.ordered(policy).lists()) for run in held], int(k))
+        lists = _fused([dict(run.ordered(policy).lists()) for run in held], int(k))
         scores = np.fromiter(chain.from_iterable(fused.values() for fused in lists.values()), np.float64)
         offsets = np.append(0, np.cumsum([len(fused) for fused in lists.values()], dtype=np.int64))
         remarks = sum((run.remarks for run in held), Counter[str]())
@@ -363,3 +365,29 @@ class Run:
 
     def __repr__(self) -> str:
         return f"<Run: {len(self.queries)} queries, {len(self.passages)} passages>"
+
+
+def _fused(runs: Sequence[Mapping[str, Sequence[str]]], k: int) -> dict[str, dict[str, float]]:
+    """{query: {passage: score}}, best first: the score of a passage is Σ 1/(k + rank) over the runs that list it.
+
+    The sums are rounded to a float once, so that equal sums are equal scores whatever they are made of. Equal scores
+    are ordered by descending passage id. Of a passage that a list holds twice, the first rank counts. Queries come in
+    the order in which the runs name them.
+
+    >>> _fused([{"q": ["a", "b"]}, {"q": ["b", "c"]}], 0)
+    {'q': {'b': 1.5, 'a': 1.0, 'c': 0.5}}
+    """
+    longest = max((len(passages) for run in runs for passages in run.values()), default=0)
+    terms = [_UNIT // (k + rank) for rank in range(1, longest + 1)]
+    fused: dict[str, dict[str, float]] = {}
+    for query in dict.fromkeys(query for run in runs for query in run):
+        sums: dict[str, int] = {}
+        for run in runs:
+            passages = run.get(query, ())
+            # Read from the end, so that the first rank of a repeated passage is the one that stays.
+            for passage, term in dict(zip(reversed(passages), reversed(terms[: len(passages)]), strict=True)).items():
+                sums[passage] = sums.get(passage, 0) + term
+        scores = {passage: total / _UNIT for passage, total in sums.items()}
+        best = sorted(sorted(scores, reverse=True), key=scores.__getitem__, reverse=True)
+        fused[query] = {passage: scores[passage] for passage in best}
+    return fused

@@ -82,10 +82,9 @@ class P(Measure):
     Example: relevance 1,0,1,1,0: P@5 = 3/5
     """
 
+    read_with_judged: ClassVar[bool] = True
     unjudged_is_a_miss: ClassVar[bool] = True
     rel: int | None = rel_parameter()
-
-    read_with_judged: ClassVar[bool] = True
 
     def at_ranks(self, judged: JudgedRun, depths: IntArray) -> Outcome:
         return Outcome((over_slots(judged.hits_at(depths, self.rel), judged, depths),), _NEVER)

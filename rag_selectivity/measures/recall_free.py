@@ -39,6 +39,7 @@ class T(Measure):
     Example: 3 of 5 relevant, α = .5: T@5 = (1.5 − 1)/5 = 0.1, T(form=code)@5 = 1.5 − .2 = 1.3
     """
 
+    read_with_judged: ClassVar[bool] = True
     ends: ClassVar[tuple[float, float]] = (-1.0, np.inf)
     rel: int | None = rel_parameter()
     alpha: float = parameter(0.5, Real(0, 1), "weight of passages that are not relevant")
@@ -50,8 +51,6 @@ class T(Measure):
         if self.form == "code":
             return "(1−alpha)·n_p − alpha·n_n/(n_p+n_n), n_p relevant and n_n other passages in the top K"
         return super().formula
-
-    read_with_judged: ClassVar[bool] = True
 
     def at_ranks(self, judged: JudgedRun, depths: IntArray) -> Outcome:
         positive = judged.hits_at(depths, self.rel)

@@ -133,6 +133,7 @@ class _WeightedMeasure(Measure):
     """The base of measures of rarity-weighted evidence."""
 
     required_scale: ClassVar[str | None] = "utility"
+    read_with_judged: ClassVar[bool] = True
     compares_with_all_labels: ClassVar[bool] = True
     alpha: float = parameter(1.0, Real(0, 10), "how much rarity counts")
     cap4: float = parameter(1.0, Real(0, 1), "largest weight of a grade 4")
@@ -142,8 +143,6 @@ class _WeightedMeasure(Measure):
     fallback4: float = parameter(1.0, Real(0, 1), "weight of a grade 4 if the query has no grade 5")
     fallback3: float = parameter(0.2, Real(0, 1), "weight of a grade 3 if the query has no grade 5")
     distinct: str = distinct_parameter()
-
-    read_with_judged: ClassVar[bool] = True
 
     @cached_property
     def _chosen(self) -> dict[str, float]:
@@ -274,11 +273,10 @@ class PercentPROC(_WeightedMeasure):
 @dataclass(frozen=True, repr=False)
 class NormalisedRecall(Measure):
     required_scale: ClassVar[str | None] = "utility"
+    read_with_judged: ClassVar[bool] = True
     compares_with_all_labels: ClassVar[bool] = True
     lowest: ClassVar[int]
     distinct: str = distinct_parameter()
-
-    read_with_judged: ClassVar[bool] = True
 
     def at_ranks(self, judged: JudgedRun, depths: IntArray) -> Outcome:
         available = judged.relevant(self.lowest)
@@ -341,10 +339,9 @@ class Precision4(Measure):
 
     name: ClassVar[str] = "Precision4+"
     required_scale: ClassVar[str | None] = "utility"
+    read_with_judged: ClassVar[bool] = True
     unjudged_is_a_miss: ClassVar[bool] = True
     distinct: str = distinct_parameter()
-
-    read_with_judged: ClassVar[bool] = True
 
     def at_ranks(self, judged: JudgedRun, depths: IntArray) -> Outcome:
         return Outcome((over_slots(judged.hits_at(depths, 4), judged, depths),), "no query returned anything")
@@ -368,11 +365,10 @@ class Harm(Measure):
     """
 
     required_scale: ClassVar[str | None] = "utility"
+    read_with_judged: ClassVar[bool] = True
     higher_is_better: ClassVar[bool | None] = False
     max_grade: int = parameter(2, Whole(1), "highest grade that counts as harm")
     unjudged: str = parameter("harmless", Choice(("harmless", "harmful")), "what an unjudged passage counts as")
-
-    read_with_judged: ClassVar[bool] = True
 
     @property
     def upper_end(self) -> Measure | None:

@@ -218,12 +218,17 @@ def _junk_in_words(report: AnswerReport, contrasts: Sequence[Contrast], level: s
     for each in contrasts:
         if not report.kinds[each.score].is_correct or math.isnan(each.low):
             continue
-        verb = "falls" if each.high < 0 else "rises" if each.low > 0 else "is not shown to change"
-        points, low, high = (signed(100 * value, 2) for value in (each.value, each.low, each.high))
-        yield (
-            f"{each.score} {verb} with junk: {points} percentage points with each junk passage ({level} interval {low} "
-            f"to {high}), on average from {min(counts)} to {max(counts)} junk passages."
-        )
+        of = f"percentage points with each junk passage, from {min(counts)} to {max(counts)} junk passages on average"
+        points, low, high = (100 * value for value in (each.value, each.low, each.high))
+        if low <= 0 <= high:
+            yield (
+                f"{each.score}: no change with junk is shown: {signed(points, 2)} [{level}: {signed(low, 2)} to "
+                f"{signed(high, 2)}] {of}."
+            )
+        else:
+            less, more = sorted((abs(low), abs(high)))
+            verb = "falls" if high < 0 else "rises"
+            yield f"{each.score} {verb} by {abs(points):.2f} [{level}: {less:.2f} to {more:.2f}] {of}."
 
 
 # -- validation --------------------------------------------------------------------------------------------------

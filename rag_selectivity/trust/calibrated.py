@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -15,7 +15,6 @@ from rag_selectivity.judged.token_budget import TokenBudget
 from rag_selectivity.measures.base import WHOLE_LIST, FloatArray, Measure, Real
 from rag_selectivity.measures.chance import Success
 from rag_selectivity.measures.plan import Plan
-from rag_selectivity.tables.ids import IntArray
 from rag_selectivity.trust.completed import DRAWS, RESAMPLES, Completion, Sampled, Sampling, quantile, sampled
 from rag_selectivity.trust.ground import Ground
 from rag_selectivity.trust.strata import Places, Strata, WithoutLabels
@@ -381,65 +380,6 @@ def calibrated_differences(
                 change = CalibratedDifference.of(figure.values[:, 0], figure.values[:, 1], sampling, undefined)
                 result[name, key] = replace(change, without=strata.without)
     return result
-
-
-@dataclass(frozen=True)
-class Curve:
-    """Figures of one measure at every K, and what each K loses against the last.
-
-    Attributes
-    ----------
-    figures : float64[depths]
-        Medians over completions; NaN where undefined.
-    loss, loss_high : float64[depths]
-        The figure at the last depth minus the one at each depth: median, and upper end over completions and queries.
-    """
-
-    figures: FloatArray
-    loss: FloatArray
-    loss_high: FloatArray
-
-
-@dataclass(frozen=True)
-class Curves:
-    """What the curves of a run are computed from."""
-
-    ground: Ground
-    judged: Mapping[str, JudgedRun]
-    name: str
-    sampling: Sampling
-
-    def of(self, measures: Sequence[Measure], depths: IntArray) -> list[Curve]:
-        """The curves of measures, from the same completions.
-
-        The strata are the judge's grades in the upper third of the ranks, in the rest of them, and outside.
-
-        Raises
-        ------
-        InputError
-            If people labelled no pair of a stratum.
-        """
-        ground, last = self.ground, int(depths.max())
-        upper = max(1, math.ceil(last / 3))
-        tops = ground.tops(self.judged, last)
-        own, first = tops.pop(self.name), ground.tops(self.judged, upper)[self.name]
-        lists = {f"{self.name}, ranks 1 to {upper}": own & first, f"{self.name}, ranks {upper + 1} to {last}": own}
-        strata = Strata.of(ground, Places.of(lists, list(tops.values()), f"top {last}", ground.in_tail))
-        if strata.missing is not None:
-            raise InputError(
-                f"{self.name}: labels by people cannot calibrate the figures up to K = {last}, since {strata.missing}"
-            )
-        plan = [(measure, depths) for measure in measures]
-        found = sampled(strata, [self.judged[self.name]], plan, self.sampling, (5, last))
-        curves = []
-        for measure in measures:
-            of_each = [found[str(measure @ depth)] for depth in depths.tolist()]
-            end = of_each[-1].values[:, 0]
-            lost = [CalibratedDifference.of(end, each.values[:, 0], self.sampling) for each in of_each]
-            figures = [Calibrated.of(each, self.sampling).value for each in of_each]
-            columns = figures, [each.difference for each in lost], [each.high for each in lost]
-            curves.append(Curve(*map(np.array, columns)))
-        return curves
 
 
 def notes_on_people(ground: Ground, figures: Mapping[str, Calibrated]) -> list[str]:
