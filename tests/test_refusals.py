@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import rag_selectivity as rs
-from rag_selectivity import decision, golden, online
+from rag_selectivity import advice, golden, online
 
 pytestmark = pytest.mark.contract
 
@@ -39,7 +39,7 @@ def claims(**options: Any) -> Any:
 
 
 def decided(**options: Any) -> Any:
-    return decision.decide(REPORT, **options)
+    return advice.decide(REPORT, **options)
 
 
 def calibrated(human: Any) -> Any:
