@@ -109,8 +109,8 @@ class Bearing:
 
 BEARING = {
     "core": Bearing(
-        "bootstrap caveats comparison completion control_power controls designs edges import mcnemar measure_examples "
-        "names paired placebo joins trec_lines unpaired",
+        "bootstrap calibrated_figures caveats comparison control_power controls designs edges import mcnemar "
+        "measure_examples names paired placebo joins trec_lines unpaired",
         "not plan_says and not docs",
     ),
     "files": Bearing("readers large_files joins"),

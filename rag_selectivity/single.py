@@ -24,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rag_selectivity.errors import InputError, SelectivityWarning
+from rag_selectivity.evaluation.doubts import check_join as check_join
 from rag_selectivity.evaluation.estimates import ends_of, estimates_of
 from rag_selectivity.indexes import given_size
 from rag_selectivity.inference.bootstrap import Bootstrap

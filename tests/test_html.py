@@ -240,7 +240,6 @@ def test_the_command_on_cranfield(data, tmp_path) -> None:
     rows = [said for _, said in page.of("tr")]
     start = next(place for place, said in enumerate(rows) if said.startswith("run") and said.endswith("milliseconds"))
     of_runs = {name: row for row in rows[start + 1 : start + 3] for name in ("bm25", "lsa") if row.startswith(name)}
-    assert of_runs["bm25"].endswith("250.000")
-    assert of_runs["lsa"].endswith("20.000")
-    assert "Tokens of a query against RA-nWG" in [said for _, said in page.of("h3")]
+    assert of_runs["bm25"].endswith("250")
+    assert of_runs["lsa"].endswith("20")
     assert (tmp_path / "r.html").stat().st_size < 1_000_000

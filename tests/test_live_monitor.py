@@ -175,7 +175,7 @@ def test_empty_passages_and_nan_scores_are_counted_and_named() -> None:
     notes = str(monitor.report().runs["live"].notes)
     assert "2 of the passages shown have no text" in notes
     assert "1 of the passages shown have NaN as their score" in notes
-    assert "no corpus size N" in monitor.report().absent["BoR"]
+    assert "number of chunks in your index" in monitor.report().absent["BoR"]
 
 
 # -- threads and processes -------------------------------------------------------------------------

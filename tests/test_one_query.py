@@ -23,7 +23,7 @@ def below(cls: type[rs.Measure] = rs.Measure) -> list[type[rs.Measure]]:
 
 def is_registered(cls: type[rs.Measure]) -> bool:
     own = cls.__module__.startswith("rag_selectivity.") and not isabstract(cls)
-    return own and isinstance(cls.name, str) and not cls.name.startswith("_")
+    return own and cls in rs.measures.REGISTRY.values()
 
 
 #: Each measure at 4 or of the whole list; those of groups need groups, and IPrec stands among the variants.

@@ -183,10 +183,13 @@ def reports_without_n() -> dict[str, Any]:
 @pytest.mark.parametrize("path", ["evaluate", "compare", "monitor"])
 def test_without_n_bor_is_absent_with_a_reason(path: str) -> None:
     report = reports_without_n()[path]
-    assert "no corpus size N" in report.absent["BoR"]
+    assert "number of chunks in your index" in report.absent["BoR"]
     assert json.loads(report.to_json())["absent"]["BoR"] == report.absent["BoR"]
-    assert "BoR, BoR_max and lambda could not be measured: no corpus size N" in " ".join(report.details().split())
-    with pytest.raises(InputError, match="BoR@1 was not measured: no corpus size N"):
+    assert (
+        "BoR, BoR_max and lambda could not be measured: a random draw needs the number of chunks in your index"
+        in " ".join(report.details().split())
+    )
+    with pytest.raises(InputError, match="BoR@1 was not measured: a random draw needs the number of chunks"):
         report[next(iter(report.runs)), "BoR@1"]
 
 

@@ -92,7 +92,7 @@ def test_results_of_llama_index_without_n() -> None:
         query="a?", expected_ids=["d1"], retrieved_ids=["d1"], retrieved_texts=[""], metric_dict={}
     )
     report = report_from_results([result], bootstrap=None)
-    assert "no corpus size N" in report.absent["BoR"]
+    assert "number of chunks in your index" in report.absent["BoR"]
 
 
 def test_labels_name_what_the_scale_may_be() -> None:

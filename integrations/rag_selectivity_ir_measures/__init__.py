@@ -31,7 +31,7 @@ from ir_measures.util import QrelsConverter, RunConverter
 
 from rag_selectivity import InputError, JudgedRun, Qrels, Run, join
 from rag_selectivity.measures import REGISTRY, Measure, Real, Whole
-from rag_selectivity.single import SummedFigure, query_figures
+from rag_selectivity.single import SummedFigure, check_join, query_figures
 
 
 class SelectivityMeasure(measures.Measure):  # type: ignore[misc,unused-ignore]
@@ -75,6 +75,7 @@ class SelectivityEvaluator(providers.Evaluator):  # type: ignore[misc,unused-ign
                 )
             if (size, scale) not in joins:
                 joins[size, scale] = join(self.qrels, lists, corpus_size=size, scale=scale, ids="exact")
+                check_join(joins[size, scale], "run")
             for query, figure in query_figures(measure.parsed, joins[size, scale]).items():
                 yield ir_measures.Metric(query_id=query, measure=measure, value=SummedFigure.of(figure))
 

@@ -28,7 +28,8 @@ from rag_selectivity.wording import counted, enumeration
 BUILD_USUAL = "folder queries qrels corpus size by licence"
 BUILD_EXAMPLES = (
     "rag-selectivity golden build golden.jsonl --queries trace.jsonl --size 20",
-    "rag-selectivity golden build faq --qrels labels.db --queries queries.jsonl --corpus corpus.jsonl --licence MIT",
+    "rag-selectivity golden build faq --qrels cheap.db --queries queries.jsonl --corpus corpus.jsonl --licence MIT",
+    "rag-selectivity golden build faq --qrels labels.db --queries queries.jsonl --corpus corpus.jsonl",
 )
 
 SetArgument = Annotated[Path, o.argument("SET", "Folder of the set, or of a version (SET/v2).")]

@@ -30,6 +30,8 @@ BY_CONSTRUCTION, DOWN_TO, AS_JUDGED_BASELINE = "by-construction", "down-to-rank"
 #: Below these, an interval that divides by a random baseline covers the true value too rarely (simulations.md in docs).
 LEAST_QUERIES, LEAST_SHARE, LEAST_SHARE_OF_FEW, LEAST_EFFECTIVE = 30, 2 / 3, 0.9, 100.0
 
+#: A difference this small is that of the order in which queries were added up.
+ROUNDING = 1e-12
 _CONTROLS_UNUSED = "The random controls have grades by the judge alone, so calibrated figures do not use them"
 
 
@@ -203,7 +205,7 @@ def _labels(count: int, reach: LabelReach) -> str:
 def _of_placebo(estimate: Estimate, *, perfect: bool) -> Iterator[Caveat]:
     """A figure that shuffled grades could give too; `perfect` if a perfect run would give the same figures."""
     low, high = estimate.above_placebo or (math.nan, math.nan)
-    if estimate.placebo is None or not low <= 0 <= high:
+    if estimate.placebo is None or not (low <= ROUNDING and high >= -ROUNDING):
         return
     text = (
         f"If the grades were shuffled at random, the figure would look the same: it says nothing about your retriever "

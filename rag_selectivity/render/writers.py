@@ -25,7 +25,9 @@ def _text_pieces(block: Block, ruled: bool) -> Iterable[str]:
             return [_aligned(lines, ruled) for lines in _broken(block)]
         case Note(text, kind):
             # Ends of lines are spaces in a paragraph.
-            return [fill(visible(" ".join(f"{kind and f'{kind}: '}{text}".splitlines())), WIDTH)]
+            return [
+                fill(visible(" ".join(f"{kind and f'{kind}: '}{text}".splitlines())), WIDTH, break_on_hyphens=False)
+            ]
         case Heading(text):
             return [visible(text)]
         case Lines(lines):

@@ -29,7 +29,7 @@ def remedy(proc: Estimate, share: Estimate, K: int | None) -> str:
 
     >>> low, high = Estimate(0.5, 0.4, 0.6, 90, 90), Estimate(0.9, 0.85, 0.95, 90, 90)
     >>> remedy(high, low, 5).partition(": look at")[0]
-    'PROC@5 0.900 [0.850, 0.950] is not below 0.8. %PROC@5 0.500 [0.400, 0.600] is below 0.8'
+    '%PROC@5 0.500 [0.400, 0.600] is below 0.8'
     """
     if math.isnan(proc.value):
         return ""
