@@ -23,7 +23,7 @@ from rag_selectivity.tables.ids import IntArray
 
 #: Low and high of an outcome, float64[depths] each.
 Ends = tuple[FloatArray, FloatArray]
-#: Sums that are held at once for each resample, over all slices and columns.
+#: Sums that are held at once for each resample, over all columns.
 _SUMS_AT_ONCE = 1536
 _DEPTHS_AT_ONCE = 64
 #: All resamples together draw at most so many queries, but there are always some hundreds.
@@ -118,31 +118,32 @@ class Bootstrap:
             Which queries are in a slice; None for all.
         """
         units = self.units(queries)
-        pieces: list[list[list[FloatArray]]] = [[[] for _ in outcomes] for _ in slices]
-        waiting: list[tuple[int, Outcome, list[list[int]]]] = []
-        columns = Columns()
+        return [self._of_slice(outcomes, units, inside) for inside in slices]
+
+    def _of_slice(
+        self, outcomes: Sequence[Outcome], units: IntArray | None, inside: NDArray[np.bool_] | None
+    ) -> list[Ends]:
+        columns, waiting = Columns(), list[tuple[int, Outcome, list[list[int]]]]()
+        pieces: list[list[FloatArray]] = [[] for _ in outcomes]
+        drawn = units if units is None or inside is None else units[inside]
 
         def settle() -> None:
-            for of_slice, inside, sums in zip(
-                pieces, slices, self._resampled_sums(columns.matrix(), units, slices), strict=True
-            ):
-                drawn = units if units is None or inside is None else units[inside]
-                for number, piece, places in waiting:
-                    part = piece if inside is None else piece.over(inside)
-                    of_slice[number].append(self._ends_of(part, drawn, sums, places))
+            sums = self._resampled_sums(columns.matrix(), units, inside)
+            for number, piece, places in waiting:
+                pieces[number].append(self._ends_of(piece, drawn, sums, places))
 
-        width = max(1, min(_DEPTHS_AT_ONCE, _SUMS_AT_ONCE // (3 * max(1, len(slices)))))
         for number, outcome in enumerate(outcomes):
-            for start in range(0, max(1, outcome.parts[0].shape[1]), width):
-                piece = outcome.at(slice(start, start + width))
+            for start in range(0, max(1, outcome.parts[0].shape[1]), _DEPTHS_AT_ONCE):
+                piece = outcome.at(slice(start, start + _DEPTHS_AT_ONCE))
+                piece = piece if inside is None else piece.over(inside)
                 waiting.append((number, piece, [columns.add(block) for block in _blocks_of(piece)]))
-                if len(columns) * len(slices) >= _SUMS_AT_ONCE:
+                if len(columns) >= _SUMS_AT_ONCE:
                     settle()
                     waiting, columns = [], Columns()
         if waiting:
             settle()
-        joined = [[np.concatenate(of_outcome, axis=1) for of_outcome in of_slice] for of_slice in pieces]
-        return [[(low, high) for low, high in of_slice] for of_slice in joined]
+        joined = [np.concatenate(of_outcome, axis=1) for of_outcome in pieces]
+        return [(low, high) for low, high in joined]
 
     def _ends_of(
         self, outcome: Outcome, units: IntArray | None, sums: FloatArray, places: list[list[int]]
@@ -223,23 +224,19 @@ class Bootstrap:
         return np.array([number.setdefault(group_of[query], len(number)) for query in queries], np.int64)
 
     def _resampled_sums(
-        self, matrix: FloatArray, units: IntArray | None, slices: Sequence[NDArray[np.bool_] | None]
+        self, matrix: FloatArray, units: IntArray | None, inside: NDArray[np.bool_] | None
     ) -> FloatArray:
-        """Column sums of each slice under each resample: float64[slices, resamples, columns]."""
-        drawn = len(matrix) if units is None else int(units.max(initial=-1)) + 1
-        parts = []
-        for inside in slices:
-            rows = None if inside is None else np.flatnonzero(inside)
-            unit = rows if units is None else units if rows is None else units[rows]
-            parts.append((unit, matrix if rows is None else matrix[rows]))
-        sums = np.empty((len(slices), self.resamples, matrix.shape[1]))
-        start = 0
-        for counts in resample_counts(self.seed, self.resamples, drawn):
-            stop = start + len(counts)
-            for of_slice, (unit, block) in zip(sums, parts, strict=True):
-                np.matmul(counts if unit is None else counts.take(unit, axis=1), block, out=of_slice[start:stop])
-            start = stop
-        return sums
+        """Column sums under each resample of all queries, of which the rows are those inside: float64[resamples, …]."""
+        number = np.arange(len(matrix) if inside is None else len(inside)) if units is None else units
+        rows = number if inside is None else number[inside]
+        whole = units is None and inside is None
+        drawn = int(number.max(initial=-1)) + 1
+        return np.concatenate(
+            [
+                (counts if whole else counts.take(rows, axis=1)) @ matrix
+                for counts in resample_counts(self.seed, self.resamples, drawn)
+            ]
+        )
 
 
 def _estimand_of(outcome: Outcome, units: IntArray | None) -> Estimand:
