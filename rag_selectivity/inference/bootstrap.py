@@ -155,31 +155,26 @@ class Bootstrap:
         with np.errstate(invalid="ignore", divide="ignore"):
             resampled = estimand.statistic(*(part / mask for part in parts))
         bounds = np.sort(outcome.aggregate.link(bca_ends(estimand, resampled, tail)), axis=0)
-        decided = None
+        decided = np.zeros(bounds.shape[1], bool)
         if units is None:
             exact = of_success_rate(outcome, tail)
             bounds = np.where(np.isnan(exact), bounds, exact)
             decided = np.asarray(np.isfinite(exact).all(axis=0))
-        low, high = _widened(bounds, _if_all_agree(outcome, estimand.effective, tail), estimand.units)
-        low, high = self._for_few(outcome, estimand, low, high, decided)
+        bounds = _widened(bounds, _if_all_agree(outcome, estimand.effective, tail))
+        bounds = np.where(estimand.units < 2, np.nan, bounds)
+        bounds = self._for_few(outcome, estimand, bounds, decided)
         if estimand.weighted:
-            low, high = _allowing_for_heavy(outcome, estimand, low, high, decided)
-            few = _of_few_successes(outcome, tail)
-            low, high = np.fmin(low, few[0]), np.fmax(high, few[1])
-        return np.where(outcome.without_spread(), np.nan, np.stack([low, high]))
+            bounds = _allowing_for_heavy(outcome, estimand, bounds, decided)
+            bounds = _widened(bounds, _of_few_successes(outcome, tail))
+        return np.where(outcome.without_spread(), np.nan, bounds)
 
     def _for_few(
-        self,
-        outcome: Outcome,
-        estimand: Estimand,
-        low: FloatArray,
-        high: FloatArray,
-        decided: NDArray[np.bool_] | None,
-    ) -> tuple[FloatArray, FloatArray]:
+        self, outcome: Outcome, estimand: Estimand, bounds: FloatArray, decided: NDArray[np.bool_]
+    ) -> FloatArray:
         """The bounds of means; where few units differ, no narrower than the interval of bounded values."""
         if outcome.aggregate.form != "mean" or outcome.bounds is None:
-            return low, high
-        low, high = low.copy(), high.copy()
+            return bounds
+        low, high = bounds.copy()
         lowest, highest = (np.broadcast_to(end, low.shape) for end in outcome.bounds)
         for column in np.flatnonzero(estimand.units > 1).tolist():
             inside = estimand.mask[:, column] > 0
@@ -190,7 +185,7 @@ class Bootstrap:
             # Of what lies beyond a placebo, the figures themselves, which are the last part, say whether few differ.
             figures = estimand.parts[-1][inside, column]
             unequal = estimand.weighted and not alone
-            if unequal and decided is not None and decided[column]:
+            if unequal and decided[column]:
                 continue
             means, sizes = (figures / rows[:, 1])[:, None], rows[:, 1]
             if not (bounded.few_differ(means, sizes) if unequal else bounded.few_differ(np.stack([figures, sizes], 1))):
@@ -207,7 +202,7 @@ class Bootstrap:
                 self.seed,
             )
             low[column], high[column] = min(low[column], below), max(high[column], above)
-        return low, high
+        return np.stack([low, high])
 
     def units(self, queries: Sequence[str]) -> IntArray | None:
         """The number of each query's cluster; None where every query is its own."""
@@ -272,19 +267,14 @@ def _by_unit(filled: FloatArray, units: IntArray | None) -> FloatArray:
 # -- samples without any spread -----------------------------------------------------------------------
 
 
-def _widened(bounds: FloatArray, exact: FloatArray, units: IntArray) -> tuple[FloatArray, FloatArray]:
-    """The bounds, no narrower than the exact ones; NaN where there are fewer than two units."""
-    low, high = np.fmin(bounds[0], exact[0]), np.fmax(bounds[1], exact[1])
-    return np.where(units < 2, np.nan, low), np.where(units < 2, np.nan, high)
+def _widened(bounds: FloatArray, others: FloatArray) -> FloatArray:
+    """The bounds, no narrower than others: float64[2, depths] each."""
+    return np.stack([np.fmin(bounds[0], others[0]), np.fmax(bounds[1], others[1])])
 
 
 def _allowing_for_heavy(
-    outcome: Outcome,
-    estimand: Estimand,
-    low: FloatArray,
-    high: FloatArray,
-    decided: NDArray[np.bool_] | None,
-) -> tuple[FloatArray, FloatArray]:
+    outcome: Outcome, estimand: Estimand, bounds: FloatArray, decided: NDArray[np.bool_]
+) -> FloatArray:
     """Bounds that are widened where the heavy queries happen to lie near the mean.
 
     A resample tells the spread of a heavy query from its own figure alone. If all queries have the spread of the whole,
@@ -299,17 +289,13 @@ def _allowing_for_heavy(
         of_all = (mask * effects**2).sum(axis=0) / total / estimand.effective
         own = ((mask * effects) ** 2).sum(axis=0) / total**2
         wider = np.where(own > 0, np.sqrt(np.maximum(of_all / np.where(own > 0, own, 1.0), 1.0)), 1.0)
-        if decided is not None:
-            wider = np.where(decided, 1.0, wider)
-        wider = np.where(np.isfinite(wider) & np.isfinite(value), wider, 1.0)
-        moved = (
-            np.where(wider > 1, value - (value - low) * wider, low),
-            np.where(wider > 1, value + (high - value) * wider, high),
-        )
+        moving = (wider > 1) & np.isfinite(wider) & np.isfinite(value) & ~decided
+        moved = np.where(moving, value + (bounds - value) * wider, bounds)
     if outcome.aggregate.form != "mean" or outcome.bounds is None:
         return moved
     lowest, highest = (np.broadcast_to(end, value.shape) for end in outcome.bounds)
-    return np.maximum(moved[0], np.minimum(lowest, low)), np.minimum(moved[1], np.maximum(highest, high))
+    low, high = bounds
+    return np.stack([np.maximum(moved[0], np.minimum(lowest, low)), np.minimum(moved[1], np.maximum(highest, high))])
 
 
 def _of_few_successes(outcome: Outcome, tail: float) -> FloatArray:
