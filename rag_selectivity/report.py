@@ -24,6 +24,7 @@ from rag_selectivity.judged.reading import read_qrels
 from rag_selectivity.judged.run import Run
 from rag_selectivity.measures import Measure, parse_measure
 from rag_selectivity.measures.plan import DEFAULT_DEPTHS, budgets_of, page_measures
+from rag_selectivity.results.report import Report
 from rag_selectivity.tables.files import is_path
 from rag_selectivity.tables.small import read_ids
 from rag_selectivity.trust.people import judge_labels, people_of
@@ -50,16 +51,17 @@ def report_from_files(
     queries: str | Path | None = None,
     costs: Any = None,
     measures: Sequence[str | Measure] | None = None,
+    gated: Sequence[str] = (),
     depths: Sequence[int] | None = None,
     bootstrap: Bootstrap = Bootstrap(),
     deciding: Mapping[str, Any] = MappingProxyType({}),
     **joining: Any,
-) -> str:
-    """The page of `Report.to_html`, with everything that the given files make possible.
+) -> tuple[Report, str]:
+    """A report, and the page of its `to_html` with everything that the given files make possible.
 
     Parameters are as in `evaluate` and `rag_selectivity.advice.read_costs`; `deciding` are those of
-    `rag_selectivity.advice.decide`. Default measures: those that scale and N make possible. The depths always include
-    the K of the decision. With weights of queries there is no decision.
+    `rag_selectivity.advice.decide`, and `gated` are measured besides, for gates. Default measures: those that scale and
+    N make possible. The depths always include the K of the decision. With weights of queries there is no decision.
     """
     if weights is not None:
         _refuse_with_weights({**deciding, "costs": costs})
@@ -94,9 +96,11 @@ def report_from_files(
     if depths is None:
         reach = max(1, max(int(run.returned.max(initial=1)) for run in judged.values()))
         depths = [depth for depth in DEFAULT_DEPTHS if depth <= reach]
+    parsed += [measure for measure in map(parse_measure, gated) if measure not in parsed]
     measured = measure_all(judged, parsed, sorted({*depths, *([] if decision is None else [decision.K])}))
     slicings = slicings_of(by, judged, ids=ids, needed=False)
-    return report_on(measured, bootstrap, joined.notes, joined.ground, slicings, completed).to_html(
+    report = report_on(measured, bootstrap, joined.notes, joined.ground, slicings, completed)
+    text = report.to_html(
         decision=decision,
         qrels=labels,
         runs=runs,
@@ -105,6 +109,7 @@ def report_from_files(
         reasons=reasons_in(qrels, list(judges) if judges else None),
         by=_filters(by, slicings),
     )
+    return report, text
 
 
 def _refuse_with_weights(given: Mapping[str, Any]) -> None:

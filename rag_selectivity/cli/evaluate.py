@@ -12,6 +12,7 @@ from rag_selectivity.cli import options as o
 from rag_selectivity.cli.inputs import (
     corpus_size_of,
     costs_of,
+    file_of,
     labels_and_runs,
     labels_of,
     named_files,
@@ -20,7 +21,7 @@ from rag_selectivity.cli.inputs import (
     whole_numbers,
 )
 from rag_selectivity.cli.output import note, put, put_rows, show
-from rag_selectivity.cli.retrieved import Retrieved, Spans
+from rag_selectivity.cli.retrieved import Retrieved, Spans, is_live
 from rag_selectivity.cli.writable import OF_TABLE
 from rag_selectivity.errors import InputError
 
@@ -101,11 +102,12 @@ def evaluate(
     gates = Gates.parse(**vars(gating))
     asked = whole_numbers(depths, "--depths")
     lengths = tokens_of(tokens, given.tokenizer)
-    deciding = {"k": production_depth(k, asked), "baseline": baseline}
+    deciding = {"k": production_depth(k, asked), "baseline": baseline, "paired": not given.unpaired}
     if output is not None and output.suffix.lower() in _PAGES:
         from rag_selectivity.judged.policy import resolve_policy
 
-        _page(
+        _refuse_for_page(runs, form, given, spans, format)
+        report = _page(
             path,
             runs,
             output,
@@ -123,18 +125,22 @@ def evaluate(
             queries=queries,
             costs=costs_of(costs, runs),
             measures=measure or None,
+            gated=gates.measures,
             depths=asked,
             bootstrap=drawing.bootstrap(resamples),
             deciding=deciding,
+            groups=given.groups,
             pool=pools_of(pool, runs),
             pool_depth=given.pool_depth,
             corpus_size=corpus_size_of(corpus.corpus_size),
             passages_of=corpus.passages_of,
         )
+        if per_query is not None:
+            put_rows(report.per_query(), per_query)
+        gates.check(report)
         return
     labels = labels_of(path, form.qrels_format, form.judge, human)
     retrieved = Retrieved.of(labels, runs, pool, spans)
-    deciding["paired"] = not given.unpaired
     size = corpus.given()
     if corpus.corpus_size is None and corpus.corpus is None:
         size["corpus_size"] = retrieved.corpus_size
@@ -240,13 +246,31 @@ def _known_costs(report: Report, runs: Any, costs: Any, tokens: Any, ids: str | 
 # -- the page and the comment --------------------------------------------------------------------------------
 
 
-def _page(path: Path, runs: list[str], output: Path, **options: Any) -> None:
+def _refuse_for_page(runs: list[str], form: o.LabelForm, given: Given, spans: Spans, format: object) -> None:
+    """An InputError for what a page does not use."""
+    if len(runs) == 1 and is_live(file_of(runs[0])):
+        raise InputError(f"{file_of(runs[0])}: there is no page of a trace; write .json, .md or .txt")
+    unused = {
+        "--format": format is not None,
+        "data.qrels_format": form.qrels_format is not None,
+        "data.identity": spans.identity is not None,
+        "data.query_id_key": spans.query_id_key is not None,
+        "intervals.draws": given.draws != Given.draws,
+        "intervals.power": given.power != Given.power,
+    }
+    for name, is_given in unused.items():
+        if is_given:
+            raise InputError(f"{name} is not for a page (-o FILE.html): leave it out, or write .json, .md or .txt")
+
+
+def _page(path: Path, runs: list[str], output: Path, **options: Any) -> Report:
     """Write the page; a note says how large it is."""
     from rag_selectivity.report import report_from_files
 
-    text = report_from_files(path, named_files(runs), **options)
+    report, text = report_from_files(path, named_files(runs), **options)
     put(text.rstrip("\n"), output, is_data=True)
     note(f"{output}: {len(text.encode()) / 1e6:.1f} MB; open it in a browser")
+    return report
 
 
 def _put_comment(report: Report, decision: Decision, gating: o.Gating, output: Path) -> None:

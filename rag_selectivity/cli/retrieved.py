@@ -49,7 +49,7 @@ class Retrieved:
         """Of run files, or of one trace."""
         if not runs:
             raise InputError("say what to measure: give a run or a trace behind the labels, as in qrels.trec run.trec")
-        if len(runs) > 1 or not _is_live(file_of(runs[0])):
+        if len(runs) > 1 or not is_live(file_of(runs[0])):
             return cls(qrels, named_files(runs), pools_of(pool, runs))
         if pool:
             raise InputError("a trace holds its own candidates: leave --pool out")
@@ -79,7 +79,7 @@ class Retrieved:
         return report.with_input(run, self.facts, self.notes)
 
 
-def _is_live(path: Path) -> bool:
+def is_live(path: Path) -> bool:
     """Whether a file holds live retrievals: a monitor's trace, or spans."""
     from rag_selectivity.live.trace import is_trace
 

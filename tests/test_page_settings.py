@@ -1,0 +1,64 @@
+"""What is set for `evaluate -o page.html` is used, or refused: nothing is left out in silence."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.forked_cli import run_command
+
+pytestmark = pytest.mark.contract
+
+
+@pytest.fixture
+def folder(tmp_path):
+    (tmp_path / "qrels.trec").write_text("q1 0 d1 1\nq1 0 d2 0\nq2 0 d3 1\n")
+    (tmp_path / "bm25.trec").write_text("q1 Q0 d1 1 2 r\nq1 Q0 d2 2 1 r\nq2 Q0 d2 1 2 r\nq2 Q0 d3 2 1 r\n")
+    return tmp_path
+
+
+def page(folder, *more):
+    return run_command("evaluate", "qrels.trec", "bm25.trec", "--corpus-size", 9, "-o", "page.html", *more, cwd=folder)
+
+
+def test_a_gate_is_checked_and_the_page_is_written(folder) -> None:
+    failed = page(folder, "--fail-if", "P@1 < .9")
+    assert failed.returncode == 1
+    assert "gate failed: bm25: P@1 = 0.5 < 0.9" in failed.stderr
+    assert (folder / "page.html").exists()
+    assert page(folder, "--fail-if", "P@1 < .5").returncode == 0
+
+
+def test_the_figures_of_each_query_are_written_beside_the_page(folder) -> None:
+    assert page(folder, "--measure", "P@1", "--per-query", "queries.csv").returncode == 0
+    header, first, *_ = (folder / "queries.csv").read_text().splitlines()
+    assert first.split(",")[header.split(",").index("P@1")] == "1.0"
+
+
+def test_groups_are_used(folder) -> None:
+    (folder / "groups.csv").write_text("passage_id,group\nd1,same\nd2,same\n")
+    same = page(folder, "--measure", "Redundancy@2", "--config", "data.groups=groups.csv")
+    assert same.returncode == 0, same.stderr
+
+
+@pytest.mark.parametrize(
+    ("setting", "name"),
+    [
+        (("--config", "data.qrels_format=trec"), "data.qrels_format"),
+        (("--config", "intervals.draws=99"), "intervals.draws"),
+        (("--config", "intervals.power=.9"), "intervals.power"),
+        (("--config", "data.identity=text"), "data.identity"),
+        (("--format", "json"), "--format"),
+    ],
+)
+def test_what_a_page_does_not_use_is_refused(folder, setting, name) -> None:
+    refused = page(folder, *setting)
+    assert refused.returncode == 2
+    assert f"error: {name} is not for a page (-o FILE.html): leave it out" in refused.stderr
+    assert not (folder / "page.html").exists()
+
+
+def test_a_page_of_a_trace_is_refused(folder) -> None:
+    (folder / "spans.json").write_text("[]")
+    refused = run_command("evaluate", "qrels.trec", "spans.json", "-o", "page.html", cwd=folder)
+    assert refused.returncode == 2
+    assert "spans.json: there is no page of a trace" in refused.stderr
