@@ -179,7 +179,7 @@ def test_the_same_seed_gives_the_same_digits_for_every_chunk_size(monkeypatch, c
     for module in (draws_module, paired_module):
         monkeypatch.setattr(module, "_CELLS_PER_CHUNK", cells)
     monkeypatch.setattr(bootstrap_module, "_SUMS_AT_ONCE", 3)
-    monkeypatch.setattr(draws_module, "_last", None)
+    draws_module._kept.cache_clear()
     for row, expected in zip(json.loads(compared().to_json())["differences"], whole["differences"], strict=True):
         for key, value in expected.items():
             assert row[key] == (pytest.approx(value, rel=1e-12, abs=1e-14) if isinstance(value, float) else value)

@@ -61,12 +61,12 @@ def test_the_three_correlations_are_those_of_scipy(n, ties) -> None:
 )
 def test_whole_weights_are_copies_of_rows(rows) -> None:
     """A draw with whole weights is the correlation of each row repeated as often."""
-    from rag_selectivity.inference.correlation import _Correlations
+    from rag_selectivity.inference.correlation import weighted_correlations
 
     x, y, weight = (np.array(column, float) for column in zip(*rows, strict=True))
     times = weight.astype(int)
     series = Series(x, y, np.arange(len(x)))
-    drawn = _Correlations(series).under(weight[None] / weight.sum(), {})
+    drawn = weighted_correlations(series)(weight[None] / weight.sum())
     for kind, statistic in ((SPEARMAN, spearmanr), (PEARSON, pearsonr), (KENDALL, kendalltau)):
         expected = statistic(np.repeat(x, times), np.repeat(y, times)).statistic
         assert drawn[kind][0] == pytest.approx(expected, abs=1e-9)

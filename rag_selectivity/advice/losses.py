@@ -161,8 +161,8 @@ def tested_gains(
         column[used, 0] = gaps
         sides.append(Outcome((column,), "", bounds=(0.0, 1.0)))
     ends = [(float(low[0]), float(high[0])) for low, high in bootstrap.intervals(sides, queries)]
-    gap, tail = sides[0].parts[0] - sides[1].parts[0], (1 - bootstrap.level) / 2
+    gap, tail = (sides[0].parts[0] - sides[1].parts[0])[:, 0], (1 - bootstrap.level) / 2
     units = bootstrap.units(queries)
-    if highest_mean(-gap, -1.0, 1.0, tail, units)[0] < 0:
+    if highest_mean(-gap, -1.0, 1.0, tail, units) < 0:
         return ends, SELECTION
-    return ends, RETRIEVER if highest_mean(gap, -1.0, 1.0, tail, units)[0] < 0 else ""
+    return ends, RETRIEVER if highest_mean(gap, -1.0, 1.0, tail, units) < 0 else ""

@@ -129,8 +129,7 @@ def _detectable(row: RunDifference, sides: Mapping[str, Side], level: float, tes
     if one is None or other is None:
         return math.nan
     units = testing.bootstrap.units(sides[row.baseline].figures.queries)
-    sensitivity = detectable.sensitivity(one, other, 0, units=units, draws=testing.draws)
-    return sensitivity(level, testing.power)
+    return detectable.sensitivity(one, other, level, testing.power, units=units, draws=testing.draws)
 
 
 # -- a row ------------------------------------------------------------------------------------------------

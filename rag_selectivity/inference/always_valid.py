@@ -20,6 +20,8 @@ from rag_selectivity.measures.base import FloatArray
 _TUNED_AT = 100.0
 #: How far from 0 the running mean is believed, as a share of the range: a smaller reach makes the interval narrower.
 _BELIEVED = 0.25
+#: The parameter with which the mixture is narrowest at that spread and a level of 95 %.
+_RHO = _TUNED_AT / (1 + _BELIEVED) ** 2 / (2 * math.log(40) + math.log(1 + 2 * math.log(40)))
 
 
 @dataclass(slots=True)
@@ -67,38 +69,26 @@ class MeanEvidence:
         self.total += float(differences.sum())
         self.n += len(differences)
 
-    @property
-    def _scale(self) -> float:
-        return (1 + _BELIEVED) * self.reach
-
-    def _log_e(self, surplus: float, spread: float) -> float:
-        c = self._scale
-        return log_gamma_mixture(surplus / c, spread / c**2, _rho())
+    def log_e(self, surplus: float, spread: float) -> float:
+        """The logarithm of the e-value of a sum and a spread of differences."""
+        c = (1 + _BELIEVED) * self.reach
+        return log_gamma_mixture(surplus / c, spread / c**2, _RHO)
 
     def p(self) -> float:
         if not self.n:
             return 1.0
-        return min(1.0, 2 * math.exp(-self._log_e(abs(self.total), self.spread)))
+        return min(1.0, 2 * math.exp(-self.log_e(abs(self.total), self.spread)))
 
     def interval(self, level: float) -> tuple[float, float]:
         if not self.n:
             return -self.reach, self.reach
         limit = math.log(2) - math.log1p(-level)
-        inside, outside = 0.0, self._scale
-        while self._log_e(outside, self.spread) < limit:
+        inside, outside = 0.0, (1 + _BELIEVED) * self.reach
+        while self.log_e(outside, self.spread) < limit:
             inside, outside = outside, 2 * outside
-        outside = end_of(lambda x: self._log_e(x, self.spread) < limit, inside, outside)[1]
+        outside = end_of(lambda x: self.log_e(x, self.spread) < limit, inside, outside)[1]
         low, high = (self.total - outside) / self.n, (self.total + outside) / self.n
         return max(low, -self.reach), min(high, self.reach)
-
-    def excess(self, mean: float, variance: float, n: float) -> float:
-        return self._log_e(n * mean, n * variance)
-
-
-def _rho() -> float:
-    """The parameter with which the mixture is narrowest at a spread of `_TUNED_AT` and a level of 95 %."""
-    tail = math.log(1 / 0.025)
-    return _TUNED_AT / (1 + _BELIEVED) ** 2 / (2 * tail + math.log(1 + 2 * tail))
 
 
 def log_gamma_mixture(surplus: float, spread: float, rho: float) -> float:

@@ -1,9 +1,10 @@
-"""Upper bounds that are valid for any number of queries: of a rate, and of a mean of bounded values."""
+"""An upper bound of the mean of bounded values that is valid for any number of queries."""
 
 from __future__ import annotations
 
 import numpy as np
 
+from rag_selectivity.inference.bisection import end_of
 from rag_selectivity.measures.base import FloatArray
 from rag_selectivity.tables.ids import IntArray
 
@@ -15,7 +16,7 @@ _MONEY = np.array([*np.full(11, 0.5 / 11), 0.5])
 
 def highest_mean(
     values: FloatArray, lowest: float, highest: float, tail: float, units: IntArray | None = None
-) -> FloatArray:
+) -> float:
     """A bound that the true mean exceeds in at most a share `tail` of samples, for any distribution.
 
     The bound comes from betting that values are below a mean of μ: each value x multiplies the money by
@@ -25,7 +26,7 @@ def highest_mean(
 
     Parameters
     ----------
-    values : float64[queries, columns]
+    values : float64[queries]
         Values between `lowest` and `highest`; NaN is left out.
     lowest, highest : float
     tail : float
@@ -34,50 +35,26 @@ def highest_mean(
         whole clusters, with stakes proportional to their sizes. The bound assumes that no cluster outside the sample is
         larger than the largest one in it.
 
-    Returns
-    -------
-    float64[columns]
-
     References
     ----------
     Waudby-Smith and Ramdas 2024, Estimating means of bounded random variables by betting, JRSS B 86.
 
-    >>> highest_mean(np.zeros((225, 1)), 0, 1, 0.025).round(4).tolist()
-    [0.0189]
+    >>> round(highest_mean(np.zeros(225), 0, 1, 0.025), 4)
+    0.0189
     """
-    share = (values - lowest) / (highest - lowest)
-    weights = np.ones_like(share)
-    if units is not None:
-        known = ~np.isnan(values)
-        sizes = np.zeros((int(units.max(initial=-1)) + 1, values.shape[1]))
-        sums = np.zeros_like(sizes)
-        np.add.at(sizes, units, known.astype(np.float64))
-        np.add.at(sums, units, np.where(known, share, 0.0))
-        with np.errstate(invalid="ignore", divide="ignore"):
-            share, weights = sums / sizes, sizes / sizes.max(axis=0)
-    return lowest + _highest_share(share, weights, tail) * (highest - lowest)
+    known = ~np.isnan(values)
+    if not known.any():
+        return highest
+    cluster = (np.arange(len(values)) if units is None else units)[known]
+    cluster = np.unique(cluster, return_inverse=True)[1]
+    sizes = np.bincount(cluster)
+    share = np.bincount(cluster, (values[known] - lowest) / (highest - lowest)) / sizes
+    weight = sizes / sizes.max()
 
+    def is_possible(mean: float) -> bool:
+        won = weight * (mean - share) / max(1 - mean, 1e-300)
+        logs = np.log(_MONEY) + np.log1p(_STAKES[:, None] * won).sum(axis=1)
+        return bool(np.logaddexp.reduce(logs) < -np.log(tail))
 
-def _highest_share(share: FloatArray, weights: FloatArray, tail: float) -> FloatArray:
-    """The bound for values between 0 and 1, by bisection from their mean upwards."""
-    known = ~np.isnan(share)
-    weight = np.where(known, weights, 0.0)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        mean = np.where(known, share * weight, 0.0).sum(axis=0) / weight.sum(axis=0)
-    below = np.nan_to_num(mean, nan=1.0)
-    above = np.ones_like(below)
-    for _ in range(30):
-        middle = (below + above) / 2
-        ruled_out = _log_money(share, weight, middle) >= -np.log(tail)
-        below, above = np.where(ruled_out, below, middle), np.where(ruled_out, middle, above)
-    result: FloatArray = above
-    return result
-
-
-def _log_money(share: FloatArray, weight: FloatArray, mean: FloatArray) -> FloatArray:
-    """The logarithm of the money after all bets: float64[columns]."""
-    won = np.nan_to_num(weight * (mean - share) / np.maximum(1 - mean, 1e-300))
-    grown = np.log(_MONEY)[:, None] + np.array([np.log1p(stake * won).sum(axis=0) for stake in _STAKES.tolist()])
-    largest = grown.max(axis=0)
-    result: FloatArray = largest + np.log(np.exp(grown - largest).sum(axis=0))
-    return result
+    bound = end_of(is_possible, float(np.average(share, weights=weight)), 1.0, 30)[1]
+    return lowest + bound * (highest - lowest)

@@ -23,7 +23,7 @@ from rag_selectivity.tables.ids import IntArray
 
 #: Low and high of an outcome, float64[depths] each.
 Ends = tuple[FloatArray, FloatArray]
-#: Sums that are held at once for each resample, over all slices and columns.
+#: Sums that are held at once for each resample, over all columns.
 _SUMS_AT_ONCE = 1536
 _DEPTHS_AT_ONCE = 64
 #: All resamples together draw at most so many queries, but there are always some hundreds.
@@ -118,31 +118,32 @@ class Bootstrap:
             Which queries are in a slice; None for all.
         """
         units = self.units(queries)
-        pieces: list[list[list[FloatArray]]] = [[[] for _ in outcomes] for _ in slices]
-        waiting: list[tuple[int, Outcome, list[list[int]]]] = []
-        columns = Columns()
+        return [self._of_slice(outcomes, units, inside) for inside in slices]
+
+    def _of_slice(
+        self, outcomes: Sequence[Outcome], units: IntArray | None, inside: NDArray[np.bool_] | None
+    ) -> list[Ends]:
+        columns, waiting = Columns(), list[tuple[int, Outcome, list[list[int]]]]()
+        pieces: list[list[FloatArray]] = [[] for _ in outcomes]
+        drawn = units if units is None or inside is None else units[inside]
 
         def settle() -> None:
-            for of_slice, inside, sums in zip(
-                pieces, slices, self._resampled_sums(columns.matrix(), units, slices), strict=True
-            ):
-                drawn = units if units is None or inside is None else units[inside]
-                for number, piece, places in waiting:
-                    part = piece if inside is None else piece.over(inside)
-                    of_slice[number].append(self._ends_of(part, drawn, sums, places))
+            sums = self._resampled_sums(columns.matrix(), units, inside)
+            for number, piece, places in waiting:
+                pieces[number].append(self._ends_of(piece, drawn, sums, places))
 
-        width = max(1, min(_DEPTHS_AT_ONCE, _SUMS_AT_ONCE // (3 * max(1, len(slices)))))
         for number, outcome in enumerate(outcomes):
-            for start in range(0, max(1, outcome.parts[0].shape[1]), width):
-                piece = outcome.at(slice(start, start + width))
+            for start in range(0, max(1, outcome.parts[0].shape[1]), _DEPTHS_AT_ONCE):
+                piece = outcome.at(slice(start, start + _DEPTHS_AT_ONCE))
+                piece = piece if inside is None else piece.over(inside)
                 waiting.append((number, piece, [columns.add(block) for block in _blocks_of(piece)]))
-                if len(columns) * len(slices) >= _SUMS_AT_ONCE:
+                if len(columns) >= _SUMS_AT_ONCE:
                     settle()
                     waiting, columns = [], Columns()
         if waiting:
             settle()
-        joined = [[np.concatenate(of_outcome, axis=1) for of_outcome in of_slice] for of_slice in pieces]
-        return [[(low, high) for low, high in of_slice] for of_slice in joined]
+        joined = [np.concatenate(of_outcome, axis=1) for of_outcome in pieces]
+        return [(low, high) for low, high in joined]
 
     def _ends_of(
         self, outcome: Outcome, units: IntArray | None, sums: FloatArray, places: list[list[int]]
@@ -154,31 +155,26 @@ class Bootstrap:
         with np.errstate(invalid="ignore", divide="ignore"):
             resampled = estimand.statistic(*(part / mask for part in parts))
         bounds = np.sort(outcome.aggregate.link(bca_ends(estimand, resampled, tail)), axis=0)
-        decided = None
+        decided = np.zeros(bounds.shape[1], bool)
         if units is None:
             exact = of_success_rate(outcome, tail)
             bounds = np.where(np.isnan(exact), bounds, exact)
             decided = np.asarray(np.isfinite(exact).all(axis=0))
-        low, high = _widened(bounds, _if_all_agree(outcome, estimand.effective, tail), estimand.units)
-        low, high = self._for_few(outcome, estimand, low, high, decided)
+        bounds = _widened(bounds, _if_all_agree(outcome, estimand.effective, tail))
+        bounds = np.where(estimand.units < 2, np.nan, bounds)
+        bounds = self._for_few(outcome, estimand, bounds, decided)
         if estimand.weighted:
-            low, high = _allowing_for_heavy(outcome, estimand, low, high, decided)
-            few = _of_few_successes(outcome, tail)
-            low, high = np.fmin(low, few[0]), np.fmax(high, few[1])
-        return np.where(outcome.without_spread(), np.nan, np.stack([low, high]))
+            bounds = _allowing_for_heavy(outcome, estimand, bounds, decided)
+            bounds = _widened(bounds, _of_few_successes(outcome, tail))
+        return np.where(outcome.without_spread(), np.nan, bounds)
 
     def _for_few(
-        self,
-        outcome: Outcome,
-        estimand: Estimand,
-        low: FloatArray,
-        high: FloatArray,
-        decided: NDArray[np.bool_] | None,
-    ) -> tuple[FloatArray, FloatArray]:
+        self, outcome: Outcome, estimand: Estimand, bounds: FloatArray, decided: NDArray[np.bool_]
+    ) -> FloatArray:
         """The bounds of means; where few units differ, no narrower than the interval of bounded values."""
         if outcome.aggregate.form != "mean" or outcome.bounds is None:
-            return low, high
-        low, high = low.copy(), high.copy()
+            return bounds
+        low, high = bounds.copy()
         lowest, highest = (np.broadcast_to(end, low.shape) for end in outcome.bounds)
         for column in np.flatnonzero(estimand.units > 1).tolist():
             inside = estimand.mask[:, column] > 0
@@ -189,7 +185,7 @@ class Bootstrap:
             # Of what lies beyond a placebo, the figures themselves, which are the last part, say whether few differ.
             figures = estimand.parts[-1][inside, column]
             unequal = estimand.weighted and not alone
-            if unequal and decided is not None and decided[column]:
+            if unequal and decided[column]:
                 continue
             means, sizes = (figures / rows[:, 1])[:, None], rows[:, 1]
             if not (bounded.few_differ(means, sizes) if unequal else bounded.few_differ(np.stack([figures, sizes], 1))):
@@ -206,7 +202,7 @@ class Bootstrap:
                 self.seed,
             )
             low[column], high[column] = min(low[column], below), max(high[column], above)
-        return low, high
+        return np.stack([low, high])
 
     def units(self, queries: Sequence[str]) -> IntArray | None:
         """The number of each query's cluster; None where every query is its own."""
@@ -223,23 +219,19 @@ class Bootstrap:
         return np.array([number.setdefault(group_of[query], len(number)) for query in queries], np.int64)
 
     def _resampled_sums(
-        self, matrix: FloatArray, units: IntArray | None, slices: Sequence[NDArray[np.bool_] | None]
+        self, matrix: FloatArray, units: IntArray | None, inside: NDArray[np.bool_] | None
     ) -> FloatArray:
-        """Column sums of each slice under each resample: float64[slices, resamples, columns]."""
-        drawn = len(matrix) if units is None else int(units.max(initial=-1)) + 1
-        parts = []
-        for inside in slices:
-            rows = None if inside is None else np.flatnonzero(inside)
-            unit = rows if units is None else units if rows is None else units[rows]
-            parts.append((unit, matrix if rows is None else matrix[rows]))
-        sums = np.empty((len(slices), self.resamples, matrix.shape[1]))
-        start = 0
-        for counts in resample_counts(self.seed, self.resamples, drawn):
-            stop = start + len(counts)
-            for of_slice, (unit, block) in zip(sums, parts, strict=True):
-                np.matmul(counts if unit is None else counts.take(unit, axis=1), block, out=of_slice[start:stop])
-            start = stop
-        return sums
+        """Column sums under each resample of all queries, of which the rows are those inside: float64[resamples, …]."""
+        number = np.arange(len(matrix) if inside is None else len(inside)) if units is None else units
+        rows = number if inside is None else number[inside]
+        whole = units is None and inside is None
+        drawn = int(number.max(initial=-1)) + 1
+        return np.concatenate(
+            [
+                (counts if whole else counts.take(rows, axis=1)) @ matrix
+                for counts in resample_counts(self.seed, self.resamples, drawn)
+            ]
+        )
 
 
 def _estimand_of(outcome: Outcome, units: IntArray | None) -> Estimand:
@@ -275,19 +267,14 @@ def _by_unit(filled: FloatArray, units: IntArray | None) -> FloatArray:
 # -- samples without any spread -----------------------------------------------------------------------
 
 
-def _widened(bounds: FloatArray, exact: FloatArray, units: IntArray) -> tuple[FloatArray, FloatArray]:
-    """The bounds, no narrower than the exact ones; NaN where there are fewer than two units."""
-    low, high = np.fmin(bounds[0], exact[0]), np.fmax(bounds[1], exact[1])
-    return np.where(units < 2, np.nan, low), np.where(units < 2, np.nan, high)
+def _widened(bounds: FloatArray, others: FloatArray) -> FloatArray:
+    """The bounds, no narrower than others: float64[2, depths] each."""
+    return np.stack([np.fmin(bounds[0], others[0]), np.fmax(bounds[1], others[1])])
 
 
 def _allowing_for_heavy(
-    outcome: Outcome,
-    estimand: Estimand,
-    low: FloatArray,
-    high: FloatArray,
-    decided: NDArray[np.bool_] | None,
-) -> tuple[FloatArray, FloatArray]:
+    outcome: Outcome, estimand: Estimand, bounds: FloatArray, decided: NDArray[np.bool_]
+) -> FloatArray:
     """Bounds that are widened where the heavy queries happen to lie near the mean.
 
     A resample tells the spread of a heavy query from its own figure alone. If all queries have the spread of the whole,
@@ -302,17 +289,13 @@ def _allowing_for_heavy(
         of_all = (mask * effects**2).sum(axis=0) / total / estimand.effective
         own = ((mask * effects) ** 2).sum(axis=0) / total**2
         wider = np.where(own > 0, np.sqrt(np.maximum(of_all / np.where(own > 0, own, 1.0), 1.0)), 1.0)
-        if decided is not None:
-            wider = np.where(decided, 1.0, wider)
-        wider = np.where(np.isfinite(wider) & np.isfinite(value), wider, 1.0)
-        moved = (
-            np.where(wider > 1, value - (value - low) * wider, low),
-            np.where(wider > 1, value + (high - value) * wider, high),
-        )
+        moving = (wider > 1) & np.isfinite(wider) & np.isfinite(value) & ~decided
+        moved = np.where(moving, value + (bounds - value) * wider, bounds)
     if outcome.aggregate.form != "mean" or outcome.bounds is None:
         return moved
     lowest, highest = (np.broadcast_to(end, value.shape) for end in outcome.bounds)
-    return np.maximum(moved[0], np.minimum(lowest, low)), np.minimum(moved[1], np.maximum(highest, high))
+    low, high = bounds
+    return np.stack([np.maximum(moved[0], np.minimum(lowest, low)), np.minimum(moved[1], np.maximum(highest, high))])
 
 
 def _of_few_successes(outcome: Outcome, tail: float) -> FloatArray:

@@ -7,7 +7,7 @@ measures are paired. An interval and its p-value are read from one distribution 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -289,12 +289,7 @@ def correlated(series: Sequence[Series], *, draws: int, seed: int) -> list[dict[
     (1.0, 0.3, True)
     """
     units = 1 + max((int(each.units.max(initial=-1)) for each in series), default=-1)
-    found = [_Correlations(each) for each in series]
-    for weights, unseen in _weights(units, draws, seed):
-        shared: dict[tuple[bytes, bytes], FloatArray] = {}
-        for each in found:
-            each.draw(weights, unseen, shared)
-    return [each.distributions() for each in found]
+    return [_distributions(each, units, draws, seed) for each in series]
 
 
 def correlated_means(series: Sequence[Series], *, draws: int, seed: int) -> dict[str, Distribution]:
@@ -389,66 +384,49 @@ def _weights(units: int, draws: int, seed: int) -> Iterator[tuple[FloatArray, Fl
         yield drawn[:, :-1], drawn[:, -1]
 
 
-class _Correlations:
-    """The correlations of one series, drawn part by part."""
+def _distributions(series: Series, units: int, draws: int, seed: int) -> dict[str, Distribution]:
+    """The correlations of one series by kind, under the random weights of so many queries."""
+    if series.reason:
+        return {kind: Distribution.undefined(series.reason) for kind in series.kinds}
+    under, own, rows = weighted_correlations(series), np.unique(series.units), len(series.figures)
+    drawn, left = [], []
+    for weights, unseen in _weights(units, draws, seed):
+        left.append(unseen / (weights[:, own].sum(axis=1) + unseen))
+        of_rows = weights[:, series.units]
+        drawn.append(under(of_rows / of_rows.sum(axis=1, keepdims=True)))
+    found = {}
+    for kind, (value,) in under(np.full((1, rows), 1 / rows)).items():
+        if not math.isfinite(value):
+            found[kind] = Distribution.undefined("the scores without passages explain all of the others")
+            continue
+        values = np.nan_to_num(np.concatenate([each[kind] for each in drawn]), nan=float(value))
+        found[kind] = Distribution(float(value), values, np.concatenate(left), series.effective)
+    return found
 
-    def __init__(self, series: Series) -> None:
-        self.series, self.reason = series, series.reason
-        self.drawn: list[dict[str, FloatArray]] = []
-        self.unseen: list[FloatArray] = []
-        self.own = np.unique(series.units)
-        if self.reason:
-            return
-        self.tau = _Tau(series.figures, series.scores) if KENDALL in series.kinds else None
-        self.orders = [_Groups(column) for column in series.columns]
 
-    def draw(self, weights: FloatArray, unseen: FloatArray, shared: dict[tuple[bytes, bytes], FloatArray]) -> None:
-        """The correlations under some weights of all queries; `shared` holds ranks that several series have."""
-        if self.reason:
-            return
-        self.unseen.append(unseen / (weights[:, self.own].sum(axis=1) + unseen))
-        own = weights[:, self.series.units]
-        self.drawn.append(self.under(own / own.sum(axis=1, keepdims=True), shared))
+def weighted_correlations(series: Series) -> Callable[[FloatArray], dict[str, FloatArray]]:
+    """Weights of the rows that add up to 1, float64[draws, rows] → the correlations by kind, float64[draws] each."""
+    tau = _Tau(series.figures, series.scores) if KENDALL in series.kinds else None
+    groups = [_Groups(column) for column in series.columns]
 
-    def under(self, weights: FloatArray, shared: dict[tuple[bytes, bytes], FloatArray]) -> dict[str, FloatArray]:
-        """The correlations by kind, under weights of the rows that add up to 1: float64[draws] each."""
-        units = self.series.units.tobytes()
-        ranks = []
-        for order in self.orders:
-            key = units, order.key
-            if key not in shared:
-                shared[key] = order.ranks(weights)
-            ranks.append(shared[key])
+    def under(weights: FloatArray) -> dict[str, FloatArray]:
+        ranks = [each.ranks(weights) for each in groups]
         found = {SPEARMAN: _pearson(ranks[0], ranks[1], weights)}
-        if PEARSON in self.series.kinds:
-            found[PEARSON] = _pearson(self.series.figures[None], self.series.scores[None], weights)
-        if self.tau is not None:
-            found[KENDALL] = self.tau.under(weights)
-        if self.series.others is not None:
+        if PEARSON in series.kinds:
+            found[PEARSON] = _pearson(series.figures[None], series.scores[None], weights)
+        if tau is not None:
+            found[KENDALL] = tau.under(weights)
+        if PARTIAL in series.kinds:
             found[PARTIAL] = _partial(found[SPEARMAN], *(_pearson(ranks[i], ranks[2], weights) for i in (0, 1)))
         return found
 
-    def distributions(self) -> dict[str, Distribution]:
-        """The correlations by kind."""
-        if self.reason:
-            return {kind: Distribution.undefined(self.reason) for kind in self.series.kinds}
-        rows = len(self.series.figures)
-        effective, unseen = self.series.effective, np.concatenate(self.unseen)
-        found = {}
-        for kind, (value,) in self.under(np.full((1, rows), 1 / rows), {}).items():
-            if not math.isfinite(value):
-                found[kind] = Distribution.undefined("the scores without passages explain all of the others")
-                continue
-            drawn = np.nan_to_num(np.concatenate([each[kind] for each in self.drawn]), nan=float(value))
-            found[kind] = Distribution(float(value), drawn, unseen, effective)
-        return found
+    return under
 
 
 class _Groups:
     """Rows in groups of the same value, by increasing value, whose weights are added."""
 
     def __init__(self, values: FloatArray | IntArray) -> None:
-        self.key = values.tobytes()
         self.group = np.unique(values, return_inverse=True)[1]
         self.order = np.argsort(self.group, kind="stable")
         self.starts = np.searchsorted(self.group[self.order], np.arange(self.group.max(initial=-1) + 1))

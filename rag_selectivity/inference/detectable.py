@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from functools import lru_cache
 
 from rag_selectivity.inference import mcnemar
@@ -84,18 +83,17 @@ def bits_of_gain(gain: float, rate: float) -> float:
 
 
 def sensitivity(
-    first: Outcome, second: Outcome, column: int, *, units: IntArray | None = None, draws: int = 10_000
-) -> Callable[[float, float], float]:
-    """(level, power) → the smallest difference of two outcomes at a depth that `paired_difference` would have shown."""
-    pair = Pair.of(first, second, column, units)
+    first: Outcome,
+    second: Outcome,
+    level: float,
+    power: float,
+    *,
+    units: IntArray | None = None,
+    draws: int = 10_000,
+) -> float:
+    """The smallest difference of two outcomes at one depth that `paired_difference` would have shown."""
+    pair = Pair.of(first, second, 0, units)
     if not pair.is_success_rate:
-        gaps = pair.steps
-        return lambda level, power: mean_difference(gaps, level, power, draws)
-    discordant, rate = float((pair.gaps != 0).mean()), float(pair.other_top.mean())
-    chance = float(pair.bottom.mean())
-
-    def of_rates(level: float, power: float) -> float:
-        gain = rate_difference(pair.n, discordant, level, power)
-        return bits_of_gain(gain, rate) if pair.form == "bits" else gain / chance
-
-    return of_rates
+        return mean_difference(pair.steps, level, power, draws)
+    gain = rate_difference(pair.n, float((pair.gaps != 0).mean()), level, power)
+    return bits_of_gain(gain, float(pair.other_top.mean())) if pair.form == "bits" else gain / float(pair.bottom.mean())

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -112,20 +111,17 @@ def bca_ends(estimand: Estimand, resampled: FloatArray, tail: float) -> FloatArr
 
 
 def _tie(ordered: FloatArray, value: FloatArray, present: IntArray) -> tuple[IntArray, IntArray]:
-    """How many figures of each row lie below the value, and how many below or beside it."""
+    """How many figures of each row lie below the value, and how many below or beside it; 0 for NaN."""
     largest = np.abs(ordered[np.arange(len(ordered)), np.maximum(present - 1, 0)])
     with np.errstate(invalid="ignore"):
         room = _SAME * np.maximum(np.maximum(largest, np.abs(ordered[:, 0])), np.abs(value))
         room = np.where(np.isfinite(room), room, 0.0)
-        below = _count_before(ordered, value - room, "left")
-        upto = _count_before(ordered, value + room, "right")
+        ends = np.stack([value - room, value + room], axis=1)
+    places = [
+        (row.searchsorted(low), row.searchsorted(high, "right")) for row, (low, high) in zip(ordered, ends, strict=True)
+    ]
+    below, upto = np.where(np.isnan(value), 0, np.array(places, np.int64).reshape(-1, 2).T)
     return below, upto
-
-
-def _count_before(ordered: FloatArray, value: FloatArray, side: Literal["left", "right"]) -> IntArray:
-    """How many figures of each row lie below the value (`left`), or at most at it (`right`); 0 for NaN."""
-    places = [row.searchsorted(sought, side) for row, sought in zip(ordered, value, strict=True)]
-    return np.where(np.isnan(value), 0, np.array(places, np.int64))
 
 
 def _mid_quantile(ordered: FloatArray, level: FloatArray, present: IntArray) -> FloatArray:

@@ -128,9 +128,10 @@ class Pair:
             [outcome.parts[0][both, column], sizes if form == "mean" else outcome.parts[1][both, column]]
             for outcome in (first, second)
         ]
-        weights = weights_of(first, both)
-        if weights is not None:
-            sides, sizes = [[part * weights for part in side] for side in sides], weights
+        counting = first.at(slice(column, column + 1)).over(both).counting()
+        if counting is not None:
+            sizes = counting[:, 0]
+            sides = [[part * sizes for part in side] for side in sides]
         if units is not None:
             group = np.unique(units[both], return_inverse=True)[1]
             sides = [[np.bincount(group, part) for part in side] for side in sides]
@@ -139,7 +140,7 @@ class Pair:
         # A difference that is only rounding is none.
         near = np.abs(top - other_top) <= _SAME * np.maximum(np.abs(top), np.abs(other_top))
         other_top = np.where(near, top, other_top)
-        pair = cls(form, top, bottom, other_top, other_bottom, sizes, first.ends_at(column), weights is not None)
+        pair = cls(form, top, bottom, other_top, other_bottom, sizes, first.ends_at(column), counting is not None)
         figures = [each.at(slice(column, column + 1)).over(both).value()[0] for each in (first, second)]
         with np.errstate(invalid="ignore"):
             pair.value = float(np.subtract(*figures))
@@ -192,14 +193,6 @@ class Pair:
             self.low, self.high = settled(self.value, self.p, low, high, level)
 
 
-def weights_of(outcome: Outcome, chosen: NDArray[np.bool_]) -> FloatArray | None:
-    """The weights of some queries, of which the largest is 1; None if all count alike."""
-    if outcome.weights is None:
-        return None
-    weights = outcome.weights[chosen]
-    return None if not len(weights) or weights.min() == weights.max() else weights / weights.max()
-
-
 # -- success rates -------------------------------------------------------------------------------------
 
 
@@ -218,15 +211,12 @@ def _mcnemar(pairs: Sequence[Pair], level: float, seed: int) -> None:
     of_rates = score.paired_difference(gained, lost, n, level)
     of_bits = score.paired_ratio(both, gained, lost, n, level)
     p = mcnemar.two_sided_p(gained, lost)
-    # The same counts at many depths have the same interval.
-    wide: dict[tuple[float, ...], tuple[float, float]] = {}
     for i, pair in enumerate(pairs):
         pair.p = float(p[i])
         low, high = (float(end[i]) for end in (of_bits if pair.form == "bits" else of_rates))
         rare = min(gained[i] + lost[i], both[i] + min(gained[i], lost[i])) < bounded.FEW
         if pair.form == "bits" and rare and pair.n > 1:
-            counts = (n[i], both[i], gained[i], lost[i])
-            ends = wide[counts] = wide.get(counts) or _interval(pair, level, seed)
+            ends = _interval(pair, level, seed)
             low, high = float(np.fmin(low, ends[0])), float(np.fmax(high, ends[1]))
         chance = float(pair.bottom.mean()) if pair.form == "ratio" else 1.0
         pair.settle(low / chance, high / chance, level)
@@ -325,7 +315,8 @@ def _inverted(
     place = math.floor(rejected + 1e-9) - (0 if every else 1)
     low, high = (-np.inf, np.inf) if place < 0 else (lows[place], highs[len(highs) - 1 - place])
     if pair.form != "bits":
-        return _within_range(pair, float(low), float(high))
+        span = math.inf if pair.form != "mean" or pair.ends is None else pair.ends[1] - pair.ends[0]
+        return max(float(low), -span), min(float(high), span)
     with np.errstate(divide="ignore"):
         return float(np.log2(max(low, 0.0))), float(np.log2(max(high, 0.0)))
 
@@ -338,6 +329,19 @@ def _skewed(pair: Pair, level: float) -> tuple[float, float]:
         return math.nan, math.nan
     skewness = float(((steps / spread) ** 3).mean()) / math.sqrt(n)
     return skewed_ends(pair.value, spread / math.sqrt(n - 1), skewness, max(pair.effective - 1, 1.0), level)
+
+
+def welch(variances: Sequence[float], counts: Sequence[int]) -> tuple[float, float]:
+    """Standard error and degrees of freedom of the difference of two means; 0 or NaN without a spread.
+
+    Welch 1947, The generalization of Student's problem when several different population variances are involved.
+    """
+    parts = [variance / count if count else math.nan for variance, count in zip(variances, counts, strict=True)]
+    if not sum(parts) > 0:
+        return sum(parts), 1.0
+    return math.sqrt(sum(parts)), sum(parts) ** 2 / sum(
+        part**2 / (count - 1) for part, count in zip(parts, counts, strict=True)
+    )
 
 
 def skewed_ends(value: float, error: float, skewness: float, freedom: float, level: float) -> tuple[float, float]:
@@ -377,21 +381,11 @@ def influence(top: FloatArray, bottom: FloatArray, form: str) -> FloatArray:
         return steps / (ratio * math.log(2)) if form == "bits" else steps
 
 
-def _within_range(pair: Pair, low: float, high: float) -> tuple[float, float]:
-    if pair.form != "mean" or pair.ends is None:
-        return low, high
-    span = pair.ends[1] - pair.ends[0]
-    return max(low, -span), min(high, span)
-
-
 def _is_coarse(pair: Pair) -> bool:
     """Whether too few units differ from the most common one for an interval from subsets."""
-    if pair.weighted:
-        figures = [pair.gaps] if pair.same_bottom and pair.form != "bits" else [pair.top, pair.other_top]
-        return bounded.few_differ(np.stack([figure / pair.sizes for figure in figures], axis=1), pair.sizes)
-    if pair.same_bottom and pair.form != "bits":
-        return bounded.few_differ(pair.gaps[:, None])
-    return bounded.few_differ(np.stack([pair.top, pair.other_top], axis=1))
+    figures = [pair.gaps] if pair.same_bottom and pair.form != "bits" else [pair.top, pair.other_top]
+    rows = np.stack(figures, axis=1)
+    return bounded.few_differ(rows / pair.sizes[:, None], pair.sizes) if pair.weighted else bounded.few_differ(rows)
 
 
 def _interval(pair: Pair, level: float, seed: int) -> tuple[float, float]:

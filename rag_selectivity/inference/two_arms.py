@@ -9,7 +9,7 @@ import numpy as np
 
 from rag_selectivity.inference import score
 from rag_selectivity.inference.interval import Tested, settled
-from rag_selectivity.inference.paired import skewed_ends, skewed_p
+from rag_selectivity.inference.paired import skewed_ends, skewed_p, welch
 from rag_selectivity.inference.sign_share import log_e
 from rag_selectivity.measures.base import FloatArray
 
@@ -93,11 +93,9 @@ def means(first: ArmMoments, second: ArmMoments, level: float, slope: float = 0.
     (2.5, 0.1048, -0.754, 5.754)
     """
     difference = second.mean - first.mean - slope * (second.covariate_mean - first.covariate_mean)
-    parts = [arm.variance(slope) / arm.n if arm.n else math.nan for arm in (first, second)]
-    error = math.sqrt(sum(parts)) if not any(map(math.isnan, parts)) else math.nan
+    error, freedom = welch([arm.variance(slope) for arm in (first, second)], [first.n, second.n])
     if not error > 0:
         return Tested(difference, math.nan, math.nan, math.nan)
-    freedom = sum(parts) ** 2 / sum(part**2 / (arm.n - 1) for part, arm in zip(parts, (first, second), strict=True))
     p, ends = skewed_p(difference, error, 0.0, freedom), skewed_ends(difference, error, 0.0, freedom, level)
     return Tested(difference, p, *settled(difference, p, *ends, level))
 

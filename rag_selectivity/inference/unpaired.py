@@ -16,7 +16,7 @@ from rag_selectivity.errors import InputError
 from rag_selectivity.inference import bounded, score
 from rag_selectivity.inference.bisection import end_of
 from rag_selectivity.inference.interval import settled
-from rag_selectivity.inference.paired import Difference, influence, skewed_ends, skewed_p
+from rag_selectivity.inference.paired import Difference, influence, skewed_ends, skewed_p, welch
 from rag_selectivity.measures.base import FloatArray, Outcome
 
 #: Two probabilities with a smaller relative difference are equal: rounding must not decide a test.
@@ -103,13 +103,9 @@ class _Arm:
 
 def _moments(steps: list[FloatArray]) -> tuple[float, float, float]:
     """Standard error, skewness and degrees of freedom (Welch) of the difference of two means."""
-    parts = [float(each.var(ddof=1)) / len(each) for each in steps]
+    error, freedom = welch([float(each.var(ddof=1)) for each in steps], [len(each) for each in steps])
     thirds = [float(((each - each.mean()) ** 3).mean()) / len(each) ** 2 for each in steps]
-    error = math.sqrt(sum(parts))
-    if not error > 0:
-        return 0.0, 0.0, 1.0
-    freedom = sum(parts) ** 2 / sum(part**2 / (len(each) - 1) for part, each in zip(parts, steps, strict=True))
-    return error, (thirds[0] - thirds[1]) / error**3, freedom
+    return error, (thirds[0] - thirds[1]) / error**3 if error > 0 else 0.0, freedom
 
 
 def _of_rates(one: _Arm, other: _Arm, form: str, level: float) -> tuple[float, float, float]:

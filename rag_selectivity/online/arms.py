@@ -367,7 +367,7 @@ class TwoArms:
 
             def is_shown(n: float) -> bool:
                 likely = difference - reach * math.sqrt(variance / n)
-                return likely > 0 and self._evidence.excess(likely, variance, n) >= limit
+                return likely > 0 and self._evidence.log_e(n * likely, n * variance) >= limit
 
             most = 1.0
             while not is_shown(most):
