@@ -45,8 +45,8 @@ def test_figures_of_the_lists_alone_have_a_caveat_once(world) -> None:
             assert codes.count("agreement-unknown") == 1, measure
             assert report[name, f"{measure}@{DEPTH}"].mark
     text = " ".join(str(report).split())
-    assert text.count("No person has checked the judge.") == 1
-    assert text.count("[agreement-unknown]") == 1
+    assert text.lower().count("no person has checked the judge") == 1
+    assert "[agreement-unknown]" not in text
     calibrated = evaluated(store, runs, human=people)
     assert "agreement-unknown" not in str(calibrated)
     assert all(c.code != "agreement-unknown" for run in calibrated.runs.values() for c in run.caveats)

@@ -229,3 +229,12 @@ def test_without_a_decision_the_table_says_how_many_queries_it_is_about() -> Non
     labels = {query: {"good": 1} for query in lists}
     weighted = rs.evaluate(labels, {"a": lists}, measures=["P"], depths=[1], weights=dict.fromkeys(lists, 2))
     assert "\nAt K = 1, 5 queries\n" in str(weighted)
+
+
+def test_what_the_answer_about_trust_says_of_all_figures_marks_none(sample) -> None:
+    """That no person has checked the judge holds for every figure: the JSON keeps the caveat, the table has no mark."""
+    for text in (printed(words(sample, "--k", "10")), printed(words(sample, "--k", "10", "--format", "markdown"))):
+        assert "Harm@10 and Success@10" not in text
+        assert text.lower().count("no person has checked the judge") == 1
+    report = rs.evaluate(sample / "labels.db", {"bm25": sample / "bm25.trec"}, depths=[10])
+    assert "agreement-unknown" in {each.code for each in report["bm25", "Harm@10"].caveats}

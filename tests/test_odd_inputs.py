@@ -76,7 +76,6 @@ def evaluated(**options: Any) -> Any:
         (lambda: rs.queries_needed(1, 0.5, correlation="0"), "correlation must be a number"),  # type: ignore[arg-type]
         (lambda: rs.plan(100, 2, m={}), "m must be a whole number ≥ 1"),  # type: ignore[arg-type]
         (lambda: rs.plan(100, len), "the number of relevant passages must be"),  # type: ignore[arg-type]
-        (lambda: rs.plan(100, 2, tokens_per_item="3"), "tokens_per_item must be more than 0"),  # type: ignore[arg-type]
         (lambda: udcg([[1], 2], [1, 0]), "udcg needs a number and a truth value"),  # type: ignore[list-item]
         (lambda: udcg([1.0], [1], weight=math.inf), "weight must be a finite number"),
         (lambda: udcg([1e308, -1e308] * 2, [0] * 4, weight=9.0), "too large to be added"),

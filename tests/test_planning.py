@@ -77,22 +77,12 @@ def test_plan_over_several_queries_and_hits_averages_the_probabilities() -> None
 
 
 def test_the_largest_k_by_trying_every_one() -> None:
-    found = rs.plan(58, [4, 2, 9], min_ceiling=0.5, m=1)
+    found = rs.plan(58, [4, 2, 9], m=1)
     every = rs.plan(58, [4, 2, 9], range(1, 59))["rows"]
     assert found["max_K_for_random_success"] == max(row["K"] for row in every if row["random_success"] < 1 - exp(-1))
-    half = rs.plan(58, [4, 2, 9], max_random_success=0.5)["max_K_for_random_success"]
-    assert half == max(row["K"] for row in every if row["random_success"] < 0.5)
-    assert found["max_K_for_ceiling"] == max(row["K"] for row in every if row["BoR_max"] > 0.5)
-    assert rs.plan(58, 4, [5], min_ceiling=10)["max_K_for_ceiling"] == 0
     assert rs.plan(8_841_823, 1)["max_K_for_random_success"] == int(8_841_823 * (1 - exp(-1)))
     assert rs.plan(4, 3)["max_K_for_random_success"] == 0
     assert [row["K"] for row in rs.plan(58, 4)["rows"]] == [1, 2, 5, 10, 20, 50]
-
-
-def test_tool_definitions_cost_tokens() -> None:
-    assert [row["tokens"] for row in rs.plan(58, 4, [5, 20], tokens_per_item=180)["rows"]] == [900, 3600]
-    with pytest.raises(rs.InputError, match="tokens_per_item must be more than 0"):
-        rs.plan(58, 4, [5], tokens_per_item=0)
 
 
 def test_the_command_plans_for_the_family_of_compare() -> None:

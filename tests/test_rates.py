@@ -13,7 +13,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import rag_selectivity as rs
-from rag_selectivity.advice.planning import plan
 from tests.forked_cli import run_command
 
 pytestmark = pytest.mark.inside
@@ -79,8 +78,6 @@ def test_the_report_of_counts_with_this_rate_has_the_same_bits() -> None:
 def test_no_success_is_infinitely_far_from_the_ceiling() -> None:
     found = rs.bits(0, 100, 10, 1)
     assert (found.bor, found.headroom) == (-math.inf, math.inf)
-    row = plan(100, 1, [10], observed=0)["rows"][0]
-    assert (row["observed"], row["BoR"], row["headroom"]) == (0.0, None, None)
 
 
 @pytest.mark.parametrize(
@@ -117,36 +114,7 @@ def test_queries_that_cannot_succeed_are_left_out_and_counted() -> None:
     assert rs.bits(0.5, 100, 10, [1, 2, 3], m=2).left_out == 1
     # A rate over all five, .36, is .9 over the two in which a success is possible: the mend that the text names.
     assert rs.bits(0.36 / (2 / 5), 8_841_823, 10, 1).bor == pytest.approx(able.bor)
-    assert plan(1000, [1, 0, 4], [10], observed=0.9)["left_out"] == 1
     words = ["plan", "--corpus-size", "1000", "--relevant", "1,0", "--depths", "10"]
-    assert "1 query left out, with too few relevant passages" in run_command(*words, "--observed", ".9").stdout
     assert "left out of all figures" in run_command(*words).stdout
     document = json.loads(run_command(*words, "--format", "json").stdout)
     assert document["left_out"] == 1
-
-
-def test_a_plan_shows_the_bits_of_each_observed_rate() -> None:
-    rows = plan(1000, [1, 4], [50, 10], observed=[0.9, 0.6])["rows"]
-    for row, (depth, rate) in zip(rows, [(10, 0.6), (50, 0.9)], strict=True):
-        expected = rs.bits(rate, 1000, depth, [1, 4])
-        assert (row["K"], row["observed"], row["BoR"], row["headroom"]) == (
-            depth,
-            rate,
-            expected.bor,
-            expected.headroom,
-        )
-        assert row["BoR_max"] == pytest.approx(expected.ceiling, rel=1e-13)
-    for depths, observed in (([5, 10], 0.5), (None, 0.5), ([5], [0.5, 0.6])):
-        with pytest.raises(rs.InputError, match="a rate is observed at one depth"):
-            plan(1000, 1, depths, observed=observed)
-    with pytest.raises(rs.InputError, match="from 0 to 1, got 2"):
-        plan(1000, 1, [5], observed=2)
-    assert "observed" not in plan(1000, 1, [5])["rows"][0]
-
-
-def test_the_command_takes_the_rates_of_its_depths() -> None:
-    words = ["plan", "--corpus-size", "1000", "--relevant", "2", "--depths", "5,10", "--format", "json"]
-    rows = json.loads(run_command(*words, "--observed", ".5,.75").stdout)["rows"]
-    assert [row["BoR"] for row in rows] == [rs.bits(rate, 1000, k, 2).bor for rate, k in ((0.5, 5), (0.75, 10))]
-    wrong = run_command(*words, "--observed", ".5,half")
-    assert "--observed '.5,half' is not a list of shares" in wrong.stderr

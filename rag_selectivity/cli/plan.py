@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING
 
 import rag_selectivity as rs
 from rag_selectivity.cli import options as o
-from rag_selectivity.cli.inputs import file_of, labels_of, named_files, shares, whole_numbers
+from rag_selectivity.cli.inputs import file_of, labels_of, named_files, whole_numbers
 from rag_selectivity.cli.output import TABLE_FORMATS, Format, chosen_format, put, put_lines, rows_text
 from rag_selectivity.errors import InputError
-from rag_selectivity.measures.rates import notes_of_left_out
 from rag_selectivity.tables.grades import scale_named
 from rag_selectivity.wording import counted, percent, visible
 
@@ -19,11 +18,11 @@ if TYPE_CHECKING:
     from rag_selectivity.trust.control_power import ControlPower
 
 EXAMPLES = (
-    "rag-selectivity plan --corpus-size 58 --relevant 4 --depths 5,20,58 --min-ceiling 1 --tokens-per-item 180",
+    "rag-selectivity plan --corpus-size 58 --relevant 4 --depths 5,20,58",
     "rag-selectivity plan qrels.trec --corpus-size 1000 --detect .2 --success .8 --queries 60 --controls 3",
 )
 #: What `--help` shows.
-USUAL = "corpus_size relevant files depths m min_ceiling log detect queries controls human output"
+USUAL = "corpus_size relevant files depths m log detect queries controls human output"
 
 
 def plan(
@@ -42,11 +41,6 @@ def plan(
     rel: o.RelOption = None,
     depths: str | None = o.option(o.MEASURES, "K,K", "Depths, as in 5,20,58 (default: 1,2,5,10,… N)."),
     m: int = o.option(o.MEASURES, "M", "Relevant passages that make a success.", "-m", default=1),
-    min_ceiling: float | None = o.option(o.MEASURES, "BITS", "Find the largest depth whose ceiling is above this."),
-    tokens_per_item: float | None = o.option(o.MEASURES, "COUNT", "Tokens of a passage, or of a tool's definition."),
-    observed: str | None = o.option(
-        o.MEASURES, "SHARE,SHARE", "Published success rates, one for each of --depths, as in .857."
-    ),
     detect: float | None = o.option(o.PLANNING, "BITS", "Find how many queries detect a difference of this size."),
     success: float = o.option(o.PLANNING, "SHARE", "Success rate of the better system.", default=0.8),
     power: float = o.option(o.PLANNING, "SHARE", "Chance to detect the difference.", default=0.8),
@@ -103,24 +97,15 @@ def plan(
         else:
             put_lines(control_power_lines(planned), output)
         return
-    highest = DEGRADED_FROM
     chosen = chosen_format(format, output, TABLE_FORMATS)
     result = rs.plan(
         corpus_size,
         _relevant_counts(relevant, None if qrels is None else labels_of(qrels, None, judge), rel, scale),
         whole_numbers(depths, "--depths"),
         m=m,
-        max_random_success=highest,
-        min_ceiling=min_ceiling,
-        tokens_per_item=tokens_per_item,
-        observed=None if observed is None else shares(observed, "--observed"),
     )
-    lines = [_deepest(percent(highest), result["max_K_for_random_success"])]
-    if min_ceiling is not None:
-        lines.append(_above(min_ceiling, result["max_K_for_ceiling"]))
-    if observed is not None:
-        lines.extend(notes_of_left_out(result["left_out"]))
-    elif result["left_out"]:
+    lines = [_deepest(percent(DEGRADED_FROM), result["max_K_for_random_success"])]
+    if result["left_out"]:
         left_out = counted(result["left_out"], "query", "queries")
         lines.append(f"{left_out} left out of all figures, with too few relevant passages for a success")
     if detect is not None:
@@ -211,13 +196,6 @@ def _deepest(share: str, depth: int) -> str:
     if depth == 0:
         return f"a random draw succeeds in {share} of the queries or more even at K = 1"
     return f"a random draw succeeds in less than {share} of the queries up to K = {depth}"
-
-
-def _above(bits: float, depth: int) -> str:
-    ceiling = "1 bit" if bits == 1 else f"{bits:g} bits"
-    if depth == 0:
-        return f"the ceiling is not above {ceiling} at any K"
-    return f"the ceiling stays above {ceiling} up to K = {depth}"
 
 
 def _bits_of_log(log: Path, columns: str | None, format: Format | None, output: Path | None) -> None:

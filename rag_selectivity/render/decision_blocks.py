@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 
 from rag_selectivity.render.blocks import BLANK, Block, Column, Heading, Lines, Note, Table, bare, entry, table_of
 from rag_selectivity.results.comparison import BETTER, WORSE
 from rag_selectivity.results.decision import SHORT, Decision, RunFigure
-from rag_selectivity.results.estimate import Caveat
+from rag_selectivity.results.estimate import Caveat, Estimate, mark_of
+from rag_selectivity.results.provenance import NO_AGREEMENT
 from rag_selectivity.wording import MARKS, amount, number
 
 MARKS_OF_VERDICTS = {BETTER: " +", WORSE: " −"}
+#: Caveats of all that a judge graded: the answer about trust says them, and no figure bears their mark.
+_SAID_OF_ALL = {NO_AGREEMENT}
 
 
 def answer_lines(decision: Decision) -> list[str]:
@@ -71,7 +75,17 @@ def decision_table(decision: Decision, names: Sequence[str] = ()) -> Table:
 def marked_caveats(figures: Iterable[tuple[str, RunFigure]]) -> Iterator[tuple[str, str, Caveat]]:
     """The run, the measure and the caveat, of all caveats with a mark at some figures of runs."""
     for run, figure in figures:
-        yield from ((run, str(figure.measure), each) for each in figure.estimate.caveats if MARKS[each.level])
+        yield from ((run, str(figure.measure), each) for each in _own(figure.estimate) if MARKS[each.level])
+
+
+def value_text(estimate: Estimate) -> str:
+    """A figure of the first screen: its value or its range, with the mark of its own caveats."""
+    return bare(replace(estimate, caveats=tuple(_own(estimate))))
+
+
+def _own(estimate: Estimate) -> Iterator[Caveat]:
+    """The caveats of a figure that the answer about trust does not say of all."""
+    return (each for each in estimate.caveats if each.code not in _SAID_OF_ALL)
 
 
 def signs_text(figures: Iterable[RunFigure]) -> str:
@@ -89,6 +103,6 @@ def figure_cell(figure: RunFigure | None) -> str:
     """A figure of the table: its value or its range, its ceiling, its marks, and how it compares with the baseline."""
     if figure is None:
         return BLANK
-    mark = figure.estimate.mark
+    text, mark = value_text(figure.estimate), mark_of(list(_own(figure.estimate)))
     most = "" if figure.ceiling is None or math.isnan(figure.ceiling) else f" of {number(figure.ceiling)}"
-    return f"{bare(figure.estimate).removesuffix(mark)}{most}{mark}{MARKS_OF_VERDICTS.get(figure.verdict or '', '')}"
+    return f"{text.removesuffix(mark)}{most}{mark}{MARKS_OF_VERDICTS.get(figure.verdict or '', '')}"

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rag_selectivity.render.blocks import bare, caveat_lines
-from rag_selectivity.render.decision_blocks import figures_of, marked_caveats
+from rag_selectivity.render.blocks import caveat_lines
+from rag_selectivity.render.decision_blocks import figures_of, marked_caveats, value_text
 from rag_selectivity.render.first_lines import names_of_columns
 from rag_selectivity.render.run_styles import shape_of_run
 from rag_selectivity.render.templates import environment, style_of
@@ -135,7 +135,7 @@ def _cell(axis: _Axis, figure: RunFigure | None, baseline: str) -> Cell | None:
     if meaning:
         spoken.append(meaning.replace("the baseline", baseline))
     return Cell(
-        bare(estimate),
+        value_text(estimate),
         ", ".join(part for part in spoken if part),
         sign,
         axis.drawing(figure),

@@ -13,12 +13,11 @@ def plan():
 
 
 def plan_of_tools():
-    found = rs.plan(58, 4, [5, 20, 58], min_ceiling=1, tokens_per_item=180, observed=[0.7, 0.9, 1.0])
-    return keys.plain(found, "tools")
+    return keys.plain(rs.plan(58, 4, [5, 20, 58]), "tools")
 
 
 def plan_of_two_hits():
-    return keys.plain(rs.plan(1000, 12, [5, 50], m=2, max_random_success=0.1), "two")
+    return keys.plain(rs.plan(1000, 12, [5, 50], m=2), "two")
 
 
 def queries_needed():
