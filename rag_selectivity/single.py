@@ -704,5 +704,5 @@ def _meant(total: int | None, given: int) -> int:
 
 
 def _estimate_of(outcome: Outcome, total: int, bootstrap: Bootstrap | None) -> Estimate:
-    (ends,) = ends_of([outcome], (), Bootstrap.of(bootstrap))
+    (ends,) = ends_of([outcome], (), None if bootstrap is None else Bootstrap.required(bootstrap))
     return estimates_of(outcome, ends, total)[0]

@@ -75,7 +75,8 @@ def _refuse_replacing(path: Path, given: Iterable[tuple[str, Path]]) -> None:
     if is_written_into(path):
         return
     for name, file in given:
-        if os.path.realpath(path) == os.path.realpath(file):
+        is_hard_link = path.exists() and file.exists() and path.samefile(file)
+        if is_hard_link or os.path.realpath(path) == os.path.realpath(file):
             raise InputError(
                 f"{path}: is given as {name} too, and the result would take its place: name another file to write"
             )

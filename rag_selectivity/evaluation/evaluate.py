@@ -267,9 +267,9 @@ def report_on(
     `completed` has what another report of the same runs computed. `provenance` says where the labels come
     from, if the joins do not.
     """
-    bootstrap, judged = Bootstrap.of(bootstrap), measured.judged
+    judged = measured.judged
     if bootstrap is not None:
-        bootstrap = bootstrap.for_queries(max(map(len, judged.values())))
+        bootstrap = Bootstrap.required(bootstrap).for_queries(max(map(len, judged.values())))
     first = next(iter(judged.values()))
     basis = Basis(judged, measured.plan, ground, bootstrap, completed or Completed())
     provenance, found = provenance or _provenance(first, ground), labels_found_by_any(judged)

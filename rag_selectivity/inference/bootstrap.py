@@ -80,11 +80,6 @@ class Bootstrap:
         return {**settings, "clusters": len(set(self.clusters.values()))} if self.clusters is not None else settings
 
     @classmethod
-    def of(cls, value: Bootstrap | None) -> Bootstrap | None:
-        """A Bootstrap as it is, or None."""
-        return None if value is None else cls.required(value)
-
-    @classmethod
     def required(cls, value: Bootstrap) -> Bootstrap:
         """A Bootstrap as it is, where None will not do."""
         if not isinstance(value, Bootstrap):
@@ -150,7 +145,9 @@ class Bootstrap:
     ) -> FloatArray:
         """Low and high of an outcome: float64[2, depths], from the resampled sums of its columns."""
         tail = (1 - self.level) / 2
-        estimand = _estimand_of(outcome, units)
+        *by_unit, counted = (_by_unit(block, units) for block in _blocks_of(outcome))
+        weighted = outcome.counting() is not None
+        estimand = Estimand(tuple(by_unit), counted, outcome.aggregate.statistic, weighted)
         *parts, mask = (sums[:, place].T for place in places)
         with np.errstate(invalid="ignore", divide="ignore"):
             resampled = estimand.statistic(*(part / mask for part in parts))
@@ -193,14 +190,8 @@ class Bootstrap:
             # An unseen query stands for as much as an average one; where queries weigh unequally, for as much as the
             # average of what is weighed, so that the bound of rows that agree is that of their effective number.
             size = (sizes**2).sum() / sizes.sum() if unequal else sizes.mean()
-            below, above = bounded.ends(
-                rows,
-                np.array([lowest[column] * size, size]),
-                np.array([highest[column] * size, size]),
-                lambda sums: sums[:, 0] / sums[:, 1],
-                self.level,
-                self.seed,
-            )
+            worst, best = (np.array([end[column] * size, size]) for end in (lowest, highest))
+            below, above = bounded.ends(rows, worst, best, lambda sums: sums[:, 0] / sums[:, 1], self.level, self.seed)
             low[column], high[column] = min(low[column], below), max(high[column], above)
         return np.stack([low, high])
 
@@ -232,12 +223,6 @@ class Bootstrap:
                 for counts in resample_counts(self.seed, self.resamples, drawn)
             ]
         )
-
-
-def _estimand_of(outcome: Outcome, units: IntArray | None) -> Estimand:
-    """What the interval of an outcome is about; `units` are the numbers of the queries' clusters."""
-    *parts, mask = (_by_unit(block, units) for block in _blocks_of(outcome))
-    return Estimand(tuple(parts), mask, outcome.aggregate.statistic, outcome.counting() is not None)
 
 
 def _blocks_of(outcome: Outcome) -> list[FloatArray]:

@@ -6,10 +6,9 @@ queries in the sample. These intervals allow for unseen queries with values up t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rag_selectivity.judged.query_weights import effective_size
 from rag_selectivity.measures.base import FloatArray
@@ -72,21 +71,16 @@ def ends(
     """
     distinct, counts = np.unique(_to_digits(rows), axis=0, return_counts=True)
     tail = (1 - level) / 2
-    figures: tuple[list[FloatArray], list[FloatArray]] = ([], [])
-    for weights in _weights(counts, np.random.default_rng(seed)):
-        sums = weights[:, :-1] @ distinct
-        for of_end, extreme in zip(figures, (lowest, highest), strict=True):
-            of_end.append(statistic(sums + weights[:, -1:] * extreme))
-    return _quantile(np.concatenate(figures[0]), tail), _quantile(np.concatenate(figures[1]), 1 - tail)
-
-
-def _weights(counts: NDArray[np.int64], rng: np.random.Generator) -> Iterator[FloatArray]:
-    """Dirichlet weights of the distinct rows and of one row more, float64[some draws, rows + 1], block by block."""
-    shape = np.append(counts, 1).astype(np.float64)
+    shape, rng = np.append(counts, 1).astype(np.float64), np.random.default_rng(seed)
     step = max(1, _CELLS_AT_ONCE // len(shape))
+    below, above = np.empty(_DRAWS), np.empty(_DRAWS)
     for start in range(0, _DRAWS, step):
-        weights = rng.standard_gamma(shape, size=(min(step, _DRAWS - start), len(shape)))
-        yield weights / weights.sum(axis=1, keepdims=True)
+        some = slice(start, min(start + step, _DRAWS))
+        weights = rng.standard_gamma(shape, size=(some.stop - start, len(shape)))
+        weights /= weights.sum(axis=1, keepdims=True)
+        sums = weights[:, :-1] @ distinct
+        below[some], above[some] = (statistic(sums + weights[:, -1:] * extreme) for extreme in (lowest, highest))
+    return _quantile(below, tail), _quantile(above, 1 - tail)
 
 
 def _to_digits(rows: FloatArray) -> FloatArray:

@@ -24,8 +24,7 @@ def rank_correlations(values: FloatArray, scores: FloatArray) -> FloatArray:
     left, right = left - left.mean(axis=0), right - right.mean()
     scale = np.sqrt((left**2).sum(axis=0) * (right**2).sum())
     with np.errstate(invalid="ignore", divide="ignore"):
-        result: FloatArray = np.where(scale > 0, right @ left / scale, np.nan)
-    return result
+        return np.where(scale > 0, right @ left / scale, np.nan)
 
 
 def best_column(correlations: FloatArray) -> int | None:
@@ -41,8 +40,7 @@ def mean_correlations(parts: Sequence[tuple[FloatArray, FloatArray]]) -> FloatAr
     found = np.stack([rank_correlations(values, scores) for values, scores in parts if len(scores)])
     known = ~np.isnan(found)
     with np.errstate(invalid="ignore", divide="ignore"):
-        result: FloatArray = np.where(known.any(axis=0), np.nansum(found, axis=0) / known.sum(axis=0), np.nan)
-    return result
+        return np.where(known.any(axis=0), np.nansum(found, axis=0) / known.sum(axis=0), np.nan)
 
 
 def folds_of(units: IntArray, folds: int, seed: int) -> list[IntArray]:

@@ -138,8 +138,6 @@ class Distribution:
         known = [part for part in parts if not part.reason]
         if not known:
             return cls.undefined(parts[0].reason if parts else TOO_FEW)
-        if len(known) == 1:
-            return known[0]
         return cls(
             float(np.mean([part.value for part in known])),
             np.mean([part.drawn for part in known], axis=0),
@@ -170,8 +168,8 @@ class Distribution:
         if self.reason:
             return Interval(math.nan, math.nan, math.nan, self.reason)
         tail, bias = (1 - level) / 2, self._bias
-        low = self._tail(1).quantile(self._share_of(tail, min(0.0, bias)))
-        high = -self._tail(-1).quantile(self._share_of(tail, min(0.0, -bias)))
+        low = _quantile(self._turned(1), self._share_of(tail, min(0.0, bias)), self.furthest)
+        high = -_quantile(self._turned(-1), self._share_of(tail, min(0.0, -bias)), self.furthest)
         return Interval(self.value, min(low, self.value), max(high, self.value))
 
     @property
@@ -186,16 +184,16 @@ class Distribution:
             return 1.0
         # The interval contains the value, so only the end on the other side of 0 can exclude 0.
         sign = 1 if self.value > 0 else -1
-        draws, bias = self._tail(sign), min(0.0, sign * self._bias)
+        draws, bias = self._turned(sign), min(0.0, sign * self._bias)
 
         def excludes(tail: float) -> bool:
-            return draws.quantile(self._share_of(tail, bias)) > 0
+            return _quantile(draws, self._share_of(tail, bias), self.furthest) > 0
 
         return min(1.0, 2 * end_of(excludes, 0.5, _LEAST_P / 2)[0]) if excludes(0.5) else 1.0
 
-    def _tail(self, sign: int) -> _LowerTail:
-        """The draws with the query that was not seen at its worst (sign 1), or at its best and turned over (−1)."""
-        return _LowerTail((1 - self.unseen) * sign * self.drawn - self.unseen, self.furthest)
+    def _turned(self, sign: int) -> FloatArray:
+        """The draws in order, with the unseen query at its worst (sign 1), or at its best and turned over (−1)."""
+        return np.sort((1 - self.unseen) * sign * self.drawn - self.unseen)
 
     @property
     def _bias(self) -> float:
@@ -220,31 +218,21 @@ class Distribution:
         return float(ndtr(2 * bias - reach))
 
 
-class _LowerTail:
-    """Quantiles of draws, also beyond the lowest of them.
+def _quantile(drawn: FloatArray, share: float, furthest: float) -> float:
+    """The value below which a share of the draws lie, also beyond the lowest of them.
 
     Below the lowest hundredth of the draws, Fisher's z of the draws is continued as a normal distribution, with the
-    spread between the median and that hundredth.
+    spread between the median and that hundredth. The draws are in increasing order.
     """
+    from scipy.special import ndtri
 
-    def __init__(self, drawn: FloatArray, furthest: float) -> None:
-        from scipy.special import ndtri
-
-        self.ordered, self.furthest = np.sort(drawn), furthest
-        place = max(1, len(drawn) // 100)
-        self.share_of_anchor = place / (len(drawn) + 1)
-        self.anchor = _z(self.ordered[place - 1], furthest)
-        away = _z(float(np.median(self.ordered)), furthest) - self.anchor
-        self.spread = max(away / -float(ndtri(self.share_of_anchor)), 1e-12)
-
-    def quantile(self, share: float) -> float:
-        """The value below which a share of the draws lie."""
-        from scipy.special import ndtri
-
-        if share >= self.share_of_anchor:
-            return float(self.ordered[math.floor(share * (len(self.ordered) + 1) * (1 + _SAME)) - 1])
-        away = float(ndtri(share)) - float(ndtri(self.share_of_anchor))
-        return self.furthest * math.tanh(self.anchor + away * self.spread)
+    place = max(1, len(drawn) // 100)
+    share_of_anchor = place / (len(drawn) + 1)
+    if share >= share_of_anchor:
+        return float(drawn[math.floor(share * (len(drawn) + 1) * (1 + _SAME)) - 1])
+    anchor, reach = _z(drawn[place - 1], furthest), -float(ndtri(share_of_anchor))
+    spread = max((_z(float(np.median(drawn)), furthest) - anchor) / reach, 1e-12)
+    return furthest * math.tanh(anchor + (float(ndtri(share)) + reach) * spread)
 
 
 def _z(value: float, furthest: float) -> float:
@@ -306,9 +294,8 @@ def correlated_means(series: Sequence[Series], *, draws: int, seed: int) -> dict
     if len(some) < FEWEST:
         return dict.fromkeys(KINDS, Distribution.undefined(f"fewer than {FEWEST} runs"))
     means = [np.array([[part.columns[i].mean() for part in some]]) for i in (0, 1)]
-    for column, reason in zip(means, _SAME_IN, strict=False):
-        if _constant(column):
-            return dict.fromkeys(KINDS, Distribution.undefined(reason))
+    if reason := Series(means[0][0], means[1][0], np.arange(len(some))).reason:
+        return dict.fromkeys(KINDS, Distribution.undefined(reason))
     drawn, left = [], []
     for weights, unseen in _weights(1 + max(int(part.units.max()) for part in some), draws, seed):
         left.append(unseen / (weights.sum(axis=1) + unseen))
@@ -474,9 +461,7 @@ class _Tau:
             self.order = np.sign(cells[:, None, 0] - cells[None, :, 0]) * np.sign(cells[:, None, 1] - cells[None, :, 1])
             return
         plain = np.bincount(cell.ravel()) / cell.size
-        self.influence = np.empty(len(cells))
-        for row, (x, y) in enumerate(cells):
-            self.influence[row] = (np.sign(x - cells[:, 0]) * np.sign(y - cells[:, 1])) @ plain
+        self.influence = np.array([(np.sign(x - cells[:, 0]) * np.sign(y - cells[:, 1])) @ plain for x, y in cells])
         self.mean = float(self.influence @ plain)
 
     def under(self, weights: FloatArray) -> FloatArray:

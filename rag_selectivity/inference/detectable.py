@@ -83,13 +83,7 @@ def bits_of_gain(gain: float, rate: float) -> float:
 
 
 def sensitivity(
-    first: Outcome,
-    second: Outcome,
-    level: float,
-    power: float,
-    *,
-    units: IntArray | None = None,
-    draws: int = 10_000,
+    first: Outcome, second: Outcome, level: float, power: float, *, units: IntArray | None = None, draws: int = 10_000
 ) -> float:
     """The smallest difference of two outcomes at one depth that `paired_difference` would have shown."""
     pair = Pair.of(first, second, 0, units)

@@ -74,15 +74,11 @@ def weighted_rate(successes: FloatArray, weights: FloatArray, tail: float) -> Fl
     Korn and Graubard 1998, Confidence intervals for proportions with small expected number of positive counts estimated
     from survey data; Kish 1965; Clopper and Pearson 1934.
     """
-    counted = weights > 0
-    x = np.where(counted, successes, 0.0)
+    x = np.where(weights > 0, successes, 0.0)
     with np.errstate(invalid="ignore", divide="ignore"):
         total = weights.sum(axis=0)
         rate = (weights * x).sum(axis=0) / total
         kish = total**2 / (weights**2).sum(axis=0)
         variance = (weights**2 * (x - rate) ** 2).sum(axis=0) / total**2
         trials = np.where(variance > 0, np.fmin(kish, rate * (1 - rate) / variance), kish)
-        low, high = clopper_pearson(trials * rate, trials, tail)
-        some, lacks = (x * counted).any(axis=0), ((1 - x) * counted).any(axis=0)
-    low, high = np.where(some, low, 0.0), np.where(lacks, high, 1.0)
-    return np.stack([low, high])
+        return np.stack(clopper_pearson(trials * rate, trials, tail))

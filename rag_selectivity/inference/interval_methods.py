@@ -153,13 +153,11 @@ def of_success_rate(outcome: Outcome, tail: float) -> FloatArray:
     """
     first, *others = outcome.parts
     defined = outcome.defined
-    plain = np.where(defined, (first == 0) | (first == 1), True).all(axis=0)
+    plain = np.asarray(np.where(defined, (first == 0) | (first == 1), True).all(axis=0))
     # The third part of a ratio, if there is one, is 1 minus the second.
-    alike = plain.copy()
     for part in others[:1]:
         least, most = (np.where(defined, part, end).T for end in (np.inf, -np.inf))
         plain &= most.max(axis=1) <= _NEARLY * least.min(axis=1)
-        alike &= most.max(axis=1) == least.min(axis=1)
     result = np.full((2, first.shape[1]), np.nan)
     if outcome.bounds is None or not plain.any():
         return result
@@ -174,9 +172,8 @@ def of_success_rate(outcome: Outcome, tail: float) -> FloatArray:
     with np.errstate(invalid="ignore", divide="ignore"):
         for row, rate in enumerate(rates):
             result[row, plain] = outcome.aggregate.value(rate, *means[1:])
-    near: NDArray[np.bool_] = np.logical_and(plain, ~alike)
-    if near.any():
-        result[:, near] = _with_error_of(outcome, near, result[:, near], tail)
+    if others:
+        result[:, plain] = _with_error_of(outcome, plain, result[:, plain], tail)
     return result
 
 

@@ -202,8 +202,6 @@ def _mcnemar(pairs: Sequence[Pair], level: float, seed: int) -> None:
     If few queries differ, or if a run has few successes, the score interval of a ratio is too narrow (its coverage
     falls to .87). The interval is then at least as wide as the interval of bounded values.
     """
-    if not pairs:
-        return
     n = np.array([pair.n for pair in pairs], np.float64)
     gained = np.array([(pair.gaps > 0).sum() for pair in pairs], np.float64)
     lost = np.array([(pair.gaps < 0).sum() for pair in pairs], np.float64)

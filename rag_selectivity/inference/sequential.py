@@ -58,7 +58,6 @@ class RiseDetector(Generic[Mark]):
         self._needed = run_length * len(_STAKES)
         self._money = [0.0] * len(_STAKES)
         self._marks: list[Mark | None] = [None] * len(_STAKES)
-        self._nothing_won = True
 
     def add(self, value: float, least: float, mark: Mark) -> bool:
         """Take in a value; whether a rise is shown.
@@ -74,9 +73,6 @@ class RiseDetector(Generic[Mark]):
         """
         money, marks = self._money, self._marks
         share = value / least if least > 0 else math.inf if value > 0 else 0.0
-        if share <= 0 and self._nothing_won:
-            # Every account has less than 1, starts again with 1 and loses: no other state follows.
-            return False
         total = 0.0
         for i, stake in enumerate(_STAKES):
             now = money[i]
@@ -86,7 +82,6 @@ class RiseDetector(Generic[Mark]):
             factor = 1.0 + stake * share
             money[i] = now = now * factor if factor > 0 else 0.0
             total += now
-        self._nothing_won = max(money) <= 1.0
         return total >= self._needed
 
     @property

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -59,7 +59,7 @@ def unpaired_difference(first: Outcome, second: Outcome, *, level: float = 0.95,
 def _of_column(
     first: Outcome, second: Outcome, column: int, level: float, seed: int
 ) -> tuple[float, float, float, float, str]:
-    one, other = arms = [_Arm.of(outcome, column) for outcome in (first, second)]
+    one, other = arms = [_arm_of(outcome, column) for outcome in (first, second)]
     with np.errstate(invalid="ignore"):
         value = float(np.subtract(*(outcome.value()[column] for outcome in (first, second))))
     if math.isnan(value) or min(len(arm.top) for arm in arms) < 2:
@@ -87,18 +87,16 @@ def _of_column(
     return value, *settled(value, p, low, high, level), p, "studentized"
 
 
-@dataclass(frozen=True, slots=True)
-class _Arm:
+class _Arm(NamedTuple):
     """Numerators and denominators of an arm's queries; for a mean the denominators are 1."""
 
     top: FloatArray
     bottom: FloatArray
 
-    @classmethod
-    def of(cls, outcome: Outcome, column: int) -> _Arm:
-        known = outcome.defined[:, column]
-        top = outcome.parts[0][known, column]
-        return cls(top, np.ones(len(top)) if outcome.aggregate.form == "mean" else outcome.parts[1][known, column])
+
+def _arm_of(outcome: Outcome, column: int) -> _Arm:
+    top, *bottom = (part[outcome.defined[:, column], column] for part in outcome.parts)
+    return _Arm(top, np.ones(len(top)) if outcome.aggregate.form == "mean" else bottom[0])
 
 
 def _moments(steps: list[FloatArray]) -> tuple[float, float, float]:
