@@ -22,7 +22,7 @@ from rag_selectivity.sample.folder import write_sample
 from rag_selectivity.sample.judges import dice_grade, first_grade, write_store
 from rag_selectivity.sample.rows import GradedPair, expected, graded_pairs, texts
 from rag_selectivity.tables.writing import Content, json_text, write_files
-from rag_selectivity.wording import percent
+from rag_selectivity.wording import ends_text, number, percent
 
 SCHEMA = "rag-selectivity/demo/2"
 RUNS = ("bm25", "dense", "reranked")
@@ -93,15 +93,18 @@ class Demo:
             [judge, _cell(self.without_controls[judge][key]), _cell(self.with_controls[judge][key])]
             for judge in self.with_controls
         ]
-        chosen = [("chat-model", self.with_controls), ("dice", self.without_controls), ("dice", self.with_controls)]
-        paragraphs = []
-        for judge, reports in chosen:
-            how = "with" if reports is self.with_controls else "without"
-            paragraphs.append(Note(f"{judge}, {how} controls: {_trust(reports[judge])}"))
+        told = []
+        for judge, report in self.with_controls.items():
+            if report[key].low > 0:
+                shown = "the run is shown to beat a random draw, by this judge's grades, which no person has checked"
+            else:
+                alone = number(self.without_controls[judge][key].value)
+                shown = f"the run is not shown to beat a random draw; its labels of the pool alone say {alone} bits"
+            told.append(Note(f"{judge}: {shown}."))
         return [
             Heading(f"2. What the labels are worth: {key} of {_JUDGED_RUN}, in bits"),
             Table(["judge", "its labels of the pool", "with its labels of random passages"], rows, breaks=False),
-            *paragraphs,
+            *told,
         ]
 
     def _paradox(self) -> list[Block]:
@@ -147,11 +150,7 @@ class Demo:
 
 
 def _cell(estimate: Estimate) -> str:
-    return f"{estimate.value:.2f} [{estimate.low:.2f}, {estimate.high:.2f}]"
-
-
-def _trust(report: Report) -> str:
-    return report.trust.text if report.trust is not None else "nothing is known of the labels."
+    return f"{number(estimate.value)}{ends_text(estimate.low, estimate.high)}"
 
 
 def run_demo() -> Demo:
