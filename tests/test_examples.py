@@ -75,7 +75,7 @@ def test_langchain_grade_unlabelled(tmp_path) -> None:
     printed = run("langchain_grade_unlabelled.py", tmp_path / "labels.db")
     assert "600 from the runs' pools and 180 random controls" in " ".join(printed.split())
     assert re.search(r"with random controls .*\n.*\n +BoR@1 ", printed)
-    assert "retriever 0.752‡ ≥ −1.243 0.938† 1.000†" in " ".join(printed.split())  # the same in every process
+    assert "retriever 0.752‡ ≥ −1.243 0.938 1.000†" in " ".join(printed.split())  # the same in every process
     assert int(printed.split("N = ")[-1].split()[0]) > 400
 
 
@@ -105,7 +105,7 @@ def test_grade_live_traffic(tmp_path) -> None:
     printed = run("grade_live_traffic.py", tmp_path)
     assert "25 of 40 retrievals were traced" in printed
     assert "100 labels by judge" in printed
-    assert re.search(r"^live +1\.000‡ +0\.750†", printed, re.MULTILINE)
+    assert re.search(r"^live +1\.000‡ +0\.750 ", printed, re.MULTILINE)
 
 
 def test_langchain_tool_selection(tmp_path) -> None:

@@ -27,7 +27,6 @@ from rag_selectivity.wording import counted, enumeration
 #: What `--help` shows.
 BUILD_USUAL = "folder queries qrels corpus size by licence"
 BUILD_EXAMPLES = (
-    "rag-selectivity golden build golden.jsonl --queries trace.jsonl --size 20",
     "rag-selectivity golden build faq --qrels cheap.db --queries queries.jsonl --corpus corpus.jsonl --licence MIT",
     "rag-selectivity golden build faq --qrels labels.db --queries queries.jsonl --corpus corpus.jsonl",
 )
