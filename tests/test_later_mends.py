@@ -1,4 +1,4 @@
-"""What is wrong today and is mended by the issues that follow, each with its right value."""
+"""What was wrong once, each with its right value."""
 
 import math
 
@@ -11,10 +11,6 @@ pytestmark = pytest.mark.contract
 
 RUN = {"r": {"q1": ["d1", "d2"]}}
 P_AT_1 = {"measures": ["P"], "depths": [1], "bootstrap": None}
-
-
-def later(what: str, where: str):
-    return pytest.mark.xfail(strict=True, raises=(AssertionError, rs.InputError), reason=f"{what}: {where}")
 
 
 # -- tables -----------------------------------------------------------------------------------------------

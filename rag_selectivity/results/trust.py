@@ -317,7 +317,9 @@ class _About:
             return f"{same}. Precision, Harm and T say how the judge grades the lists.", same, NOTHING
         if controlled:
             beats = self._beats_chance()
-            answer = f"{beats[0].upper()}{beats[1:]}" if beats else "BoR is checked by random passages"
+            by_whom = "By this judge's grades, " if self._by_judge else ""
+            answer = f"{by_whom}{beats}" if beats else "BoR is checked by random passages"
+            answer = f"{answer[0].upper()}{answer[1:]}"
             return opinion, answer, CHECKED
         if self._equal_to_placebos(figures):
             perfect = any(UNLESS_PERFECT in caveat.text for cell in cells for caveat in cell.caveats)

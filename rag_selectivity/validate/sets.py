@@ -93,7 +93,8 @@ class Sets:
     def figures(self, measure: Measure) -> FloatArray:
         """The figures of the sets: float64[sets]."""
         outcome = self.run.table.outcome(measure if self.at is None else measure @ self.at)
-        assert outcome is not None, "a table with its join measures whatever it lacks"
+        if outcome is None:
+            raise InputError(f"{measure} is not among the figures of the report: evaluate with it")
         return without_rounding(outcome.parts[0][:, 0])[self.rows]
 
     def series(self, measure: Measure, *, closed_book: bool = False) -> Series:
