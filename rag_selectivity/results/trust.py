@@ -316,11 +316,9 @@ class _About:
             same = "These labels cannot tell the retriever from a random draw"
             return f"{same}. Precision, Harm and T say how the judge grades the lists.", same, NOTHING
         if controlled:
-            beats = self._beats_chance()
-            by_whom = "By this judge's grades, " if self._by_judge else ""
-            answer = f"{by_whom}{beats}" if beats else "BoR is checked by random passages"
-            answer = f"{answer[0].upper()}{answer[1:]}"
-            return opinion, answer, CHECKED
+            whose = "By this judge's grades, " if self._by_judge else ""
+            answer = f"{whose}{beats}" if (beats := self._beats_chance()) else "BoR is checked by random passages"
+            return opinion, f"{answer[0].upper()}{answer[1:]}", CHECKED
         if self._equal_to_placebos(figures):
             perfect = any(UNLESS_PERFECT in caveat.text for cell in cells for caveat in cell.caveats)
             same = f"These labels cannot tell a good retriever from a bad one{UNLESS_PERFECT if perfect else ''}"

@@ -99,9 +99,8 @@ class Sets:
 
     def series(self, measure: Measure, *, closed_book: bool = False) -> Series:
         """The figures beside the scores, with those of answers without passages where they are asked for."""
-        others = self.run.closed_book if closed_book else None
-        others = None if others is None else others[self.rows]
-        return Series.of(self.figures(measure), self.scores, self.units, others)
+        whole = self.run.closed_book if closed_book else None
+        return Series.of(self.figures(measure), self.scores, self.units, None if whole is None else whole[self.rows])
 
 
 def answered_runs(report: Report, scores: AnswerScores, clusters: IntArray | None) -> list[AnsweredRun]:
