@@ -35,7 +35,6 @@ __all__ = [
     "LiveToolSelectivity",
     "SelectivityEvaluator",
     "SelectivityMetric",
-    "SynthesizerModel",
     "UtilityEvaluator",
     "UtilityResult",
     "agrade_retriever",
@@ -51,7 +50,6 @@ __getattr__ = load_on_first_use(
     __name__,
     {
         "LLMJudge": "judge",
-        "SynthesizerModel": "answering",
         "ContextEntityRecallEvaluator": "judging",
         "ContextPrecisionEvaluator": "judging",
         "ContextRecallEvaluator": "judging",

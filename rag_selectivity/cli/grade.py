@@ -26,12 +26,6 @@ USUAL = "queries corpus pool pool_depth tail controls trace model store max_call
 class Grading:
     """What is asked for seldom."""
 
-    extra: Annotated[
-        list[str] | None, o.setting("judge", "Further fields to ask for: relevant_span, misleading or both.")
-    ] = None
-    order: Annotated[
-        str, o.setting("judge", "What to grade first: rank (the top of all lists) or query (query by query).")
-    ] = "rank"
     seed: Annotated[int, o.setting("intervals", "Seed of everything drawn at random.")] = 7
 
 
@@ -57,15 +51,9 @@ def grade(
     more: Grading = Grading(),
     server: j.Server = j.Server(),
     rubric: Path | None = o.input_file("Rubric of your own, in TOML.", o.JUDGE),
-    samples: int = o.option(o.JUDGE, "COUNT", "Grades of each pair; their median counts.", default=1),
-    batch: int = o.option(o.JUDGE, "COUNT", "Most passages of one query in a call.", default=1),
     dry_run: bool = o.flag(o.BUDGET, "--dry-run", "Send no request; print the pairs, tokens and cost to expect."),
     show_bits: o.ShowBitsOption = None,
-    retry_failed: list[str] | None = o.option(
-        o.BUDGET,
-        "REASON",
-        "Grade again what failed in an earlier run: all (default), or a reason such as off_schema. Repeat for more.",
-    ),
+    retry_failed: bool = o.flag(o.BUDGET, "--retry-failed", "Grade again what failed in an earlier run."),
     asking: j.Asking = j.Asking(),
     format: o.TextOrJsonOption = None,
     output: o.TextOrJsonOutputOption = None,
@@ -89,15 +77,11 @@ def grade(
             store=store,
             judge=judge,
             rubric=rubric if rubric is not None else DEFAULT_RUBRIC,
-            extras=more.extra or (),
             pool_depth=pool_depth,
             tail=tail,
             controls=controls,
-            samples=samples,
-            batch=batch,
-            order=more.order,
             **asking.options(),
-            retry_failed="all" in retry_failed or retry_failed if retry_failed else False,
+            retry_failed=retry_failed,
             dry_run=dry_run,
             show_bits=show_bits,
             seed=more.seed,

@@ -70,8 +70,6 @@ class Asking:
     concurrency: int = o.option(
         o.BUDGET, "COUNT", "Most requests at the same time. A run begins with 1, then 4.", default=16
     )
-    rpm: Annotated[float | None, o.setting("judge", "Most requests in any 60 seconds.")] = None
-    tpm: Annotated[float | None, o.setting("judge", "Most tokens in any 60 seconds.")] = None
     timeout: Annotated[float, o.setting("judge", "Longest time for a request.")] = 60.0
     attempts: Annotated[
         int, o.setting("judge", "Most requests for a call that fails for a temporary reason, such as a server error.")
@@ -87,9 +85,7 @@ class Asking:
         """As options of the functions that ask."""
         from rag_selectivity.grading.limits import Budget, Limits
 
-        limits = {
-            name: getattr(self, name) for name in ("concurrency", "rpm", "tpm", "timeout", "attempts", "max_wait")
-        }
+        limits = {name: getattr(self, name) for name in ("concurrency", "timeout", "attempts", "max_wait")}
         prices = {"price_in": self.price_in, "price_out": self.price_out}
         return {
             "limits": Limits(**limits, answer_tokens=self.max_answer_tokens),

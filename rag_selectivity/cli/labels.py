@@ -238,9 +238,6 @@ def labels_draw(
         o.INPUT, "NAME", "Who labels (default: person). Repeat for more.", "--annotator"
     ),
     overlap: int = o.option(o.INPUT, "COUNT", "Pairs that all annotators label; the others are dealt out.", default=0),
-    repeats: float = o.option(
-        o.INPUT, "SHARE", "Share of the pairs that comes twice, for agreement with oneself.", default=0.05
-    ),
     seed: o.SeedOption = 7,
 ) -> None:
     """Draw pairs and make a page on which people label them.
@@ -270,7 +267,6 @@ def labels_draw(
             list_depth=list_depth,
             annotators=annotator or (),
             overlap=overlap,
-            repeats=repeats,
             judges=judge,
             rubric=DEFAULT_RUBRIC if rubric is None else rubric,
             seed=seed,
@@ -287,7 +283,6 @@ def labels_draw(
         put_lines(drawn.notes)
     for target, task in targets.items():
         pairs = len(task.drawn)
-        again = len(task.items) - pairs
-        note(f"wrote {target}: {pairs} pairs for {task.annotator}, {again} of them twice (task {task.id})")
+        note(f"wrote {target}: {pairs} pairs for {task.annotator} (task {task.id})")
     if not targets:
         note("no task was written")

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from rag_selectivity.render.blocks import Block, Details, Heading, Lines, Note, table_of
 from rag_selectivity.render.workflows import beside_claims, figure_tables
-from rag_selectivity.results.claim_measures import DEFINITIONS, GROUNDEDNESS, REPEATED, SUPPORTING
+from rag_selectivity.results.claim_measures import DEFINITIONS, REPEATED, SUPPORTING
 from rag_selectivity.results.claims import ClaimCheck, ClaimReport, ClaimRun
 from rag_selectivity.wording import counted, percent
 
@@ -65,20 +65,15 @@ def _query(check: ClaimCheck, depth: int) -> Iterator[Block]:
     ids = (sample.passages or tuple(f"passage {i}" for i in range(1, len(sample.retrieved_contexts) + 1)))[:depth]
     yield Heading(sample.id)
     yield Note(sample.user_input)
-    verdicts = 0
-    for name, caption, claims, cells in (
-        ("recall", "Claims of the reference answer", check.claims, check.support),
-        (GROUNDEDNESS, "Claims of the response", check.response_claims, check.grounds),
-    ):
-        known = min(check.known.get(name, 0), len(ids))
-        if known < 0 or (not known and ids):
-            continue
-        verdicts += 1
-        yield Note(f"{caption}:")
-        yield _matrix(claims, cells[:, :known], ids[:known])
+    known = min(check.known.get("recall", 0), len(ids))
+    if known > 0 or (known == 0 and not ids):
+        yield Note("Claims of the reference answer:")
+        yield _matrix(check.claims, check.support[:, :known], ids[:known])
         if known < len(ids):
-            yield Note(f"{caption}: not known from rank {known + 1} on, since a call of the judge failed.")
-    if not verdicts:
+            yield Note(
+                f"Claims of the reference answer: not known from rank {known + 1} on, since a call of the judge failed."
+            )
+    else:
         yield Note("No verdicts: a call of the judge failed, or claims were not checked.")
     if check.is_known("recall", depth) and (smallest := check.smallest_set_at(depth)):
         kind = "Smallest set" if check.smallest_is_exact(depth) else "Small set (a greedy cover)"

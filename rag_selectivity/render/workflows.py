@@ -23,21 +23,17 @@ from rag_selectivity.render.blocks import (
     p_value,
     table_of,
 )
-from rag_selectivity.render.judging import confusion_table, verdict_on
 from rag_selectivity.render.report_table import difference_blocks
 from rag_selectivity.results.answers import (
     BITS,
     DEPTH,
-    JUNK,
     LIFT,
-    ORDER,
     RUN,
-    SLOPE,
     AnswerReport,
     Contrast,
     Spent,
 )
-from rag_selectivity.results.claim_measures import DEFINITIONS, GROUNDEDNESS, MEASURES, OF_SUPPORT, SMALLEST
+from rag_selectivity.results.claim_measures import OF_SUPPORT, SMALLEST
 from rag_selectivity.results.claims import SAMPLES, ClaimReport, ClaimRun
 from rag_selectivity.results.estimate import Estimate
 from rag_selectivity.results.online import (
@@ -51,8 +47,7 @@ from rag_selectivity.results.online import (
     Preference,
 )
 from rag_selectivity.results.validation import QUERIES, RUNS, WITHIN, Chosen, Following, Validation
-from rag_selectivity.trust.agreement import Agreement
-from rag_selectivity.wording import counted, level_text, number, percent, signed
+from rag_selectivity.wording import counted, level_text, number, percent
 
 #: How many missed claims the terminal shows; the page has all.
 _SHOWN = 5
@@ -61,7 +56,7 @@ _SHOWN = 5
 
 
 def claim_blocks(report: ClaimReport) -> Iterator[Block]:
-    """The figures of each run, missed claims, differences, and the judge against people."""
+    """The figures of each run, missed claims and differences."""
     failed = f", {counted(report.failed, 'call')} failed" if report.failed else ""
     stopped = f", stopped: {report.stopped}" if report.stopped else ""
     samples = counted(len(next(iter(report.runs.values())).samples), "sample")
@@ -105,15 +100,10 @@ def missed_claims(run: ClaimRun, depth: int, most: int | None = None) -> Iterato
 
 
 def beside_claims(report: ClaimReport) -> Iterator[Block]:
-    """The differences of runs, the notes, and how far the judge's verdicts agree with people's."""
+    """The differences of runs, and the notes."""
     yield from difference_blocks(report.differences, report.settings)
     run = next(iter(report.runs.values()))
     yield from map(Note, caveat_lines(("", "all figures", caveat) for caveat in run.label_caveats))
-    if GROUNDEDNESS in report.checks:
-        yield Note(
-            f"{MEASURES[GROUNDEDNESS]}: {DEFINITIONS[MEASURES[GROUNDEDNESS]]}. It says whether responses keep to their "
-            f"passages, and nothing about what the passages lack."
-        )
     depth = max(report.depths, default=1)
     greedy = sum(not check.smallest_is_exact(depth) for each in report.runs.values() for check in each.samples)
     if greedy and "recall" in report.checks:
@@ -122,16 +112,6 @@ def beside_claims(report: ClaimReport) -> Iterator[Block]:
             f"which may be larger than the smallest set"
         )
     yield from map(Note, report.notes)
-    if report.agreement is not None:
-        yield from _agreement(report.agreement)
-
-
-def _agreement(agreement: Agreement) -> Iterator[Block]:
-    yield Heading("The judge against people")
-    yield Note(verdict_on(agreement, "verdict"))
-    figures = {"kappa": agreement.kappa, "AC2": agreement.ac2, "same verdict": agreement.exact, "bias": agreement.bias}
-    yield table_of(figures, ("", str, str), ("value [interval]", figures.get, cell))
-    yield confusion_table(agreement, ["not supported", "supported"])
 
 
 # -- answers -----------------------------------------------------------------------------------------------------
@@ -141,15 +121,11 @@ _TITLES = {
     BITS: "Bits over random of right answers",
     DEPTH: "More passages against fewer",
     RUN: "Runs",
-    ORDER: "Order against best first",
-    SLOPE: "Junk beside the same relevant passages: change with each junk passage",
 }
-#: What a contrast is, where it is no difference.
-_OF_KIND = {BITS: "bits", SLOPE: "change"}
 
 
 def answer_blocks(report: AnswerReport) -> Iterator[Block]:
-    """Means of what was shown, lifts, bits, order, depth, runs and junk."""
+    """Means of what was shown, lifts, bits, depths and runs."""
     yield Heading(
         f"{counted(len(report.queries), 'query', 'queries')}{_spent(report.spent, report.settings.get('model'))}"
     )
@@ -169,8 +145,6 @@ def answer_blocks(report: AnswerReport) -> Iterator[Block]:
         if contrasts:
             yield Heading(title)
             yield from _contrast_blocks(kind, contrasts, level)
-        if kind == SLOPE:
-            yield from map(Note, _junk_in_words(report, contrasts, level))
     yield from (Note(note, "note") for note in report.notes)
     served = report.settings.get("served") or ()
     if served and list(served) != [report.settings["model"]]:
@@ -197,9 +171,9 @@ def _contrast_blocks(kind: str, contrasts: Sequence[Contrast], level: str) -> It
         contrasts,
         ("score", "score", str),
         ("shown", "shown", str),
-        ("against", lambda each: "no junk" if kind == SLOPE and each.against.k == 0 else str(each.against), str),
+        ("against", "against", str),
         ("n", "n", count),
-        (f"{_OF_KIND.get(kind, 'difference')} [{level}]", _with_value, change),
+        (f"{'bits' if kind == BITS else 'difference'} [{level}]", _with_value, change),
         ("ceiling", lambda each: each.ceiling if kind == BITS else None, number),
         ("p Holm", lambda each: None if math.isnan(each.p_adjusted) else each.p_adjusted, p_value),
     )
@@ -210,25 +184,6 @@ def _contrast_blocks(kind: str, contrasts: Sequence[Contrast], level: str) -> It
 
 def _with_value(contrast: Contrast) -> Contrast | None:
     return None if math.isnan(contrast.value) and math.isnan(contrast.low) else contrast
-
-
-def _junk_in_words(report: AnswerReport, contrasts: Sequence[Contrast], level: str) -> Iterator[str]:
-    """What junk costs the model, in a sentence for each score that says if an answer is right."""
-    counts = [shown.k or 0 for shown, _ in report.figures if shown.run == JUNK]
-    for each in contrasts:
-        if not report.kinds[each.score].is_correct or math.isnan(each.low):
-            continue
-        of = f"percentage points with each junk passage, from {min(counts)} to {max(counts)} junk passages on average"
-        points, low, high = (100 * value for value in (each.value, each.low, each.high))
-        if low <= 0 <= high:
-            yield (
-                f"{each.score}: no change with junk is shown: {signed(points, 2)} [{level}: {signed(low, 2)} to "
-                f"{signed(high, 2)}] {of}."
-            )
-        else:
-            less, more = sorted((abs(low), abs(high)))
-            verb = "falls" if high < 0 else "rises"
-            yield f"{each.score} {verb} by {abs(points):.2f} [{level}: {less:.2f} to {more:.2f}] {of}."
 
 
 # -- validation --------------------------------------------------------------------------------------------------
