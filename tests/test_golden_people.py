@@ -242,7 +242,7 @@ def annotated(world: TwoJudges, draw: str = "agree:120", error: float = 0.3) -> 
         return int(np.clip(true + random.choice([-1, 1]), 1, 5)) if random.random() < error else true
 
     tasks = world.draw(
-        draw, annotators=["ada", "ben"], overlap=int(draw.partition(":")[2]), judges=["strict-judge"], repeats=0
+        draw, annotators=["ada", "ben"], overlap=int(draw.partition(":")[2]), judges=["strict-judge"]
     ).tasks
     by_name = {task.annotator: task for task in tasks}
     world.answer(by_name["ada"], name="ada.json")
@@ -324,7 +324,7 @@ def test_the_adjudicated_grade_counts_and_no_label_is_lost(world) -> None:
 def test_the_commands_from_a_draw_to_an_adjudicated_label(world) -> None:
     world.write()
     texts = ("--queries", "queries.jsonl", "--corpus", "corpus.jsonl")
-    draw = ("labels", "draw", "labels.db", *texts, "--draw", "disagree:40", "--repeats", "0")
+    draw = ("labels", "draw", "labels.db", *texts, "--draw", "disagree:40")
     done = run_command(
         *draw, "--annotator", "ada", "--annotator", "ben", "--overlap", "40", "-o", "t.html", cwd=world.folder
     )
