@@ -169,6 +169,8 @@ def _of_rows(
     places: list[Any] = []
     expected: list[bool] = []
     numbers: dict[str, list[float]] = {role: [] for role in names if role not in ("query", "passage")}
+    # What a table calls rank beside scores may be anything.
+    loose = "score" in names and "Q0" not in (first or ("", {}))[1]
     for place, row in chain(() if first is None else [first], rows):
         where = f"{source}{before}{place}"
         of_query = id_text(row.get(names["query"]), where, "query")
@@ -176,7 +178,7 @@ def _of_rows(
         passage = id_text(row.get(names["passage"]), where, "passage")
         for role, column in numbers.items():
             cell = row.get(names[role])
-            column.append(_number(cell, role, f"{where}, passage {passage!r}"))
+            column.append(_number(cell, role, f"{where}, passage {passage!r}", loose))
         query.append(position.setdefault(of_query, len(position)))
         passages.append(passage)
         places.append(place)
@@ -195,14 +197,14 @@ def _of_rows(
     )
 
 
-def _number(cell: Any, role: str, where: str) -> float:
-    """A cell as the number that it must be."""
+def _number(cell: Any, role: str, where: str, loose: bool) -> float:
+    """A cell as the number that it must be; NaN for another rank if the rule for ranks is `loose`."""
     if role == "grade":
         return _grade(cell, where)
-    number = number_or_nan(cell)
+    number = float(cell) if isinstance(cell, (bool, np.bool_)) else number_or_nan(cell)
     if role == "tokens" and not 0 <= number < math.inf:
         raise InputError(f"{where}: {shown(cell)} is not a number of tokens; give a number ≥ 0")
-    if math.isnan(number):
+    if math.isnan(number) and not (loose and role == "rank"):
         raise InputError(f"{where}: the {role} {shown(cell)} is not a number")
     return number
 
@@ -270,7 +272,7 @@ def _regular(lists: Mapping[Any, Any], what: str, kind: Kind) -> Columns | None:
     about: dict[str, Any] = {"source": what}
     if are_dicts:
         numbers = np.array(list(chain.from_iterable(row.values() for row in rows)))
-        if numbers.dtype.kind not in "iuf" and len(numbers):
+        if numbers.dtype.kind not in "biuf" and len(numbers):
             return None
         value = numbers.astype(np.float64)
         if kind == "labels":

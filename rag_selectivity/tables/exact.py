@@ -234,7 +234,9 @@ def _parquet_rows(path: Path) -> Iterator[tuple[int, Row]]:
                     for batch in file.iter_batches(1 << 11):
                         for row, cells in enumerate(frame_rows(batch, str(place)), row + 1):  # noqa: B020
                             yield row, cells
-            except (pyarrow.ArrowException, OSError, ArithmeticError, LookupError) as error:
+            except InputError:
+                raise
+            except (pyarrow.ArrowException, OSError, ValueError, ArithmeticError, LookupError) as error:
                 raise InputError(f"{place}: damaged Parquet after row {row} ({str(error).splitlines()[0]})") from None
 
 
