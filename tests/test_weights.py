@@ -298,8 +298,7 @@ WITHOUT = {query: weight for query, weight in WEIGHTS.items() if query != "q07"}
             r"row 2: .* is 2, and 1 before",
         ),
         ([{"query_id": "", "weight": 1}], r"row 1: the query id is empty"),
-        ("none.csv", r"weights \(data.weights\): there is no file 'none.csv'"),
-        ("", r"weights \(data.weights\): the name is empty"),
+        ("none.csv", r"none.csv: there is no such file"),
         ([3], r"weights, row 1: expected {column: value}"),
     ],
 )
