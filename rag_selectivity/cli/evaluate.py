@@ -24,6 +24,7 @@ from rag_selectivity.cli.output import note, put, put_rows, show
 from rag_selectivity.cli.retrieved import Retrieved, Spans, is_live
 from rag_selectivity.cli.writable import OF_TABLE
 from rag_selectivity.errors import InputError
+from rag_selectivity.results.steps import Commands
 
 if TYPE_CHECKING:
     from rag_selectivity.results.decision import Decision
@@ -102,6 +103,14 @@ def evaluate(
     gates = Gates.parse(**vars(gating))
     asked = whole_numbers(depths, "--depths")
     lengths = tokens_of(tokens, given.tokenizer)
+    files_given = {
+        "labels": str(path),
+        "queries": queries and str(queries),
+        "corpus": corpus.corpus and str(corpus.corpus),
+    }
+    steps = Commands(**{name: file for name, file in files_given.items() if file})
+    if not any(is_live(file_of(run)) for run in runs):
+        steps = replace(steps, runs=runs)
     deciding = {"k": production_depth(k, asked), "baseline": baseline, "paired": not given.unpaired}
     if output is not None and output.suffix.lower() in _PAGES:
         from rag_selectivity.judged.policy import resolve_policy
@@ -129,6 +138,7 @@ def evaluate(
             depths=asked,
             bootstrap=drawing.bootstrap(resamples),
             deciding=deciding,
+            steps=steps,
             groups=given.groups,
             pool=pools_of(pool, runs),
             pool_depth=given.pool_depth,
@@ -187,7 +197,7 @@ def evaluate(
         report = result.report
     if is_costed:
         deciding["costs"] = _known_costs(report, lists, costs_of(costs, runs), lengths, form.ids)
-    report = decided(report, asked_for_k=k is not None, **deciding)
+    report = decided(report.with_steps(steps), asked_for_k=k is not None, **deciding)
     if per_query is not None:
         put_rows(report.per_query(), per_query)
     # A file of Markdown is the comment of a pull request, unless more than the first screen is asked for.
