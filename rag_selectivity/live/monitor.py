@@ -99,6 +99,8 @@ class Monitor(Shared):
         Name of the run in the report.
     seed : int
 
+    Notes
+    -----
     Every method may be called from any thread. A thread of its own measures what was recorded, 512 retrievals at once
     or after five seconds, and calls `on_alert`; whoever asks for figures measures what waits.
 
