@@ -87,10 +87,10 @@ def test_a_plan_for_people_says_how_narrow_the_intervals_become(known, sample, m
 def test_a_plan_for_people_needs_what_it_simulates_with(sample, monkeypatch) -> None:
     monkeypatch.chdir(sample)
     for words, problem in (
-        (["plan", "grades.trec", "--human", "100", "--agreement", ".8"], "give the labels and then the runs"),
-        (["plan", "grades.trec", "bm25.trec", "--human", "100"], "give either labels by people so far"),
-        (["plan", "grades.trec", "bm25.trec", "--human", "0", "--agreement", ".8"], "whole number ≥ 1"),
+        (["grades.trec", "--human", "100", "--agreement", ".8"], "give the labels and then the runs"),
+        (["grades.trec", "bm25.trec", "--human", "100"], "give either labels by people so far"),
+        (["grades.trec", "bm25.trec", "--human", "0", "--agreement", ".8"], "whole number ≥ 1"),
     ):
-        done = CliRunner().invoke(app, words)
+        done = CliRunner().invoke(app, ["plan", "--scale", "utility", *words])
         assert isinstance(done.exception, rs.InputError)
         assert problem in str(done.exception)

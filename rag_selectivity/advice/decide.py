@@ -254,7 +254,7 @@ def _verdicts(
     """{(run, column): verdict} against the baseline; that of the first column, which ranks, comes from all pairs."""
     # BoR differs exactly where Success does: one test.
     shared = [columns[0].name, *(["BoR"] if isinstance(columns[0], Success) else [])]
-    verdicts = {}
+    verdicts: dict[tuple[str, str], str] = {}
     for row in rows:
         if baseline in (row.run, row.baseline):
             is_turned = row.run == baseline

@@ -47,7 +47,7 @@ class Losses:
     rerank: float
     widen: float
     more: str
-    limits: Counter[str]
+    limits: Counter[str | None]
 
     def limited(self, step: str) -> int:
         """The number of queries that a step limits alone."""

@@ -125,16 +125,20 @@ def queries_needed(
     >>> queries_needed(0.2, 0.8), queries_needed(0.2, 0.8, correlation=0.6)
     (385, 161)
     """
-    tests = rows_of_comparison() if rows is None else rows
-    bits, better, gap = _between("bits", bits, 0, 1000), _between("success", success, 0, 1), 1 + 1e-9
-    correlation, power = _between("correlation", correlation, -gap, gap), _between("power", power, 0, 1)
-    level, tests = _between("level", level, 0, 1), _between("rows", tests, 0, 1 << 63)
-    gain, loss = _discordant_shares(better, better * 2**-bits, correlation)
-    return _smallest_lasting(lambda n: mcnemar.power(n, gain, loss, (1 - level) / tests) >= power, gain + loss)
+    nearly_one = 1 + 1e-9
+    bits, better = _between("bits", bits, 0, 1000), _between("success", success, 0, 1)
+    gain, loss = _discordant_shares(
+        better, better * 2**-bits, _between("correlation", correlation, -nearly_one, nearly_one)
+    )
+    power, level = _between("power", power, 0, 1), _between("level", level, 0, 1)
+    each = (1 - level) / _between("rows", rows_of_comparison() if rows is None else rows, 0, 1 << 63)
+    return _smallest_lasting(lambda n: mcnemar.power(n, gain, loss, each) >= power, gain + loss)
 
 
 def _between(name: str, value: Any, low: float, high: float) -> float:
-    number = float(value) if isinstance(value, Real) and abs(value) < 1 << 63 else math.nan
+    """A number as a float, if it is between the two."""
+    is_number = isinstance(value, Real)
+    number = float(value) if is_number and -(1 << 63) < value < 1 << 63 else math.nan
     if not low < number < high:
         raise InputError(f"{name} must be more than {low:g} and less than {high:g}, got {shown(value)}")
     return number
@@ -255,17 +259,17 @@ def _read_log(path: Path, given: Mapping[str, str]) -> JudgedRun:
         if role not in _LOG_FIELDS:
             raise InputError(f"unknown log field {role!r}; the fields are {', '.join(_LOG_FIELDS)}")
     columns: dict[str, str] = {}
-    rows = []
+    rows: list[dict[str, int]] = []
     for line, record in read_records(path):
         for role in () if columns else _LOG_FIELDS:
             accepted = (given[role],) if role in given else _LOG_FIELDS[role]
             columns[role] = find_column(list(record), role, f"{path}:{line}", accepted)
-        row = {role: record.get(column) for role, column in columns.items()}
-        row["hit"] = _TRUTH.get(str(row["hit"]).strip().casefold(), row["hit"])
-        row = {role: whole_count(value, f"{path}:{line}: {columns[role]}") for role, value in row.items()}
+        cells = {role: record.get(column) for role, column in columns.items()}
+        cells["hit"] = _TRUTH.get(str(cells["hit"]).strip().casefold(), cells["hit"])
+        row = {role: whole_count(cell, f"{path}:{line}: {columns[role]}") for role, cell in cells.items()}
         for role, most in (("K", "N"), ("R", "N"), ("hit", "K"), ("hit", "R")):
             if row[role] > row[most]:
                 less, more = f"{columns[role]} = {row[role]}", f"{columns[most]} = {row[most]}"
                 raise InputError(f"{path}:{line}: {less} is more than {more}")
         rows.append(row)
-    return JudgedRun.from_counts(*([row[role] for row in rows] for role in _LOG_FIELDS))
+    return JudgedRun.from_counts(*([row[role] for row in rows] for role in ("N", "K", "R", "hit")))
