@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
 import numpy as np
@@ -167,9 +167,11 @@ def _of_query(check: ClaimCheck, depth: int) -> Iterator[Block]:
 
 def _matrix(claims: Sequence[str], cells: NDArray[np.bool_], ids: Sequence[str]) -> Block:
     """A row for each claim: a cell for each passage, and by how many passages the claim is supported."""
-    passages: list[Column] = [
-        (id_, lambda row, place=place: "yes" if cells[row, place] else "no", str) for place, id_ in enumerate(ids)
-    ]
+
+    def supports(place: int) -> Callable[[int], str]:
+        return lambda row: "yes" if cells[row, place] else "no"
+
+    passages: list[Column] = [(id_, supports(place), str) for place, id_ in enumerate(ids)]
     return table_of(
         range(len(claims)),
         ("claim", lambda row: _one_line(claims[row]), str),

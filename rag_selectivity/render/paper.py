@@ -48,7 +48,8 @@ def _figures(result: Report | Comparison, report: Report) -> dict[str, dict[Meas
         if isinstance(result, Report) and not isinstance(known, str):
             lines = {line.run: line.figures.values() for line in known.lines}
             return {name: {each.measure: each.estimate for each in lines[name]} for name in report.runs}
-        wanted = min(report.depths, key=lambda depth: abs(depth - wanted), default=None)
+        decided = wanted
+        wanted = min(report.depths, key=lambda depth: abs(depth - decided), default=None)
     figures = {}
     for name, run in report.runs.items():
         parsed = {parse_measure(key): estimate for key, estimate in run.estimates.items()}

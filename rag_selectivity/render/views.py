@@ -41,6 +41,7 @@ def blocks_of(result: Result) -> Iterable[Block]:
     raise TypeError(f"a {type(result).__name__} has no tables: register a function with blocks_of.register")
 
 
+_MORE = Lines(["All figures, intervals and notes: --details, or details() in Python."])
 #: The titles of pages.
 _TITLES: dict[type[Result], str] = {
     Comparison: "Runs compared",
@@ -80,16 +81,16 @@ def _first(result: Result) -> list[Block]:
 def as_text(result: Result, *, ruled: bool = True, details: bool = False) -> str:
     """Text for a terminal; `ruled` draws a line below table heads."""
     first = _first(result)
-    more = Lines(["All figures, intervals and notes: --details, or details() in Python."])
-    return text_of([*first, *(blocks_of(result) if details or not first else [more])], ruled=ruled)
+    return text_of([*first, *(blocks_of(result) if details or not first else [_MORE])], ruled=ruled)
 
 
 def as_markdown(result: Result, *, details: bool = False) -> str:
     """Markdown, for example for a pull request; the details below a first screen are folded."""
     first = _first(result)
-    if first and details:
-        return markdown_of([*first, Details("All figures, intervals and notes", list(blocks_of(result)))])
-    return markdown_of(first or blocks_of(result))
+    if not first:
+        return markdown_of(blocks_of(result))
+    folded = Details("All figures, intervals and notes", list(blocks_of(result))) if details else _MORE
+    return markdown_of([*first, folded])
 
 
 def _page(result: Result, **options: Any) -> str:
