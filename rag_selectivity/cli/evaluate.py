@@ -26,7 +26,7 @@ from rag_selectivity.cli.writable import OF_TABLE
 from rag_selectivity.errors import InputError
 
 if TYPE_CHECKING:
-    from rag_selectivity.results.decision import Decision
+    from rag_selectivity.results.changes import Changes
     from rag_selectivity.results.report import Report
 
 EXAMPLES = (
@@ -190,14 +190,14 @@ def evaluate(
     report = decided(report, asked_for_k=k is not None, **deciding)
     if per_query is not None:
         put_rows(report.per_query(), per_query)
-    # A file of Markdown is the comment of a pull request, unless more than the first screen is asked for.
-    usual = baseline is None and format is None and not details
-    if output is not None and output.suffix.lower() == ".md" and usual and report.decision is not None:
-        _put_comment(report, report.decision, gating, output)
+    shown = report if baseline is None else replace(result, report=report)
+    since = _changes(report, gating) if output is not None and output.suffix.lower() == ".md" else None
+    if since is None:
+        show(shown, format, output, details=details)
+    else:
+        put(f"{shown.to_markdown(details=True)}\n\n{since.to_markdown()}", output, is_data=True)
         if not gates.conditions:
             return
-    else:
-        show(report if baseline is None else replace(result, report=report), format, output, details=details)
     gates.check(report)
 
 
@@ -243,7 +243,7 @@ def _known_costs(report: Report, runs: Any, costs: Any, tokens: Any, ids: str | 
     return read_costs(judged, runs, costs=costs, tokens=tokens, ids=ids)
 
 
-# -- the page and the comment --------------------------------------------------------------------------------
+# -- the page, and what changed --------------------------------------------------------------------------------
 
 
 def _refuse_for_page(runs: list[str], form: o.LabelForm, given: Given, spans: Spans, format: object) -> None:
@@ -273,15 +273,11 @@ def _page(path: Path, runs: list[str], output: Path, **options: Any) -> Report:
     return report
 
 
-def _put_comment(report: Report, decision: Decision, gating: o.Gating, output: Path) -> None:
-    """Write the first screen, and what changed since the report of `--against`."""
+def _changes(report: Report, gating: o.Gating) -> Changes | None:
+    """What changed in the figures of the decision since the report of `--against`."""
+    if gating.against is None or report.decision is None:
+        return None
     from rag_selectivity.compare.changes import changes_since
-    from rag_selectivity.render.comment import comment_of
     from rag_selectivity.results.stored import read_report
 
-    changes = None
-    if gating.against is not None:
-        changes = changes_since(report, decision, read_report(gating.against), on=gating.on)
-    text = comment_of(report, decision, changes)
-    put(text.rstrip("\n"), output, is_data=True)
-    note(f"{output}: {len(text.splitlines())} lines")
+    return changes_since(report, report.decision, read_report(gating.against), on=gating.on)
