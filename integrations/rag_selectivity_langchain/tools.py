@@ -27,7 +27,7 @@ class ToolSelectivityCallback(Shared, BaseCallbackHandler):  # type: ignore[misc
 
     Parameters
     ----------
-    labels, catalogue, relevant, warn_from, on_warning, **options
+    labels, catalogue, relevant, **options
         As in `rag_selectivity.ToolMonitor`. With a tool selector in front of the model only the selected tools
         are seen: give `catalogue=`, the number or names of all.
     query_id_key : str

@@ -43,7 +43,7 @@ class LiveToolSelectivity(Watcher):
 
     Parameters
     ----------
-    labels, catalogue, relevant, warn_from, on_warning, **options
+    labels, catalogue, relevant, **options
         As in `rag_selectivity.ToolMonitor`. The query is the last message of the user.
     query_id_tag : str
         `with instrument_tags({"query_id": …})` around a run tells under which id the labels know the query.

@@ -29,7 +29,7 @@ class ToolSelectivity:
 
     Parameters
     ----------
-    labels, catalogue, relevant, warn_from, on_warning, **options
+    labels, catalogue, relevant, **options
         As in `rag_selectivity.ToolMonitor`. The tools that the servers list are added to the catalogue.
     count_tokens : callable, optional
         Text → tokens of a definition as JSON; default: four characters a token.
@@ -62,8 +62,8 @@ class ToolSelectivity:
         session : Client or ClientSession
             Connected.
         server : str
-            Stands before the names of its tools in labels and reports, as `server/tool`. Without it, equal names of
-            two servers are reported as duplicates.
+            Stands before the names of its tools in labels and reports, as `server/tool`. Without it, tools of equal
+            names count as one.
 
         Raises
         ------
