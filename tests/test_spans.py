@@ -581,15 +581,3 @@ def test_figures_as_metrics() -> None:
     assert points()["now", "BoR", None, "value"] == monitor.report()["BoR"].value
     with pytest.raises(rs.InputError, match="must be a Report or a Monitor, got dict"):
         observe_figures({}, meter=meter)
-
-
-def test_figures_as_attributes_are_numbers_without_texts(exported) -> None:
-    from rag_selectivity_otel import write_figures
-
-    with exported.tracer.start_as_current_span("search"):
-        written = write_figures(["Success@2", "RandomSuccess@2", "R@1"], {"d1": 1}, ["d7", "d1"], corpus_size=8)
-        assert write_figures(["Success@2"], None, ["d7"]) == {}
-    (span,) = exported.memory.get_finished_spans()
-    assert dict(span.attributes) == written
-    expected = {"success@2": 1.0, "randomsuccess@2": 0.25, "r@1": 0.0}
-    assert written == pytest.approx({f"rag_selectivity.{name}": value for name, value in expected.items()})

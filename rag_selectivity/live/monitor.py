@@ -27,11 +27,11 @@ from rag_selectivity.indexes import given_size
 from rag_selectivity.inference.bootstrap import Bootstrap
 from rag_selectivity.judged.joining import size_with_counts
 from rag_selectivity.live.alerts import FALSE_ALARM_EVERY, Alarm, Alerts
-from rag_selectivity.live.faults import Shared
 from rag_selectivity.live.identity import Identity, Waiting
 from rag_selectivity.live.retrieval import Retrieval
 from rag_selectivity.live.trace_writer import TraceWriter
 from rag_selectivity.live.traffic import Requests, Traffic
+from rag_selectivity.live.watching import Shared
 from rag_selectivity.live.window import Window
 from rag_selectivity.live.worker import Worker
 from rag_selectivity.log import LOG

@@ -75,12 +75,6 @@ class Problem(Enum):
     CIRCLE = ("span", "spans", "stood in a circle of parents: the circle was cut")
     UNFINISHED = ("retrieval span", "retrieval spans", "had no end: measured without seconds")
     EARLY = ("trace", "traces", "had to be measured before the root span ended: a later selection is missing")
-    LEFT_OUT = (
-        "trace",
-        "traces",
-        "came faster than they could be measured, or after the shutdown: left out. Raise waiting= of the processor, or "
-        "sample traces",
-    )
     BROKEN_LINE = ("line", "lines", "broke off at the end of the file: left out")
     NO_DOCUMENTS = (
         "retrieval",

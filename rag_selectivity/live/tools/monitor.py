@@ -12,7 +12,6 @@ from importlib.util import find_spec
 from typing import Any
 
 from rag_selectivity.errors import InputError, SelectivityWarning, examples
-from rag_selectivity.live.faults import Shared
 from rag_selectivity.live.monitor import Monitor
 from rag_selectivity.live.retrieval import Retrieval
 from rag_selectivity.live.tools.arguments import misfit
@@ -26,6 +25,7 @@ from rag_selectivity.live.tools.rows import (
     rate,
     warning,
 )
+from rag_selectivity.live.watching import Shared
 from rag_selectivity.log import LOG
 from rag_selectivity.results.report import Report
 from rag_selectivity.tables.cells import iterated
