@@ -378,7 +378,7 @@ ROOT = Span("t1", "root", None, "chain", 1, 100)
             [("a",)],
             {"circle": 1},
         ),
-        ([search(["a"], end=None)], "id", [("a",)], {"unfinished": 1}),
+        ([search(["a"], end=None)], "id", [("a",)], {}),
         ([search([])], "id", [], {"no_documents": 1}),
         ([search(["a"], dropped=3)], "id", [], {"cut_list": 1}),
         (
@@ -399,7 +399,7 @@ ROOT = Span("t1", "root", None, "chain", 1, 100)
             [search(["a"], **{"retrieval.documents.2.document.id": "c"})],
             "id",
             [("a", place(2, "s1"), "c")],
-            {"gap": 1, "unidentified": 1},
+            {"unidentified": 1},
         ),
         (
             [search(["a"], **{"retrieval.documents.1.document.score": 0.5})],
@@ -412,7 +412,7 @@ ROOT = Span("t1", "root", None, "chain", 1, 100)
             [search(["a"], **{"retrieval.documents.1.document.id": ["x"]})],
             "id",
             [("a", place(2, "s1"))],
-            {"wrong_type": 1, "unidentified": 1},
+            {"unidentified": 1},
         ),
         ([search(["a"], **{"retrieval.documents.1.document.id": 7})], "id", [("a", "7")], {}),
         ([search(["a"], failed=True)], "id", [()], {}),
