@@ -31,6 +31,7 @@ CAVEATS = {
     "concentrated-chance": ("soft",),
     "concentrated-controls": ("soft",),
     "as-judged-baseline": ("soft",),
+    "one-query-decides": ("soft",),
     "one-judge": ("note",),
     "agreement-unknown": ("soft",),
     "agreement-too-low": ("strong",),

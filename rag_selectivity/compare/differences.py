@@ -14,7 +14,7 @@ from rag_selectivity.evaluation.caveats import AS_JUDGED_BASELINE, equals_placeb
 from rag_selectivity.figures.figures import Figures
 from rag_selectivity.inference import detectable
 from rag_selectivity.inference.bootstrap import Bootstrap
-from rag_selectivity.inference.paired import Difference, holm, paired_difference
+from rag_selectivity.inference.paired import BOUNDED, Difference, holm, paired_difference
 from rag_selectivity.inference.unpaired import unpaired_difference
 from rag_selectivity.judged.query_weights import effective_size
 from rag_selectivity.measures import Measure, Outcome
@@ -25,6 +25,10 @@ from rag_selectivity.results.estimate import WITH_CONTROLS, Caveat, Estimate
 
 #: Of how many queries a comparison says that they differ most.
 _SHOWN_QUERIES = 5
+_ONE_DECIDES = Caveat(
+    "one-query-decides",
+    "One query decides this difference: one more that went far the other way could turn it. Ask more questions.",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +92,8 @@ def differences_of(one: Side, other: Side, testing: Testing) -> list[RunDifferen
             if testing.bootstrap is not None and measure.name != "Judged" and not math.isnan(row.difference):
                 low, high, p = (float(each[column]) for each in (difference.low, difference.high, difference.p))
                 row = replace(row, low=low, high=high, p=p, test=difference.test[column])
-            rows.append(_with_estimates(row, one, other, testing))
+            row = _with_estimates(row, one, other, testing)
+            rows.append(replace(row, caveats=(_ONE_DECIDES, *row.caveats)) if row.test == BOUNDED else row)
     return rows
 
 

@@ -119,6 +119,8 @@ class Measure(ABC):
     #: Whether it compares what was retrieved with all labelled passages: with their number, the best of them, or a
     #: random draw. Labels of nothing but what was retrieved then make it a figure about itself.
     compares_with_all_labels: ClassVar[bool] = False
+    #: Whether it counts at which ranks the relevant passages stand, and not only how many are in the top K.
+    counts_ranks: ClassVar[bool] = False
     #: Whether it needs groups of passages that say the same.
     needs_groups: ClassVar[bool] = False
     #: Whether its figures rest on the candidates before selection too.

@@ -57,9 +57,9 @@ class RunDifference(Plain):
     p, p_adjusted : float
         The two-sided p-value, and the p-value after Holm's correction over the tests of the comparison. NaN if the row
         was not tested.
-    test : {"exact", "randomised", "completions", ""}
-        Whether all swaps of the two runs' figures were counted, or a random part of them, or completions of the labels
-        by people's; empty if not tested.
+    test : {"exact", "randomised", "bounded", "completions", ""}
+        Whether all swaps of the two runs' figures were counted, or a random part of them, or an unseen query was
+        allowed for since one could turn the sign, or completions of the labels by people's; empty if not tested.
     tested_as : str
         The measure that was tested. On the same queries with the same random baseline, BoR differs exactly where
         Success does: both rows share one test, which counts once in Holm's correction.
