@@ -97,7 +97,8 @@ class LiveSelectivity(SpanWatcher):
 
     def report(self, **options: Any) -> Report:
         """The monitor's report of what was recorded so far."""
-        return super().report(**options).with_input(self.monitor.name, {}, self._calls.notes)
+        report: Report = super().report(**options)
+        return report.with_input(self.monitor.name, {}, self._calls.notes)
 
     def attach(self) -> Self:
         """Start watching."""
