@@ -24,9 +24,10 @@ from rag_selectivity.cli.output import note, put, put_rows, show
 from rag_selectivity.cli.retrieved import Retrieved, Spans, is_live
 from rag_selectivity.cli.writable import OF_TABLE
 from rag_selectivity.errors import InputError
+from rag_selectivity.results.steps import Commands
 
 if TYPE_CHECKING:
-    from rag_selectivity.results.decision import Decision
+    from rag_selectivity.results.changes import Changes
     from rag_selectivity.results.report import Report
 
 EXAMPLES = (
@@ -102,6 +103,14 @@ def evaluate(
     gates = Gates.parse(**vars(gating))
     asked = whole_numbers(depths, "--depths")
     lengths = tokens_of(tokens, given.tokenizer)
+    files_given = {
+        "labels": str(path),
+        "queries": queries and str(queries),
+        "corpus": corpus.corpus and str(corpus.corpus),
+    }
+    steps = Commands(**{name: file for name, file in files_given.items() if file})
+    if not any(is_live(file_of(run)) for run in runs):
+        steps = replace(steps, runs=runs)
     deciding = {"k": production_depth(k, asked), "baseline": baseline, "paired": not given.unpaired}
     if output is not None and output.suffix.lower() in _PAGES:
         from rag_selectivity.judged.policy import resolve_policy
@@ -129,6 +138,7 @@ def evaluate(
             depths=asked,
             bootstrap=drawing.bootstrap(resamples),
             deciding=deciding,
+            steps=steps,
             groups=given.groups,
             pool=pools_of(pool, runs),
             pool_depth=given.pool_depth,
@@ -187,17 +197,17 @@ def evaluate(
         report = result.report
     if is_costed:
         deciding["costs"] = _known_costs(report, lists, costs_of(costs, runs), lengths, form.ids)
-    report = decided(report, asked_for_k=k is not None, **deciding)
+    report = decided(report.with_steps(steps), asked_for_k=k is not None, **deciding)
     if per_query is not None:
         put_rows(report.per_query(), per_query)
-    # A file of Markdown is the comment of a pull request, unless more than the first screen is asked for.
-    usual = baseline is None and format is None and not details
-    if output is not None and output.suffix.lower() == ".md" and usual and report.decision is not None:
-        _put_comment(report, report.decision, gating, output)
+    shown = report if baseline is None else replace(result, report=report)
+    since = _changes(report, gating) if output is not None and output.suffix.lower() == ".md" else None
+    if since is None:
+        show(shown, format, output, details=details)
+    else:
+        put(f"{shown.to_markdown(details=True)}\n\n{since.to_markdown()}", output, is_data=True)
         if not gates.conditions:
             return
-    else:
-        show(report if baseline is None else replace(result, report=report), format, output, details=details)
     gates.check(report)
 
 
@@ -243,7 +253,7 @@ def _known_costs(report: Report, runs: Any, costs: Any, tokens: Any, ids: str | 
     return read_costs(judged, runs, costs=costs, tokens=tokens, ids=ids)
 
 
-# -- the page and the comment --------------------------------------------------------------------------------
+# -- the page, and what changed --------------------------------------------------------------------------------
 
 
 def _refuse_for_page(runs: list[str], form: o.LabelForm, given: Given, spans: Spans, format: object) -> None:
@@ -273,15 +283,11 @@ def _page(path: Path, runs: list[str], output: Path, **options: Any) -> Report:
     return report
 
 
-def _put_comment(report: Report, decision: Decision, gating: o.Gating, output: Path) -> None:
-    """Write the first screen, and what changed since the report of `--against`."""
+def _changes(report: Report, gating: o.Gating) -> Changes | None:
+    """What changed in the figures of the decision since the report of `--against`."""
+    if gating.against is None or report.decision is None:
+        return None
     from rag_selectivity.compare.changes import changes_since
-    from rag_selectivity.render.comment import comment_of
     from rag_selectivity.results.stored import read_report
 
-    changes = None
-    if gating.against is not None:
-        changes = changes_since(report, decision, read_report(gating.against), on=gating.on)
-    text = comment_of(report, decision, changes)
-    put(text.rstrip("\n"), output, is_data=True)
-    note(f"{output}: {len(text.splitlines())} lines")
+    return changes_since(report, report.decision, read_report(gating.against), on=gating.on)
