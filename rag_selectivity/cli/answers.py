@@ -18,6 +18,8 @@ EXAMPLES = (
     "rag-selectivity answers bm25.trec dense.trec --corpus corpus.jsonl --queries queries.jsonl "
     "--references ragas.jsonl --qrels grades.trec --scale utility --depths 3,10 --store answers.db --model gpt-5-mini "
     "--scores answer-scores.csv",
+    "rag-selectivity answers bm25.trec --corpus corpus.jsonl --queries queries.jsonl --references ragas.jsonl "
+    "--score exact_match --store answers.db --model gpt-5-mini --dry-run",
 )
 #: What `--help` shows.
 USUAL = "files corpus queries references qrels model judge_model depths store scores dry_run output"
