@@ -21,7 +21,7 @@ from rag_selectivity.results.claims import RULES, ClaimReport, ClaimRun
 from rag_selectivity.results.estimate import Caveat, Estimate
 from rag_selectivity.results.provenance import Provenance
 from rag_selectivity.results.report import Report
-from rag_selectivity.results.run_report import PoolSource, RunReport
+from rag_selectivity.results.run_report import RunReport
 from rag_selectivity.results.shapes import Count, Digits, Id, Shape, kind, stored
 from rag_selectivity.results.slices import Slice
 from rag_selectivity.results.usage import Usage
@@ -133,7 +133,6 @@ class _Run(Shape):
     input: dict[str, Any] = Field({})
     label_caveats: tuple[Caveat, ...] = ()
     slices: dict[str, dict[str, Slice]] = Field({})
-    pool_sources: dict[str, dict[str, PoolSource]] = Field({})
 
     def report(self, folder: Path) -> RunReport:
         figures = Figures((), [], [])
@@ -141,7 +140,7 @@ class _Run(Shape):
             figures = self.figures.read(folder, self.fingerprint)
         elif self.per_query is not None:
             figures = self.per_query.figures(self.fingerprint)
-        same = ("notes", "input", "label_caveats", "slices", "pool_sources")
+        same = ("notes", "input", "label_caveats", "slices")
         return RunReport(figures, self.measures, self.queries, **{name: getattr(self, name) for name in same})
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -28,6 +29,13 @@ class PlaceboFigures:
     value: FloatArray
     low: FloatArray
     high: FloatArray
+
+    def at(self, column: int) -> dict[str, Any]:
+        """What an estimate at one of the depths says of its placebo; nothing where that is unknown."""
+        value, low, high = (float(each[column]) for each in (self.value, self.low, self.high))
+        if math.isnan(value):
+            return {}
+        return {"placebo": value, "above_placebo": None if math.isnan(low + high) else (low, high)}
 
 
 @dataclass(frozen=True, slots=True)
