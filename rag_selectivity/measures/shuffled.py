@@ -100,7 +100,8 @@ def first_relevant_at(relevant: IntArray, size: IntArray, number: IntArray) -> F
     left = np.maximum(size - number + 1, 1)
     before = np.clip(number - 1, 0, size)
     _, missed = random_success(size, np.minimum(relevant, size), before)
-    return missed * np.minimum(relevant / left, 1.0)
+    result: FloatArray = missed * np.minimum(relevant / left, 1.0)
+    return result
 
 
 def mean_of_best(size: IntArray, marked: IntArray, drawn: IntArray, slots: IntArray) -> FloatArray:

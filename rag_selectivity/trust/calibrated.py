@@ -12,13 +12,12 @@ import numpy as np
 from rag_selectivity.errors import InputError
 from rag_selectivity.judged.judged_run import JudgedRun
 from rag_selectivity.judged.token_budget import TokenBudget
-from rag_selectivity.measures.base import WHOLE_LIST, FloatArray, Measure, Real
+from rag_selectivity.measures.base import WHOLE_LIST, FloatArray, Real
 from rag_selectivity.measures.chance import Success
 from rag_selectivity.measures.plan import Plan
-from rag_selectivity.trust.completed import DRAWS, RESAMPLES, Completion, Sampled, Sampling, quantile, sampled
+from rag_selectivity.trust.completed import DRAWS, Completion, Sampled, Sampling, quantile, sampled
 from rag_selectivity.trust.ground import Ground
 from rag_selectivity.trust.strata import Places, Strata, WithoutLabels
-from rag_selectivity.wording import counted
 
 #: The bytes of completions that are kept at most.
 _MOST_KEPT = 64_000_000
@@ -217,7 +216,7 @@ def calibrated_figures(
                 places = Places.of({name: tops[name]}, others, _named(depth), ground.in_tail)
                 queries = None if parts is None else ground.rows_of(run)
                 strata = Strata.of(ground, places, queries, ground.counts_of(run))
-                figures = _figures_of(strata, name, run, new, (depth, salt), sampling, completed)
+                figures = _figures_of(strata, name, run, new, salt, sampling, completed)
                 completed.figures |= {(name, sampling, key): figure for key, figure in figures.items()}
             keys = [str(measure @ at) for measure, ats in wanted for at in ats.tolist()]
             result[name] |= {key: completed.figures[name, sampling, key] for key in keys}
@@ -267,64 +266,22 @@ def _figures_of(
     name: str,
     run: JudgedRun,
     plan: Plan,
-    at: tuple[int, tuple[int, ...]],
+    salt: tuple[int, ...],
     sampling: Sampling,
     completed: Completed,
 ) -> dict[str, Calibrated]:
-    depth, salt = at
     keys = {str(measure @ each): measure for measure, ats in plan for each in ats.tolist()}
     if strata.missing is not None:
         return {key: Calibrated(reason=strata.missing) for key in keys}
-    settled = Settled.of(strata.ground, run, depth)
-    served = [measure for measure, _ in plan if settled.serves(measure)]
     drawn = completed.drawn(name, strata, sampling, salt)
-    found = sampled(strata, [run], plan, sampling, salt, drawn, lambda random: settled.shares(served, random))
+    found = sampled(strata, [run], plan, sampling, salt, drawn)
     figures = {}
     for key, measure in keys.items():
         few = strata.ground.has_people and found[key].relevant < _FEW_RELEVANT
         rough = few and (measure.compares_with_all_labels or measure.name == Success.name)
         figure = Calibrated.of(found[key], sampling)
-        figures[key] = replace(figure, rough=rough or measure in served, without=strata.without)
+        figures[key] = replace(figure, rough=rough, without=strata.without)
     return figures
-
-
-@dataclass(frozen=True)
-class Settled:
-    """Queries whose success people settled: how many, and how many of them are successes."""
-
-    number: int
-    successes: int
-    queries: int
-    weighted: bool = False
-
-    @classmethod
-    def of(cls, ground: Ground, run: JudgedRun, depth: int) -> Settled:
-        """From the labels that settle: a query is settled once one is relevant or the list has no other passage."""
-        known = np.where(ground.settling >= 0, ground.settling, ground.human)
-        budget = TokenBudget.of(depth)
-        top = run.hits.chosen(run.hits.rank <= depth) if budget is None else run.within(budget).hits
-        grade = known[top.judgment]
-        relevant = np.bincount(top.query, grade >= ground.scale.relevant_from, minlength=len(run)) > 0
-        left = np.bincount(top.query, grade < 0, minlength=len(run)) > 0
-        begun = np.bincount(ground.labels.query[ground.settling >= 0], minlength=len(ground.labels)) > 0
-        settled = begun[ground.rows_of(run)] & (relevant | ~left)
-        return cls(int(settled.sum()), int((relevant & settled).sum()), len(run), run.weights is not None)
-
-    def serves(self, measure: Measure) -> bool:
-        """Whether the settled queries tell this measure: success by one passage that is relevant on the scale."""
-        if not self.number or self.weighted or measure.name not in ("Success", "BoR", "EF"):
-            return False
-        alone = getattr(measure, "rel", None) is None and getattr(measure, "m", 1) == 1
-        return alone and getattr(measure, "null", "random") == "random"
-
-    def shares(self, measures: Iterable[Measure], random: np.random.Generator) -> dict[Measure, FloatArray]:
-        """For each measure, draws of the share of all queries that succeed: one for each row of a completion."""
-        shares = {}
-        for measure in measures:
-            chance = random.beta(self.successes + 0.5, self.number - self.successes + 0.5, 1 + RESAMPLES)
-            left = random.binomial(self.queries - self.number, chance)
-            shares[measure] = (self.successes + left) / self.queries
-        return shares
 
 
 def calibrated_differences(
@@ -387,9 +344,6 @@ def notes_on_people(ground: Ground, figures: Mapping[str, Calibrated]) -> list[s
         f"{ground.calibrated_by}, by the judge's grade and the place in the lists, over {DRAWS} completions; figures "
         f"of single queries are as judged"
     ]
-    settling = int((ground.settling >= 0).sum())
-    if settling:
-        notes.append(f"{counted(settling, 'further label')} of people settle queries one by one")
     rough = [key for key, figure in figures.items() if figure.rough]
     if rough:
         notes.append(

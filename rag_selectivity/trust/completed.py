@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any
@@ -29,8 +29,6 @@ _ROWS_AT_ONCE = 100_000
 
 #: The grade of each judgment, and the labels of each query with each level: int64[judgments], int64[queries, levels].
 Completion = tuple[IntArray, IntArray]
-#: Draws of the share of all queries that succeed, in place of a measure's first part: float64[1 + resamples].
-Successes = Callable[[np.random.Generator], Mapping[Measure, FloatArray]]
 
 
 @dataclass(frozen=True)
@@ -96,7 +94,6 @@ def sampled(
     sampling: Sampling,
     salt: tuple[int, ...],
     completions: Iterable[Completion] | None = None,
-    successes: Successes = lambda _: {},
 ) -> dict[str, Sampled]:
     """Each measure of a plan with its depth, on completions of the labels; `salt` seeds what is drawn.
 
@@ -114,10 +111,7 @@ def sampled(
     outcomes: dict[int, Outcome] = {}
     relevant: list[float] = []
     while some := list(islice(remaining, size)):
-        weights, shares = [], []
-        for _ in some:
-            weights.append(_resampled(units, len(runs[0]), random))
-            shares.append(successes(random))
+        weights = np.stack([_resampled(units, len(runs[0]), random) for _ in some])
         together = [_on(run, rows, strata.levels, some) for run in runs]
         relevant += np.median(together[0].relevant(None).reshape(len(some), -1), axis=1).tolist()
         for place, (measure, at) in enumerate(plan):
@@ -128,8 +122,7 @@ def sampled(
             outcomes[place] = of_runs[0]
             of_each = [_counts(outcome).reshape(len(some), -1, len(at)) for outcome in of_runs]
             counts = of_each[0] * np.logical_and.reduce([each > 0 for each in of_each])
-            share = np.stack([each[measure] for each in shares]) if measure in shares[0] else None
-            values = np.stack([_values(outcome, np.stack(weights), counts, share) for outcome in of_runs], axis=1)
+            values = np.stack([_values(outcome, weights, counts) for outcome in of_runs], axis=1)
             total, squares = counts.sum(axis=1), (counts**2).sum(axis=1)
             effective = total**2 / np.where(squares > 0, squares, 1.0)
             parts[place].append((values, (counts > 0).sum(axis=1), effective))
@@ -184,25 +177,19 @@ def _counts(outcome: Outcome) -> FloatArray:
     return outcome.defined.astype(np.float64) if counts is None else counts
 
 
-def _values(outcome: Outcome, weights: FloatArray, counts: FloatArray, successes: FloatArray | None) -> FloatArray:
+def _values(outcome: Outcome, weights: FloatArray, counts: FloatArray) -> FloatArray:
     """The figure under each row of weights: float64[completions, rows, depths]; NaN without a defined query.
 
     Parameters
     ----------
     weights : float64[completions, rows, queries]
     counts : float64[completions, queries, depths]
-    successes : float64[completions, rows] or None
-        The share of all queries that succeed, in place of the first part's.
     """
     total = weights @ counts
     with np.errstate(invalid="ignore", divide="ignore"):
         means = [
             weights @ (np.where(counts > 0, part.reshape(counts.shape), 0.0) * counts) / total for part in outcome.parts
         ]
-        if successes is not None:
-            # A query without a relevant passage in this completion is none of the queries that the figure is over.
-            share = (successes * weights.sum(axis=2))[:, :, None] / total
-            means[0] = np.minimum(share, 1.0) if len(means) == 1 else share
         return np.asarray(outcome.aggregate.value(*means), np.float64)
 
 
