@@ -99,7 +99,7 @@ class Report(OfRuns):
     @property
     def trust(self) -> Trust:
         """What the labels are worth: where they come from, what may be concluded, and the cheapest next step."""
-        return Trust.of(self.runs, self.measures, self.depths, self.provenance, self.steps)
+        return Trust(self.runs, self.measures, self.depths, self.provenance, self.steps)
 
     def key_of(self, measure: Any) -> str:
         """The name by which a figure is known; an InputError with the reason of a measure that has none."""
