@@ -20,8 +20,7 @@ from benchmarks.trust_tables import worlds
 from benchmarks.trust_tables.worlds import World, world_of
 from rag_selectivity.measures.base import parse_measure
 from rag_selectivity.people.designs import calibrate_draw
-from rag_selectivity.trust.calibrated import Calibrated, calibrated_differences, calibrated_figures
-from rag_selectivity.trust.completed import Sampling
+from rag_selectivity.trust.completions import Completed, Sampling, completed_figures
 from rag_selectivity.trust.ground import Ground
 from rag_selectivity.trust.people import calibration_ground
 
@@ -94,20 +93,21 @@ def trial(cell: Cell) -> np.ndarray:
         else:
             draw = calibrate_draw(world.judge, world.runs, cell.labels, depth=cell.depth, seed=seed)
             ground, _ = calibration_ground(world.judge.on_scale("utility"), _said(world, draw))
+        targets = [(run,) for run in world.runs]
         for at in range(cell.slices):
             parts, true_parts = (_part(runs, place, at) if cell.slices > 1 else runs for runs in (judged, truth))
             more = (parts,) if cell.slices > 1 else ()
-            figures = calibrated_figures(ground, judged, plan, Sampling(seed=seed), *more)
+            figures = completed_figures(ground, judged, targets, plan, Sampling(seed=seed), *more)
             for run in world.runs:
                 for number, (measure, depth) in enumerate(plan):
                     true, as_judged = (
                         float(measure.outcome(joins[run], depth).value()[0]) for joins in (true_parts, parts)
                     )
-                    rows.append(figure_row(number, figures[run][str(measure @ cell.depth)], true, as_judged))
+                    rows.append(figure_row(number, figures[run,][str(measure @ cell.depth)], true, as_judged))
     return np.array(rows, float)
 
 
-def figure_row(place: int, figure: Calibrated, true: float, as_judged: float) -> tuple[float, ...]:
+def figure_row(place: int, figure: Completed, true: float, as_judged: float) -> tuple[float, ...]:
     """Measure, error, error as judged, covered, covered as printed."""
     none = bool(figure.reason)
     covered = np.nan if none else figure.fixed_low <= true <= figure.fixed_high
@@ -192,19 +192,18 @@ def difference_trial(name: str, favoured: float | None, seeds: range, labels: in
         world = world_of(name) if favoured is None else worlds.equal_runs(world_of(name), seed, favoured)
         judged, truth = joined(world, world.judge), joined(world, world.human)
         one, two = world.runs
-        changes = calibrated_differences(
-            ground_for_differences(world, labels, seed), judged, one, plan, Sampling(seed=seed)
-        )
+        ground = ground_for_differences(world, labels, seed)
+        changes = completed_figures(ground, judged, [(two, one)], plan, Sampling(seed=seed))[two, one]
         for place, (measure, at) in enumerate(plan):
             true = float(np.subtract(*(measure.outcome(truth[run], at).value()[0] for run in (two, one))))
-            change = changes[two, str(measure @ 10)]
+            change = changes[str(measure @ 10)]
             covered = change.fixed_low <= true + 1e-9 and true - 1e-9 <= change.fixed_high
             shown = [
                 low > 1e-9 or high < -1e-9
                 for low, high in ((change.fixed_low, change.fixed_high), (change.low, change.high))
             ]
             rows.append(
-                (place, abs(change.difference - true), *((covered, *shown) if change.reason is None else (np.nan,) * 3))
+                (place, abs(change.value - true), *((covered, *shown) if change.reason is None else (np.nan,) * 3))
             )
     return np.array(rows, float)
 
