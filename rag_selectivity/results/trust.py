@@ -99,7 +99,9 @@ class Trust:
         if shares := self._shares_judged():
             ends = [f"{100 * share:.0f}" for share in (min(shares), max(shares))]
             facts += f" cover {'–'.join(dict.fromkeys(ends))}% of the top {self._depth}"
-        if standing != NOTHING and (equal := self._equal_to_placebos()):
+        # PROC and %PROC stand in no table of the first screen.
+        equal = [key for key in self._equal_to_placebos() if "PROC" not in key]
+        if standing != NOTHING and equal:
             several = f"{len(equal)} figures" if len(equal) > 1 else equal[0]
             facts += f"; if the grades were shuffled, {several} would look the same"
         if self._by_judge:
@@ -142,13 +144,12 @@ class Trust:
                 f"RA-nWG and recall figures down to a stated rank"
             )
         # Nobody can label more pairs than there are.
-        draw = f"calibrate:{min(PEOPLE, known.labels)}"
-        if self._nothing_calibrated:
-            acts.append(f"let a person grade {min(PEOPLE, known.labels)} pairs: labels draw --draw {draw}")
-        elif not known.calibrated and self._check is None:
-            acts.append(f"let a person grade {min(PEOPLE, known.labels)} pairs: {self.steps.people(draw)}")
+        pairs = min(PEOPLE, known.labels)
+        if self._nothing_calibrated or (not known.calibrated and self._check is None):
+            then = "" if self._nothing_calibrated else f", then measure with {self.steps.human}"
+            acts.append(f"let a person grade {pairs} pairs: {self.steps.draw(f'calibrate:{pairs}')}{then}")
         elif not known.calibrated and self.runs:
-            acts.append(f"{self.steps.human.removeprefix('then ')} calibrates the figures by people's labels")
+            acts.append(f"{self.steps.human} calibrates the figures by people's labels")
         return f"{'; '.join(acts)}." if acts else ""
 
     def _cost(self, grades: int) -> str:
