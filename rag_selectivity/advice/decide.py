@@ -117,7 +117,7 @@ def decide(
     testing = Testing(report.bootstrap, paired)
     rows = _differences(list(combinations(order, 2)), at_k, [ranking], testing)
     pairs = tuple(map(_pair, rows))
-    of_run = letters(order, [(pair.run, pair.other) for pair in pairs if pair.apart])
+    of_run = letters(order, [(pair.run, pair.other) for pair in pairs if pair.apart]) if len(order) > 1 else {}
     verdicts = _verdicts(at_k, columns, rows, baseline, testing)
     return Decision(
         K=depth,
@@ -126,7 +126,7 @@ def decide(
         baseline=baseline,
         answers=_answers(at_k, order, pairs, ranking @ depth, success, advice, is_given=k is not None),
         lines=tuple(
-            RunLine(name, of_run[name], _figures(at_k, name, columns, verdicts), costs.at(name, depth))
+            RunLine(name, of_run.get(name, ""), _figures(at_k, name, columns, verdicts), costs.at(name, depth))
             for name in order
         ),
         pairs=pairs,
@@ -301,10 +301,7 @@ def letters(order: Sequence[str], apart: Iterable[tuple[str, str]]) -> dict[str,
     place = {name: i for i, name in enumerate(order)}
     groups = sorted(alike, key=lambda group: sorted(map(place.__getitem__, group)))
     separator = " " if len(groups) > len(ascii_lowercase) else ""
-    return {
-        name: separator.join(_letter(i) for i, group in enumerate(groups) if name in group) if len(order) > 1 else ""
-        for name in order
-    }
+    return {name: separator.join(_letter(i) for i, group in enumerate(groups) if name in group) for name in order}
 
 
 def _letter(number: int) -> str:
