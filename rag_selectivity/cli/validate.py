@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated
 
@@ -27,19 +26,6 @@ EXAMPLES = (
 USUAL = "files scores score_column closed_book corpus_size scale measure depths output"
 
 
-@dataclass(frozen=True)
-class Validating:
-    """What is asked for seldom."""
-
-    pool_depth: Annotated[int | None, o.setting("data", "Ranks to take of each pool (default: all).")] = None
-    borders: Annotated[
-        list[float], o.setting("intervals", "Borders of K/N_p (relevant passages of the query) between segments.")
-    ] = field(default_factory=lambda: [1.0])
-    folds: Annotated[
-        int, o.setting("intervals", "Folds of the queries; parameters are chosen on the others and judged on each.")
-    ] = 5
-
-
 def validate(
     scores: o.ScoresOption,
     files: o.FilesArgument = None,
@@ -56,7 +42,7 @@ def validate(
     depths: Annotated[
         str | None, o.option(o.MEASURES, "K,K", "Depths, as in 5,10 (default: each k of --scores, else 5,10,20).")
     ] = None,
-    more: Validating = Validating(),
+    pool_depth: Annotated[int | None, o.setting("data", "Ranks to take of each pool (default: all).")] = None,
     scale: o.ScaleOption = None,
     rules: o.Rules = o.Rules(),
     resamples: Annotated[int, o.option(o.TESTS, "COUNT", "Bootstrap resamples: random weights of the queries.")] = 2000,
@@ -66,7 +52,7 @@ def validate(
 ) -> None:
     """Show which measure at which K follows the scores of the answers.
 
-    Prints correlations with intervals, paired differences between measures, and parameters chosen by the answers.
+    Prints correlations with intervals, and paired differences between measures.
     """
     from rag_selectivity.evaluation.joining import settled_labels
     from rag_selectivity.measures.plan import COMPARED_DEPTHS
@@ -81,7 +67,7 @@ def validate(
         labels,
         named_files(run),
         pool=pools_of(pool, run),
-        pool_depth=more.pool_depth,
+        pool_depth=pool_depth,
         **corpus.given(),
         measures=measure or compared_with_answers(labels.scale or "trec"),
         depths=at,
@@ -95,8 +81,6 @@ def validate(
         column=score_column,
         closed_book=closed_book,
         score_range=score_range_of(score_range),
-        borders=more.borders,
-        folds=more.folds,
         ids=form.ids,
         bootstrap=drawing.bootstrap(resamples),
     )
