@@ -290,7 +290,6 @@ def answers_of(**options: Any) -> Any:
         (lambda: answers_of(scores=3), "scores must be a list of names"),
         (lambda: answers_of(junk=True), "give a list of whole numbers"),
         (lambda: answers_of(baseline=[]), "the baseline .. is none of the runs a"),
-        (lambda: rs.ToolMonitor(warn_from="x"), "warn_from is a probability"),
         (lambda: rs.ToolMonitor().call("q", ["t"], [NUMBERS]), "called must be a list of names"),
         (lambda: rs.ToolMonitor().call("q", {1.5: 1}), "the name of a tool must be a str, got 1.5"),
         (lambda: rs.ToolMonitor().call(3, ["t"]), "query must be a text"),
