@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -26,6 +27,13 @@ EXAMPLES = (
 USUAL = "files scores score_column closed_book corpus_size scale measure depths output"
 
 
+@dataclass(frozen=True)
+class Given:
+    """What is asked for seldom."""
+
+    pool_depth: Annotated[int | None, o.setting("data", "Ranks to take of each pool (default: all).")] = None
+
+
 def validate(
     scores: o.ScoresOption,
     files: o.FilesArgument = None,
@@ -42,7 +50,7 @@ def validate(
     depths: Annotated[
         str | None, o.option(o.MEASURES, "K,K", "Depths, as in 5,10 (default: each k of --scores, else 5,10,20).")
     ] = None,
-    pool_depth: Annotated[int | None, o.setting("data", "Ranks to take of each pool (default: all).")] = None,
+    given: Given = Given(),
     scale: o.ScaleOption = None,
     rules: o.Rules = o.Rules(),
     resamples: Annotated[int, o.option(o.TESTS, "COUNT", "Bootstrap resamples: random weights of the queries.")] = 2000,
@@ -67,7 +75,7 @@ def validate(
         labels,
         named_files(run),
         pool=pools_of(pool, run),
-        pool_depth=pool_depth,
+        pool_depth=given.pool_depth,
         **corpus.given(),
         measures=measure or compared_with_answers(labels.scale or "trec"),
         depths=at,
