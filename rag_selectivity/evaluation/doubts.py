@@ -174,7 +174,6 @@ class Doubts:
         for code, text in DOUBTS.items():
             if code in found:
                 yield SelectivityWarning(text.format(name=self.name, **found[code]), code.replace("_", "-"))
-        yield from (SelectivityWarning(text, "passages-of-another-index") for text in self._of_counts())
 
     def _of_queries(self) -> tuple[str, str] | None:
         better = self.unshared.better
@@ -219,21 +218,6 @@ class Doubts:
             f"{examples(better.second)}: {met} in another form: give {self._option(better.form)}"
         )
         return text, "ids-partly-match"
-
-    def _of_counts(self) -> Iterator[str]:
-        """That `passages_of` may be of another index."""
-        counted_all = self.terms.counted is not None and self.terms.counted[0] == self.terms.counted[1]
-        miscounted = sorted(self.lists.miscounted)
-        for query, document, slots, passages in [each for each in miscounted if each[3]][:1]:
-            yield (
-                f"{self.name}: query {query!r} lists document {document!r} {slots} times, but passages_of has "
-                f"{passages} passages of it: give the numbers of passages in the index that was searched"
-            )
-        for query, document, _, _ in [each for each in miscounted if counted_all and not each[3]][:1]:
-            yield (
-                f"{self.name}: query {query!r} lists document {document!r}, which is not in passages_of, so N, the sum "
-                f"of passages_of, is too small: give the numbers of all documents in the index, or corpus_size"
-            )
 
     def notes(self) -> Iterator[str]:
         """Notes that are no reason to doubt the input."""

@@ -20,6 +20,7 @@ from rag_selectivity.figures.weighting import weights_notes
 from rag_selectivity.inference.bootstrap import Bootstrap, Ends
 from rag_selectivity.judged.judged_run import JudgedRun
 from rag_selectivity.measures import Measure
+from rag_selectivity.measures.base import FloatArray
 from rag_selectivity.measures.plan import Plan, ranks_in
 from rag_selectivity.measures.utility import Judged
 from rag_selectivity.results.estimate import (
@@ -37,12 +38,11 @@ from rag_selectivity.results.provenance import Provenance
 from rag_selectivity.results.run_report import RunReport
 from rag_selectivity.results.slices import Slice
 from rag_selectivity.tables.ids import IntArray
-from rag_selectivity.trust.calibrated import Calibrated, Completed, calibrated_figures, notes_on_people
-from rag_selectivity.trust.completed import Sampling
+from rag_selectivity.trust.completions import DRAWS, Completed, Sampling, completed_figures
 from rag_selectivity.trust.controlled import Controlled, ControlledFigures
 from rag_selectivity.trust.ground import Ground
 from rag_selectivity.trust.people import calibration_ground
-from rag_selectivity.trust.placebos import PlaceboFigures, against_other_lists, placebo_figures, placebos_of
+from rag_selectivity.trust.placebo import against_other_lists, placebos_of
 
 Estimates = dict[str, Estimate]
 _JUDGED = Judged()
@@ -62,8 +62,8 @@ class Evaluation:
     bootstrap : Bootstrap or None
     ground : Ground or None
         The judge's labels beside people's, which calibrate all figures.
-    completed : Completed
-        What another report of the same runs computed.
+    completed : dict
+        The completed figures that another report of the same runs computed.
     provenance : Provenance or None
     slicings : sequence of Slicing
     """
@@ -73,7 +73,7 @@ class Evaluation:
     measures: Sequence[Measure]
     bootstrap: Bootstrap | None = None
     ground: Ground | None = None
-    completed: Completed = field(default_factory=Completed)
+    completed: dict[Any, Completed] = field(default_factory=dict)
     provenance: Provenance | None = None
     slicings: Sequence[Slicing] = ()
 
@@ -99,7 +99,10 @@ class Evaluation:
             ends = self.bootstrap.of_slices(outcomes, figures.queries, places)
 
         def qualified(estimates: Estimates, of_part: Sequence[Ends], chosen: NDArray[np.bool_] | None) -> Estimates:
-            of_placebos = placebo_figures(placebos, of_part[len(self.plan) :], chosen)
+            of_placebos = {}
+            for each, (low, high) in zip(placebos, of_part[len(self.plan) :], strict=True):
+                outcome = each.placebo if chosen is None else each.placebo.over(chosen)
+                of_placebos[each.measure] = np.stack([outcome.value(), low, high], axis=1)
             return self._qualified(estimates, of_placebos, facts, whole=chosen is None)
 
         estimates, controls, remarks = self._estimates(name, figures, ends[0], whole=True)
@@ -157,18 +160,22 @@ class Evaluation:
         if self._completing is None:
             return estimates, controls, []
         parts, sampling = None if whole else {name: figures.join}, Sampling.of(self.bootstrap)
-        of_runs = calibrated_figures(self._completing, self.judged, self.plan, sampling, parts, self.completed)
+        completing, targets = self._completing, [(name,)]
+        found = completed_figures(completing, self.judged, targets, self.plan, sampling, parts, self.completed)
         basis = WITH_TAIL if self.ground is None else CALIBRATED
-        for key, figure in of_runs[name].items():
+        for key, figure in found[(name,)].items():
             estimates[key] = _of_completions(estimates[key], figure, basis, intervals=self.bootstrap is not None)
-        return estimates, controls, [] if self.ground is None else notes_on_people(self.ground, of_runs[name])
+        return estimates, controls, [] if self.ground is None else _notes_on_people(self.ground, found[(name,)])
 
     # -- what the labels are worth -------------------------------------------------------------------------
 
     def _qualified(
-        self, estimates: Estimates, placebos: Mapping[Measure, PlaceboFigures], facts: LabelFacts, *, whole: bool
+        self, estimates: Estimates, placebos: Mapping[Measure, FloatArray], facts: LabelFacts, *, whole: bool
     ) -> Estimates:
-        """The estimates of a run, or of a slice, with their possible ranges, placebos and caveats."""
+        """The estimates of a run, or of a slice, with their possible ranges, placebos and caveats.
+
+        `placebos` are the placebo and the ends of what the figure has beyond it: float64[depths, 3].
+        """
         result, shown = {}, {measure.without_depth for measure in self.measures}
         judge = self.provenance.unchecked if whole and self.provenance is not None else None
         for base, at in self.plan:
@@ -178,7 +185,10 @@ class Evaluation:
                 if base.upper_end is not None or (base.unjudged_is_a_miss and not facts.exhaustive):
                     estimate = _judged_in_part(measure, estimate, estimates)
                 if base in placebos and math.isfinite(estimate.value) and estimate.basis in (AS_JUDGED, WITH_TAIL):
-                    estimate = replace(estimate, **placebos[base].at(i))
+                    value, low, high = placebos[base][i].tolist()
+                    above = None if math.isnan(low + high) else (low, high)
+                    if not math.isnan(value):
+                        estimate = replace(estimate, placebo=value, above_placebo=above)
                 caveats = *of_labels(measure, estimate, facts), *of_unchecked_judge(measure, estimate, judge)
                 result[str(measure)] = replace(estimate, caveats=(*estimate.caveats, *caveats)) if caveats else estimate
         return result
@@ -228,7 +238,7 @@ def _notes_of_coverage(run: JudgedRun, deepest: int) -> list[str]:
     return [f"{count} {what}" for count, what in counts if count]
 
 
-def _of_completions(judged: Estimate, figure: Calibrated, basis: str, *, intervals: bool) -> Estimate:
+def _of_completions(judged: Estimate, figure: Completed, basis: str, *, intervals: bool) -> Estimate:
     """The estimate over completions of the labels."""
     reason = figure.reason
     if reason is None and not math.isfinite(figure.value):
@@ -272,3 +282,22 @@ def _of_controls(judged: Estimate, figure: Controlled, queries: int) -> Estimate
     figures = {"value": figure.value, "low": figure.low, "high": figure.high, "n": queries, "shown": figure.shown}
     total = max(queries, judged.n_total)
     return resting_on(WITH_CONTROLS, judged, **figures, n_total=total, reason=figure.reason, caveats=tuple(caveats))
+
+
+def _notes_on_people(ground: Ground, figures: Mapping[str, Completed]) -> list[str]:
+    """What a report says of the labels by people."""
+    notes = [
+        f"{ground.calibrated_by}, by the judge's grade and the place in the lists, over {DRAWS} completions; figures "
+        f"of single queries are as judged"
+    ]
+    rough = [key for key, figure in figures.items() if figure.rough]
+    if rough:
+        notes.append(
+            f"rough: {', '.join(rough)}: most queries have fewer than two relevant passages, and the interval can be "
+            f"too narrow"
+        )
+    undefined: dict[str, list[str]] = {}
+    for key, figure in figures.items():
+        if figure.reason is not None:
+            undefined.setdefault(figure.reason, []).append(key)
+    return notes + [f"no calibrated figure for {', '.join(keys)}: {reason}" for reason, keys in undefined.items()]
