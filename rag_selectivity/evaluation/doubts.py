@@ -161,7 +161,7 @@ class Doubts:
 
     def warnings(self) -> Iterator[SelectivityWarning]:
         """Warnings about input that is possible but probably not meant."""
-        yield from (SelectivityWarning(*each) for each in (self._of_queries(), self._of_passages()) if each)
+        yield from filter(None, (self._of_queries(), self._of_passages()))
         grades, remarks = self.qrels.grades_present(), self.counts
         found: dict[str, dict[str, Any]] = {code: {"count": remarks[code]} for code in DOUBTS if remarks[code]}
         if self.policy.order == "rank":
@@ -175,7 +175,7 @@ class Doubts:
             if code in found:
                 yield SelectivityWarning(text.format(name=self.name, **found[code]), code.replace("_", "-"))
 
-    def _of_queries(self) -> tuple[str, str] | None:
+    def _of_queries(self) -> SelectivityWarning | None:
         better = self.unshared.better
         if better is not None and better.more >= _LEAST_GAIN * self.listed:
             return self._differs(
@@ -188,14 +188,15 @@ class Doubts:
             f"{_few(self.unknown)}, and the qrels also have {_few(self.missing)}; are both about the same queries, "
             f"with the same ids?"
         )
-        return text, "ids-partly-match"
+        return SelectivityWarning(text, "ids-partly-match")
 
-    def _of_passages(self) -> tuple[str, str] | None:
+    def _of_passages(self) -> SelectivityWarning | None:
         name, counts = self.name, self.counts
         if counts["retrieved"] and not self.hits and self.qrels.size:
             labelled = self.qrels[min(compress(self.qrels.queries, self.qrels.counts()))]
             text = f"no passage that {name} retrieved is judged for its query; the qrels name passages such as"
-            return f"{text} {_few(labelled)}: do the run's passage ids come from the same corpus?", "ids-do-not-match"
+            text = f"{text} {_few(labelled)}: do the run's passage ids come from the same corpus?"
+            return SelectivityWarning(text, "ids-do-not-match")
         better, met, (retrieved, passages) = self.passages.better, self.passages.met, self.passages.sides
         if better is not None and better.more >= _LEAST_GAIN * met:
             compared = f"in the {len(self.passages.pairs)} queries that were compared, {met} judged passages match"
@@ -210,14 +211,14 @@ class Doubts:
             f"{examples(passages)}. Check whether both have the same ids and the same units (chunks or documents); if "
             f"they do, give {self._option(EXACT)}"
         )
-        return text, "ids-partly-match"
+        return SelectivityWarning(text, "ids-partly-match")
 
-    def _differs(self, kind: str, better: BetterForm, met: str) -> tuple[str, str]:
+    def _differs(self, kind: str, better: BetterForm, met: str) -> SelectivityWarning:
         text = (
             f"{kind} ids of {self.name} and of the qrels differ in their form, such as {examples(better.first)} and "
             f"{examples(better.second)}: {met} in another form: give {self._option(better.form)}"
         )
-        return text, "ids-partly-match"
+        return SelectivityWarning(text, "ids-partly-match")
 
     def notes(self) -> Iterator[str]:
         """Notes that are no reason to doubt the input."""
