@@ -17,16 +17,16 @@ from rag_selectivity.cli.inputs import (
     labels_of,
     named_files,
     pools_of,
-    tokens_of,
     whole_numbers,
 )
 from rag_selectivity.cli.output import note, put, put_rows, show
 from rag_selectivity.cli.retrieved import Retrieved, Spans, is_live
 from rag_selectivity.cli.writable import OF_TABLE
 from rag_selectivity.errors import InputError
+from rag_selectivity.results.steps import Commands
 
 if TYPE_CHECKING:
-    from rag_selectivity.results.decision import Decision
+    from rag_selectivity.results.changes import Changes
     from rag_selectivity.results.report import Report
 
 EXAMPLES = (
@@ -50,12 +50,9 @@ class Given:
     groups: Annotated[Path | None, o.setting("data", "Table of passage_id and group: passages that say the same.")] = (
         None
     )
-    tokenizer: Annotated[
-        str | None, o.setting("data", "MODULE:FUNCTION that counts tokens of texts, or `characters`: four a token.")
-    ] = None
-    weights: Annotated[
-        str | None, o.setting("data", "Table of query_id and weight, as `golden build` writes it; FILE:COLUMN.")
-    ] = None
+    weights: Annotated[str | None, o.setting("data", "Table of query_id and weight, as `golden build` writes it.")] = (
+        None
+    )
     unpaired: Annotated[
         bool, o.setting("intervals", "The runs are over different queries, as the arms of an A/B test are.")
     ] = False
@@ -101,7 +98,14 @@ def evaluate(
     path, runs = labels_and_runs(files)
     gates = Gates.parse(**vars(gating))
     asked = whole_numbers(depths, "--depths")
-    lengths = tokens_of(tokens, given.tokenizer)
+    files_given = {
+        "labels": str(path),
+        "queries": queries and str(queries),
+        "corpus": corpus.corpus and str(corpus.corpus),
+    }
+    steps = Commands(**{name: file for name, file in files_given.items() if file})
+    if not any(is_live(file_of(run)) for run in runs):
+        steps = replace(steps, runs=runs)
     deciding = {"k": production_depth(k, asked), "baseline": baseline, "paired": not given.unpaired}
     if output is not None and output.suffix.lower() in _PAGES:
         from rag_selectivity.judged.policy import resolve_policy
@@ -118,7 +122,7 @@ def evaluate(
             human=human,
             controls=given.controls,
             corpus=corpus.corpus,
-            tokens=lengths,
+            tokens=tokens,
             ids=form.ids,
             weights=given.weights,
             by=by or None,
@@ -129,6 +133,7 @@ def evaluate(
             depths=asked,
             bootstrap=drawing.bootstrap(resamples),
             deciding=deciding,
+            steps=steps,
             groups=given.groups,
             pool=pools_of(pool, runs),
             pool_depth=given.pool_depth,
@@ -163,9 +168,9 @@ def evaluate(
         **chosen,
     }
     at_budgets = _at_budgets(measure)
-    shared["tokens"] = lengths if at_budgets or (baseline is None and costs is None) else None
+    shared["tokens"] = tokens if at_budgets or (baseline is None and costs is None) else None
     # Costs are read from the lists too; standard input can be read once.
-    is_costed = bool(costs or (lengths is not None and not at_budgets and baseline is not None))
+    is_costed = bool(costs or (tokens is not None and not at_budgets and baseline is not None))
     lists = retrieved.runs
     if is_costed:
         lists = {name: rs.read_run(file, policy=rules.policy) for name, file in retrieved.runs.items()}
@@ -186,18 +191,18 @@ def evaluate(
         )
         report = result.report
     if is_costed:
-        deciding["costs"] = _known_costs(report, lists, costs_of(costs, runs), lengths, form.ids)
-    report = decided(report, asked_for_k=k is not None, **deciding)
+        deciding["costs"] = _known_costs(report, lists, costs_of(costs, runs), tokens, form.ids)
+    report = decided(report.with_steps(steps), asked_for_k=k is not None, **deciding)
     if per_query is not None:
         put_rows(report.per_query(), per_query)
-    # A file of Markdown is the comment of a pull request, unless more than the first screen is asked for.
-    usual = baseline is None and format is None and not details
-    if output is not None and output.suffix.lower() == ".md" and usual and report.decision is not None:
-        _put_comment(report, report.decision, gating, output)
+    shown = report if baseline is None else replace(result, report=report)
+    since = _changes(report, gating) if output is not None and output.suffix.lower() == ".md" else None
+    if since is None:
+        show(shown, format, output, details=details)
+    else:
+        put(f"{shown.to_markdown(details=True)}\n\n{since.to_markdown()}", output, is_data=True)
         if not gates.conditions:
             return
-    else:
-        show(report if baseline is None else replace(result, report=report), format, output, details=details)
     gates.check(report)
 
 
@@ -243,7 +248,7 @@ def _known_costs(report: Report, runs: Any, costs: Any, tokens: Any, ids: str | 
     return read_costs(judged, runs, costs=costs, tokens=tokens, ids=ids)
 
 
-# -- the page and the comment --------------------------------------------------------------------------------
+# -- the page, and what changed --------------------------------------------------------------------------------
 
 
 def _refuse_for_page(runs: list[str], form: o.LabelForm, given: Given, spans: Spans, format: object) -> None:
@@ -273,15 +278,11 @@ def _page(path: Path, runs: list[str], output: Path, **options: Any) -> Report:
     return report
 
 
-def _put_comment(report: Report, decision: Decision, gating: o.Gating, output: Path) -> None:
-    """Write the first screen, and what changed since the report of `--against`."""
+def _changes(report: Report, gating: o.Gating) -> Changes | None:
+    """What changed in the figures of the decision since the report of `--against`."""
+    if gating.against is None or report.decision is None:
+        return None
     from rag_selectivity.compare.changes import changes_since
-    from rag_selectivity.render.comment import comment_of
     from rag_selectivity.results.stored import read_report
 
-    changes = None
-    if gating.against is not None:
-        changes = changes_since(report, decision, read_report(gating.against), on=gating.on)
-    text = comment_of(report, decision, changes)
-    put(text.rstrip("\n"), output, is_data=True)
-    note(f"{output}: {len(text.splitlines())} lines")
+    return changes_since(report, report.decision, read_report(gating.against), on=gating.on)
