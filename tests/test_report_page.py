@@ -73,7 +73,7 @@ def test_every_run_and_every_query_is_named(shown) -> None:
     words = " ".join(shown.page.evaluate("document.body.textContent").split())
     for name in shown.world.runs:
         assert " ".join(name.split()) in words
-    # A page may draw only those queries that scroll into view; a search finds the others.
+    # A page draws the first queries; a search finds the others.
     missing = [query for query in shown.world.queries if " ".join(query.split()) not in words]
     for query in missing[:: max(1, len(missing) // 5)]:
         shown.page.get_by_label("Search").fill(query)
