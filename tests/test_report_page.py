@@ -159,10 +159,10 @@ def test_the_decision_is_read_first_and_without_scrolling(shown) -> None:
     """Every answer is that of the JSON, above 800 pixels, and comes before all tables, pictures and controls."""
     decision = shown.world.decision()
     seen = "\n".join(first_screen(shown.page, 800))
-    for answer in decision["answers"].values():
+    for answer in decision["answers"]:
         assert answer["text"] in seen, seen
     spoken = shown.page.locator("body").aria_snapshot()
-    places = [spoken.find(answer["question"]) for answer in decision["answers"].values()]
+    places = [spoken.find(answer["question"]) for answer in decision["answers"]]
     assert -1 not in places, spoken[:2000]
     assert places == sorted(places)
     others = re.search("- (table|img|searchbox|combobox|navigation)", spoken)

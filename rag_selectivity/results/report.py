@@ -52,7 +52,7 @@ class Report(OfRuns):
     `report["bm25", "BoR@10"]` is an `Estimate`; with a single run, `report["BoR@10"]` is enough.
     """
 
-    schema = "rag-selectivity/report/2"
+    schema = "rag-selectivity/report/3"
     has_latex = True
 
     runs: Mapping[str, RunReport]
@@ -73,7 +73,7 @@ class Report(OfRuns):
     provenance: Provenance | None = None
     #: What follows from it for the one who decides; None unless `with_decision` was called.
     decision: Decision | None = None
-    #: The file that it was read from, which holds no lists and no decision; None for a new report.
+    #: The file that it was read from, which holds no lists; None for a new report.
     path: Path | None = field(default=None, repr=False, compare=False)
     #: How the steps are written that it proposes.
     steps: Steps = field(default=Steps(), repr=False, compare=False)

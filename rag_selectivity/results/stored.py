@@ -18,6 +18,7 @@ from rag_selectivity.judged.token_budget import is_budget
 from rag_selectivity.measures import Measure, parse_measure
 from rag_selectivity.results.claim_measures import ClaimMeasure
 from rag_selectivity.results.claims import RULES, ClaimReport, ClaimRun
+from rag_selectivity.results.decision import Decision
 from rag_selectivity.results.estimate import Caveat, Estimate
 from rag_selectivity.results.provenance import Provenance
 from rag_selectivity.results.report import Report
@@ -30,7 +31,7 @@ from rag_selectivity.results.usage import Usage
 def read_report(path: str | Path) -> Report:
     """Read a file written by `Report.save`, by `evaluate -o report.json`, or with a comparison.
 
-    It has no bootstrap and no decision, and its runs have no lists.
+    It has no bootstrap, and its runs have no lists.
 
     Raises
     ------
@@ -51,6 +52,7 @@ def read_report(path: str | Path) -> Report:
         settings=found.settings,
         absent=found.absent,
         provenance=found.trust.labels,
+        decision=found.decision,
         path=file,
     )
 
@@ -135,6 +137,7 @@ class _Report(Shape):
     corpus_size: Count | None
     settings: dict[str, Any]
     absent: dict[str, str] = Field({})
+    decision: Decision | None = None
 
 
 class _ClaimRun(Shape):
