@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 from rag_selectivity.advice.costs import read_costs
 from rag_selectivity.advice.decide import decide
-from rag_selectivity.advice.which_k import parameters_of
+from rag_selectivity.advice.which_k import Advice
 from rag_selectivity.errors import InputError
 from rag_selectivity.evaluation.evaluate import measure_all, report_on
 from rag_selectivity.evaluation.joining import join_runs, settled_labels
@@ -25,6 +24,7 @@ from rag_selectivity.judged.run import Run
 from rag_selectivity.measures import Measure, parse_measure
 from rag_selectivity.measures.plan import DEFAULT_DEPTHS, budgets_of, page_measures
 from rag_selectivity.results.report import Report
+from rag_selectivity.results.steps import Steps
 from rag_selectivity.tables.files import is_path
 from rag_selectivity.tables.small import read_ids
 from rag_selectivity.trust.people import judge_labels, people_of
@@ -55,6 +55,7 @@ def report_from_files(
     depths: Sequence[int] | None = None,
     bootstrap: Bootstrap = Bootstrap(),
     deciding: Mapping[str, Any] = MappingProxyType({}),
+    steps: Steps = Steps(),
     **joining: Any,
 ) -> tuple[Report, str]:
     """A report, and the page of its `to_html` with everything that the given files make possible.
@@ -84,22 +85,20 @@ def report_from_files(
         ids=ids,
         **joining,
     )
-    judged, decision, completed = weighted(joined.judged, weights, ids=ids), None, None
-    if weights is None:
-        # `decide` measures what it needs, with its intervals.
-        first = report_on(measure_all(judged, parsed, [1]), None, joined.notes, joined.ground)
-        first = replace(first, bootstrap=bootstrap, settings=bootstrap.settings)
-        completed = first.completed
-        known = read_costs(judged, runs, costs=costs, tokens=tokens, ids=ids)
-        rel, m = parameters_of(parsed)
-        decision = decide(first, rel=rel, m=m, costs=known, **deciding)
+    judged = weighted(joined.judged, weights, ids=ids)
     if depths is None:
         reach = max(1, max(int(run.returned.max(initial=1)) for run in judged.values()))
         depths = [depth for depth in DEFAULT_DEPTHS if depth <= reach]
     parsed += [measure for measure in map(parse_measure, gated) if measure not in parsed]
-    measured = measure_all(judged, parsed, sorted({*depths, *([] if decision is None else [decision.K])}))
+    if weights is None:
+        depths = [*depths, deciding.get("k") or Advice.of(judged, parsed, bootstrap).K]
     slicings = slicings_of(by, judged, ids=ids, needed=False)
-    report = report_on(measured, bootstrap, joined.notes, joined.ground, slicings, completed)
+    measured = measure_all(judged, parsed, sorted(set(depths)))
+    report = report_on(measured, bootstrap, joined.notes, joined.ground, slicings).with_steps(steps)
+    decision = None
+    if weights is None:
+        known = read_costs(judged, runs, costs=costs, tokens=tokens, ids=ids)
+        decision = decide(report, costs=known, **deciding)
     text = report.to_html(
         decision=decision,
         qrels=labels,

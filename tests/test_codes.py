@@ -32,6 +32,7 @@ CAVEATS = {
     "concentrated-controls": ("soft",),
     "as-judged-baseline": ("soft",),
     "one-query-decides": ("soft",),
+    "difference-as-judged": ("note",),
     "one-judge": ("note",),
     "agreement-unknown": ("soft",),
     "agreement-too-low": ("strong",),

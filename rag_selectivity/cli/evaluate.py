@@ -17,13 +17,13 @@ from rag_selectivity.cli.inputs import (
     labels_of,
     named_files,
     pools_of,
-    tokens_of,
     whole_numbers,
 )
 from rag_selectivity.cli.output import note, put, put_rows, show
 from rag_selectivity.cli.retrieved import Retrieved, Spans, is_live
 from rag_selectivity.cli.writable import OF_TABLE
 from rag_selectivity.errors import InputError
+from rag_selectivity.results.steps import Commands
 
 if TYPE_CHECKING:
     from rag_selectivity.results.changes import Changes
@@ -50,12 +50,9 @@ class Given:
     groups: Annotated[Path | None, o.setting("data", "Table of passage_id and group: passages that say the same.")] = (
         None
     )
-    tokenizer: Annotated[
-        str | None, o.setting("data", "MODULE:FUNCTION that counts tokens of texts, or `characters`: four a token.")
-    ] = None
-    weights: Annotated[
-        str | None, o.setting("data", "Table of query_id and weight, as `golden build` writes it; FILE:COLUMN.")
-    ] = None
+    weights: Annotated[str | None, o.setting("data", "Table of query_id and weight, as `golden build` writes it.")] = (
+        None
+    )
     unpaired: Annotated[
         bool, o.setting("intervals", "The runs are over different queries, as the arms of an A/B test are.")
     ] = False
@@ -101,7 +98,14 @@ def evaluate(
     path, runs = labels_and_runs(files)
     gates = Gates.parse(**vars(gating))
     asked = whole_numbers(depths, "--depths")
-    lengths = tokens_of(tokens, given.tokenizer)
+    files_given = {
+        "labels": str(path),
+        "queries": queries and str(queries),
+        "corpus": corpus.corpus and str(corpus.corpus),
+    }
+    steps = Commands(**{name: file for name, file in files_given.items() if file})
+    if not any(is_live(file_of(run)) for run in runs):
+        steps = replace(steps, runs=runs)
     deciding = {"k": production_depth(k, asked), "baseline": baseline, "paired": not given.unpaired}
     if output is not None and output.suffix.lower() in _PAGES:
         from rag_selectivity.judged.policy import resolve_policy
@@ -118,7 +122,7 @@ def evaluate(
             human=human,
             controls=given.controls,
             corpus=corpus.corpus,
-            tokens=lengths,
+            tokens=tokens,
             ids=form.ids,
             weights=given.weights,
             by=by or None,
@@ -129,6 +133,7 @@ def evaluate(
             depths=asked,
             bootstrap=drawing.bootstrap(resamples),
             deciding=deciding,
+            steps=steps,
             groups=given.groups,
             pool=pools_of(pool, runs),
             pool_depth=given.pool_depth,
@@ -163,9 +168,9 @@ def evaluate(
         **chosen,
     }
     at_budgets = _at_budgets(measure)
-    shared["tokens"] = lengths if at_budgets or (baseline is None and costs is None) else None
+    shared["tokens"] = tokens if at_budgets or (baseline is None and costs is None) else None
     # Costs are read from the lists too; standard input can be read once.
-    is_costed = bool(costs or (lengths is not None and not at_budgets and baseline is not None))
+    is_costed = bool(costs or (tokens is not None and not at_budgets and baseline is not None))
     lists = retrieved.runs
     if is_costed:
         lists = {name: rs.read_run(file, policy=rules.policy) for name, file in retrieved.runs.items()}
@@ -186,8 +191,8 @@ def evaluate(
         )
         report = result.report
     if is_costed:
-        deciding["costs"] = _known_costs(report, lists, costs_of(costs, runs), lengths, form.ids)
-    report = decided(report, asked_for_k=k is not None, **deciding)
+        deciding["costs"] = _known_costs(report, lists, costs_of(costs, runs), tokens, form.ids)
+    report = decided(report.with_steps(steps), asked_for_k=k is not None, **deciding)
     if per_query is not None:
         put_rows(report.per_query(), per_query)
     shown = report if baseline is None else replace(result, report=report)

@@ -98,7 +98,7 @@ SizeOption = Annotated[
 ]
 TokensOption = Annotated[
     Path | None,
-    input_file("Table of passage_id and tokens; with a tokenizer in the settings the corpus, with its texts."),
+    input_file("Table of passage_id and tokens."),
 ]
 CostsOption = Annotated[
     list[str] | None,
@@ -213,8 +213,8 @@ HitsOption = Annotated[int | None, option(MEASURES, "M", "Relevant passages that
 ByOption = Annotated[
     list[str] | None,
     input_file(
-        "Figures for groups of queries: table of query_id and columns (FILE, or FILE:COLUMN for one of them), n5 "
-        "(decisive passages, grade 5) or R (relevant passages). Repeat for more.",
+        "Figures for groups of queries: table of query_id and columns, n5 (decisive passages, grade 5) or R (relevant "
+        "passages). Repeat for more.",
         MEASURES,
     ),
 ]
