@@ -73,10 +73,10 @@ def plain(value: Any) -> Any:
         return str(value)
     if is_dataclass(value):
         return plain_fields(value)
+    if isinstance(value, (np.ndarray, np.generic)):
+        value = value.tolist()
     if isinstance(value, float):
         return finite(value)
-    if isinstance(value, np.ndarray):
-        return value.tolist()
     if isinstance(value, (tuple, list)):
         return [plain(each) for each in value]
     if isinstance(value, Mapping):
