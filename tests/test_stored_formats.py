@@ -46,7 +46,8 @@ def read(tmp_path: Path, report: Any) -> rs.Report:
 
 
 def test_a_report_reads_back_with_its_decision(tmp_path) -> None:
-    made = rs.evaluate(LABELS, {"run": RUN, "other": {q: ["b", "a"] for q in LABELS}}, corpus_size=50, depths=[1, 2])
+    runs = {"run": {q: ["a", "b"] for q in LABELS}, "other": {q: ["b", "a"] for q in LABELS}}
+    made = rs.evaluate(LABELS, runs, corpus_size=50, depths=[1, 2])
     made = made.with_decision(decide(made, k=2))
     made.save(tmp_path / "r.json")
     found = read_report(tmp_path / "r.json")
