@@ -21,7 +21,6 @@ from rag_selectivity.measures.utility import PROC, PercentPROC, diagnosis
 from rag_selectivity.results.decision import Decision
 from rag_selectivity.results.plain import finite, flat, plain, plain_fields
 from rag_selectivity.results.provenance import Provenance
-from rag_selectivity.results.remedy import remedy
 from rag_selectivity.results.result import OfRuns
 from rag_selectivity.results.run_report import RunReport
 from rag_selectivity.results.slices import Slice, each_slice
@@ -35,14 +34,12 @@ class Diagnosis:
     """Which step lost evidence: overall, the number of queries for each answer, and the answer for each query.
 
     The answers are `retriever-limited`, `selection-limited`, `limited by both` and `healthy`. They follow from the
-    figures alone; a decision (`rag_selectivity.advice.decide`) tests which step loses more. `remedy` says what to
-    look at, where an interval shows that PROC or %PROC is below the threshold (`rag_selectivity.results.remedy`).
+    figures alone; a decision (`rag_selectivity.advice.decide`) tests which step loses more.
     """
 
     overall: str | None
     counts: Mapping[str, int]
     queries: Mapping[str, str | None]
-    remedy: str = ""
 
 
 @dataclass(frozen=True, repr=False)
@@ -145,7 +142,7 @@ class Report(OfRuns):
         columns = [self.run(run).per_query.get(str(measure), np.empty(0)).tolist() for measure in pair]
         verdicts = {query: diagnosis(*pair) for query, *pair in zip(self.run(run).queries, *columns, strict=True)}
         counts = dict(Counter(filter(None, verdicts.values())))
-        return Diagnosis(overall, counts, verdicts, remedy(pool, share, depth))
+        return Diagnosis(overall, counts, verdicts)
 
     def slots_per_relevant(self, run: str, *, rel: int | None = None) -> dict[int, float]:
         """K/N_p of a run at each depth: K divided by the mean number of relevant passages of a query that has one.
