@@ -123,8 +123,6 @@ class RunLine(Plain):
 
     Attributes
     ----------
-    letters : str
-        Two runs share a letter if and only if they cannot be told apart. Empty with a single run.
     figures : {name of the measure: RunFigure}
         Keyed without depth, in the order of the columns.
     costs : {"tokens" or "milliseconds" or "price": float}
@@ -132,7 +130,6 @@ class RunLine(Plain):
     """
 
     run: str
-    letters: str
     figures: Mapping[str, RunFigure]
     costs: Mapping[str, float] = field(default_factory=dict)
 
@@ -154,9 +151,6 @@ class Pair(Plain):
     detectable: Number
     verdict: str
     apart: bool
-    wins: int = 0
-    ties: int = 0
-    losses: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,4 +245,4 @@ class Decision(Result):
         """One flat row for each run."""
         for line in self.lines:
             figures = {str(each.measure): finite(each.estimate.value) for each in line.figures.values()}
-            yield {"run": line.run, "letters": line.letters, **figures, **line.costs}
+            yield {"run": line.run, **figures, **line.costs}
