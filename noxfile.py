@@ -109,9 +109,9 @@ class Bearing:
 
 BEARING = {
     "core": Bearing(
-        "bootstrap calibrated_figures caveats comparison control_power controls designs edges import mcnemar "
+        "bootstrap calibrated_figures caveats comparison controls designs edges import mcnemar "
         "measure_examples names paired placebo joins trec_lines unpaired",
-        "not plan_says and not docs",
+        "not plan_says and not docs and not drawn_once",
     ),
     "files": Bearing("readers large_files joins"),
     "cli": Bearing("cli planning", "not parquet"),

@@ -44,6 +44,8 @@ napoleon_google_docstring = False
 napoleon_use_rtype = False
 napoleon_use_ivar = True
 default_role = "py:obj"
+# A parameter's name in backticks, such as `query`, is code; that fields of two classes have its name is no fault.
+suppress_warnings = ["ref.python"]
 toc_object_entries_show_parents = "hide"
 
 html_theme = "furo"

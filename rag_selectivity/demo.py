@@ -14,7 +14,7 @@ from rag_selectivity.evaluation.evaluate import evaluate
 from rag_selectivity.measures.base import Measure
 from rag_selectivity.measures.chance import BoR, BoR_max, RandomSuccess, Success, regime
 from rag_selectivity.render.blocks import Block, Heading, Lines, Note, Table
-from rag_selectivity.render.decision_blocks import answer_lines, decision_table
+from rag_selectivity.render.first_screen import answer_lines, decision_table
 from rag_selectivity.render.writers import text_of
 from rag_selectivity.results.estimate import Estimate
 from rag_selectivity.results.report import Report
@@ -83,7 +83,7 @@ class Demo:
             return []
         return [
             Heading(f"1. Three retrievers: {len(expected())} questions, {len(texts('corpus.jsonl')):,} passages"),
-            Lines(answer_lines(decision)),
+            Lines(answer_lines(decision.answers)),
             decision_table(decision),
         ]
 

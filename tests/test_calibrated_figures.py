@@ -220,3 +220,24 @@ def test_a_tail_is_completed_to_what_all_its_labels_would_say(tmp_path) -> None:
             assert figure.basis == "with a tail"
             assert figure.low <= true <= figure.high
             assert abs(figure.value - true) < abs(figure.as_judged - true)
+
+
+def test_ranks_below_the_pool_are_not_completed_from_a_tail(tmp_path) -> None:
+    """The tail's grades say how many relevant passages stand there, and not at which ranks of a list."""
+    human, _, runs = world(queries=60)
+    store = graded(human, runs, tmp_path / "l.db")
+    options = {"scale": "utility", "corpus_size": 1000, "depths": [3, 10]}
+    found = rs.evaluate(store, runs, measures=["nDCG", "AP", "IPrec11", "RA-nWG", "R"], **options)
+    truth = rs.evaluate(human, runs, measures=["nDCG"], **options)
+    for run in runs:
+        for key in ("nDCG@3", "RA-nWG@3", "RA-nWG@10", "R@3", "R@10"):
+            assert found[run, key].basis == "with a tail", key
+        for key in ("nDCG@10", "AP", "IPrec11"):
+            figure = found[run, key]
+            assert (figure.basis, figure.as_judged) == ("as judged", None), key
+            (caveat,) = (caveat for caveat in figure.caveats if caveat.code == "down-to-rank")
+            assert caveat.level == "soft"
+            assert "at which ranks" in caveat.text
+        assert abs(found[run, "nDCG@10"].value - truth[run, "nDCG@10"].value) < 0.1
+    short = {name: {query: lists[query][:3] for query in lists} for name, lists in runs.items()}
+    assert rs.evaluate(store, short, measures=["AP"], **options)["one", "AP"].basis == "with a tail"

@@ -31,6 +31,8 @@ CAVEATS = {
     "concentrated-chance": ("soft",),
     "concentrated-controls": ("soft",),
     "as-judged-baseline": ("soft",),
+    "one-query-decides": ("soft",),
+    "difference-as-judged": ("note",),
     "one-judge": ("note",),
     "agreement-unknown": ("soft",),
     "agreement-too-low": ("strong",),

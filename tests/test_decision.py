@@ -11,12 +11,9 @@ from hypothesis import strategies as st
 
 import rag_selectivity as rs
 from rag_selectivity.advice import decide, which_k
+from rag_selectivity.advice.decide import letters
 from rag_selectivity.advice.losses import losses_of
-from rag_selectivity.advice.systems import all_pairs, letters, pair_of
-from rag_selectivity.evaluation.evaluate import measure_all, report_on
-from rag_selectivity.evaluation.joining import join_runs
 from rag_selectivity.measures.chance import Success
-from rag_selectivity.measures.utility import RANWG
 from rag_selectivity.results.decision import QUESTIONS
 from rag_selectivity.wording import percent
 from tests.test_calibrated_figures import drawn, evaluated, world
@@ -134,8 +131,8 @@ def test_a_run_over_other_queries_is_not_called_alike() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("scale", "measure", "queries"), [("trec", Success(at=3), 12), ("utility", RANWG(at=3), 25)])
-def test_among_equal_runs_two_are_told_apart_no_more_often_than_the_level(scale, measure, queries) -> None:
+@pytest.mark.parametrize(("scale", "queries"), [("trec", 12), ("utility", 25)])
+def test_among_equal_runs_two_are_told_apart_no_more_often_than_the_level(scale, queries) -> None:
     """Four runs without any skill: a pair is told apart in at most 5 % of the worlds, up to chance (99.9 %)."""
     wrong, worlds = 0, 40
     for seed in range(worlds):
@@ -148,12 +145,8 @@ def test_among_equal_runs_two_are_told_apart_no_more_often_than_the_level(scale,
         runs = {
             name: {q: [f"d{j}" for j in random.permutation(20)[:10]] for q in grades} for name in ("a", "b", "c", "d")
         }
-        judged = join_runs(grades, runs, scale=scale).judged
-        measured = measure_all(judged, [measure], [])
-        bootstrap = rs.Bootstrap(resamples=20, seed=seed)
-        report = report_on(measured, bootstrap)
-        rows = all_pairs(list(runs), measured.figures, report, bootstrap, paired=True)
-        wrong += any(pair_of(row).apart for row in rows)
+        report = rs.evaluate(grades, runs, scale=scale, bootstrap=rs.Bootstrap(resamples=20, seed=seed))
+        wrong += any(pair.apart for pair in decide(report, k=3).pairs)
     assert wrong <= 7, wrong  # P[Binomial(40, .05) > 7] < .001
 
 
@@ -213,12 +206,11 @@ def test_losses_by_hand() -> None:
     pools = {"kept": ["a", "x", "y"], "unselected": ["x", "y", "b"], "unretrieved": ["x", "y", "z"], "none": ["d", "x"]}
     joined = rs.evaluate(grades, {"r": lists}, pool=pools, scale="trec", depths=[2]).runs["r"].judged
     found = losses_of(joined, Success(at=2), rs.Bootstrap())
-    assert (found.queries, found.split) == (3, 3)
     assert (found.pool, found.selected) == (pytest.approx(2 / 3), pytest.approx(1 / 2))
     # The selection loses one of three; a perfect pool gains 1/2 (the share selected) in one of three.
-    assert found.rerank.value == pytest.approx(1 / 3)
-    assert found.widen.value == pytest.approx(1 / 6)
-    assert (found.by_selection, found.by_retriever, found.more) == (1, 1, "")
+    assert found.rerank == pytest.approx(1 / 3)
+    assert found.widen == pytest.approx(1 / 6)
+    assert (found.limited("selection"), found.limited("retriever"), found.more) == (1, 1, "")
 
 
 def test_losses_are_those_of_proc_and_percent_proc() -> None:
@@ -334,4 +326,4 @@ def test_the_next_step_asks_for_no_more_labels_than_there_are_pairs(tmp_path) ->
     rs.grade(queries, texts, list(runs.values()), store=tmp_path / "l.db", judge=judge, progress=False)
     answer = decide(rs.evaluate(tmp_path / "l.db", runs, depths=[2]), k=2)["next"]
     said = f"{answer.text} {answer.more}"
-    assert "Let a person grade 36 pairs: labels draw --draw calibrate:36." in said
+    assert 'Let a person grade 36 pairs: rag_selectivity.people.draw_pairs("calibrate:36", labels, runs)' in said

@@ -1,9 +1,8 @@
-"""The explorer's data beside loops over plain dicts: figures, lists of failures, hard negatives, magnets, sizes."""
+"""The explorer's data beside loops over plain dicts: figures, lists of failures, sizes."""
 
 from __future__ import annotations
 
 import csv
-from collections import Counter, defaultdict
 from importlib import import_module
 
 import pytest
@@ -93,46 +92,6 @@ def test_passages_and_their_grades(world, packed) -> None:
             assert listed == [(p, world.grades[query].get(p)) for p in world.runs[run][query]]
     assert packed["texts"] == [world.corpus[p] for p in packed["passages"]]
     assert packed["relevant"] == [len(world.relevant(query)) for query in packed["queries"]]
-
-
-def test_hard_negatives(world, packed) -> None:
-    scores = {}
-    for query in world.ids:
-        for passage in world.corpus:
-            if passage in world.grades[query]:
-                continue
-            ranks = [
-                world.top(run, query).index(passage) + 1 if passage in world.top(run, query) else None
-                for run in world.runs
-            ]
-            if sum(rank is not None for rank in ranks) >= 2:
-                scores[query, passage] = (ranks, sum(1 / rank for rank in ranks if rank) / len(ranks))
-    found = {
-        (packed["queries"][q], packed["passages"][p]): (ranks, pytest.approx(score, abs=1e-6))
-        for q, p, ranks, score in packed["hard"]
-    }
-    assert len(scores) > 5
-    assert found == scores
-    assert [row[3] for row in packed["hard"]] == sorted((row[3] for row in packed["hard"]), reverse=True)
-
-
-def test_magnets(world, packed) -> None:
-    counts: dict[str, Counter[str]] = defaultdict(Counter)
-    for query in world.ids:
-        for passage in {p for run in world.runs for p in world.top(run, query)}:
-            grade = world.grades[query].get(passage)
-            kind = "none" if grade is None else "junk" if grade <= JUNK else "relevant" if grade >= REL else "useful"
-            counts[passage].update(("queries", kind))
-    expected = {
-        passage: [each["queries"], each["junk"], each["relevant"], each["none"]]
-        for passage, each in counts.items()
-        if each["junk"] >= 2
-    }
-    assert len(expected) > 2
-    assert {packed["passages"][row[0]]: row[1:] for row in packed["magnets"]} == expected
-    assert [row[2] for row in packed["magnets"]] == sorted((row[2] for row in packed["magnets"]), reverse=True)
-    crowd = {p: each["queries"] for p, each in counts.items() if each["queries"] == each["none"] >= 3}
-    assert {packed["passages"][row[0]]: row[1] for row in packed["unlabelled"]} == crowd
 
 
 # -- the table of queries ------------------------------------------------------------------------------------

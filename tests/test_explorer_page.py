@@ -11,9 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
-from rag_selectivity.grading.store import Store
 from rag_selectivity.wording import number
 from tests.browser import SCHEMES, WIDTHS, Window, axe, overflow
 from tests.explorer_world import (
@@ -26,7 +24,6 @@ from tests.explorer_world import (
     text,
     written,
 )
-from tests.test_store import put_texts
 
 pytest.importorskip("jinja2", reason="the page needs Jinja2 (the extra `report`)")
 pytestmark = [pytest.mark.filterwarnings("ignore::rag_selectivity.SelectivityWarning"), pytest.mark.inside]
@@ -235,44 +232,8 @@ def test_the_address_holds_the_state(at, world) -> None:
     assert text(other, "#x-note") == ""
 
 
-# -- labelling -----------------------------------------------------------------------------------------------
-
-
-def test_saved_pairs_are_what_the_commands_read(at, world, window, tmp_path) -> None:
-    from rag_selectivity.cli.app import app
-
-    page = at()
-    texts = tmp_path / "queries.jsonl", tmp_path / "corpus.jsonl"
-    for path, held in zip(texts, (world.queries, world.corpus), strict=True):
-        path.write_text("".join(f'{{"_id": "{i}", "text": "{t}"}}\n' for i, t in held.items()), encoding="utf-8")
-    with Store(tmp_path / "graded.db") as store:
-        put_texts(store, {("q0", p): (world.queries["q0"], world.corpus[p], g) for p, g in world.grades["q0"].items()})
-    for name in ("hard", "magnets"):
-        with page.expect_download() as download:
-            page.locator(f"#x-save-{name} button").click()
-        file = tmp_path / download.value.suggested_filename
-        download.value.save_as(file)
-        lines = file.read_text(encoding="utf-8").splitlines()
-        pairs = [tuple(line.split(",")) for line in lines[1:]]
-        assert lines[0] == "query_id,passage_id"
-        assert len(pairs) == len(set(pairs)) > 2
-        assert all(p not in world.grades[q] and any(p in world.top(r, q) for r in world.runs) for q, p in pairs)
-        assert text(page, f"#x-save-{name} [role=status]") == f"{len(pairs)} pairs saved as {file.name}."
-        grade, annotate = page.locator(f"#x-save-{name} code").all_inner_texts()
-        for command in (grade.replace("NAME", "gpt-5-mini --dry-run --show-bits"), annotate):
-            command = command.replace(" --show-bits", "")
-            arguments = [
-                re.sub(r"(\w[\w-]*\.(jsonl|csv|db|html))$", lambda found: str(tmp_path / found[0]), word)
-                for word in command.split()[1:]
-            ]
-            done = CliRunner().invoke(app, arguments)
-            assert done.exit_code == 0, (command, done.output)
-        assert f"{len(pairs)} pairs for person" in done.output
-
-
 def test_no_fault_and_no_overflow_at_any_width(window, at, world) -> None:
     page = at(f"#k={K}&a=run+1&b=run+2&q=q7&preset=junk")
-    page.locator("#x-magnets button.x-open").first.click()
     for width in WIDTHS:
         page.set_viewport_size({"width": width, "height": 800})
         assert overflow(page) == [], width

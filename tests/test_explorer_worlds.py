@@ -48,15 +48,6 @@ def test_hostile_ids_names_and_texts_are_text(chromium, tmp_path) -> None:
         assert ids == next(iter(runs.values()))[query][:4]
         page.locator("button[aria-expanded=false]").evaluate_all("(all) => all.forEach((e) => e.click())")
         assert page.locator(".x-text :not(mark)").count() == 0
-    with page.expect_download() as download:
-        page.locator("#x-save-hard button").click()
-    download.value.save_as(tmp_path / "pairs.csv")
-    from rag_selectivity.people import draw_pairs
-
-    drawn = draw_pairs(f"file:{tmp_path / 'pairs.csv'}", rs.Qrels.of(grades))
-    tops = [{(q, p) for q in queries for p in of_run[q][:4] if p not in grades[q]} for of_run in runs.values()]
-    assert {(each.query, each.passage) for each in drawn} == tops[0] & tops[1]
-    assert {each.passage for each in drawn} > {*names[-2:]}
     page.set_viewport_size({"width": 360, "height": 740})
     assert overflow(page) == []
     assert window.is_quiet()
@@ -81,7 +72,6 @@ def test_figures_alone(chromium, world, tmp_path) -> None:
     page = window.page
     page.locator("#x-moved button.x-open").first.click()
     assert "so it has no passages" in text(page, "#x-reading")
-    assert "does not know what they retrieved" in text(page, "#x-labelling")
     assert window.is_quiet()
     window.context.close()
 

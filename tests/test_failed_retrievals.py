@@ -91,14 +91,11 @@ def test_monitor(share, how, failures_first) -> None:
     check(monitor.report(), share)
 
 
-def test_arms_and_alerts() -> None:
+def test_alerts() -> None:
     monitor = Monitor(LABELS, alerts=["BoR@2 < 3"], **OPTIONS)
-    for arm, share in (("a", 0.5), ("b", 0.9)):
+    for share in (0.5, 0.9):
         for query, ids in lists(share).items():
-            monitor.record(Retrieval(query, ids, arm=arm))
-    report = monitor.report(by_arm=True)
-    assert report["a", "BoR@2"].value == pytest.approx(right(0.5))
-    assert report["b", "BoR@2"].value == pytest.approx(right(0.9))
+            monitor.record(Retrieval(query, ids))
     assert monitor.window["BoR@2"] == pytest.approx(log2(0.3 / 0.02))
 
 

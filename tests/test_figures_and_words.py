@@ -57,7 +57,6 @@ def test_a_system_is_not_shown_against_a_figure_that_equals_its_placebo() -> Non
     assert decision["system"].shown is not True
 
 
-@pytest.mark.xfail(strict=True, reason="differences are as judged, the first screen is completed: results")
 def test_a_comparison_has_one_figure_of_a_run_and_measure(sample) -> None:
     runs = {name: sample / f"{name}.trec" for name in ("bm25", "dense")}
     found = rs.compare(sample / "labels.db", runs, measures=["RA-nWG"], depths=[10], corpus_size=1000)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import rag_selectivity as rs
-from rag_selectivity.advice.measured_costs import measured_costs
+from rag_selectivity.advice.costs import measured_costs
 from rag_selectivity.tables.exact import read_records
 from tests.forked_cli import run_command
 

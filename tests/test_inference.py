@@ -62,6 +62,12 @@ def test_means_of_two_runs(n) -> None:
             assert found["errs: p ≤ .05"] <= 0.06 + ROOM, cell
 
 
+def test_rare_large_gains_beside_small_losses_are_no_difference() -> None:
+    kinds = ("small losses and rare large gains, equal",)
+    for cell, found in figures(inference.of_means(WORLDS // 2, queries=(8, 20, 30), kinds=kinds)).items():
+        assert found["errs: p ≤ .05"] <= 0.06 + ROOM / 2, cell
+
+
 def test_single_figures_hold_the_truth_or_are_called_rough() -> None:
     for cell, found in figures(inference.of_single_figures(WORLDS, queries=(50, 200), rates=(0.5, 0.9))).items():
         if cell.startswith(("R constant", "R geometric")):

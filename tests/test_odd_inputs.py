@@ -17,7 +17,7 @@ import pytest
 
 import rag_selectivity as rs
 from rag_selectivity import golden, online
-from rag_selectivity.advice.measured_costs import measured_costs
+from rag_selectivity.advice.costs import measured_costs
 from rag_selectivity.answers.given import answers_given
 from rag_selectivity.answers.references import read_references
 from rag_selectivity.explain.report import explain
@@ -73,7 +73,7 @@ def evaluated(**options: Any) -> Any:
         (lambda: rs.Limits(backoff="1"), "backoff must be a number ≥ 0"),  # type: ignore[arg-type]
         (lambda: rs.Budget(cost=b"1"), "a number ≥ 0, got b'1'"),  # type: ignore[arg-type]
         (lambda: rs.queries_needed(Path("x"), 0.5), "bits must be more than 0"),  # type: ignore[arg-type]
-        (lambda: rs.queries_needed(1, 0.5, correlation="0"), "correlation must be a number"),  # type: ignore[arg-type]
+        (lambda: rs.queries_needed(1, 0.5, correlation="0"), "correlation must be more than -1"),  # type: ignore[arg-type]
         (lambda: rs.plan(100, 2, m={}), "m must be a whole number ≥ 1"),  # type: ignore[arg-type]
         (lambda: rs.plan(100, len), "the number of relevant passages must be"),  # type: ignore[arg-type]
         (lambda: udcg([[1], 2], [1, 0]), "udcg needs a number and a truth value"),  # type: ignore[list-item]
@@ -136,11 +136,11 @@ def test_a_reply_that_was_cut_within_a_character_ends_no_run(tmp_path, content, 
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"bits": 10**400}, "bits must be more than 0 and less than inf"),
+        ({"bits": 10**400}, "bits must be more than 0 and less than 1000"),
         ({"level": fractions.Fraction(10**40 - 1, 10**40)}, "level must be more than 0 and less than 1"),
-        ({"rows": 10**400}, "rows must be a whole number ≥ 1"),
-        ({"correlation": 10**400}, "correlation inf is impossible"),
-        ({"bits": 5000.0, "correlation": 0.1}, "is impossible with a success rate of 0"),
+        ({"rows": 10**400}, "rows must be more than 0"),
+        ({"correlation": 10**400}, "correlation must be more than -1"),
+        ({"bits": 5000.0}, "bits must be more than 0 and less than 1000"),
     ],
 )
 def test_numbers_that_no_float_holds_are_refused_in_plans(given, message) -> None:
@@ -152,8 +152,6 @@ def test_plans_take_any_kind_of_number() -> None:
     fraction = fractions.Fraction(1, 5)
     assert rs.queries_needed(fraction, 4 * fraction) == rs.queries_needed(0.2, 0.8)  # type: ignore[arg-type]
     assert rs.queries_needed(np.int64(3), 0.5) == rs.queries_needed(3.0, 0.5)  # type: ignore[arg-type]
-    # A rate of 2**-5000 is 0 among floats, and hardly smaller than one of 2**-900.
-    assert rs.queries_needed(5000.0, 0.5) == rs.queries_needed(900.0, 0.5)
 
 
 @pytest.mark.parametrize("size", [["inf", 100], [1.5, 100], [-3, 100], [None, 100], 10**30])
@@ -294,7 +292,6 @@ def answers_of(**options: Any) -> Any:
         (lambda: answers_of(scores=3), "scores must be a list of names"),
         (lambda: answers_of(junk=True), "give a list of whole numbers"),
         (lambda: answers_of(baseline=[]), "the baseline .. is none of the runs a"),
-        (lambda: rs.ToolMonitor(warn_from="x"), "warn_from is a probability"),
         (lambda: rs.ToolMonitor().call("q", ["t"], [NUMBERS]), "called must be a list of names"),
         (lambda: rs.ToolMonitor().call("q", {1.5: 1}), "the name of a tool must be a str, got 1.5"),
         (lambda: rs.ToolMonitor().call(3, ["t"]), "query must be a text"),

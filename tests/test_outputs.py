@@ -24,7 +24,7 @@ from rag_selectivity.log import LOG
 from rag_selectivity.render import blocks
 from rag_selectivity.render.writers import markdown_of
 from rag_selectivity.tables.writing import csv_text, is_formula, without_apostrophe
-from tests.test_comment import RENDERERS, shown
+from tests.test_markdown_files import RENDERERS, shown
 
 pytestmark = [pytest.mark.filterwarnings("ignore::rag_selectivity.SelectivityWarning"), pytest.mark.inside]
 

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 import rag_selectivity as rs
+from rag_selectivity.advice import decide
 
 pytestmark = [pytest.mark.contract, pytest.mark.filterwarnings("ignore::rag_selectivity.SelectivityWarning")]
 
@@ -45,8 +46,15 @@ def test_the_baseline_names_the_systems_that_are_worse_than_it() -> None:
     assert r"\textbf{1.000}$^{bc}$" in latex or r"\textbf{1.000}$^{ac}$" in latex
 
 
-def test_a_report_has_no_superscripts_and_a_table_for_each_depth() -> None:
-    latex = rs.evaluate(LABELS, RUNS, **{**GIVEN, "depths": [1, 2]}).to_latex()
-    assert latex.count(r"\begin{table}") == 2
+@pytest.mark.parametrize("depths", [[1, 2], [1, 5]])
+def test_a_report_has_one_table_at_the_k_of_its_decision(depths) -> None:
+    """Also where the report measured nothing at this K: then the figures are those of the decision."""
+    report = rs.evaluate(LABELS, RUNS, **{**GIVEN, "depths": depths})
+    report = report.with_decision(decide(report, k=2))
+    latex = report.to_latex()
+    assert latex.count(r"\begin{table}") == 1
     assert "$^{" not in latex
-    assert rows(latex)[2] == [r"\texttt{good}", r"\textbf{1.000}", r"\textbf{0.000}"]
+    header, *of_runs = rows(latex)
+    assert {name.rpartition("@")[2] for name in header[1:]} == {"2"}
+    assert dict(zip(header, of_runs[1], strict=True))["Harm@2"] == r"\textbf{0.000}"
+    assert [row[0] for row in of_runs] == [r"\texttt{bad\_one}", r"\texttt{good}", r"\texttt{alike}"]

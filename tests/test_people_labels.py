@@ -93,4 +93,4 @@ def test_labels_that_calibrate_nothing_conclude_nothing() -> None:
     assert "are the judge's alone" in text
     assert "are calibrated" not in text
     assert "hold" not in text
-    assert "labels draw --draw calibrate:200" in text
+    assert 'draw_pairs("calibrate:200", labels, runs)' in text

@@ -1,4 +1,4 @@
-"""The HTML report in Chromium, in every world that it must work in; `tests/browser.py` says what that needs."""
+"""The pages in Chromium, in every world that they must work in; `tests/browser.py` says what that needs."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ pytest.importorskip("jinja2", reason="the page needs Jinja2 (the extra `report`)
 pytest.importorskip("matplotlib", reason="the page needs matplotlib (the extra `report`)")
 
 from tests.browser import SCHEMES, WIDTHS, Window, axe, first_screen, overflow
+from tests.page_worlds import PAGES, PageWorld
 from tests.report_worlds import HOSTILE, WORLDS, ReportWorld, six_runs
 
 pytestmark = [pytest.mark.filterwarnings("ignore::rag_selectivity.SelectivityWarning"), pytest.mark.contract]
@@ -27,7 +28,7 @@ OPENED = 3
 class Shown:
     """A world, and its report in a window."""
 
-    world: ReportWorld
+    world: ReportWorld | PageWorld
     window: Window
 
     @property
@@ -38,15 +39,18 @@ class Shown:
 # The worlds are one after the other, so that only one report is open at a time.
 @pytest.fixture(
     scope="module",
-    params=[pytest.param(name, marks=[pytest.mark.slow] if name in SLOW else []) for name in ("six_runs", *WORLDS)],
+    params=[
+        pytest.param(name, marks=[pytest.mark.slow] if name in SLOW else []) for name in ("six_runs", *WORLDS, *PAGES)
+    ],
 )
 def shown(request, chromium, tmp_path_factory) -> Iterator[Shown]:
-    """The report as it opens on a screen of 1280 × 800."""
-    folder = tmp_path_factory.mktemp(request.param)
+    """The page as it opens on a screen of 1280 × 800."""
+    folder = tmp_path_factory.mktemp(request.param.replace(" ", "-"))
+    world: ReportWorld | PageWorld
     if request.param == "six_runs":
         world = six_runs(folder, request.getfixturevalue("data") / "cranfield")
     else:
-        world = WORLDS[request.param](folder)
+        world = {**WORLDS, **PAGES}[request.param](folder)
     window = Window(chromium, world.report(), viewport={"width": 1280, "height": 800})
     yield Shown(world, window)
     window.context.close()
@@ -74,7 +78,8 @@ def test_every_run_and_every_query_is_named(shown) -> None:
     for query in missing[:: max(1, len(missing) // 5)]:
         shown.page.get_by_label("Search").fill(query)
         assert shown.page.locator("#x-queries tbody th", has_text=query).count()
-    shown.page.get_by_label("Search").fill("")
+    if missing:
+        shown.page.get_by_label("Search").fill("")
 
 
 def test_nothing_is_wider_than_the_screen(shown) -> None:
@@ -103,6 +108,13 @@ def test_a_finger_meets_every_control(shown) -> None:
     )
     shown.window.resize(1280)
     assert small == []
+
+
+@pytest.mark.parametrize("shown", PAGES, indirect=True)
+def test_a_page_of_another_result_shows_hostile_names_as_texts(shown) -> None:
+    assert shown.page.locator("h1").count() == 1
+    assert shown.page.locator("script, img, link").count() == 0
+    assert shown.window.is_quiet(), (shown.window.complaints, shown.window.requests)
 
 
 @pytest.mark.parametrize("shown", ["six_runs"], indirect=True)

@@ -128,7 +128,11 @@ def test_slices_of_a_column_add_up_to_all_queries(report) -> None:
 def test_the_figures_of_all_queries_stay_the_same(report) -> None:
     plain = rs.evaluate(LABELS, RUNS, measures=MEASURES, **OPTIONS)
     for name, run in plain.runs.items():
-        assert repr(run.estimates) == repr(report.runs[name].estimates)
+        for key, estimate in run.estimates.items():
+            other = report.runs[name].estimates[key]
+            # Sums of slices are added up in another order.
+            assert (estimate.low, estimate.high) == pytest.approx((other.low, other.high), rel=1e-12, nan_ok=True)
+            assert repr(replace(estimate, low=0, high=0)) == repr(replace(other, low=0, high=0))
 
 
 # -- intervals --------------------------------------------------------------------------------------------
@@ -156,7 +160,7 @@ def test_an_interval_is_that_of_all_queries_with_the_others_undefined(report, cl
         np.array([sorted(set(names.values())).index(names[q]) for q in judged.queries]) for names in (LANGUAGE, HARD)
     ]
     slices = [place == number for place in places for number in range(place.max() + 1)]
-    for inside, ends in zip(slices, bootstrap.of_slices(outcomes, judged.queries, slices), strict=True):
+    for inside, ends in zip(slices, bootstrap.of_slices(outcomes, judged.queries, places)[1:], strict=True):
         expected = bootstrap.intervals([masked(o, inside) for o in outcomes], judged.queries)
         for one, other in zip(ends, expected, strict=True):
             np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-12)
@@ -169,8 +173,7 @@ def test_intervals_of_slices_cover_the_true_mean() -> None:
     centres = np.array([0.2, 0.5, 0.8])
     for _ in range(trials):
         values = rng.beta(4 * centres[places], 4 * (1 - centres[places]))[:, None]
-        slices = [places == place for place in range(3)]
-        ends = Bootstrap(500).of_slices([Outcome((values,), "")], [""] * 200, slices)
+        ends = Bootstrap(500).of_slices([Outcome((values,), "")], [""] * 200, [places])[1:]
         inside += [low[0] <= centre <= high[0] for ((low, high),), centre in zip(ends, centres, strict=True)]
     assert (inside / trials >= 0.91).all(), inside / trials
 
@@ -199,7 +202,6 @@ def test_every_form_of_a_table_gives_the_same_slices(tmp_path) -> None:
     paths = [tmp_path / f"by.{suffix}" for suffix in ("csv", "tsv", "parquet", "jsonl")]
     for by in (frame, rows, *paths, *map(str, paths)):
         assert values_of(by) == expected
-    assert values_of([f"{paths[0]}:kind", {"language": LANGUAGE}]).keys() == {"kind", "language"}
     assert values_of(LANGUAGE) == {"slice": expected["language"]}
 
 
@@ -237,7 +239,6 @@ def test_missing_values_are_a_slice_and_further_queries_are_counted() -> None:
     ("by", "options", "message"),
     [
         ("n6", {}, "there is no file 'n6'"),
-        ("", {}, "by: the name is empty; give a table of query_id and columns (FILE, or FILE:COLUMN"),
         ({"x": {"z1": "a"}}, {}, "none of the 1 query ids is in the report"),
         ({"x": {q: q for q in QUERIES}}, {}, "too many different values for slices (column 'x' with 60; at most 50)"),
         ([LANGUAGE, LANGUAGE], {}, "two slicings are called 'slice'"),

@@ -1,14 +1,9 @@
-"""The span processor's own thread: it has the figures of `evaluate`, and no trace is lost without being named."""
+"""The span processor: it has the figures of `evaluate`, and no trace is lost without being named."""
 
 from __future__ import annotations
 
-import json
-import os
 import subprocess
 import sys
-import threading
-import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -45,39 +40,13 @@ class Application:
             pass
 
 
-class Slow(rs.Monitor):
-    """A monitor that waits for `go` before it takes a retrieval, and knows the threads that brought one."""
-
-    def __init__(self, *args: Any, **options: Any) -> None:
-        super().__init__(*args, **options)
-        self.go, self.has_begun = threading.Event(), threading.Event()
-        self.threads: set[threading.Thread] = set()
-
-    def record(self, retrieval: rs.Retrieval) -> None:
-        self.threads.add(threading.current_thread())
-        self.has_begun.set()
-        assert self.go.wait(20)
-        super().record(retrieval)
-
-
-def own_threads() -> list[threading.Thread]:
-    return [thread for thread in threading.enumerate() if thread.name == "rag-selectivity-spans"]
-
-
-@pytest.fixture(autouse=True)
-def no_thread_is_left() -> Iterator[None]:
-    others = set(own_threads())  # of processors that other tests in this process have not shut down
-    yield
-    assert not set(own_threads()) - others
-
-
 def test_figures_are_those_of_evaluate_after_force_flush() -> None:
     processor = SelectivitySpanProcessor(LABELS, corpus_size=N, depths=[1, 3])
     application = Application(processor)
     for query, ids in LISTS.items():
         application.retrieve(query, ids)
     assert processor.force_flush()
-    report = processor._monitor.report(rs.Bootstrap(resamples=50))
+    report = processor.report(bootstrap=rs.Bootstrap(resamples=50))
     expected = rs.evaluate(LABELS, {"a": LISTS}, corpus_size=N, depths=[1, 3], bootstrap=None)
     for key in ("BoR@1", "BoR@3", "Success@3", "BoR_max@3"):
         assert report[key].value == pytest.approx(expected[key].value, abs=1e-12)
@@ -85,90 +54,27 @@ def test_figures_are_those_of_evaluate_after_force_flush() -> None:
     processor.shutdown()
 
 
-def test_the_thread_measures_without_being_asked_and_the_application_does_not_wait() -> None:
-    monitor = Slow(LABELS, corpus_size=N)
-    processor = SelectivitySpanProcessor(monitor=monitor)
-    Application(processor).retrieve("question 1", LISTS["question 1"])
-    assert monitor.has_begun.wait(20)
-    (thread,) = monitor.threads
-    assert thread in own_threads()
-    assert thread.daemon
-    assert thread is not threading.current_thread()
-    started = time.monotonic()
-    assert not processor.force_flush(timeout_millis=50)
-    assert time.monotonic() - started < 10
-    monitor.go.set()
-    assert processor.traffic.retrievals == 1
-    processor.shutdown()
-
-
-def test_traces_without_room_are_counted_and_named(caplog) -> None:
-    monitor = Slow(LABELS, corpus_size=N)
-    processor = SelectivitySpanProcessor(monitor=monitor, waiting=10)
-    application = Application(processor)
-    application.retrieve("question 0", LISTS["question 0"])
-    assert monitor.has_begun.wait(20)
-    for query in list(LISTS)[1:9]:
-        application.retrieve(query, LISTS[query])
-    monitor.go.set()
-    assert processor.traffic.retrievals == 1 + 10 // 2
-    assert (processor.faults, processor.problems) == (0, {"left_out": 3})
-    report = processor.report(bootstrap=rs.Bootstrap(resamples=50))
-    assert any(
-        note.startswith("3 traces came faster than they could be measured") for note in report.runs["live"].notes
-    )
-    assert caplog.text.count("a trace was left out") == 1
-    processor.shutdown()
-
-
-def test_a_trace_of_more_spans_than_may_wait_is_measured() -> None:
-    processor = SelectivitySpanProcessor(LABELS, corpus_size=N, waiting=1)
-    Application(processor).retrieve("question 1", LISTS["question 1"])
-    assert (processor.traffic.retrievals, processor.problems) == (1, {})
-    processor.shutdown()
-
-
-@pytest.mark.parametrize("waiting", [0, True, 2.5])
-def test_waiting_is_a_whole_number(waiting) -> None:
-    with pytest.raises(rs.InputError, match="waiting must be a whole number ≥ 1"):
-        SelectivitySpanProcessor(waiting=waiting)
-
-
-def test_a_fault_costs_one_trace_and_the_thread_goes_on() -> None:
+def test_a_fault_costs_one_trace() -> None:
     class Broken(rs.Monitor):
         def record(self, retrieval: rs.Retrieval) -> None:
             if retrieval.query == "question 1":
                 raise OSError("disk")
-            if retrieval.query == "question 2":
-                raise SystemExit
             super().record(retrieval)
 
     processor = SelectivitySpanProcessor(monitor=Broken(LABELS, corpus_size=N))
     application = Application(processor)
     for query in list(LISTS)[:5]:
         application.retrieve(query, LISTS[query])
-    assert (processor.faults, processor.traffic.retrievals) == (2, 3)
+    assert (processor.faults, processor.traffic.retrievals) == (1, 4)
     processor.shutdown()
 
 
-def test_shutdown_measures_what_waits_and_later_traces_are_named() -> None:
-    others = set(own_threads())
-    processor = SelectivitySpanProcessor(LABELS, corpus_size=N)
-    application = Application(processor)
-    application.retrieve("question 1", LISTS["question 1"])
-    processor.shutdown()
-    assert not set(own_threads()) - others
-    application.retrieve("question 2", LISTS["question 2"])
-    assert (processor.traffic.retrievals, processor.problems) == (1, {"left_out": 1})
-    processor.shutdown()
-
-
-def test_a_request_reaches_the_thread() -> None:
+def test_a_request_reaches_the_retrievals() -> None:
     processor = SelectivitySpanProcessor(LABELS, corpus_size=N)
     application = Application(processor)
     with processor.monitor.request("r1", arm="b", query_id="question 4"):
         application.retrieve("worded anew", LISTS["question 4"])
-    assert processor.traffic.labelled == processor.traffic.arms["b"].retrievals == 1
+    assert (processor.traffic.labelled, [each.arm for each in processor.monitor.retrievals]) == (1, ["b"])
     assert processor.monitor.outcome("r1", 1)
     processor.shutdown()
 
@@ -200,46 +106,6 @@ def test_a_later_processor_that_hides_texts_changes_nothing() -> None:
     processor = SelectivitySpanProcessor(LABELS, corpus_size=N)
     Application(processor, Hiding()).retrieve("question 1", LISTS["question 1"])
     assert (processor.traffic.labelled, processor.problems) == (1, {})
-    processor.shutdown()
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no fork")
-@pytest.mark.filterwarnings("ignore::DeprecationWarning")
-def test_a_fork_leaves_what_waits_to_the_parent_and_works_in_the_child() -> None:
-    processor = SelectivitySpanProcessor(LABELS, corpus_size=N)
-    application = Application(processor)
-    for query, ids in LISTS.items():
-        application.retrieve(query, ids)
-    application.tracer.start_span("ends in the parent")
-    reads, writes = os.pipe()
-    child = os.fork()
-    if child == 0:
-        # The copy of the monitor has what was measured before the fork.
-        before = processor.traffic.retrievals
-        application.retrieve("question 1", LISTS["question 1"])
-        until = time.monotonic() + 20
-        while processor._monitor.traffic.retrievals == before and time.monotonic() < until:
-            time.sleep(0.01)
-        result = [processor._monitor.traffic.retrievals - before, len(processor._of_span)]
-        os.write(writes, json.dumps(result).encode())
-        os._exit(0)
-    os.waitpid(child, 0)
-    assert json.loads(os.read(reads, 100)) == [1, 0]
-    os.close(reads), os.close(writes)
-    assert (processor.traffic.retrievals, processor.faults) == (30, 0)
-    processor.shutdown()
-
-
-def test_a_fork_waits_for_the_trace_that_is_being_measured() -> None:
-    monitor = Slow(LABELS, corpus_size=N)
-    processor = SelectivitySpanProcessor(monitor=monitor)
-    Application(processor).retrieve("question 1", LISTS["question 1"])
-    assert monitor.has_begun.wait(20)
-    threading.Timer(0.1, monitor.go.set).start()
-    # Without `os.fork`, since the child of a test would run its teardown.
-    processor._worker._before_fork()
-    assert monitor.traffic.retrievals == 1
-    processor._worker._after_fork()
     processor.shutdown()
 
 

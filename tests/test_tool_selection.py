@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-import random
-from collections import Counter
 from fractions import Fraction
-from itertools import combinations, pairwise
-from math import comb, exp, isnan, log2
+from math import comb, exp, log2
 from typing import Any
 
 import pytest
@@ -22,7 +19,7 @@ from scipy.stats import binomtest
 
 import rag_selectivity as rs
 from rag_selectivity.live.tools import ToolCall as Call
-from rag_selectivity.live.tools import ToolDefinition, ToolMonitor, misfit, similar_tools
+from rag_selectivity.live.tools import ToolDefinition, ToolMonitor, misfit
 
 pytestmark = pytest.mark.contract
 
@@ -39,16 +36,14 @@ def definitions(names: list[str]) -> dict[str, int]:
 
 
 def test_the_published_case_of_58_tools_of_which_four_apply(caplog) -> None:
-    heard: list[str] = []
-    monitor = ToolMonitor(catalogue=58, relevant=4, on_warning=heard.append)
+    monitor = ToolMonitor(catalogue=58, relevant=4)
     for _ in range(5):
         monitor.call("q", definitions(NAMES), ["tool_00"])
-    assert heard == [
+    assert caplog.messages == [
         "58 of 58 tools shown, and as many at random would serve in 100.0% of such calls: a perfect selector could "
         "show 0 bits. Show 12 or fewer, of which a random draw would serve in less than 63.2% [too-many-tools]"
     ]
     assert miss(58, 4, 12) > exp(-1) > miss(58, 4, 13)
-    assert heard[0] in caplog.text
     report = monitor.report()
     assert (report.lam, report.regime, report.BoR_max, report.healthy_K) == (4.0, "collapse", 0.0, 12)
     assert (report.calls, report.shown, report.tokens) == (5, 58, 2900)
@@ -158,45 +153,9 @@ def test_runs_arguments_and_tools_that_were_not_offered_are_named_and_counted() 
         ("get_weather", reason, 1) for reason in ("type: city", "missing: city", "no JSON object", "unknown: day")
     }
     assert sum(report.not_offered.values()) == 1500
-    assert (len(report.not_offered), report.not_offered["(others)"]) == (1001, 500)
+    assert len(report.not_offered) == 1500
     assert "Failed: 50.0% [6.8%, 93.2%] of 4 runs of tools ended in an error" in report.details()
-    assert "Called without being offered: (others) (500 calls), made_up_0 (1 call)" in report.details()
-
-
-# -- near-identical tools ----------------------------------------------------------------------------
-
-
-def dice(one: str, other: str) -> float:
-    """The share of pairs of letters that two names have in common, by its definition."""
-    first, second = (Counter(pairwise(f"^{name.replace('_', '').lower()}$")) for name in (one, other))
-    return 2 * (first & second).total() / (first.total() + second.total())
-
-
-def test_near_identical_names_are_all_found() -> None:
-    drawn = random.Random(7)
-    names = sorted({"".join(drawn.choices("ab", k=drawn.randint(1, 9))) for _ in range(400)} | {"get_user", "getUsers"})
-    pairs, count = similar_tools([ToolDefinition(name) for name in names])
-    expected = {(one, other): dice(one, other) for one, other in combinations(names, 2)}
-    expected = {pair: value for pair, value in expected.items() if value >= 0.8}
-    assert count == len(expected) > 1000
-    assert {(pair.first, pair.second) for pair in pairs} <= set(expected)
-    assert [pair.names for pair in pairs] == pytest.approx(sorted(expected.values(), reverse=True)[:1000])
-    assert all(isnan(pair.descriptions) for pair in pairs)
-
-
-def test_near_identical_descriptions_with_how_often_they_were_confused() -> None:
-    same = "Searches the documents of the company for a text"
-    tools = [
-        ToolDefinition("search", same + "."),
-        ToolDefinition("lookup", f"{same} now."),
-        ToolDefinition("open", "Opens a file."),
-    ]
-    monitor = ToolMonitor({"q": ["search"], "p": ["lookup"], "o": ["open"]}, catalogue=tools)
-    for query, called in (("q", "lookup"), ("q", "search"), ("p", "search"), ("o", "search")):
-        monitor.call(query, tools, [called])
-    (pair,) = monitor.report().similar
-    assert (pair.first, pair.second, pair.confused) == ("search", "lookup", 2)
-    assert pair.descriptions == pytest.approx(8 / 9)
+    assert "Called without being offered: made_up_0 (1 call), made_up_1 (1 call)" in report.details()
 
 
 # -- arguments against a schema ----------------------------------------------------------------------

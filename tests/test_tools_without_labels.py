@@ -13,16 +13,16 @@ pytestmark = pytest.mark.contract
 TOOLS = {f"tool{i}": 50 for i in range(40)}
 
 
-def watched(shown: int = 40, **options):
-    said: list[str] = []
-    monitor = ToolMonitor(catalogue=list(TOOLS), on_warning=said.append, **options)
+def watched(heard, shown: int = 40, **options):
+    heard.clear()
+    monitor = ToolMonitor(catalogue=list(TOOLS), **options)
     for i in range(60):
         monitor.call(f"q{i}", dict.fromkeys(list(TOOLS)[:shown], 50), [f"tool{i % 22}"])
-    return monitor.report(), said
+    return monitor.report(), heard.messages
 
 
-def test_all_tools_are_always_shown() -> None:
-    report, said = watched()
+def test_all_tools_are_always_shown(caplog) -> None:
+    report, said = watched(caplog)
     assert said == ["All 40 tools are shown, so there is no selection to measure [too-many-tools]"]
     assert "All 40 tools are always shown, so there is no selection to measure" in str(report)
     assert report.basis == {"labels": 0, "assumed": 0}
@@ -33,15 +33,15 @@ def test_all_tools_are_always_shown() -> None:
     assert "Up to K" not in str(report)
 
 
-def test_a_selection_of_which_r_is_not_known() -> None:
-    report, said = watched(10)
+def test_a_selection_of_which_r_is_not_known(caplog) -> None:
+    report, said = watched(caplog, 10)
     assert said == []
     assert "How many tools apply to a query is not known: give labels, or relevant=… as an assumption" in str(report)
-    _, said = watched(39)
+    _, said = watched(caplog, 39)
     assert len(said) == 1
     assert said[0].startswith("39 of 40 tools shown, and as many at random would serve in 97.5% of such calls")
 
 
-def test_an_assumption_tells_r() -> None:
-    report, said = watched(relevant=4)
+def test_an_assumption_tells_r(caplog) -> None:
+    report, said = watched(caplog, relevant=4)
     assert (report.relevant, report.basis["assumed"], len(said)) == (4, 60, 1)

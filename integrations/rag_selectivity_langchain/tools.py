@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import threading
-from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 from uuid import UUID
@@ -11,15 +9,13 @@ from uuid import UUID
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.utils.function_calling import convert_to_openai_tool
 
-from rag_selectivity.live.calls import Faults, Shared, approximate_tokens
-from rag_selectivity.live.tools import ToolCall, ToolDefinition, ToolMonitor, ToolReport
+from rag_selectivity.live.retrieval import approximate_tokens
+from rag_selectivity.live.tools import ToolCall, ToolDefinition, ToolMonitor
+from rag_selectivity.live.watching import Latest, Watcher
 from rag_selectivity_langchain.documents import text_of
 
-#: Calls that never end must not fill the memory.
-_MOST_CALLS = 10_000
 
-
-class ToolSelectivityCallback(Shared, BaseCallbackHandler):  # type: ignore[misc,unused-ignore]
+class ToolSelectivityCallback(Watcher, BaseCallbackHandler):  # type: ignore[misc,unused-ignore]
     """Watches the tools bound to every chat model call: `agent.invoke(…, config={"callbacks": [callback]})`.
 
     Recorded are the tools that were bound, those that the model called with the arguments that it gave, and the runs of
@@ -27,7 +23,7 @@ class ToolSelectivityCallback(Shared, BaseCallbackHandler):  # type: ignore[misc
 
     Parameters
     ----------
-    labels, catalogue, relevant, warn_from, on_warning, **options
+    labels, catalogue, relevant, **options
         As in `rag_selectivity.ToolMonitor`. With a tool selector in front of the model only the selected tools
         are seen: give `catalogue=`, the number or names of all.
     query_id_key : str
@@ -54,32 +50,20 @@ class ToolSelectivityCallback(Shared, BaseCallbackHandler):  # type: ignore[misc
         ignored: Sequence[str] = (),
         **options: Any,
     ) -> None:
-        super().__init__()
         self._query_id_key, self._count = query_id_key, count_tokens
         listed: Any = catalogue
         if not isinstance(catalogue, (int, type(None))):
             listed = [each for tool in catalogue for each in self._definitions(tool)]
-        self.monitor = ToolMonitor(labels, catalogue=listed, **options)
-        self._faults = Faults("the tools of a model call were not recorded")
+        monitor = ToolMonitor(labels, catalogue=listed, **options)
+        super().__init__(monitor, "the tools of a model call were not recorded")
         self._ignored = frozenset(ignored)
-        self._lock = threading.Lock()
-        self._calls: OrderedDict[UUID, dict[str, Any]] = OrderedDict()
-        self._runs: OrderedDict[UUID, str] = OrderedDict()
-
-    @property
-    def faults(self) -> int:
-        """How often something went wrong in here; each time is in the log `rag_selectivity`."""
-        return self._faults.count
-
-    def report(self) -> ToolReport:
-        """What has been seen so far."""
-        return self.monitor.report()
+        self._calls, self._runs = Latest[dict[str, Any]](), Latest[str]()
 
     def on_chat_model_start(
         self, serialized: Any, messages: Sequence[Sequence[Any]], *, run_id: UUID, metadata: Any = None, **told: Any
     ) -> None:
         """A chat model is asked."""
-        with self._faults:
+        with self.guard:
             offered = (told.get("invocation_params") or {}).get("tools") or ()
             shown = [each for tool in offered for each in self._definitions(tool) if each.name not in self._ignored]
             if not shown or (told.get("options") or {}).get("ls_structured_output_format"):
@@ -93,15 +77,14 @@ class ToolSelectivityCallback(Shared, BaseCallbackHandler):  # type: ignore[misc
                 "query_id": None if query_id is None else str(query_id),
                 "after_results": after_results,
             }
-            self._keep(self._calls, run_id, under_way)
+            self._calls.keep(run_id, under_way)
 
     def on_llm_end(self, response: Any, *, run_id: UUID, **told: Any) -> None:
         """A chat model has answered."""
-        with self._lock:
-            call = self._calls.pop(run_id, None)
+        call = self._calls.take(run_id)
         if call is None:
             return
-        with self._faults:
+        with self.guard:
             called = [
                 ToolCall(str(request["name"]), request.get("args"))
                 for generations in response.generations
@@ -114,39 +97,31 @@ class ToolSelectivityCallback(Shared, BaseCallbackHandler):  # type: ignore[misc
 
     def on_llm_error(self, error: BaseException, *, run_id: UUID, **told: Any) -> None:
         """A chat model has failed."""
-        with self._lock:
-            self._calls.pop(run_id, None)
+        self._calls.take(run_id)
 
     def on_tool_start(self, serialized: Any, input_str: str, *, run_id: UUID, **told: Any) -> None:
         """A tool begins to run."""
-        with self._faults:
+        with self.guard:
             name = (serialized or {}).get("name") or told.get("name")
             if name is not None:
-                self._keep(self._runs, run_id, str(name))
+                self._runs.keep(run_id, str(name))
 
     def on_tool_end(self, output: Any, *, run_id: UUID, **told: Any) -> None:
         """A tool has returned something, which may be a message about an error."""
-        with self._faults:
+        with self.guard:
             self._ran(run_id, failed=getattr(output, "status", None) == "error")
 
     def on_tool_error(self, error: BaseException, *, run_id: UUID, **told: Any) -> None:
         """A tool has raised an error."""
-        with self._faults:
+        with self.guard:
             # A graph waits for a person, or goes on elsewhere, by an exception: the tool has not failed.
             is_detour = any(each.__name__ == "GraphBubbleUp" for each in type(error).__mro__)
             self._ran(run_id, failed=None if is_detour else True)
 
     def _ran(self, run_id: UUID, *, failed: bool | None) -> None:
-        with self._lock:
-            name = self._runs.pop(run_id, None)
+        name = self._runs.take(run_id)
         if name is not None and failed is not None:
             self.monitor.ran(name, failed=failed)
-
-    def _keep(self, calls: OrderedDict[UUID, Any], run_id: UUID, what: Any) -> None:
-        with self._lock:
-            calls[run_id] = what
-            if len(calls) > _MOST_CALLS:
-                calls.popitem(last=False)
 
     def _definitions(self, tool: Any) -> list[ToolDefinition]:
         """A tool as the model is given it, by name, by a provider's form or as an object; some hold several."""

@@ -16,8 +16,9 @@ from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
 
 from rag_selectivity import InputError, Monitor, Report
-from rag_selectivity.live.calls import CallTree, Faults, Kind, Passages, Shared, approximate_tokens
-from rag_selectivity.live.traffic import Traffic
+from rag_selectivity.live.calls import CallTree, Kind
+from rag_selectivity.live.retrieval import Passages, approximate_tokens
+from rag_selectivity.live.watching import Latest, Watcher
 from rag_selectivity_langchain.documents import document_of, parts_of, plain_ids
 from rag_selectivity_langchain.steps import document_lists, documents_of_tool, documents_selected, questions_in
 
@@ -32,7 +33,7 @@ _RETRIEVER: ContextVar[tuple[int, int | None] | None] = ContextVar("rag_selectiv
 _RETRIEVERS_RUN = (BaseRetriever.invoke.__code__, BaseRetriever.ainvoke.__code__)
 
 
-class SelectivityCallback(Shared, BaseCallbackHandler):  # type: ignore[misc,unused-ignore]
+class SelectivityCallback(Watcher, BaseCallbackHandler):  # type: ignore[misc,unused-ignore]
     """Measures every retrieval of a chain or agent: `chain.invoke(…, config={"callbacks": [callback]})`.
 
     Each outermost retriever run is one retrieval. If it has retrievers directly inside it, as a compressing, fusing or
@@ -86,18 +87,16 @@ class SelectivityCallback(Shared, BaseCallbackHandler):  # type: ignore[misc,unu
         monitor: Monitor | None = None,
         **options: Any,
     ) -> None:
-        super().__init__()
-        self.monitor = monitor if monitor is not None else Monitor(labels, **options)
-        self._faults = Faults("a retrieval was not recorded")
+        super().__init__(monitor if monitor is not None else Monitor(labels, **options))
         self._labelled = self.monitor.labels.by_query
         self._identity = self.monitor.identity(identity)
         self._query_id_key, self._rerank, self._count = query_id_key, rerank, count_tokens
         # A tree holds its monitor, whose number nothing else can have meanwhile.
         tree = CallTree(self.monitor.record, at_once=rerank is None)
         self._calls = _CALLS.setdefault((id(self.monitor), rerank is None), tree)
-        self._reranking: dict[int, dict[str, list[Document]]] = {}
+        self._reranking = Latest[dict[str, list[Document]]](_MOST_STEPS)
         self._has_reranked = False
-        self._tasks: dict[int, tuple[asyncio.Task[Any], Callable[[Any], None]]] = {}
+        self._tasks = Latest[tuple[asyncio.Task[Any], Callable[[Any], None]]](_MOST_TASKS)
 
     def report(self, **options: Any) -> Report:
         """The figures of all retrievals so far; `report()["BoR"]` is of all that was shown."""
@@ -105,21 +104,12 @@ class SelectivityCallback(Shared, BaseCallbackHandler):  # type: ignore[misc,unu
         if self.faults:
             errors = f"{self.faults:,} error{'' if self.faults == 1 else 's'}"
             notes.append(
-                f"{errors} of the callback: retrievals are missing or incomplete; the last error: {self._faults.last}"
+                f"{errors} of the callback: retrievals are missing or incomplete; the last error: {self.guard.last}"
             )
         if self._rerank is not None and not self._has_reranked:
             notes.append(f"no step called {self._rerank!r} ran: the figures are of what was retrieved")
-        return self.monitor.report(**options).with_input(self.monitor.name, {}, [*notes, *self._calls.notes])
-
-    @property
-    def faults(self) -> int:
-        """The number of errors of the callback itself; each is in the log `rag_selectivity`."""
-        return self._faults.count
-
-    @property
-    def traffic(self) -> Traffic:
-        """What was seen so far, labelled or not."""
-        return self.monitor.traffic
+        report: Report = super().report(**options)
+        return report.with_input(self.monitor.name, {}, [*notes, *self._calls.notes])
 
     def close(self) -> None:
         """Record what is under way, and close a trace."""
@@ -130,7 +120,7 @@ class SelectivityCallback(Shared, BaseCallbackHandler):  # type: ignore[misc,unu
 
     def on_retriever_start(self, serialized: Any, query: str, *, run_id: UUID, **told: Any) -> None:
         """A retriever begins."""
-        with self._faults:
+        with self.guard:
             parent = self._parent(run_id, told, retrievers=2)
             query_id = self._query_id(told.get("metadata"), (str(query),))
             self._calls.begin(run_id.int, parent, Kind.RETRIEVE, query=str(query), query_id=query_id)
@@ -147,7 +137,7 @@ class SelectivityCallback(Shared, BaseCallbackHandler):  # type: ignore[misc,unu
 
     def on_tool_start(self, serialized: Any, input_str: str, *, run_id: UUID, **told: Any) -> None:
         """A tool begins: what it retrieves belongs together."""
-        with self._faults:
+        with self.guard:
             query, parent = _query_of_tool(input_str, told.get("inputs")), self._parent(run_id, told)
             query_id = self._query_id(told.get("metadata"), (query,))
             self._calls.begin(run_id.int, parent, Kind.TOOL, query=query, query_id=query_id)
@@ -158,7 +148,7 @@ class SelectivityCallback(Shared, BaseCallbackHandler):  # type: ignore[misc,unu
 
     def on_chain_start(self, serialized: Any, inputs: Any, *, run_id: UUID, **told: Any) -> None:
         """A chain begins: what is inside it belongs together."""
-        with self._faults:
+        with self.guard:
             parent = self._parent(run_id, told)
             if self._rerank is None or told.get("name") != self._rerank:
                 # What the user asked is in the inputs of the outermost chain or graph.
@@ -167,21 +157,19 @@ class SelectivityCallback(Shared, BaseCallbackHandler):  # type: ignore[misc,unu
                 return
             self._has_reranked = True
             lists = document_lists(inputs)
-            self._reranking[run_id.int] = lists
-            if len(self._reranking) > _MOST_STEPS:
-                self._reranking.pop(next(iter(self._reranking)), None)
+            self._reranking.keep(run_id.int, lists)
             given = self._ids([document for each in lists.values() for document in each])
             self._calls.begin(run_id.int, parent, Kind.SELECT, given=given)
 
     def on_chain_end(self, outputs: Any, *, run_id: UUID, **told: Any) -> None:
         """A chain is over."""
-        taken = self._reranking.pop(run_id.int, None) if self._reranking else None
+        taken = self._reranking.take(run_id.int)
         self._end(run_id, lambda: None if taken is None else self._selected(outputs, taken))
 
     def _fail(self, run_id: UUID) -> None:
         self._leave_task(run_id.int)
-        self._reranking.pop(run_id.int, None)
-        with self._faults:
+        self._reranking.take(run_id.int)
+        with self.guard:
             self._calls.fail(run_id.int)
 
     def on_retriever_error(self, error: BaseException, *, run_id: UUID, **told: Any) -> None:
@@ -195,11 +183,11 @@ class SelectivityCallback(Shared, BaseCallbackHandler):  # type: ignore[misc,unu
     def _end(self, run_id: UUID, find: Callable[[], Sequence[Document] | None]) -> None:
         """End a call with the documents that it gives, if any."""
         passages = None
-        with self._faults:
+        with self.guard:
             documents = find()
             if documents is not None:
                 passages = self._passages(documents, named=self._wants_ids(run_id.int))
-        with self._faults:
+        with self.guard:
             self._calls.end(run_id.int, passages)
 
     def _parent(self, run_id: UUID, told: Mapping[str, Any], *, retrievers: int = 1) -> int | None:
@@ -210,8 +198,8 @@ class SelectivityCallback(Shared, BaseCallbackHandler):  # type: ignore[misc,unu
         around, parent = _RETRIEVER.get(), _told_parent(told)
         if around is None or around[0] == run_id.int or around[1] != parent or self._calls.kind_of(around[0]) is None:
             return parent
-        watched, _ = self._tasks.get(around[0], (None, None))
-        if watched is not None and watched is _current_task() and _retrievers_running() < retrievers:
+        watched = self._tasks.get(around[0])
+        if watched is not None and watched[0] is _current_task() and _retrievers_running() < retrievers:
             return parent  # it was cancelled, and the task goes on
         return around[0]
 
@@ -255,21 +243,17 @@ class SelectivityCallback(Shared, BaseCallbackHandler):  # type: ignore[misc,unu
     def _watch_task(self, run_id: int) -> None:
         """LangChain does not tell that a retriever was cancelled; its task is over then."""
         task = _current_task()
-        if task is None or run_id in self._tasks:
-            return
-        when_over = partial(self._cancelled, run_id)
-        if len(self._tasks) >= _MOST_TASKS:
-            self._leave_task(next(iter(self._tasks)))
-        self._tasks[run_id] = task, when_over
-        task.add_done_callback(when_over)
+        if task is not None and self._tasks.get(run_id) is None:
+            when_over = partial(self._cancelled, run_id)
+            self._tasks.keep(run_id, (task, when_over))
+            task.add_done_callback(when_over)
 
     def _leave_task(self, run_id: int) -> None:
-        task, when_over = self._tasks.pop(run_id, (None, None)) if self._tasks else (None, None)
-        if task is not None and when_over is not None:
-            task.remove_done_callback(when_over)
+        watched = self._tasks.take(run_id)
+        if watched is not None:
+            watched[0].remove_done_callback(watched[1])
 
     def _cancelled(self, run_id: int, task: asyncio.Task[Any]) -> None:
-        self._tasks.pop(run_id, None)
         self._fail(UUID(int=run_id))
 
 

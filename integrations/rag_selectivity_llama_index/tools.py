@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import threading
-from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rag_selectivity.live.calls import approximate_tokens
-from rag_selectivity.live.tools import ToolCall, ToolDefinition, ToolMonitor, ToolReport
-from rag_selectivity_llama_index.watching import Watcher
-
-#: Runs and steps that never end must not fill the memory.
-_MOST_CALLS = 10_000
+from rag_selectivity.live.retrieval import approximate_tokens
+from rag_selectivity.live.tools import ToolCall, ToolDefinition, ToolMonitor
+from rag_selectivity.live.watching import Latest
+from rag_selectivity_llama_index.watching import SpanWatcher
 
 
 @dataclass
@@ -34,7 +30,7 @@ class _Step:
     shown: Sequence[Any] | None = None
 
 
-class LiveToolSelectivity(Watcher):
+class LiveToolSelectivity(SpanWatcher):
     """Watches the tools of every agent (`FunctionAgent`, `ReActAgent`, `AgentWorkflow`) of the application.
 
     Recorded are the tools that a model was given, those that it called with their arguments, and the runs of tools with
@@ -43,7 +39,7 @@ class LiveToolSelectivity(Watcher):
 
     Parameters
     ----------
-    labels, catalogue, relevant, warn_from, on_warning, **options
+    labels, catalogue, relevant, **options
         As in `rag_selectivity.ToolMonitor`. The query is the last message of the user.
     query_id_tag : str
         `with instrument_tags({"query_id": …})` around a run tells under which id the labels know the query.
@@ -63,17 +59,11 @@ class LiveToolSelectivity(Watcher):
         count_tokens: Callable[[str], int] = approximate_tokens,
         **options: Any,
     ) -> None:
-        super().__init__("the tools of a model call were not recorded")
         self._tag, self._count = query_id_tag, count_tokens
         listed = catalogue if catalogue is None or isinstance(catalogue, int) else self._definitions(catalogue)
-        self.monitor = ToolMonitor(labels, catalogue=listed, **options)
-        self._runs: OrderedDict[str, _Run] = OrderedDict()
-        self._steps: OrderedDict[str, _Step] = OrderedDict()
-        self._lock = threading.Lock()
-
-    def report(self) -> ToolReport:
-        """What has been seen so far."""
-        return self.monitor.report()
+        monitor = ToolMonitor(labels, catalogue=listed, **options)
+        super().__init__(monitor, "the tools of a model call were not recorded")
+        self._runs, self._steps = Latest[_Run](), Latest[_Step]()
 
     # -- what LlamaIndex calls ---------------------------------------------------------------------
 
@@ -84,14 +74,14 @@ class LiveToolSelectivity(Watcher):
         with self.guard:
             method = _method(id_)
             if method == "run" and _agents_of(instance):
-                self._keep(self._runs, id_, _Run(instance))
+                self._runs.keep(id_, _Run(instance))
             elif method == "run_agent_step":
                 tag = (tags or {}).get(self._tag)
                 step = _Step(parent_id, bound_args.arguments.get("ev"), None if tag is None else str(tag))
-                self._keep(self._steps, id_, step)
+                self._steps.keep(id_, step)
             # The span is that of the hook by which every function calling model gets its tools.
-            elif method.endswith("prepare_chat_with_tools") and parent_id is not None and parent_id in self._steps:
-                self._steps[parent_id].shown = list(bound_args.arguments.get("tools") or ())
+            elif method.endswith("prepare_chat_with_tools") and (around := self._steps.get(parent_id)) is not None:
+                around.shown = list(bound_args.arguments.get("tools") or ())
 
     def span_exit(self, id_: str, bound_args: Any, instance: Any = None, result: Any = None, **_: Any) -> None:
         """A call is over."""
@@ -99,18 +89,18 @@ class LiveToolSelectivity(Watcher):
             method = _method(id_)
             if method == "call_tool" and result is not None:
                 self.monitor.ran(str(result.tool_name), failed=bool(result.tool_output.is_error))
-            step = self._steps.get(id_)
+            step = self._steps.take(id_)
             if step is not None and result is not None:
                 self._record(step, result)
-            self._forget(id_)
+            self._runs.take(id_)
 
     def span_drop(self, id_: str, bound_args: Any, instance: Any = None, err: Any = None, **_: Any) -> None:
         """A call has failed."""
-        with self.guard:
-            self._forget(id_)
+        self._runs.take(id_)
+        self._steps.take(id_)
 
     def _record(self, step: _Step, output: Any) -> None:
-        run = self._runs.get(step.run or "")
+        run = self._runs.get(step.run)
         shown = step.shown
         if shown is None:
             agents = {} if run is None else _agents_of(run.workflow)
@@ -131,17 +121,6 @@ class LiveToolSelectivity(Watcher):
 
     def _definitions(self, tools: Sequence[Any]) -> list[ToolDefinition]:
         return [_definition(tool, self._count) for tool in tools]
-
-    def _keep(self, calls: OrderedDict[str, Any], id_: str, what: Any) -> None:
-        with self._lock:
-            calls[id_] = what
-            if len(calls) > _MOST_CALLS:
-                calls.popitem(last=False)
-
-    def _forget(self, id_: str) -> None:
-        with self._lock:
-            self._runs.pop(id_, None)
-            self._steps.pop(id_, None)
 
 
 def _method(id_: str) -> str:

@@ -15,28 +15,17 @@ from llama_index.core.schema import BaseNode, NodeWithScore, TextNode
 from llama_index.core.workflow import Workflow
 
 from rag_selectivity import Monitor, Report
-from rag_selectivity.live.calls import CallTree, Faults, Kind, Passages, Shared, approximate_tokens
+from rag_selectivity.live.calls import CallTree, Kind
+from rag_selectivity.live.retrieval import Passages, approximate_tokens
+from rag_selectivity.live.watching import Watcher
 from rag_selectivity_llama_index.nodes import parts_of, text_of, texts_of
 
 
-class Watcher(Shared):
+class SpanWatcher(Watcher):
     """A handler of spans: its methods `span_enter`, `span_exit` and `span_drop` are what LlamaIndex calls.
 
     No BaseSpanHandler, which keeps the spans of an application in memory.
-
-    Attributes
-    ----------
-    guard : Faults
-        Keeps what goes wrong in here from the application.
     """
-
-    def __init__(self, what_is_lost: str) -> None:
-        self.guard = Faults(what_is_lost)
-
-    @property
-    def faults(self) -> int:
-        """How often something went wrong in here; each time is in the log `rag_selectivity`."""
-        return self.guard.count
 
     def attach(self) -> Self:
         """Start watching."""
@@ -57,7 +46,7 @@ class Watcher(Shared):
         self.detach()
 
 
-class LiveSelectivity(Watcher):
+class LiveSelectivity(SpanWatcher):
     """Watches every retrieval of the application and what its postprocessors left of it.
 
     The nodes of the outermost retriever and of the retrievers inside it are the pool; the result of the last
@@ -100,8 +89,7 @@ class LiveSelectivity(Watcher):
         monitor: Monitor | None = None,
         **options: Any,
     ) -> None:
-        super().__init__("a retrieval was not recorded")
-        self.monitor = monitor if monitor is not None else Monitor(labels, **options)
+        super().__init__(monitor if monitor is not None else Monitor(labels, **options))
         self._calls = CallTree(self.monitor.record)
         self._labelled = self.monitor.labels.by_query
         self._identity = self.monitor.identity(identity)
@@ -109,7 +97,8 @@ class LiveSelectivity(Watcher):
 
     def report(self, **options: Any) -> Report:
         """The monitor's report of what was recorded so far."""
-        return self.monitor.report(**options).with_input(self.monitor.name, {}, self._calls.notes)
+        report: Report = super().report(**options)
+        return report.with_input(self.monitor.name, {}, self._calls.notes)
 
     def attach(self) -> Self:
         """Start watching."""

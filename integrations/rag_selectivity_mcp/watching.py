@@ -11,8 +11,9 @@ from mcp import Client, ClientSession
 from mcp.types import PaginatedRequestParams, Tool
 
 from rag_selectivity import InputError
-from rag_selectivity.live.calls import Faults, approximate_tokens
-from rag_selectivity.live.tools import ToolCall, ToolDefinition, ToolMonitor, ToolReport
+from rag_selectivity.live.retrieval import approximate_tokens
+from rag_selectivity.live.tools import ToolCall, ToolDefinition, ToolMonitor
+from rag_selectivity.live.watching import Watcher
 
 #: A server whose list of tools never ends must not stop the application.
 _MOST_PAGES = 1000
@@ -24,12 +25,12 @@ _MOST_SERVERS = 1000
 _open: ContextVar[tuple[ToolSelectivity, list[ToolCall]] | None] = ContextVar("rag_selectivity_mcp", default=None)
 
 
-class ToolSelectivity:
+class ToolSelectivity(Watcher):
     """Watches the tools that servers list, the calls of them in sessions, and how these end.
 
     Parameters
     ----------
-    labels, catalogue, relevant, warn_from, on_warning, **options
+    labels, catalogue, relevant, **options
         As in `rag_selectivity.ToolMonitor`. The tools that the servers list are added to the catalogue.
     count_tokens : callable, optional
         Text → tokens of a definition as JSON; default: four characters a token.
@@ -40,19 +41,9 @@ class ToolSelectivity:
     def __init__(
         self, labels: Any = None, *, count_tokens: Callable[[str], int] = approximate_tokens, **options: Any
     ) -> None:
-        self.monitor = ToolMonitor(labels, **options)
+        super().__init__(ToolMonitor(labels, **options), "a call of a tool was not recorded")
         self._count = count_tokens
-        self._faults = Faults("a call of a tool was not recorded")
         self._servers: dict[str | int, dict[str, ToolDefinition]] = {}
-
-    @property
-    def faults(self) -> int:
-        """How often something went wrong in here; each time is in the log `rag_selectivity`."""
-        return self._faults.count
-
-    def report(self) -> ToolReport:
-        """What has been seen so far."""
-        return self.monitor.report()
 
     async def watch(self, session: Client | ClientSession, server: str = "") -> WatchedSession:
         """Read every page of the server's list of tools, and return the session with its calls recorded.
@@ -62,8 +53,8 @@ class ToolSelectivity:
         session : Client or ClientSession
             Connected.
         server : str
-            Stands before the names of its tools in labels and reports, as `server/tool`. Without it, equal names of
-            two servers are reported as duplicates.
+            Stands before the names of its tools in labels and reports, as `server/tool`. Without it, tools of equal
+            names count as one.
 
         Raises
         ------
@@ -101,12 +92,12 @@ class ToolSelectivity:
             yield
         finally:
             _open.reset(token)
-            with self._faults:
+            with self.guard:
                 self._record(query, calls, shown, **options)
 
     def add(self, session: WatchedSession, tools: Sequence[Tool]) -> None:
         """Add tools that a server listed to the catalogue."""
-        with self._faults:
+        with self.guard:
             listed = self._servers.setdefault(session.server or id(session.session), {})
             if len(self._servers) > _MOST_SERVERS:
                 del self._servers[next(iter(self._servers))]
@@ -119,7 +110,7 @@ class ToolSelectivity:
 
     def called(self, call: ToolCall) -> None:
         """Record a call of a tool: with those of the model call that it is part of, or by itself."""
-        with self._faults:
+        with self.guard:
             watcher, calls = _open.get() or (None, [])
             if watcher is self:
                 calls.append(call)
@@ -128,7 +119,7 @@ class ToolSelectivity:
 
     def ran(self, name: str, *, failed: bool) -> None:
         """Record how a call of a tool ended."""
-        with self._faults:
+        with self.guard:
             self.monitor.ran(name, failed=failed)
 
     def _all(self) -> list[ToolDefinition]:

@@ -1,4 +1,4 @@
-"""rag-selectivity for OpenTelemetry: retrievals from the spans of a running process, figures as metrics and attributes.
+"""rag-selectivity for OpenTelemetry: retrievals from the spans of a running process, figures as metrics.
 
 Needs the extra `rag-selectivity[otel]`. Files of spans need no extra: `rag-selectivity evaluate --trace`.
 """
@@ -12,8 +12,7 @@ try:
 except ImportError as error:
     raise MissingExtraError("opentelemetry-sdk", "otel", "rag_selectivity_otel") from error
 
-from rag_selectivity_otel.attributes import write_figures
 from rag_selectivity_otel.metrics import observe_figures
 from rag_selectivity_otel.processor import SelectivitySpanProcessor
 
-__all__ = ["SelectivitySpanProcessor", "observe_figures", "write_figures"]
+__all__ = ["SelectivitySpanProcessor", "observe_figures"]

@@ -108,7 +108,7 @@ def selectivity(
         known,
         names,
         expected=expected,
-        steps=Steps("grade_dataset", "pool=…"),
+        steps=Steps("grade_dataset", "…, pool=…"),
         identity=None,
         corpus_size=sizes,
         passages_of=counts,

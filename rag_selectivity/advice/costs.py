@@ -2,26 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from rag_selectivity.advice.measured_costs import KINDS, TOKENS, QueryCosts, measured_costs
 from rag_selectivity.advice.which_k import EvidenceCurve
-from rag_selectivity.errors import InputError, examples
+from rag_selectivity.errors import InputError, did_you_mean, examples
 from rag_selectivity.evaluation.list_tokens import ListTokens
 from rag_selectivity.inference.bootstrap import Bootstrap
 from rag_selectivity.judged.judged_run import JudgedRun
 from rag_selectivity.judged.run import Run
 from rag_selectivity.measures.base import Outcome
 from rag_selectivity.results.decision import AdvisedK, Cheapest
+from rag_selectivity.tables.cells import LARGEST, is_missing, number_or_nan, shown
 from rag_selectivity.tables.exact import is_table
 from rag_selectivity.tables.files import is_path
-from rag_selectivity.tables.forms import IdForm
-from rag_selectivity.tables.small import per_passage
+from rag_selectivity.tables.forms import AS_THEY_ARE, IdForm
+from rag_selectivity.tables.names import COLUMNS, optional_column
+from rag_selectivity.tables.small import per_passage, rows_by_id, run_of
 from rag_selectivity.wording import counted
+
+#: The kinds of cost, in the order of every view.
+TOKENS, MILLISECONDS, PRICE = "tokens", "milliseconds", "price"
+KINDS = (TOKENS, MILLISECONDS, PRICE)
+
+#: {run: {query: {kind of cost: value}}}
+MeasuredCosts = dict[str, dict[str, dict[str, float]]]
 
 
 @dataclass(frozen=True)
@@ -41,9 +49,6 @@ class Costs:
     lists: Mapping[str, ListTokens] = field(default_factory=dict)
     measured: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
-
-    def __bool__(self) -> bool:
-        return bool(self.lists or self.measured)
 
     def at(self, run: str, K: int) -> dict[str, float]:
         """The mean cost of a query by its kind; tokens are those of the top K where the lengths are known."""
@@ -70,7 +75,8 @@ def read_costs(
     runs : {run: Run, path, dict or DataFrame}
         The same runs with their lists.
     costs : path, DataFrame, mapping or rows, optional
-        As `rag_selectivity.advice.measured_costs.measured_costs` reads them.
+        One row for each query, with its `query_id` and at least one of `tokens`, `milliseconds` and `price`. With
+        several runs it has a column `run`, or it is {run: one of these}. An empty cell is an unknown cost.
     tokens : {passage: tokens}, DataFrame or path, optional
         Not needed for a run whose rows have a `tokens` column.
     ids : str, optional
@@ -94,30 +100,74 @@ def read_costs(
             lists[name] = listed
     measured = {} if costs is None else measured_costs(costs, list(judged), form)
     notes = [f"{name}: there are no measured costs of this run" for name in judged if measured and name not in measured]
-    means = {name: _means(measured[name], judged[name], name, notes) for name in judged if name in measured}
+    means: dict[str, dict[str, float]] = {}
+    for name in (name for name in judged if name in measured):
+        run, of_run = judged[name], measured[name]
+        evaluated = [query for query, inside in zip(run.queries, run.in_run.tolist(), strict=True) if inside]
+        if not any(query in of_run for query in evaluated):
+            raise InputError(
+                f"{name}: none of the {counted(len(of_run), 'query', 'queries')} with costs ({examples(of_run)}) is "
+                f"one of the {len(evaluated)} that are evaluated ({examples(evaluated)}): compare the query ids"
+            )
+        for kind in KINDS:
+            known = [of_run[query][kind] for query in evaluated if kind in of_run.get(query, {})]
+            if known:
+                means.setdefault(name, {})[kind] = float(np.mean(known))
+            if known and len(known) < len(evaluated):
+                of_all = counted(len(evaluated), "query", "queries")
+                notes.append(f"{name}: {kind} is known of {len(known)} of {of_all}: the mean is over these")
     return Costs(lists, means, tuple(notes))
 
 
-def _means(costs: QueryCosts, judged: JudgedRun, name: str, notes: list[str]) -> dict[str, float]:
-    """The mean of each kind of cost over the queries that are evaluated; adds notes on those without costs."""
-    inside = judged.in_run.tolist()
-    evaluated = [query for query, present in zip(judged.queries, inside, strict=True) if present]
-    if not any(query in costs for query in evaluated):
-        raise InputError(
-            f"{name}: none of the {counted(len(costs), 'query', 'queries')} with costs ({examples(costs)}) is one of "
-            f"the {len(evaluated)} that are evaluated ({examples(evaluated)}): compare the query ids"
-        )
-    means = {}
-    for kind in KINDS:
-        known = [costs[query][kind] for query in evaluated if kind in costs.get(query, {})]
-        if known:
-            means[kind] = float(np.mean(known))
-        if known and len(known) < len(evaluated):
-            notes.append(
-                f"{name}: {kind} is known of {len(known)} of {counted(len(evaluated), 'query', 'queries')}: the mean "
-                f"is over these"
+def measured_costs(costs: Any, runs: Sequence[str], form: IdForm = AS_THEY_ARE) -> MeasuredCosts:
+    """The measured costs of queries, as `read_costs` takes them."""
+    result: MeasuredCosts = {}
+    for where, run, query, row in _rows(costs, runs, form):
+        if run not in runs:
+            meant = did_you_mean(run, runs)
+            raise InputError(f"{where}: there is no run {run!r}{meant} (the runs are {', '.join(runs)})")
+        columns = {kind: column for kind in KINDS if (column := optional_column([*row], COLUMNS[kind])) is not None}
+        if not columns:
+            has = ", ".join(map(str, row))
+            raise InputError(
+                f"{where}: no column with costs; it has {has}, but needs at least one of {', '.join(KINDS)}"
             )
-    return means
+        if query in result.setdefault(run, {}):
+            raise InputError(
+                f"{where}: query {query!r} has costs already; give one row for each query of a run, such as the mean "
+                f"of its requests"
+            )
+        result[run][query] = {
+            kind: _cost(row[column], f"{where}: {kind}")
+            for kind, column in columns.items()
+            if not is_missing(row[column])
+        }
+    if not result:
+        raise InputError("costs: there are no rows; give one row for each query")
+    return result
+
+
+def _rows(costs: Any, runs: Sequence[str], form: IdForm) -> Iterator[tuple[str, str, str, Mapping[str, Any]]]:
+    """(place, run, query, row) of a table, or of {run: table}."""
+    parts = [(costs, runs)]
+    if isinstance(costs, Mapping) and costs:
+        of_queries = all(isinstance(row, Mapping) and not any(map(_is_row, row.values())) for row in costs.values())
+        if not of_queries or all(str(key) in runs for key in costs):
+            parts = [(part, [str(name)]) for name, part in costs.items()]
+    for part, names in parts:
+        for where, query, row, _ in rows_by_id(part, "costs", form=form):
+            yield where, run_of(row, names, where, "costs"), query, row
+
+
+def _is_row(value: Any) -> bool:
+    return isinstance(value, Mapping)
+
+
+def _cost(value: Any, where: str) -> float:
+    cost = number_or_nan(value)
+    if not 0 <= cost <= LARGEST:
+        raise InputError(f"{where} is {shown(value)}; give a number ≥ 0, at most {LARGEST:g}, or leave the cell empty")
+    return cost
 
 
 def cheapest_run(
@@ -138,11 +188,10 @@ def cheapest_run(
         return None
     of_best = curves[best].at(advised[best].value or 1)
     for name in sorted(at, key=lambda name: at[name][kind]):
-        depth = advised[name].value or 1
-        loss = 0.0
+        depth, loss = advised[name].value or 1, 0.0
+        if curves[name].queries != curves[best].queries:
+            continue
         if name != best:
-            if curves[name].queries != curves[best].queries:
-                continue
             gaps = (of_best - curves[name].at(depth))[:, None]
             most = max(1.0, float(np.abs(gaps).max()))
             ((_, high),) = bootstrap.intervals([Outcome((gaps,), "", bounds=(-most, most))], curves[best].queries)

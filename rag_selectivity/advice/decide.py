@@ -3,46 +3,35 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import combinations
+from string import ascii_lowercase
 
 import numpy as np
 
 from rag_selectivity.advice import sentences
 from rag_selectivity.advice.costs import Costs, cheapest_run
-from rag_selectivity.advice.losses import Gain, Losses, losses_of
-from rag_selectivity.advice.systems import all_pairs, best_first, comparable, letters, pair_of
-from rag_selectivity.advice.which_k import WORTH, advised_k, curve_of, parameters_of
+from rag_selectivity.advice.losses import Losses, losses_of
+from rag_selectivity.advice.which_k import Advice, parameters_of
 from rag_selectivity.compare.differences import Testing
-from rag_selectivity.compare.pairs import differences
+from rag_selectivity.compare.pairs import Pairs, differences
 from rag_selectivity.errors import InputError, did_you_mean
-from rag_selectivity.evaluation.evaluate import Measured, measure_all, report_on
-from rag_selectivity.inference.bootstrap import Bootstrap
+from rag_selectivity.evaluation.evaluate import measure_all, report_on
 from rag_selectivity.judged.judged_run import JudgedRun
 from rag_selectivity.measures import Measure
 from rag_selectivity.measures.chance import BoR, BoR_max, Success
-from rag_selectivity.measures.plan import at_depth, default_measures
-from rag_selectivity.measures.utility import PROC, RANWG, Evidence, Harm, PercentPROC
-from rag_selectivity.results.comparison import RunDifference
-from rag_selectivity.results.decision import (
-    ADVISED,
-    ASSUMED,
-    GIVEN,
-    Answer,
-    Decision,
-    Pair,
-    RunFigure,
-    RunLine,
-)
+from rag_selectivity.measures.plan import at_depth, default_measures, wanted_measures
+from rag_selectivity.measures.utility import PROC, RANWG, Harm, PercentPROC
+from rag_selectivity.results.comparison import BETTER, WORSE, RunDifference
+from rag_selectivity.results.decision import ADVISED, ASSUMED, GIVEN, TRUST, Answer, Decision, Pair, RunFigure, RunLine
 from rag_selectivity.results.estimate import CALIBRATED, WITH_TAIL
 from rag_selectivity.results.remedy import remedy
 from rag_selectivity.results.report import Report
-from rag_selectivity.results.trust import CLOSED, NOTHING
+from rag_selectivity.results.trust import CHECKED, CLOSED, NOTHING
 
-#: The K of a decision if neither the user nor the rule names one.
-USUAL_K = 10
 _COMPLETED = (CALIBRATED, WITH_TAIL)
-_SPLIT = (PROC(), PercentPROC())
+_TURNED = {BETTER: WORSE, WORSE: BETTER}
 
 
 def decide(
@@ -50,15 +39,13 @@ def decide(
     *,
     k: int | None = None,
     baseline: str | None = None,
-    rel: int | None = None,
-    m: int | None = None,
     paired: bool = True,
     costs: Costs | None = None,
 ) -> Decision:
     """Which system, which K, where the loss is, what to do next, and how far the labels can be believed.
 
     All answers are about all runs at one K, under one measure: RA-nWG on the utility scale, else Success; Success on
-    every scale if `rel` or `m` is given.
+    every scale if the report's BoR or Success has a `rel` or an `m` of its own.
 
     Parameters
     ----------
@@ -69,8 +56,6 @@ def decide(
         its own K; without advice 10, or the longest list if that is shorter.
     baseline : str, optional
         The run that the table compares with. Default: the first one.
-    rel, m : int, optional
-        As in `which_k`.
     paired : bool
         False if the runs are over different queries, as in `compare`.
     costs : Costs, optional
@@ -79,8 +64,8 @@ def decide(
     Returns
     -------
     Decision
-        Its figures are in the units of their measures and NaN where they are undefined; losses and gains are in those
-        of the ranking measure, from −1 to 1. Without intervals in the report nothing is tested, and no answer is shown.
+        Its figures are in the units of their measures and NaN where they are undefined. Without intervals in the report
+        nothing is tested, and no answer is shown.
 
     Raises
     ------
@@ -107,19 +92,6 @@ def decide(
     >>> decision.best, decision.answers[0].shown
     ('new', True)
     """
-    judged = _lists_of(report)
-    if baseline is not None and baseline not in judged:
-        raise InputError(f"no run {baseline!r}{did_you_mean(baseline, judged)} (runs: {', '.join(judged)})")
-    if k is not None and (isinstance(k, bool) or not isinstance(k, (int, np.integer)) or k < 1):
-        raise InputError(f"k must be a whole number ≥ 1, got {k!r}")
-    if rel is None and m is None:
-        rel, m = parameters_of(report.measures)
-    costs = costs or Costs()
-    first = baseline or next(iter(judged))
-    return _Decider(report, judged, first, rel, m, paired, costs).decide(k)
-
-
-def _lists_of(report: Report) -> dict[str, JudgedRun]:
     judged = {name: run.judged for name, run in report.runs.items() if run.judged is not None}
     if len(judged) < len(report.runs) or not judged:
         raise InputError(
@@ -127,223 +99,214 @@ def _lists_of(report: Report) -> dict[str, JudgedRun]:
         )
     for run in judged.values():
         run.refuse_weights("a decision (--k)")
-    return judged
+    baseline = next(iter(judged)) if baseline is None else baseline
+    if baseline not in judged:
+        raise InputError(f"no run {baseline!r}{did_you_mean(baseline, judged)} (runs: {', '.join(judged)})")
+    if k is not None and (isinstance(k, bool) or not isinstance(k, (int, np.integer)) or k < 1):
+        raise InputError(f"k must be a whole number ≥ 1, got {k!r}")
+    advice, costs = Advice.of(judged, report.measures, report.bootstrap), costs or Costs()
+    advised, depth = advice.by_run[advice.leader], int(k or advice.K)
+    rel, m = parameters_of(report.measures)
+    success = Success(rel=rel, m=m or 1)
+    is_utility = report.scale == "utility" and rel is None and m is None
+    ranking: Measure = RANWG() if is_utility else success
+    at_k = _report_at(report, judged, _measures(report, success), depth)
+    columns = [base for base in at_k.measures if base.higher_is_better is not None and base.name != "Judged"]
+    columns = list(dict.fromkeys([ranking, *columns]))
+    order = sorted(at_k.runs, key=lambda name: _best_first(at_k[name, ranking @ depth].value))
+    testing = Testing(report.bootstrap, paired)
+    rows = _differences(list(combinations(order, 2)), at_k, [ranking], testing)
+    pairs = tuple(map(_pair, rows))
+    of_run = letters(order, [(pair.run, pair.other) for pair in pairs if pair.apart])
+    verdicts = _verdicts(at_k, columns, rows, baseline, testing)
+    return Decision(
+        K=depth,
+        K_from=GIVEN if k else ADVISED if advised.value else ASSUMED,
+        measure=ranking @ depth,
+        baseline=baseline,
+        answers=_answers(at_k, order, pairs, ranking @ depth, success, advice, is_given=k is not None),
+        lines=tuple(
+            RunLine(name, of_run[name], _figures(at_k, name, columns, verdicts), costs.at(name, depth))
+            for name in order
+        ),
+        pairs=pairs,
+        queries=at_k.runs[order[0]].evaluated,
+        k=advised,
+        k_by_run=advice.by_run,
+        cheapest=cheapest_run(costs, advice.curves, advice.by_run, advice.leader, report.bootstrap),
+        notes=costs.notes,
+        level=None if report.bootstrap is None else report.bootstrap.level,
+    )
 
 
-class _Decider:
-    def __init__(
-        self,
-        report: Report,
-        judged: Mapping[str, JudgedRun],
-        baseline: str,
-        rel: int | None,
-        m: int | None,
-        paired: bool,
-        costs: Costs,
-    ) -> None:
-        self.report, self.judged, self.baseline = report, judged, baseline
-        self.rel, self.m, self.paired, self.costs = rel, 1 if m is None else m, paired, costs
-        self.bootstrap = report.bootstrap
-        first = next(iter(judged.values()))
-        self.sized = first.corpus_size is not None
-        of_utility = report.scale == "utility" and rel is None and m is None
-        self.success = Success(rel=rel, m=self.m)
-        self.ranking: Measure = RANWG() if of_utility else self.success
-        evidence = Evidence(rel=rel, enough=max(3, self.m))
-        self.curves = {name: curve_of(run, evidence, WORTH) for name, run in judged.items()}
-        self.advised = {
-            name: advised_k(run, evidence, self.curves[name], self.bootstrap) for name, run in judged.items()
-        }
+def _best_first(value: float) -> tuple[bool, float]:
+    """A key that puts the highest value first, and NaN last."""
+    return math.isnan(value), 0.0 if math.isnan(value) else -value
 
-    def decide(self, k: int | None) -> Decision:
-        leader = max(self.judged, key=self._evidence)
-        advised = self.advised[leader]
-        longest = max(int(run.returned.max(initial=1)) for run in self.judged.values())
-        depth = k or advised.value or min(USUAL_K, max(1, longest))
-        measure = self.ranking @ depth
-        measured = self._measured_at(depth)
-        report = self._report_on(measured, self.bootstrap)
-        report = replace(report, provenance=self.report.provenance, steps=self.report.steps)
-        order = best_first(report, measure)
-        # At an advised K another run than that of the advice can be the best: loss and next step are about it.
-        best = order[0]
-        rows: tuple[RunDifference, ...] = ()
-        if self.bootstrap is not None:
-            ranked = measured.only([measure])
-            rows = all_pairs(order, ranked.figures, report, self.bootstrap, paired=self.paired)
-        pairs = tuple(map(pair_of, rows))
-        of_run = letters(order, [(pair.run, pair.other) for pair in pairs if pair.apart]) if len(order) > 1 else {}
-        return Decision(
-            K=depth,
-            K_from=GIVEN if k else ADVISED if advised.value else ASSUMED,
-            measure=measure,
-            baseline=self.baseline,
-            answers=self._answers(report, order, pairs, leader, depth, given=k is not None),
-            lines=self._lines(measured, report, order, of_run, rows, depth),
-            pairs=pairs,
-            queries=report.runs[best].evaluated,
-            k=advised,
-            k_by_run=self.advised,
-            cheapest=cheapest_run(self.costs, self.curves, self.advised, leader, self.bootstrap),
-            notes=self.costs.notes,
-            level=None if self.bootstrap is None else self.bootstrap.level,
+
+# -- the figures ---------------------------------------------------------------------------------------------
+
+
+def _measures(report: Report, success: Success) -> list[Measure]:
+    """All that a decision shows."""
+    is_sized = all(run.judged is not None and run.judged.corpus_size is not None for run in report.runs.values())
+    of_chance: list[Measure] = [BoR(rel=success.rel, m=success.m), BoR_max(rel=success.rel, m=success.m)]
+    names = default_measures(report.scale, sized=is_sized, pooled=True, classic=True)
+    others = [name for name in names if name not in ("Success", "BoR", "BoR_max")]
+    return wanted_measures([success, *(of_chance if is_sized else []), *others], report.scale, sized=is_sized)
+
+
+def _report_at(report: Report, judged: Mapping[str, JudgedRun], measures: Sequence[Measure], depth: int) -> Report:
+    """The report at one depth: of its own figures where it has all of them, else measured now."""
+    at = [measure @ depth for measure in measures]
+    if not all(str(each) in run.estimates for run in report.runs.values() for each in at):
+        found = report_on(
+            measure_all(judged, measures, [depth]), report.bootstrap, ground=report.ground, completed=report.completed
         )
+        return replace(found, provenance=report.provenance, steps=report.steps)
+    runs = {}
+    for name, run in report.runs.items():
+        outcomes = [outcome for each in at if (outcome := run.figures.outcome(each)) is not None]
+        table = replace(run.figures, plan=[(each, np.array([depth])) for each in measures], outcomes=outcomes)
+        runs[name] = replace(run, figures=table, estimates={str(each): run.estimates[str(each)] for each in at})
+    return replace(report, runs=runs, measures=tuple(measures), depths=(depth,), decision=None)
 
-    def _evidence(self, run: str) -> float:
-        """The mean evidence of a run at its own K."""
-        at = self.advised[run].value
-        return -1.0 if at is None else float(self.curves[run].at(at).mean())
 
-    def _answers(
-        self, report: Report, order: list[str], pairs: tuple[Pair, ...], leader: str, depth: int, *, given: bool
-    ) -> tuple[Answer, ...]:
-        best, measure, trust = order[0], self.ranking @ depth, report.trust
-        estimates = report.runs[best].estimates
-        closed, losses = self._closed(report, best, measure), self._losses(report, best, measure)
-        completed = report[best, measure].basis in _COMPLETED
-        believed = trust.standing != NOTHING
-        if losses is not None and not believed:
-            losses = replace(losses, more="")
-        figures, queries = {name: report[name, measure] for name in order}, report[best, measure].n
-        said = {base.name: at_depth(estimates, base, depth) for base in (Harm(), BoR(rel=self.rel, m=self.m))}
-        loss = sentences.where_the_loss_is(best, losses, measure, depth, closed=closed, completed=completed)
-        return (
-            sentences.which_system(figures, measure, pairs, queries, believed=believed),
-            sentences.which_k(
-                depth,
-                given=given,
-                run=leader,
-                advised=self.advised[leader],
-                figures={name: each for name, each in said.items() if each is not None},
-                chance=self._chance(report, best, depth),
-                believed=believed,
-            ),
-            self._with_remedy(loss, report, best, depth, believed=believed),
-            sentences.what_next(
-                pairs,
-                best,
-                queries,
-                trust,
-                losses,
-                believed=believed,
-                sized=self.sized,
-                of_pairs=int(self.judged[best].labels.sum()),
-                closed=closed,
-            ),
-            sentences.may_i_believe_it(trust),
-        )
+def _differences(
+    pairs: Pairs, at_k: Report, measures: Sequence[Measure], testing: Testing
+) -> tuple[RunDifference, ...]:
+    """The differences of pairs of runs as one family; unless unpaired, runs over different queries make no pair."""
+    if testing.bootstrap is None:
+        return ()
+    figures = {name: run.figures.only(measures) for name, run in at_k.runs.items()}
+    compared = [(a, b) for a, b in pairs if not testing.paired or figures[a].queries == figures[b].queries]
+    return differences(compared, figures, at_k, testing)
 
-    def _report_on(self, measured: Measured, bootstrap: Bootstrap | None) -> Report:
-        """The figures of what was measured, with what the given report computed."""
-        return report_on(measured, bootstrap, ground=self.report.ground, completed=self.report.completed)
 
-    def _measured_at(self, depth: int) -> Measured:
-        """All that the decision shows, at its K alone."""
-        usual = default_measures(self.report.scale, sized=self.sized, pooled=True, classic=True)
-        chosen: list[Measure | str] = [self.success]
-        if self.sized:
-            chosen += [BoR(rel=self.rel, m=self.m), BoR_max(rel=self.rel, m=self.m)]
-        chosen += [name for name in usual if name not in ("Success", "BoR", "BoR_max")]
-        return measure_all(self.judged, [*chosen, self.ranking], [depth])
+def _pair(row: RunDifference) -> Pair:
+    """A pair of runs, the better one first, as `row` has it."""
+    names = ("run", "difference", "low", "high", "p_adjusted", "detectable", "verdict", "wins", "ties", "losses")
+    # Where figures rest on completed labels and tests do not, the run that comes first can be the worse one.
+    return Pair(other=row.baseline, apart=row.verdict == BETTER, **{name: getattr(row, name) for name in names})
 
-    def _chance(self, report: Report, run: str, depth: int) -> float:
-        """The success of a random draw of K passages; NaN if it is unknown."""
-        most = at_depth(report.runs[run].estimates, BoR_max(rel=self.rel, m=self.success.m), depth)
-        return math.nan if most is None or math.isnan(most.value) else float(2**-most.value)
 
-    @staticmethod
-    def _with_remedy(answer: Answer, report: Report, run: str, depth: int, *, believed: bool) -> Answer:
-        """The answer with what to look at, if the two factors of RA-nWG are known."""
-        estimates = report.runs[run].estimates
-        pool, share = (at_depth(estimates, each, depth) for each in _SPLIT)
-        if pool is None or share is None or not believed:
-            return answer
-        text = remedy(pool, share, depth)
-        return replace(answer, more=" ".join(part for part in (answer.more, text) if part))
+# -- the answers ---------------------------------------------------------------------------------------------
 
-    # -- the loss ------------------------------------------------------------------------------------------
 
-    def _losses(self, report: Report, run: str, measure: Measure) -> Losses | None:
-        """The losses of a run; where its figures rest on completed labels, those figures, without tests."""
-        losses = losses_of(self.judged[run], measure, self.bootstrap)
-        if losses is None or report[run, measure].basis not in _COMPLETED:
-            return losses
-        pool, share = (at_depth(report.runs[run].estimates, each, int(measure.at or 1)) for each in _SPLIT)
-        kept = report[run, measure].value
-        if pool is None or share is None or not isinstance(measure, RANWG) or math.isnan(pool.value + kept):
-            return None
-        rerank, widen = Gain(pool.value - kept), Gain(share.value - kept)
-        return replace(losses, pool=pool.value, selected=share.value, rerank=rerank, widen=widen, more="")
+def _answers(
+    at_k: Report,
+    order: Sequence[str],
+    pairs: Sequence[Pair],
+    measure: Measure,
+    success: Success,
+    advice: Advice,
+    *,
+    is_given: bool,
+) -> tuple[Answer, ...]:
+    # At an advised K another run than that of the advice can be the best: loss and next step are about it.
+    best, depth, trust = order[0], at_k.depths[0], at_k.trust
+    estimates, is_believed = at_k.runs[best].estimates, trust.standing != NOTHING
+    figures, judge = {name: at_k[name, measure] for name in order}, trust.unchecked_judge
+    split = [at_depth(estimates, each, depth) for each in (PROC(), PercentPROC())]
+    is_closed = any(c.code == CLOSED for cell in (figures[best], split[0]) if cell is not None for c in cell.caveats)
+    losses, is_completed = _losses(at_k, best, measure), figures[best].basis in _COMPLETED
+    if losses is not None and not is_believed:
+        losses = replace(losses, more="")
+    loss = sentences.where_the_loss_is(best, losses, measure, depth, closed=is_closed, completed=is_completed)
+    if is_believed and split[0] is not None and split[1] is not None:
+        loss = replace(loss, more=remedy(split[0], split[1], depth))
+    if losses is not None and is_closed:
+        # What no run retrieved is not known, and so neither is what more candidates would gain.
+        losses = replace(losses, widen=0.0)
+    of_chance = BoR(rel=success.rel, m=success.m), BoR_max(rel=success.rel, m=success.m)
+    harm, bits, most = (at_depth(estimates, each, depth) for each in (Harm(), *of_chance))
+    at = {name: each.value for name, each in (("Harm", harm), ("BoR", bits)) if each is not None}
+    chance, queries = math.nan if most is None else 2**-most.value, figures[best].n if is_believed else 0
+    return (
+        sentences.which_system(figures, measure, pairs, believed=is_believed),
+        sentences.which_k(depth, advice, at, chance, given=is_given, believed=is_believed),
+        loss,
+        sentences.what_next(at_k, best, pairs, queries, losses if is_believed else None),
+        # It is not shown that a judge whom nobody checked can be believed.
+        Answer(TRUST, trust.verdict, trust.standing == CHECKED and not judge, trust.text),
+    )
 
-    def _closed(self, report: Report, run: str, measure: Measure) -> bool:
-        pooled = at_depth(report.runs[run].estimates, PROC(), int(measure.at or 1))
-        cells = [report[run, measure], *([pooled] if pooled is not None else [])]
-        return any(caveat.code == CLOSED for cell in cells for caveat in cell.caveats)
 
-    # -- the table -----------------------------------------------------------------------------------------
+def _losses(at_k: Report, run: str, measure: Measure) -> Losses | None:
+    """The losses of a run; where its figures rest on completed labels, those figures, without tests."""
+    judged, kept = at_k.runs[run].judged, at_k[run, measure]
+    found = None if judged is None else losses_of(judged, measure, at_k.bootstrap)
+    if found is None or kept.basis not in _COMPLETED:
+        return found
+    pool, share = (at_depth(at_k.runs[run].estimates, each, at_k.depths[0]) for each in (PROC(), PercentPROC()))
+    if pool is None or share is None or not isinstance(measure, RANWG) or math.isnan(pool.value + kept.value):
+        return None
+    rerank, widen = pool.value - kept.value, share.value - kept.value
+    return replace(found, pool=pool.value, selected=share.value, rerank=rerank, widen=widen, more="")
 
-    def _lines(
-        self,
-        measured: Measured,
-        report: Report,
-        order: list[str],
-        of_run: Mapping[str, str],
-        rows: tuple[RunDifference, ...],
-        depth: int,
-    ) -> tuple[RunLine, ...]:
-        columns = self._columns(report, depth)
-        verdicts = self._verdicts(measured, report, rows, depth)
-        lines = []
-        for name in order:
-            of_line = {}
-            for base in columns:
-                estimate = at_depth(report.runs[name].estimates, base, depth)
-                if estimate is None:
-                    continue
-                most = None
-                if isinstance(base, BoR):
-                    ceiling = at_depth(report.runs[name].estimates, BoR_max(rel=base.rel, m=base.m), depth)
-                    most = None if ceiling is None else ceiling.value
-                verdict = None if name == self.baseline else verdicts.get((name, str(base @ depth)))
-                of_line[base.name] = RunFigure(base @ depth, estimate, verdict, most)
-            lines.append(RunLine(name, of_run.get(name, ""), of_line, self.costs.at(name, depth)))
-        return tuple(lines)
 
-    def _columns(self, report: Report, depth: int) -> list[Measure]:
-        """The measures of the table, the one that ranks first: properties of a run, without Judged, each once."""
-        known = [self.ranking, *(replace(measure, at=None) for measure in report.measures)]
-        return [
-            base
-            for base in dict.fromkeys(known)
-            if base.higher_is_better is not None
-            and base.name != "Judged"
-            and any(at_depth(run.estimates, base, depth) is not None for run in report.runs.values())
-        ]
+# -- the table -----------------------------------------------------------------------------------------------
 
-    def _verdicts(
-        self, measured: Measured, report: Report, rows: tuple[RunDifference, ...], depth: int
-    ) -> dict[tuple[str, str], str]:
-        """{(run, measure): verdict} against the baseline; that of the ranking measure comes from all pairs."""
-        if self.bootstrap is None:
-            return {}
-        verdicts = {}
-        swapped = {"better": "worse", "worse": "better"}
-        shares_test = {str(self.ranking @ depth)}
-        for row in rows:
-            if self.baseline not in (row.run, row.baseline) or row.measure != self.ranking @ depth:
-                continue
-            other = row.run if row.baseline == self.baseline else row.baseline
-            verdict = row.verdict if row.baseline == self.baseline else swapped.get(row.verdict, row.verdict)
-            verdicts[other, str(row.measure)] = verdict
-        asked = [base @ depth for base in self._columns(report, depth) if str(base @ depth) not in shares_test]
-        if isinstance(self.ranking, Success):
-            # BoR differs exactly where Success does: one test.
-            for (name, _), verdict in list(verdicts.items()):
-                verdicts[name, str(BoR(rel=self.rel, m=self.success.m) @ depth)] = verdict
-            asked = [measure for measure in asked if not isinstance(measure, BoR)]
-        others = [(name, self.baseline) for name in self.judged if name != self.baseline]
-        pairs = comparable(others, self.judged, paired=self.paired)
-        shown = measured.only(asked)
-        for row in differences(pairs, shown.figures, report, Testing(self.bootstrap, self.paired)):
-            verdicts[row.run, str(row.measure)] = row.verdict
-        return verdicts
+
+def _verdicts(
+    at_k: Report, columns: Sequence[Measure], rows: Sequence[RunDifference], baseline: str, testing: Testing
+) -> dict[tuple[str, str], str]:
+    """{(run, column): verdict} against the baseline; that of the first column, which ranks, comes from all pairs."""
+    # BoR differs exactly where Success does: one test.
+    shared = [columns[0].name, *(["BoR"] if isinstance(columns[0], Success) else [])]
+    verdicts: dict[tuple[str, str], str] = {}
+    for row in rows:
+        if baseline in (row.run, row.baseline):
+            is_turned = row.run == baseline
+            verdict = _TURNED.get(row.verdict, row.verdict) if is_turned else row.verdict
+            verdicts |= {(row.baseline if is_turned else row.run, name): verdict for name in shared}
+    others = [base for base in columns if base.name not in shared]
+    against = [(name, baseline) for name in at_k.runs if name != baseline]
+    for row in _differences(against, at_k, others, replace(testing, power=None)):
+        verdicts[row.run, row.measure.name] = row.verdict
+    return verdicts
+
+
+def _figures(
+    at_k: Report, run: str, columns: Sequence[Measure], verdicts: Mapping[tuple[str, str], str]
+) -> dict[str, RunFigure]:
+    """The cells of a run, by column."""
+    depth, estimates, figures = at_k.depths[0], at_k.runs[run].estimates, {}
+    for base in columns:
+        estimate = at_depth(estimates, base, depth)
+        ceiling = at_depth(estimates, BoR_max(rel=base.rel, m=base.m), depth) if isinstance(base, BoR) else None
+        if estimate is not None:
+            most = None if ceiling is None else ceiling.value
+            figures[base.name] = RunFigure(base @ depth, estimate, verdicts.get((run, base.name)), most)
+    return figures
+
+
+def letters(order: Sequence[str], apart: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """Letters for runs, so that two runs share a letter if and only if they cannot be told apart.
+
+    Each letter stands for a largest set of runs of which no two can be told apart; `a` holds the first run of `order`.
+    After `z` come `aa`, `ab`, …, with a space between the letters of a run.
+
+    References
+    ----------
+    Piepho 2004, Journal of Computational and Graphical Statistics 13.
+
+    >>> letters(["hybrid", "lsa", "bm25"], [("hybrid", "bm25")])
+    {'hybrid': 'a', 'lsa': 'ab', 'bm25': 'b'}
+    """
+    alike = {frozenset(order)}
+    for one, other in apart:
+        parted = {group - {name} if {one, other} <= group else group for group in alike for name in (one, other)}
+        alike = {group for group in parted if not any(group < larger for larger in parted)}
+    place = {name: i for i, name in enumerate(order)}
+    groups = sorted(alike, key=lambda group: sorted(map(place.__getitem__, group)))
+    separator = " " if len(groups) > len(ascii_lowercase) else ""
+    return {
+        name: separator.join(_letter(i) for i, group in enumerate(groups) if name in group) if len(order) > 1 else ""
+        for name in order
+    }
+
+
+def _letter(number: int) -> str:
+    before, last = divmod(number, len(ascii_lowercase))
+    return (_letter(before - 1) if before else "") + ascii_lowercase[last]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
 from numbers import Real
@@ -15,7 +16,6 @@ from rag_selectivity.errors import InputError
 from rag_selectivity.evaluation.evaluate import evaluate_joined
 from rag_selectivity.evaluation.joining import join_runs, settled_labels
 from rag_selectivity.inference import mcnemar
-from rag_selectivity.inference.bootstrap import Bootstrap
 from rag_selectivity.judged.judged_run import JudgedRun
 from rag_selectivity.judged.policy import Policy
 from rag_selectivity.judged.reading import named_runs
@@ -64,43 +64,30 @@ def plan(
     >>> planned["max_K_for_random_success"]
     12
     """
-    counts = relevant_counts(relevant)
-    size = whole_count(corpus_size, "corpus_size")
-    chance, ceiling, optimum, expected = RandomSuccess(m=m), BoR_max(m=m), BoR_opt(), Lambda()
+    columns = {"lambda": Lambda(), "random_success": RandomSuccess(m=m), "BoR_max": BoR_max(m=m), "BoR_opt": BoR_opt()}
+    counts, size = relevant_counts(relevant), whole_count(corpus_size, "corpus_size")
     able = np.array([count for count in counts if count >= m], np.int64)
     if not len(able):
         raise InputError(f"no query has enough relevant passages for a success, which needs {m}: lower m, or correct R")
     none = [0] * len(counts)
-    report = evaluate_joined(
-        {"plan": replace(JudgedRun.from_counts([size] * len(counts), none, counts, none), policy=Policy())},
-        measures=[chance, ceiling, optimum, expected],
-        depths=default_depths(size).tolist() if depths is None else depths,
-        bootstrap=None,
-    )
-    rows = [
-        {
-            "K": depth,
-            "lambda": report[expected @ depth].value,
-            "random_success": report[chance @ depth].value,
-            "BoR_max": report[ceiling @ depth].value,
-            "BoR_opt": report[optimum @ depth].value,
-            "regime": regime(report[chance @ depth].value),
-        }
+    joined = replace(JudgedRun.from_counts([size] * len(counts), none, counts, none), policy=Policy())
+    depths = default_depths(size).tolist() if depths is None else depths
+    report = evaluate_joined({"plan": joined}, measures=list(columns.values()), depths=depths, bootstrap=None)
+    rows: list[dict[str, Any]] = [
+        {"K": depth, **{name: report[measure @ depth].value for name, measure in columns.items()}}
         for depth in report.depths
     ]
-    # The chance rises with K, so bisection finds the last K that is healthy.
-    healthy, too_large = 0, size + 1
-    while too_large - healthy > 1:
-        middle = (healthy + too_large) // 2
-        is_healthy = random_success(size, able, middle, m)[0].mean() < DEGRADED_FROM
-        healthy, too_large = (middle, too_large) if is_healthy else (healthy, middle)
+
+    def chance(depth: int) -> float:
+        return float(random_success(size, able, depth, m)[0].mean())
+
     return {
         "schema": PLAN_SCHEMA,
         "corpus_size": size,
         "m": m,
         "left_out": len(counts) - len(able),
-        "rows": rows,
-        "max_K_for_random_success": healthy,
+        "rows": [{**row, "regime": regime(row["random_success"])} for row in rows],
+        "max_K_for_random_success": bisect_left(range(1, size + 1), DEGRADED_FROM, key=chance),
     }
 
 
@@ -138,27 +125,23 @@ def queries_needed(
     >>> queries_needed(0.2, 0.8), queries_needed(0.2, 0.8, correlation=0.6)
     (385, 161)
     """
-    limits = {"bits": (bits, math.inf), "success": (success, 1), "power": (power, 1), "level": (level, 1)}
-    for name, (value, high) in limits.items():
-        if not isinstance(value, Real) or not 0 < _as_float(value) < high:
-            raise InputError(f"{name} must be more than 0 and less than {high:g}, got {shown(value)}")
-    if not isinstance(correlation, Real):
-        raise InputError(f"correlation must be a number, got {correlation!r}")
-    tests = rows_of_comparison() if rows is None else rows
-    if isinstance(tests, bool) or not isinstance(tests, (int, np.integer)) or not 1 <= tests < 1 << 63:
-        raise InputError(f"rows must be a whole number ≥ 1, got {shown(rows)}")
-    better = _as_float(success)
-    gain, loss = _discordant_shares(better, better * 2 ** -_as_float(bits), _as_float(correlation))
-    each = (1 - _as_float(level)) / tests
+    nearly_one = 1 + 1e-9
+    bits, better = _between("bits", bits, 0, 1000), _between("success", success, 0, 1)
+    gain, loss = _discordant_shares(
+        better, better * 2**-bits, _between("correlation", correlation, -nearly_one, nearly_one)
+    )
+    power, level = _between("power", power, 0, 1), _between("level", level, 0, 1)
+    each = (1 - level) / _between("rows", rows_of_comparison() if rows is None else rows, 0, 1 << 63)
     return _smallest_lasting(lambda n: mcnemar.power(n, gain, loss, each) >= power, gain + loss)
 
 
-def _as_float(value: Any) -> float:
-    """A number as a float, with infinity for those beyond its range."""
-    try:
-        return float(value)
-    except OverflowError:
-        return math.inf if value > 0 else -math.inf
+def _between(name: str, value: Any, low: float, high: float) -> float:
+    """A number as a float, if it is between the two."""
+    is_number = isinstance(value, Real)
+    number = float(value) if is_number and -(1 << 63) < value < 1 << 63 else math.nan
+    if not low < number < high:
+        raise InputError(f"{name} must be more than {low:g} and less than {high:g}, got {shown(value)}")
+    return number
 
 
 def rows_of_comparison(scale: str = "trec") -> int:
@@ -170,11 +153,6 @@ def rows_of_comparison(scale: str = "trec") -> int:
 def _discordant_shares(success: float, other: float, correlation: float) -> tuple[float, float]:
     """The shares of queries in which only the first system succeeds, and in which only the other does."""
     spread = math.sqrt(success * (1 - success) * other * (1 - other))
-    if not spread:
-        # So many bits that the other rate is 0 among floats: whatever succeeds is a gain, and nothing can correlate.
-        if correlation:
-            raise InputError(f"correlation {correlation!r} is impossible with a success rate of 0: give 0")
-        return success, 0.0
     lowest, highest = (
         (joint - success * other) / spread for joint in (max(0.0, success + other - 1), min(success, other))
     )
@@ -238,21 +216,21 @@ def plan_human(
         return [(pair.query, pair.passage) for pair in calibrate_draw(judges, named, count, depth=depth, seed=seed)]
 
     widths = expected_widths(judges, drawn, joined.judged, people, agreement, number, measures, depth=depth)
-    halved = halving(widths)
-    if people is not None:
-        basis = f"simulated from {int((people >= 0).sum())} labels of people so far"
-    else:
-        basis = f"simulated from a stated agreement of {percent(float(agreement or 0))}, with errors at random"
-    most = f"{max(each.labels for each in widths):,} labels (the most tried) do not halve it"
+    halved, most = halving(widths), max(each.labels for each in widths)
+    basis = f"a stated agreement of {percent(float(agreement or 0))}, with errors at random"
+    basis = basis if people is None else f"{int((people >= 0).sum())} labels of people so far"
     return {
         "rows": [asdict(each) for each in widths],
         "halved_by": halved,
-        "basis": basis,
+        "basis": f"simulated from {basis}",
         "notes": [
-            f"{basis}; means of three simulations",
+            f"simulated from {basis}; means of three simulations",
             "half_width: half the width of the interval to expect for these very queries, narrower with more labels",
             "with_queries: the same with the uncertainty from the choice of queries, as evaluate prints it",
-            *(f"{name}: {f'{count:,} labels halve it' if count else most}" for name, count in halved.items()),
+            *(
+                f"{name}: {f'{count:,} labels halve it' if count else f'{most:,} (the most tried) do not halve it'}"
+                for name, count in halved.items()
+            ),
         ],
     }
 
@@ -264,42 +242,34 @@ def audit(path: str | Path, *, fields: Mapping[str, str] | None = None) -> dict[
     `top_k`, `num_relevant`, `found`, …); `fields` names others, as in {"N": "corpus"}. An undefined figure is None,
     and "reason" says why.
     """
-    judged = _read_log(Path(path), dict(fields or {}))
+    judged = _read_log(Path(path), fields or {})
     depth = int(max(1, judged.returned.max(initial=1)))
     measures = {"P_obs": Success(), "P_rand": RandomSuccess(), "BoR": BoR(), "BoR_max": BoR_max(), "lambda": Lambda()}
-    report = evaluate_joined({"log": judged}, measures=list(measures.values()), depths=[depth], bootstrap=Bootstrap())
-    bor = report[BoR() @ depth]
-    result: dict[str, Any] = {"schema": AUDIT_SCHEMA}
-    result |= {name: finite(report[measure @ depth].value) for name, measure in measures.items()}
-    result |= {"low": finite(bor.low), "high": finite(bor.high), "n": bor.n, "n_total": bor.n_total}
-    if "reason" in bor.to_dict():
-        result["reason"] = bor.to_dict()["reason"]
-    return result
+    report = evaluate_joined({"log": judged}, measures=list(measures.values()), depths=[depth])
+    bor = report[BoR() @ depth].to_dict()
+    return {
+        "schema": AUDIT_SCHEMA,
+        **{name: finite(report[measure @ depth].value) for name, measure in measures.items()},
+        **{name: bor[name] for name in ("low", "high", "n", "n_total", "reason") if name in bor},
+    }
 
 
-def _read_log(path: Path, given: dict[str, str]) -> JudgedRun:
+def _read_log(path: Path, given: Mapping[str, str]) -> JudgedRun:
     for role in given:
         if role not in _LOG_FIELDS:
             raise InputError(f"unknown log field {role!r}; the fields are {', '.join(_LOG_FIELDS)}")
     columns: dict[str, str] = {}
-    counts: dict[str, list[int]] = {role: [] for role in _LOG_FIELDS}
-    for line, row in read_records(path):
-        if not columns:
-            for role, aliases in _LOG_FIELDS.items():
-                accepted = (given[role],) if role in given else aliases
-                columns[role] = find_column(list(row), role, f"{path}:{line}", accepted)
-        for role, column in columns.items():
-            value = row.get(column)
-            text = str(value).strip().casefold()
-            counts[role].append(
-                _TRUTH[text] if role == "hit" and text in _TRUTH else whole_count(value, f"{path}:{line}: {column}")
-            )
-        _check_log_row({role: values[-1] for role, values in counts.items()}, columns, f"{path}:{line}")
-    return JudgedRun.from_counts(*(counts[role] for role in ("N", "K", "R", "hit")))
-
-
-def _check_log_row(row: dict[str, int], columns: dict[str, str], where: str) -> None:
-    for role, bounds in (("K", ("N",)), ("R", ("N",)), ("hit", ("K", "R"))):
-        for bound in bounds:
-            if row[role] > row[bound]:
-                raise InputError(f"{where}: {columns[role]} = {row[role]} is more than {columns[bound]} = {row[bound]}")
+    rows: list[dict[str, int]] = []
+    for line, record in read_records(path):
+        for role in () if columns else _LOG_FIELDS:
+            accepted = (given[role],) if role in given else _LOG_FIELDS[role]
+            columns[role] = find_column(list(record), role, f"{path}:{line}", accepted)
+        cells = {role: record.get(column) for role, column in columns.items()}
+        cells["hit"] = _TRUTH.get(str(cells["hit"]).strip().casefold(), cells["hit"])
+        row = {role: whole_count(cell, f"{path}:{line}: {columns[role]}") for role, cell in cells.items()}
+        for role, most in (("K", "N"), ("R", "N"), ("hit", "K"), ("hit", "R")):
+            if row[role] > row[most]:
+                less, more = f"{columns[role]} = {row[role]}", f"{columns[most]} = {row[most]}"
+                raise InputError(f"{path}:{line}: {less} is more than {more}")
+        rows.append(row)
+    return JudgedRun.from_counts(*([row[role] for row in rows] for role in ("N", "K", "R", "hit")))

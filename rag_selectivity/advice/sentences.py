@@ -6,11 +6,13 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 
 from rag_selectivity.advice.losses import RETRIEVER, SELECTION, Losses
+from rag_selectivity.advice.which_k import Advice
 from rag_selectivity.measures.base import Measure
 from rag_selectivity.measures.chance import DEGRADED_FROM, Success
-from rag_selectivity.results.decision import DEPTH, LOSS, NEXT, SYSTEM, TRUST, AdvisedK, Answer, Pair
+from rag_selectivity.results.decision import DEPTH, LOSS, NEXT, SYSTEM, Answer, Pair
 from rag_selectivity.results.estimate import Estimate
-from rag_selectivity.results.trust import CHECKED, EQUALS_PLACEBO, Trust
+from rag_selectivity.results.report import Report
+from rag_selectivity.results.trust import CONTROLS, EQUALS_PLACEBO, PEOPLE
 from rag_selectivity.wording import counted, enumeration, number, percent
 
 #: More names than these are counted instead.
@@ -26,9 +28,7 @@ def share(value: float) -> str:
     return f"{value:.{2 if abs(value) >= 0.01 else 3}f}".replace("0.", ".", 1)
 
 
-def which_system(
-    figures: Mapping[str, Estimate], measure: Measure, pairs: Sequence[Pair], queries: int, *, believed: bool
-) -> Answer:
+def which_system(figures: Mapping[str, Estimate], measure: Measure, pairs: Sequence[Pair], *, believed: bool) -> Answer:
     """Which runs the best one beats, and which are tied with it, by the figures of the runs, the best first.
 
     `believed` is False if the labels show nothing about the retriever: then no test of these labels says which run to
@@ -62,7 +62,7 @@ def which_system(
     if tied:
         gap = max((tested[name].detectable for name in tied), default=math.nan)
         what = f"{_names(tied)} {_be(tied)} tied with it" if beaten else f"{_names([first, *tied])} are tied"
-        would = f": these {counted(queries, 'query', 'queries')} would show a gap of {share(gap)} or more"
+        would = f": these {counted(best.n, 'query', 'queries')} would show a gap of {share(gap)} or more"
         parts.append(what + (would if math.isfinite(gap) else ""))
     if untested:
         parts.append(f"{_names(untested)} {'was' if len(untested) == 1 else 'were'} not tested")
@@ -76,29 +76,22 @@ def which_system(
 
 
 def which_k(
-    depth: int,
-    *,
-    given: bool,
-    run: str,
-    advised: AdvisedK,
-    figures: Mapping[str, Estimate],
-    chance: float,
-    believed: bool,
+    depth: int, advice: Advice, figures: Mapping[str, float], chance: float, *, given: bool, believed: bool
 ) -> Answer:
     """The K of the decision, the advised one, and what it costs: junk, bits and what a random draw would do."""
+    advised, run = advice.by_run[advice.leader], advice.leader
+    is_another = given and depth != advised.value
     if advised.value is None:
         text = f"{depth}{' as given' if given else ' is shown below'}; none is advised: {advised.reason}"
-    elif given and depth != advised.value:
-        text = f"{depth} as given; {advised} is advised for {run}"
+    elif is_another:
+        text = f"{depth} as given; {advised} is advised for {run}: {advised.reason}"
     else:
-        text = f"{advised}{' as given,' if given else ''} for {run}"
-    if advised.value is not None:
-        text += f": {advised.reason}"
-    known = [f"{name} {number(each.value)}" for name, each in figures.items() if math.isfinite(each.value)]
+        text = f"{advised}{' as given,' if given else ''} for {run}: {advised.reason}"
+    known = [f"{name} {number(value)}" for name, value in figures.items() if math.isfinite(value)]
     at = f" At K = {depth}: {', '.join(known)}." if known else ""
     if chance >= DEGRADED_FROM:
         at += f" A random draw of {depth} succeeds in {percent(chance)} of the queries: K is in the collapse zone."
-    is_shown = believed and advised.low is not None and not advised.open and not (given and depth != advised.value)
+    is_shown = believed and advised.low is not None and not advised.open and not is_another
     return Answer(DEPTH, f"{text}.{at}", is_shown)
 
 
@@ -106,53 +99,38 @@ def where_the_loss_is(
     run: str, losses: Losses | None, measure: Measure, depth: int, *, closed: bool, completed: bool
 ) -> Answer:
     """Which step of the best run loses evidence, and in how many queries."""
-    if losses is None and completed:
-        return Answer(LOSS, f"Not known for {run}: the completed labels give no figure for its candidates.", False)
     if losses is None:
-        return Answer(LOSS, f"Not known for {run}: no candidates beyond K = {depth} were given (--pool).", False)
+        why = "the completed labels give no figure for its candidates"
+        why = why if completed else f"no candidates beyond K = {depth} were given (--pool)"
+        return Answer(LOSS, f"Not known for {run}: {why}.", False)
     kept = "" if math.isnan(losses.selected) else f"; the top {depth} keeps {percent(losses.selected)} of that"
-    evidence = "labelled evidence" if closed else "evidence"
-    held = f"{run}'s candidates hold {percent(losses.pool)} of the {evidence}"
+    held = f"{run}'s candidates hold {percent(losses.pool)} of the {'labelled evidence' if closed else 'evidence'}"
     if isinstance(measure, Success):
         held = f"{run}'s candidates hold a success for {percent(losses.pool)} of the queries"
     if closed:
         return Answer(LOSS, f"{held}{kept}; nothing is known about what no run retrieved.", False)
-    if losses.rerank.value == 0 and losses.widen.value == 0:
+    if losses.rerank == 0 and losses.widen == 0:
         return Answer(LOSS, f"{held}{kept}: nothing is lost in these queries.", False)
-    weak, other = (RETRIEVER, SELECTION) if losses.by_retriever > losses.by_selection else (SELECTION, RETRIEVER)
-    weak, other = (weak, other) if losses.more in ("", weak) else (other, weak)
-    by = {SELECTION: losses.by_selection, RETRIEVER: losses.by_retriever}
+    weak, other = SELECTION, RETRIEVER
+    if losses.more == RETRIEVER or (not losses.more and losses.limited(RETRIEVER) > losses.limited(SELECTION)):
+        weak, other = other, weak
     sure = "" if losses.more else " (not a sure difference)"
-    steps = (
-        f" The {weak} is the weak step in {counted(by[weak], 'query', 'queries')}, the {other} in {by[other]}{sure}."
-    )
-    return Answer(LOSS, f"{held}{kept}.{steps}", bool(losses.more))
+    queries = counted(losses.limited(weak), "query", "queries")
+    steps = f"The {weak} is the weak step in {queries}, the {other} in {losses.limited(other)}{sure}."
+    return Answer(LOSS, f"{held}{kept}. {steps}", bool(losses.more))
 
 
-def what_next(
-    pairs: Sequence[Pair],
-    best: str,
-    queries: int,
-    trust: Trust,
-    losses: Losses | None,
-    *,
-    believed: bool,
-    sized: bool,
-    of_pairs: int,
-    closed: bool,
-) -> Answer:
+def what_next(at_k: Report, best: str, pairs: Sequence[Pair], queries: int, losses: Losses | None) -> Answer:
     """The cheapest act that would change an answer: more questions, then controls, then people; else a better step.
 
-    `of_pairs` is the number of labelled pairs, of which people cannot check more.
+    `queries` is 0 where no test can be believed, `losses` None where no step can be named.
     """
-    acts = [
-        *_questions(pairs, best, queries if believed else 0),
-        *_labels(trust, queries, sized=sized, of_pairs=of_pairs),
-        *_steps(losses if believed else None, closed=closed),
-    ]
+    acts = [*_questions(pairs, best, queries), *_labels(at_k, best), *_steps(losses)]
     if not acts:
         return Answer(NEXT, "Nothing that these lists and labels can show.", None)
-    return Answer(NEXT, f"{acts[0]}.", None, " ".join(f"{act}." for act in acts[1:]))
+    # Commands can be pasted: they end without a full stop, and so they come last.
+    others = sorted(acts[1:], key=lambda act: not act.endswith("."))
+    return Answer(NEXT, acts[0], None, " ".join(others))
 
 
 def _questions(pairs: Sequence[Pair], best: str, queries: int) -> Iterator[str]:
@@ -160,40 +138,34 @@ def _questions(pairs: Sequence[Pair], best: str, queries: int) -> Iterator[str]:
     tied = [pair for pair in pairs if pair.run == best and not pair.apart and pair.difference > 0]
     for pair in sorted(tied, key=lambda pair: -pair.difference):
         needed = queries * (pair.detectable / pair.difference) ** 2
-        if queries and math.isfinite(needed) and queries < needed <= _MOST_TIMES * queries:
+        if math.isfinite(needed) and queries < needed <= _MOST_TIMES * queries:
             yield (
                 f"Ask more questions: about {math.ceil(needed):,} in place of {queries} would show whether {best} "
-                f"beats {pair.other} by {share(pair.difference)}"
+                f"beats {pair.other} by {share(pair.difference)}."
             )
             return
 
 
-def _labels(trust: Trust, queries: int, *, sized: bool, of_pairs: int) -> Iterator[str]:
-    """What a judge's labels lack: random controls, then people's labels."""
-    known = trust.provenance
-    if known is None or not known.judges or known.calibrated:
+def _labels(at_k: Report, best: str) -> Iterator[str]:
+    """What a judge's labels lack: random controls, then people's labels, of no more pairs than there are."""
+    known, judged = at_k.provenance, at_k.runs[best].judged
+    if known is None or not known.judges or known.calibrated or judged is None:
         return
-    if sized and "control" not in known.chosen:
-        yield f"Have {counted(3 * queries, 'random passage')} graded: grade --controls 3"
-    number_of = min(200, of_pairs)
-    yield f"Let a person grade {counted(number_of, 'pair')}: labels draw --draw calibrate:{number_of}"
+    if judged.corpus_size is not None and "control" not in known.chosen:
+        controls = counted(CONTROLS * len(judged), "random passage")
+        yield f"Have {controls} graded: {at_k.steps.controls(CONTROLS)}"
+    pairs = min(PEOPLE, int(judged.labels.sum()))
+    yield f"Let a person grade {counted(pairs, 'pair')}: {at_k.steps.draw(f'calibrate:{pairs}')}"
 
 
-def _steps(losses: Losses | None, *, closed: bool) -> Iterator[str]:
+def _steps(losses: Losses | None) -> Iterator[str]:
     """What a perfect selection, and a perfect pool, would gain."""
     if losses is None:
         return
-    gains = [("Rerank the candidates better", losses.rerank.value)]
-    if not closed:
-        gains.append(("Retrieve more candidates", losses.widen.value))
+    gains = [("Rerank the candidates better", losses.rerank), ("Retrieve more candidates", losses.widen)]
     for act, gain in sorted(gains, key=lambda pair: -pair[1]):
         if gain >= _LEAST_GAIN:
-            yield f"{act}: at most +{share(gain)}"
-
-
-def may_i_believe_it(trust: Trust) -> Answer:
-    """What the labels are worth; it is not shown that a judge whom nobody checked can be believed."""
-    return Answer(TRUST, trust.verdict, trust.standing == CHECKED and not trust.unchecked_judge, trust.text)
+            yield f"{act}: at most +{share(gain)}."
 
 
 def _says_nothing(figure: Estimate) -> bool:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -24,6 +24,8 @@ _LABELLED = 0.9
 _ENDED, _FOLLOWING = 0.5, 10
 #: Sums of the same figures in another order differ by less.
 _SAME = 1e-12
+#: The K of a decision if neither the user nor the rule names one.
+_USUAL_K = 10
 
 
 @dataclass(frozen=True)
@@ -33,6 +35,15 @@ class EvidenceCurve:
     values: FloatArray
     queries: tuple[str, ...]
     worth: float
+
+    @classmethod
+    def of(cls, judged: JudgedRun, measure: Evidence, worth: float) -> EvidenceCurve:
+        """The curve of a run at every K that could be advised: never more than `enough` / `worth`."""
+        longest = int(judged.returned.max(initial=1))
+        ranks = np.arange(1, max(1, min(longest, int(measure.enough / worth + _SAME))) + 1)
+        values = measure.outcome(judged, ranks).parts[0]
+        known = ~np.isnan(values[:, 0])
+        return cls(values[known], tuple(np.array(judged.queries, object)[known].tolist()), worth)
 
     @property
     def mean(self) -> FloatArray:
@@ -58,14 +69,6 @@ class EvidenceCurve:
         return np.concatenate(
             [last_worthwhile(counts @ sums / (counts @ sizes)[:, None], self.worth) for counts in draws]
         )
-
-
-def curve_of(judged: JudgedRun, measure: Evidence, worth: float) -> EvidenceCurve:
-    """The evidence of a run at every K that could be advised: never more than `enough` / `worth`."""
-    ranks = np.arange(1, max(1, min(int(judged.returned.max(initial=1)), int(measure.enough / worth + _SAME))) + 1)
-    values = measure.outcome(judged, ranks).parts[0]
-    known = ~np.isnan(values[:, 0])
-    return EvidenceCurve(values[known], tuple(np.array(judged.queries, object)[known].tolist()), worth)
 
 
 def last_worthwhile(evidence: FloatArray, worth: float) -> IntArray:
@@ -137,48 +140,66 @@ def which_k(
     """
     judged.refuse_weights("advice on K")
     measure = Evidence(rel=rel, enough=max(3, m))
-    return advised_k(judged, measure, curve_of(judged, measure, worth), bootstrap)
+    return _advised(judged, measure, EvidenceCurve.of(judged, measure, worth), bootstrap)
 
 
-def advised_k(judged: JudgedRun, measure: Evidence, curve: EvidenceCurve, bootstrap: Bootstrap | None) -> AdvisedK:
-    """The K of a run by its curve."""
+@dataclass(frozen=True)
+class Advice:
+    """The K of each run, with the curves behind it.
+
+    Attributes
+    ----------
+    curves : {run: EvidenceCurve}
+    by_run : {run: AdvisedK}
+    leader : str
+        The run with the most evidence at its own K.
+    K : int
+        That of the leader; without one 10, or the longest list if that is shorter.
+    """
+
+    curves: Mapping[str, EvidenceCurve]
+    by_run: Mapping[str, AdvisedK]
+    leader: str
+    K: int
+
+    @classmethod
+    def of(cls, judged: Mapping[str, JudgedRun], measures: Iterable[Measure], bootstrap: Bootstrap | None) -> Advice:
+        """The advice about runs; what counts is what the measures count."""
+        rel, m = parameters_of(measures)
+        measure = Evidence(rel=rel, enough=max(3, m or 1))
+        curves = {name: EvidenceCurve.of(run, measure, WORTH) for name, run in judged.items()}
+        by_run = {name: _advised(run, measure, curves[name], bootstrap) for name, run in judged.items()}
+        evidence = {name: curves[name].at(each.value).mean() if each.value else -1.0 for name, each in by_run.items()}
+        leader = max(judged, key=lambda name: evidence[name])
+        longest = max(int(run.returned.max(initial=1)) for run in judged.values())
+        return cls(curves, by_run, leader, by_run[leader].value or min(_USUAL_K, max(1, longest)))
+
+
+def _advised(judged: JudgedRun, measure: Evidence, curve: EvidenceCurve, bootstrap: Bootstrap | None) -> AdvisedK:
+    """The K of a run by its curve, with the upper end of its interval open where labels or lists end before."""
     if not len(curve.values):
         return AdvisedK(reason="no label of these queries is evidence")
-    advised = _within_lists(_at_first(curve, bootstrap), judged, labelled_down_to(judged, measure))
-    return replace(advised, queries=len(curve.values), evidence=tuple(curve.mean.tolist()))
-
-
-def _at_first(curve: EvidenceCurve, bootstrap: Bootstrap | None) -> AdvisedK:
-    """K and its interval, if labels and lists were endless."""
     mean = curve.mean
-    value = int(last_worthwhile(mean, curve.worth))
+    value, known = int(last_worthwhile(mean, curve.worth)), (len(curve.values), tuple(mean.tolist()))
     brings = f"less than one decisive passage in {round(1 / curve.worth)}"
     if value == 0:
-        return AdvisedK(reason=f"flat: even the first ranks hold {brings}", flat=True)
-    added = np.diff(mean, prepend=0.0)
-    flat = value == len(mean) > 1 and added[: len(mean) // 2].mean() - added[len(mean) // 2 :].mean() < curve.worth
+        return AdvisedK(None, None, None, f"flat: even the first ranks hold {brings}", True, False, *known)
+    added, half = np.diff(mean, prepend=0.0), len(mean) // 2
+    flat = value == len(mean) > 1 and added[:half].mean() - added[half:].mean() < curve.worth
     low = high = None
     if bootstrap is not None and len(curve.values) > 1:
         tail = (1 - bootstrap.level) / 2
         ends = np.quantile(curve.resampled(bootstrap), [tail, 1 - tail], method="inverted_cdf")
         low, high = (max(1, int(end)) for end in ends)
     reason = "flat: each rank holds about as much as the first" if flat else f"further ranks hold {brings}"
-    return AdvisedK(value, low, high, reason, flat=flat)
-
-
-def _within_lists(advised: AdvisedK, judged: JudgedRun, labelled: int) -> AdvisedK:
-    """The advice with its upper end open where the labels or the lists end before it."""
-    if advised.value is None:
-        return advised
-    reached = max(advised.value, advised.high or 0)
-    listed = _listed_down_to(judged)
+    reached, labelled, listed = max(value, high or 0), labelled_down_to(judged, measure), _listed_down_to(judged)
+    is_whole = judged.corpus_size is not None and listed >= int(judged.corpus_size.min(initial=listed))
     if labelled and labelled < listed and reached >= labelled:
         ranks = f"grade ranks {labelled + 1} to {labelled + _FOLLOWING} to know"
-        return replace(advised, high=None, open=True, reason=f"the labels end at rank {labelled}; {ranks}")
-    whole = judged.corpus_size is not None and listed >= int(judged.corpus_size.min(initial=listed))
-    if reached >= listed and not whole:
-        return replace(advised, high=None, open=True, reason=f"the lists end at rank {listed}")
-    return advised
+        ended = f"the labels end at rank {labelled}; {ranks}"
+    else:
+        ended = f"the lists end at rank {listed}" if reached >= listed and not is_whole else ""
+    return AdvisedK(value, low, None if ended else high, ended or reason, flat, bool(ended), *known)
 
 
 def labelled_down_to(judged: JudgedRun, measure: Evidence) -> int:

@@ -9,13 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 import rag_selectivity as rs
 from rag_selectivity.cli import options as o
-from rag_selectivity.cli.inputs import costs_of, labels_of, tokens_of
+from rag_selectivity.cli.files import file_with_name
+from rag_selectivity.cli.inputs import costs_of, labels_of
 from rag_selectivity.cli.output import Format, note, put_rows
 from rag_selectivity.cli.retrieved import Retrieved, Spans, is_live
 from rag_selectivity.errors import InputError
+from rag_selectivity.results.steps import Commands
 
 if TYPE_CHECKING:
-    from rag_selectivity.results.decision import Decision
+    from rag_selectivity.results.changes import Changes
     from rag_selectivity.results.report import Report
 
 #: Bytes of run files that are held in memory for a page, which shows passages of them.
@@ -34,10 +36,8 @@ class Given:
         Grades of random passages of the corpus by the judge of the labels.
     groups
         Table of passage_id and group: passages that say the same.
-    tokenizer
-        MODULE:FUNCTION that counts tokens of texts, or `characters`: four a token.
     weights
-        Table of query_id and weight, as `golden build` writes it; FILE:COLUMN.
+        Table of query_id and weight, as `golden build` writes it.
 
     [intervals]
     -----------
@@ -52,7 +52,6 @@ class Given:
     pool_depth: int | None = None
     controls: Path | None = None
     groups: Path | None = None
-    tokenizer: str | None = None
     weights: str | None = None
     unpaired: bool = False
     draws: int = 10_000
@@ -115,9 +114,9 @@ def evaluate(
     if printer.is_page and is_live(runs):
         raise InputError("there is no page of a trace: write .json, .md or .txt")
     retrieved = Retrieved.of(labels_of(path, form.qrels_format, form.judge, human), runs, pool, spans)
-    compared, lengths = baseline is not None and not printer.is_page, tokens_of(tokens, given.tokenizer)
+    compared = baseline is not None and not printer.is_page
     at_budgets = bool(budgets_of(measure))
-    is_costed = bool(costs or (lengths is not None and not at_budgets and (printer.is_page or compared)))
+    is_costed = bool(costs or (tokens is not None and not at_budgets and (printer.is_page or compared)))
     # Costs and pages read the lists too; standard input can be read once.
     lists = retrieved.runs
     if is_costed or (printer.is_page and _are_small(runs)):
@@ -138,7 +137,7 @@ def evaluate(
         "groups": given.groups,
         "by": by or None,
         "weights": given.weights,
-        "tokens": lengths if at_budgets or not is_costed else None,
+        "tokens": tokens if at_budgets or not is_costed else None,
         # A live list ends where the prompt did: there is nothing further down that could have been read.
         **({"short_lists": "returned"} if retrieved.is_live else {}),
         **rules.chosen(),
@@ -157,26 +156,29 @@ def evaluate(
         shared["measures"] = [*(measure or usual), *gates.measures]
         report = retrieved.noted_in(rs.evaluate(retrieved.qrels, lists, depths=depths, **shared))
     if is_costed:
-        deciding["costs"] = _known_costs(report, lists, costs_of(costs, runs), lengths, form.ids)
-    report = decided(report, asked_for_k=k is not None, **deciding)
-    if printer.is_page and report.decision is not None and report.decision.K not in report.depths:
-        at = [*report.depths, report.decision.K]
-        report = rs.evaluate(retrieved.qrels, lists, depths=at, **shared).with_decision(report.decision)
+        deciding["costs"] = _known_costs(report, lists, costs_of(costs, runs), tokens, form.ids)
+    named = {"labels": path, "queries": queries, "corpus": corpus.corpus}
+    steps = Commands(**{name: str(file) for name, file in named.items() if file})
+    if not retrieved.is_live:
+        steps = replace(steps, runs=[file_with_name(name, file) for name, file in runs.items()])
+    report = decided(report.with_steps(steps), asked_for_k=k is not None, **deciding)
+    decision = report.decision
+    if printer.is_page and decision is not None and decision.K not in report.depths:
+        report = rs.evaluate(retrieved.qrels, lists, depths=[*report.depths, decision.K], **shared)
+        report = report.with_steps(steps).with_decision(decision)
     if per_query is not None:
         put_rows(report.per_query(), per_query)
     result = replace(result, report=report) if compared else report
-    # A file of Markdown is the comment of a pull request, unless more than the first screen is asked for.
-    is_comment = printer.is_file and printer.chosen is Format.markdown and printer.format is None
-    if is_comment and not compared and not details and report.decision is not None:
-        _put_comment(report, report.decision, gating, printer)
+    since = _changes(report, gating) if printer.is_file and printer.chosen is Format.markdown else None
+    if printer.is_page:
+        texts: dict[str, Any] = {"queries": queries, "corpus": corpus.corpus, "by": _filters(by)}
+        printer.show(report, qrels=retrieved.qrels, runs=lists, reasons=reasons_in(path, form.judge), **texts)
+    elif since is None:
+        printer.show(result, details=details)
+    else:
+        printer.put(f"{result.to_markdown(details=True)}\n\n{since.to_markdown()}", is_data=True)
         if not gates.conditions:
             return
-    elif printer.is_page:
-        texts: dict[str, Any] = {"queries": queries, "corpus": corpus.corpus, "by": _filters(by, report)}
-        reasons = reasons_in(path, form.judge)
-        printer.show(report, qrels=retrieved.qrels, runs=lists, reasons=reasons, **texts)
-    else:
-        printer.show(result, details=details)
     gates.check(report)
 
 
@@ -233,22 +235,18 @@ def _of_page(retrieved: Retrieved, scale: str | None, form: o.LabelForm, size: M
     return page_measures(known or "trec", sized=any(each is not None for each in size.values()))
 
 
-def _filters(by: Sequence[str] | None, report: Report) -> Any:
+def _filters(by: Sequence[str] | None) -> Any:
     """What a page filters queries by: all columns of the one table that is given."""
     from rag_selectivity.figures.by import NAMES
 
     return by[0] if by and len(by) == 1 and by[0] not in NAMES and (by[0] == "-" or Path(by[0]).exists()) else None
 
 
-def _put_comment(report: Report, decision: Decision, gating: o.Gating, printer: o.ReportOutput) -> None:
-    """Write the first screen, and what changed since the report of `--against`."""
+def _changes(report: Report, gating: o.Gating) -> Changes | None:
+    """What changed in the figures of the decision since the report of `--against`."""
+    if gating.against is None or report.decision is None:
+        return None
     from rag_selectivity.compare.changes import changes_since
-    from rag_selectivity.render.comment import comment_of
     from rag_selectivity.results.stored import read_report
 
-    changes = None
-    if gating.against is not None:
-        changes = changes_since(report, decision, read_report(gating.against), on=gating.on)
-    text = comment_of(report, decision, changes)
-    printer.put(text.rstrip("\n"), is_data=True)
-    note(f"{printer.output}: {len(text.splitlines())} lines")
+    return changes_since(report, report.decision, read_report(gating.against), on=gating.on)

@@ -56,6 +56,11 @@ def name_and_file(text: str) -> tuple[str, str]:
     return "stdin" if text == "-" else Path(text).name.split(".")[0], text
 
 
+def file_with_name(name: str, file: Path) -> str:
+    """A file as it is typed: alone where its name is the usual one."""
+    return str(file) if name_and_file(str(file))[0] == name else f"{name}={file}"
+
+
 def refuse_bad_files(
     parameters: Sequence[Any], values: Mapping[str, Any], typed: Mapping[str, Any], settings: Mapping[str, Any]
 ) -> None:

@@ -6,7 +6,6 @@ A function that parses an option takes what was typed, which is None if nothing 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from importlib import import_module
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -143,30 +142,6 @@ def corpus_ids(path: Path | None) -> list[str] | None:
     from rag_selectivity.tables.small import read_ids
 
     return None if path is None else list(read_ids(path))
-
-
-def tokens_of(path: Path | None, tokenizer: str | None) -> Any:
-    """The lengths of passages: a path, or {passage: tokens} counted by the tokenizer that a user named."""
-    if tokenizer is None:
-        return path
-    if path is None:
-        raise InputError("a tokenizer counts the tokens of texts: give the corpus with them as --tokens FILE")
-    from rag_selectivity.tables.small import token_lengths
-
-    if tokenizer == "characters":
-        return token_lengths(path)
-    module, _, name = tokenizer.partition(":")
-    try:
-        counted: Any = import_module(module)
-        for part in name.split("."):
-            counted = getattr(counted, part)
-    except Exception as error:  # What the module does when it is imported can fail in any way.
-        kind = "" if isinstance(error, (ImportError, AttributeError, ValueError)) else f"{type(error).__name__}: "
-        raise InputError(
-            f"tokenizer {tokenizer!r}: {kind}{error}; give MODULE:FUNCTION of a module that Python can import (with "
-            f"PYTHONPATH=. also one of this folder)"
-        ) from error
-    return token_lengths(path, counted)
 
 
 def clusters_of(path: Path | None) -> dict[str, str] | None:

@@ -57,7 +57,7 @@ class Shared:
     pool : FILE
         Candidates before selection: FILE for all runs, NAME=FILE for one run. Several are fused. Repeat for more.
     tokens : FILE
-        Table of passage_id and tokens; with a tokenizer in the settings the corpus, with its texts.
+        Table of passage_id and tokens.
     costs : FILE
         Measured tokens, milliseconds and price by query_id, or a trace: FILE or NAME=FILE of a run. Repeat for more.
     queries : FILE
@@ -92,8 +92,8 @@ class Shared:
         Passages that the LLM is given in production: the depth of the decision; auto advises one (default: the one of
         --depths, else auto).
     by : FILE
-        Figures for groups of queries: table of query_id and columns (FILE, or FILE:COLUMN for one of them), n5
-        (decisive passages, grade 5) or R (relevant passages). Repeat for more.
+        Figures for groups of queries: table of query_id and columns, n5 (decisive passages, grade 5) or R (relevant
+        passages). Repeat for more.
     scale : NAME
         Scale of grades other than 0 and 1: trec or utility (1 to 5).
     rel : GRADE

@@ -14,17 +14,29 @@ from rag_selectivity.evaluation.caveats import AS_JUDGED_BASELINE, equals_placeb
 from rag_selectivity.figures.figures import Figures
 from rag_selectivity.inference import detectable
 from rag_selectivity.inference.bootstrap import Bootstrap
-from rag_selectivity.inference.paired import Difference, holm, paired_difference
+from rag_selectivity.inference.paired import BOUNDED, Difference, holm, paired_difference
 from rag_selectivity.inference.unpaired import unpaired_difference
 from rag_selectivity.judged.query_weights import effective_size
 from rag_selectivity.measures import Measure, Outcome
 from rag_selectivity.measures.base import FloatArray
 from rag_selectivity.measures.chance import BoR
 from rag_selectivity.results.comparison import COMPLETED, Moved, RunDifference
-from rag_selectivity.results.estimate import WITH_CONTROLS, Caveat, Estimate
+from rag_selectivity.results.estimate import NOTE, WITH_CONTROLS, WITH_TAIL, Caveat, Estimate
 
 #: Of how many queries a comparison says that they differ most.
 _SHOWN_QUERIES = 5
+_ONE_DECIDES = Caveat(
+    "one-query-decides",
+    "One query decides this difference: one more that went far the other way could turn it. Ask more questions.",
+)
+_UNCOMPLETED = Caveat(
+    "difference-as-judged",
+    "The figures are completed from a sample of the tail. Their difference and its test are of the labels as they are.",
+    NOTE,
+)
+_WITHOUT_CONTROLS = Caveat(
+    AS_JUDGED_BASELINE, "These figures are as judged; `evaluate` has the figures with random controls."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +100,8 @@ def differences_of(one: Side, other: Side, testing: Testing) -> list[RunDifferen
             if testing.bootstrap is not None and measure.name != "Judged" and not math.isnan(row.difference):
                 low, high, p = (float(each[column]) for each in (difference.low, difference.high, difference.p))
                 row = replace(row, low=low, high=high, p=p, test=difference.test[column])
-            rows.append(_with_estimates(row, one, other, testing))
+            row = _with_estimates(row, one, other, testing)
+            rows.append(replace(row, caveats=(_ONE_DECIDES, *row.caveats)) if row.test == BOUNDED else row)
     return rows
 
 
@@ -209,22 +222,25 @@ def _moved(queries: Sequence[str], pair: tuple[Outcome, Outcome], gaps: FloatArr
 
 
 def _with_estimates(row: RunDifference, one: Side, other: Side, testing: Testing) -> RunDifference:
-    """The row with the possible range, the caveats and the random baseline that the estimates of both have."""
+    """The row with the possible range, the caveats, the figures and the random baseline that the estimates have."""
     estimates = {side.name: side.estimates.get(str(row.measure)) for side in (one, other)}
     known = [each for each in estimates.values() if each is not None]
     placebos = len(known) == 2 and all(map(equals_placebo, known))
     row = replace(row, possible=_possible(*estimates.values()), equal_to_placebos=placebos)
-    caveats = _caveats_of_both(estimates)
-    controlled = [each for each in known if each.basis == WITH_CONTROLS]
-    if not controlled:
-        return replace(row, caveats=tuple(caveats))
-    base = estimates[other.name]
-    same = testing.paired and isinstance(row.measure, BoR) and len(controlled) == 2 and base is not None
-    # The random baseline cancels in a difference of logarithms: only the level of both figures changes.
-    if same and base is not None and math.isfinite(base.value + row.difference):
-        return replace(row, value=base.value + row.difference, baseline_value=base.value, caveats=tuple(caveats))
-    text = "These figures are as judged; `evaluate` has the figures with random controls."
-    return replace(row, caveats=(Caveat(AS_JUDGED_BASELINE, text), *caveats))
+    caveats, bases = _caveats_of_both(estimates), {each.basis for each in known}
+    values = [each.value for each in known]
+    completed = any(each.basis == WITH_TAIL and each.value != each.as_judged for each in known)
+    if completed and len(values) == 2 and all(map(math.isfinite, values)):
+        caveats.insert(0, _UNCOMPLETED)
+        row = replace(row, value=values[0], baseline_value=values[1])
+    elif WITH_CONTROLS in bases:
+        # The random baseline cancels in a difference of logarithms: only the level of both figures changes.
+        same = testing.paired and isinstance(row.measure, BoR) and bases == {WITH_CONTROLS}
+        if same and math.isfinite(values[1] + row.difference):
+            row = replace(row, value=values[1] + row.difference, baseline_value=values[1])
+        else:
+            caveats.insert(0, _WITHOUT_CONTROLS)
+    return replace(row, caveats=tuple(caveats))
 
 
 def _caveats_of_both(estimates: Mapping[str, Estimate | None]) -> list[Caveat]:

@@ -189,6 +189,8 @@ def _of_tail(measure: Measure, estimate: Estimate, facts: LabelFacts, first: int
         return Caveat(CLOSED, text, SOFT, numbers)
     if facts.open_tails and estimate.basis == AS_JUDGED:
         text = f"{about}, and those below rank {first - 1} that were not drawn count as not relevant."
+        if measure.counts_ranks:
+            text += " A tail tells how many relevant ones stand there, but not at which ranks of a list."
         return Caveat(DOWN_TO, text, SOFT, numbers)
     text = (
         f"{about}, of which a random part was graded below rank {first - 1}. Relevant passages that no list holds are "

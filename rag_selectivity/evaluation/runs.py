@@ -62,12 +62,12 @@ def report_on_run(
     labels = _Labels.of(figures, found, measures, calibrated=basis.ground is not None)
     outcomes, own = [*figures.outcomes, *(each.beyond for each in labels.placebos)], len(figures.outcomes)
     parts: list[tuple[str, str, Chosen]] = [("", "", None)]
-    for slicing in slicings:
-        places = slicing.places(figures.queries)
+    numbers = [slicing.places(figures.queries) for slicing in slicings]
+    for slicing, places in zip(slicings, numbers, strict=True):
         parts += [(slicing.column, slicing.values[i], places == i) for i in np.unique(places).tolist()]
     ends = [ends_of(outcomes, figures.queries, None)] * len(parts)
     if bootstrap is not None:
-        ends = bootstrap.of_slices(outcomes, figures.queries, [chosen for _, _, chosen in parts])
+        ends = bootstrap.of_slices(outcomes, figures.queries, numbers)
 
     def estimated(
         chosen: Chosen, of_part: Sequence[Ends], judge: Caveat | None = None

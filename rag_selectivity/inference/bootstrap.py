@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from rag_selectivity.errors import InputError, examples
 from rag_selectivity.inference import bounded
-from rag_selectivity.inference.draws import Columns, resample_counts
+from rag_selectivity.inference.draws import Columns, Parts, resample_counts
 from rag_selectivity.inference.exact import weighted_rate
 from rag_selectivity.inference.interval_methods import Estimand, bca_ends, means_of, of_success_rate
 from rag_selectivity.judged.query_weights import effective_size
@@ -97,48 +97,46 @@ class Bootstrap:
         All outcomes must be over the same queries, whose names matter only where there are clusters. A
         resample that holds none of the defined queries is left out.
         """
-        return self.of_slices(outcomes, queries, [None])[0]
+        return self.of_slices(outcomes, queries, [])[0]
 
     def of_slices(
-        self, outcomes: Sequence[Outcome], queries: Sequence[str], slices: Sequence[NDArray[np.bool_] | None]
+        self, outcomes: Sequence[Outcome], queries: Sequence[str], slicings: Sequence[IntArray]
     ) -> list[list[Ends]]:
-        """Low and high of each outcome in each slice, `result[slice][outcome]`, from resamples of all queries.
+        """Low and high of each outcome over all queries and in each slice, `result[slice][outcome]`.
 
-        Of each slice a resample holds those of its queries that were drawn. The columns are resampled a few hundred at
-        a time, so that memory does not grow with the depths.
+        All come from resamples of all queries: of each slice a resample holds those of its queries that were drawn.
 
         Parameters
         ----------
-        slices : sequence of bool[queries] or None
-            Which queries are in a slice; None for all.
+        slicings : sequence of int64[queries]
+            The number of each query's slice. The result has all queries first, then the slices of the first slicing in
+            the order of their numbers, then those of the second, …
         """
-        units = self.units(queries)
-        return [self._of_slice(outcomes, units, inside) for inside in slices]
+        units, rows = self.units(queries), len(outcomes[0].parts[0]) if outcomes else 0
+        every = Parts.of([np.zeros(rows, np.int64), *slicings])
+        return [ends for parts in every for ends in self._of_parts(outcomes, units, parts)]
 
-    def _of_slice(
-        self, outcomes: Sequence[Outcome], units: IntArray | None, inside: NDArray[np.bool_] | None
-    ) -> list[Ends]:
-        columns, waiting = Columns(), list[tuple[int, Outcome, list[list[int]]]]()
-        pieces: list[list[FloatArray]] = [[] for _ in outcomes]
-        drawn = units if units is None or inside is None else units[inside]
-
-        def settle() -> None:
-            sums = self._resampled_sums(columns.matrix(), units, inside)
-            for number, piece, places in waiting:
-                pieces[number].append(self._ends_of(piece, drawn, sums, places))
-
-        for number, outcome in enumerate(outcomes):
-            for start in range(0, max(1, outcome.parts[0].shape[1]), _DEPTHS_AT_ONCE):
-                piece = outcome.at(slice(start, start + _DEPTHS_AT_ONCE))
-                piece = piece if inside is None else piece.over(inside)
-                waiting.append((number, piece, [columns.add(block) for block in _blocks_of(piece)]))
-                if len(columns) >= _SUMS_AT_ONCE:
-                    settle()
-                    waiting, columns = [], Columns()
-        if waiting:
-            settle()
-        joined = [np.concatenate(of_outcome, axis=1) for of_outcome in pieces]
-        return [(low, high) for low, high in joined]
+    def _of_parts(self, outcomes: Sequence[Outcome], units: IntArray | None, parts: Parts) -> list[list[Ends]]:
+        """The ends in each part. Some columns are resampled at a time, so that memory does not grow with the depths."""
+        depths = max(1, min(_DEPTHS_AT_ONCE, _SUMS_AT_ONCE // (4 * len(parts.rows))))
+        waiting = [
+            (number, outcome.at(slice(start, start + depths)))
+            for number, outcome in enumerate(outcomes)
+            for start in range(0, max(1, outcome.parts[0].shape[1]), depths)
+        ]
+        found: list[list[list[FloatArray]]] = [[[] for _ in outcomes] for _ in parts.rows]
+        while waiting:
+            columns, pieces = Columns(), list[tuple[int, Outcome, list[list[int]]]]()
+            while waiting and len(columns) * len(parts.rows) < _SUMS_AT_ONCE:
+                number, piece = waiting.pop(0)
+                pieces.append((number, piece, [columns.add(block) for block in _blocks_of(piece)]))
+            sums = self._resampled_sums(columns.matrix(), units, parts)
+            for of_part, rows, of_rows in zip(found, parts.rows, sums, strict=True):
+                drawn = units if units is None else units[rows]
+                for number, piece, places in pieces:
+                    of_part[number].append(self._ends_of(piece.over(rows), drawn, of_rows, places))
+        joined = [[np.concatenate(each, axis=1) for each in of_part] for of_part in found]
+        return [[(low, high) for low, high in of_part] for of_part in joined]
 
     def _ends_of(
         self, outcome: Outcome, units: IntArray | None, sums: FloatArray, places: list[list[int]]
@@ -148,7 +146,7 @@ class Bootstrap:
         *by_unit, counted = (_by_unit(block, units) for block in _blocks_of(outcome))
         weighted = outcome.counting() is not None
         estimand = Estimand(tuple(by_unit), counted, outcome.aggregate.statistic, weighted)
-        *parts, mask = (sums[:, place].T for place in places)
+        *parts, mask = (sums[place] for place in places)
         with np.errstate(invalid="ignore", divide="ignore"):
             resampled = estimand.statistic(*(part / mask for part in parts))
         bounds = np.sort(outcome.aggregate.link(bca_ends(estimand, resampled, tail)), axis=0)
@@ -209,20 +207,13 @@ class Bootstrap:
         number: dict[object, int] = {}
         return np.array([number.setdefault(group_of[query], len(number)) for query in queries], np.int64)
 
-    def _resampled_sums(
-        self, matrix: FloatArray, units: IntArray | None, inside: NDArray[np.bool_] | None
-    ) -> FloatArray:
-        """Column sums under each resample of all queries, of which the rows are those inside: float64[resamples, …]."""
-        number = np.arange(len(matrix) if inside is None else len(inside)) if units is None else units
-        rows = number if inside is None else number[inside]
-        whole = units is None and inside is None
-        drawn = int(number.max(initial=-1)) + 1
-        return np.concatenate(
-            [
-                (counts if whole else counts.take(rows, axis=1)) @ matrix
-                for counts in resample_counts(self.seed, self.resamples, drawn)
-            ]
-        )
+    def _resampled_sums(self, matrix: FloatArray, units: IntArray | None, parts: Parts) -> FloatArray:
+        """Column sums of each part under each resample of all queries: float64[parts, columns, resamples]."""
+        number = np.arange(len(matrix)) if units is None else units
+        order = parts.order if units is None or parts.order is None else units[parts.order]
+        order = units if order is None else order
+        counts = resample_counts(self.seed, self.resamples, int(number.max(initial=-1)) + 1, order)
+        return parts.sums(matrix, counts)
 
 
 def _blocks_of(outcome: Outcome) -> list[FloatArray]:
@@ -232,9 +223,8 @@ def _blocks_of(outcome: Outcome) -> list[FloatArray]:
     """
     counts, defined = outcome.counting(), outcome.defined
     if counts is None and defined.all():
-        # A million queries with a figure each need neither copies nor a mask of their own.
-        return [*outcome.parts, np.broadcast_to(1.0, defined.shape)]
-    parts = [np.nan_to_num(part, nan=0.0) for part in outcome.parts]
+        return [*outcome.parts, np.ones_like(outcome.parts[0])]
+    parts = [np.where(defined, part, 0.0) for part in outcome.parts]
     if counts is None:
         return [*parts, defined.astype(np.float64)]
     return [*(part * counts for part in parts), counts]

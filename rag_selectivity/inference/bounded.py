@@ -43,7 +43,25 @@ def ends(
     level: float,
     seed: int = 7,
 ) -> tuple[float, float]:
-    """The interval of a statistic of column means with Gaffke's bound on either side.
+    """The interval of a statistic of column means with Gaffke's bound on either side, from `draws_of`.
+
+    >>> ones = np.ones((50, 1))
+    >>> low, high = ends(ones, np.zeros(1), np.ones(1), lambda sums: sums[:, 0], 0.95)
+    >>> abs(low - 0.025 ** (1 / 50)) < 0.002, high
+    (True, 1.0)
+    """
+    below, above = draws_of(rows, lowest, highest, statistic, seed)
+    return quantile(below, (1 - level) / 2), quantile(above, (1 + level) / 2)
+
+
+def draws_of(
+    rows: FloatArray,
+    lowest: FloatArray,
+    highest: FloatArray,
+    statistic: Callable[[FloatArray], FloatArray],
+    seed: int = 7,
+) -> tuple[FloatArray, FloatArray]:
+    """The statistic under random weights, if the unseen row is the lowest and if it is the highest.
 
     The n rows and one more row at the end of the range get random weights, Dirichlet(1, …, 1); the bound is a quantile
     of the statistic under these weights. For values 0 and 1 it is Clopper and Pearson's bound. If all rows agree, it is
@@ -63,14 +81,8 @@ def ends(
     ----------
     Gaffke 2005, Three test statistics for a nonparametric one-sided hypothesis on the mean of a nonnegative variable;
     Learned-Miller and Thomas 2020, A new confidence interval for the mean of a bounded random variable.
-
-    >>> ones = np.ones((50, 1))
-    >>> low, high = ends(ones, np.zeros(1), np.ones(1), lambda sums: sums[:, 0], 0.95)
-    >>> abs(low - 0.025 ** (1 / 50)) < 0.002, high
-    (True, 1.0)
     """
     distinct, counts = np.unique(_to_digits(rows), axis=0, return_counts=True)
-    tail = (1 - level) / 2
     shape, rng = np.append(counts, 1).astype(np.float64), np.random.default_rng(seed)
     step = max(1, _CELLS_AT_ONCE // len(shape))
     below, above = np.empty(_DRAWS), np.empty(_DRAWS)
@@ -80,7 +92,7 @@ def ends(
         weights /= weights.sum(axis=1, keepdims=True)
         sums = weights[:, :-1] @ distinct
         below[some], above[some] = (statistic(sums + weights[:, -1:] * extreme) for extreme in (lowest, highest))
-    return _quantile(below, tail), _quantile(above, 1 - tail)
+    return below, above
 
 
 def _to_digits(rows: FloatArray) -> FloatArray:
@@ -88,7 +100,7 @@ def _to_digits(rows: FloatArray) -> FloatArray:
     return np.round(rows, 12) + 0.0
 
 
-def _quantile(values: FloatArray, share: float) -> float:
+def quantile(values: FloatArray, share: float) -> float:
     """A quantile that may be infinite, without interpolation between ±∞ and a number."""
     ordered = np.sort(values[~np.isnan(values)])
     if not len(ordered):

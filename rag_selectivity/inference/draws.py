@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import blake2b
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rag_selectivity.measures.base import FloatArray
+from rag_selectivity.tables.ids import IntArray
 
 _CELLS_PER_CHUNK = 1 << 20
 #: The last draws are kept if they take at most so many bytes, one for each count.
 _MOST_KEPT = 64_000_000
+#: Cells of fewer rows cost more than another pass over the draws.
+_ROWS_A_CELL = 24
 
 
-def resample_counts(seed: int, resamples: int, rows: int) -> Iterator[FloatArray]:
-    """How often each row is in each resample: float64[some resamples, rows]."""
+def resample_counts(seed: int, resamples: int, rows: int, order: IntArray | None = None) -> Iterator[FloatArray]:
+    """How often each row is in each resample: float64[some resamples, rows]; of the rows `order`, where it is given."""
     draw = _kept if resamples * rows <= _MOST_KEPT else _drawn
     for counts in draw(seed, resamples, rows):
-        yield counts.astype(np.float64)
+        yield (counts if order is None else counts.take(order, axis=1)).astype(np.float64)
 
 
 def _drawn(seed: int, resamples: int, rows: int) -> Iterator[NDArray[np.uint8]]:
@@ -63,3 +68,70 @@ class Columns:
 
     def matrix(self) -> FloatArray:
         return np.stack(self._columns, axis=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """Parts of the rows, of which sums are taken together: cells of rows that are in the same parts are summed once.
+
+    Attributes
+    ----------
+    rows : list of int64[…] or slice
+        The rows of each part.
+    order : int64[rows] or None
+        The rows of the first cell, then those of the second, …; None: as they are, all in one cell.
+    cells : list of (start, end)
+        Where each cell is in `order`.
+    inside : float64[parts, cells]
+        1 where a cell is in a part.
+    """
+
+    rows: list[Any]
+    order: IntArray | None
+    cells: list[tuple[int, int]]
+    inside: FloatArray
+
+    @classmethod
+    def of(cls, slicings: Sequence[IntArray]) -> Iterator[Parts]:
+        """The parts of some slicings; of several slicings together while their cells do not become too small."""
+        together: list[IntArray] = []
+        for number, slicing in enumerate(slicings):
+            together.append(slicing)
+            following = slicings[number + 1 : number + 2]
+            if not following or _ROWS_A_CELL * len(_cells([*together, *following])[0]) > len(slicing):
+                yield cls._of(together)
+                together = []
+
+    @classmethod
+    def _of(cls, slicings: Sequence[IntArray]) -> Parts:
+        first, cell = _cells(slicings)
+        order = np.argsort(cell, kind="stable") if len(first) > 1 else None
+        ends = np.cumsum(np.bincount(cell, minlength=1)).tolist()
+        rows, inside = list[Any](), []
+        for slicing in slicings:
+            values = np.unique(slicing).tolist()
+            rows += [np.flatnonzero(slicing == value) for value in values] if len(values) > 1 else [slice(None)]
+            inside += [slicing[first] == value for value in values] or [np.ones(1)]
+        return cls(rows, order, list(zip([0, *ends], ends, strict=False)), np.array(inside, np.float64))
+
+    def sums(self, matrix: FloatArray, counts: Iterable[FloatArray]) -> FloatArray:
+        """Column sums of each part, by how often each row (in `order`) counts: float64[parts, columns, resamples]."""
+        ordered = matrix if self.order is None else matrix[self.order]
+        found = []
+        for some in counts:
+            of_cells = np.empty((len(self.cells), len(some), matrix.shape[1]))
+            for sums, (start, end) in zip(of_cells, self.cells, strict=True):
+                np.matmul(some[:, start:end], ordered[start:end], out=sums)
+            of_parts = of_cells if len(self.cells) == 1 else np.tensordot(self.inside, of_cells, axes=1)
+            found.append(of_parts.transpose(0, 2, 1))
+        return np.concatenate(found, axis=2)
+
+
+def _cells(slicings: Sequence[IntArray]) -> tuple[IntArray, IntArray]:
+    """The first row of each cell of rows that are in the same slice of every slicing, and the cell of each row."""
+    cell = first = np.zeros(len(slicings[0]), np.int64)
+    if not len(cell):
+        return cell, cell
+    for slicing in slicings:
+        _, first, cell = np.unique(cell * (slicing.max() + 1) + slicing, return_index=True, return_inverse=True)
+    return first, cell

@@ -209,7 +209,7 @@ def _with_error_of(outcome: Outcome, near: NDArray[np.bool_], ends: FloatArray, 
 
 def means_of(outcome: Outcome) -> list[FloatArray]:
     """The mean of each part over the defined queries, at each depth."""
-    weighed = outcome.counting()
-    counts = outcome.defined.astype(np.float64) if weighed is None else weighed
+    weighed, defined = outcome.counting(), outcome.defined
+    counts = defined.astype(np.float64) if weighed is None else weighed
     with np.errstate(invalid="ignore", divide="ignore"):
-        return [(np.nan_to_num(part, nan=0.0) * counts).sum(axis=0) / counts.sum(axis=0) for part in outcome.parts]
+        return [(np.where(defined, part, 0.0) * counts).sum(axis=0) / counts.sum(axis=0) for part in outcome.parts]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
@@ -50,8 +49,6 @@ class Qrels:
         The passage of each judgment.
     repeated, negative : int
         Judgments that were left out: repetitions with the same grade, and grades below zero (TREC: not judged).
-    remarks : {code: count}
-        What was noticed when they were read; `rag_selectivity.evaluation.doubts` has the words of the codes.
     form : IdForm
         The form that the ids were brought into.
     expected : bool[judgments] or None
@@ -71,7 +68,6 @@ class Qrels:
     grade: IntArray
     source: str | None = None
     lines: IntArray | None = None
-    remarks: Counter[str] = field(default_factory=Counter)
     expected: NDArray[np.bool_] | None = None
     scale: str | None = None
     levels: tuple[int, ...] = ()
@@ -110,7 +106,6 @@ class Qrels:
         of_columns: dict[str, Any] = {
             "source": columns.source if columns.source not in ("qrels", "qrels frame") else None,
             "lines": columns.lines,
-            "remarks": Counter(columns.remarks),
             "expected": columns.expected,
         }
         return cls(columns.queries, columns.query, columns.passage, grade, **of_columns | about)

@@ -100,7 +100,7 @@ class Run:
         """From the columns of a run, as `rag_selectivity.tables` reads them."""
         numbers = {name: getattr(columns, name) for name in ("score", "rank", "tokens")}
         is_file = columns.lines is not None
-        return cls.of_rows(columns.queries, columns.query, columns.passage, numbers, is_file, columns.remarks)
+        return cls.of_rows(columns.queries, columns.query, columns.passage, numbers, is_file)
 
     @classmethod
     def of(cls, source: Any, policy: Policy | None = None) -> Run:

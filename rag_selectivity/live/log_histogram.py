@@ -34,21 +34,26 @@ class LogHistogram:
     (True, True)
     """
 
-    __slots__ = ("_counts", "_total", "_waiting")
+    __slots__ = ("_counts", "_sum", "_total", "_waiting")
 
     def __init__(self) -> None:
         self._counts: Counter[int] = Counter()
-        self._total = 0
+        self._total, self._sum = 0, 0.0
         self._waiting: list[float] = []
 
-    def add(self, value: float, times: int = 1) -> None:
-        """Count a finite number ≥ 0."""
-        if times == 1:
+    def add(self, value: float | None) -> None:
+        """Count a number; one that is not known, not finite or below 0 is left out."""
+        if value is not None and 0 <= value < math.inf:
+            self._sum += value
             self._waiting.append(value)
-        else:
-            self._waiting.extend([value] * times)
-        if len(self._waiting) >= _AT_ONCE:
-            self._count()
+            if len(self._waiting) >= _AT_ONCE:
+                self._count()
+
+    @property
+    def mean(self) -> float:
+        """The exact mean; NaN without numbers."""
+        self._count()
+        return self._sum / self._total if self._total else math.nan
 
     def _count(self) -> None:
         values = np.minimum(np.array(self._waiting, np.float64), _HIGHEST)

@@ -11,10 +11,10 @@ import threading
 import time
 import warnings
 import weakref
-from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from contextvars import ContextVar
+from copy import deepcopy
 from dataclasses import replace
 from numbers import Real
 from pathlib import Path
@@ -27,12 +27,12 @@ from rag_selectivity.indexes import given_size
 from rag_selectivity.inference.bootstrap import Bootstrap
 from rag_selectivity.judged.joining import size_with_counts
 from rag_selectivity.live.alerts import FALSE_ALARM_EVERY, Alarm, Alerts
-from rag_selectivity.live.faults import Shared
-from rag_selectivity.live.figures import LiveFigures
 from rag_selectivity.live.identity import Identity, Waiting
 from rag_selectivity.live.retrieval import Retrieval
 from rag_selectivity.live.trace_writer import TraceWriter
-from rag_selectivity.live.traffic import LiveTraffic, Traffic
+from rag_selectivity.live.traffic import Requests, Traffic
+from rag_selectivity.live.watching import Shared
+from rag_selectivity.live.window import Window
 from rag_selectivity.live.worker import Worker
 from rag_selectivity.log import LOG
 from rag_selectivity.measures import Measure
@@ -75,7 +75,7 @@ class Monitor(Shared):
         with this probability, whatever it holds, so the figures speak of all of them. Traffic, outcomes, and alerts
         about the traffic take in every retrieval.
     kept : int
-        The report is of the last so many retrievals with labels. Of each arm as many are kept.
+        The report is of the last so many retrievals with labels.
     scale, grade_map
         As in `rag_selectivity.evaluate`.
     alerts : sequence of str
@@ -99,14 +99,16 @@ class Monitor(Shared):
         Name of the run in the report.
     seed : int
 
+    Notes
+    -----
     Every method may be called from any thread. A thread of its own measures what was recorded, 512 retrievals at once
     or after five seconds, and calls `on_alert`; whoever asks for figures measures what waits.
 
     Memory has these limits, however many retrievals there are. Figures are of the last `kept` retrievals with labels,
     and intervals take those of one query together. The traffic is that of all retrievals: counts and means are exact,
     and quantiles come from a histogram. An outcome that becomes known late finds the last 50,000 requests; the others
-    are counted as lost. 16 arms have figures of their own, and the first 100 reasons for which retrievals could not be
-    measured are named. At most 8,192 retrievals wait to be measured, and none is left out.
+    are counted as lost. The first 100 reasons for which retrievals could not be measured are named. At most 8,192
+    retrievals wait to be measured, and none is left out.
 
     Examples
     --------
@@ -151,7 +153,7 @@ class Monitor(Shared):
         self.labels = Labels.of(labels, grade_map=grade_map, scale=scale, measures=measures)
         self.corpus_size = corpus_size
         self.name = name
-        self._alerts = Alerts(alerts, window=window, on_alert=on_alert, name=name, false_alarm_every=false_alarm_every)
+        self._alerts = Alerts(alerts, window=window, on_alert=on_alert, false_alarm_every=false_alarm_every)
         sized = corpus_size is not None
         asked = [*wanted_measures(measures, self.labels.scale, sized=sized, pooled=True), *self._alerts.measures]
         self.measures = tuple(dict.fromkeys(replace(measure, at=None) for measure in asked))
@@ -159,11 +161,13 @@ class Monitor(Shared):
         grid = given_depths([*depths, *alert_depths], ())
         plan = plan_of(self.measures, grid, whole_lists=True)
 
-        self._figures = LiveFigures(self.labels, corpus_size, plan, self._alerts.measures, kept, name)
-        self._figures.passages_of, self._figures.ids_are_right = counts, ids == "exact"
-        self._of_arms: defaultdict[str, deque[Retrieval]] = defaultdict(lambda: deque(maxlen=kept))
+        right = ids == "exact"
+        self._window = Window(
+            self.labels, corpus_size, plan, self._alerts.measures, kept, name=name, ids_are_right=right
+        )
+        self._window.passages_of = counts
         self._trace = TraceWriter(trace, texts=trace_texts) if trace is not None else None
-        self._traffic = LiveTraffic()
+        self._traffic, self._requests = Traffic(), Requests()
         self._lock, self._measuring = threading.Lock(), threading.Lock()
         self._worker = Worker[Retrieval | None](
             self._measure, _MOST_WAITING, name="rag-selectivity-monitor", delay=_SECONDS, at_once=_BATCH
@@ -225,7 +229,13 @@ class Monitor(Shared):
         ready: list[Waiting] = []
         with self._lock:
             drawn = self._sample_rate == 1 or self._random.random() < self._sample_rate
-            self._traffic.add(retrieval, outcome, labelled=labelled, drawn=drawn)
+            self._traffic.add(retrieval, labelled=labelled, drawn=drawn)
+            if retrieval.id is None and outcome is not None:
+                self._traffic.add_outcome(outcome)
+            elif retrieval.id is not None:
+                before = self._requests.replace(retrieval.id, outcome)
+                if outcome is not None:
+                    self._traffic.add_outcome(outcome, before)
             failure = self._choice.failure
             if drawn and (labelled or self._trace is not None):
                 ready = self._choice.take(Waiting(retrieval, labelled))
@@ -250,7 +260,7 @@ class Monitor(Shared):
         id : str, optional
             The application's own id of the request; see `outcome`.
         arm : str, optional
-            The arm of an A/B test; see `report`.
+            The arm of an A/B test, for the trace.
         query_id : str, optional
             Of the user's question in the labels, if an agent words it anew.
 
@@ -290,8 +300,13 @@ class Monitor(Shared):
         """
         value = _checked_outcome(outcome)
         with self._lock:
-            known, is_first = self._traffic.add_late(id, value)
-        if is_first:
+            known = id in self._requests
+            if known:
+                before = self._requests.replace(id, value)
+                self._traffic.add_outcome(value, before)
+            else:
+                self._traffic.lost_outcomes += 1
+        if known and before is None:
             self._alerts.outcome(value)
         if self._trace is not None:
             self._trace.write_outcome(id, value, time.time())
@@ -316,7 +331,7 @@ class Monitor(Shared):
         try:
             with self._measuring:
                 self._add([each for each in batch if each is not None])
-                unmatched = self._figures.ids_do_not_meet
+                unmatched = self._window.ids_do_not_meet
                 is_new, self._has_warned = unmatched is not None and not self._has_warned, unmatched is not None
             self._alerts.check()
             if is_new:
@@ -329,10 +344,8 @@ class Monitor(Shared):
     def _add(self, batch: list[Retrieval]) -> None:
         if batch:
             self._count_passages()
-        self._figures.add(batch, self._alerts.figures)
-        for each in batch:
-            if each.arm in self._traffic.arms:
-                self._of_arms[str(each.arm)].append(each)
+        for outcomes in self._window.add(batch):
+            self._alerts.figures(outcomes)
 
     def flush(self) -> None:
         """Measure everything recorded so far, and check the alerts."""
@@ -376,7 +389,7 @@ class Monitor(Shared):
             from rag_selectivity.indexes import documents_in_index
 
             index, self._index = self._index, None
-            self._figures.passages_of = documents_in_index(index, identity) or self._figures.passages_of
+            self._window.passages_of = documents_in_index(index, identity) or self._window.passages_of
 
     # -- giving out --------------------------------------------------------------------------------
 
@@ -384,8 +397,9 @@ class Monitor(Shared):
     def traffic(self) -> Traffic:
         """Counts and means of all retrievals so far, with or without labels."""
         with self._lock:
-            traffic = self._traffic.traffic()
-        return traffic if self._trace is None else replace(traffic, not_traced=self._trace.lost)
+            traffic = deepcopy(self._traffic)
+        traffic.not_traced = 0 if self._trace is None else self._trace.lost
+        return traffic
 
     @property
     def window(self) -> dict[str, float]:
@@ -393,40 +407,29 @@ class Monitor(Shared):
         self.flush()
         return self._alerts.values()
 
-    def report(self, bootstrap: Bootstrap = Bootstrap(), *, by_arm: bool = False) -> Report:
+    def report(self, bootstrap: Bootstrap = Bootstrap()) -> Report:
         """The figures over the last retrievals, all that were measured unless these are more than are kept.
 
-        `report["BoR@5"]` is about the first five passages shown, `report["BoR"]` about all passages shown. With
-        `by_arm`, each arm is a run: `report["b", "BoR"]`; retrievals without an arm are left out.
+        `report["BoR@5"]` is about the first five passages shown, `report["BoR"]` about all passages shown.
 
         Raises
         ------
         InputError
-            If no retrieval had labels, or none with an arm was measured; if ten or more had labels and brought no
-            labelled passage; or if the labels do not tell by which id they know the passages.
+            If no retrieval had labels; if ten or more had labels and brought no labelled passage; or if the labels do
+            not tell by which id they know the passages.
         """
         undecided = self._decide()
         if undecided is not None:
             raise InputError(str(undecided))
         self.flush()
         with self._measuring:
-            traffic = self.traffic
-            runs, of_runs = {self.name: list(self._figures.kept)}, {self.name: traffic}
-            if by_arm:
-                if not self._of_arms:
-                    raise InputError(
-                        "no measured retrieval named its arm: give Retrieval(arm=…), or `with monitor.request(arm=…)` "
-                        "around what retrieves"
-                    )
-                runs = {arm: list(retrievals) for arm, retrievals in self._of_arms.items()}
-                of_runs = {arm: replace(traffic.arms[arm], longest=traffic.longest) for arm in runs}
-            report = self._figures.report(runs, of_runs, self.measures, bootstrap)
-            odd = self._figures.ids_hardly_meet
+            report = self._window.report(self.traffic, self.measures, bootstrap)
+            odd = self._window.ids_hardly_meet
         if odd is not None:
             _warn(odd, "ids-partly-match")
         facts, notes = self._choice.about()
-        for name in runs if facts else ():
-            report = report.with_input(name, facts, notes)
+        if facts:
+            report = report.with_input(self.name, facts, notes)
         return replace(report, corpus_size=self.corpus_size)
 
     @property
@@ -434,7 +437,7 @@ class Monitor(Shared):
         """The retrievals that the report is of."""
         self.flush()
         with self._measuring:
-            return list(self._figures.kept)
+            return list(self._window.kept)
 
 
 def _write_waiting(choice: Identity, trace: TraceWriter) -> None:

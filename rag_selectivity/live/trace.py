@@ -4,22 +4,20 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from statistics import fmean
-from typing import Annotated, Any
-
-from pydantic import Field
+from typing import Any
 
 from rag_selectivity.errors import InputError, SelectivityWarning
 from rag_selectivity.judged.qrels import Qrels
 from rag_selectivity.judged.run import Run
 from rag_selectivity.live.retrieval import Retrieval
 from rag_selectivity.live.spans import is_otlp, names_spans, retrievals_of_spans
-from rag_selectivity.live.trace_writer import SCHEMA, is_cut_off, unfinished_line
-from rag_selectivity.results.shapes import Amount, Count, Id, Shape, check_version, fitted, kind
+from rag_selectivity.live.trace_writer import SCHEMA, Line, OutcomeLine
+from rag_selectivity.results.shapes import check_version, fitted
 from rag_selectivity.tables.cells import id_fault
 from rag_selectivity.tables.exact import read_records
 from rag_selectivity.tables.files import STANDARD_INPUT, first_bytes
@@ -27,7 +25,7 @@ from rag_selectivity.tables.identity import AUTO, numbered_queries
 from rag_selectivity.tables.ids import text_id
 from rag_selectivity.wording import counted
 
-__all__ = ["Trace", "trace_lines"]
+__all__ = ["Trace"]
 
 #: The first line of a trace: an object with the schema of a monitor, or with what was shown.
 _SHOWN = re.compile(rb'\s*\{[^\n]*"(%s"|shown"\s*:)' % SCHEMA.encode())
@@ -94,12 +92,13 @@ class Trace:
             if value is not None:
                 raise InputError(f"{path}: {option} is for spans, and this trace has ids of its own: leave it out")
         retrievals, without_text, late = [], [], {}
-        for line, row in trace_lines(path):
+        for line, row in read_records(path):
             where = f"{path}:{line}"
             if "schema" in row:
                 check_version(row["schema"], SCHEMA, f"{where}: schema", f"not a line of a trace ({SCHEMA})")
             if "outcome_of" in row:
-                late[str(row["outcome_of"])] = fitted(_Outcome, row, f"{where}: not a line of a trace").outcome
+                told = fitted(OutcomeLine, row, f"{where}: not a line of a trace")
+                late[told.outcome_of] = told.outcome
             else:
                 retrievals.append(_retrieval(row, where))
                 without_text.append("query" not in row)
@@ -217,75 +216,18 @@ def is_trace(path: str | Path) -> bool:
     return names_spans(path) or _SHOWN.match(first_bytes(Path(path))) is not None
 
 
-def trace_lines(path: str | Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
-    """The lines of a trace, without a last one that was cut off when its process was killed."""
-    try:
-        yield from read_records(path)
-    except InputError as error:
-        try:
-            line = unfinished_line(path)
-        except (OSError, ValueError):
-            # There is no such file, or none that can be read: the first error says so.
-            raise error from None
-        if not is_cut_off(line):
-            raise
-        with open(path, "rb") as file:
-            number = 1 + sum(block.count(b"\n") for block in iter(lambda: file.read(1 << 20), b""))
-        if number == 1 or not str(error).startswith(f"{path}:{number}:"):
-            raise
-        note = f"{path}:{number}: the last line was cut off, as when its process is killed; it was left out"
-        warnings.warn(SelectivityWarning(note, "trace-incomplete"), stacklevel=4)
-
-
 def _retrieval(row: Mapping[str, Any], where: str) -> Retrieval:
     """The retrieval of a line."""
-    line = fitted(_Line, row, f"{where}: not a line of a trace")
+    line = fitted(Line, row, f"{where}: not a line of a trace")
     query = line.query_hash if line.query is None else line.query
     if query is None:
         raise InputError(
             f"{where}: not a line of a trace: `query` (a text) or `query_hash`, and `shown` (ids) are needed"
         )
-    same = ("shown", "pool", "query_id", "corpus_size", "tokens", "seconds", "texts", "outcome")
-    return Retrieval(
-        query,
-        **{name: getattr(line, name) for name in same},
-        failed=bool(line.failed),
-        id=None if line.id is None else str(line.id),
-        arm=None if line.arm is None else str(line.arm),
-    )
+    return Retrieval(**{**line.model_dump(exclude={"query_hash"}, exclude_none=True), "query": query})
 
 
 def _names(retrievals: Iterable[Retrieval]) -> list[str]:
     """The queries by id or text; one that cannot be an id goes by its hash, and one that comes again is numbered."""
     names = (each.query_id or each.query for each in retrievals)
     return numbered_queries(name if id_fault(name) is None else text_id(name) for name in names)
-
-
-_Id = Annotated[
-    Any,
-    kind("a text or a number", lambda value: isinstance(value, (str, int, float)) and not isinstance(value, bool)),
-]
-
-
-_Share = Annotated[float, Field(ge=0, le=1)]
-
-
-class _Line(Shape):
-    shown: list[Id]
-    query: str | None = None
-    query_hash: str | None = None
-    pool: list[Id] | None = None
-    query_id: str | None = None
-    corpus_size: Count | None = None
-    tokens: Count | None = None
-    seconds: Amount | None = None
-    texts: dict[str, str] | None = None
-    failed: bool | None = None
-    id: _Id | None = None
-    arm: _Id | None = None
-    outcome: _Share | None = None
-
-
-class _Outcome(Shape):
-    outcome_of: Any
-    outcome: _Share

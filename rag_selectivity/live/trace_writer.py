@@ -9,25 +9,25 @@ import stat
 import threading
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Annotated, Any, BinaryIO
 
 import numpy as np
+from pydantic import BeforeValidator, Field
 
 from rag_selectivity.errors import InputError
 from rag_selectivity.live.retrieval import Retrieval
 from rag_selectivity.log import LOG
+from rag_selectivity.results.shapes import Amount, Count, Id, Shape
 from rag_selectivity.tables.ids import text_id
 from rag_selectivity.tables.writing import named
 from rag_selectivity.wording import counted
 
-__all__ = ["SCHEMA", "LineWriter", "TraceWriter", "is_cut_off", "unfinished_line"]
+__all__ = ["SCHEMA", "Line", "LineWriter", "TraceWriter"]
 
 #: The name and the version that each line carries; lines of a time before have none.
 SCHEMA = "rag-selectivity/trace/1"
 #: Made once, since `json.dumps` makes another one for each line.
 _encode = json.JSONEncoder(ensure_ascii=False, default=lambda value: _plain(value)).encode
-#: A line that was cut off is looked for in so many bytes at the end of a file.
-_LONGEST_LINE = 1 << 24
 
 
 def opened_to_append(path: str | Path) -> BinaryIO:
@@ -82,31 +82,28 @@ class LineWriter:
         #: How many lines were lost before those that cannot be written at present.
         self._lost_before: int | None = None
         with opened_to_append(self.path) as file:
-            if stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-                self._end_last_line(file)
+            if stat.S_ISREG(os.fstat(file.fileno()).st_mode) and file.tell() and not _ends_a_line(self.path):
+                append_whole(file, b"\n")
 
     def append(self, row: Mapping[str, Any]) -> None:
         """Append an object; what cannot be written is counted in `lost`."""
         with self._lock:
+            if self._is_closed:
+                self.lost += 1
+                return
             try:
                 line = _line(row)
             except (TypeError, ValueError) as error:
                 self.lost += 1
                 LOG.error("%s: lacks a line that cannot be written as JSON (%s)", self.path, error)
                 return
-            if self._is_closed:
-                self.lost += 1
-                return
             try:
-                with opened_to_append(self.path) as file:
+                with opened_to_append(self.path) as file, named(self.path):
                     append_whole(file, line)
-            except (OSError, InputError) as error:
+            except InputError as error:
                 if self._lost_before is None:
                     self._lost_before = self.lost
-                    why: object = error
-                    if isinstance(error, OSError):
-                        why = f"{self.path}: cannot be written ({error.strerror or error})"
-                    LOG.error("%s. Until it can be written, lines are left out, and counted", why)
+                    LOG.error("%s. Until it can be written, lines are left out, and counted", error)
                 self.lost += 1
                 return
             if self._lost_before is not None:
@@ -118,14 +115,34 @@ class LineWriter:
         with self._lock:
             self._is_closed = True
 
-    def _end_last_line(self, file: BinaryIO) -> None:
-        """End the last line of a file to which a killed process wrote; one of which only a part is there goes."""
-        line = unfinished_line(self.path)
-        if is_cut_off(line):
-            os.ftruncate(file.fileno(), os.fstat(file.fileno()).st_size - len(line))
-            LOG.warning("%s: the last line was cut off, as when its process is killed; it was removed", self.path)
-        elif line:
-            append_whole(file, b"\n")
+
+_Name = Annotated[str, BeforeValidator(lambda value: str(value) if type(value) in (int, float) else value)]
+_Share = Annotated[float, Field(ge=0, le=1)]
+
+
+class Line(Shape):
+    """A line of a trace: a retrieval, with what `Retrieval` has of it."""
+
+    query: str | None = None
+    query_hash: str | None = None
+    shown: list[Id]
+    pool: list[Id] | None = None
+    query_id: str | None = None
+    corpus_size: Count | None = None
+    tokens: Count | None = None
+    seconds: Amount | None = None
+    failed: bool | None = None
+    texts: dict[str, str] | None = None
+    id: _Name | None = None
+    arm: _Name | None = None
+    outcome: _Share | None = None
+
+
+class OutcomeLine(Shape):
+    """A line of a trace: the outcome of a request that became known after its retrievals."""
+
+    outcome_of: _Name
+    outcome: _Share
 
 
 class TraceWriter(LineWriter):
@@ -141,22 +158,19 @@ class TraceWriter(LineWriter):
 
     def write(self, retrieval: Retrieval, at: float) -> None:
         """Append a retrieval that happened at a time, in seconds since 1970."""
-        query = {"query": retrieval.query} if self.texts else {"query_hash": text_id(retrieval.query)}
-        same = ("id", "query_id", "corpus_size", "tokens", "arm")
-        row = {
-            "schema": SCHEMA,
-            "time": round(at, 3),
-            **query,
-            **{name: getattr(retrieval, name) for name in same},
+        row = {name: getattr(retrieval, name, None) for name in Line.model_fields} | {
             "shown": list(retrieval.shown),
             # Whether retrievals have pools is not known from one that failed.
             "pool": None if retrieval.pool is None or retrieval.failed else list(retrieval.pool),
             "seconds": None if retrieval.seconds is None else round(retrieval.seconds, 6),
-            "failed": True if retrieval.failed else None,
+            "failed": retrieval.failed or None,
             "outcome": None if retrieval.outcome is None else float(retrieval.outcome),
             "texts": dict(retrieval.texts) if self.texts and retrieval.texts is not None else None,
         }
-        self.append({key: value for key, value in row.items() if value is not None})
+        if not self.texts:
+            row |= {"query": None, "query_hash": text_id(retrieval.query)}
+        known = {name: value for name, value in row.items() if value is not None}
+        self.append({"schema": SCHEMA, "time": round(at, 3), **known})
 
     def write_outcome(self, id_: str, outcome: float, at: float) -> None:
         """Append an outcome that became known after its retrievals."""
@@ -178,23 +192,7 @@ def _plain(value: Any) -> Any:
     raise TypeError(f"{type(value).__name__} is no text, number or list")
 
 
-def unfinished_line(path: str | Path) -> bytes:
-    """What stands after the last line feed of a file."""
+def _ends_a_line(path: Path) -> bool:
     with open(path, "rb") as file:
-        size = file.seek(0, os.SEEK_END)
-        if not size:
-            return b""
         file.seek(-1, os.SEEK_END)
-        if file.read() == b"\n":
-            return b""
-        file.seek(max(0, size - _LONGEST_LINE))
-        return file.read().rpartition(b"\n")[2]
-
-
-def is_cut_off(line: bytes) -> bool:
-    """Whether only a part of a line of JSON is there."""
-    try:
-        json.loads(line)
-    except (ValueError, RecursionError):
-        return bool(line)
-    return False
+        return file.read() == b"\n"

@@ -29,7 +29,7 @@ class Worker(Generic[Item]):
     work : callable
         Takes a list of items; must not raise.
     most : int
-        The sizes of the items that wait may add up to this. A larger item has room while no other waits.
+        At most so many items wait.
     name : str
         Of the thread.
     delay : float
@@ -44,30 +44,26 @@ class Worker(Generic[Item]):
 
     _thread: threading.Thread | None
     _worked_by: int | None
-    _waiting: int
 
-    def __init__(
-        self, work: Callable[[list[Item]], None], most: int, *, name: str, delay: float, at_once: int = 1
-    ) -> None:
+    def __init__(self, work: Callable[[list[Item]], None], most: int, *, name: str, delay: float, at_once: int) -> None:
         self._work, self._most, self._name, self._delay, self._at_once = work, most, name, delay, at_once
         self._is_stopped = False
         self._after_fork_in_child()
         _workers.add(self)
 
-    def put(self, item: Item, size: int = 1) -> bool:
-        """Queue an item; False if there is no room for it, or if the worker was stopped."""
+    def put(self, item: Item) -> bool:
+        """Queue an item; False if there is no room for it, or if the interpreter is about to end."""
         with self._lock:
-            if self._is_stopped or (self._waiting and self._waiting + size > self._most):
+            if self._is_stopped or len(self._queue) >= self._most:
                 return False
-            self._queue.append((item, size))
-            self._waiting += size
+            self._queue.append(item)
             if self._thread is None:
                 self._thread = threading.Thread(target=self._run, name=self._name, daemon=True)
                 self._thread.start()
                 # Before what was registered earlier, such as the end of a trace.
                 atexit.unregister(_work_off_all)
                 atexit.register(_work_off_all)
-            if len(self._queue) == self._at_once > 1:
+            if len(self._queue) == self._at_once:
                 self._is_full.set()
         return True
 
@@ -90,20 +86,11 @@ class Worker(Generic[Item]):
             if time.monotonic() >= until:
                 return not self._queue
 
-    def stop(self, seconds: float) -> int:
-        """Take no more items, work off what waits, and end the thread. Returns how many items were given up."""
+    def stop(self) -> None:
+        """Take no more items, and work off what waits."""
         with self._lock:
-            self._is_stopped, thread = True, self._thread
-        until = time.monotonic() + seconds
-        self.drain(seconds)
-        with self._lock:
-            given_up = len(self._queue)
-            self._queue.clear()
-            self._waiting = 0
-        self._is_full.set()
-        if thread is not None and thread is not threading.current_thread():
-            thread.join(max(0.0, until - time.monotonic()))
-        return given_up
+            self._is_stopped = True
+        self.drain(_LONGEST_EXIT)
 
     @property
     def waiting(self) -> int:
@@ -131,12 +118,8 @@ class Worker(Generic[Item]):
 
     def _work_on_next(self) -> bool:
         """Work on the next items, with `_working` held; False if none waits."""
-        items: list[Item] = []
         with self._lock:
-            while self._queue and len(items) < self._at_once:
-                item, size = self._queue.popleft()
-                self._waiting -= size
-                items.append(item)
+            items = [self._queue.popleft() for _ in range(min(self._at_once, len(self._queue)))]
         if items:
             self._worked_by = threading.get_ident()
             try:
@@ -156,8 +139,7 @@ class Worker(Generic[Item]):
 
     def _after_fork_in_child(self) -> None:
         self._lock, self._working, self._is_full = threading.Lock(), threading.Lock(), threading.Event()
-        self._queue: deque[tuple[Item, int]] = deque()
-        self._waiting = 0
+        self._queue: deque[Item] = deque()
         self._thread = self._worked_by = None
 
 
@@ -173,7 +155,7 @@ def _for_all(method: Callable[[Worker[Any]], object]) -> Callable[[], None]:
     return call
 
 
-_work_off_all = _for_all(lambda worker: worker.stop(_LONGEST_EXIT))
+_work_off_all = _for_all(Worker.stop)
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(

@@ -119,6 +119,8 @@ class Measure(ABC):
     #: Whether it compares what was retrieved with all labelled passages: with their number, the best of them, or a
     #: random draw. Labels of nothing but what was retrieved then make it a figure about itself.
     compares_with_all_labels: ClassVar[bool] = False
+    #: Whether it counts at which ranks the relevant passages stand, and not only how many are in the top K.
+    counts_ranks: ClassVar[bool] = False
     #: Whether it needs groups of passages that say the same.
     needs_groups: ClassVar[bool] = False
     #: Whether its figures rest on the candidates before selection too.
@@ -277,7 +279,7 @@ def plain_text(value: Any) -> str:
 
 
 #: Every measure class by its name. The parser, the docs, the adapters and the command line read it.
-REGISTRY: Registry[type[Measure]] = Registry("measure", "rag_selectivity.measures", Measure, any_case=True)
+REGISTRY: Registry[type[Measure]] = Registry("measure", "rag_selectivity.measures", Measure)
 
 
 @dataclass_transform(frozen_default=True)
@@ -293,15 +295,13 @@ def register_measure(measure: type[M]) -> type[M]:
         If another measure has the name.
     """
     made = measure if "__dataclass_fields__" in vars(measure) else dataclass(frozen=True, repr=False)(measure)
-    REGISTRY.add(made.name, made)
+    REGISTRY.add(made)
     return made
 
 
-#: Further names, under which other tools and papers have a measure. Reports show the measure's own name.
-ALIASES = {"MAP": "AP", "MRR": "RR", "F1": "F", "HitRate": "Success", "Hit": "Success"}
-ALIASES |= {"hit_rate": "Success", "precision": "P", "recall": "R"}
-for _alias, _own in ALIASES.items():
-    REGISTRY.add_alias(_alias, _own)
+# Under which other tools and papers have a measure. Reports show the measure's own name.
+REGISTRY.aliases |= {"MAP": "AP", "MRR": "RR", "F1": "F", "HitRate": "Success", "Hit": "Success"}
+REGISTRY.aliases |= {"hit_rate": "Success", "precision": "P", "recall": "R"}
 #: What a further name says of a parameter already.
 _SAID = {"f1": ("beta", "alpha")}
 

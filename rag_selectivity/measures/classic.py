@@ -53,6 +53,7 @@ def _share(part: NDArray[Any], whole: NDArray[Any]) -> FloatArray:
 class RankedMeasure(Measure):
     """The base of measures that take the whole list without @, and the top K with @K."""
 
+    counts_ranks: ClassVar[bool] = True
     rel: int | None = rel_parameter()
 
     @classmethod
@@ -239,6 +240,7 @@ class RR(RankedMeasure):
 class _Gain(Measure):
     """The base of measures that sum discounted gains."""
 
+    counts_ranks: ClassVar[bool] = True
     gain: str = parameter("linear", Choice(("linear", "exp")), "grade, or 2^grade − 1")
 
     def gains(self, grades: IntArray) -> FloatArray:
@@ -338,6 +340,7 @@ class IPrec(Measure):
     """
 
     compares_with_all_labels: ClassVar[bool] = True
+    counts_ranks: ClassVar[bool] = True
     cutoff: ClassVar[Whole | Real] = Real(0, 1)
     rel: int | None = rel_parameter()
     rounding: str = parameter("up", Choice(("up", "nearest")), "of r·R: up as in trec_eval 9, nearest as in 10")

@@ -173,7 +173,8 @@ class Outcome:
     def over(self, rows: NDArray[Any] | slice) -> Outcome:
         """The outcome of some of its queries, by mask, by position or by slice."""
         weights = None if self.weights is None else self.weights[rows]
-        part = replace(self, parts=tuple(part[rows] for part in self.parts), weights=weights)
+        # The figures of a depth lie side by side, so that they are added up fast.
+        part = replace(self, parts=tuple(np.asfortranarray(part[rows]) for part in self.parts), weights=weights)
         if not self.of_all or len(part.parts[0]) == len(self.parts[0]):
             return part
         return replace(part, parts=tuple(np.full_like(each, np.nan) for each in part.parts), undefined=OF_A_PART)

@@ -1,36 +1,42 @@
-"""The first screen of the page and of a notebook: the five answers, and the table of the runs."""
+"""The first screen of every view: five answers, one line each; one table of at most five columns; notes, each once."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
-from rag_selectivity.render.blocks import caveat_lines
-from rag_selectivity.render.decision_blocks import figures_of, marked_caveats, value_text
-from rag_selectivity.render.first_lines import names_of_columns
-from rag_selectivity.render.run_styles import shape_of_run
-from rag_selectivity.render.templates import environment, style_of
-from rag_selectivity.results.comparison import BETTER, JUDGED_IN_PART, NOT_SHOWN, PLACEBO, WORSE
-from rag_selectivity.results.decision import ADVISED, ASSUMED, GIVEN, Decision, RunFigure
-from rag_selectivity.results.estimate import Estimate
+from rag_selectivity.advice.decide import decide
+from rag_selectivity.errors import InputError
+from rag_selectivity.measures.base import Measure, Real
+from rag_selectivity.measures.plan import without_depth
+from rag_selectivity.render.blocks import BLANK, Block, Heading, Lines, Note, Table, bare, caveat_lines, entry, table_of
+from rag_selectivity.results.comparison import BETTER, WORSE
+from rag_selectivity.results.decision import (
+    ADVISED,
+    ASSUMED,
+    DEPTH,
+    GIVEN,
+    LOSS,
+    NEXT,
+    SHORT,
+    SYSTEM,
+    TRUST,
+    Answer,
+    Decision,
+    RunFigure,
+)
+from rag_selectivity.results.estimate import Caveat, Estimate, mark_of
+from rag_selectivity.results.provenance import NO_AGREEMENT
 from rag_selectivity.results.report import Report
-from rag_selectivity.wording import counted, enumeration, level_text, number
+from rag_selectivity.wording import MARKS, amount, counted, enumeration, level_text, number
 
-#: What stands beside a figure that was compared with the baseline run, and its meaning.
-SIGNS = {
-    BETTER: ("▲", "better than the baseline"),
-    WORSE: ("▼", "worse than the baseline"),
-    NOT_SHOWN: ("", "no difference from the baseline is shown"),
-    JUDGED_IN_PART: ("?", "undecided, since lists are judged in part"),
-    PLACEBO: ("?", "undecided, since neither figure differs from its placebo"),
-}
-_K_FROM = {
-    GIVEN: "the given K",
-    ADVISED: "the K that is advised for the run with the most evidence",
-    ASSUMED: "assumed, since no K was given or advised",
-}
+#: The columns beside the run, in their order, where the report measured them; else what it was asked for.
+COLUMNS = ("RA-nWG", "BoR", "Harm", "Success")
+_OF_THE_LOSS = ("PROC", "%PROC")
+#: The depth of the table where there is no decision: this one, or the one that is nearest to it.
+USUAL_DEPTH = 10
 _SUBTITLES = {
     "BoR": "bits over random",
     "Success": "share of the queries",
@@ -39,63 +45,147 @@ _SUBTITLES = {
     "%PROC": "selected from the pool",
     "Harm": "share of junk",
 }
-#: The drawing of a cell, in its own units: its width, its height, and the space at both sides.
-_WIDTH, _HEIGHT, _SIDE = 100, 12, 4
+_MOST_NOTES = 6
+_SIGNS = {BETTER: " +", WORSE: " −"}
+#: Caveats of all that a judge graded: the answer about trust says them, and no figure bears their mark.
+_SAID_OF_ALL = {NO_AGREEMENT}
+_K_FROM = {
+    GIVEN: "the given K",
+    ADVISED: "the K that is advised for the run with the most evidence",
+    ASSUMED: "assumed, since no K was given or advised",
+}
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
-    """A cell of the table: its figure as text, what a screen reader says besides, and a drawing."""
+class Shown:
+    """A column of the table: a measure, and its figure of each run."""
 
-    text: str
-    spoken: str
-    sign: str
-    drawing: str
-    key: str
-    verdict: str | None
+    name: str
+    title: str
+    figures: Mapping[str, RunFigure]
+
+    @property
+    def subtitle(self) -> str:
+        """What the measure is, in a few words."""
+        return _SUBTITLES.get(self.name, "")
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
-    """A run of the table; `place` is its number in the report, which its colour follows."""
+class FirstScreen:
+    """What a person sees first; `runs` are best first, and `facts` say what the figures are about."""
 
-    run: str
-    letters: str
-    place: int
-    is_baseline: bool
-    cells: tuple[Cell | None, ...]
+    answers: tuple[Answer, ...]
+    K: int | None
+    heading: str
+    runs: tuple[str, ...]
+    columns: tuple[Shown, ...]
+    facts: str
+    notes: tuple[str, ...]
+
+    def blocks(self) -> Iterator[Block]:
+        """As text: of the notes the first six."""
+        yield Lines(answer_lines(self.answers))
+        if self.columns:
+            yield Heading(self.heading)
+            columns = [(column.title, column.figures.get, figure_cell) for column in self.columns]
+            yield table_of(self.runs, ("run", str, str), *columns)
+        yield from map(Note, self.notes[:_MOST_NOTES])
+        if len(self.notes) > _MOST_NOTES:
+            yield Note(f"… and {len(self.notes) - _MOST_NOTES} more.")
 
 
-def first_screen(report: Report, decision: Decision) -> dict[str, Any]:
-    """What the first screen shows: the answers, and the table of the runs in the order of the decision.
+def first_screen(report: Report, *, baseline: str | None = None, paired: bool = True) -> FirstScreen:
+    """The answers, the table and the notes of a report."""
+    known = decided_on(report, baseline=baseline, paired=paired)
+    if isinstance(known, str):
+        decision, depth, answers = None, depth_without_decision(report), tuple(_answers_without(report, known))
+    else:
+        decision, depth, answers = known, known.K, known.answers
+    runs = tuple(report.runs) if decision is None else tuple(line.run for line in decision.lines)
+    columns = tuple(_columns(report, decision, runs, depth))
+    return FirstScreen(
+        answers,
+        depth,
+        _heading(report, decision, depth),
+        runs,
+        columns,
+        _facts(report, decision),
+        tuple(_notes(report, decision, columns)),
+    )
 
-    A column has its name, what it is in few words, and the ends of its axis.
-    """
-    places = {name: place for place, name in enumerate(report.runs)}
-    names = names_of_columns(report, decision)
-    axes = {name: _Axis(line.figures[name] for line in decision.lines if name in line.figures) for name in names}
-    rows = []
-    for line in decision.lines:
-        cells = [_cell(axes[name], line.figures.get(name), decision.baseline) for name in names]
-        is_baseline = line.run == decision.baseline and len(decision.lines) > 1
-        rows.append(Row(line.run, line.letters, places.get(line.run, 0), is_baseline, tuple(cells)))
-    return {
-        "facts": facts_of(report, decision),
-        "K": decision.K,
-        "answers": decision.answers,
-        "columns": [{"name": name, "subtitle": _SUBTITLES.get(name, ""), "ends": axes[name].ends} for name in names],
-        "rows": rows,
-        "legend": list(_legend(decision, rows, names)),
-        "caveats": list(caveat_lines(marked_caveats(figures_of(decision, names)), len(decision.lines))),
+
+def decided_on(report: Report, *, baseline: str | None = None, paired: bool = True) -> Decision | str:
+    """The decision that a report holds, or the one that its lists give, made once; or why there is none."""
+    if report.decision is not None:
+        return report.decision
+    # A report is frozen, and this is no part of its value: it follows from the rest.
+    made: dict[Any, Decision | str] = vars(report).setdefault("_decided", {})
+    key = baseline, paired
+    if key not in made:
+        made[key] = _decided(report, baseline, paired)
+    return made[key]
+
+
+def _decided(report: Report, baseline: str | None, paired: bool) -> Decision | str:
+    if report.weights is not None:
+        return "a decision cannot be weighted"
+    if not report.runs or any(run.judged is None for run in report.runs.values()):
+        return "a decision needs the lists of the runs, and this report holds figures alone"
+    try:
+        only = report.depths[0] if len(report.depths) == 1 else None
+        return decide(report, k=only, baseline=baseline, paired=paired)
+    except InputError as error:
+        return str(error)
+
+
+# -- the answers ---------------------------------------------------------------------------------------
+
+
+def answer_lines(answers: Iterable[Answer]) -> list[str]:
+    """Each answer on a line."""
+    return [f"{SHORT[answer.code]}: {' '.join(answer.text.split())}" for answer in answers]
+
+
+def _answers_without(report: Report, reason: str) -> Iterator[Answer]:
+    """What stands in the place of the answers where there is no decision."""
+    depth, trust = depth_without_decision(report), report.trust
+    step = trust.next_step.split(";")[0].rstrip(".")
+    alone = f"{next(iter(report.runs), 'none')} is the only run; a second one would compare."
+    about = "All that was shown counts" if depth is None else f"The table is about K = {depth}"
+    texts = {
+        SYSTEM: alone if len(report.runs) == 1 and report.weights is None else f"Open: {reason.rstrip('.')}.",
+        DEPTH: f"{about}; lists of runs would show which K is enough.",
+        LOSS: "Open: lists of runs, and what was there before selection, would show it.",
+        NEXT: f"{step[0].upper()}{step[1:]}."
+        if step
+        else "Measure with evaluate(labels, runs), which reads whole lists.",
+        TRUST: trust.verdict,
     }
+    yield from (Answer(code, text, None) for code, text in texts.items())
 
 
-def facts_of(report: Report, decision: Decision | None) -> str:
+def depth_without_decision(report: Report) -> int | None:
+    """The depth of a report that is nearest to 10; None if its figures are about whole lists."""
+    return min(report.depths, key=lambda depth: (abs(depth - USUAL_DEPTH), depth), default=None)
+
+
+def _most_queries(report: Report) -> int:
+    return max((run.evaluated for run in report.runs.values()), default=0)
+
+
+def _heading(report: Report, decision: Decision | None, depth: int | None) -> str:
+    if decision is None:
+        order = f", {counted(_most_queries(report), 'query', 'queries')}"
+    else:
+        order = f", best first by {decision.measure}" if len(report.runs) > 1 else ""
+    return f"Whole lists{order}" if depth is None else f"At K = {depth}{order}"
+
+
+def _facts(report: Report, decision: Decision | None) -> str:
     """The number of runs and queries, N, the scale, K with its source, and the level of the intervals."""
-    most = max((part.evaluated for part in report.runs.values()), default=0)
     facts = [
         counted(len(report.runs), "run"),
-        counted(most if decision is None else decision.queries, "query", "queries"),
+        counted(_most_queries(report) if decision is None else decision.queries, "query", "queries"),
         *([] if report.corpus_size is None else [f"N = {report.corpus_size:,} passages"]),
         f"{report.scale} scale",
         *([] if report.weights is None else [f"weighted by {report.weights['source']}"]),
@@ -107,44 +197,66 @@ def facts_of(report: Report, decision: Decision | None) -> str:
     return " · ".join(facts)
 
 
-def html_of_first_screen(screen: Mapping[str, Any]) -> str:
-    """The first screen as a piece of HTML with its own style, for a notebook.
-
-    Raises
-    ------
-    MissingExtraError
-        If Jinja2 is not installed (the extra `report`).
-    """
-    style = style_of("first_screen")
-    template = environment("the first screen of a report").get_template("notebook.html.j2")
-    shapes = [shape_of_run(place) for place in range(len(screen["rows"]))]
-    return str(template.render(screen=screen, style=style, shapes=shapes))
+# -- the table -----------------------------------------------------------------------------------------
 
 
-# -- cells ---------------------------------------------------------------------------------------------
+def _measures_of(report: Report) -> list[Measure]:
+    """At most four measures without depth: the usual ones, then what else the report was asked for."""
+    asked = [base for base in without_depth(report.measures) if base.higher_is_better is not None]
+    asked = [base for base in asked if base.name != "Judged"] or list(without_depth(report.measures))
+    usual = [base for name in COLUMNS for base in asked if base.name == name]
+    others = [base for base in asked if base.name not in COLUMNS]
+    others = [base for base in others if base.name not in _OF_THE_LOSS] or (others if not usual else [])
+    return [*usual, *others][: len(COLUMNS)]
 
 
-def _cell(axis: _Axis, figure: RunFigure | None, baseline: str) -> Cell | None:
-    if figure is None:
+def _columns(report: Report, decision: Decision | None, runs: Sequence[str], depth: int | None) -> Iterator[Shown]:
+    by_title: dict[str, tuple[str, dict[str, RunFigure]]] = {}
+    for base in _measures_of(report):
+        for name in runs:
+            figure = _figure(report, decision, name, base, depth)
+            if figure is not None:
+                # The heading says the K; a figure at another one says its own.
+                same = figure.measure.at == depth and not isinstance(base.cutoff, Real)
+                title = str(base) if same else str(figure.measure)
+                by_title.setdefault(title, (base.name, {}))[1][name] = figure
+    for title, (name, figures) in by_title.items():
+        yield Shown(name, f"{title}{_of_its_ceiling(figures.values())}", figures)
+
+
+def _figure(report: Report, decision: Decision | None, run: str, base: Measure, depth: int | None) -> RunFigure | None:
+    """A figure of the decision, else that of the report at the same K, or at the nearest one that it has."""
+    estimates = report.runs[run].estimates
+    if decision is not None:
+        line = next(line for line in decision.lines if line.run == run)
+        found = line.figures.get(base.name)
+        if found is not None and replace(found.measure, at=None) == base:
+            return found
+    named = [measure for measure in report.measures if measure.at is not None and replace(measure, at=None) == base]
+    # IPrec@1 is at recall 1, not at K = 1.
+    depths = () if isinstance(base.cutoff, Real) else report.depths
+    possible: Sequence[Measure] = named or [base @ each for each in depths] or [base]
+    known = [measure for measure in [*possible, base] if str(measure) in estimates]
+    if not known:
         return None
-    estimate = figure.estimate
-    sign, meaning = SIGNS.get(figure.verdict or "", ("", ""))
-    spoken = [_range_in_words(estimate)]
-    if figure.ceiling is not None and math.isfinite(figure.ceiling):
-        spoken.append(f"ceiling {number(figure.ceiling)}")
-    if meaning:
-        spoken.append(meaning.replace("the baseline", baseline))
-    return Cell(
-        value_text(estimate),
-        ", ".join(part for part in spoken if part),
-        sign,
-        axis.drawing(figure),
-        str(figure.measure),
-        figure.verdict,
-    )
+    wanted = USUAL_DEPTH if depth is None else depth
+    best = min(known, key=lambda each: abs(each.at - wanted) if isinstance(each.at, (int, float)) else 0)
+    most = estimates.get(str(best).replace("BoR", "BoR_max", 1)) if best.name == "BoR" else None
+    return RunFigure(best, estimates[str(best)], None, None if most is None else most.value)
 
 
-def _range_in_words(estimate: Estimate) -> str:
+def figure_cell(figure: RunFigure | None) -> str:
+    """A figure of the table: its value or its range, its ceiling, its marks, and how it compares with the baseline."""
+    if figure is None:
+        return BLANK
+    caveats = tuple(_own(figure.estimate))
+    value = bare(replace(figure.estimate, caveats=()))
+    most = "" if figure.ceiling is None or math.isnan(figure.ceiling) else f" of {number(figure.ceiling)}"
+    return f"{value}{most}{mark_of(caveats)}{_SIGNS.get(figure.verdict or '', '')}"
+
+
+def in_words(estimate: Estimate) -> str:
+    """What a screen reader says besides the value: the interval, or why there is no value."""
     if estimate.possible is not None:
         return "possible range"
     if math.isnan(estimate.value):
@@ -152,86 +264,93 @@ def _range_in_words(estimate: Estimate) -> str:
     return "" if math.isnan(estimate.low) else f"interval {number(estimate.low)} to {number(estimate.high)}"
 
 
-class _Axis:
-    """The axis of a column, which all runs share, and the drawings of its cells."""
-
-    def __init__(self, figures: Iterable[RunFigure | None]) -> None:
-        numbers = [x for figure in figures if figure is not None for x in _numbers_of(figure) if math.isfinite(x)]
-        self.low, self.high = min(numbers, default=math.nan), max(numbers, default=math.nan)
-
-    @property
-    def ends(self) -> str:
-        """The ends in words; empty where nothing can be drawn."""
-        return "" if math.isnan(self.low) else f"{number(self.low)} to {number(self.high)}"
-
-    def at(self, value: float) -> float:
-        """The place of a value in a drawing; beyond the ends for what is infinite."""
-        if math.isinf(value):
-            return 0.0 if value < 0 else float(_WIDTH)
-        width = self.high - self.low
-        share = (value - self.low) / width if width > 0 else 0.5
-        return round(_SIDE + share * (_WIDTH - 2 * _SIDE), 1)
-
-    def drawing(self, figure: RunFigure) -> str:
-        """The figure with its interval, its possible range as a bar, and its ceiling as a tick; as SVG."""
-        estimate, middle = figure.estimate, _HEIGHT / 2
-        if math.isnan(self.low):
-            return ""
-        parts = [f'<path class="axis" d="M{_SIDE} {middle:g}H{_WIDTH - _SIDE}"/>']
-        if estimate.possible is not None:
-            low, high = map(self.at, estimate.possible)
-            parts.append(f'<rect x="{low:g}" y="2.5" width="{max(high - low, 1.5):g}" height="7" rx="1.5"/>')
-        else:
-            if not math.isnan(estimate.low):
-                parts.append(f'<path d="M{self.at(estimate.low):g} {middle:g}H{self.at(estimate.high):g}"/>')
-            if math.isfinite(estimate.value):
-                parts.append(f'<circle cx="{self.at(estimate.value):g}" cy="{middle:g}" r="3.2"/>')
-        if figure.ceiling is not None and math.isfinite(figure.ceiling):
-            parts.append(f'<path class="tick" d="M{self.at(figure.ceiling):g} 1V{_HEIGHT - 1}"/>')
-        box = f'viewBox="0 0 {_WIDTH} {_HEIGHT}" preserveAspectRatio="xMinYMid"'
-        return f'<svg {box} aria-hidden="true">{"".join(parts)}</svg>'
+def _own(estimate: Estimate) -> Iterator[Caveat]:
+    """The caveats of a figure that the answer about trust does not say of all."""
+    return (each for each in estimate.caveats if each.code not in _SAID_OF_ALL)
 
 
-def _numbers_of(figure: RunFigure) -> Sequence[float]:
-    estimate = figure.estimate
-    if estimate.possible is not None:
-        return estimate.possible
-    ceiling = math.nan if figure.ceiling is None else figure.ceiling
-    return estimate.value, estimate.low, estimate.high, ceiling
+def _of_its_ceiling(figures: Iterable[RunFigure]) -> str:
+    """What the name of a column ends with, whose figures stand beside the most that is possible."""
+    return " of its ceiling" if any(figure.ceiling is not None for figure in figures) else ""
 
 
 # -- notes ---------------------------------------------------------------------------------------------
 
 
-def _legend(decision: Decision, rows: Sequence[Row], names: Sequence[str]) -> Iterable[str]:
-    level = "" if decision.level is None else f" at the {level_text(decision.level)} level"
-    yield "An answer is marked as shown if a test or a bound shows what it says."
-    if len(rows) > 1:
-        yield (
-            f"Best first under {decision.measure}. Runs with a common letter cannot be told apart under "
-            f"{decision.measure}{level} (paired tests of all pairs of runs, Holm's correction)."
-        )
-    verdicts = [cell.verdict for row in rows for cell in row.cells if cell is not None and cell.sign]
-    meanings: dict[str, list[str]] = {}
-    for verdict in dict.fromkeys(verdicts):
-        sign, meaning = SIGNS[str(verdict)]
-        meanings.setdefault(sign, []).append(meaning.replace("the baseline", decision.baseline))
-    if meanings:
-        signs = (f"{sign} {' or '.join(words)}" for sign, words in meanings.items())
-        yield (
-            f"{', '.join(signs)}{level} (Holm's correction; the columns other than "
-            f"{decision.measure.name} are one family of tests). Without a sign, no difference "
-            f"from {decision.baseline} is shown."
-        )
-    figures = [figure for _, figure in figures_of(decision, names)]
-    parts = ["a dot is the figure"]
-    if any(not math.isnan(each.estimate.low) for each in figures):
-        parts.append("the line is its interval")
-    if any(each.ceiling is not None for each in figures):
-        parts.append("the tick of BoR is the most that is possible at this K")
-    if any(each.estimate.possible is not None for each in figures):
-        parts.append("a bar is the range that the unjudged passages leave open")
-    yield f"In a column all runs are drawn on one axis: {enumeration(parts)}."
+def weights_text(report: Report) -> str:
+    """That figures are weighted, and by what; empty without weights."""
+    known = report.weights
+    if known is None:
+        return ""
+    return (
+        f"All figures over queries are weighted by {known['source']}: {counted(known['queries'], 'query', 'queries')}, "
+        f"effectively {known['effective']:.1f} of equal weight."
+    )
+
+
+def _notes(report: Report, decision: Decision | None, columns: Sequence[Shown]) -> Iterator[str]:
+    """What signs and marks mean, what was left out, and the notes of the runs: each once."""
+    if weights := weights_text(report):
+        yield weights
+    figures = [(run, figure) for column in columns for run, figure in column.figures.items()]
+    verdicts = {figure.verdict for _, figure in figures}
+    signs = [f"{sign.strip()} {word}" for word, sign in _SIGNS.items() if word in verdicts]
+    if signs and decision is not None:
+        yield f"{' and '.join(signs)} than {decision.baseline}: shown by a test, after Holm's correction."
+    marked = (
+        (run, str(figure.measure), caveat)
+        for run, figure in figures
+        for caveat in _own(figure.estimate)
+        if MARKS[caveat.level]
+    )
+    yield from caveat_lines(marked, len(report.runs))
+    for name, what in (
+        ("missing_from_run", "queries of the qrels are missing from"),
+        ("not_in_qrels", "queries are not in the qrels and were left out of"),
+    ):
+        counts = {run: getattr(part.coverage, name) for run, part in report.runs.items()}
+        if any(counts.values()):
+            yield f"{enumeration([f'{count} {what} {run}' for run, count in counts.items() if count])}."
+    yield from dict.fromkeys(note for run in report.runs.values() for note in run.notes)
+
+
+# -- a decision as a result of its own --------------------------------------------------------------------
+
+
+def decision_blocks(decision: Decision) -> Iterable[Block]:
+    """The answers, and the table of the runs."""
+    yield Lines(answer_lines(decision.answers))
+    yield Heading(f"At K = {decision.K}, best first by {decision.measure}")
+    yield decision_table(decision)
+    yield from cost_notes(decision)
+
+
+def cost_notes(decision: Decision) -> Iterable[Block]:
+    """The cheapest run that keeps up, and what the costs rest on."""
     if decision.cheapest is not None:
-        yield f"{decision.cheapest}."
-    yield from (f"{note[0].upper()}{note[1:]}." for note in decision.notes)
+        yield Note(str(decision.cheapest))
+    yield from map(Note, decision.notes)
+
+
+def decision_table(decision: Decision) -> Table:
+    """A row for each run, best first, with all figures and costs.
+
+    + and − mark what is shown to be better and worse than the baseline.
+    """
+    lines = decision.lines
+    names = dict.fromkeys(name for line in lines for name in line.figures)
+    costs = dict.fromkeys(name for line in lines for name in line.costs)
+    return table_of(
+        lines,
+        ("run", "run", str),
+        ("alike", "letters", str),
+        *(
+            (
+                f"{name}{_of_its_ceiling(line.figures[name] for line in lines if name in line.figures)}",
+                entry("figures", name),
+                figure_cell,
+            )
+            for name in names
+        ),
+        *((name, entry("costs", name), amount) for name in costs),
+    )

@@ -2,34 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
 from rag_selectivity.errors import MissingExtraError
 from rag_selectivity.render.blocks import Block, Note
-from rag_selectivity.render.claim_page import claim_page_blocks
-from rag_selectivity.render.decision_blocks import decision_table
 from rag_selectivity.render.explorer import explorer
-from rag_selectivity.render.first_lines import decided_on, depth_without_decision
-from rag_selectivity.render.first_screen import facts_of, first_screen, html_of_first_screen
+from rag_selectivity.render.first_screen import (
+    FirstScreen,
+    decided_on,
+    decision_table,
+    depth_without_decision,
+    figure_cell,
+    first_screen,
+    in_words,
+)
 from rag_selectivity.render.pictures import pictures_of
-from rag_selectivity.render.report_table import run_blocks, weights_text
+from rag_selectivity.render.report_table import run_blocks
 from rag_selectivity.render.run_styles import shape_of_run
 from rag_selectivity.render.templates import environment, page_policy, style_of
 from rag_selectivity.render.writers import html_of, html_text
-from rag_selectivity.results.claims import ClaimReport
-from rag_selectivity.results.decision import Decision
+from rag_selectivity.results.decision import Decision, RunFigure
 from rag_selectivity.results.report import Report
-from rag_selectivity.results.result import Result
 from rag_selectivity.wording import counted
 
 #: So many pictures are on the first two printed pages.
 _FIRST_PICTURES = 4
-TITLE = "What retrieval is worth"
+#: The drawing of a cell, in its own units: its width, its height, and the space at both sides.
+_WIDTH, _HEIGHT, _SIDE = 100, 12, 4
 
 
-def page_of_blocks(result: Result, blocks: Iterable[Block]) -> str:
+def page_of_blocks(title: str, blocks: Iterable[Block]) -> str:
     """The page of a result without a first screen.
 
     Raises
@@ -37,11 +42,7 @@ def page_of_blocks(result: Result, blocks: Iterable[Block]) -> str:
     MissingExtraError
         If Jinja2 is not installed (the extra `report`).
     """
-    is_claims = isinstance(result, ClaimReport)
-    return _rendered(
-        title="What passages support" if is_claims else type(result).__name__,
-        body=html_of(claim_page_blocks(result) if isinstance(result, ClaimReport) else blocks),
-    )
+    return _rendered("page.html.j2", title=title, body=html_of(blocks))
 
 
 def to_html(
@@ -54,7 +55,7 @@ def to_html(
     corpus: Any = None,
     reasons: Mapping[tuple[str, str], str] | None = None,
     by: Any = None,
-    title: str = TITLE,
+    title: str = "What retrieval is worth",
 ) -> str:
     """The whole report as one HTML file. It loads nothing from the network, has light and dark colours, and prints.
 
@@ -84,9 +85,9 @@ def to_html(
     MissingExtraError
         If Jinja2 or matplotlib is not installed (the extra `report`).
     """
-    if decision is None:
-        known = decided_on(report)
-        decision = None if isinstance(known, str) else known
+    report = report if decision is None else report.with_decision(decision)
+    known = decided_on(report)
+    decision = None if isinstance(known, str) else known
     pictures = list(pictures_of(report, decision))
     depth = decision.K if decision is not None else None if report.weights is None else depth_without_decision(report)
     explored = None
@@ -110,18 +111,35 @@ def to_html(
             f"than {decision.baseline}."
         )
         details = {f"All runs at K = {decision.K}": html_of([decision_table(decision), Note(legend)]), **details}
+    screen = first_screen(report)
     return _rendered(
+        "report.html.j2",
         title=title,
-        report=report,
-        screen=None if decision is None else first_screen(report, decision),
-        facts=facts_of(report, decision),
+        screen=screen,
+        rows=_rows(report, screen),
+        decided=decision is not None,
         first_pictures=pictures[:_FIRST_PICTURES],
         more_pictures=pictures[_FIRST_PICTURES:],
         details=details,
         explorer=explored,
-        weighted=weights_text(report),
-        shapes=[shape_of_run(place) for place in range(len(report.runs))],
+        shapes=_shapes(report),
     )
+
+
+def notebook_html(report: Report) -> str:
+    """The first screen for a notebook, as text without a decision or Jinja2; `to_html` gives the whole page."""
+    if not isinstance(decided_on(report), str):
+        # A notebook shows a report without being asked to, so that a missing extra must not be an error.
+        with suppress(MissingExtraError):
+            screen, template = first_screen(report), environment("the first screen").get_template("notebook.html.j2")
+            style = style_of("first_screen")
+            rows = _rows(report, screen)
+            return str(template.render(screen=screen, rows=rows, style=style, shapes=_shapes(report)))
+    return f"<pre>{html_text(report.to_text())}</pre>"
+
+
+def _shapes(report: Report) -> list[str]:
+    return [shape_of_run(place) for place in range(len(report.runs))]
 
 
 def _of_sums(report: Report, name: str) -> Iterable[Block]:
@@ -131,7 +149,7 @@ def _of_sums(report: Report, name: str) -> Iterable[Block]:
         yield Note(f"The figures were summed over {queries}, of which nothing else was kept.")
 
 
-def _rendered(*, shapes: Iterable[str] = (), explorer: Any = None, **values: Any) -> str:
+def _rendered(template: str, *, shapes: Sequence[str] = (), explorer: Any = None, **values: Any) -> str:
     """The one page: its style and scripts, and no others, may do something."""
     templates = environment("to_html")
     # A macro returns markup, which would escape what it is added to.
@@ -142,15 +160,76 @@ def _rendered(*, shapes: Iterable[str] = (), explorer: Any = None, **values: Any
         scripts=[] if explorer is None or explorer.data is None else [explorer.script],
         style_attributes=True,
     )
-    template = templates.get_template("report.html.j2" if "report" in values else "page.html.j2")
-    return str(template.render(style=style, policy=policy, explorer=explorer, **values))
+    return str(templates.get_template(template).render(style=style, policy=policy, explorer=explorer, **values))
 
 
-def notebook_html(report: Report) -> str:
-    """The first screen for a notebook, as text without a decision or Jinja2; `to_html` gives the whole page."""
-    decision = decided_on(report)
-    if not isinstance(decision, str):
-        # A notebook shows a report without being asked to, so that a missing extra must not be an error.
-        with suppress(MissingExtraError):
-            return html_of_first_screen(first_screen(report, decision))
-    return f"<pre>{html_text(report.to_text())}</pre>"
+# -- the table of the first screen, with drawings ------------------------------------------------------
+
+
+def _rows(report: Report, screen: FirstScreen) -> list[dict[str, Any]]:
+    """The runs, best first; `place` is a run's number in the report, which its colour follows."""
+    places = {name: place for place, name in enumerate(report.runs)}
+    axes = [_ends(column.figures.values()) for column in screen.columns]
+    return [
+        {
+            "run": run,
+            "place": places[run],
+            "cells": [_cell(column.figures.get(run), ends) for column, ends in zip(screen.columns, axes, strict=True)],
+        }
+        for run in screen.runs
+    ]
+
+
+def _cell(figure: RunFigure | None, ends: tuple[float, float]) -> dict[str, str]:
+    if figure is None:
+        return {"text": figure_cell(None), "spoken": "not measured", "drawing": "", "key": ""}
+    return {
+        "text": figure_cell(figure),
+        "spoken": in_words(figure.estimate),
+        "drawing": _drawing(figure, *ends),
+        "key": str(figure.measure),
+    }
+
+
+def _ends(figures: Iterable[RunFigure]) -> tuple[float, float]:
+    """The ends of the axis that all runs share; NaN where nothing can be drawn."""
+    numbers = [
+        number
+        for each in figures
+        for number in each.estimate.possible
+        or (each.estimate.value, each.estimate.low, each.estimate.high, _ceiling(each))
+        if math.isfinite(number)
+    ]
+    return min(numbers, default=math.nan), max(numbers, default=math.nan)
+
+
+def _ceiling(figure: RunFigure) -> float:
+    return math.nan if figure.ceiling is None else figure.ceiling
+
+
+def _drawing(figure: RunFigure, lowest: float, highest: float) -> str:
+    """The figure with its interval, its possible range as a bar, and its ceiling as a tick; as SVG."""
+    if math.isnan(lowest):
+        return ""
+
+    def at(value: float) -> float:
+        """The place of a value; beyond the ends for what is infinite."""
+        if math.isinf(value):
+            return 0.0 if value < 0 else float(_WIDTH)
+        share = (value - lowest) / (highest - lowest) if highest > lowest else 0.5
+        return round(_SIDE + share * (_WIDTH - 2 * _SIDE), 1)
+
+    estimate, middle = figure.estimate, _HEIGHT / 2
+    parts = [f'<path class="axis" d="M{_SIDE} {middle:g}H{_WIDTH - _SIDE}"/>']
+    if estimate.possible is not None:
+        low, high = map(at, estimate.possible)
+        parts.append(f'<rect x="{low:g}" y="2.5" width="{max(high - low, 1.5):g}" height="7" rx="1.5"/>')
+    else:
+        if not math.isnan(estimate.low):
+            parts.append(f'<path d="M{at(estimate.low):g} {middle:g}H{at(estimate.high):g}"/>')
+        if math.isfinite(estimate.value):
+            parts.append(f'<circle cx="{at(estimate.value):g}" cy="{middle:g}" r="3.2"/>')
+    if math.isfinite(_ceiling(figure)):
+        parts.append(f'<path class="tick" d="M{at(_ceiling(figure)):g} 1V{_HEIGHT - 1}"/>')
+    box = f'viewBox="0 0 {_WIDTH} {_HEIGHT}" preserveAspectRatio="xMinYMid"'
+    return f'<svg {box} aria-hidden="true">{"".join(parts)}</svg>'

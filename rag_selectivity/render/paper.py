@@ -2,38 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from string import ascii_lowercase
 
 from rag_selectivity.measures.base import Measure, parse_measure
+from rag_selectivity.render.first_screen import decided_on, depth_without_decision
 from rag_selectivity.render.writers import latex_of, latex_text
 from rag_selectivity.results.comparison import BETTER, WORSE, Comparison
+from rag_selectivity.results.estimate import Estimate
 from rag_selectivity.results.report import Report
 from rag_selectivity.wording import counted, level_text, number
 
 
 def as_latex(result: Report | Comparison) -> str:
-    """LaTeX tables of a report or a comparison, one for each depth; they need booktabs.
+    """The LaTeX table of a report or a comparison, at the K of its decision; it needs booktabs.
 
     A superscript at a figure names the systems that a test shows to be worse: in a comparison each run is tested
     against the baseline run, with Holm's correction over all tests.
     """
     report = result.report if isinstance(result, Comparison) else result
-    by_depth: dict[object, list[Measure]] = {}
-    for key in dict.fromkeys(key for run in report.runs.values() for key in run.estimates):
-        measure = parse_measure(key)
-        if measure.higher_is_better is not None and measure.name != "Judged":
-            by_depth.setdefault(measure.at, []).append(measure)
-    return "\n\n".join(_table(result, report, measures) for measures in by_depth.values())
-
-
-def _table(result: Report | Comparison, report: Report, measures: list[Measure]) -> str:
+    figures = _figures(result, report)
     names = list(report.runs)
     letters = (
         ascii_lowercase if len(names) <= len(ascii_lowercase) else [f"{place}," for place in range(1, len(names) + 1)]
     )
     letter_of = dict(zip(names, letters, strict=False))
-    columns = [list(_cells(result, report, measure, letter_of)) for measure in measures]
+    measures = dict.fromkeys(measure for of_run in figures.values() for measure in of_run)
+    columns = [
+        list(_cells(result, {name: of_run.get(measure) for name, of_run in figures.items()}, measure, letter_of))
+        for measure in measures
+    ]
     sign = r"$^{{{}}}$ " if isinstance(result, Comparison) else ""
     rows = [
         [rf"{sign.format(letter_of[name].rstrip(','))}\texttt{{{latex_text(name)}}}", *cells]
@@ -42,9 +40,28 @@ def _table(result: Report | Comparison, report: Report, measures: list[Measure])
     return latex_of(["system", *(latex_text(str(measure)) for measure in measures)], rows, _caption(result, report))
 
 
-def _cells(result: Report | Comparison, report: Report, measure: Measure, letter_of: dict[str, str]) -> Iterator[str]:
+def _figures(result: Report | Comparison, report: Report) -> dict[str, dict[Measure, Estimate]]:
+    """The figures of each run at the K of the decision, and of whole lists; of a comparison at a depth it tested."""
+    known = decided_on(report, baseline=result.baseline if isinstance(result, Comparison) else None)
+    wanted = depth_without_decision(report) if isinstance(known, str) else known.K
+    if wanted is not None and wanted not in report.depths:
+        if isinstance(result, Report) and not isinstance(known, str):
+            lines = {line.run: line.figures.values() for line in known.lines}
+            return {name: {each.measure: each.estimate for each in lines[name]} for name in report.runs}
+        decided = wanted
+        wanted = min(report.depths, key=lambda depth: abs(depth - decided), default=None)
+    figures = {}
+    for name, run in report.runs.items():
+        parsed = {parse_measure(key): estimate for key, estimate in run.estimates.items()}
+        ranked = {m: each for m, each in parsed.items() if m.higher_is_better is not None and m.name != "Judged"}
+        figures[name] = {m: each for m, each in ranked.items() if m.at in (None, wanted)} or ranked
+    return figures
+
+
+def _cells(
+    result: Report | Comparison, shown: Mapping[str, Estimate | None], measure: Measure, letter_of: Mapping[str, str]
+) -> Iterator[str]:
     """The figures of a measure in LaTeX."""
-    shown = {name: run.estimates.get(str(measure)) for name, run in report.runs.items()}
     values = [each.value for each in shown.values() if each is not None and each.value == each.value]
     best = number(max(values) if measure.higher_is_better else min(values)) if values else ""
     worse: dict[str, str] = dict.fromkeys(shown, "")

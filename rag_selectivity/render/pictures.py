@@ -108,6 +108,7 @@ def drawing(title: str, draw: Callable[..., Any], rows: int = 0) -> str:
     """
     try:
         import matplotlib
+        from matplotlib.backends.backend_svg import FigureCanvasSVG
         from matplotlib.figure import Figure
     except ImportError:
         raise MissingExtraError("matplotlib", "report", "Report.to_html") from None
@@ -133,7 +134,9 @@ def drawing(title: str, draw: Callable[..., Any], rows: int = 0) -> str:
         figure.patch.set_alpha(0)
         axes.patch.set_alpha(0)
         out = StringIO()
-        figure.savefig(out, format="svg", metadata={"Date": None, "Creator": None, "Format": None, "Type": None})
+        # `savefig` would draw twice: it lays out first.
+        metadata = {"Date": None, "Creator": None, "Format": None, "Type": None}
+        FigureCanvasSVG(figure).print_svg(out, metadata=metadata)
     return _inlined(out.getvalue(), title)
 
 

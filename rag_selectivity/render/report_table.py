@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from itertools import pairwise
-from typing import Any
 
 from rag_selectivity.errors import InputError
 from rag_selectivity.judged.token_budget import is_budget
@@ -16,7 +15,6 @@ from rag_selectivity.measures.chance import BoR, BoR_max, Delta, Lambda, regime
 from rag_selectivity.measures.plan import at_depth, without_depth
 from rag_selectivity.measures.utility import PROC, PercentPROC
 from rag_selectivity.render.blocks import (
-    BLANK,
     Block,
     Column,
     Heading,
@@ -26,21 +24,18 @@ from rag_selectivity.render.blocks import (
     caveat_lines,
     cell,
     count,
-    difference,
     entry,
-    p_value,
     table_of,
 )
-from rag_selectivity.render.decision_blocks import cost_notes
-from rag_selectivity.results.comparison import VERDICTS, Comparison, RunDifference
-from rag_selectivity.results.estimate import CALIBRATED, NOTE, WITH_CONTROLS, Estimate
+from rag_selectivity.render.first_screen import cost_notes, weights_text
+from rag_selectivity.results.estimate import NOTE, WITH_CONTROLS, Estimate
 from rag_selectivity.results.report import Report
 from rag_selectivity.results.run_report import RunReport
 from rag_selectivity.results.slices import FEWEST, Slice
-from rag_selectivity.wording import between, counted, enumeration, level_text, number, signed
+from rag_selectivity.wording import counted, enumeration, level_text, number
 
 #: The depth of the tables of slices, and the mark of a slice with few queries.
-_USUAL_DEPTH, _FEW = 10, "*"
+_USUAL_DEPTH, FEW = 10, "*"
 
 
 def report_blocks(report: Report) -> Iterable[Block]:
@@ -71,17 +66,6 @@ def run_blocks(report: Report, name: str) -> Iterator[Block]:
     for column, by_value in run.slices.items():
         yield Heading(f"{name} by {column}")
         yield from _slice_blocks(by_value)
-
-
-def weights_text(report: Report) -> str:
-    """That figures are weighted, and by what; empty without weights."""
-    known = report.weights
-    if known is None:
-        return ""
-    return (
-        f"All figures over queries are weighted by {known['source']}: {counted(known['queries'], 'query', 'queries')}, "
-        f"effectively {known['effective']:.1f} of equal weight."
-    )
 
 
 # -- the figures of a run ------------------------------------------------------------------------------------
@@ -216,17 +200,17 @@ def _slice_blocks(by_value: Mapping[str, Slice]) -> Iterator[Block]:
     """A row for each slice, at the depth nearest to the usual one, and notes."""
     parts = list(by_value.values())
     measures = [parse_measure(key) for key in parts[0].estimates]
-    shown = _at_one_depth(measures)
+    shown = at_one_depth(measures)
     columns = [(str(measure), entry("estimates", str(measure)), _style_of(measure)) for measure in shown]
     yield table_of(
         parts,
-        ("", lambda part: f"{part.value}{_FEW if part.few else ''}", str),
+        ("", lambda part: f"{part.value}{FEW if part.few else ''}", str),
         ("queries", "queries", count),
         *columns,
         breaks=True,
     )
     if any(part.few for part in parts):
-        yield Note(f"{_FEW} under {FEWEST} queries: the figures say little", "note")
+        yield Note(f"{FEW} under {FEWEST} queries: the figures say little", "note")
     if left_out := len(measures) - len(shown):
         yield Note(
             f"{counted(left_out, 'further figure')} of each slice at other depths: in JSON, CSV and DataFrames", "note"
@@ -235,10 +219,10 @@ def _slice_blocks(by_value: Mapping[str, Slice]) -> Iterator[Block]:
     figures = [each for each in figures if parse_measure(each[1]) in shown]
     of_slices = ((value, name, caveat) for value, name, each in figures for caveat in each.caveats)
     yield from (Note(line, "note") for line in caveat_lines(of_slices, len(parts)))
-    yield from _reasons((f"{name} of {value}", each.value, each.reason) for value, name, each in figures)
+    yield from reasons((f"{name} of {value}", each.value, each.reason) for value, name, each in figures)
 
 
-def _reasons(figures: Iterable[tuple[str, float, str | None]]) -> Iterator[Note]:
+def reasons(figures: Iterable[tuple[str, float, str | None]]) -> Iterator[Note]:
     """Why figures do not exist; those with the same reason together."""
     missing: dict[str, list[str]] = {}
     for name, value, reason in figures:
@@ -247,113 +231,9 @@ def _reasons(figures: Iterable[tuple[str, float, str | None]]) -> Iterator[Note]
     yield from (Note(f"no {', '.join(names)}: {reason}", "note") for reason, names in missing.items())
 
 
-def _at_one_depth(measures: Sequence[Measure]) -> list[Measure]:
+def at_one_depth(measures: Sequence[Measure]) -> list[Measure]:
     """The measures at the one rank that a table shows, the nearest to the usual one, and all that are at no rank."""
     at_rank = {measure: isinstance(measure.at, int) and not is_budget(measure.at) for measure in measures}
     ranks = [measure.at for measure, is_at in at_rank.items() if is_at and measure.at is not None]
     shown = min(ranks, key=lambda at: (abs(at - _USUAL_DEPTH), at), default=None)
     return [measure for measure, is_at in at_rank.items() if not is_at or measure.at == shown]
-
-
-# -- differences ---------------------------------------------------------------------------------------------
-
-
-def comparison_blocks(comparison: Comparison) -> Iterable[Block]:
-    """All differences of a comparison, those within slices, and what costs show."""
-    for name in dict.fromkeys(row.run for row in comparison.rows):
-        of_run = [row for row in comparison.rows if row.run == name]
-        yield from difference_blocks(of_run, comparison.settings, comparison.notes)
-        for column, by_value in comparison.slices.items():
-            rows = [row for part in by_value.values() for row in part.rows if row.run == name]
-            if rows:
-                yield Heading(f"{name} compared with {comparison.baseline} by {column}")
-                yield from _slice_differences(rows, comparison.settings)
-    if comparison.report.decision is not None:
-        yield from cost_notes(comparison.report.decision)
-
-
-def difference_blocks(
-    rows: Sequence[RunDifference], settings: Mapping[str, Any], notes: Sequence[str] = ()
-) -> Iterator[Block]:
-    """A table for each run that is compared with the baseline, and what is to be said of it."""
-    for name in dict.fromkeys(row.run for row in rows):
-        of_run = [row for row in rows if row.run == name]
-        queries = f"{max(row.n for row in of_run)} and {max(row.n_baseline for row in of_run)} queries, unpaired"
-        if settings["paired"]:
-            queries = f"{of_run[0].n_total} queries{' (weighted)' if 'weights' in settings else ''}"
-        yield Heading(f"{name} compared with {of_run[0].baseline}: {queries}")
-        yield table_of(
-            of_run,
-            ("", "measure", str),
-            ("base", "baseline_value", number),
-            ("run", "value", number),
-            _interval_column(settings),
-            ("p Holm", "p_adjusted", p_value),
-            ("W/T/L", _wins, str),
-            ("shows ≥", "detectable", number),
-        )
-        yield from _findings(of_run, settings)
-        yield from map(Note, notes)
-
-
-def _interval_column(settings: Mapping[str, Any]) -> Column:
-    title = f"difference [{level_text(settings['level'])}, unadjusted]"
-    return title, lambda row: row if row.test else None, difference
-
-
-def _wins(row: RunDifference) -> str | None:
-    return f"{row.wins}/{row.ties}/{row.losses}" if row.wins + row.ties + row.losses else None
-
-
-def _findings(rows: Sequence[RunDifference], settings: Mapping[str, Any]) -> Iterator[Note]:
-    """The notes below a table: verdicts, ranges, caveats, and the queries with the largest differences."""
-    tested = [row for row in rows if row.test]
-    for verdict in VERDICTS:
-        if names := [str(row.measure) for row in tested if row.verdict == verdict]:
-            yield Note(f"{verdict}: {', '.join(names)}")
-    for row in tested:
-        if row.possible is not None:
-            yield Note(f"{row.measure}: the difference is {between(row.possible)}, whatever the unjudged passages are")
-    yield from map(Note, caveat_lines(("", str(row.measure), each) for row in rows for each in row.caveats))
-    calibrated = [row for row in rows if row.basis == CALIBRATED]
-    if calibrated:
-        as_judged = ", ".join(
-            f"{row.measure} {signed(math.nan if row.as_judged is None else row.as_judged)}" for row in calibrated
-        )
-        yield Note(f"differences as judged: {as_judged}; W/T/L and the queries below are as judged too")
-    for row in calibrated:
-        if row.reason is not None:
-            yield Note(f"no calibrated difference for {row.measure}: {row.reason}")
-    if any(not math.isnan(row.detectable) for row in tested):
-        yield Note(
-            f"shows ≥: the smallest true difference that is shown with a power of {level_text(settings['power'])}, at "
-            f"the level of Holm's correction for a family of {counted(settings['family'], 'test')}"
-        )
-    first = next((row for row in rows if row.moved), None)
-    if first is not None:
-        moved = ", ".join(f"{m.query} ({number(m.baseline_value)} → {number(m.value)})" for m in first.moved)
-        yield Note(f"largest differences in {first.measure}: {moved}")
-
-
-def _slice_differences(rows: Sequence[RunDifference], settings: Mapping[str, Any]) -> Iterator[Block]:
-    """The differences of a run in the slices of a column."""
-    tested = dict.fromkeys(row.measure for row in rows if row.test and isinstance(row.measure, Measure))
-    measures = _at_one_depth(list(tested))
-    shown = [row for measure in measures for row in rows if row.measure == measure]
-    yield table_of(
-        shown,
-        ("", "measure", str),
-        ("slice", lambda row: f"{_slice_of(row)}{_FEW if row.few else ''}", str),
-        ("n", lambda row: str(row.n) if row.n == row.n_baseline else f"{row.n}, {row.n_baseline}", str),
-        _interval_column(settings),
-        ("p Holm", "p_adjusted", p_value),
-        ("verdict", lambda row: BLANK if row.few else row.verdict, str),
-    )
-    if any(row.few for row in shown):
-        yield Note(f"{_FEW} under {FEWEST} queries: no verdict")
-    yield from _reasons((f"{row.measure} of {_slice_of(row)}", row.difference, row.reason) for row in shown)
-    yield Note(f"p Holm: over {counted(settings['family_of_slices'], 'test')} in all slices")
-
-
-def _slice_of(row: RunDifference) -> str:
-    return "" if row.by is None else row.by[1]

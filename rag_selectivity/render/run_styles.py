@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from rag_selectivity.render.decision_blocks import middle_cut
 from rag_selectivity.render.writers import latex_text
 from rag_selectivity.wording import visible
 
@@ -42,8 +41,16 @@ def shape_of_run(place: int) -> str:
 
 
 def shortened(name: str, *, of_pair: bool = False) -> str:
-    """A run's name for a plot, with its middle left out where it is long."""
-    return middle_cut(name, _LONGEST_OF_PAIR if of_pair else _LONGEST_NAME)
+    """A run's name for a plot, with its middle left out where it is long.
+
+    >>> shortened("bge-large-en-v1.5+cohere-rerank-v3")
+    'bge-large-e…-rerank-v3'
+    """
+    longest = _LONGEST_OF_PAIR if of_pair else _LONGEST_NAME
+    if len(name) <= longest:
+        return name
+    end = (longest - 1) // 2
+    return f"{name[: longest - 1 - end]}…{name[-end:]}"
 
 
 def name_of_pair(run: str, other: str) -> str:

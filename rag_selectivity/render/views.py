@@ -6,16 +6,16 @@ from collections.abc import Iterable
 from functools import singledispatch
 from typing import Any
 
-from rag_selectivity.render.blocks import Block
-from rag_selectivity.render.decision_blocks import decision_blocks
-from rag_selectivity.render.first_lines import first_blocks
+from rag_selectivity.render.blocks import Block, Details, Lines
+from rag_selectivity.render.claims import claim_blocks
+from rag_selectivity.render.comparison import change_blocks, comparison_blocks
+from rag_selectivity.render.first_screen import decision_blocks, first_screen
 from rag_selectivity.render.judging import agreement_blocks, calibration_blocks, grading_lines
 from rag_selectivity.render.paper import as_latex
-from rag_selectivity.render.report_table import comparison_blocks, report_blocks
+from rag_selectivity.render.report_table import report_blocks
 from rag_selectivity.render.workflows import (
     answer_blocks,
     arm_blocks,
-    claim_blocks,
     experiment_blocks,
     preference_blocks,
     validation_blocks,
@@ -24,6 +24,7 @@ from rag_selectivity.render.writers import markdown_of, text_of
 from rag_selectivity.results.agreement import JudgeReport
 from rag_selectivity.results.answers import AnswerReport
 from rag_selectivity.results.calibration import Calibration
+from rag_selectivity.results.changes import Changes
 from rag_selectivity.results.claims import ClaimReport
 from rag_selectivity.results.comparison import Comparison
 from rag_selectivity.results.decision import Decision
@@ -40,9 +41,22 @@ def blocks_of(result: Result) -> Iterable[Block]:
     raise TypeError(f"a {type(result).__name__} has no tables: register a function with blocks_of.register")
 
 
+_MORE = Lines(["All figures, intervals and notes: --details, or details() in Python."])
+#: The titles of pages.
+_TITLES: dict[type[Result], str] = {
+    Comparison: "Runs compared",
+    ClaimReport: "What passages support",
+    AnswerReport: "What a model makes of passages",
+    Validation: "Which measures follow the answers",
+    Preference: "Which system is preferred",
+    ExperimentDecision: "Which arm is better",
+    JudgeReport: "How far a judge agrees with people",
+}
+
 blocks_of.register(Report)(report_blocks)
 blocks_of.register(Decision)(decision_blocks)
 blocks_of.register(Comparison)(comparison_blocks)
+blocks_of.register(Changes)(change_blocks)
 blocks_of.register(ClaimReport)(claim_blocks)
 blocks_of.register(AnswerReport)(answer_blocks)
 blocks_of.register(Validation)(validation_blocks)
@@ -54,25 +68,29 @@ blocks_of.register(JudgeReport)(agreement_blocks)
 blocks_of.register(Grading)(grading_lines)
 
 
-def _shown(result: Result, details: bool) -> Iterable[Block]:
-    """The first screen, with the details below it if they are wanted, or if there is no first screen."""
-    first: list[Block] = []
+def _first(result: Result) -> list[Block]:
+    """The first screen of a report and of a comparison."""
     match result:
         case Report():
-            first = list(first_blocks(result))
+            return list(first_screen(result).blocks())
         case Comparison(report=report, baseline=baseline):
-            first = list(first_blocks(report, baseline=baseline, paired=result.settings["paired"]))
-    return [*first, *blocks_of(result)] if details or not first else first
+            return list(first_screen(report, baseline=baseline, paired=result.settings["paired"]).blocks())
+    return []
 
 
 def as_text(result: Result, *, ruled: bool = True, details: bool = False) -> str:
     """Text for a terminal; `ruled` draws a line below table heads."""
-    return text_of(_shown(result, details), ruled=ruled)
+    first = _first(result)
+    return text_of([*first, *(blocks_of(result) if details or not first else [_MORE])], ruled=ruled)
 
 
 def as_markdown(result: Result, *, details: bool = False) -> str:
-    """Markdown, for example for a pull request."""
-    return markdown_of(_shown(result, details))
+    """Markdown, for example for a pull request; the details below a first screen are folded."""
+    first = _first(result)
+    if not first:
+        return markdown_of(blocks_of(result))
+    folded = Details("All figures, intervals and notes", list(blocks_of(result))) if details else _MORE
+    return markdown_of([*first, folded])
 
 
 def _page(result: Result, **options: Any) -> str:
@@ -80,7 +98,8 @@ def _page(result: Result, **options: Any) -> str:
 
     if isinstance(result, Report):
         return to_html(result, **options)
-    return page_of_blocks(result, blocks_of(result))
+    blocks = claim_blocks(result, whole=True) if isinstance(result, ClaimReport) else blocks_of(result)
+    return page_of_blocks(_TITLES.get(type(result), type(result).__name__), [*_first(result), *blocks])
 
 
 def _in_a_notebook(report: Report) -> str:

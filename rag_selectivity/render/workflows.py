@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from functools import partial
 
 from rag_selectivity.inference.interval import Interval
 from rag_selectivity.render.blocks import (
     Block,
     Column,
     Heading,
-    Lines,
     Note,
     Table,
     bare,
-    caveat_lines,
     cell,
     change,
     count,
@@ -23,8 +20,6 @@ from rag_selectivity.render.blocks import (
     p_value,
     table_of,
 )
-from rag_selectivity.render.judging import confusion_table, verdict_on
-from rag_selectivity.render.report_table import difference_blocks
 from rag_selectivity.results.answers import (
     BITS,
     DEPTH,
@@ -37,9 +32,6 @@ from rag_selectivity.results.answers import (
     Contrast,
     Spent,
 )
-from rag_selectivity.results.claim_measures import DEFINITIONS, GROUNDEDNESS, MEASURES, OF_SUPPORT, SMALLEST
-from rag_selectivity.results.claims import SAMPLES, ClaimReport, ClaimRun
-from rag_selectivity.results.estimate import Estimate
 from rag_selectivity.results.online import (
     BETTER,
     BROKEN,
@@ -51,88 +43,7 @@ from rag_selectivity.results.online import (
     Preference,
 )
 from rag_selectivity.results.validation import QUERIES, RUNS, WITHIN, Chosen, Following, Validation
-from rag_selectivity.trust.agreement import Agreement
 from rag_selectivity.wording import counted, level_text, number, percent, signed
-
-#: How many missed claims the terminal shows; the page has all.
-_SHOWN = 5
-
-# -- claims ------------------------------------------------------------------------------------------------------
-
-
-def claim_blocks(report: ClaimReport) -> Iterator[Block]:
-    """The figures of each run, missed claims, differences, and the judge against people."""
-    failed = f", {counted(report.failed, 'call')} failed" if report.failed else ""
-    stopped = f", stopped: {report.stopped}" if report.stopped else ""
-    samples = counted(len(next(iter(report.runs.values())).samples), "sample")
-    yield Heading(f"{samples}, {counted(report.calls, 'request')} to {report.judge}{failed}{stopped}")
-    if report.resume is not None:
-        yield Note(f"go on with: {report.resume}")
-    for name, run in report.runs.items():
-        if name != SAMPLES or len(report.runs) > 1:
-            yield Heading(name)
-        yield from figure_tables(run, report.depths)
-        yield from missed_claims(run, max(report.depths, default=1), _SHOWN)
-    yield from beside_claims(report)
-
-
-def figure_tables(run: ClaimRun, depths: Sequence[int]) -> Iterator[Table]:
-    """The figures of a run, and those of the passages that support claims in a table of their own."""
-    names = list(dict.fromkeys(measure.name for measure, _ in run.figures.plan))
-    for of_support in (False, True):
-        columns: list[Column] = [
-            (name, partial(_at_depth, run, name), cell) for name in names if (name in OF_SUPPORT) == of_support
-        ]
-        if columns:
-            yield table_of(depths, ("K", str, str), *columns)
-
-
-def _at_depth(run: ClaimRun, name: str, depth: int) -> Estimate | None:
-    return run.estimates.get(f"{name}@{depth}")
-
-
-def missed_claims(run: ClaimRun, depth: int, most: int | None = None) -> Iterator[Block]:
-    """The claims that no passage supports."""
-    missed = [(check.sample.id, claim) for check in run.samples for claim in check.missed(depth)]
-    if not missed:
-        return
-    every = sum(len(check.claims) for check in run.samples if check.is_known("recall", depth))
-    lines = [f"In no passage of the top {depth}: {len(missed):,} of {counted(every, 'claim')}."]
-    lines += [f"  {query}: {' '.join(claim.split())}" for query, claim in missed[:most]]
-    if most is not None and len(missed) > most:
-        lines.append(f"  {len(missed) - most:,} more are on the page (--output FILE.html) and in JSON.")
-    yield Lines(lines)
-
-
-def beside_claims(report: ClaimReport) -> Iterator[Block]:
-    """The differences of runs, the notes, and how far the judge's verdicts agree with people's."""
-    yield from difference_blocks(report.differences, report.settings)
-    run = next(iter(report.runs.values()))
-    yield from map(Note, caveat_lines(("", "all figures", caveat) for caveat in run.label_caveats))
-    if GROUNDEDNESS in report.checks:
-        yield Note(
-            f"{MEASURES[GROUNDEDNESS]}: {DEFINITIONS[MEASURES[GROUNDEDNESS]]}. It says whether responses keep to their "
-            f"passages, and nothing about what the passages lack."
-        )
-    depth = max(report.depths, default=1)
-    greedy = sum(not check.smallest_is_exact(depth) for each in report.runs.values() for check in each.samples)
-    if greedy and "recall" in report.checks:
-        yield Note(
-            f"{SMALLEST}: for {counted(greedy, 'list')} with more than 20 supporting passages it is the greedy cover, "
-            f"which may be larger than the smallest set"
-        )
-    yield from map(Note, report.notes)
-    if report.agreement is not None:
-        yield from _agreement(report.agreement)
-
-
-def _agreement(agreement: Agreement) -> Iterator[Block]:
-    yield Heading("The judge against people")
-    yield Note(verdict_on(agreement, "verdict"))
-    figures = {"kappa": agreement.kappa, "AC2": agreement.ac2, "same verdict": agreement.exact, "bias": agreement.bias}
-    yield table_of(figures, ("", str, str), ("value [interval]", figures.get, cell))
-    yield confusion_table(agreement, ["not supported", "supported"])
-
 
 # -- answers -----------------------------------------------------------------------------------------------------
 

@@ -75,7 +75,7 @@ def _markdown_piece(block: Block) -> str:
             # Two spaces at its end keep a line apart from the next one.
             return "  \n".join(map(escaped, lines))
         case Details(summary, blocks):
-            return f"**{escaped(summary)}**\n\n{markdown_of(blocks)}"
+            return f"<details><summary>{escaped(summary)}</summary>\n\n{markdown_of(blocks)}\n\n</details>"
 
 
 def markdown(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

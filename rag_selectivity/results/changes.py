@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from rag_selectivity.results.comparison import RunDifference
 from rag_selectivity.results.estimate import Estimate
+from rag_selectivity.results.result import Result
 
 #: The verdict on a figure that is the same for every query.
 UNCHANGED = "unchanged"
@@ -63,8 +64,8 @@ class RunChange:
         )
 
 
-@dataclass(frozen=True)
-class Changes:
+@dataclass(frozen=True, repr=False)
+class Changes(Result):
     """What changed in the figures of a decision.
 
     Attributes
@@ -88,6 +89,8 @@ class Changes:
     notes : tuple of str
         With `on="shared"`: how many queries are compared.
     """
+
+    schema = "rag-selectivity/changes/1"
 
     name: str
     runs: tuple[RunChange, ...]

@@ -50,16 +50,17 @@ class RunDifference(Plain):
     ----------
     value, baseline_value, difference : float
         difference = value − baseline_value, also if lower is better. BoR of a paired comparison with random controls
-        has the random baseline that they give.
+        has the random baseline that they give. Where the values are completed from a sample of the tail, as in the
+        report, the difference and its test are those of the labels as they are.
     low, high : float
         The interval of the difference, not adjusted for the number of tests. It contains 0 if and only if p is more
         than 1 − level. NaN with fewer than two queries.
     p, p_adjusted : float
         The two-sided p-value, and the p-value after Holm's correction over the tests of the comparison. NaN if the row
         was not tested.
-    test : {"exact", "randomised", "completions", ""}
-        Whether all swaps of the two runs' figures were counted, or a random part of them, or completions of the labels
-        by people's; empty if not tested.
+    test : {"exact", "randomised", "bounded", "completions", ""}
+        Whether all swaps of the two runs' figures were counted, or a random part of them, or an unseen query was
+        allowed for since one could turn the sign, or completions of the labels by people's; empty if not tested.
     tested_as : str
         The measure that was tested. On the same queries with the same random baseline, BoR differs exactly where
         Success does: both rows share one test, which counts once in Holm's correction.

@@ -1,7 +1,9 @@
-"""How the steps are written that a report proposes: as commands, or as calls of a framework's functions."""
+"""How the steps are written that a report proposes: as calls in Python, or as whole commands with the files given."""
 
 from __future__ import annotations
 
+import shlex
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 
@@ -12,37 +14,89 @@ class Steps:
     Attributes
     ----------
     grade : str
-        The function that grades, `grade_dataset`; empty: the command line.
-    pool : str
-        What that function needs besides, so that there are ranks below the pool, `pool={question: ids}`.
+        The function that grades: that of a framework, such as `grade_dataset`, or `grade`.
+    given : str
+        What that function is given besides; for a tail it needs ranks below the pool.
     """
 
-    grade: str = ""
-    pool: str = ""
+    grade: str = "grade"
+    given: str = "…"
 
     def controls(self, each: int) -> str:
         """The step that grades random controls.
 
         >>> Steps().controls(3), Steps("grade_dataset").controls(3)
-        ('grade --controls 3', 'grade_dataset(…, corpus=index, controls=3)')
+        ('grade(…, controls=3)', 'grade_dataset(…, corpus=index, controls=3)')
         """
-        return f"{self.grade}(…, corpus=index, controls={each})" if self.grade else f"grade --controls {each}"
+        corpus = "" if self.grade == "grade" else "corpus=index, "
+        return f"{self.grade}(…, {corpus}controls={each})"
 
     def tail(self, tail: str, depth: int) -> str:
         """The step that grades a tail below a depth.
 
-        >>> Steps("grade_retriever").tail("200:10", 10)
-        'grade_retriever(…, pool_depth=10, tail="200:10")'
+        >>> Steps("grade_dataset", "…, pool={question: ids}").tail("200:10", 10)
+        'grade_dataset(…, pool={question: ids}, pool_depth=10, tail="200:10")'
         """
-        if not self.grade:
-            return f"grade --tail {tail}"
-        return f'{self.grade}(…, {self.pool}{", " if self.pool else ""}pool_depth={depth}, tail="{tail}")'
+        return f'{self.grade}({self.given}, pool_depth={depth}, tail="{tail}")'
 
-    def people(self, draw: str) -> str:
-        """The step that has people label pairs and uses their labels."""
-        return f"labels draw --draw {draw}, {self.human}"
+    def draw(self, draw: str) -> str:
+        """The step that draws pairs for people to label.
+
+        >>> Steps().draw("calibrate:200")
+        'rag_selectivity.people.draw_pairs("calibrate:200", labels, runs)'
+        """
+        return f'rag_selectivity.people.draw_pairs("{draw}", labels, runs)'
 
     @property
     def human(self) -> str:
         """The argument that uses people's labels."""
-        return "then human=…" if self.grade else "evaluate --human"
+        return "human=…"
+
+
+@dataclass(frozen=True, slots=True)
+class Commands(Steps):
+    """The same as commands that can be pasted, with the files that `evaluate` was given; others are in capitals.
+
+    Attributes
+    ----------
+    labels, queries, corpus : str
+        Files.
+    runs : sequence of str
+        Files, or NAME=FILE.
+
+    >>> files = Commands(labels="labels.db", runs=["bm25.trec"], queries="queries.jsonl")
+    >>> files.draw("calibrate:200").partition(" --draw ")[0]
+    'rag-selectivity labels draw labels.db bm25.trec --queries queries.jsonl --corpus CORPUS'
+    """
+
+    labels: str = "LABELS"
+    runs: Sequence[str] = ("RUN",)
+    queries: str = "QUERIES"
+    corpus: str = "CORPUS"
+
+    def controls(self, each: int) -> str:
+        """The command that grades random controls."""
+        return self._grading("--controls", str(each))
+
+    def tail(self, tail: str, depth: int) -> str:
+        """The command that grades a tail below a depth."""
+        return self._grading("--pool-depth", str(depth), "--tail", tail)
+
+    def draw(self, draw: str) -> str:
+        """The command that makes the page on which people label."""
+        drawn = ["--draw", draw, "--output", "task.html"]
+        return shlex.join(["rag-selectivity", "labels", "draw", self.labels, *self.runs, *self._texts, *drawn])
+
+    @property
+    def human(self) -> str:
+        """The option that uses people's labels."""
+        return "--human FILE"
+
+    @property
+    def _texts(self) -> list[str]:
+        return ["--queries", self.queries, "--corpus", self.corpus]
+
+    def _grading(self, *options: str) -> str:
+        pools = [word for run in self.runs for word in ("--pool", run.rpartition("=")[2])]
+        grade = ["rag-selectivity", "grade", *self._texts, *pools, "--store", self.labels, "--model", "MODEL"]
+        return shlex.join([*grade, *options])

@@ -340,7 +340,9 @@ class _About:
         if shares:
             ends = [f"{100 * share:.0f}" for share in (min(shares), max(shares))]
             facts += f" cover {'–'.join(dict.fromkeys(ends))}% of the top {self.depth}"
-        if standing != NOTHING and (equal := self._keys_with(EQUALS_PLACEBO)):
+        # PROC and %PROC stand in no table of the first screen.
+        equal = [key for key in self._keys_with(EQUALS_PLACEBO) if "PROC" not in key]
+        if standing != NOTHING and equal:
             several = f"{len(equal)} figures" if len(equal) > 1 else equal[0]
             facts += f"; if the grades were shuffled, {several} would look the same"
         if self._by_judge:
@@ -386,11 +388,12 @@ class _About:
         # Nobody can label more pairs than there are.
         pairs = min(PEOPLE, known.labels)
         if self._nothing_calibrated:
-            steps.append(f"let a person grade {pairs} pairs: labels draw --draw calibrate:{pairs}")
+            steps.append(f"let a person grade {pairs} pairs: {self.steps.draw(f'calibrate:{pairs}')}")
         elif not known.calibrated and (known.agreement is None or known.agreement.verdict == TOO_FEW):
-            steps.append(f"let a person grade {pairs} pairs: {self.steps.people(f'calibrate:{pairs}')}")
+            draw = self.steps.draw(f"calibrate:{pairs}")
+            steps.append(f"let a person grade {pairs} pairs: {draw}, then measure with {self.steps.human}")
         elif not known.calibrated and self.runs:
-            steps.append(f"{self.steps.human.removeprefix('then ')} calibrates the figures by people's labels")
+            steps.append(f"{self.steps.human} calibrates the figures by people's labels")
         return f"{'; '.join(steps)}." if steps else ""
 
     def _cost(self, grades: int) -> str:

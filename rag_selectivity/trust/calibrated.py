@@ -240,23 +240,22 @@ def _of_tails(ground: Ground, judged: Mapping[str, JudgedRun], plan: Plan) -> It
     """The measures that other labels bear on, which the judge's own grades complete down to the last rank of the tails.
 
     These compare a list with all labels, or leave out the queries without a relevant one (Success). Figures against a
-    random draw rest on the controls instead, where there are any.
+    random draw rest on the controls instead, where there are any. At which ranks of a list the relevant passages of a
+    tail stand is not known, so that figures of these ranks stay as judged.
     """
     origins = ground.labels.origins
     if origins is None or origins.tail_ranks is None:
         return
-    controlled = any(run.controls is not None for run in judged.values())
-    yield (
-        origins.tail_ranks[0] - 1,
-        (7,),
-        [
-            (measure, at)
-            for measure, at in plan
-            if (measure.compares_with_all_labels or isinstance(measure, Success))
-            and measure.higher_is_better is not None
-            and not (controlled and measure.needs_corpus_size)
-        ],
-    )
+    controlled, pooled = any(run.controls is not None for run in judged.values()), origins.tail_ranks[0] - 1
+    longest = max(int(run.returned.max(initial=0)) for run in judged.values())
+    wanted: Plan = []
+    for measure, at in plan:
+        compares = measure.compares_with_all_labels or isinstance(measure, Success)
+        if measure.counts_ranks and longest > pooled:
+            at = at[at <= pooled] if not isinstance(measure.cutoff, Real) else at[:0]
+        if compares and measure.higher_is_better is not None and not (controlled and measure.needs_corpus_size):
+            wanted.append((measure, at))
+    yield pooled, (7,), wanted
 
 
 def _named(depth: int) -> str:

@@ -88,7 +88,7 @@ def test_a_lead_with_the_page(folder) -> None:
     assert "beats bm25 (+." in said["System"]
     assert len(header(lines)) == 5
     assert run_command("evaluate", *files, "-o", "comment.md", cwd=folder).returncode == 0
-    assert len((folder / "comment.md").read_text().splitlines()) <= 40
+    assert len((folder / "comment.md").read_text().partition("<details>")[0].splitlines()) <= 40
     pytest.importorskip("jinja2")
     pytest.importorskip("matplotlib")
     assert run_command("evaluate", *files, "-o", "page.html", cwd=folder).returncode == 0

@@ -145,15 +145,6 @@ class SpanReader:
         for name in sorted(traces, key=lambda name: (first[name], name)):
             _Replay(self, traces[name]).run()
 
-    def count(self, node: _Node) -> None:
-        """Count what is wrong with a span."""
-        self.problems[Problem.NO_ID] += node.id.startswith("without id")
-        if node.meaning is not None:
-            self.problems.update(node.meaning.problems)
-            self.problems[Problem.UNFINISHED] += node.end is None and node.kind is Kind.RETRIEVE
-            if node.meaning.source is not None:
-                self.sources.add(node.meaning.source)
-
     def ids(self, documents: Sequence[Document], span: str, problems: Problems) -> tuple[str, ...]:
         """The names of a span's documents."""
         return tuple(
@@ -230,7 +221,8 @@ class _Replay:
         """Replay all, root by root."""
         for node in self.nodes.values():
             self.children.setdefault(node.parent, []).append(node)
-            self.reader.count(node)
+            if node.meaning is not None and node.meaning.source is not None:
+                self.reader.sources.add(node.meaning.source)
         # What shares a missing parent gets a stand-in for it.
         for missing in [parent for parent in self.children if parent is not None and parent not in self.nodes]:
             start = min(self.children[missing], key=lambda node: node.order).start

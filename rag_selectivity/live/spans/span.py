@@ -66,21 +66,13 @@ class Problem(Enum):
     """A kind of problem: what is counted, in the singular and the plural, and what happened to it."""
 
     REPEATED = ("span", "spans", "came more than once: each counts once")
-    NO_ID = ("span", "spans", "had no span id: each stands alone")
     NO_PARENT = (
         "part of a trace",
         "parts of traces",
         "named a parent span that is missing (the trace is cut, or another service has the rest): measured without it",
     )
     CIRCLE = ("span", "spans", "stood in a circle of parents: the circle was cut")
-    UNFINISHED = ("retrieval span", "retrieval spans", "had no end: measured without seconds")
     EARLY = ("trace", "traces", "had to be measured before the root span ended: a later selection is missing")
-    LEFT_OUT = (
-        "trace",
-        "traces",
-        "came faster than they could be measured, or after the shutdown: left out. Raise waiting= of the processor, or "
-        "sample traces",
-    )
     BROKEN_LINE = ("line", "lines", "broke off at the end of the file: left out")
     NO_DOCUMENTS = (
         "retrieval",
@@ -101,8 +93,6 @@ class Problem(Enum):
     )
     NO_QUERY = ("retrieval", "retrievals", "had neither a query text nor a query id: left out")
     UNIDENTIFIED = ("passage", "passages", "had no id or text to be known by: unjudged, at the same rank")
-    GAP = ("passage", "passages", "inside a list had no attributes: unjudged, at the same rank")
-    WRONG_TYPE = ("value", "values", "had a wrong type: not used")
 
 
 class Problems(Counter[Problem]):

@@ -7,7 +7,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from rag_selectivity.errors import InputError
 from rag_selectivity.live.retrieval import approximate_tokens
+from rag_selectivity.tables.cells import shown
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +31,12 @@ class ToolDefinition:
     description: str = ""
     parameters: Mapping[str, Any] | None = field(default=None, hash=False)
     tokens: int = 0
+
+    def __post_init__(self) -> None:
+        for what, kind in (("name", str), ("description", str), ("tokens", int)):
+            value = getattr(self, what)
+            if not isinstance(value, kind):
+                raise InputError(f"the {what} of a tool must be a {kind.__name__}, got {shown(value)}")
 
     @classmethod
     def of(
@@ -72,3 +80,7 @@ class ToolCall:
 
     name: str
     arguments: Any = None
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.name, str):
+            raise InputError(f"called must be a list of names or ToolCalls, got one called {shown(self.name)}")

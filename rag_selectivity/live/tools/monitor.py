@@ -5,35 +5,39 @@ from __future__ import annotations
 import math
 import threading
 import warnings
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import Counter, deque
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import lru_cache
 from importlib.util import find_spec
 from typing import Any
 
 from rag_selectivity.errors import InputError, SelectivityWarning, examples
-from rag_selectivity.live.faults import Shared
 from rag_selectivity.live.monitor import Monitor
 from rag_selectivity.live.retrieval import Retrieval
 from rag_selectivity.live.tools.arguments import misfit
-from rag_selectivity.live.tools.chance import healthy_depth, of_shapes, warning
-from rag_selectivity.live.tools.choice import OTHERS, ChoiceCounts, count_name, rate
 from rag_selectivity.live.tools.definitions import ToolCall, ToolDefinition
 from rag_selectivity.live.tools.report import Misfit, ToolReport, ToolUse
-from rag_selectivity.live.tools.similar import similar_tools, with_confusions
+from rag_selectivity.live.tools.rows import (
+    ModelCall,
+    choice_of,
+    healthy_depth,
+    lambda_and_ceiling,
+    rate,
+    warning,
+)
+from rag_selectivity.live.watching import Shared
 from rag_selectivity.log import LOG
-from rag_selectivity.measures.chance import COLLAPSE_FROM
 from rag_selectivity.results.report import Report
 from rag_selectivity.tables.cells import iterated
 from rag_selectivity.tables.cells import shown as shown_value
 from rag_selectivity.tables.grades import scale_named
 from rag_selectivity.wording import counted
 
-#: Tool names are the application's own; these bound what a faulty one can fill.
-_MOST_SHAPES, _MOST_TOOLS, _MOST_NAMES = 1000, 100_000, 1000
+#: Model calls that are kept unless the options say how many.
+_KEPT = 10_000
+#: Tool names are the application's own; this bounds what a faulty one can fill.
+_MOST_TOOLS = 100_000
 _NAMED = 5
-_similar = lru_cache(maxsize=1)(similar_tools)
 
 
 class ToolMonitor(Shared):
@@ -49,19 +53,16 @@ class ToolMonitor(Shared):
         some of them.
     relevant : int, optional
         R where there are no labels, as a stated assumption.
-    warn_from : float
-        Warn of a call in which as many tools at random would serve with this probability or a larger one; once for each
-        N, K and R. Where R is not known, a warning says what is so even if one tool applies. Default: from
-        the collapse zone on.
-    on_warning : callable, optional
-        Takes the text of each warning, which is logged in any case (`rag_selectivity`).
     **options
-        As in `rag_selectivity.Monitor`: alerts, a trace, ….
+        As in `rag_selectivity.Monitor`: alerts, a trace, …. The report is of the last `kept` model calls.
+
+    The log `rag_selectivity` warns of a call in which so many tools at random would nearly always serve, once for each
+    N, K and R. Where R is not known, it says what is so even if one tool applies.
 
     Warns
     -----
     SelectivityWarning
-        If labels name tools that a catalogue of names lacks, or the catalogue has a name twice.
+        If labels name tools that a catalogue of names lacks.
 
     Examples
     --------
@@ -89,46 +90,32 @@ class ToolMonitor(Shared):
         *,
         catalogue: int | Sequence[str | ToolDefinition] | None = None,
         relevant: int | None = None,
-        warn_from: float = COLLAPSE_FROM,
-        on_warning: Callable[[str], Any] | None = None,
         **options: Any,
     ) -> None:
-        if relevant is not None and (isinstance(relevant, bool) or not isinstance(relevant, int) or relevant < 1):
-            raise InputError(f"relevant must be a whole number ≥ 1, got {relevant!r}")
-        if not isinstance(warn_from, (int, float)) or not 0 < warn_from <= 1:
-            raise InputError(f"warn_from is a probability, more than 0 and at most 1, got {warn_from!r}")
         is_listed = isinstance(catalogue, Iterable) and not isinstance(catalogue, (str, bytes))
-        listed = _definitions(iterated(catalogue, "catalogue must be a list of tools")) if is_listed else []
+        listed = _definitions(catalogue, "catalogue") if is_listed else []
         size = len({tool.name for tool in listed}) if is_listed else catalogue
-        if size is not None and (isinstance(size, bool) or not isinstance(size, int) or size < 1):
-            raise InputError(f"catalogue must be a number of tools ≥ 1 or a list of them, got {catalogue!r}")
-        if size is not None and relevant is not None and relevant > size:
-            raise InputError(
-                f"relevant={relevant} is more than the catalogue has, {counted(size, 'tool')}: correct one"
-            )
+        for what, given in (("relevant", relevant), ("catalogue", size)):
+            if given is not None and (isinstance(given, bool) or not isinstance(given, int) or given < 1):
+                or_list = " or a list of tools" if what == "catalogue" else ""
+                raise InputError(f"{what} must be a whole number ≥ 1{or_list}, got {shown_value(given)}")
+        self._size: int | None = size  # type: ignore[assignment]
+        self._relevant = relevant
         # Tools have one name, by which labels know them: a selector that shows no right one has simply failed.
         defaults = {"depths": (), "name": "tools", "ids": "exact"}
-        self.monitor = Monitor(labels, corpus_size=size or 1, **{**defaults, **options})
-        self._size, self._relevant, self._warn_from, self._on_warning = size, relevant, warn_from, on_warning
+        self.monitor = Monitor(labels, corpus_size=self._size or 1, **{**defaults, **options})
         self._relevant_from = scale_named(self.monitor.labels.scale).relevant_from
         self._checks_arguments = find_spec("jsonschema") is not None
         self._lock = threading.Lock()
-        self._tools = {tool.name: tool for tool in listed}
-        self._duplicates = {name: count for name, count in Counter(each.name for each in listed).items() if count > 1}
-        #: Of each tool of the catalogue: how often it was shown, called …
-        self._counts: dict[str, Counter[str]] = {
-            name: Counter() for name in ("shown", "called", "wrong", "misfits", "ran", "failed")
-        }
-        #: How many calls had which K and R, and where R comes from.
-        self._shapes: Counter[tuple[int, int]] = Counter()
-        self._basis = {"labels": 0, "assumed": 0}
-        self._tokens = self._shown = self._count = self._checked = 0
+        self._tools: dict[str, ToolDefinition] = {}
+        self._calls: deque[ModelCall] = deque(maxlen=options.get("kept", _KEPT))
+        self._ran: Counter[str] = Counter()
+        self._failed: Counter[str] = Counter()
         self._looked_at: set[tuple[int, int, int | None]] = set()
-        self._choice = ChoiceCounts()
-        self._misfits: Counter[tuple[str, str]] = Counter()
-        self._not_offered: Counter[str] = Counter()
+        self._take(listed)
+        self._check_relevant(size)
         if listed:
-            self._check_names()
+            self._check_labels()
 
     def call(
         self,
@@ -159,52 +146,45 @@ class ToolMonitor(Shared):
         InputError
             If `shown` or `called` is no list, such as the text of one name.
         """
-        definitions = _definitions(shown.items() if isinstance(shown, Mapping) else shown)
-        offered = {tool.name: tool for tool in definitions}
+        definitions = _definitions(shown.items() if isinstance(shown, Mapping) else shown, "shown")
         if isinstance(called, (str, bytes)) or not isinstance(called, Iterable):
             raise InputError(f"called must be a list of names or ToolCalls, got {called!r}")
         calls = [each if isinstance(each, ToolCall) else ToolCall(each) for each in called]
-        for each in calls:
-            if not isinstance(each.name, str):
-                raise InputError(
-                    f"called must be a list of names or ToolCalls, got one called {shown_value(each.name)}"
-                )
-        if not isinstance(query, str):
-            raise InputError(f"query must be a text, got {shown_value(query)}")
-        problems = [self._problem(each, offered.get(each.name)) for each in calls]
-        tokens = sum(tool.tokens for tool in definitions)
-        labelled = self.monitor.labels.of_query(query_id, query)
+        names, tokens = tuple(tool.name for tool in definitions), sum(tool.tokens for tool in definitions)
+        grades, expected, relevant = self.monitor.labels.of_query(query_id, query), None, self._relevant
+        if grades is not None:
+            expected = frozenset(name for name, grade in grades.items() if grade >= self._relevant_from)
+            relevant = len(expected)
+        offered = {tool.name: tool for tool in definitions}
+        row = ModelCall(
+            names,
+            tuple(call.name for call in calls),
+            tuple(self._misfit(call, offered.get(call.name)) for call in calls),
+            tokens,
+            expected,
+            relevant,
+            after_results,
+        )
         with self._lock:
-            self._count += 1
-            self._shown += len(definitions)
-            self._tokens += tokens
-            self._take_definitions(definitions)
-            self._count_tools("shown", offered)
-            self._take_called(calls, problems, offered)
-            size, relevant = self._catalogue(), self._relevant
-            if labelled is not None:
-                expected = frozenset(name for name, grade in labelled.items() if grade >= self._relevant_from)
-                names, relevant = [each.name for each in calls], len(expected)
-                self._count_tools("wrong", self._choice.add(expected, offered, names, after_results=after_results))
-            if relevant:
-                self._shapes[len(definitions), relevant] += 1
-                self._basis["assumed" if labelled is None else "labels"] += 1
-        names = [tool.name for tool in definitions]
+            self._take(definitions)
+            size = self._catalogue()
         self.monitor.record(Retrieval(query, names, query_id=query_id, corpus_size=size, tokens=tokens))
-        if relevant is None or relevant:
-            self._warn(size, len(definitions), None if relevant is None else min(relevant, size))
+        with self._lock:
+            self._calls.append(row)
+        self._warn(size, len(names), relevant)
 
     def add(self, tools: Iterable[ToolDefinition | str]) -> None:
         """Add tools to the catalogue, whether they are ever shown or not."""
-        definitions = _definitions(tools)
+        definitions = _definitions(tools, "tools")
         with self._lock:
-            self._take_definitions(definitions)
+            self._take(definitions)
 
     def ran(self, tool: str, *, failed: bool = False) -> None:
         """A tool ran, and ended in an error if `failed`. Tools that are not in the catalogue are left out."""
         with self._lock:
-            self._count_tools("ran", [tool])
-            self._count_tools("failed", [tool] if failed else [])
+            if tool in self._tools:
+                self._ran[tool] += 1
+                self._failed[tool] += failed
 
     def report(self) -> ToolReport:
         """What has been seen so far.
@@ -215,51 +195,54 @@ class ToolMonitor(Shared):
             Before any call.
         """
         with self._lock:
-            if not self._count:
-                raise InputError("no model call has been shown tools yet")
-            size, shapes = self._catalogue(), self._shapes
-            if self._relevant is not None and self._relevant > size:
-                raise InputError(
-                    f"relevant={self._relevant} is more than the {counted(size, 'tool')} seen so far: correct it, or "
-                    f"give the catalogue"
-                )
-            tools = [
-                ToolUse(name, tokens=tool.tokens, **{what: counts[name] for what, counts in self._counts.items()})
-                for name, tool in self._tools.items()
-            ]
-            relevant = sum(r * n for (_, r), n in shapes.items()) / shapes.total() if shapes else math.nan
-            lam, ceiling = of_shapes(size, shapes)
-            choice = self._choice.choice()
-            ran, failed = self._counts["ran"].total(), self._counts["failed"].total()
-            checked = "calls of tools with known arguments and a schema"
-            if not self._checks_arguments:
-                checked += " that could be checked: install jsonschema"
-            report = ToolReport(
-                calls=self._count,
-                catalogue=size,
-                shown=self._shown / self._count,
-                relevant=relevant,
-                basis=dict(self._basis),
-                lam=lam,
-                BoR_max=ceiling,
-                tokens=self._tokens / self._count,
-                tools=tuple(sorted(tools, key=lambda tool: (-tool.called, -tool.shown, tool.name))),
-                selection=None,
-                choice=choice,
-                failed=rate(failed, ran, "runs of tools"),
-                misfit=rate(self._misfits.total(), self._checked, checked),
-                misfits=tuple(Misfit(*name, count) for name, count in self._misfits.most_common()),
-                not_offered=dict(self._not_offered.most_common()),
-                similar=(),
-                similar_pairs=0,
-                duplicates=dict(self._duplicates),
-                unknown_labels=self._unknown_labels(),
-                healthy_K=healthy_depth(size, relevant) if shapes else None,
-            )
-            definitions = tuple(self._tools.values())
-        pairs, count = _similar(definitions)
-        similar = with_confusions(pairs, choice.confusion if choice else ())
-        return replace(report, selection=self._selection(size), similar=similar, similar_pairs=count)
+            calls, tools, size = list(self._calls), tuple(self._tools.values()), self._catalogue()
+            ran, failed = self._ran.copy(), self._failed.copy()
+        if not calls:
+            raise InputError("no model call has been shown tools yet")
+        self._check_relevant(size)
+        known = [call for call in calls if call.relevant]
+        relevant = sum(call.relevant or 0 for call in known) / len(known) if known else math.nan
+        lam, ceiling = lambda_and_ceiling(size, known)
+        checked = [(name, why) for call in calls for name, why in zip(call.called, call.misfits, strict=True)]
+        misfits = Counter((name, why) for name, why in checked if why)
+        columns = {
+            "shown": Counter(name for call in calls for name in set(call.shown)),
+            "called": Counter(name for call in calls for name in call.called),
+            "wrong": Counter(name for call in calls for name in call.wrong),
+            "misfits": Counter(name for name, why in checked if why),
+            "ran": ran,
+            "failed": failed,
+        }
+        uses = [
+            ToolUse(tool.name, tokens=tool.tokens, **{what: column[tool.name] for what, column in columns.items()})
+            for tool in tools
+        ]
+        of_checked = "calls of tools with known arguments and a schema"
+        if not self._checks_arguments:
+            of_checked += " that could be checked: install jsonschema"
+        not_offered = Counter(name for call in calls for name in call.called if name not in call.shown)
+        return ToolReport(
+            calls=len(calls),
+            catalogue=size,
+            shown=sum(len(call.shown) for call in calls) / len(calls),
+            relevant=relevant,
+            basis={
+                "labels": sum(call.expected is not None for call in known),
+                "assumed": sum(call.expected is None for call in known),
+            },
+            lam=lam,
+            BoR_max=ceiling,
+            tokens=sum(call.tokens for call in calls) / len(calls),
+            tools=tuple(sorted(uses, key=lambda tool: (-tool.called, -tool.shown, tool.name))),
+            selection=self._selection(size),
+            choice=choice_of(calls),
+            failed=rate(failed.total(), ran.total(), "runs of tools"),
+            misfit=rate(misfits.total(), sum(why is not None for _, why in checked), of_checked),
+            misfits=tuple(Misfit(*name, number) for name, number in misfits.most_common()),
+            not_offered=dict(not_offered.most_common()),
+            unknown_labels=self._unknown_labels(),
+            healthy_K=healthy_depth(size, relevant) if known else None,
+        )
 
     def _selection(self, size: int) -> Report | None:
         """The figures of selection, with the N that they were measured against: the last one, if it grew."""
@@ -267,23 +250,15 @@ class ToolMonitor(Shared):
             return replace(self.monitor.report(), corpus_size=size)
         known = self.monitor.labels.by_query
         if known:
-            warnings.warn(
-                SelectivityWarning(
-                    f"the labels know none of the queries so far; they know {examples(known)}: label by the text of "
-                    f"the query, or name its id as query_id",
-                    "ids-do-not-match",
-                ),
-                stacklevel=3,
+            _tell(
+                f"the labels know none of the queries so far; they know {examples(known)}: label by the text of the "
+                f"query, or name its id as query_id",
+                "ids-do-not-match",
             )
         return None
 
-    # -- with the lock held --------------------------------------------------------------------------
-
-    def _take_definitions(self, definitions: Sequence[ToolDefinition]) -> None:
-        """Keep what is new in definitions."""
-        for name, count in Counter(tool.name for tool in definitions).items():
-            if count > self._duplicates.get(name, 1) and len(self._duplicates) < _MOST_NAMES:
-                self._duplicates[name] = count
+    def _take(self, definitions: Sequence[ToolDefinition]) -> None:
+        """Keep what is new in definitions, with the lock held."""
         for new in definitions:
             known = self._tools.get(new.name)
             if known is not None and not new.description:
@@ -292,80 +267,59 @@ class ToolMonitor(Shared):
             elif known is not None or len(self._tools) < _MOST_TOOLS:
                 self._tools[new.name] = new
 
-    def _count_tools(self, what: str, names: Iterable[str]) -> None:
-        self._counts[what].update(name for name in names if name in self._tools)
-
-    def _take_called(
-        self, calls: Sequence[ToolCall], problems: Sequence[str | None], offered: Mapping[str, ToolDefinition]
-    ) -> None:
-        self._count_tools("called", [call.name for call in calls])
-        for call, problem in zip(calls, problems, strict=True):
-            if call.name not in offered:
-                count_name(self._not_offered, call.name, OTHERS)
-            self._checked += problem is not None
-            if problem:
-                count_name(self._misfits, (call.name, problem), (OTHERS, OTHERS))
-                self._count_tools("misfits", [call.name])
-
     def _catalogue(self) -> int:
         return max(self._size or 0, len(self._tools), 1)
 
-    def _unknown_labels(self) -> dict[str, int]:
-        """Tools that labels name as applicable and nobody has defined, with the number of queries."""
-        rows = self.monitor.labels.by_query.values()
-        relevant = (name for row in rows for name, grade in row.items() if grade >= self._relevant_from)
-        return dict(Counter(name for name in relevant if name not in self._tools).most_common(_MOST_NAMES))
-
-    # -- without it ----------------------------------------------------------------------------------
-
-    def _problem(self, call: ToolCall, offered: ToolDefinition | None) -> str | None:
+    def _misfit(self, call: ToolCall, offered: ToolDefinition | None) -> str | None:
         """Why the arguments do not fit; "" if they do, None if that cannot be said."""
         if offered is None or offered.parameters is None or call.arguments is None or not self._checks_arguments:
             return None
         return misfit(call.arguments, offered.parameters) or ""
 
-    def _check_names(self) -> None:
-        unknown, duplicates = self._unknown_labels(), self._duplicates
-        for names, what, code in (
-            (unknown, "the labels name {} not in the catalogue: {}", "tools-not-in-catalogue"),
-            (duplicates, "the catalogue has {} with the same name as another: {}", "tools-with-one-name"),
-        ):
-            if names:
-                listed = ", ".join(list(names)[:_NAMED]) + (" …" if len(names) > _NAMED else "")
-                warning = SelectivityWarning(what.format(counted(len(names), "tool"), listed), code)
-                LOG.warning("%s", warning)
-                warnings.warn(warning, stacklevel=3)
+    # -- what is odd ---------------------------------------------------------------------------------
+
+    def _check_relevant(self, size: Any) -> None:
+        if size is not None and self._relevant is not None and self._relevant > size:
+            raise InputError(
+                f"relevant={self._relevant} is more than the catalogue has, {counted(size, 'tool')}: correct one, or "
+                f"give the whole catalogue"
+            )
+
+    def _unknown_labels(self) -> dict[str, int]:
+        """Tools that labels name as applicable and nobody has defined, with the number of queries."""
+        rows = self.monitor.labels.by_query.values()
+        relevant = (name for row in rows for name, grade in row.items() if grade >= self._relevant_from)
+        return dict(Counter(name for name in relevant if name not in self._tools).most_common())
+
+    def _check_labels(self) -> None:
+        names = self._unknown_labels()
+        if names:
+            listed = ", ".join(list(names)[:_NAMED]) + (" …" if len(names) > _NAMED else "")
+            unknown = counted(len(names), "tool")
+            _tell(f"the labels name {unknown} not in the catalogue: {listed}", "tools-not-in-catalogue")
 
     def _warn(self, size: int, shown: int, relevant: int | None) -> None:
-        if not shown or (size, shown, relevant) in self._looked_at:
+        """Warn of a draw that would serve too often, once for each N, K and R."""
+        case = size, shown, None if relevant is None else min(relevant, size)
+        if not shown or relevant == 0 or case in self._looked_at:
             return
-        if len(self._looked_at) >= _MOST_SHAPES:
-            self._looked_at.clear()
-        self._looked_at.add((size, shown, relevant))
-        advice = warning(size, shown, relevant, self._warn_from)
-        if advice is None:
-            return
-        text = f"{advice} [too-many-tools]"
-        LOG.warning("%s", text)
-        if self._on_warning is not None:
-            try:
-                self._on_warning(text)
-            except Exception:
-                LOG.exception("on_warning failed")
+        self._looked_at.add(case)
+        advice = warning(*case)
+        if advice is not None:
+            LOG.warning("%s [too-many-tools]", advice)
 
 
-def _definitions(tools: Iterable[Any]) -> list[ToolDefinition]:
+def _definitions(tools: Any, what: str) -> list[ToolDefinition]:
     """Tools that are definitions, names, or names with their tokens."""
-    if isinstance(tools, (str, bytes)) or not isinstance(tools, Iterable):
-        raise InputError(f"shown must be a list of tools or {{name: tokens}}, got {tools!r}")
-    definitions = []
-    for each in tools:
-        tool = ToolDefinition(each[0], tokens=each[1]) if isinstance(each, tuple) else each
-        if not isinstance(tool, ToolDefinition):
-            tool = ToolDefinition(str(tool))
-        for what, kind in (("name", str), ("description", str), ("tokens", int)):
-            value = getattr(tool, what)
-            if not isinstance(value, kind):
-                raise InputError(f"the {what} of a tool must be a {kind.__name__}, got {shown_value(value)}")
-        definitions.append(tool)
-    return definitions
+    if isinstance(tools, (str, bytes)):
+        raise InputError(f"{what} must be a list of tools, got {tools!r}")
+    pairs = (
+        each if isinstance(each, tuple) else (each, 0) for each in iterated(tools, f"{what} must be a list of tools")
+    )
+    return [tool if isinstance(tool, ToolDefinition) else ToolDefinition(tool, tokens=tokens) for tool, tokens in pairs]
+
+
+def _tell(text: str, code: str) -> None:
+    told = SelectivityWarning(text, code)
+    LOG.warning("%s", told)
+    warnings.warn(told, stacklevel=4)

@@ -7,10 +7,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
-from rag_selectivity.live.tools.choice import ToolChoice
-from rag_selectivity.live.tools.similar import SimilarTools
 from rag_selectivity.measures.chance import regime
 from rag_selectivity.results.estimate import Estimate
+from rag_selectivity.results.plain import Plain
 from rag_selectivity.results.report import Report
 from rag_selectivity.results.result import Result
 
@@ -61,6 +60,61 @@ class Misfit:
     calls: int
 
 
+@dataclass(frozen=True, slots=True)
+class Confusion(Plain):
+    """A cell of the confusion table: so many labelled calls in which these tools applied and that one was called.
+
+    Attributes
+    ----------
+    expected : tuple of str
+        The tools that applied, any of which would have been right; empty if the labels say that none does.
+    called : str or None
+        None if no tool was called.
+    calls : int
+    """
+
+    also: ClassVar[tuple[str, ...]] = ("right",)
+
+    expected: tuple[str, ...]
+    called: str | None
+    calls: int
+
+    @property
+    def right(self) -> bool:
+        """Whether one of the expected tools was called; or none, where none applies."""
+        return self.called in self.expected if self.called is not None else not self.expected
+
+
+@dataclass(frozen=True, slots=True)
+class ToolChoice(Plain):
+    """Which tools a model called, over the model calls with labels. Intervals are exact, at 95 %.
+
+    `right`, `wrong` and `none` add up to 1. A call in which a right and a wrong tool were called is wrong. If the
+    labels say that no tool applies, calling none is right. A call after the results of tools in which no tool is called
+    is the answer: it is counted in `answers`, and in no rate.
+
+    Attributes
+    ----------
+    calls, answers : int
+        Model calls with labels in which a tool could be chosen; and those that gave the answer.
+    right, wrong, none : Estimate
+        The shares in which only tools that apply were called; a called tool does not apply; no tool was called
+        although one applies.
+    right_if_shown : Estimate
+        The share that is right, over the calls to which a tool that applies was shown.
+    confusion : tuple of Confusion
+        Wrong cells first, by how often they occurred. A call of several tools is in several cells.
+    """
+
+    calls: int
+    answers: int
+    right: Estimate
+    wrong: Estimate
+    none: Estimate
+    right_if_shown: Estimate
+    confusion: tuple[Confusion, ...]
+
+
 @dataclass(frozen=True, kw_only=True)
 class ToolReport(Result):
     """What the tools shown to a model were worth, what it made of them, and what they cost.
@@ -71,7 +125,7 @@ class ToolReport(Result):
     Attributes
     ----------
     calls : int
-        Model calls that were shown tools.
+        Model calls that were shown tools: the last of them, as many as the monitor keeps.
     catalogue : int
         N.
     shown : float
@@ -98,20 +152,13 @@ class ToolReport(Result):
         Those calls by tool and reason.
     not_offered : {name: calls}
         Calls of tools that were not among those shown.
-    similar : tuple of SimilarTools
-        Tools with near-identical names or descriptions, the most confused first; of more than 1,000 pairs the most
-        similar.
-    similar_pairs : int
-        How many such pairs there are.
-    duplicates : {name: definitions}
-        Names that several definitions in the catalogue, or among the tools shown, have.
     unknown_labels : {name: queries}
         Tools that labels name, and that are neither in the catalogue nor were ever shown.
     healthy_K : int or None
         The most tools of which a random draw would serve in less than 1 − 1/e of the calls, for the mean R.
     """
 
-    schema = "rag-selectivity/tools/2"
+    schema = "rag-selectivity/tools/3"
     also: ClassVar[tuple[str, ...]] = ("regime", "never_called")
 
     calls: int
@@ -129,9 +176,6 @@ class ToolReport(Result):
     misfit: Estimate
     misfits: tuple[Misfit, ...]
     not_offered: Mapping[str, int]
-    similar: tuple[SimilarTools, ...]
-    similar_pairs: int
-    duplicates: Mapping[str, int]
     unknown_labels: Mapping[str, int]
     healthy_K: int | None
 

@@ -2,57 +2,62 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
-from rag_selectivity.live.tools.chance import advice
-from rag_selectivity.live.tools.choice import Confusion, ToolChoice
-from rag_selectivity.live.tools.report import ToolReport
-from rag_selectivity.render.blocks import Block, Heading, Lines, Table
+from rag_selectivity.live.tools.report import Confusion, ToolChoice, ToolReport
+from rag_selectivity.live.tools.rows import advice
+from rag_selectivity.render.blocks import Block, Column, Heading, Lines, Table, table_of
 from rag_selectivity.render.views import blocks_of
 from rag_selectivity.results.estimate import Estimate
-from rag_selectivity.wording import counted, number, percent
+from rag_selectivity.wording import counted, percent
 
+_ALWAYS = ("tool", "shown", "called", "tokens")
 #: Rows of a table, and names in a line.
 _LISTED, _NAMED = 20, 5
+
+_TOOLS: Sequence[Column] = (
+    ("tool", "name", str),
+    ("shown", "shown", str),
+    ("called", "called", str),
+    *((name, name, str) for name in ("wrong", "misfits", "ran", "failed", "tokens")),
+)
+_CONFUSION: Sequence[Column] = (
+    ("expected", lambda cell: _expected(cell), str),
+    ("called", lambda cell: cell.called or "(none)", str),
+    ("calls", lambda cell: f"{cell.calls}{' ' if cell.right else '*'}", str),
+)
+_MISFITS: Sequence[Column] = (("tool", "tool", str), ("reason", "reason", str), ("calls", "calls", str))
 
 
 def tool_blocks(report: ToolReport) -> Iterable[Block]:
     """The lines about a report, then its tables."""
     yield Lines([*_lines(report)])
-    rows = report.to_rows()
-    always, sometimes = ("name", "shown", "called"), ("wrong", "misfits", "ran", "failed")
-    used = [*always, *(name for name in sometimes if any(row[name] for row in rows)), "tokens"]
-    yield _listed(["tool", *used[1:]], [[str(row[name]) for name in used] for row in rows])
-    if report.choice is not None and report.choice.confusion:
-        yield Heading("Called against expected: calls with labels, * if wrong")
-        yield _listed(["expected", "called", "calls"], [_cells(cell) for cell in report.choice.confusion])
-    if report.similar:
-        yield Heading("Tools with near-identical names or descriptions")
-        pairs = ((each.first, each.second, number(each.names), number(each.descriptions)) for each in report.similar)
-        cells = [[*pair, str(each.confused)] for pair, each in zip(pairs, report.similar, strict=True)]
-        yield _listed(["tool", "and", "names", "descriptions", "confused"], cells, report.similar_pairs)
-    if report.misfits:
-        yield Heading("Arguments that do not fit the schema")
-        misfits = [[each.tool, each.reason, str(each.calls)] for each in report.misfits]
-        yield _listed(["tool", "reason", "calls"], misfits)
+    used = [column for column in _TOOLS if column[0] in _ALWAYS or any(getattr(t, column[0]) for t in report.tools)]
+    yield _listed(report.tools, used)
+    confusion = () if report.choice is None else report.choice.confusion
+    for title, rows, columns in (
+        ("Called against expected: calls with labels, * if wrong", confusion, _CONFUSION),
+        ("Arguments that do not fit the schema", report.misfits, _MISFITS),
+    ):
+        if rows:
+            yield Heading(title)
+            yield _listed(rows, columns)
     if report.selection is not None:
         yield Heading("Selection: was a tool that applies shown?")
         yield from blocks_of(report.selection)
 
 
-def _listed(header: list[str], rows: list[list[str]], total: int | None = None) -> Table:
-    more = (total or len(rows)) - _LISTED
-    cut = rows[:_LISTED]
+def _listed(rows: Sequence[Any], columns: Sequence[Column]) -> Table:
+    table, more = table_of(rows[:_LISTED], *columns), len(rows) - _LISTED
     if more > 0:
-        cut.append([f"… {more:,} more", *("" for _ in header[1:])])
-    return Table(header, cut, breaks=False)
+        table.rows.append([f"… {more:,} more", *("" for _ in table.header[1:])])
+    return table
 
 
-def _cells(cell: Confusion) -> list[str]:
-    shown = " or ".join(cell.expected[:_NAMED]) or "(none)"
-    if len(cell.expected) > _NAMED:
-        shown += f" or {len(cell.expected) - _NAMED} more"
-    return [shown, cell.called or "(none)", f"{cell.calls}{' ' if cell.right else '*'}"]
+def _expected(cell: Confusion) -> str:
+    more = len(cell.expected) - _NAMED
+    return (" or ".join(cell.expected[:_NAMED]) or "(none)") + (f" or {more} more" if more > 0 else "")
 
 
 def _lines(report: ToolReport) -> Iterable[str]:
@@ -78,15 +83,20 @@ def _lines(report: ToolReport) -> Iterable[str]:
         yield from _of_choice(report, report.choice)
     if report.failed.n_total:
         yield f"Failed: {_share(report.failed)} of {counted(report.failed.n_total, 'run')} of tools ended in an error"
-    if report.misfit.n_total and report.misfits:
+    if report.misfits:
         calls = counted(report.misfit.n_total, "call")
         yield f"Arguments: {_share(report.misfit)} of {calls} have arguments that do not fit the tool's schema"
-    yield from _of_names(report)
-    never = report.never_called
-    if never:
+    unknown = "Labels name tools that are neither in the catalogue nor were shown"
+    for what, names, units in (
+        ("Called without being offered", report.not_offered, ("call", "calls")),
+        (unknown, report.unknown_labels, ("query", "queries")),
+    ):
+        if names:
+            yield f"{what}: {_names(names, *units)}"
+    if report.never_called:
         wasted = sum(tool.shown * tool.tokens for tool in report.tools if not tool.called)
         total = sum(tool.shown * tool.tokens for tool in report.tools) or 1
-        yield f"{len(never)} tools were never called; they took {percent(wasted / total)} of the tokens"
+        yield f"{len(report.never_called)} tools were never called; they took {percent(wasted / total)} of the tokens"
 
 
 def _of_choice(report: ToolReport, choice: ToolChoice) -> Iterable[str]:
@@ -100,27 +110,15 @@ def _of_choice(report: ToolReport, choice: ToolChoice) -> Iterable[str]:
             f"Choice: of {calls} with labels {percent(choice.right.value)} called a right tool, "
             f"{_share(choice.wrong)} a wrong tool, {percent(choice.none.value)} no tool"
         )
-    if choice.right_if_shown.n_total and choice.right_if_shown.n_total < choice.calls:
+    if 0 < choice.right_if_shown.n_total < choice.calls:
         shown = counted(choice.right_if_shown.n_total, "call")
         yield f"Where a right tool was shown ({shown}) it was called in {_share(choice.right_if_shown)}"
 
 
-def _of_names(report: ToolReport) -> Iterable[str]:
-    unknown = "Labels name tools that are neither in the catalogue nor were shown"
-    for what, names, units in (
-        ("Called without being offered", report.not_offered, ("call", "calls")),
-        ("Several tools have the same name", report.duplicates, ("definition", "definitions")),
-        (unknown, report.unknown_labels, ("query", "queries")),
-    ):
-        if names:
-            yield f"{what}: {_names(names, *units)}"
-
-
 def _names(names: Mapping[str, int], one: str, many: str) -> str:
     listed = [f"{name} ({counted(count, one, many)})" for name, count in list(names.items())[:_NAMED]]
-    if len(names) > _NAMED:
-        listed.append(f"and {len(names) - _NAMED:,} more")
-    return ", ".join(listed)
+    more = [f"and {len(names) - _NAMED:,} more"] if len(names) > _NAMED else []
+    return ", ".join([*listed, *more])
 
 
 def _share(estimate: Estimate) -> str:

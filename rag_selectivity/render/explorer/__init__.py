@@ -1,4 +1,4 @@
-"""The part of the HTML report in which one digs: queries, two runs against each other, what to label next."""
+"""The part of the HTML report in which one digs: queries, and two runs against each other."""
 
 from rag_selectivity.render.explorer.explorer import Explorer, explorer
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import zlib
 from base64 import b64encode
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,19 +13,12 @@ from typing import Any
 import numpy as np
 
 from rag_selectivity.figures.query_table import QueryTable, read_query_table
+from rag_selectivity.judged.policy import Policy
+from rag_selectivity.judged.qrels import Qrels
+from rag_selectivity.judged.run import Run
 from rag_selectivity.measures import Measure
 from rag_selectivity.render.blocks import table_of
 from rag_selectivity.render.explorer.facts import DECIMALS, MUCH_JUNK, Facts, Terms, best_run, chosen_measure
-from rag_selectivity.render.explorer.stand_outs import (
-    MAGNET_QUERIES,
-    UNLABELLED_QUERIES,
-    Grades,
-    Lists,
-    hard_negatives,
-    magnets,
-    read_grades,
-    read_lists,
-)
 from rag_selectivity.render.writers import html_of
 from rag_selectivity.results.report import Report
 from rag_selectivity.tables.forms import IdForm
@@ -33,15 +26,16 @@ from rag_selectivity.tables.small import read_texts
 from rag_selectivity.wording import counted, number
 
 _PAGE = Path(__file__).parent.with_name("page") / "explorer"
-_SCRIPTS = ("unpack", "dom", "words", "table", "state", "queries", "reading", "pair", "labelling", "start")
+_SCRIPTS = ("unpack", "dom", "words", "table", "state", "queries", "reading", "pair", "start")
 #: Passages of each list that can be read, and entries of all lists above which they end at K.
 _CANDIDATES, _MOST_ENTRIES = 50, 2_000_000
 #: So many passages have texts, those of the worst queries first, each with so many characters: about 8 MB.
 _MOST_TEXTS, _LONGEST = 20_000, 2_000
-#: Rows of the table that a browser without scripts shows, and of the tables of hard negatives and magnets.
-_STATIC_ROWS, _HARD_ROWS, _MAGNET_ROWS = 50, 500, 100
-#: Characters of a query in the table that needs no script.
-_STATIC_TEXT = 300
+#: Rows of the table that a browser without scripts shows, and the characters of a query in it.
+_STATIC_ROWS, _STATIC_TEXT = 50, 300
+#: {run: {query: [passage, …]}} and {query: {passage: grade}}.
+Lists = Mapping[str, Mapping[str, list[str]]]
+Grades = Mapping[str, Mapping[str, int]]
 
 
 @dataclass(frozen=True)
@@ -119,10 +113,8 @@ def explorer(
     table = None if by is None else read_query_table(by, names.keys(), form)
     is_small = len(names) * len(runs or ()) * _CANDIDATES <= _MOST_ENTRIES
     reach = max(depth, _CANDIDATES) if is_small else depth
-    lists = read_lists(runs or {}, report, names.keys(), reach, form)
-    grades = read_grades(report, qrels, names.keys(), form) if lists else {}
-    hard = hard_negatives(lists, grades, depth)
-    drawing, crowd = magnets(lists, grades, depth, terms)
+    lists = _lists(runs or {}, report, names.keys(), reach, form)
+    grades = _grades(report, qrels, names.keys(), form) if lists else {}
     query_texts = _texts(queries, "queries", names.keys(), form)
     worst = _worst_first(facts.figures[leader], lower_is_better=shown.higher_is_better is False)
     wanted, texted = _with_texts(lists, [facts.queries[i] for i in worst])
@@ -142,10 +134,7 @@ def explorer(
             run.judged is not None and run.judged.policy.unjudged == "worst" for run in report.runs.values()
         ),
         "much": MUCH_JUNK,
-        "magnet_queries": MAGNET_QUERIES,
-        "unlabelled_queries": UNLABELLED_QUERIES,
         "not_in_table": None if table is None else table.missing,
-        "totals": [len(hard), len(drawing), len(crowd)],
         "weights": _weights(report, names),
         "candidates": reach,
         "queries": facts.queries,
@@ -159,11 +148,6 @@ def explorer(
         "columns": _table(table, names),
         **packed,
         "reasons": _reasons(reasons or {}, names, numbers, form),
-        "hard": [
-            [names[query], numbers[passage], ranks, _short(score)] for query, passage, ranks, score in hard[:_HARD_ROWS]
-        ],
-        "magnets": [[numbers[passage], *counts] for passage, *counts in drawing[:_MAGNET_ROWS]],
-        "unlabelled": [[numbers[passage], *counts] for passage, *counts in crowd[:_MAGNET_ROWS]],
         "texts": [texts.get(passage) for passage in numbers] if texts else None,
         "longest": _LONGEST if texts else None,
         "texted": None if not texts or len(texted) == len(names) else sorted(names[query] for query in texted),
@@ -195,6 +179,32 @@ def explorer(
     )
     title = f"The {len(static)} worst of {counted(len(names), 'query', 'queries')} by {shown} of {run}."
     return Explorer(_packed(data), title, html_of([worst_table]), style, script, tuple(notes))
+
+
+def _lists(runs: Mapping[str, Any], report: Report, queries: Collection[str], depth: int, form: IdForm) -> Lists:
+    """The top passages of some queries, in the order that the report measured."""
+    lists: dict[str, dict[str, list[str]]] = {}
+    for name, run in runs.items():
+        if name not in report.runs:
+            continue
+        judged = report.runs[name].judged
+        policy = Policy() if judged is None else judged.policy
+        of_run: dict[str, list[str]] = {}
+        for query, passages in Run.of(run, policy).ordered(policy).lists(depth):
+            if (asked := form(query)) in queries:
+                of_run[asked] = [form(passage) for passage in passages] if form.changes_ids else passages
+        lists[name] = of_run
+    return lists
+
+
+def _grades(report: Report, qrels: Any, queries: Collection[str], form: IdForm) -> Grades:
+    """The labels that the report measured, or else those that are given."""
+    measured = (run.judged.qrels for run in report.runs.values() if run.judged is not None)
+    labels = next((each for each in measured if each is not None), None)
+    if labels is None:
+        labels = None if qrels is None else Qrels.of(qrels).in_form(form)
+    known = {} if labels is None else labels.to_dict()
+    return {query: known[query] for query in queries if query in known}
 
 
 def _script() -> str:

@@ -45,14 +45,12 @@ def monitor_of_failures():
     return found
 
 
-def arms_and_outcomes():
+def outcomes():
     watched = rs.Monitor(WORLD.labels, **OPTIONS, depths=[5])
     for place, query in enumerate(WORLD.labels):
         run = WORLD.runs["good" if place % 2 else "bad"]
-        arm = "b" if place % 2 else "a"
-        watched.record(rs.Retrieval(query, run[query][:5], id=f"r{place}", arm=arm, outcome=float(place % 3 == 1)))
-    arms = {f"arm {name}/outcome": arm.outcome for name, arm in watched.traffic.arms.items()}
-    return keys.report(watched.report(by_arm=True), "arms") | arms
+        watched.record(rs.Retrieval(query, run[query][:5], id=f"r{place}", outcome=float(place % 3 == 1)))
+    return keys.report(watched.report(), "all") | _traffic(watched.traffic, "outcome", "outcome_low", "outcome_high")
 
 
 def alarms():
@@ -113,7 +111,7 @@ def spans():
 
 def span_processor():
     from opentelemetry.sdk.trace import TracerProvider
-    from rag_selectivity_otel import SelectivitySpanProcessor, write_figures
+    from rag_selectivity_otel import SelectivitySpanProcessor
 
     watching = SelectivitySpanProcessor(WORLD.labels, **OPTIONS, depths=[5])
     provider = TracerProvider(shutdown_on_exit=False)
@@ -124,9 +122,7 @@ def span_processor():
         attributes |= {f"retrieval.documents.{place}.document.id": each for place, each in enumerate(row[:5])}
         with tracer.start_as_current_span("answer"), tracer.start_as_current_span("search", attributes=attributes):
             pass
-    with tracer.start_as_current_span("search"):
-        written = write_figures(["Success@2", "R@2"], {"d1": 1}, ["d7", "d1"])
-    return keys.report(watching.report(), "spans") | written | {"faults": watching.faults}
+    return keys.report(watching.report(), "spans") | {"faults": watching.faults}
 
 
 LABELS = {f"q{n}": [f"tool_{n}"] for n in range(8)}

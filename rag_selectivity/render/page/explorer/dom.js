@@ -56,14 +56,3 @@ function gradeChip(grade, model) {
   const kind = grade >= model.rel ? "x-relevant" : grade <= model.junk ? "x-junk" : "x-between";
   return make("span", { class: "x-grade " + kind }, "grade " + grade);
 }
-
-/** Save pairs as a table of query_id and passage_id. */
-function savePairs(model, pairs, name) {
-  const cell = (text) => (/[",\r\n]/.test(text) ? '"' + text.replaceAll('"', '""') + '"' : text);
-  const rows = pairs.map(([query, passage]) => cell(model.queries[query]) + "," + cell(model.passages[passage]) + "\n");
-  const link = document.createElement("a");
-  link.href = URL.createObjectURL(new Blob(["query_id,passage_id\n", ...rows], { type: "text/csv" }));
-  link.download = name;
-  link.click();
-  setTimeout(() => URL.revokeObjectURL(link.href), 10000);
-}

@@ -1,0 +1,123 @@
+"""What the adapters share that watch an application: faults stay here, and figures come from a monitor."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from types import TracebackType
+from typing import Any, Generic, Self, TypeVar
+
+from rag_selectivity.log import LOG
+
+__all__ = ["Faults", "Latest", "Shared", "Watcher"]
+
+Value = TypeVar("Value")
+
+
+class Shared:
+    """What has no copies: it holds the locks, files and figures of a process. A copy of what uses it shares it."""
+
+    def __copy__(self) -> Self:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> Self:
+        return self
+
+
+class Faults:
+    """Keeps what goes wrong in an adapter from the application: each fault is counted and logged.
+
+    Parameters
+    ----------
+    what_is_lost : str
+        What the log says of each: "a retrieval was not recorded". The first comes with its traceback.
+
+    Examples
+    --------
+    >>> faults = Faults("a retrieval was not recorded")
+    >>> with faults:
+    ...     raise KeyError("url")
+    >>> faults.count
+    1
+
+    Attributes
+    ----------
+    count : int
+    last : str or None
+        The message of the last fault.
+    """
+
+    def __init__(self, what_is_lost: str) -> None:
+        self.what_is_lost = what_is_lost
+        self.count = 0
+        self.last: str | None = None
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> bool:
+        if not isinstance(error, Exception):
+            return False
+        self.count += 1
+        self.last = str(error) or type(error).__name__
+        LOG.warning("%s: %s", self.what_is_lost, error, exc_info=error if self.count == 1 else None)
+        return True
+
+
+class Watcher(Shared):
+    """An adapter that watches an application: a fault in it is logged, counted, and never reaches the application.
+
+    Attributes
+    ----------
+    monitor : Monitor or ToolMonitor
+        Where what was seen goes.
+    guard : Faults
+    """
+
+    def __init__(self, monitor: Any, what_is_lost: str = "a retrieval was not recorded") -> None:
+        super().__init__()
+        self.monitor, self.guard = monitor, Faults(what_is_lost)
+
+    @property
+    def faults(self) -> int:
+        """How often something went wrong in here; each time is in the log `rag_selectivity`."""
+        return self.guard.count
+
+    @property
+    def traffic(self) -> Any:
+        """What was seen so far, labelled or not."""
+        return self.monitor.traffic
+
+    def report(self, **options: Any) -> Any:
+        """The monitor's report on what was seen so far."""
+        return self.monitor.report(**options)
+
+
+class Latest(Generic[Value]):
+    """What belongs to calls that are under way, by their ids: the latest, since some never end."""
+
+    def __init__(self, most: int = 10_000) -> None:
+        self._values: OrderedDict[Any, Value] = OrderedDict()
+        self._most, self._lock = most, threading.Lock()
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def keep(self, call: Any, value: Value) -> None:
+        """Keep the value of a call."""
+        with self._lock:
+            self._values[call] = value
+            if len(self._values) > self._most:
+                self._values.popitem(last=False)
+
+    def get(self, call: Any) -> Value | None:
+        """The value of a call; None without one."""
+        return self._values.get(call)
+
+    def take(self, call: Any) -> Value | None:
+        """The value of a call, which is over."""
+        if not self._values:
+            return None
+        with self._lock:
+            return self._values.pop(call, None)

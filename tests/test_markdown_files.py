@@ -1,0 +1,163 @@
+"""`evaluate -o r.md`: the first screen, the folded details, and with `--against` what changed since a stored report."""
+
+from __future__ import annotations
+
+import json
+import re
+from html import unescape
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import rag_selectivity as rs
+from tests.forked_cli import run_command
+
+pytestmark = pytest.mark.contract
+
+QUERIES = [f"q{i}" for i in range(30)]
+GRADES = {query: {f"{query}-{rank}": 5 - rank for rank in range(5)} for query in QUERIES}
+HOSTILE = (
+    "<script>alert(1)</script>",
+    "a|b`c`**d**",
+    "@octocat and @org/team",
+    "fixes #12, GH-34, o/r#5",
+    "[x](http://evil.example) ![y](www.evil.example)",
+    "me@evil.example :tada: $x^2$ ~~gone~~",
+    "_under_ __score__ a_b &lt;i&gt; \\* \\",
+    "0123456789abcdef0123456789abcdef01234567",
+    "two\nlines\r\n# heading",
+)
+#: What GitHub looks for in the texts between tags, after it has read the Markdown.
+LATE = re.compile(
+    r"(?:^|\W)@[a-z0-9]|(?:^|[^\w])#\d|\w+/\w+#\d|\bGH-\d|:[\w+-]+:|https?://\w|\bwww\.\w|\b[0-9a-f]{40}\b|\$\S.*\S?\$"
+    r"|[\w.]+@[\w-]+\.\w",
+    flags=re.IGNORECASE,
+)
+
+
+def lists_of(quality: float, seed: int) -> dict[str, list[str]]:
+    """Ten passages a query; each labelled one is among them with this probability."""
+    draws = np.random.default_rng(seed)
+    lists = {}
+    for query, grades in GRADES.items():
+        found = [passage for passage in grades if draws.random() < quality]
+        lists[query] = [*found, *(f"{query}-junk{i}" for i in range(10 - len(found)))]
+    return lists
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory) -> Path:
+    """Labels, runs, and the stored report of other lists: one run is now worse, one is new, one is gone."""
+    place = tmp_path_factory.mktemp("markdown")
+    grades = [f"{q} 0 {p} {grade}\n" for q, row in GRADES.items() for p, grade in row.items()]
+    (place / "grades.trec").write_text("".join(grades))
+    for name, quality in (("good", 0.9), ("bad", 0.4), ("same", 0.6)):
+        rows = (
+            f"{query} Q0 {passage} {rank} {20 - rank} x\n"
+            for query, ids in lists_of(quality, 1).items()
+            for rank, passage in enumerate(ids, 1)
+        )
+        (place / f"{name}.trec").write_text("".join(rows))
+    run(place, "r=good.trec", "same=same.trec", "gone=good.trec", "-o", "main.json")
+    return place
+
+
+def run(folder: Path, *words: str) -> str:
+    given = ("--scale", "utility", "--corpus-size", "1000", "--k", "5", "--depths", "5")
+    done = run_command("evaluate", "grades.trec", *words, *given, "-c", "rules.unjudged=worst", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def changed_rows(text: str) -> dict[str, dict[str, str]]:
+    """{run: {measure: cell}} of the table of changes."""
+    lines = text.partition("What changed against")[2].splitlines()
+    header, _, *rows = [[cell.strip() for cell in line[2:-2].split(" | ")] for line in lines if line.startswith("|")]
+    return {row[0]: dict(zip(header[1:], row[1:], strict=True)) for row in rows}
+
+
+def test_the_file_holds_the_first_screen_the_details_and_what_changed(folder) -> None:
+    run(folder, "r=bad.trec", "same=same.trec", "new=good.trec", "--against", "main.json", "-o", "comment.md")
+    run(folder, "r=bad.trec", "same=same.trec", "new=good.trec", "-o", "now.json")
+    text = (folder / "comment.md").read_text()
+    answers = json.loads((folder / "now.json").read_text())["decision"]["answers"].values()
+    first, _, rest = text.partition("<details>")
+    for line, answer in zip(first.splitlines(), answers, strict=False):
+        assert answer["text"] in shown(html_of(line))
+    details, _, changed = rest.partition("</details>")
+    assert "RA-nWG [95%]" in details
+    assert "What changed" not in details
+    assert list(changed_rows(changed)) == ["r"]
+    assert changed_rows(changed)["r"]["RA-nWG@5"].endswith(" worse")
+    for sentence in (
+        "Unchanged at every query: same.",
+        "New, without a figure in main.json: new.",
+        "Gone, only in main.json: gone.",
+    ):
+        assert sentence in changed
+    assert re.search(r"Holm's correction, over 1 test of RA-nWG@5 and \d+ tests? of other measures", changed)
+
+
+def test_the_changes_are_those_of_the_gate(folder) -> None:
+    run(folder, "r=bad.trec", "--against", "main.json", "-o", "comment.md")
+    cell = changed_rows((folder / "comment.md").read_text())["r"]["RA-nWG@5"]
+    done = run_command(
+        *("evaluate", "grades.trec", "r=bad.trec", "--scale", "utility", "--corpus-size", "1000", "--depths", "5"),
+        *("-c", "rules.unjudged=worst", "--against", "main.json", "--fail-if", "drop(RA-nWG@5) > .02"),
+        cwd=folder,
+    )
+    assert done.returncode == 1
+    drop = re.search(r"−(0\.\d+)", cell)
+    assert drop is not None
+    assert drop[1] in done.stderr
+
+
+def test_what_cannot_be_compared_is_a_reason_and_no_error(folder) -> None:
+    words = ("grades.trec", "r=bad.trec", "--scale", "utility", "--corpus-size", "999", "--k", "5")
+    done = run_command("evaluate", *words, "--against", "main.json", "-o", "other.md", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    text = (folder / "other.md").read_text()
+    assert "Not compared: r: " in text
+    assert "the corpus size N is 999 here and 1,000 in main.json" in text
+
+
+# -- hostile names -------------------------------------------------------------------------------------
+
+
+def html_of(text: str) -> str:
+    """HTML as the rules of CommonMark with tables have it."""
+    markdown_it = pytest.importorskip("markdown_it")
+    html: str = markdown_it.MarkdownIt("commonmark").enable(["table", "strikethrough"]).render(text)
+    return html
+
+
+def html_of_python_markdown(text: str) -> str:
+    """HTML as MkDocs and many wikis make it."""
+    markdown = pytest.importorskip("markdown")
+    html: str = markdown.markdown(text, extensions=["tables", "attr_list", "admonition", "sane_lists"])
+    return html
+
+
+RENDERERS = (html_of, html_of_python_markdown)
+
+
+def shown(html: str) -> str:
+    return unescape(re.sub(r"<[^>]*>", "", html))
+
+
+def on_one_line(text: str) -> str:
+    """With single spaces, as a browser shows it."""
+    return " ".join(re.sub("[\x00-\x1f]", " ", text).split())
+
+
+@pytest.mark.parametrize("name", [*HOSTILE, "BoR(rel=4)@10 of @octocat", "BoR@10 is .5."])
+def test_a_name_is_shown_as_it_is_and_becomes_no_link(name) -> None:
+    lists = {name: lists_of(0.7, 1), "other": lists_of(0.4, 2)}
+    report = rs.evaluate(GRADES, lists, scale="utility", corpus_size=1000, depths=[5], bootstrap=None)
+    html = html_of(report.to_markdown())
+    visible = re.escape(name).replace(r"\r", r"\\r").replace("\\\n", r"\\n").replace("\\\r", r"\\r")
+    assert on_one_line(name) in on_one_line(shown(html)) or re.search(visible, shown(html)), html
+    for between_tags in re.split(r"<[^>]*>", html):
+        assert not LATE.search(unescape(between_tags)), html
+    assert not re.search("<(script|a|img)[ >]", html)
