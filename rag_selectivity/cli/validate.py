@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 import rag_selectivity as rs
@@ -11,25 +11,16 @@ from rag_selectivity.cli.inputs import labels_of, pools_of
 
 
 @dataclass(frozen=True)
-class Validating:
+class Given:
     """What is asked for seldom.
 
     [data]
     ------
     pool_depth
         Ranks to take of each pool (default: all).
-
-    [intervals]
-    -----------
-    borders
-        Borders of K/N_p (relevant passages of the query) between segments.
-    folds
-        Folds of the queries; parameters are chosen on the others and judged on each.
     """
 
     pool_depth: int | None = None
-    borders: list[float] = field(default_factory=lambda: [1.0])
-    folds: int = 5
 
 
 def validate(
@@ -44,7 +35,7 @@ def validate(
     form: o.LabelForm = o.LabelForm(),
     measure: o.Names = None,
     depths: o.Depths = None,
-    more: Validating = Validating(),
+    given: Given = Given(),
     scale: str | None = None,
     rules: o.Rules = o.Rules(),
     resamples: int = 2000,
@@ -53,7 +44,7 @@ def validate(
 ) -> None:
     """Show which measure at which K follows the scores of the answers.
 
-    Prints correlations with intervals, paired differences between measures, and parameters chosen by the answers.
+    Prints correlations with intervals, and paired differences between measures.
 
     Data
     ----
@@ -91,7 +82,7 @@ def validate(
         labels,
         runs,
         pool=pools_of(pool, runs),
-        pool_depth=more.pool_depth,
+        pool_depth=given.pool_depth,
         **corpus.given(),
         measures=measure or compared_with_answers(labels.scale or "trec"),
         depths=depths or score_depths(scores) or list(COMPARED_DEPTHS),
@@ -105,8 +96,6 @@ def validate(
         column=score_column,
         closed_book=closed_book,
         score_range=score_range,
-        borders=more.borders,
-        folds=more.folds,
         ids=form.ids,
         bootstrap=drawing.bootstrap(resamples),
     )
