@@ -191,7 +191,7 @@ class Terms:
             documents = _documents(qrels, counts, scale, policy)
             judged = np.bincount(qrels.query, documents.passages, minlength=len(qrels)).astype(np.int64)
         return cls(
-            judging=Judging(qrels, policy, form, drawn, counts),
+            judging=Judging(qrels, policy, form, drawn),
             labels=qrels if drawn is None else qrels.only(~drawn),
             scale=scale,
             corpus=known,
@@ -216,12 +216,11 @@ class Terms:
         name: str,
     ) -> JudgedRun:
         """Join a run; `sources` are the pools that the pool was fused from, the rest is as in `join`."""
-        of_pools = replace(self.judging, passages_of=None)
         part = Part(
             self,
             self.judging.lists(run, name),
-            None if pool is None else of_pools.lists(pool, f"the pool of {name}"),
-            {each: of_pools.lists(of, f"the pool {each} of {name}") for each, of in (sources or {}).items()},
+            None if pool is None else self.judging.lists(pool, f"the pool of {name}"),
+            {each: self.judging.lists(of, f"the pool {each} of {name}") for each, of in (sources or {}).items()},
         )
         return self.joined(part)
 
