@@ -20,7 +20,6 @@ from rag_selectivity.validate.sets import Sets
 
 #: The values that are tried of each parameter.
 _ALPHAS = tuple(round(0.05 * i, 2) for i in range(21))
-_WEIGHTS = (0.0, 0.1, 0.2, 0.333, 0.5, 0.75, 1.0, 1.5, 2.0)
 _BASES_AND_CAPS = {
     "base4": (0.25, 0.5, 0.75, 1.0),
     "base3": (0.0, 0.1, 0.25, 0.5),
@@ -40,8 +39,6 @@ def grid_of(measure: Measure) -> list[dict[str, Any]]:
         # F takes either alpha or beta: alpha replaces a beta that was given.
         rest = {"beta": 1.0} if measure.name == "F" else {}
         return [{**rest, "alpha": alpha} for alpha in _ALPHAS]
-    if measure.name == "UDCG_grades":
-        return [{"weight": weight} for weight in _WEIGHTS]
     if measure.name == "RA-nWG":
         return [dict(zip(_BASES_AND_CAPS, values, strict=True)) for values in product(*_BASES_AND_CAPS.values())]
     return []
