@@ -33,7 +33,7 @@ from rag_selectivity.tables.files import is_path
 from rag_selectivity.tables.identity import AUTO, TEXT
 from rag_selectivity.tables.matching import ChosenIdentity, choose_identity
 from rag_selectivity.tables.small import PassageCounts, passage_counts_of
-from rag_selectivity.trust.people import PeoplesLabels, judge_labels, people_under, peoples_grades
+from rag_selectivity.trust.people import PeoplesLabels, judge_labels, people_of
 
 __all__ = [
     "AUTO",
@@ -268,9 +268,9 @@ def _people_named(
     """Labels by people, if any, for queries that go by other keys: {key: what they may call it, the likeliest last}."""
     if human is None:
         return None
-    known = peoples_grades(human, grade_map)
-    called = {key: next((name for name in each if name in known), each[-1]) for key, each in names.items()}
-    return people_under(human, called, grade_map)
+    people = people_of(human, grade_map)
+    called = {key: next((name for name in each if name in people.labels), each[-1]) for key, each in names.items()}
+    return people.under(called)
 
 
 def _chosen(grades: Mapping[str, Mapping[str, int]], runs: Mapping[str, Mapping[str, Retrieved]]) -> ChosenIdentity:

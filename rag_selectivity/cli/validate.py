@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -28,16 +28,10 @@ USUAL = "files scores score_column closed_book corpus_size scale measure depths 
 
 
 @dataclass(frozen=True)
-class Validating:
+class Given:
     """What is asked for seldom."""
 
     pool_depth: Annotated[int | None, o.setting("data", "Ranks to take of each pool (default: all).")] = None
-    borders: Annotated[
-        list[float], o.setting("intervals", "Borders of K/N_p (relevant passages of the query) between segments.")
-    ] = field(default_factory=lambda: [1.0])
-    folds: Annotated[
-        int, o.setting("intervals", "Folds of the queries; parameters are chosen on the others and judged on each.")
-    ] = 5
 
 
 def validate(
@@ -56,7 +50,7 @@ def validate(
     depths: Annotated[
         str | None, o.option(o.MEASURES, "K,K", "Depths, as in 5,10 (default: each k of --scores, else 5,10,20).")
     ] = None,
-    more: Validating = Validating(),
+    given: Given = Given(),
     scale: o.ScaleOption = None,
     rules: o.Rules = o.Rules(),
     resamples: Annotated[int, o.option(o.TESTS, "COUNT", "Bootstrap resamples: random weights of the queries.")] = 2000,
@@ -66,7 +60,7 @@ def validate(
 ) -> None:
     """Show which measure at which K follows the scores of the answers.
 
-    Prints correlations with intervals, paired differences between measures, and parameters chosen by the answers.
+    Prints correlations with intervals, and paired differences between measures.
     """
     from rag_selectivity.evaluation.joining import settled_labels
     from rag_selectivity.measures.plan import COMPARED_DEPTHS
@@ -81,7 +75,7 @@ def validate(
         labels,
         named_files(run),
         pool=pools_of(pool, run),
-        pool_depth=more.pool_depth,
+        pool_depth=given.pool_depth,
         **corpus.given(),
         measures=measure or compared_with_answers(labels.scale or "trec"),
         depths=at,
@@ -95,8 +89,6 @@ def validate(
         column=score_column,
         closed_book=closed_book,
         score_range=score_range_of(score_range),
-        borders=more.borders,
-        folds=more.folds,
         ids=form.ids,
         bootstrap=drawing.bootstrap(resamples),
     )

@@ -137,8 +137,6 @@ class RunLine:
 
     Attributes
     ----------
-    letters : str
-        Two runs share a letter if and only if they cannot be told apart. Empty with a single run.
     figures : {name of the measure: RunFigure}
         Keyed without depth, in the order of the columns.
     costs : {"tokens" or "milliseconds" or "price": float}
@@ -146,7 +144,6 @@ class RunLine:
     """
 
     run: str
-    letters: str
     figures: Mapping[str, RunFigure]
     costs: Mapping[str, float] = field(default_factory=dict)
 
@@ -172,9 +169,6 @@ class Pair:
     detectable: float
     verdict: str
     apart: bool
-    wins: int = 0
-    ties: int = 0
-    losses: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -277,7 +271,6 @@ class Decision(Result):
         return [
             {
                 "run": line.run,
-                "letters": line.letters,
                 **{str(each.measure): finite(each.estimate.value) for each in line.figures.values()},
                 **line.costs,
             }

@@ -70,7 +70,7 @@ class Report(OfRuns):
     absent: Mapping[str, str] = field(default_factory=dict)
     #: The judge's labels beside people's, by which the figures are calibrated (`rag_selectivity.trust.ground`).
     ground: Any = field(default=None, repr=False, compare=False)
-    #: What was computed of completed labels, for its decision (`rag_selectivity.trust.calibrated.Completed`).
+    #: What was computed of completed labels, for its decision (`rag_selectivity.trust.completions.Completed`).
     completed: Any = field(default=None, repr=False, compare=False)
     #: Where the labels come from; None if that was not looked at.
     provenance: Provenance | None = None
@@ -99,7 +99,7 @@ class Report(OfRuns):
     @property
     def trust(self) -> Trust:
         """What the labels are worth: where they come from, what may be concluded, and the cheapest next step."""
-        return Trust.of(self.runs, self.measures, self.depths, self.provenance, self.steps)
+        return Trust(self.runs, self.measures, self.depths, self.provenance, self.steps)
 
     def key_of(self, measure: Any) -> str:
         """The name by which a figure is known; an InputError with the reason of a measure that has none."""
