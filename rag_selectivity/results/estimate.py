@@ -137,8 +137,9 @@ class Estimate(Plain):
 
 def _with_infinities(stored: Estimate) -> Estimate:
     """A stored estimate, with −∞ and ∞ where its reason, or the other end, says that a missing number is one."""
-    reason, pairs = stored.reason or "", ("as_judged_interval", "above_placebo")
-    stored = replace(stored, **{name: _ends(*ends) for name in pairs if (ends := getattr(stored, name)) is not None})
+    reason = stored.reason or ""
+    if stored.above_placebo is not None:
+        stored = replace(stored, above_placebo=_ends(*stored.above_placebo))
     if math.isnan(stored.value) and NO_SUCCESS in reason:
         return replace(stored, value=-math.inf, low=-math.inf if math.isnan(stored.low) else stored.low)
     if reason != INFINITE_END:
