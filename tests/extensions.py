@@ -10,13 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from rag_selectivity.judged.policy import POLICIES, TIES
+from rag_selectivity.judged.policy import TIES
 from rag_selectivity.measures import REGISTRY
-from rag_selectivity.tables.registry import Registry
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "how-to" / "extending.md"
 PROJECT = "my-extensions/pyproject.toml"
-REGISTRIES: tuple[Registry, ...] = (REGISTRY, POLICIES, TIES)
 
 
 def titled_files(page: Path) -> dict[str, str]:
@@ -50,10 +48,11 @@ def install(folder: Path, entry_points: dict[str, dict[str, str]] | None = None)
 @pytest.fixture
 def registries_as_before() -> Iterator[None]:
     """Take away what a test registers, and forget the modules that did."""
-    names, modules = [set(registry) for registry in REGISTRIES], set(sys.modules)
+    measures, ties, modules = set(REGISTRY), set(TIES), set(sys.modules)
     yield
-    for registry, before in zip(REGISTRIES, names, strict=True):
-        for name in set(registry) - before:
-            registry._entries.pop(registry._key(name))  # type: ignore[attr-defined]
+    for name in set(REGISTRY) - measures:
+        REGISTRY._entries.pop(name.casefold())
+    for name in set(TIES) - ties:
+        TIES.pop(name)
     for name in {Path(file).stem for file in titled_files(PAGE)} - modules:
         sys.modules.pop(name, None)

@@ -143,18 +143,6 @@ def test_adapters_know_a_measure_of_another_package(site, framework, code) -> No
     assert done.stdout.strip() == "Early@2", done.stderr
 
 
-# -- a policy ------------------------------------------------------------------------------------
-
-
-def test_a_policy_of_another_package_is_used_and_stored(site) -> None:
-    options = (*LABELS, *BM25, "--measure", "Success@1", "-c", "rules.policy=careful", "--format", "json")
-    part = json.loads(command(site, "evaluate", *options))["runs"]["bm25"]
-    assert part["measures"]["Success@1"]["value"] == 0.5
-    assert part["fingerprint"]["policy"]["ties"] == "docid_ascending"
-    options = (*LABELS, *BM25, "--measure", "Success@1", "-c", "rules.ties=docid_ascending", "--format", "json")
-    assert json.loads(command(site, "evaluate", *options))["runs"]["bm25"]["measures"]["Success@1"]["value"] == 0.5
-
-
 def test_a_package_that_cannot_be_loaded_is_named_and_takes_nothing_else_away(tmp_path) -> None:
     install(
         tmp_path,
@@ -172,17 +160,17 @@ def test_a_package_that_cannot_be_loaded_is_named_and_takes_nothing_else_away(tm
 
 
 def test_a_name_that_is_taken_is_refused_and_a_definition_can_be_repeated() -> None:
-    registry: Registry[type] = Registry("shape", "rag_selectivity.none", object, any_case=True)
+    registry: Registry[type] = Registry("shape", "rag_selectivity.none", object)
 
-    def shape(qualname: str) -> type:
-        return type(qualname, (), {"__qualname__": qualname})
+    def shape(qualname: str, name: str) -> type:
+        return type(qualname, (), {"__qualname__": qualname, "name": name})
 
-    registry.add("Round", shape("Round"))
-    again = shape("Round")
-    registry.add("Round", again)
+    registry.add(shape("Round", "Round"))
+    again = shape("Round", "Round")
+    registry.add(again)
     assert registry["ROUND"] is again
-    with pytest.raises(rs.InputError, match="there is a shape 'Round' already: choose another name"):
-        registry.add("round", shape("Square"))
+    with pytest.raises(rs.InputError, match="there is a shape 'round' already: choose another name"):
+        registry.add(shape("Square", "round"))
     with pytest.raises(rs.InputError, match=r"unknown shape 'Rond'; did you mean \"Round\"\? \(known: Round\)"):
         registry.find("Rond")
 

@@ -456,34 +456,9 @@ def test_scores_for_grades_are_named_by_their_size() -> None:
     assert warning.startswith("the grades go up to 31: are they the scores of a run?")
 
 
-def test_labels_with_a_column_for_scores_are_asked_whether_they_are_a_run(tmp_path) -> None:
-    frame = pandas.DataFrame([("q1", "a", 0.7, 1)], columns=["query_id", "doc_id", "score", "grade"])
-    frame.to_csv(tmp_path / "labels.csv", index=False)
-    frame.to_parquet(tmp_path / "labels.parquet")
-    for labels in (frame, tmp_path / "labels.csv", tmp_path / "labels.parquet"):
-        _, (warning,) = told(
-            lambda labels=labels: rs.evaluate(labels, {"r": {"q1": ["a"]}}, depths=[1], bootstrap=None)
-        )
-        assert warning.startswith("the labels have a column for a score or a rank too: are they a run?")
-
-
 def test_labels_and_run_that_are_swapped_are_named() -> None:
     with pytest.raises(rs.InputError, match=r"grade 0.7 is not a whole number: is this a run\? The labels come first"):
         rs.evaluate({"q1": {"a": 0.7}}, {"r": {"q1": ["a"]}})
-
-
-def test_comments_of_trec_files_are_left_out_and_counted(tmp_path) -> None:
-    run = trec(tmp_path, "# a comment", "q1 Q0 a 1 .9 t", "q1 Q0 b 2 .8 t", "#q Q0 c 3 .7 t", "q2 Q0 b 1 .5 t")
-    qrels = tmp_path / "qrels.trec"
-    qrels.write_text("q1 0 a 1\n# q1 0 b 1\nq2 0 b 1\n")
-    whole = rs.evaluate(qrels, {"r": run}, depths=[1], bootstrap=None)
-    assert whole.runs["r"].judged is not None
-    assert whole.runs["r"].judged.returned.tolist() == [2, 1]
-    expected = {
-        "2 lines of r begin with # and were left out [comment-lines]",
-        "1 lines of the labels begin with # and were left out [comment-lines]",
-    }
-    assert set(whole.runs["r"].notes) == expected
 
 
 @pytest.mark.parametrize("line", ["q1 0 a 1 x", "q1 0 a 1 x y", "q1 a 1", "q1 0 a 1 x y z"])

@@ -202,7 +202,6 @@ def test_every_form_of_a_table_gives_the_same_slices(tmp_path) -> None:
     paths = [tmp_path / f"by.{suffix}" for suffix in ("csv", "tsv", "parquet", "jsonl")]
     for by in (frame, rows, *paths, *map(str, paths)):
         assert values_of(by) == expected
-    assert values_of([f"{paths[0]}:kind", {"language": LANGUAGE}]).keys() == {"kind", "language"}
     assert values_of(LANGUAGE) == {"slice": expected["language"]}
 
 
@@ -240,7 +239,6 @@ def test_missing_values_are_a_slice_and_further_queries_are_counted() -> None:
     ("by", "options", "message"),
     [
         ("n6", {}, "there is no file 'n6'"),
-        ("", {}, "by: the name is empty; give a table of query_id and columns (FILE, or FILE:COLUMN"),
         ({"x": {"z1": "a"}}, {}, "none of the 1 query ids is in the report"),
         ({"x": {q: q for q in QUERIES}}, {}, "too many different values for slices (column 'x' with 60; at most 50)"),
         ([LANGUAGE, LANGUAGE], {}, "two slicings are called 'slice'"),

@@ -12,7 +12,6 @@ import pytest
 import rag_selectivity as rs
 from rag_selectivity.measures import parse_measure
 from rag_selectivity.single import evaluate_query
-from rag_selectivity.tables.small import token_lengths
 
 pytestmark = pytest.mark.inside
 
@@ -168,13 +167,6 @@ def test_comparisons_test_the_differences_of_the_cut_lists() -> None:
     gaps = [figures[1][q] - figures[0][q] for q in qrels]
     assert row.difference == pytest.approx(np.nanmean(gaps), abs=1e-12)
     assert (row.wins, row.losses) == (sum(gap > 0 for gap in gaps), sum(gap < 0 for gap in gaps))
-
-
-def test_tokens_are_counted_by_a_tokenizer_of_the_users_choice() -> None:
-    assert token_lengths({"d": "two words", "e": "one"}, str.split) == {"d": 2.0, "e": 1.0}
-    assert token_lengths({"d": "two words"}, len) == {"d": 9.0}
-    with pytest.raises(rs.InputError, match=r"passage 'd': the tokenizer .* gave None"):
-        token_lengths({"d": "two words"}, lambda text: None)
 
 
 TOKENS, QRELS, RUN = world(12)

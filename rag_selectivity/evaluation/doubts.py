@@ -42,20 +42,12 @@ DOUBTS = {
         "If a smaller score is better, negate the scores; if the rows stand in the right order, give order='rank' "
         "(-c rules.order=rank)"
     ),
-    "ranking_columns_in_labels": (
-        "the labels have a column for a score or a rank too: are they a run? The labels come first, then the runs"
-    ),
     "scores_for_grades": (
         "the grades go up to {highest}: are they the scores of a run? The labels come first, then the runs. If they "
         "are grades, map them to a scale with a grade map"
     ),
     "list_longer_than_corpus": "{name}: query {query!r} has {passages} passages, more than its corpus (N = {size}); "
     "is N right?",
-}
-#: Remarks that are no reason to doubt the input.
-COMMENTS = {
-    "run_comment_lines": "{count} lines of {name} begin with # and were left out [comment-lines]",
-    "label_comment_lines": "{count} lines of the labels begin with # and were left out [comment-lines]",
 }
 
 
@@ -191,7 +183,7 @@ class Doubts:
 
     def warnings(self, name: str) -> list[SelectivityWarning]:
         """Warnings about input that is possible but probably not meant."""
-        grades, remarks = self._qrels.grades_present(), self.of.lists.counts + self._qrels.remarks
+        grades, remarks = self._qrels.grades_present(), self.of.lists.counts
         found: dict[str, dict[str, Any]] = {code: {"count": remarks[code]} for code in DOUBTS if remarks[code]}
         if self.of.terms.judging.policy.order == "rank":
             found.pop("rank_against_score", None)
@@ -204,7 +196,6 @@ class Doubts:
         return [
             *self._doubts_of_ids(name),
             *(SelectivityWarning(text, code.replace("_", "-")) for code, text in doubts.items()),
-            *self._doubts_of_counts(name),
         ]
 
     def _doubts_of_ids(self, name: str) -> Iterable[SelectivityWarning]:
@@ -251,22 +242,6 @@ class Doubts:
             "ids-partly-match",
         )
 
-    def _doubts_of_counts(self, name: str) -> list[SelectivityWarning]:
-        """Warnings that `passages_of` may be of another index."""
-        doubts, miscounted = [], sorted(self.of.lists.miscounted)
-        for query, document, slots, passages in [each for each in miscounted if each[3]][:1]:
-            doubts.append(
-                f"{name}: query {query!r} lists document {document!r} {slots} times, but passages_of has {passages} "
-                f"passages of it: give the numbers of passages in the index that was searched"
-            )
-        complete = self.of.terms.counted is not None and self.of.terms.counted[0] == self.of.terms.counted[1]
-        for query, document, _, _ in [each for each in miscounted if complete and not each[3]][:1]:
-            doubts.append(
-                f"{name}: query {query!r} lists document {document!r}, which is not in passages_of, so N, the sum of "
-                f"passages_of, is too small: give the numbers of all documents in the index, or corpus_size"
-            )
-        return [SelectivityWarning(text, "passages-of-another-index") for text in doubts]
-
     def notes(self, name: str) -> list[str]:
         """Notes that are no reason to doubt the input."""
         notes = []
@@ -280,9 +255,7 @@ class Doubts:
         if lost := self.of.terms.not_in_index:
             labels = counted(lost, "relevant label is of a document", "relevant labels are of documents")
             notes.append(f"{labels} that the index lacks: neither the retriever nor a random draw can find it")
-        remarks = self.of.lists.counts + self._qrels.remarks
-        left_out = [text.format(name=name, count=remarks[code]) for code, text in COMMENTS.items() if remarks[code]]
-        return notes + left_out
+        return notes
 
     def as_input(self) -> dict[str, Any]:
         """What a report says about the input; `ids` is the form of the ids, or None if they were left as they are."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -19,7 +20,6 @@ from rag_selectivity.tables.files import is_path
 from rag_selectivity.tables.forms import IdForm
 from rag_selectivity.tables.ids import IntArray
 from rag_selectivity.tables.names import COLUMNS
-from rag_selectivity.tables.small import path_and_column
 from rag_selectivity.wording import counted
 
 #: Slicings that need no table.
@@ -88,8 +88,8 @@ def slicings_of(
         else:
             slicings = [
                 slicing
-                for table, where, column in _tables(each, known, form)
-                for slicing in _of_table(table, known, where, column, needed)
+                for table, where in _tables(each, known, form)
+                for slicing in _of_table(table, known, where, needed)
             ]
         for slicing in slicings:
             if slicing.column in found:
@@ -160,32 +160,31 @@ def _each(by: Any) -> list[Any]:
     return [by] if records else list(by)
 
 
-def _tables(by: Any, queries: Sequence[str], form: IdForm) -> Iterator[tuple[QueryTable, str, str | None]]:
-    """(table, where it is from, the column that is asked for): one of a file or frame, one for each nested mapping."""
+def _tables(by: Any, queries: Sequence[str], form: IdForm) -> Iterator[tuple[QueryTable, str]]:
+    """(table, where it is from): one of a file or frame, one for each nested mapping."""
     if is_path(by):
-        path, column = path_and_column(str(by), "by", f", or one of {', '.join(NAMES)}")
-        yield read_query_table(path, queries, form), path, column
+        if str(by) != "-" and not os.path.exists(by):
+            raise InputError(
+                f"by: there is no file {str(by)!r}; give a table of query_id and columns, or one of {', '.join(NAMES)}"
+            )
+        yield read_query_table(by, queries, form), str(by)
         return
     nested = [isinstance(value, Mapping) for value in by.values()] if isinstance(by, Mapping) else [False]
     if not nested or any(nested) != all(nested):
         problem = "some values are mappings and some are not" if nested else "the mapping is empty"
         raise InputError(f"by: {problem}; give {{query: value}}, or {{column: {{query: value}}}}")
     if not any(nested):
-        yield read_query_table(by, queries, form), "by", None
+        yield read_query_table(by, queries, form), "by"
         return
     for name, values in by.items():
         where = f"by[{name!r}]"
-        yield read_query_table(values, queries, form, name=where, value=str(name)), where, None
+        yield read_query_table(values, queries, form, name=where, value=str(name)), where
 
 
-def _of_table(table: QueryTable, queries: Sequence[str], where: str, column: str | None, needed: bool) -> list[Slicing]:
-    """A slicing for each column, or for the one that is asked for."""
-    if column is not None and column not in table.columns:
-        raise InputError(f"{where} has no column {column!r} (it has {', '.join(table.columns)})")
+def _of_table(table: QueryTable, queries: Sequence[str], where: str, needed: bool) -> list[Slicing]:
+    """A slicing for each column."""
     found, left_out = [], []
     for place, name in enumerate(table.columns):
-        if column is not None and name != column:
-            continue
         texts, remarks = {query: values[place] for query, values in table.values.items()}, []
         if table.further:
             remarks.append(f"{counted(table.further, 'query', 'queries')} of {where} are not measured")
@@ -196,7 +195,7 @@ def _of_table(table: QueryTable, queries: Sequence[str], where: str, column: str
             left_out.append(f"{name!r} with {len(slicing.values):,}")
         else:
             found.append(slicing)
-    if not found and (needed or column is not None):
+    if not found and needed:
         raise InputError(
             f"{where}: too many different values for slices (column {', '.join(left_out)}; at most {MOST_VALUES}): "
             f"group them in a column of their own"

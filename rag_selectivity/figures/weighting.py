@@ -14,7 +14,7 @@ from rag_selectivity.judged.judged_run import JudgedRun
 from rag_selectivity.judged.query_weights import QueryWeights
 from rag_selectivity.tables.files import is_path
 from rag_selectivity.tables.forms import IdForm
-from rag_selectivity.tables.small import path_and_column, per_query
+from rag_selectivity.tables.small import per_query
 from rag_selectivity.wording import counted, percent
 
 _WHAT = "weights"
@@ -71,14 +71,11 @@ def weighted(judged: Mapping[str, JudgedRun], weights: Any, *, ids: str | None =
 
 def _read(weights: Any, form: IdForm) -> tuple[str, dict[str, float]]:
     """Where the weights come from, and the weight of each query."""
-    source, column = _WHAT, None
-    if is_path(weights):
-        source, column = path_and_column(str(weights), f"{_WHAT} (data.weights)")
-        weights = source
-    found = per_query(weights, "weight", float, name=_WHAT, form=form, column=column)
+    source = str(weights) if is_path(weights) else _WHAT
+    found = per_query(weights, "weight", float, name=_WHAT, form=form)
     if not found:
         raise InputError(f"{source}: there are no weights; give one for each query")
-    return source if column is None else f"{source}:{column}", found
+    return source, found
 
 
 # -- what a report says of its weights --------------------------------------------------------------------

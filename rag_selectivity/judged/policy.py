@@ -7,15 +7,14 @@ from dataclasses import dataclass, fields, replace
 from typing import Any, Literal, TypeVar, get_args, get_type_hints
 
 from rag_selectivity.errors import InputError, did_you_mean
-from rag_selectivity.tables.registry import Registry
 
-__all__ = ["POLICIES", "TIES", "Policy", "TieKey", "register_policy", "register_ties", "resolve_policy"]
+__all__ = ["POLICIES", "TIES", "Policy", "TieKey", "register_ties", "resolve_policy"]
 
 #: The sort key of a passage among those with equal scores, from its query's id and its own; the smallest comes first.
 TieKey = Callable[[str, str], Any]
 K = TypeVar("K", bound=TieKey)
 #: Ways to order equal scores by their names, besides `docid_descending` and `as_given`.
-TIES: Registry[TieKey] = Registry("way to order ties", "rag_selectivity.ties", Callable)  # type: ignore[arg-type]
+TIES: dict[str, TieKey] = {}
 _TIES_OF_RUNS = ("docid_descending", "as_given")
 
 
@@ -27,11 +26,10 @@ def register_ties(name: str) -> Callable[[K], K]:
     InputError
         If another way has the name.
     """
-    if name in _TIES_OF_RUNS:
-        raise InputError(f"there is a way to order ties {name!r} already: choose another name")
 
     def add(key: K) -> K:
-        TIES.add(name, key)
+        if name in _TIES_OF_RUNS or TIES.setdefault(name, key) is not key:
+            raise InputError(f"there is a way to order ties {name!r} already: choose another name")
         return key
 
     return add
@@ -119,37 +117,20 @@ def _choices() -> dict[str, tuple[str | None, ...]]:
 
 
 #: Policies by their names, as `policy="trec_eval"` and `rules.policy` have them.
-POLICIES: Registry[Policy] = Registry("policy", "rag_selectivity.policies", Policy)
-
-
-def register_policy(name: str, policy: Policy) -> Policy:
-    """Add a policy under a name.
-
-    An installed package adds its policies by entry points of the group `rag_selectivity.policies`.
-
-    Raises
-    ------
-    InputError
-        If another policy has the name.
-    """
-    POLICIES.add(name, policy)
-    return policy
-
-
-register_policy("default", Policy())
-register_policy("trec_eval", Policy(scores="float32"))
+POLICIES = {"default": Policy(), "trec_eval": Policy(scores="float32")}
 
 
 def resolve_policy(policy: str | Policy | None = None, **overrides: Any) -> Policy:
-    """A policy by name (`default`, `trec_eval`, or a registered one) or as given, with single choices overridden.
+    """A policy by name (`default` or `trec_eval`) or as given, with single choices overridden.
 
     >>> resolve_policy("trec_eval", short_lists="returned").scores
     'float32'
     """
-    if policy is None:
-        policy = POLICIES["default"]
-    elif isinstance(policy, str):
-        policy = POLICIES.find(policy)
+    if policy is None or isinstance(policy, str):
+        name = policy or "default"
+        if name not in POLICIES:
+            raise InputError(f"unknown policy {name!r}{did_you_mean(name, POLICIES)} (known: {', '.join(POLICIES)})")
+        policy = POLICIES[name]
     elif not isinstance(policy, Policy):
         raise InputError(f"policy must be the name of one ({', '.join(POLICIES)}) or a Policy, got {policy!r}")
     known = [field.name for field in fields(Policy)]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
@@ -23,7 +22,7 @@ from rag_selectivity.tables.exact import STORES, kind_of
 from rag_selectivity.tables.files import is_path
 from rag_selectivity.tables.forms import AS_THEY_ARE, IdForm
 from rag_selectivity.tables.grades import Scale, implied_scale, parse_grade_map, settled_scale
-from rag_selectivity.tables.ids import HashArray, IntArray, id_hashes, mix, natural_key, numbered
+from rag_selectivity.tables.ids import HashArray, IntArray, id_hashes, mix, natural_key, numbered, ranges
 from rag_selectivity.tables.small import per
 
 #: Grades below are counted, to find which there are.
@@ -50,8 +49,6 @@ class Qrels:
         The passage of each judgment.
     repeated, negative : int
         Judgments that were left out: repetitions with the same grade, and grades below zero (TREC: not judged).
-    remarks : {code: count}
-        What was noticed when they were read; `rag_selectivity.evaluation.doubts` has the words of the codes.
     form : IdForm
         The form that the ids were brought into.
     expected : bool[judgments] or None
@@ -71,7 +68,6 @@ class Qrels:
     grade: IntArray
     source: str | None = None
     lines: IntArray | None = None
-    remarks: Counter[str] = field(default_factory=Counter)
     expected: NDArray[np.bool_] | None = None
     scale: str | None = None
     levels: tuple[int, ...] = ()
@@ -110,7 +106,6 @@ class Qrels:
         of_columns: dict[str, Any] = {
             "source": columns.source if columns.source not in ("qrels", "qrels frame") else None,
             "lines": columns.lines,
-            "remarks": Counter(columns.remarks),
             "expected": columns.expected,
         }
         return cls(columns.queries, columns.query, columns.passage, grade, **of_columns | about)
@@ -172,7 +167,7 @@ class Qrels:
         of = np.array([self._position[query] for query in names.values()], np.int64)
         start, stop = np.searchsorted(self.query, of), np.searchsorted(self.query, of, side="right")
         count = stop - start
-        rows = np.repeat(start - np.concatenate([[0], np.cumsum(count)[:-1]]), count) + np.arange(count.sum())
+        rows = ranges(start, count)
         query, passages = np.repeat(np.arange(len(of)), count), self.passages_at(rows)
         if passage is not None:
             names_of_rows = map(tuple(names).__getitem__, query.tolist())

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from itertools import chain, islice
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +15,10 @@ from numpy.typing import NDArray
 from rag_selectivity.errors import InputError
 from rag_selectivity.tables import exact
 from rag_selectivity.tables.cells import (
+    LARGEST_GRADE,
     id_fault,
     id_text,
-    is_missing,
     iterated,
-    number_of,
     number_or_nan,
     shown,
     whole_grade,
@@ -29,11 +27,9 @@ from rag_selectivity.tables.exact import Row
 from rag_selectivity.tables.fast import Kind, Odd, scan
 from rag_selectivity.tables.files import is_large, is_path
 from rag_selectivity.tables.ids import IntArray, numbered, refuse_set
-from rag_selectivity.tables.names import COLUMNS, columns_of, optional_column
+from rag_selectivity.tables.names import columns_of
 
 FloatArray = NDArray[np.float64]
-#: So many rows are held before they are turned into columns.
-_SOME = 1000
 
 
 @dataclass(frozen=True)
@@ -57,8 +53,6 @@ class Columns:
         A name for messages.
     lines : int64[rows] or None
         The line of each row in the file.
-    remarks : {code: count}
-        What was noticed; `rag_selectivity.evaluation.doubts` has the words of the codes.
     """
 
     queries: tuple[str, ...]
@@ -71,45 +65,6 @@ class Columns:
     expected: NDArray[np.bool_] | None = None
     source: str = ""
     lines: IntArray | None = None
-    remarks: Counter[str] = field(default_factory=Counter)
-
-
-@dataclass
-class _Cells:
-    """Cells as they were given, by what they hold, and where they stand.
-
-    Attributes
-    ----------
-    columns : {role: list}
-    source : str
-        What messages call the source; of a row, `before` and its place among `places` follow.
-    names : {role: name of the column}
-        Of a table; empty for TREC.
-    counts : sequence of int
-        Of a dict: how many rows each of its queries has.
-    expected : list of bool or None
-    remarks : {code: count}
-    """
-
-    columns: dict[str, list[Any]]
-    source: str
-    places: Sequence[int] = ()
-    before: str = ""
-    names: Mapping[str, str] = field(default_factory=dict)
-    counts: Sequence[int] | None = None
-    expected: list[bool] | None = None
-    remarks: Counter[str] = field(default_factory=Counter)
-
-    def where(self, row: int, role: str) -> str:
-        """The place of a cell; an InputError if it is one of a table and holds nothing."""
-        place = f"{self.source}{self.before}{self.places[row]}" if self.places else self.source
-        if role in self.names and is_missing(self.columns[role][row]):
-            raise InputError(f"{place}: {self.names[role]} is missing")
-        if role == "query":
-            return place
-        of_query = row if self.counts is None else int(np.searchsorted(np.cumsum(self.counts), row, "right"))
-        place = f"{place}: query {shown(self.columns['query'][of_query])}"
-        return place if role == "passage" else f"{place}, passage {shown(self.columns['passage'][row])}"
 
 
 def read(source: Any, kind: Kind, *, format: str | None = None, long_tags: bool = False) -> Columns:
@@ -138,18 +93,23 @@ def read(source: Any, kind: Kind, *, format: str | None = None, long_tags: bool 
     >>> columns.queries, columns.passage, columns.score.tolist()
     (('q1', 'q2'), ['d1'], [2.5])
     """
-    if is_path(source):
-        path, name = Path(source), exact.kind_of(Path(source), format)
-        if kind == "run" and (name in exact.STORES or name == "beir"):
-            what = {"golden": "a golden set", "beir": "a folder"}.get(name, "a label store")
-            raise InputError(f"{path} is {what} and holds no run; give the file of the run")
-        if name == "beir":
-            path, name = _beir_labels(path), "tsv"
-        return _scanned(path, kind, name) or _checked(_of_file(path, name, kind, long_tags), kind)
     what = "qrels" if kind == "labels" else "run"
     if isinstance(source, Mapping):
-        return _checked(_of_dict(source, what, kind), kind)
-    return _checked((_of_frame if exact.is_frame(source) else _of_records)(source, what, kind), kind)
+        return _of_dict(source, what, kind)
+    if not is_path(source):
+        frame = exact.is_frame(source)
+        rows = exact.frame_rows(source, f"{what} frame") if frame else _records(source, what, kind)
+        return _of_rows(enumerate(rows, 1), f"{what} frame" if frame else what, kind, ", row ")
+    path, name = Path(source), exact.kind_of(Path(source), format)
+    if kind == "run" and (name in exact.STORES or name == "beir"):
+        what = {"golden": "a golden set", "beir": "a folder"}.get(name, "a label store")
+        raise InputError(f"{path} is {what} and holds no run; give the file of the run")
+    if name == "beir":
+        path, name = _beir_labels(path), "tsv"
+    if is_large(path) and (found := _scanned(path, kind, name)) is not None:
+        return found
+    lines = exact.trec_rows(path, kind, long_tags) if name == "trec" else exact.read_records(path, name)
+    return _of_rows(lines, str(path), kind, ":")
 
 
 def _beir_labels(folder: Path) -> Path:
@@ -166,7 +126,7 @@ def _beir_labels(folder: Path) -> Path:
 
 def _scanned(path: Path, kind: Kind, name: str) -> Columns | None:
     """The columns of a large and regular file; None for others, which are read line by line."""
-    found = scan(path, kind, format=name) if is_large(path) else None
+    found = scan(path, kind, format=name)
     if found is None:
         return None
     import polars as pl
@@ -178,180 +138,202 @@ def _scanned(path: Path, kind: Kind, name: str) -> Columns | None:
     if not len(frame):
         return None
     numbers: dict[str, Any] = {role: frame[role].to_numpy() for role in frame.columns[2:]}
-    remarks = _chosen(found.names, kind, found.source)[1] if found.names else Counter[str]()
     lines = None if found.lines is None else np.arange(found.lines, found.lines + len(frame))
     queries, query = numbered(frame["query"].to_list())
-    about: dict[str, Any] = {"source": found.source, "lines": lines, "remarks": +remarks}
-    return Columns(tuple(queries), query, frame["passage"].to_list(), **about, **numbers)
+    return Columns(tuple(queries), query, frame["passage"].to_list(), source=found.source, lines=lines, **numbers)
 
 
-# -- the cells of a source --------------------------------------------------------------------------------
+# -- rows, which are checked one by one -------------------------------------------------------------------
 
 
-def _of_file(path: Path, name: str, kind: Kind, long_tags: bool) -> _Cells:
-    if name != "trec":
-        return _of_rows(exact.table_rows(path, name), str(path), kind)
-    comments = Counter[str]()
-    cells = _of_rows(exact.trec_rows(path, kind, long_tags, comments), str(path), kind)
-    cells.remarks, cells.names = comments, {}
-    return cells
+@dataclass(slots=True)
+class _Place:
+    """The place of a cell, which is written out for a message alone."""
+
+    source: str
+    before: str
+    row: Any = None
+    query: str | None = None
+    passage: str | None = None
+
+    def __str__(self) -> str:
+        query = "" if self.query is None else f": query {self.query!r}"
+        passage = "" if self.passage is None else f", passage {self.passage!r}"
+        return f"{self.source}{self.before}{self.row}{query}{passage}"
 
 
-def _of_rows(rows: Iterator[tuple[int, Row]], source: str, kind: Kind, before: str = ":") -> _Cells:
-    """The cells of rows with names; the first row has the names of all."""
+def _of_rows(
+    rows: Iterator[tuple[Any, Row]], source: str, kind: Kind, before: str, queries: Iterable[str] = ()
+) -> Columns:
+    """The columns of rows, the first of which has the names of all.
+
+    Parameters
+    ----------
+    rows : iterator of (place, row)
+    source, before : str
+        What messages call a place: `run.trec` and `:`, then the number of the line.
+    queries : iterable of str
+        The queries that there are, those without rows too.
+    """
     first = next(rows, None)
-    if first is None:
-        labels = "file of labels is empty: there are no judgments in it"
-        raise InputError(f"{source}: the {labels if kind == 'labels' else 'run file is empty'}")
-    names, remarks = _chosen(list(first[1]), kind, source)
-    places: list[int] = []
-    columns: dict[str, list[Any]] = {role: [] for role in names}
-    rows = chain([first], rows)
-    while some := list(islice(rows, _SOME)):
-        places += [place for place, _ in some]
-        for role, name in names.items():
-            columns[role] += [row.get(name) for _, row in some]
-    return _Cells(columns, source, places, before, names, remarks=remarks)
-
-
-def _of_frame(frame: Any, what: str, kind: Kind) -> _Cells:
-    source = f"{what} frame"
-    frame = exact.as_frame(frame, source)
-    names, remarks = _chosen(exact.column_names(frame), kind, source)
-    values = exact.frame_columns(frame, names.values())
-    columns = {role: values[name] for role, name in names.items()}
-    return _Cells(columns, source, range(1, 1 + len(columns["query"])), ", row ", names, remarks=remarks)
-
-
-def _chosen(names: Sequence[str], kind: Kind, where: str) -> tuple[dict[str, str], Counter[str]]:
-    """The columns of a table by what they hold, and a remark on those of labels that belong into a run."""
-    columns = columns_of(names, kind, where)
-    ranking = {optional_column(names, COLUMNS[role]) for role in ("score", "rank")} - {None, columns.get("grade")}
-    return columns, Counter(ranking_columns_in_labels=len(ranking) if kind == "labels" else 0)
-
-
-def _of_records(source: Any, what: str, kind: Kind) -> _Cells:
-    """The cells of rows: of dicts, or of a query, a passage, and a grade or perhaps a score."""
-    form = "(query, passage, grade)" if kind == "labels" else "(query, passage) or (query, passage, score)"
-    refuse_set(source, what)
-    records = list(iterated(source, f"{what}: expected {form} rows, dicts, a DataFrame or a path"))
-    if records and all(isinstance(record, Mapping) for record in records):
-        return _of_rows(enumerate(map(dict, records), 1), what, kind, ", row ")
-    width = len(records[0]) if records and isinstance(records[0], (tuple, list)) else 3
-    for record in records:
-        if not isinstance(record, (tuple, list)) or not (2 if kind == "run" else 3) <= len(record) <= 3:
-            raise InputError(f"{what}: expected {form}, got {record!r}")
-        if len(record) != width:
-            raise InputError(f"{what}: query {record[0]!r} has {'no ' * (width == 3)}scores, unlike those before it")
-    roles = ("query", "passage", "grade" if kind == "labels" else "score")
-    columns = map(list, zip(*records, strict=True)) if records else ([], [], [])
-    return _Cells(dict(zip(roles, columns, strict=False)), what)
-
-
-def _of_dict(lists: Mapping[Any, Any], what: str, kind: Kind) -> _Cells:
-    """The cells of {query: {passage: grade or score}}, {query: [passage, …]}, or {query: [(passage, score), …]}."""
-    passages: list[Any] = []
-    values: list[Any] = []
-    counts: list[int] = []
+    if first is None and before == ":":
+        raise InputError(f"{source}: the {'file of labels' if kind == 'labels' else 'run file'} is empty")
+    names = {"query": "query", "passage": "passage"} if first is None else columns_of([*first[1]], kind, source)
+    position = {query: i for i, query in enumerate(queries)}
+    query: list[int] = []
+    passages: list[str] = []
+    places: list[Any] = []
     expected: list[bool] = []
-    for query, row in lists.items():
-        where = f"{what} of query {query!r}" if kind == "labels" else f"{what}: query {query!r}"
-        if kind == "run":
-            refuse_set(row, where)
-        form = "{passage: grade} or a list of ids" if kind == "labels" else "a list of ids or {passage: score}"
-        if isinstance(row, str):
-            raise InputError(f"{where}: expected {form}, got {row!r}")
-        ids = list(iterated(row, f"{where}: expected {form}"))
-        given = list(row.values()) if isinstance(row, Mapping) else [1] * len(ids) if kind == "labels" else []
-        if kind == "run" and ids and isinstance(ids[0], (tuple, list)):
-            for pair in ids:
-                if not isinstance(pair, (tuple, list)) or len(pair) != 2:
-                    raise InputError(f"{where}: expected (passage, score) with a number, got {pair!r}")
-            ids, given = map(list, zip(*ids, strict=True))
-        if ids and passages and bool(given) != bool(values):
-            raise InputError(f"run: query {query!r} has {'' if given else 'no '}scores, unlike those before it")
-        passages += ids
-        values += given
-        counts.append(len(ids))
-        expected += [not isinstance(row, Mapping)] * len(ids)
-    cells = _Cells({"query": [*lists], "passage": passages}, what, counts=counts)
+    numbers: dict[str, list[float]] = {role: [] for role in names if role not in ("query", "passage")}
+    # What a table calls rank beside scores may be anything.
+    loose = "score" in names and "Q0" not in (first or ("", {}))[1]
+    where: Any = _Place(source, before)
+    for where.row, row in chain(() if first is None else [first], rows):
+        where.query = where.passage = None
+        where.query = id_text(row.get(names["query"]), where, "query")
+        where.passage = id_text(row.get(names["passage"]), where, "passage")
+        for role, column in numbers.items():
+            column.append(_number(row.get(names[role]), role, where, loose))
+        query.append(position.setdefault(where.query, len(position)))
+        passages.append(where.passage)
+        places.append(where.row)
+        expected.append(row.get(_EXPECTED, False))
+    types = {"grade": np.int64}
     if kind == "labels":
-        cells.expected = expected
-    if values or kind == "labels":
-        cells.columns["grade" if kind == "labels" else "score"] = values
-    return cells
+        numbers.setdefault("grade", [])
+    return Columns(
+        tuple(position),
+        np.array(query, np.int64),
+        passages,
+        source=source,
+        lines=np.array(places, np.int64) if before == ":" else None,
+        expected=np.array(expected, bool) if any(expected) else None,
+        **{role: np.array(column, types.get(role, np.float64)) for role, column in numbers.items()},  # type: ignore[arg-type]
+    )
 
 
-# -- the columns of cells ---------------------------------------------------------------------------------
+def _number(cell: Any, role: str, where: str, loose: bool) -> float:
+    """A cell as the number that it must be; NaN for another rank if the rule for ranks is `loose`."""
+    if role == "grade":
+        return _grade(cell, where)
+    number = float(cell) if isinstance(cell, (bool, np.bool_)) else number_or_nan(cell)
+    if role == "tokens" and not 0 <= number < math.inf:
+        raise InputError(f"{where}: {shown(cell)} is not a number of tokens; give a number ≥ 0")
+    if math.isnan(number) and not (loose and role == "rank"):
+        raise InputError(f"{where}: the {role} {shown(cell)} is not a number")
+    return number
 
 
-def _checked(cells: _Cells, kind: Kind) -> Columns:
-    """The columns of cells, each of which is checked."""
-    queries, query = numbered(_ids(cells, "query"))
-    if cells.counts is not None:
-        if len(queries) < len(query) and kind == "run":
-            raise InputError("run: two query ids are the same when written as text; make them different")
-        query = np.repeat(query, cells.counts)
-    found: dict[str, Any] = {"source": cells.source, "remarks": +cells.remarks}
-    if cells.before == ":":
-        found["lines"] = np.array(cells.places, np.int64)
-    if kind == "labels":
-        found["grade"] = _grades(cells)
-        found["expected"] = None if cells.expected is None else np.array(cells.expected, bool)
-    else:
-        found |= {role: _numbers(cells, role) for role in ("score", "rank", "tokens") if role in cells.columns}
-    return Columns(tuple(queries), query, _ids(cells, "passage"), **found)
-
-
-def _ids(cells: _Cells, what: str) -> list[str]:
-    """Ids as texts."""
-    column = cells.columns[what]
-    types = set(map(type, column))
-    if types <= {str, int}:
-        texts = list(column if types <= {str} else map(str, column))
-        if all(texts) and id_fault("".join(texts) or "-") is None:
-            return texts
-    return [id_text(cell, cells.where(row, what), what) for row, cell in enumerate(column)]
-
-
-def _grades(cells: _Cells) -> IntArray:
-    column = cells.columns["grade"]
-    try:
-        grade_of = {cell: whole_grade(cell, "") for cell in set(column)}
-        return np.fromiter(map(grade_of.__getitem__, column), np.int64, len(column))
-    except (InputError, TypeError):
-        return np.array([_grade(cell, cells.where(row, "grade")) for row, cell in enumerate(column)], np.int64)
-
-
-def _grade(value: Any, where: str) -> int:
+def _grade(cell: Any, where: str) -> int:
     """A grade as an int; a fractional one may be the score of a run."""
     try:
-        return whole_grade(value, where)
+        return whole_grade(cell, where)
     except InputError as error:
-        number = number_or_nan(value)
-        if math.isfinite(number) and not number.is_integer():
+        if number_or_nan(cell) % 1 > 0:
             raise InputError(f"{error}: is this a run? The labels come first") from None
         raise
 
 
-def _numbers(cells: _Cells, role: str) -> FloatArray | None:
-    """A column of numbers that are not NaN; None for what a table calls rank beside scores."""
-    column = cells.columns[role]
-    is_text = str in set(map(type, column))
-    try:
-        exactly = is_text and "_" in "".join(cell for cell in column if isinstance(cell, str))
-        # In a third of the time.
-        numbers = np.fromiter(map(number_of if exactly else float, column), np.float64, len(column))
-    except (TypeError, ValueError, OverflowError):
-        numbers = np.array([number_or_nan(cell) for cell in column], np.float64)
-    if role == "tokens":
-        numbers[(numbers < 0) | np.isinf(numbers)] = np.nan
-    wrong = np.flatnonzero(np.isnan(numbers))
-    if not len(wrong):
-        return numbers
-    if role == "rank" and "score" in cells.columns and cells.names:
+def _records(source: Any, what: str, kind: Kind) -> Iterator[Row]:
+    """Rows of dicts, or of a query, a passage, and a grade or perhaps a score."""
+    form = "(query, passage, grade)" if kind == "labels" else "(query, passage) or (query, passage, score)"
+    refuse_set(source, what)
+    width = 0
+    for record in iterated(source, f"{what}: expected {form} rows, dicts, a DataFrame or a path"):
+        if isinstance(record, Mapping):
+            yield dict(record)
+            continue
+        if not isinstance(record, (tuple, list)) or not (2 if kind == "run" else 3) <= len(record) <= 3:
+            raise InputError(f"{what}: expected {form}, got {record!r}")
+        width = width or len(record)
+        if len(record) != width:
+            raise _mixed(record[0], width == 2)
+        yield dict(zip(("query", "passage", _VALUE[kind]), record, strict=False))
+
+
+_VALUE = {"labels": "grade", "run": "score"}
+
+
+def _mixed(query: Any, scored: bool) -> InputError:
+    return InputError(f"run: query {query!r} has {'' if scored else 'no '}scores, unlike those before it")
+
+
+# -- dicts ------------------------------------------------------------------------------------------------
+
+#: Marks the row of an expected id, which has no grade of its own.
+_EXPECTED = "expected id"
+
+
+def _of_dict(lists: Mapping[Any, Any], what: str, kind: Kind) -> Columns:
+    """The columns of {query: {passage: grade or score}}, {query: [passage, …]}, or {query: [(passage, score), …]}."""
+    regular = _regular(lists, what, kind)
+    if regular is not None:
+        return regular
+    queries = [id_text(query, what, "query") for query in lists]
+    if len(set(queries)) < len(queries) and kind == "run":
+        raise InputError("run: two query ids are the same when written as text; make them different")
+    return _of_rows((("", row) for row in _dict_rows(lists, what, kind)), what, kind, "", dict.fromkeys(queries))
+
+
+def _regular(lists: Mapping[Any, Any], what: str, kind: Kind) -> Columns | None:
+    """The columns of a dict of dicts, or of lists, whose ids are texts and whole numbers; None for any other."""
+    rows = list(lists.values())
+    are_dicts = set(map(type, rows)) <= {dict}
+    if not are_dicts and not set(map(type, rows)) <= {list, tuple}:
         return None
-    where, value = cells.where(int(wrong[0]), role), shown(column[wrong[0]])
-    if role == "tokens":
-        raise InputError(f"{where}: {value} is not a number of tokens; give a number ≥ 0")
-    raise InputError(f"{where}: the {role} {value} is not a number")
+    queries, passages = _texts(lists), _texts(chain.from_iterable(rows))
+    if queries is None or passages is None or len(set(queries)) < len(queries):
+        return None
+    about: dict[str, Any] = {"source": what}
+    if are_dicts:
+        numbers = np.array(list(chain.from_iterable(row.values() for row in rows)))
+        if numbers.dtype.kind not in "biuf" and len(numbers):
+            return None
+        value = numbers.astype(np.float64)
+        if kind == "labels":
+            # NaN is no whole number either.
+            if not ((np.abs(value) < LARGEST_GRADE) & (value == np.floor(value))).all():
+                return None
+            about["grade"] = value.astype(np.int64)
+        elif np.isnan(value).any():
+            return None
+        elif len(value):
+            about["score"] = value
+    elif kind == "labels":
+        about |= {"grade": np.ones(len(passages), np.int64), "expected": np.ones(len(passages), bool)}
+    return Columns(tuple(queries), np.repeat(np.arange(len(rows)), list(map(len, rows))), passages, **about)
+
+
+def _texts(ids: Iterable[Any]) -> list[str] | None:
+    """Ids as texts; None if one is no text and no whole number, or cannot be an id."""
+    listed = list(ids)
+    types = set(map(type, listed))
+    if not types <= {str, int}:
+        return None
+    texts = listed if types <= {str} else list(map(str, listed))
+    return texts if all(texts) and id_fault("".join(texts) or "-") is None else None
+
+
+def _dict_rows(lists: Mapping[Any, Any], what: str, kind: Kind) -> Iterator[Row]:
+    """The rows of a dict of any of its forms."""
+    form = "{passage: grade} or a list of ids" if kind == "labels" else "a list of ids or {passage: score}"
+    scored: bool | None = None
+    for query, row in lists.items():
+        where = f"{what} of query {query!r}" if kind == "labels" else f"{what}: query {query!r}"
+        if kind == "run":
+            refuse_set(row, where)
+        if isinstance(row, str):
+            raise InputError(f"{where}: expected {form}, got {row!r}")
+        for item in row.items() if isinstance(row, Mapping) else iterated(row, f"{where}: expected {form}"):
+            if kind == "labels":
+                passage, grade = item if isinstance(row, Mapping) else (item, 1)
+                yield {"query": query, "passage": passage, "grade": grade, _EXPECTED: not isinstance(row, Mapping)}
+                continue
+            has_score = isinstance(item, (tuple, list))
+            if has_score and len(item) != 2:
+                raise InputError(f"{where}: expected (passage, score) with a number, got {item!r}")
+            scored = has_score if scored is None else scored
+            if scored != has_score:
+                raise _mixed(query, has_score)
+            pair = item if has_score else (item,)
+            yield dict(zip(("query", "passage", "score"), (query, *pair), strict=False))

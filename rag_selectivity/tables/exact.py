@@ -5,8 +5,8 @@ from __future__ import annotations
 import csv
 import json
 import os
-from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from importlib import import_module
 from itertools import chain
 from operator import itemgetter
@@ -97,79 +97,56 @@ def is_headless(path: Path) -> bool:
 # -- text -------------------------------------------------------------------------------------------------
 
 
-def read_records(source: str | Path) -> Iterator[tuple[int, Row]]:
-    """(line, row) of a table; without a suffix, the separator in its first line shows its format."""
-    path = Path(source)
-    kind = kind_of(path)
-    if kind == "trec" and not path.suffix and not is_headless(path):
-        first = first_line(path)
-        kind = next((name for name in ("tsv", "csv") if SEPARATORS[name] in first), kind)
-    return table_rows(path, kind)
+def read_records(source: str | Path, kind: str | None = None) -> Iterator[tuple[int, Row]]:
+    """(line, row) of a table with named columns; rows of Parquet count from 1.
 
-
-def table_rows(path: Path, kind: str) -> Iterator[tuple[int, Row]]:
-    """(line, row) of a table with named columns, by its format; rows of Parquet count from 1.
+    Without a suffix, the separator in its first line shows the format.
 
     Raises
     ------
     InputError
         If it has no rows or is no table; while it is read, for a line that is wrong.
     """
-    kind = suffix_of(path)[1:] if kind == "exported" else kind
-    if kind == "parquet":
-        rows: Iterator[tuple[int, Row]] = chain.from_iterable(map(_parquet_rows, parquet_files(path)))
-    elif kind in SEPARATORS:
-        rows = _separated_rows(path, SEPARATORS[kind])
-    elif kind == "jsonl":
-        rows = _json_rows(path)
-    elif is_headless(path):
-        rows = _headless_rows(path)
-    else:
-        if not first_bytes(path):
-            raise InputError(f"{path}: the file is empty; write it again")
-        with opened(path):
-            pass  # text in another encoding than UTF-8 is refused by its name
-        raise InputError(f"{path}: expected JSONL, CSV or Parquet rows")
+    path = Path(source)
+    kind = kind or kind_of(path)
+    if kind == "exported":
+        kind = suffix_of(path)[1:]
+    elif kind == "trec" and is_headless(path):
+        kind = "headless"
+    elif kind == "trec" and not path.suffix:
+        kind = next((name for name in ("tsv", "csv") if SEPARATORS[name] in first_line(path)), kind)
+    if kind not in _READERS:
+        with opened(path):  # text in another encoding than UTF-8 is refused by its name
+            raise InputError(f"{path}: expected JSONL, CSV or Parquet rows")
+    rows = _READERS[kind](path)
     first = next(rows, None)
     if first is None:
         raise NoRowsError(f"{path}: the file has no rows")
     return chain([first], rows)
 
 
-def trec_rows(path: Path, kind: str, long_tags: bool, remarks: Counter[str]) -> Iterator[tuple[int, Row]]:
+def trec_rows(path: Path, kind: str, long_tags: bool) -> Iterator[tuple[int, Row]]:
     """(line, row) of each line of TREC; only white space of ASCII separates its fields.
 
-    With `long_tags`, all that follows the fifth field of a run is its tag. Lines that begin with `#` are counted.
+    With `long_tags`, all that follows the fifth field of a run is its tag.
     """
     names: Sequence[str] = ()
     for line, text in byte_lines(path):
-        if line == 1 and b"\r" in text.rstrip() and not text.endswith(b"\n"):
-            raise InputError(f"{path}: its lines end in carriage returns alone; write it again with line feeds")
         fields = text.split()
         if not fields:
             continue
-        if fields[0].startswith(b"#"):
-            remarks[f"{'label' if kind == 'labels' else 'run'}_comment_lines"] += 1
-            continue
         names = names or FIELDS.get((kind, len(fields))) or FIELDS[kind, 4 if kind == "labels" else 6]
         if len(fields) != len(names) and not (long_tags and len(fields) > len(names) == 6):
-            raise InputError(f"{path}:{line}: {_wrong_width(fields, names)}")
+            start = b" ".join(fields)[:60].decode("utf-8", "replace")
+            raise InputError(
+                f"{path}:{line}: expected {len(names)} fields ({' '.join(names)}), found {len(fields)}: {start!r}; "
+                f"qrels have 4 and come first, runs have 6. If an id holds a blank, write the file as TSV or JSONL; if "
+                f'the tag of a run does, give policy="trec_eval"'
+            )
         try:
             yield line, dict(zip(names, b"\n".join(fields).decode().split("\n"), strict=False))
         except UnicodeDecodeError:
             raise not_utf8(path, line) from None
-
-
-def _wrong_width(fields: Sequence[bytes], names: Sequence[str]) -> str:
-    hint = {(6, 4): " (four fields: is this a qrels file?)", (4, 6): " (six fields: is this a run file?)"}
-    mend = "; if an id holds a blank, write the file as TSV or JSONL" if len(fields) > len(names) else ""
-    if len(fields) > len(names) == 6:
-        mend += '; if only the tag does, give policy="trec_eval"'
-    start = b" ".join(fields)[:60].decode("utf-8", "replace")
-    return (
-        f"expected {len(names)} fields ({' '.join(names)}), "
-        f"found {len(fields)}{hint.get((len(names), len(fields)), '')}: {start!r}{mend}"
-    )
 
 
 def _headless_rows(path: Path) -> Iterator[tuple[int, Row]]:
@@ -193,7 +170,7 @@ def _json_rows(path: Path) -> Iterator[tuple[int, Row]]:
         yield number, row
 
 
-def _separated_rows(path: Path, separator: str) -> Iterator[tuple[int, Row]]:
+def _separated_rows(separator: str, path: Path) -> Iterator[tuple[int, Row]]:
     """(line, row) of lines, the first of which is the header; in TSV, a quotation mark is a character."""
     quoting: Any = csv.QUOTE_NONE if separator == "\t" else csv.QUOTE_MINIMAL
     lines = map(itemgetter(1), text_lines(path, whole=True))
@@ -208,21 +185,14 @@ def _separated_rows(path: Path, separator: str) -> Iterator[tuple[int, Row]]:
                 names = [name.strip() for name in cells]
                 refuse_doubled(names, where)
             elif len(cells) != len(names):
-                header = f"but the header has {len(names)} ({', '.join(names)})"
-                raise InputError(f"{where}: {len(cells)} fields, {header}")
+                raise InputError(
+                    f"{where}: {len(cells)} fields, but the header has {len(names)} ({', '.join(names)}); "
+                    f"add or remove some"
+                )
             else:
                 yield reader.line_num, dict(zip(names, cells, strict=True))
     except csv.Error as error:
-        fault = next((ours for theirs, ours in _FAULTS.items() if theirs in str(error)), str(error))
-        raise InputError(f"{path}:{reader.line_num}: {fault}") from None
-
-
-_FAULTS = {
-    "new-line character": "a carriage return stands outside quotation marks; end lines in line feeds",
-    "unexpected end": "a quotation mark is not closed; write the file again with a program for CSV",
-    "expected after": "text stands behind a closing quotation mark; write the file again with a program for CSV",
-    "field limit": f"a cell has more than {csv.field_size_limit():,} characters; write it as JSONL",
-}
+        raise InputError(f"{path}:{reader.line_num}: not CSV ({error}); write it with a program for CSV") from None
 
 
 def refuse_doubled(names: Sequence[str], where: str) -> None:
@@ -255,19 +225,27 @@ def _parquet_rows(path: Path) -> Iterator[tuple[int, Row]]:
         from pyarrow import parquet
     except ImportError:
         raise MissingExtraError("pyarrow", "files", f"reading {path}") from None
-    line = 0
-    with opened(path, any_content=True) as stream:
-        try:
-            with parquet.ParquetFile(stream) as file:
-                refuse_doubled(file.schema_arrow.names, str(path))
-                for batch in file.iter_batches(1 << 11):
-                    for row in frame_rows(batch, str(path)):
-                        line += 1
-                        yield line, row
-        except InputError:
-            raise
-        except (pyarrow.ArrowException, OSError, ValueError, ArithmeticError, LookupError) as error:
-            raise InputError(f"{path}: damaged Parquet after row {line} ({str(error).splitlines()[0]})") from None
+    for place in parquet_files(path):
+        row = 0
+        with opened(place, any_content=True) as stream:
+            try:
+                with parquet.ParquetFile(stream) as file:
+                    refuse_doubled(file.schema_arrow.names, str(place))
+                    for batch in file.iter_batches(1 << 11):
+                        for row, cells in enumerate(frame_rows(batch, str(place)), row + 1):  # noqa: B020
+                            yield row, cells
+            except InputError:
+                raise
+            except (pyarrow.ArrowException, OSError, ValueError, ArithmeticError, LookupError) as error:
+                raise InputError(f"{place}: damaged Parquet after row {row} ({str(error).splitlines()[0]})") from None
+
+
+_READERS: dict[str, Callable[[Path], Iterator[tuple[int, Row]]]] = {
+    "parquet": _parquet_rows,
+    "jsonl": _json_rows,
+    "headless": _headless_rows,
+    **{name: partial(_separated_rows, separator) for name, separator in SEPARATORS.items()},
+}
 
 
 def is_frame(value: Any) -> bool:
@@ -279,21 +257,15 @@ def is_frame(value: Any) -> bool:
     return has_names if by_name else hasattr(value, "__arrow_c_stream__")
 
 
-def frame_columns(frame: Any, names: Iterable[Any]) -> dict[str, list[Any]]:
-    """Columns of what `as_frame` gives, as lists of Python values."""
-    columns = {}
-    for name in names:
-        column = frame[name]
-        to_list = getattr(column, "to_list", None) or getattr(column, "to_pylist", None)
-        columns[name] = list(column) if to_list is None else to_list()
-    return columns
-
-
 def frame_rows(frame: Any, where: str) -> Iterator[Row]:
-    """The rows of a frame."""
+    """The rows of a frame, with Python's own values."""
     frame = as_frame(frame, where)
-    columns = frame_columns(frame, column_names(frame))
-    return (dict(zip(columns, cells, strict=True)) for cells in zip(*columns.values(), strict=True))
+    names = column_names(frame)
+    columns = []
+    for column in map(frame.__getitem__, names):
+        to_list = getattr(column, "to_list", None) or getattr(column, "to_pylist", None)
+        columns.append(list(column) if to_list is None else to_list())
+    return (dict(zip(names, cells, strict=True)) for cells in zip(*columns, strict=True))
 
 
 def as_frame(value: Any, where: str) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -21,8 +21,6 @@ from rag_selectivity.tables.names import COLUMNS, IDS, find_column, optional_col
 from rag_selectivity.wording import counted
 
 V = TypeVar("V")
-#: Four characters are about one token of English text.
-_CHARACTERS_A_TOKEN = 4
 
 
 # -- rows -------------------------------------------------------------------------------------------------
@@ -146,24 +144,6 @@ def per(
             one, other = (f"{each:g}" if kind is float else each for each in (value, found[id_]))
             raise InputError(f"{where}: {owner} is {one}, and {other} before: keep one of them")
     return found
-
-
-def path_and_column(text: str, name: str, otherwise: str = "") -> tuple[str, str | None]:
-    """The file, and the column of `FILE:COLUMN`; `otherwise` says what else may be given.
-
-    Raises
-    ------
-    InputError
-        If there is no such file, or the name is empty.
-    """
-    file, colon, column = text.rpartition(":")
-    if text == "-" or os.path.exists(text):
-        return text, None
-    if colon and (file == "-" or os.path.exists(file)):
-        return file, column
-    problem = f"there is no file {shown(text)}" if text else "the name is empty"
-    mend = "give a table of query_id and columns (FILE, or FILE:COLUMN for one of them)"
-    raise InputError(f"{name}: {problem}; {mend}{otherwise}")
 
 
 # -- chunks of documents ----------------------------------------------------------------------------------
@@ -306,46 +286,3 @@ def _texts(source: Any, what: str, columns: Sequence[str] = COLUMNS["text"]) -> 
                 f"the two"
             )
         yield where, id_, text, row
-
-
-def token_lengths(corpus: Any, tokenizer: Callable[[str], Any] | None = None) -> dict[str, float]:
-    """{passage: tokens} of the texts of a corpus, counted, or estimated at four characters a token; titles count.
-
-    Parameters
-    ----------
-    corpus : {passage: text}, DataFrame, path, or iterable of records or pairs
-    tokenizer : callable, optional
-        Gives the tokens of a text, or their number: `tiktoken.get_encoding(NAME).encode`, or a tokenizer of
-        Transformers with its `encode`.
-
-    Raises
-    ------
-    InputError
-        If the tokenizer gives neither or fails, or if a text is missing.
-
-    >>> token_lengths({"d1": "three short words"}, str.split), token_lengths({"d1": "twelve chars"})
-    ({'d1': 3.0}, {'d1': 3.0})
-    """
-    lengths = {}
-    for passage, text in read_texts(corpus, "corpus"):
-        length = len(text) / _CHARACTERS_A_TOKEN if tokenizer is None else _counted(tokenizer, passage, text)
-        lengths[passage] = cost_or_length(length, f"the number of tokens of passage {passage!r}")
-    return lengths
-
-
-def _counted(tokenizer: Callable[[str], Any], passage: str, text: str) -> Any:
-    """The number of tokens of a text."""
-    if not callable(tokenizer):
-        raise InputError(f"the tokenizer {tokenizer!r} is no function; give one that takes a text")
-    name = getattr(tokenizer, "__qualname__", type(tokenizer).__name__)
-    who, mend = f"passage {passage!r}: the tokenizer {name}", "it must give the tokens of a text, or their number"
-    try:
-        tokens = tokenizer(text)
-    except Exception as error:
-        # Its message may repeat the text.
-        raise InputError(f"{who} failed ({type(error).__name__}); {mend}") from error
-    if isinstance(tokens, (int, float)):
-        return tokens
-    if not hasattr(tokens, "__len__"):
-        raise InputError(f"{who} gave {shown(tokens)}; {mend}")
-    return len(tokens)

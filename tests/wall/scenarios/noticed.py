@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import rag_selectivity as rs
 from tests.wall import keys, worlds
 
@@ -14,12 +12,6 @@ RUN = {query: [f"d{n}", f"d{n + 100}", f"d{n + 200}"] for n, query in enumerate(
 def _measured(labels=LABELS, run=RUN, **options):
     given = {"measures": ["P", "BoR"], "depths": [2], "corpus_size": 1000, "bootstrap": None, **options}
     return keys.report(rs.evaluate(labels, {"run": run}, **given), "noticed")
-
-
-def comments_in_a_file():
-    path = Path(worlds.trec("run.trec", RUN))
-    path.write_text("# a comment\n" + path.read_text(encoding="utf-8"), encoding="utf-8")
-    return _measured(run=str(path))
 
 
 def further_fields_in_a_table():
