@@ -30,7 +30,6 @@ def decision_of(
     texts: dict[str, str] | None = None,
     more: dict[str, str] | None = None,
     costs: dict[str, dict[str, float]] | None = None,
-    letters: dict[str, str] | None = None,
 ) -> Decision:
     """A decision with the report's figures at K, best first under RA-nWG or Success."""
     kind = RANWG() if any(at_depth(part.estimates, RANWG(), K) for part in report.runs.values()) else Success()
@@ -51,10 +50,10 @@ def decision_of(
                 None if name == base else (verdicts or {}).get((name, column), "no difference shown"),
                 None if most is None else most.value,
             )
-        lines.append(RunLine(name, (letters or {}).get(name, "a"), figures, (costs or {}).get(name, {})))
+        lines.append(RunLine(name, figures, (costs or {}).get(name, {})))
     pairs = [
         Pair(a, b, gap := report[a, measure].value - report[b, measure].value, gap - 0.05, gap + 0.05, 0.2, 0.04,
-             "better" if gap > 0.05 else "no difference shown", gap > 0.05, 3, 2, 1)
+             "better" if gap > 0.05 else "no difference shown", gap > 0.05)
         for i, a in enumerate(runs)
         for b in runs[i + 1 :]
     ]  # fmt: skip

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from itertools import combinations
-
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 import rag_selectivity as rs
 from rag_selectivity.advice import decide, which_k
-from rag_selectivity.advice.decide import letters
 from rag_selectivity.advice.losses import losses_of
 from rag_selectivity.measures.chance import Success
 from rag_selectivity.results.decision import QUESTIONS
@@ -49,19 +44,6 @@ def report() -> rs.Report:
 
 
 # -- which system ---------------------------------------------------------------------------------------------
-
-
-@settings(max_examples=60, deadline=None)
-@given(st.integers(1, 7), st.data())
-def test_two_runs_share_a_letter_if_and_only_if_they_cannot_be_told_apart(count, data) -> None:
-    runs = [f"run{i}" for i in range(count)]
-    pairs = list(combinations(runs, 2))
-    apart = data.draw(st.lists(st.sampled_from(pairs), unique=True)) if pairs else []
-    given_letters = letters(runs, apart)
-    for one, other in pairs:
-        shared = set(given_letters[one]) & set(given_letters[other])
-        assert bool(shared) == ((one, other) not in apart)
-    assert given_letters[runs[0]].startswith("a")
 
 
 def test_the_pairs_are_those_of_comparisons_with_each_run_as_baseline(report) -> None:

@@ -86,8 +86,7 @@ def report() -> rs.Report:
 @pytest.fixture(scope="module")
 def decision(report):
     verdicts = {("other", "RA-nWG"): "better", ("other", "Harm"): "undecided: judged in part", (EVIL, "BoR"): "worse"}
-    letters = {"mine": "b", "other": "a", EVIL: "ab"}
-    return decision_of(report, 2, texts=TEXTS, more=MORE, verdicts=verdicts, letters=letters, costs=COSTS)
+    return decision_of(report, 2, texts=TEXTS, more=MORE, verdicts=verdicts, costs=COSTS)
 
 
 @pytest.fixture(scope="module")

@@ -89,7 +89,6 @@ REFUSED: dict[str, tuple[Any, ...]] = {
         *("2 runs",),
     ),
     "answers of another K": (lambda: rs.validate(REPORT, [*SCORES, {**SCORES[0], "k": 4}]), "K = 4", "1, 2"),
-    "borders that are words": (lambda: rs.validate(REPORT, SCORES, borders=["x"]), "numbers above 0"),
     "a column of scores": (lambda: rs.validate(REPORT, SCORES, column="scor"), "'scor'", "did you mean"),
     "a range upside down": (lambda: rs.validate(REPORT, SCORES, score_range=(1, 0)), "the lower one first"),
     # Decisions and plans

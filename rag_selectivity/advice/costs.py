@@ -150,17 +150,11 @@ def measured_costs(costs: Any, runs: Sequence[str], form: IdForm = AS_THEY_ARE) 
 def _rows(costs: Any, runs: Sequence[str], form: IdForm) -> Iterator[tuple[str, str, str, Mapping[str, Any]]]:
     """(place, run, query, row) of a table, or of {run: table}."""
     parts = [(costs, runs)]
-    if isinstance(costs, Mapping) and costs:
-        of_queries = all(isinstance(row, Mapping) and not any(map(_is_row, row.values())) for row in costs.values())
-        if not of_queries or all(str(key) in runs for key in costs):
-            parts = [(part, [str(name)]) for name, part in costs.items()]
+    if isinstance(costs, Mapping) and costs and all(str(key) in runs for key in costs):
+        parts = [(part, [str(name)]) for name, part in costs.items()]
     for part, names in parts:
         for where, query, row, _ in rows_by_id(part, "costs", form=form):
             yield where, run_of(row, names, where, "costs"), query, row
-
-
-def _is_row(value: Any) -> bool:
-    return isinstance(value, Mapping)
 
 
 def _cost(value: Any, where: str) -> float:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
-from string import ascii_lowercase
 
 import numpy as np
 
@@ -26,7 +25,6 @@ from rag_selectivity.measures.utility import PROC, RANWG, Harm, PercentPROC
 from rag_selectivity.results.comparison import BETTER, WORSE, RunDifference
 from rag_selectivity.results.decision import ADVISED, ASSUMED, GIVEN, TRUST, Answer, Decision, Pair, RunFigure, RunLine
 from rag_selectivity.results.estimate import CALIBRATED, WITH_TAIL
-from rag_selectivity.results.remedy import remedy
 from rag_selectivity.results.report import Report
 from rag_selectivity.results.trust import CHECKED, CLOSED, NOTHING
 
@@ -75,8 +73,8 @@ def decide(
 
     Notes
     -----
-    The pairs of runs are one family of tests under Holm's correction, and decide about the letters, about the first
-    answer, and about the marks of the ranking measure. The other columns of the table are a second family: their
+    The pairs of runs are one family of tests under Holm's correction, and decide about the first answer and the marks
+    of the ranking measure. The other columns of the table are a second family: their
     differences from the baseline. An answer is shown if a test or a bound shows what it concludes, and none is if the
     labels show nothing about the retriever.
 
@@ -117,7 +115,6 @@ def decide(
     testing = Testing(report.bootstrap, paired)
     rows = _differences(list(combinations(order, 2)), at_k, [ranking], testing)
     pairs = tuple(map(_pair, rows))
-    of_run = letters(order, [(pair.run, pair.other) for pair in pairs if pair.apart])
     verdicts = _verdicts(at_k, columns, rows, baseline, testing)
     return Decision(
         K=depth,
@@ -125,10 +122,7 @@ def decide(
         measure=ranking @ depth,
         baseline=baseline,
         answers=_answers(at_k, order, pairs, ranking @ depth, success, advice, is_given=k is not None),
-        lines=tuple(
-            RunLine(name, of_run[name], _figures(at_k, name, columns, verdicts), costs.at(name, depth))
-            for name in order
-        ),
+        lines=tuple(RunLine(name, _figures(at_k, name, columns, verdicts), costs.at(name, depth)) for name in order),
         pairs=pairs,
         queries=at_k.runs[order[0]].evaluated,
         k=advised,
@@ -185,7 +179,7 @@ def _differences(
 
 def _pair(row: RunDifference) -> Pair:
     """A pair of runs, the better one first, as `row` has it."""
-    names = ("run", "difference", "low", "high", "p_adjusted", "detectable", "verdict", "wins", "ties", "losses")
+    names = ("run", "difference", "low", "high", "p_adjusted", "detectable", "verdict")
     # Where figures rest on completed labels and tests do not, the run that comes first can be the worse one.
     return Pair(other=row.baseline, apart=row.verdict == BETTER, **{name: getattr(row, name) for name in names})
 
@@ -207,14 +201,12 @@ def _answers(
     best, depth, trust = order[0], at_k.depths[0], at_k.trust
     estimates, is_believed = at_k.runs[best].estimates, trust.standing != NOTHING
     figures, judge = {name: at_k[name, measure] for name in order}, trust.unchecked_judge
-    split = [at_depth(estimates, each, depth) for each in (PROC(), PercentPROC())]
-    is_closed = any(c.code == CLOSED for cell in (figures[best], split[0]) if cell is not None for c in cell.caveats)
+    pool = at_depth(estimates, PROC(), depth)
+    is_closed = any(c.code == CLOSED for cell in (figures[best], pool) if cell is not None for c in cell.caveats)
     losses, is_completed = _losses(at_k, best, measure), figures[best].basis in _COMPLETED
     if losses is not None and not is_believed:
         losses = replace(losses, more="")
     loss = sentences.where_the_loss_is(best, losses, measure, depth, closed=is_closed, completed=is_completed)
-    if is_believed and split[0] is not None and split[1] is not None:
-        loss = replace(loss, more=remedy(split[0], split[1], depth))
     if losses is not None and is_closed:
         # What no run retrieved is not known, and so neither is what more candidates would gain.
         losses = replace(losses, widen=0.0)
@@ -279,34 +271,3 @@ def _figures(
             most = None if ceiling is None else ceiling.value
             figures[base.name] = RunFigure(base @ depth, estimate, verdicts.get((run, base.name)), most)
     return figures
-
-
-def letters(order: Sequence[str], apart: Iterable[tuple[str, str]]) -> dict[str, str]:
-    """Letters for runs, so that two runs share a letter if and only if they cannot be told apart.
-
-    Each letter stands for a largest set of runs of which no two can be told apart; `a` holds the first run of `order`.
-    After `z` come `aa`, `ab`, …, with a space between the letters of a run.
-
-    References
-    ----------
-    Piepho 2004, Journal of Computational and Graphical Statistics 13.
-
-    >>> letters(["hybrid", "lsa", "bm25"], [("hybrid", "bm25")])
-    {'hybrid': 'a', 'lsa': 'ab', 'bm25': 'b'}
-    """
-    alike = {frozenset(order)}
-    for one, other in apart:
-        parted = {group - {name} if {one, other} <= group else group for group in alike for name in (one, other)}
-        alike = {group for group in parted if not any(group < larger for larger in parted)}
-    place = {name: i for i, name in enumerate(order)}
-    groups = sorted(alike, key=lambda group: sorted(map(place.__getitem__, group)))
-    separator = " " if len(groups) > len(ascii_lowercase) else ""
-    return {
-        name: separator.join(_letter(i) for i, group in enumerate(groups) if name in group) if len(order) > 1 else ""
-        for name in order
-    }
-
-
-def _letter(number: int) -> str:
-    before, last = divmod(number, len(ascii_lowercase))
-    return (_letter(before - 1) if before else "") + ascii_lowercase[last]

@@ -343,7 +343,6 @@ def decision_table(decision: Decision) -> Table:
     return table_of(
         lines,
         ("run", "run", str),
-        ("alike", "letters", str),
         *(
             (
                 f"{name}{_of_its_ceiling(line.figures[name] for line in lines if name in line.figures)}",

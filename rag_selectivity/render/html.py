@@ -106,10 +106,7 @@ def to_html(
         )
     details = {name: html_of([*run_blocks(report, name), *_of_sums(report, name)]) for name in report.runs}
     if decision is not None:
-        legend = (
-            "Runs that share a letter (alike) cannot be told apart. + and − mark what is shown to be better and worse "
-            f"than {decision.baseline}."
-        )
+        legend = f"+ and − mark what is shown to be better and worse than {decision.baseline}."
         details = {f"All runs at K = {decision.K}": html_of([decision_table(decision), Note(legend)]), **details}
     screen = first_screen(report)
     return _rendered(

@@ -53,15 +53,10 @@ def report_blocks(report: Report) -> Iterable[Block]:
 
 
 def run_blocks(report: Report, name: str) -> Iterator[Block]:
-    """All figures of a run, what its pools are worth, its slices, and the notes."""
+    """All figures of a run, its slices, and the notes."""
     run = report.runs[name]
-    tables = [_over_k(report, name, run), _of_whole_lists(report, run), _with_controls(run), _of_pools(report, run)]
+    tables = [_over_k(report, name, run), _of_whole_lists(report, run), _with_controls(run)]
     yield from (table for table in tables if len(table.header) > 1 and table.rows)
-    depths = [k for k in report.depths if all(at_depth(run.estimates, each, k) for each in (PROC(), PercentPROC()))]
-    decided = None if report.decision is None else report.decision.K
-    for depth in [decided] if decided in depths else depths[:1]:
-        if remedy := report.diagnosis(name, depth).remedy:
-            yield Note(remedy)
     yield from (Note(note, "note") for note in _notes(report, run))
     for column, by_value in run.slices.items():
         yield Heading(f"{name} by {column}")
@@ -149,22 +144,6 @@ def _with_controls(run: RunReport) -> Table:
         ("can be shown", lambda row: facts["can_show"].get(row[0]), number),
         ("as judged", lambda row: row[1].as_judged, number),
         ("controls", lambda row: facts["used"].get(row[0], facts["graded"]), count),
-        breaks=True,
-    )
-
-
-def _of_pools(report: Report, run: RunReport) -> Table:
-    """What each of several pools of a run is worth: one row for each pool and depth; no rows without several pools."""
-    rows = [(name, key, source) for name, by_key in run.pool_sources.items() for key, source in by_key.items()]
-    has_intervals = any(not math.isnan(source.alone.low) for _, _, source in rows)
-    level = f" [{level_text(report.settings['level'])}]" if has_intervals else ""
-    return table_of(
-        rows,
-        ("pool", lambda row: row[0], str),
-        ("ceiling", lambda row: row[1], str),
-        (f"alone{level}", lambda row: row[2].alone, cell),
-        (f"without it{level}", lambda row: row[2].without, cell),
-        (f"it adds{level}", lambda row: row[2].adds, cell),
         breaks=True,
     )
 

@@ -39,7 +39,7 @@ from rag_selectivity.results.online import (
     ExperimentDecision,
     Preference,
 )
-from rag_selectivity.results.validation import QUERIES, RUNS, WITHIN, Chosen, Following, Validation
+from rag_selectivity.results.validation import RUNS, WITHIN, Following, Validation
 from rag_selectivity.wording import counted, level_text, number, percent
 
 # -- answers -----------------------------------------------------------------------------------------------------
@@ -118,7 +118,7 @@ def _with_value(contrast: Contrast) -> Contrast | None:
 
 
 def validation_blocks(result: Validation) -> Iterator[Block]:
-    """Correlations with answers, parameters chosen by them, and segments of K/N_p."""
+    """Correlations with answers, and segments of K/N_p."""
     level = level_text(float(result.settings.get("level", 0.95)))
     yield Heading("Correlation with the scores of the answers, over queries")
     yield _correlations(result.main_rows, level)
@@ -131,20 +131,10 @@ def validation_blocks(result: Validation) -> Iterator[Block]:
             yield Heading(words)
             yield _correlations(rows, level)
     yield from map(Note, result.summary)
-    if result.chosen:
-        yield Heading("Parameters chosen by the answers, judged on other queries")
-        yield from _chosen_table(result.chosen, level)
-        yield from (Note(f"{each.measure}: {each.reason}") for each in result.chosen if each.reason)
     for segment in result.segments:
         yield Heading(f"{segment.name}: {segment.sets} sets of {counted(segment.queries, 'query', 'queries')}")
         yield _correlations(segment.rows, level)
-        yield from _chosen_table(segment.chosen, level)
         yield Note(segment.summary)
-    said = dict.fromkeys((row.measure, text) for row in result.rows if row.over == QUERIES for text in row.notes)
-    yield from (Note(f"{measure}: {text}", "note") for measure, text in said)
-    for run, of_run in result.regimes.items():
-        each = ", ".join(f"{number(ratio)} at K = {k}" for k, ratio in of_run.items())
-        yield Note(f"{run}: K / mean N_p is {each}", "note")
     yield from (Note(text, "note") for text in result.notes)
 
 
@@ -161,18 +151,6 @@ def _correlations(rows: Sequence[Following], level: str) -> Table:
         ("p Holm", lambda row: row.p_holm if row.verdict else None, p_value),
         breaks=True,
     )
-
-
-def _chosen_table(chosen: Sequence[Chosen], level: str) -> Iterator[Table]:
-    rows = [each for each in chosen if not each.reason]
-    if rows:
-        yield table_of(
-            rows,
-            ("", "measure", str),
-            ("chosen", lambda each: ", ".join(f"{name}={value:g}" for name, value in each.parameters.items()), str),
-            ("out of fold", "out_of_fold", bare),
-            (f"gain [{level}]", "gain", _with_ends),
-        )
 
 
 def _with_ends(interval: Interval) -> str:

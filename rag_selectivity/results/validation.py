@@ -43,8 +43,6 @@ class Following(Plain):
     verdict : str
         `rises with the answers`, `falls as the answers rise` or `not shown`, from `p_holm`; empty outside of that
         family.
-    notes : tuple of str
-        What is known to go wrong with this measure in such sets.
     """
 
     measure: str
@@ -60,7 +58,6 @@ class Following(Plain):
     p: float = float("nan")
     p_holm: float = float("nan")
     verdict: str = ""
-    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,35 +85,6 @@ class FollowingDifference(Plain):
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen(Plain):
-    """Parameters of a measure that were chosen by the answers.
-
-    Attributes
-    ----------
-    measure : str
-    k : int or None
-    parameters : {name: value}
-        Those with the highest mean of Spearman's correlations within runs. Empty if no parameter changes the order.
-    in_sample : float
-        That correlation, which is raised by the choice on the same queries.
-    out_of_fold : Interval
-        Spearman's correlation of figures whose parameters were chosen on other queries.
-    gain : Interval
-        That correlation minus the one of the measure with its own parameters.
-    reason : str
-        Why nothing was chosen; empty if something was.
-    """
-
-    measure: str
-    k: int | None
-    parameters: Mapping[str, float]
-    in_sample: float
-    out_of_fold: Interval
-    gain: Interval
-    reason: str = ""
-
-
-@dataclass(frozen=True, slots=True)
 class Segment(Plain):
     """The sets of passages whose K, divided by the number of relevant passages N_p, lies between two borders.
 
@@ -128,7 +96,6 @@ class Segment(Plain):
         The sets (of a query, run and K) with a score, and their different queries.
     rows : tuple of Following
         Each measure over all its K.
-    chosen : tuple of Chosen
     advised : str
         The measure that the recall-free paper advises for such sets: T below 1, nDCG from 1 on.
     summary : str
@@ -142,16 +109,13 @@ class Segment(Plain):
     sets: int
     queries: int
     rows: tuple[Following, ...]
-    chosen: tuple[Chosen, ...]
     advised: str
     summary: str
 
     @property
     def name(self) -> str:
-        """`K/N_p < 1`, `1 ≤ K/N_p < 2` or `K/N_p ≥ 2`."""
-        if self.low <= 0:
-            return "all sets" if self.high == float("inf") else f"K/N_p < {self.high:g}"
-        return f"K/N_p ≥ {self.low:g}" if self.high == float("inf") else f"{self.low:g} ≤ K/N_p < {self.high:g}"
+        """`K/N_p < 1` or `K/N_p ≥ 1`."""
+        return f"K/N_p < {self.high:g}" if self.low <= 0 else f"K/N_p ≥ {self.low:g}"
 
 
 @dataclass(frozen=True, repr=False)
@@ -164,14 +128,10 @@ class Validation(Result):
         Each measure at each K: within each run, the mean over runs, within queries, and over runs.
     differences : tuple of FollowingDifference
         Each pair of measures at the same K.
-    chosen : tuple of Chosen
-        The measures whose parameters were chosen by the answers.
     segments : tuple of Segment
         By K/N_p.
     detectable : float
         The smallest Spearman correlation that so many queries show with a power of 80 % after Holm's correction.
-    regimes : {run: {K: K / mean N_p}}
-        N_p is the mean number of relevant passages, over queries that have one.
     summary : tuple of str
         What the answers show, in sentences.
     notes : tuple of str
@@ -182,10 +142,8 @@ class Validation(Result):
 
     rows: tuple[Following, ...]
     differences: tuple[FollowingDifference, ...]
-    chosen: tuple[Chosen, ...]
     segments: tuple[Segment, ...]
     detectable: float
-    regimes: Mapping[str, Mapping[int, float]]
     summary: tuple[str, ...]
     notes: tuple[str, ...]
     settings: Mapping[str, Any] = field(default_factory=dict)

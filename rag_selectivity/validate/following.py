@@ -19,17 +19,6 @@ from rag_selectivity.results.validation import FALLS, NOT_SHOWN, RISES, Followin
 Found = Mapping[Series, Mapping[str, Distribution]]
 
 
-def correlations_of(groups: Iterable[Sequence[Series]], bootstrap: Bootstrap) -> Found:
-    """The correlations of all series under the same random weights."""
-    each = list(dict.fromkeys(series for group in groups for series in group))
-    return dict(zip(each, correlated(each, draws=bootstrap.resamples, seed=bootstrap.seed), strict=True))
-
-
-def mean_of(found: Found, series: Iterable[Series], kind: str = SPEARMAN) -> Distribution:
-    """The mean of the correlations of some series."""
-    return Distribution.mean([found[each][kind] for each in series])
-
-
 @dataclass(frozen=True, eq=False)
 class Row:
     """A measure beside answers, before its correlations are known.
@@ -49,12 +38,6 @@ class Row:
     series: Sequence[Series]
     undefined: int
     closed_book: Sequence[Series] = ()
-    notes: tuple[str, ...] = ()
-
-    @property
-    def all_series(self) -> tuple[Series, ...]:
-        """Whatever is to be correlated."""
-        return (*self.series, *self.closed_book)
 
     @property
     def n(self) -> int:
@@ -70,20 +53,19 @@ class Row:
         if p_holm is not None and p_holm <= 1 - level:
             verdict = RISES if spearman.value > 0 else FALLS
         return Following(
-            str(self.measure),
-            self.run,
-            self.k,
-            self.over,
-            self.n,
-            self.undefined,
-            spearman.interval(level),
-            pearson.interval(level),
-            kendall.interval(level),
-            mean_of(found, self.closed_book, PARTIAL).interval(level) if self.closed_book else None,
-            spearman.p,
-            math.nan if p_holm is None else p_holm,
-            verdict,
-            self.notes,
+            measure=str(self.measure),
+            run=self.run,
+            k=self.k,
+            over=self.over,
+            n=self.n,
+            undefined=self.undefined,
+            spearman=spearman.interval(level),
+            pearson=pearson.interval(level),
+            kendall=kendall.interval(level),
+            partial=mean_of(found, self.closed_book, PARTIAL).interval(level) if self.closed_book else None,
+            p=spearman.p,
+            p_holm=math.nan if p_holm is None else p_holm,
+            verdict=verdict,
         )
 
     def oriented(self, found: Found) -> Distribution:
@@ -92,6 +74,17 @@ class Row:
         if self.measure.higher_is_better or rho.reason:
             return rho
         return replace(rho, value=-rho.value, drawn=-rho.drawn)
+
+
+def correlations_of(rows: Iterable[Row], bootstrap: Bootstrap) -> Found:
+    """The correlations of all series under the same random weights."""
+    each = list(dict.fromkeys(series for row in rows for series in (*row.series, *row.closed_book)))
+    return dict(zip(each, correlated(each, draws=bootstrap.resamples, seed=bootstrap.seed), strict=True))
+
+
+def mean_of(found: Found, series: Iterable[Series], kind: str = SPEARMAN) -> Distribution:
+    """The mean of the correlations of some series."""
+    return Distribution.mean([found[each][kind] for each in series])
 
 
 def differences_of(rows: Sequence[Row], found: Found, level: float) -> list[FollowingDifference]:

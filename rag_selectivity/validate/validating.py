@@ -15,29 +15,25 @@ from rag_selectivity.inference.correlation import FEWEST, KINDS, Series, correla
 from rag_selectivity.inference.paired import holm
 from rag_selectivity.measures.base import Measure
 from rag_selectivity.results.report import Report
-from rag_selectivity.results.validation import QUERIES, RUNS, WITHIN, Following, Validation
+from rag_selectivity.results.validation import QUERIES, RUNS, WITHIN, Following, Segment, Validation
 from rag_selectivity.tables.forms import IdForm
 from rag_selectivity.tables.scores import answer_scores
-from rag_selectivity.validate.choosing import choose
-from rag_selectivity.validate.following import Row, correlations_of, differences_of, mean_of
-from rag_selectivity.validate.measures import candidates
-from rag_selectivity.validate.segmenting import segments_of
-from rag_selectivity.validate.sets import (
+from rag_selectivity.validate.answers import (
     AnsweredRun,
-    Sets,
     answered_runs,
-    joined,
+    depth_of,
+    measures_of,
     places_of,
     queries_of,
-    without_rounding,
+    rounded,
 )
-from rag_selectivity.validate.signatures import notes_on
-from rag_selectivity.validate.words import notes_of, summary_of
+from rag_selectivity.validate.following import Row, correlations_of, differences_of, mean_of
+from rag_selectivity.validate.words import notes_of, of_segment, summary_of
 
 #: The power at which a correlation is called detectable.
 _POWER = 0.8
-#: The borders of K/N_p of the recall-free paper: narrow sets below 1, wide ones from 1 on.
-PUBLISHED_BORDERS = (1.0,)
+#: The border of K/N_p in the recall-free paper, which advises T below it, and nDCG from it on.
+_BORDER = 1.0
 #: Random weights of the queries, if none are given: the correlations of many measures take a while.
 _DRAWS = 2000
 
@@ -49,8 +45,6 @@ def validate(
     column: str | None = None,
     closed_book: Any = None,
     score_range: tuple[float, float] | None = None,
-    borders: Sequence[float] = PUBLISHED_BORDERS,
-    folds: int = 5,
     ids: str | None = None,
     bootstrap: Bootstrap | None = None,
 ) -> Validation:
@@ -72,10 +66,6 @@ def validate(
         explain: queries that the model can answer by itself.
     score_range : (float, float), optional
         The lowest and the highest possible score; a score outside it is an error.
-    borders : sequence of float
-        The borders of K/N_p (N_p: relevant passages of the query) between segments. Default: 1.
-    folds : int
-        The folds for figures whose parameters were chosen by the answers of other queries.
     ids : str, optional
         The form of query ids, as in `evaluate`.
     bootstrap : Bootstrap, optional
@@ -107,93 +97,72 @@ def validate(
     """
     if not isinstance(report, Report):
         raise InputError(f"validate needs the Report of evaluate(qrels, runs, depths=…), got {type(report).__name__}")
-    chosen, left_out = candidates(report)
+    chosen, left_out = measures_of(report)
     if not chosen:
         raise InputError(
             "no measure of the report has figures of single queries to compare with answers: measure RA-nWG, nDCG, P, "
             "R, T(form=code) or F (`compared_with_answers` lists usual ones)"
         )
-    form = IdForm.of(ids)
     queries = queries_of(report)
     read = answer_scores(
-        scores, list(report.runs), queries, column=column, closed_book=closed_book, score_range=score_range, form=form
+        scores,
+        list(report.runs),
+        queries,
+        column=column,
+        closed_book=closed_book,
+        score_range=score_range,
+        form=IdForm.of(ids),
     )
     sampling = bootstrap or replace(report.bootstrap or Bootstrap(), resamples=_DRAWS)
     runs = answered_runs(report, read, sampling.units(queries))
-    limits = _checked_borders(borders)
-    if isinstance(folds, bool) or not isinstance(folds, int) or folds < 2:
-        raise InputError(f"folds must be a whole number ≥ 2, got {folds!r}")
-    found = _validated(report, runs, chosen, sampling, limits, folds)
+    found = _validated(runs, chosen, sampling)
     noted = notes_of(found, report, read, runs, left_out)
     return replace(found, summary=tuple(summary_of(found)), notes=tuple(noted))
 
 
-def _checked_borders(borders: Sequence[float]) -> tuple[float, ...]:
-    try:
-        limits = tuple(sorted({float(border) for border in borders}))
-    except (TypeError, ValueError, OverflowError):
-        limits = (math.nan,)
-    if not all(0 < border < math.inf for border in limits):
-        raise InputError(f"the borders of K/N_p must be numbers above 0, as in [0.5, 1, 2], got {borders!r}")
-    return limits
-
-
-def _validated(
-    report: Report,
-    runs: Sequence[AnsweredRun],
-    measures: Sequence[Measure],
-    bootstrap: Bootstrap,
-    borders: tuple[float, ...],
-    folds: int,
-) -> Validation:
+def _validated(runs: Sequence[AnsweredRun], measures: Sequence[Measure], bootstrap: Bootstrap) -> Validation:
     """All correlations, without their words."""
     level = bootstrap.level
-    plan: list[Row] = []
-    family, choices = [], []
+    rows: list[Row] = []
+    # Of each measure at each K the mean over runs, or the only run.
+    family: list[Row] = []
     for measure, k in places_of(measures, runs):
-        answered = [run for run in runs if k in run.scores]
-        rows = _rows_of(measure, k, answered)
-        plan += rows
-        # The mean over runs, or the only run.
-        family.append(next(row for row in reversed(rows) if row.over == QUERIES))
-        by_run = [[Sets(run, k, np.arange(len(run.units)))] for run in answered]
-        choices += [choice] if (choice := choose(measure, k, by_run, folds=folds, seed=bootstrap.seed)) else []
-    found = correlations_of([*(row.all_series for row in plan), *(choice.all_series for choice in choices)], bootstrap)
+        of_place = _rows_of(measure, k, [run for run in runs if k in run.scores])
+        rows += of_place
+        family.append(next(row for row in reversed(of_place) if row.over == QUERIES))
+    found = correlations_of(rows, bootstrap)
     corrected = holm(np.array([mean_of(found, row.series).p for row in family])).tolist()
     p_holm = dict(zip(family, corrected, strict=True))
-    rows_found = [row.following(found, level, p_holm.get(row)) for row in plan]
-    rows_found += [over for row in family for over in _over_runs(row, bootstrap)]
+    followings = [row.following(found, level, p_holm.get(row)) for row in rows]
+    followings += [over for row in family for over in _over_runs(row, bootstrap)]
     tested = max(1, sum(not math.isnan(p) for p in corrected))
-    asked = {"folds": folds, "borders": list(borders), "power": _POWER, "tested": tested}
+    bases = list(dict.fromkeys(measure.without_depth for measure in measures if depth_of(measure) is not None))
+    segments = [_segment(runs, bases, *ends, bootstrap) for ends in ((0.0, _BORDER), (_BORDER, math.inf)) if bases]
     return Validation(
-        tuple(rows_found),
-        tuple(differences_of(family, found, level)),
-        tuple(choice.chosen(found, level) for choice in choices),
-        tuple(segments_of(runs, measures, borders, bootstrap=bootstrap, folds=folds)),
-        detectable(max((row.n for row in family), default=0), (1 - level) / tested, _POWER),
-        {run.name: _regimes(run, report.depths) for run in runs},
-        (),
-        (),
-        {**bootstrap.settings, "method": "bayesian bootstrap", **asked},
+        rows=tuple(followings),
+        differences=tuple(differences_of(family, found, level)),
+        segments=tuple(segment for segment in segments if segment is not None),
+        detectable=detectable(max((row.n for row in family), default=0), (1 - level) / tested, _POWER),
+        summary=(),
+        notes=(),
+        settings={**bootstrap.settings, "method": "bayesian bootstrap", "power": _POWER, "tested": tested},
     )
 
 
 def _rows_of(measure: Measure, k: int | None, runs: Sequence[AnsweredRun]) -> list[Row]:
     """A measure beside the answers from K passages: of each run, and of several their mean and within queries."""
-    notes = notes_on(measure, k, runs)
     rows = []
     for run in runs:
-        sets = Sets(run, k, np.arange(len(run.units)))
-        undefined = int((np.isnan(sets.figures(measure)) & ~np.isnan(sets.scores)).sum())
-        closed_book = [] if run.closed_book is None else [sets.series(measure, closed_book=True)]
-        rows.append(Row(measure, k, run.name, QUERIES, [sets.series(measure)], undefined, closed_book, notes))
+        undefined = int((np.isnan(run.figures(measure)) & ~np.isnan(run.scores[k])).sum())
+        closed_book = [] if run.closed_book is None else [run.series(measure, k, closed_book=True)]
+        rows.append(Row(measure, k, run.name, QUERIES, [run.series(measure, k)], undefined, closed_book))
     if len(runs) > 1:
         undefined = max(row.undefined for row in rows)
         series = [each for row in rows for each in row.series]
         closed_book = [each for row in rows for each in row.closed_book]
-        rows.append(Row(measure, k, None, QUERIES, series, undefined, closed_book, notes))
-        if len((within := _within_queries(measure, k, runs)).figures):
-            rows.append(Row(measure, k, None, WITHIN, [within], undefined, notes=notes))
+        rows.append(Row(measure, k, None, QUERIES, series, undefined, closed_book))
+        within = _within_queries(measure, k, runs)
+        rows += [Row(measure, k, None, WITHIN, [within], undefined)] if len(within.figures) else []
     return rows
 
 
@@ -201,16 +170,19 @@ def _within_queries(measure: Measure, k: int | None, runs: Sequence[AnsweredRun]
     """Figures and scores minus their means over the runs of the same query, which takes out how hard it is."""
     queries = sorted(set.intersection(*(set(run.table.queries) for run in runs)))
     places = [{query: i for i, query in enumerate(run.table.queries)} for run in runs]
-    parts = [
-        Sets(run, k, np.array([place[query] for query in queries], np.int64))
-        for run, place in zip(runs, places, strict=True)
-    ]
-    columns = np.array([[part.figures(measure) for part in parts], [part.scores for part in parts]])
+    rows = [[place[query] for query in queries] for place in places]
+    columns = np.array(
+        [
+            [run.figures(measure)[of_run] for run, of_run in zip(runs, rows, strict=True)],
+            [run.scores[k][of_run] for run, of_run in zip(runs, rows, strict=True)],
+        ]
+    )
     known = ~np.isnan(columns).any(axis=(0, 1))
     columns = columns[:, :, known]
     # Fewer decimals than the figures have, whose last one may be rounded up or down.
-    figures, scores = without_rounding(columns - columns.mean(axis=1, keepdims=True), 9)
-    return joined([Series(figures[i], scores[i], parts[0].units[known]) for i in range(len(runs))])
+    figures, scores = rounded(columns - columns.mean(axis=1, keepdims=True), 9)
+    units = runs[0].units[rows[0]][known]
+    return Series(figures.ravel(), scores.ravel(), np.tile(units, len(runs)))
 
 
 def _over_runs(row: Row, bootstrap: Bootstrap) -> list[Following]:
@@ -223,8 +195,31 @@ def _over_runs(row: Row, bootstrap: Bootstrap) -> list[Following]:
     return [Following(str(row.measure), None, row.k, RUNS, count, 0, spearman, pearson, kendall)]
 
 
-def _regimes(run: AnsweredRun, depths: Sequence[int]) -> dict[int, float]:
-    """K / mean N_p of a run at each K."""
-    relevant = run.judged.relevant()
-    mean = float(relevant[relevant > 0].mean()) if (relevant > 0).any() else math.nan
-    return {k: k / mean for k in ([k for k in run.scores if k is not None] or list(depths))}
+def _segment(
+    runs: Sequence[AnsweredRun], bases: Sequence[Measure], low: float, high: float, bootstrap: Bootstrap
+) -> Segment | None:
+    """The sets with such a K/N_p; None if there are none, or the scores do not say from how many passages answers are.
+
+    The sets of all K are taken together, as in the recall-free paper: a query with answers from several K has several
+    sets, which are drawn together.
+    """
+    by_run = [(run, [(k, run.between(k, low, high)) for k in run.scores if k is not None]) for run in runs]
+    units = [run.units[rows] for run, sets in by_run for _, rows in sets]
+    count = sum(map(len, units))
+    if not count:
+        return None
+    plan = []
+    for base in bases:
+        series = []
+        for run, sets in by_run:
+            if any(len(rows) for _, rows in sets):
+                parts = [(run.figures(base @ k)[rows], run.scores[k][rows], run.units[rows]) for k, rows in sets]
+                series.append(Series.of(*(np.concatenate(column) for column in zip(*parts, strict=True))))
+        plan.append(Row(base, None, None, QUERIES, series, count - sum(len(each.figures) for each in series)))
+    found = correlations_of(plan, bootstrap)
+    rows = tuple(row.following(found, bootstrap.level) for row in plan)
+    queries = len(np.unique(np.concatenate(units)))
+    summary = of_segment(plan, found, bootstrap.level, count, queries)
+    advised = "T" if high <= _BORDER else "nDCG"
+    published = f" The recall-free paper advises {advised} for such sets."
+    return Segment(low, high, count, queries, rows, advised, summary + published)

@@ -7,12 +7,12 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from rag_selectivity.inference.correlation import FEWEST
-from rag_selectivity.measures.base import FloatArray
 from rag_selectivity.results.report import Report
+from rag_selectivity.results.slices import FEWEST as FEW
 from rag_selectivity.results.validation import FALLS, NOT_SHOWN, RISES, Following, Validation
 from rag_selectivity.tables.scores import AnswerScores
-from rag_selectivity.validate.following import beaten_by
-from rag_selectivity.validate.sets import AnsweredRun
+from rag_selectivity.validate.answers import AnsweredRun
+from rag_selectivity.validate.following import Found, Row, beaten_by, differences_of
 from rag_selectivity.wording import counted, enumeration, level_text, number, percent
 
 #: From this share on, the most common score is said to be a ceiling or a floor.
@@ -42,7 +42,12 @@ def summary_of(result: Validation) -> Iterator[str]:
             yield f"It is shown that {enumeration(some)} {one if len(some) == 1 else many} ({over})."
     if all(row.verdict == NOT_SHOWN for row in rows):
         yield f"No measure is shown to change with the scores of the answers ({over})."
-    yield from _of_pairs(result)
+    beaten = beaten_by(result.differences)
+    pairs = counted(len(result.differences), "pair")
+    for best, others in beaten.items():
+        yield f"{best} is shown to follow the answers better than {enumeration(others)} (Holm over {pairs})."
+    if result.differences and not beaten:
+        yield f"No measure is shown to follow the answers better than another one at the same K (Holm over {pairs})."
     n = counted(max(row.n for row in rows), "query", "queries")
     if result.detectable < 1:
         yield (
@@ -58,14 +63,21 @@ def _name(row: Following) -> str:
     return row.measure if row.k is None or row.measure.endswith(f"@{row.k}") else f"{row.measure} at K = {row.k}"
 
 
-def _of_pairs(result: Validation) -> Iterator[str]:
-    """Which measure is shown to follow better than which."""
-    beaten = beaten_by(result.differences)
-    pairs = counted(len(result.differences), "pair")
-    for best, others in beaten.items():
-        yield f"{best} is shown to follow the answers better than {enumeration(others)} (Holm over {pairs})."
-    if result.differences and not beaten:
-        yield f"No measure is shown to follow the answers better than another one at the same K (Holm over {pairs})."
+def of_segment(plan: Sequence[Row], found: Found, level: float, sets: int, queries: int) -> str:
+    """Which measure has the highest correlation in a segment, and what it is shown to be better than."""
+    oriented = [(row, rho) for row in plan if not (rho := row.oriented(found)).reason]
+    if not oriented:
+        return f"No measure has a correlation here: {plan[0].oriented(found).reason}."
+    row, rho = max(oriented, key=lambda each: each[1].value)
+    best, value = str(row.measure), rho.value if row.measure.higher_is_better else -rho.value
+    of_sets = f"{counted(sets, 'set')} of {counted(queries, 'query', 'queries')}"
+    strongest = "strongest" if value * rho.value < 0 else "highest"
+    text = f"{best} has the {strongest} correlation in these {of_sets} ({number(value)})"
+    if beaten := beaten_by(differences_of(plan, found, level)).get(best, []):
+        text += f", and it is shown to follow the answers better than {enumeration(beaten)}."
+    elif len(plan) > 1:
+        text += ", but it is not shown to follow the answers better than another measure."
+    return f"{text} Fewer than {FEW} queries say little." if queries < FEW else text
 
 
 def notes_of(
@@ -88,9 +100,8 @@ def notes_of(
             "the scores do not say from how many passages the answers were made (a column k): figures at all depths "
             "are compared with the same answers"
         )
-    yield from _of_unscored(runs)
-    yield from _of_short_lists(runs)
-    yield from _of_ceiling(runs)
+    for run in runs:
+        yield from _of_run(run)
     reasons: dict[str, dict[str, None]] = {}
     for row in result.rows:
         if row.spearman.reason:
@@ -101,64 +112,36 @@ def notes_of(
     if undefined:
         each = [f"{measure} in {count:,}" for measure, count in undefined.items()]
         yield f"undefined in queries that have a score, and left out there: {enumeration(each)}"
-    yield from _of_closed_book(scores)
-    if len(runs) > 1:
-        yield "the correlation of several runs is the mean of those within each run"
-    level = result.settings["level"]
-    yield (
-        f"the intervals are at {level_text(level)}, unadjusted, and queries are drawn whole; a correlation does not "
-        f"show that better retrieval causes better answers"
-    )
-
-
-def _of_closed_book(scores: AnswerScores) -> Iterator[str]:
-    if not scores.closed_book:
+    if scores.closed_book:
+        known = counted(len(scores.closed_book), "query", "queries")
+        yield f"partial: Spearman's correlation without what the scores without passages explain ({known})"
+    else:
         yield (
             "a query that the model can answer by itself scores high whatever was retrieved; scores without passages "
             "(rows of k = 0, or closed_book) would show how much of a correlation that explains"
         )
-        return
-    known = counted(len(scores.closed_book), "query", "queries")
-    mean = number(float(np.mean(list(scores.closed_book.values()))))
     yield (
-        f"partial: Spearman's correlation without what the scores of answers without passages explain ({known}, mean "
-        f"{mean})"
+        f"the intervals are at {level_text(result.settings['level'])}, unadjusted, and queries are drawn whole; a "
+        f"correlation does not show that better retrieval causes better answers"
     )
 
 
-def _named_scores(runs: Sequence[AnsweredRun]) -> Iterator[tuple[str, FloatArray]]:
-    """(run and K, scores) of all answers."""
-    for run in runs:
-        for k, scores in run.scores.items():
-            yield run.name + ("" if k is None else f" at K = {k}"), scores
-
-
-def _of_unscored(runs: Sequence[AnsweredRun]) -> Iterator[str]:
-    for name, scores in _named_scores(runs):
-        missing = int(np.isnan(scores).sum())
-        if missing:
-            yield f"{name}: {counted(missing, 'query has', 'queries have')} no score, and are left out"
-
-
-def _of_short_lists(runs: Sequence[AnsweredRun]) -> Iterator[str]:
-    """Answers from more passages than any list of the run has: were they made from other lists?"""
-    for run in runs:
-        longest = int(run.judged.returned.max(initial=0))
-        deeper = [str(k) for k in run.scores if k is not None and k > longest]
-        if deeper:
-            yield (
-                f"{run.name}: no list has more than {counted(longest, 'passage')}, and there are answers from K = "
-                f"{enumeration(deeper)}: if they were made from longer lists, give those"
-            )
-
-
-def _of_ceiling(runs: Sequence[AnsweredRun]) -> Iterator[str]:
-    """Where nearly all answers have the same score, no measure can follow them."""
-    for name, scores in _named_scores(runs):
-        values, counts = np.unique(scores[~np.isnan(scores)], return_counts=True)
-        n, most = int(counts.sum()), int(counts.max(initial=0))
+def _of_run(run: AnsweredRun) -> Iterator[str]:
+    """Queries without a score, answers from longer lists, and scores that are nearly all the same."""
+    longest = int(run.judged.returned.max(initial=0))
+    deeper = [str(k) for k in run.scores if k is not None and k > longest]
+    if deeper:
+        yield (
+            f"{run.name}: no list has more than {counted(longest, 'passage')}, and there are answers from K = "
+            f"{enumeration(deeper)}: if they were made from longer lists, give those"
+        )
+    for k, scores in run.scores.items():
+        name, known = run.name + ("" if k is None else f" at K = {k}"), ~np.isnan(scores)
+        if not known.all():
+            yield f"{name}: {counted(int((~known).sum()), 'query has', 'queries have')} no score, and are left out"
+        values, counts = np.unique(scores[known], return_counts=True)
+        n, most, place = int(counts.sum()), int(counts.max(initial=0)), int(np.argmax(counts)) if len(counts) else 0
         if n >= FEWEST and len(values) > 1 and most / n >= _MOST_COMMON:
-            place = int(counts.argmax())
             what = "a ceiling: " if place == len(values) - 1 else "a floor: " if place == 0 else ""
             yield (
                 f"{name}: {percent(most / n)} of the answers have the score {values[place]:g}; {what}only the other "

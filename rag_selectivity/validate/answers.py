@@ -1,4 +1,4 @@
-"""The sets of passages that have a scored answer: one for each query, run and K, with its figures and its score."""
+"""The sets of passages that have a scored answer: the figures of each run, with the scores as further columns."""
 
 from __future__ import annotations
 
@@ -11,23 +11,24 @@ from rag_selectivity.errors import InputError
 from rag_selectivity.figures.figures import Figures
 from rag_selectivity.inference.correlation import Series
 from rag_selectivity.judged.judged_run import JudgedRun
-from rag_selectivity.measures.base import FloatArray, Measure
+from rag_selectivity.judged.token_budget import is_budget
+from rag_selectivity.measures.base import FloatArray, Measure, Real, parse_measure
 from rag_selectivity.results.report import Report
 from rag_selectivity.tables.ids import IntArray
 from rag_selectivity.tables.scores import AnswerScores
-from rag_selectivity.validate.measures import depth_of
 
 #: Figures that differ further down are equal but for rounding, and share their rank.
 _DECIMALS = 12
+_EVERYWHERE = ("Success", "P", "R", "nDCG", "T(form=code)", "F", "Fe")
 
 
-def without_rounding(values: FloatArray, decimals: int = _DECIMALS) -> FloatArray:
-    """The values with so many decimals that equal ones are equal.
+def compared_with_answers(scale: str) -> tuple[str, ...]:
+    """The measures that are validated if none is named: those of one query's set, on a scale.
 
-    >>> len(set(without_rounding(np.array([0.1 + 0.2, 0.3])).tolist()))
-    1
+    >>> compared_with_answers("trec")
+    ('Success', 'P', 'R', 'nDCG', 'T(form=code)', 'F', 'Fe')
     """
-    return np.round(values, decimals) + 0.0
+    return (*_EVERYWHERE, "RA-nWG", "Harm") if scale == "utility" else _EVERYWHERE
 
 
 @dataclass(frozen=True)
@@ -56,51 +57,32 @@ class AnsweredRun:
         """The join that was measured."""
         return self.table.join
 
-    def ratios(self, k: int, rel: int | None = None) -> FloatArray:
-        """K / N_p of each query; NaN without a relevant passage."""
-        relevant = self.judged.relevant(rel).astype(np.float64)
-        return k / np.where(relevant > 0, relevant, np.nan)
-
-
-@dataclass(frozen=True)
-class Sets:
-    """Some sets of a run: the queries of `rows`, with the answers from K passages.
-
-    Attributes
-    ----------
-    k : int or None
-        The K of the answers.
-    rows : int64[sets]
-    at : int or None
-        The K of the figures; None for the measure's own.
-    """
-
-    run: AnsweredRun
-    k: int | None
-    rows: IntArray
-    at: int | None = None
-
-    @property
-    def scores(self) -> FloatArray:
-        """float64[sets]"""
-        return self.run.scores[self.k][self.rows]
-
-    @property
-    def units(self) -> IntArray:
-        """int64[sets]"""
-        return self.run.units[self.rows]
-
     def figures(self, measure: Measure) -> FloatArray:
-        """The figures of the sets: float64[sets]."""
-        outcome = self.run.table.outcome(measure if self.at is None else measure @ self.at)
+        """float64[queries]"""
+        outcome = self.table.outcome(measure)
         if outcome is None:
             raise InputError(f"{measure} is not among the figures of the report: evaluate with it")
-        return without_rounding(outcome.parts[0][:, 0])[self.rows]
+        return rounded(outcome.parts[0][:, 0], _DECIMALS)
 
-    def series(self, measure: Measure, *, closed_book: bool = False) -> Series:
+    def series(self, measure: Measure, k: int | None, *, closed_book: bool = False) -> Series:
         """The figures beside the scores, with those of answers without passages where they are asked for."""
-        whole = self.run.closed_book if closed_book else None
-        return Series.of(self.figures(measure), self.scores, self.units, None if whole is None else whole[self.rows])
+        others = self.closed_book if closed_book else None
+        return Series.of(self.figures(measure), self.scores[k], self.units, others)
+
+    def between(self, k: int, low: float, high: float) -> IntArray:
+        """The rows of the scored sets of K passages with low ≤ K / N_p < high; N_p: relevant passages of the query."""
+        relevant = self.judged.relevant().astype(np.float64)
+        ratios = k / np.where(relevant > 0, relevant, np.nan)
+        return np.flatnonzero(~np.isnan(self.scores[k]) & (ratios >= low) & (ratios < high))
+
+
+def rounded(values: FloatArray, decimals: int) -> FloatArray:
+    """The values with so many decimals that equal ones are equal.
+
+    >>> len(set(rounded(np.array([0.1 + 0.2, 0.3]), 12).tolist()))
+    1
+    """
+    return np.round(values, decimals) + 0.0
 
 
 def answered_runs(report: Report, scores: AnswerScores, clusters: IntArray | None) -> list[AnsweredRun]:
@@ -136,6 +118,22 @@ def _known_last(k: int | None) -> int:
     return -1 if k is None else k
 
 
+def measures_of(report: Report) -> tuple[list[Measure], list[str]]:
+    """The measures of a report that have a figure for each query and are better or worse, and the names of others."""
+    measures = [parse_measure(key) for key in dict.fromkeys(k for part in report.runs.values() for k in part.per_query)]
+    chosen = [each for each in measures if each.higher_is_better is not None and each.name != "Judged"]
+    known = {each.without_depth for each in measures}
+    bases = dict.fromkeys(each.without_depth for each in report.measures if each.higher_is_better is not None)
+    return chosen, [str(base) for base in bases if base not in known]
+
+
+def depth_of(measure: Measure) -> int | None:
+    """The K of a measure; None if it is about whole lists, or at a recall level or a budget of tokens."""
+    if measure.at is None or isinstance(measure.cutoff, Real) or is_budget(measure.at):
+        return None
+    return int(measure.at)
+
+
 def places_of(measures: Iterable[Measure], runs: Sequence[AnsweredRun]) -> list[tuple[Measure, int | None]]:
     """Each measure beside the K of the answers; measures of whole lists beside each K.
 
@@ -148,7 +146,7 @@ def places_of(measures: Iterable[Measure], runs: Sequence[AnsweredRun]) -> list[
     depth = {measure: depth_of(measure) for measure in measures}
     every = sorted({k for run in runs for k in run.scores}, key=_known_last)
     depths = sorted({each for each in depth.values() if each is not None})
-    unmeasured = [k for k in dict.fromkeys(k for run in runs for k in run.scores) if k is not None and k not in depths]
+    unmeasured = [k for k in every if k is not None and k not in depths]
     if depths and unmeasured:
         raise InputError(
             f"there are answers from K = {', '.join(map(str, unmeasured))} passages, and the figures are at "
@@ -156,12 +154,3 @@ def places_of(measures: Iterable[Measure], runs: Sequence[AnsweredRun]) -> list[
             f"say nothing about these answers"
         )
     return [(each, k) for k in every for each in depth if k is None or depth[each] in (None, k)]
-
-
-def joined(parts: Sequence[Series]) -> Series:
-    """Several series one after the other."""
-    return Series(
-        np.concatenate([part.figures for part in parts]),
-        np.concatenate([part.scores for part in parts]),
-        np.concatenate([part.units for part in parts]),
-    )
