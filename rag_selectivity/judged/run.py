@@ -315,14 +315,8 @@ class Run:
 
     def by_score(self, scores: NDArray[np.floating[Any]]) -> IntArray:
         """The rows of each list by falling score; equal scores stay as they are."""
-        query = self.row_queries()
-        # NumPy sorts floats ten times as fast where equal ones may change places.
-        order: IntArray = np.argsort(-scores)
-        order = order[grouped(query[order])]
-        if self.neighbours(scores[order])[1].any():
-            order = np.argsort(-scores, kind="stable")
-            order = order[grouped(query[order])]
-        return order
+        order: IntArray = np.argsort(-scores, kind="stable")
+        return order[grouped(self.row_queries()[order])]
 
     def _settled(
         self, order: IntArray | None, tied: NDArray[np.bool_], rule: str, needed: IntArray | None
