@@ -238,7 +238,6 @@ def test_the_diagnosis_is_in_the_json_the_table_and_the_api() -> None:
     assert json.loads(report.to_json())["runs"]["r"]["diagnosis"]["2"] == {
         "overall": found.overall,
         "counts": {"healthy": 1, "selection-limited": 1},
-        "remedy": found.remedy,
     }
     assert "who lost it" in report.details()
     by_query = {row["query"]: row["diagnosis@2"] for row in report.per_query()}
