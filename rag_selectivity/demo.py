@@ -135,9 +135,10 @@ class Demo:
             f"Many relevant passages: from K = {first} to {last}, success climbs from "
             f"{percent(dense(success @ first))} to {percent(dense(success @ last))}. But {last} random passages "
             f"succeed in {percent(lucky)} of the queries ({regime(lucky)}), so BoR falls from "
-            f"{dense(bor @ first):.2f} to {dense(bor @ last):.2f} bits{luck}. One relevant passage: a random draw of {first} holds it once in "
-            f"{1 / sparse(chance @ first):,.0f} times. The same lists succeed in {percent(sparse(success @ first))} "
-            f"of the queries: {sparse(bor @ first):.2f} bits, of {sparse(most @ first):.2f} at most."
+            f"{dense(bor @ first):.2f} to {dense(bor @ last):.2f} bits{luck}. One relevant passage: a random draw of "
+            f"{first} holds it once in {1 / sparse(chance @ first):,.0f} times. The same lists succeed in "
+            f"{percent(sparse(success @ first))} of the queries: {sparse(bor @ first):.2f} bits, of "
+            f"{sparse(most @ first):.2f} at most."
         )
 
 
