@@ -22,11 +22,11 @@ from typing import Any
 from rag_selectivity.errors import InputError, SelectivityWarning, did_you_mean, examples
 from rag_selectivity.evaluation.evaluate import evaluate
 from rag_selectivity.evaluation.joining import join_runs
+from rag_selectivity.evaluation.labels import Labels
 from rag_selectivity.indexes import corpus_size_of_index, counts_beside, given_size, passages_of_index
 from rag_selectivity.judged.policy import resolve_policy
 from rag_selectivity.measures import Measure
 from rag_selectivity.measures.plan import default_measures
-from rag_selectivity.results.labels import Labels
 from rag_selectivity.results.report import Report
 from rag_selectivity.results.steps import Steps
 from rag_selectivity.tables.files import is_path
