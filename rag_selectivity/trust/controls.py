@@ -302,10 +302,12 @@ def most_found_outside(counts: Counts, depth: int, tail: float, *, no_hit: bool 
         return 1.0
     trials = effective_units(None if counts.units is None else counts.units[known], len(n))
     scale = trials / len(n)
+
+    def bound(size: int, hits: float) -> float:
+        return depth / size * float(clopper_pearson(hits * scale, trials, tail)[1])
+
     each = np.unique(np.minimum(n, depth)).tolist()
-    size = int(
-        min(each, key=lambda t: depth / t * float(clopper_pearson(float((n < t).sum()) * scale, trials, tail)[1]))
-    )
+    size = int(min(each, key=lambda size: bound(size, float((n < size).sum()))))
     enough = n >= size
     hits = float((~enough).sum()) + float(_hit_share(n[enough], x[enough], size).sum())
     return min(1.0, bound(size, hits))
@@ -335,6 +337,5 @@ def most_bits_shown(counts: Counts, depth: int, tail: float = 0.025) -> float:
     4.2
     """
     queries = effective_units(counts.units, len(counts.graded))
-    return bits_between(
-        float(clopper_pearson(queries, queries, tail)[0]), most_found_outside(counts, depth, tail, no_hit=True)
-    )
+    least = float(clopper_pearson(queries, queries, tail)[0])
+    return bits_between(least, most_found_outside(counts, depth, tail, no_hit=True))
