@@ -23,6 +23,7 @@ from rag_selectivity.answers.references import read_references
 from rag_selectivity.explain.report import explain
 from rag_selectivity.grading.judge import Reply
 from rag_selectivity.judged.policy import resolve_policy
+from rag_selectivity.measures.udcg import udcg
 from rag_selectivity.single import evaluate_query
 from rag_selectivity.tables.grades import parse_grade_map
 from rag_selectivity.tables.scores import answer_scores
@@ -74,6 +75,9 @@ def evaluated(**options: Any) -> Any:
         (lambda: rs.queries_needed(1, 0.5, correlation="0"), "correlation must be more than -1"),  # type: ignore[arg-type]
         (lambda: rs.plan(100, 2, m={}), "m must be a whole number ≥ 1"),  # type: ignore[arg-type]
         (lambda: rs.plan(100, len), "the number of relevant passages must be"),  # type: ignore[arg-type]
+        (lambda: udcg([[1], 2], [1, 0]), "udcg needs a number and a truth value"),  # type: ignore[list-item]
+        (lambda: udcg([1.0], [1], weight=math.inf), "weight must be a finite number"),
+        (lambda: udcg([1e308, -1e308] * 2, [0] * 4, weight=9.0), "too large to be added"),
         (lambda: rs.calibrate_alpha([1], [0.5]), "source must be a Report"),  # type: ignore[arg-type]
         (lambda: rs.Retrieval("q", NO_LIST), "shown must be a list of ids"),  # type: ignore[arg-type]
         (lambda: rs.Retrieval("q", ["d"], tokens=np.array([])), "tokens must be a number ≥ 0"),  # type: ignore[arg-type]

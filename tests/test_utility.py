@@ -297,7 +297,7 @@ def test_gains_never_fall_with_k(judged, ranked) -> None:
 def test_permuting_the_query_ids_changes_nothing(topics, random) -> None:
     names = [f"q{i}" for i in range(len(topics))]
     order = random.sample(range(len(topics)), len(topics))
-    measures = [*UTILITY, "Success", "P", "R", "nDCG", "AP", "T", "F"]
+    measures = [*UTILITY, "Success", "P", "R", "nDCG", "AP", "T", "F", "UDCG_grades"]
 
     def figures(places) -> dict[str, float]:
         report = rs.evaluate(
