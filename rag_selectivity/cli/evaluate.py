@@ -98,14 +98,8 @@ def evaluate(
     path, runs = labels_and_runs(files)
     gates = Gates.parse(**vars(gating))
     asked = whole_numbers(depths, "--depths")
-    files_given = {
-        "labels": str(path),
-        "queries": queries and str(queries),
-        "corpus": corpus.corpus and str(corpus.corpus),
-    }
-    steps = Commands(**{name: file for name, file in files_given.items() if file})
-    if not any(is_live(file_of(run)) for run in runs):
-        steps = replace(steps, runs=runs)
+    texts = {name: str(file) for name, file in (("queries", queries), ("corpus", corpus.corpus)) if file}
+    steps = Commands(labels=str(path), runs=runs, **texts)
     deciding = {"k": production_depth(k, asked), "baseline": baseline, "paired": not given.unpaired}
     if output is not None and output.suffix.lower() in _PAGES:
         from rag_selectivity.judged.policy import resolve_policy
@@ -192,6 +186,8 @@ def evaluate(
         report = result.report
     if is_costed:
         deciding["costs"] = _known_costs(report, lists, costs_of(costs, runs), tokens, form.ids)
+    if retrieved.is_live:
+        steps = replace(steps, runs=("RUN",))
     report = decided(report.with_steps(steps), asked_for_k=k is not None, **deciding)
     if per_query is not None:
         put_rows(report.per_query(), per_query)
