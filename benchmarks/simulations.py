@@ -4,7 +4,8 @@
 
 Prints a table a section. A column that `holds` counts the intervals that hold the truth (.93 is promised), one that
 `errs` the errors where nothing is to be shown (at most .06). A † marks what breaks the promise by more than two
-standard errors: .95 has one of .007 with 1,000 samples and of .015 with 200. The last line counts these marks.
+standard errors: .95 has one of .007 with 1,000 samples and of .015 with 200. The last table has the worst cell of each
+section.
 `--quick` takes few samples: it shows that all runs, and its shares say nothing. Sections of judges need the public test
 collections; FOLDER is ../shared/data by default.
 """
@@ -12,10 +13,11 @@ collections; FOLDER is ../shared/data by default.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterator
+import math
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from benchmarks.simulated import BROKEN, Line, answers, depth, figures, labels, online, weighted
+from benchmarks.simulated import BROKEN, ERRS, HOLDS, Line, answers, depth, figures, labels, online, weighted
 from benchmarks.trust_tables import calibrated, controls, worlds
 
 #: The samples of a cell that the tables of docs/reference/simulations.md have, and what makes them.
@@ -69,18 +71,36 @@ def main() -> None:
     if unknown := sorted(set(given.sections) - set(SECTIONS)):
         parser.error(f"there is no section {', '.join(unknown)}; there are {', '.join(SECTIONS)}")
     worlds.SHARED = given.data
-    marks = 0
+    worst = ["| section | cells | samples | holds, at least | errs, at most | broken |", "|---|---|---|---|---|---|"]
     for name in given.sections or SECTIONS:
         title, samples, lines = SECTIONS[name]
         samples = max(1, samples // QUICK) if given.quick else given.samples or samples
         print(f"\n## {title}\n\n{samples} samples a cell\n")
-        for number, line in enumerate(lines(samples)):
-            if not number:
+        seen: list[Line] = []
+        for line in lines(samples):
+            if not seen:
                 header = ["cell", *line.figures]
                 print("| " + " | ".join(header) + " |\n|" + "---|" * len(header))
             print(line.text(samples), flush=True)
-            marks += len(line.broken(samples))
-    print(f"\n{marks} figures break their promise ({BROKEN}).")
+            seen.append(line)
+        worst.append(worst_of(name, seen, samples))
+    print("\n## The worst cell of each section\n")
+    print("\n".join(worst))
+
+
+def worst_of(name: str, lines: Sequence[Line], samples: int) -> str:
+    """A section as a row: its lowest coverage, its highest share of errors, and how many figures break a promise."""
+    ends = []
+    for promise, end in ((HOLDS, min), (ERRS, max)):
+        shares = [
+            (value, f"{value:.3f} ({line.cell})")
+            for line in lines
+            for figure, value in line.figures.items()
+            if figure.startswith(promise) and not math.isnan(value)
+        ]
+        ends.append(end(shares)[1] if shares else "–")
+    broken = sum(len(line.broken(samples)) for line in lines)
+    return f"| {name} | {len(lines)} | {samples} | {' | '.join(ends)} | {broken}{BROKEN if broken else ''} |"
 
 
 if __name__ == "__main__":

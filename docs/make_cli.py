@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from rag_selectivity.cli.app import all_commands
-from rag_selectivity.cli.command import wrapped
-from rag_selectivity.cli.options import EVERY_COMMAND
+from rag_selectivity.cli.command import EVERY_COMMAND
+from rag_selectivity.cli.help import wrapped
 from rag_selectivity.cli.output import EXIT_CODES
 
 #: The commands in the order of the page.
@@ -130,9 +130,9 @@ def reference() -> str:
 def _keys(known: dict[str, Any]) -> dict[str, str]:
     """{key: meaning} of what only the settings can say."""
     return {
-        f"{setting.section}.{name}": " ".join(setting.help.split()).replace("|", "\\|")
+        f"{section}.{name}": meaning.replace("|", "\\|")
         for command in known.values()
-        for name, (setting, _) in command.settings
+        for section, name, meaning in command.settings
     }
 
 
@@ -153,7 +153,7 @@ def _row(parameter: Any) -> str:
 def _names(parameter: Any) -> str:
     if parameter.param_type_name == "option":
         return ", ".join(f"`{name}`" for name in parameter.opts)
-    return f"`{parameter.metavar}`"
+    return f"`{parameter.metavar}`".replace("|", "\\|")
 
 
 def _meaning(parameter: Any) -> str:

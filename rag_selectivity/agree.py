@@ -25,7 +25,7 @@ from rag_selectivity.tables.cells import whole_count
 from rag_selectivity.tables.files import is_path
 from rag_selectivity.tables.grades import Scale, scale_named
 from rag_selectivity.trust.agreement import Agreement, agreement
-from rag_selectivity.trust.completed import Sampling
+from rag_selectivity.trust.completions import Sampling
 from rag_selectivity.trust.ground import Ground
 from rag_selectivity.trust.people import calibration_ground, draws_of, judge_labels
 from rag_selectivity.trust.ranking import Ranking, biases, rankings

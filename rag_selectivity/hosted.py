@@ -22,18 +22,18 @@ from typing import Any
 from rag_selectivity.errors import InputError, SelectivityWarning, did_you_mean, examples
 from rag_selectivity.evaluation.evaluate import evaluate
 from rag_selectivity.evaluation.joining import join_runs
+from rag_selectivity.evaluation.labels import Labels
 from rag_selectivity.indexes import corpus_size_of_index, counts_beside, given_size, passages_of_index
 from rag_selectivity.judged.policy import resolve_policy
 from rag_selectivity.measures import Measure
 from rag_selectivity.measures.plan import default_measures
-from rag_selectivity.results.labels import Labels
 from rag_selectivity.results.report import Report
 from rag_selectivity.results.steps import Steps
 from rag_selectivity.tables.files import is_path
 from rag_selectivity.tables.identity import AUTO, TEXT
 from rag_selectivity.tables.matching import ChosenIdentity, choose_identity
 from rag_selectivity.tables.small import PassageCounts, passage_counts_of
-from rag_selectivity.trust.people import PeoplesLabels, judge_labels, people_under, peoples_grades
+from rag_selectivity.trust.people import PeoplesLabels, judge_labels, people_of
 
 __all__ = [
     "AUTO",
@@ -268,9 +268,9 @@ def _people_named(
     """Labels by people, if any, for queries that go by other keys: {key: what they may call it, the likeliest last}."""
     if human is None:
         return None
-    known = peoples_grades(human, grade_map)
-    called = {key: next((name for name in each if name in known), each[-1]) for key, each in names.items()}
-    return people_under(human, called, grade_map)
+    people = people_of(human, grade_map)
+    called = {key: next((name for name in each if name in people.labels), each[-1]) for key, each in names.items()}
+    return people.under(called)
 
 
 def _chosen(grades: Mapping[str, Mapping[str, int]], runs: Mapping[str, Mapping[str, Retrieved]]) -> ChosenIdentity:

@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 from rag_selectivity.errors import InputError, SelectivityWarning
 from rag_selectivity.evaluation.doubts import check_join as check_join
 from rag_selectivity.evaluation.estimates import ends_of, estimates_of
+from rag_selectivity.evaluation.labels import Labels as Labels
 from rag_selectivity.indexes import given_size
 from rag_selectivity.inference.bootstrap import Bootstrap
 from rag_selectivity.judged.joining import join
@@ -39,7 +40,6 @@ from rag_selectivity.measures.chance import BoR
 from rag_selectivity.measures.outcome import FloatArray, Outcome, Refusal, joint_refusal
 from rag_selectivity.measures.plan import LARGEST_DEPTH
 from rag_selectivity.results.estimate import Estimate
-from rag_selectivity.results.labels import Labels as Labels
 from rag_selectivity.results.steps import Steps as Steps
 from rag_selectivity.tables.cells import is_missing as is_missing
 from rag_selectivity.tables.cells import iterated, shown

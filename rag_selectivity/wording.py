@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 
 #: What a terminal obeys or cannot show: control characters (C0, DEL, C1, separators of lines), characters that turn the
 #: direction of all text after them, and halves of surrogate pairs.
@@ -136,14 +136,14 @@ def level_text(level: float) -> str:
     return f"{100 * level:.4g}%"
 
 
-def enumeration(words: Sequence[str]) -> str:
+def enumeration(words: Iterable[str], joined_by: str = "and") -> str:
     """Words as a sentence lists them.
 
-    >>> enumeration(["BoR", "BoR_max", "lambda"]), enumeration(["BoR"])
-    ('BoR, BoR_max and lambda', 'BoR')
+    >>> enumeration(["BoR", "BoR_max", "lambda"]), enumeration(["BoR"]), enumeration(["a", "b"], "or")
+    ('BoR, BoR_max and lambda', 'BoR', 'a or b')
     """
     *first, last = words
-    return f"{', '.join(first)} and {last}" if first else last
+    return f"{', '.join(first)} {joined_by} {last}" if first else last
 
 
 def counted(count: int, one: str, many: str | None = None) -> str:

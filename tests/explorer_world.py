@@ -119,7 +119,7 @@ def rows(page: Any, table: str = "queries") -> list[list[str]]:
     """The cells of the rows of a table that are drawn."""
     script = """(rows) => rows.map((row) => [...row.cells].map((cell) =>
         cell.querySelector("button") ? cell.querySelector("button").textContent : cell.textContent))"""
-    cells: list[list[str]] = page.locator(f"#x-{table} tbody tr:not(.x-gap)").evaluate_all(script)
+    cells: list[list[str]] = page.locator(f"#x-{table} tbody tr").evaluate_all(script)
     return cells
 
 

@@ -44,7 +44,6 @@ PRELOADED = (
     "rag_selectivity.explain",
     "rag_selectivity.golden",
     "rag_selectivity.grading.openai_judge",
-    "rag_selectivity.report",
 )
 
 

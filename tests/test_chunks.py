@@ -281,9 +281,6 @@ def test_a_bad_row_of_a_file_is_named(files) -> None:
     [
         ({}, "N = 13: the chunks of all documents in your index"),
         ({"corpus_size": 20}, "7 of the N = 20 passages belong to documents that are not in passages_of"),
-        ({"passages_of": {**COUNTS, "a": 1}}, "run: query 'q1' lists document 'a' 2 times, but passages_of has 1"),
-        ({"passages_of": {k: v for k, v in COUNTS.items() if k != "f"}}, "run: query 'q1' lists document 'f', which "
-         "is not in passages_of, so N, the sum of passages_of, is too small"),
     ],
 )  # fmt: skip
 def test_what_n_counts_and_what_may_be_wrong_is_said(options, words) -> None:
@@ -295,9 +292,6 @@ def test_documents_without_labels_may_be_left_out_if_n_is_given() -> None:
     some = {document: count for document, count in COUNTS.items() if document != "f"}
     assert figures(evaluate(passages_of=some, corpus_size=13)) == pytest.approx(
         figures(evaluate(passages_of=COUNTS)), rel=0, abs=0, nan_ok=True
-    )
-    assert not any(
-        "is not in passages_of, so N" in note for note in evaluate(passages_of=some, corpus_size=13).runs["run"].notes
     )
 
 

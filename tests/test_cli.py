@@ -119,8 +119,6 @@ def test_a_pool_tells_the_retrievers_losses_from_the_rerankers(folder) -> None:
         assert done.returncode == 0, done.stderr
         found = json.loads(done.stdout)["runs"]["bm25"]
         assert found["measures"]["PROC@1"]["value"] == 0.5
-        remedy = found["diagnosis"]["1"].pop("remedy")
-        assert "shows nothing" in remedy
         assert found["diagnosis"]["1"] == {
             "overall": "retriever-limited",
             "counts": {"healthy": 1, "retriever-limited": 1},

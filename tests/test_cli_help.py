@@ -19,7 +19,7 @@ from typer.testing import CliRunner
 
 import rag_selectivity as rs
 from rag_selectivity.cli.app import all_commands, app
-from rag_selectivity.cli.options import PANELS
+from rag_selectivity.cli.command import PANELS
 from rag_selectivity.cli.waiting import waiting
 
 pytestmark = pytest.mark.inside
@@ -79,7 +79,7 @@ def test_the_first_help_is_one_screen_of_what_people_use(name) -> None:
     text = CliRunner(env={"COLUMNS": "80"}).invoke(app, [*name.split(), "--help"]).output
     assert len(text.splitlines()) <= 45
     assert "--help-all" in text
-    assert examples_in(text) == COMMANDS[name].examples
+    assert examples_in(text) == list(COMMANDS[name].examples)
     usual = COMMANDS[name].usual or [each.name for each in visible(COMMANDS[name])]
     assert len(usual) <= 20
     for parameter in visible(COMMANDS[name]):
@@ -89,8 +89,8 @@ def test_the_first_help_is_one_screen_of_what_people_use(name) -> None:
 
 def test_the_whole_help_names_every_key_of_the_settings(helps) -> None:
     for name, command in COMMANDS.items():
-        for key, (setting, _) in command.settings:
-            assert f"{setting.section}.{key}" in helps[name], name
+        for section, key, _ in command.settings:
+            assert f"{section}.{key}" in helps[name], name
 
 
 def test_a_shell_completes_the_names_of_measures() -> None:
@@ -169,7 +169,7 @@ def examples_in(text: str) -> list[str]:
 @pytest.mark.parametrize("name", COMMANDS)
 def test_a_help_has_the_two_examples_that_the_reference_runs(helps, name) -> None:
     examples = examples_in(helps[name])
-    assert examples == COMMANDS[name].examples
+    assert examples == list(COMMANDS[name].examples)
     assert len(examples) == 2
     for example in examples:
         program, *words = shlex.split(example)

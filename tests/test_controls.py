@@ -286,15 +286,14 @@ def test_controls_of_a_store_and_separate_ones_give_the_same() -> None:
     )
 
 
-def test_a_control_in_the_list_is_left_out_and_named() -> None:
+def test_a_control_in_the_list_is_left_out_and_counted() -> None:
     labels, runs, drawn = judged_by(0.05, number=5)
     # The list has it at rank 7, but the pool that was labelled did not.
     del labels["q3"]["d3-7"]
     moved = {**drawn, "q3": {"d3-7": 1}}
     result = report((labels, runs, moved))
     (note,) = [note for note in result.runs["own"].notes if "control" in note]
-    assert "1 control" in note
-    assert "'d3-7' of query 'q3'" in note
+    assert note == "1 control is in the top 10 of the query's list, and left out of the controls there"
     without = {query: row for query, row in drawn.items() if query != "q3"}
     assert result["BoR@10"] == report((labels, runs, without))["BoR@10"]
     assert result["Success@10"] == report((labels, runs, without))["Success@10"]
@@ -303,15 +302,14 @@ def test_a_control_in_the_list_is_left_out_and_named() -> None:
     assert deep != report((labels, runs, without), depths=[5])["BoR@5"]
 
 
-def test_a_control_with_a_label_is_a_label_and_named() -> None:
+def test_a_control_with_a_label_is_a_label() -> None:
     labels, runs, drawn = judged_by(0.05, number=5)
     twice = {**drawn, "q2": {**drawn["q2"], "d2-1": labels["q2"]["d2-1"]}}
     result = report((labels, runs, twice))
     assert result["BoR@10"] == report((labels, runs, drawn))["BoR@10"]
-    assert any("'d2-1' of query 'q2'" in note for note in result.runs["own"].notes)
 
 
-def test_a_control_that_people_call_relevant_is_named() -> None:
+def test_a_control_that_people_call_relevant_keeps_the_grade_of_the_judge() -> None:
     labels, runs, drawn = judged_by(0.05, number=5)
     stored = with_origins(labels, drawn)
     row = next(i for i, passage in enumerate(stored.passages) if passage == "c4-2")
@@ -319,7 +317,6 @@ def test_a_control_that_people_call_relevant_is_named() -> None:
     stored.origins.by_person[row] = True
     stored.origins.judge_grade[row] = 0
     result = report((stored, runs, None))
-    assert any("judged relevant by people" in note and "'c4-2'" in note for note in result.runs["own"].notes)
     as_graded = {**drawn, "q4": {**drawn["q4"], "c4-2": 0}}
     assert result["BoR@10"].value == report((labels, runs, as_graded))["BoR@10"].value
 

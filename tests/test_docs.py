@@ -324,7 +324,7 @@ def api_pages() -> str:
 def test_the_page_for_papers_names_the_papers_of_the_citation_file() -> None:
     cited = re.findall(r"^    url: (\S+)$", (ROOT / "CITATION.cff").read_text(encoding="utf-8"), flags=re.M)
     page = (DOCS / "how-to" / "report-in-a-paper.md").read_text(encoding="utf-8")
-    assert len(cited) == 4
+    assert len(cited) == 3
     assert [url for url in cited if url not in page] == []
 
 

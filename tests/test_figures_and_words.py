@@ -84,4 +84,4 @@ def test_a_k_in_letters_is_answered_in_plain_words(tmp_path) -> None:
     result = CliRunner().invoke(app, words)
     said = f"{result.output}{result.exception}"
     assert result.exit_code != 0
-    assert "--k must be a whole number, got 'ten'" in said
+    assert "--k must be a whole number from 1 up, or auto, got 'ten'" in said

@@ -107,7 +107,7 @@ def test_mistakes_are_named(make, message) -> None:
 def test_stored_reports_that_do_not_fit_are_named(tmp_path) -> None:
     (tmp_path / "other.json").write_text('{"schema": "something"}')
     (tmp_path / "older.json").write_text('{"schema": "rag-selectivity/report/0", "runs": {}}')
-    (tmp_path / "cut.json").write_text('{"schema": "rag-selectivity/report/2", "runs": {"r": {"measures": {}}}}')
+    (tmp_path / "cut.json").write_text('{"schema": "rag-selectivity/report/3", "runs": {"r": {"measures": {}}}}')
     (tmp_path / "broken.json").write_text("{")
     mistakes = {
         "other": "not a report",

@@ -81,7 +81,7 @@ def test_the_file_holds_the_first_screen_the_details_and_what_changed(folder) ->
     run(folder, "r=bad.trec", "same=same.trec", "new=good.trec", "--against", "main.json", "-o", "comment.md")
     run(folder, "r=bad.trec", "same=same.trec", "new=good.trec", "-o", "now.json")
     text = (folder / "comment.md").read_text()
-    answers = json.loads((folder / "now.json").read_text())["decision"]["answers"].values()
+    answers = json.loads((folder / "now.json").read_text())["decision"]["answers"]
     first, _, rest = text.partition("<details>")
     for line, answer in zip(first.splitlines(), answers, strict=False):
         assert answer["text"] in shown(html_of(line))

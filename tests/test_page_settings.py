@@ -1,4 +1,4 @@
-"""What is set for `evaluate -o page.html` is used, or refused: nothing is left out in silence."""
+"""What is set for `evaluate -o page.html` is used: it is the path of every other output."""
 
 from __future__ import annotations
 
@@ -40,20 +40,16 @@ def test_groups_are_used(folder) -> None:
     assert same.returncode == 0, same.stderr
 
 
-@pytest.mark.parametrize(
-    ("setting", "name"),
-    [
-        (("--config", "data.qrels_format=trec"), "data.qrels_format"),
-        (("--config", "intervals.draws=99"), "intervals.draws"),
-        (("--config", "intervals.power=.9"), "intervals.power"),
-        (("--config", "data.identity=text"), "data.identity"),
-        (("--format", "json"), "--format"),
-    ],
-)
-def test_what_a_page_does_not_use_is_refused(folder, setting, name) -> None:
-    refused = page(folder, *setting)
+def test_the_format_of_labels_is_used(folder) -> None:
+    (folder / "qrels.trec").rename(folder / "labels")
+    (folder / "qrels.trec").write_text("query_id,passage_id,grade\nq1,d1,1\nq2,d3,1\n")
+    assert page(folder, "--config", "data.qrels_format=csv").returncode == 0
+
+
+def test_a_page_has_no_other_format(folder) -> None:
+    refused = page(folder, "--format", "json")
     assert refused.returncode == 2
-    assert f"error: {name} is not for a page (-o FILE.html): leave it out" in refused.stderr
+    assert "page.html is a page: leave --format out" in refused.stderr
     assert not (folder / "page.html").exists()
 
 
@@ -61,4 +57,4 @@ def test_a_page_of_a_trace_is_refused(folder) -> None:
     (folder / "spans.json").write_text("[]")
     refused = run_command("evaluate", "qrels.trec", "spans.json", "-o", "page.html", cwd=folder)
     assert refused.returncode == 2
-    assert "spans.json: there is no page of a trace" in refused.stderr
+    assert "there is no page of a trace" in refused.stderr

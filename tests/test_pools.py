@@ -178,14 +178,14 @@ def test_pools_by_their_names_may_be_dicts() -> None:
 
 def test_pools_of_a_command(tmp_path) -> None:
     a, b = Path("a.trec"), Path("b.trec")
-    assert pools_of(None, ["r.trec"]) is None
-    assert pools_of(["a.trec"], ["r.trec"]) == a
-    assert pools_of(["a.trec", "b.trec"], ["r.trec"]) == [a, b]
-    assert pools_of(["r=a.trec", "r=b.trec"], ["r.trec", "s.trec"]) == {"r": [a, b]}
-    assert pools_of(["a.trec", "r=b.trec"], ["r.trec", "s.trec"]) == {"r": [a, b], "s": [a]}
+    assert pools_of(None, {"r": a}) is None
+    assert pools_of(["a.trec"], {"r": a}) == a
+    assert pools_of(["a.trec", "b.trec"], {"r": a}) == [a, b]
+    assert pools_of(["r=a.trec", "r=b.trec"], {"r": a, "s": b}) == {"r": [a, b]}
+    assert pools_of(["a.trec", "r=b.trec"], {"r": a, "s": b}) == {"r": [a, b], "s": [a]}
     for given, message in ((["x=a.trec"], "there is no run 'x'"), (["=a.trec"], "neither FILE nor NAME=FILE")):
         with pytest.raises(InputError, match=message):
-            pools_of(given, ["r.trec"])
+            pools_of(given, {"r": a})
 
 
 def test_grading_keeps_every_pool_with_its_rank(tmp_path) -> None:

@@ -33,7 +33,7 @@ def test_indexing_by_run_and_measure_in_any_spelling(report) -> None:
 
 def test_json_follows_its_schema(report) -> None:
     data = json.loads(report.to_json())
-    assert data["schema"] == "rag-selectivity/report/2"
+    assert data["schema"] == "rag-selectivity/report/3"
     assert (data["corpus_size"], data["scale"]) == (1000, "utility")
     queries = data["runs"]["bad"]["queries"]
     counts = ("evaluated", "missing_from_run", "not_in_qrels", "duplicates")

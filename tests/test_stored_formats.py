@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 import rag_selectivity as rs
+from rag_selectivity.advice import decide
 from rag_selectivity.grading.exchange import export_labels, import_labels
 from rag_selectivity.grading.rubric import Rubric
 from rag_selectivity.grading.store import Store
@@ -44,12 +45,22 @@ def read(tmp_path: Path, report: Any) -> rs.Report:
     return read_report(tmp_path / "r.json")
 
 
+def test_a_report_reads_back_with_its_decision(tmp_path) -> None:
+    runs = {"run": {q: ["a", "b"] for q in LABELS}, "other": {q: ["b", "a"] for q in LABELS}}
+    made = rs.evaluate(LABELS, runs, corpus_size=50, depths=[1, 2])
+    made = made.with_decision(decide(made, k=2))
+    made.save(tmp_path / "r.json")
+    found = read_report(tmp_path / "r.json")
+    assert found.decision == made.decision
+    assert str(found) == str(made)
+
+
 # -- versions ---------------------------------------------------------------------------------------------
 
 
 def newer(text: str) -> str:
     """The text of a file of a version that does not exist yet."""
-    for name, version in (("report", 2), ("trace", 1), ("label", 1), ("rubric", 1), ("origins", 1)):
+    for name, version in (("report", 3), ("trace", 1), ("label", 1), ("rubric", 1), ("origins", 1)):
         text = text.replace(f"rag-selectivity/{name}/{version}", f"rag-selectivity/{name}/{version + 7}")
     return text.replace('"version": 1', '"version": 8')
 

@@ -26,7 +26,7 @@ COMMANDS = {
     "explain": ".txt or .md",
     "explain q.trec": ".txt or .md",
     "grade --pool r.trec --queries q.trec --corpus q.trec --store new.db --model m": ".txt or .json",
-    "claims --samples q.trec --store new.db --model m": ".html, .htm, .txt, .json, .csv or .md",
+    "claims --samples q.trec --store new.db --model m": ".html, .txt, .json, .csv or .md",
     "answers r.trec --queries q.trec --corpus q.trec --store new.db --model m -k 3": TABLE,
     "golden check q.trec": ".txt or .json",
     "golden diff q.trec": ".txt or .json",

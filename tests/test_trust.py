@@ -83,7 +83,7 @@ def test_a_judge_that_rolls_dice_has_shown_nothing(cranfield, tmp_path) -> None:
     assert bits["low"] <= 0 <= bits["high"] < 0.1
     assert bits["as_judged"] > 5
     assert {"closed-labels", "equals-placebo"} <= {caveat["code"] for caveat in evidence["caveats"]}
-    assert shown["trust"]["conclusion"].startswith("These labels cannot tell the retriever from a random draw")
+    assert shown["trust"]["verdict"].startswith("These labels cannot tell the retriever from a random draw")
     gated = run_command(*arguments, "--fail-if", "caveats(RA-nWG@10) >= strong")
     assert gated.returncode == 1
     assert "gate failed: bm25: RA-nWG@10: closed-labels (strong)" in gated.stderr
@@ -109,7 +109,7 @@ def test_people_as_judge_with_a_tail_and_controls_reach_the_truth(cranfield, tmp
     assert evidence.value == pytest.approx(truth, abs=0.06)
     assert evidence.as_judged > evidence.value + 0.08
     assert [caveat.code for caveat in evidence.caveats] == ["down-to-rank"]
-    assert "completed from the tail" in report.trust.text
+    assert "Completed from the tail: " in report.trust.text
     assert "RA-nWG@10" not in report.trust.text  # it differs from its placebo
 
 

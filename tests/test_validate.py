@@ -394,7 +394,7 @@ def test_scores_of_files(tmp_path) -> None:
 @pytest.mark.parametrize(
     ("given_scores", "message"),
     [
-        ([{"query_id": "q0", "run": "s", "score": 1}], "there is no run 's'"),
+        ([{"query_id": "q0", "run": "s", "score": 1}], "left out: runs: 's'"),
         ([{"query_id": "q0", "score": "good"}], "the score of query 'q0' is 'good'"),
         ([{"query_id": "q0", "score": math.inf}], "is inf"),
         ([{"query_id": "q0", "score": 1}, {"query_id": "q0", "score": 0}], "has a score already"),
@@ -402,15 +402,15 @@ def test_scores_of_files(tmp_path) -> None:
         ([{"query_id": "q0", "k": -1, "score": 1}], "k is -1"),
         ([{"query_id": "q0", "score": 7}], "off its scale of 0 to 1"),
         ([{"query_id": "q0", "grade": 1}], "no column 'score'.*--score-column"),
-        ([{"query_id": "q0", "score": 1, "k": 0}, {"query_id": "q0", "score": 0, "k": 0}], "for K = 0 already"),
+        ([{"query_id": "q0", "score": 1, "k": 0}, {"query_id": "q0", "score": 0, "k": 0}], "has a score already"),
         ([{"query_id": "q0", "score": 1, "k": 3}, {"query_id": "q1", "score": 0, "k": None}], "in every row of a run"),
         ([{"query_id": "q0", "score": 1e300}], "too large to calculate with"),
         (
             [{"query_id": "q0", "score": 1, "model": "a"}, {"query_id": "q1", "score": 1, "model": "b"}],
             "answers are of several models: 'a'",
         ),
-        ([{"query_id": "other", "score": 1}], "no scored query is in the report"),
-        ([{"query_id": "q0", "score": None}], "no answer from passages has a score"),
+        ([{"query_id": "other", "score": 1}], "left out: queries: 'other'"),
+        ([{"query_id": "q0", "score": None}], "left out: unknown: 'q0'"),
         ([], "there are no rows"),
         ([1.0, 2.0], r"scores, row 1: expected \{column: value\} or \(id, value\), got 1.0"),
         ({"r": {"q0": 1.0}, "q1": 2.0}, "some values are mappings"),

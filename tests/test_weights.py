@@ -52,7 +52,6 @@ MEASURES = [
     "RR",
     "nDCG",
     "IPrec@0.3",
-    "UDCG_grades",
     "DCG",
     "RBP",
     "ERR",

@@ -19,11 +19,10 @@ from benchmarks.simulated import Line
 from benchmarks.trust_tables import worlds
 from benchmarks.trust_tables.worlds import World, world_of
 from rag_selectivity.measures.base import parse_measure
-from rag_selectivity.people.designs import calibrate_draw, next_to_settle
-from rag_selectivity.trust.calibrated import Calibrated, calibrated_differences, calibrated_figures
-from rag_selectivity.trust.completed import Sampling
+from rag_selectivity.people.designs import calibrate_draw
+from rag_selectivity.trust.completions import Completed, Sampling, completed_figures
 from rag_selectivity.trust.ground import Ground
-from rag_selectivity.trust.people import PeoplesLabels, calibration_ground
+from rag_selectivity.trust.people import calibration_ground
 
 MEASURES = [parse_measure(name) for name in ("Harm", "RA-nWG", "BoR")]
 #: Worlds that are tried at other K too.
@@ -34,8 +33,8 @@ OTHER_DEPTHS = ("Cranfield, overlap", "DL19, first ranks", "LLMJudge, runs by ju
 class Cell:
     """A world, the labels in all, and how often to draw them.
 
-    `settling` gives half of the list labels to queries that they settle; with `slices` the queries are cut into so many
-    parts, in which the judge errs alike or `otherwise`; `people` is no label at all where a tail is completed.
+    With `slices` the queries are cut into so many parts, in which the judge errs alike or `otherwise`; `people` is no
+    label at all where a tail is completed.
     """
 
     group: str
@@ -43,7 +42,6 @@ class Cell:
     labels: int
     seeds: range
     depth: int = 10
-    settling: bool = False
     slices: int = 1
     otherwise: bool = False
     tail: bool = False
@@ -71,23 +69,6 @@ def joined(world: World, labels: rs.Qrels) -> dict[str, rs.JudgedRun]:
     return {run: rs.join(labels, lists, **options) for run, lists in world.runs.items()}
 
 
-def people_of(world: World, labels: int, seed: int, settling: bool = False, depth: int = 10) -> PeoplesLabels:
-    """The labels that people would give to a draw."""
-    listed = labels // 4 if settling else 0
-    drawn = _said(world, calibrate_draw(world.judge, world.runs, labels - listed, depth=depth, seed=seed))
-    if not settling:
-        return PeoplesLabels(drawn)
-    known = {(query, passage): grade for query, row in drawn.items() for passage, grade in row.items()}
-    settled: dict[str, dict[str, int]] = {}
-    for _ in range(listed):
-        pair = next_to_settle(world.judge, world.runs, known, relevant_from=4, depth=depth, seed=seed)
-        if pair is None:
-            break
-        grade = world.human[pair.query][pair.passage]
-        known[pair.query, pair.passage] = settled.setdefault(pair.query, {})[pair.passage] = grade
-    return PeoplesLabels(drawn, settled or None)
-
-
 def _said(world: World, pairs: Iterable) -> dict[str, dict[str, int]]:
     drawn: dict[str, dict[str, int]] = {}
     for pair in pairs:
@@ -110,22 +91,23 @@ def trial(cell: Cell) -> np.ndarray:
             ground, judged = calibration_ground(labels, _said(world, draw) or None)[0], joined(world, labels)
             truth = joined(world, world.human if cell.labels else world.judge)
         else:
-            human = people_of(world, cell.labels, seed, cell.settling, cell.depth)
-            ground, _ = calibration_ground(world.judge.on_scale("utility"), human)
+            draw = calibrate_draw(world.judge, world.runs, cell.labels, depth=cell.depth, seed=seed)
+            ground, _ = calibration_ground(world.judge.on_scale("utility"), _said(world, draw))
+        targets = [(run,) for run in world.runs]
         for at in range(cell.slices):
             parts, true_parts = (_part(runs, place, at) if cell.slices > 1 else runs for runs in (judged, truth))
             more = (parts,) if cell.slices > 1 else ()
-            figures = calibrated_figures(ground, judged, plan, Sampling(seed=seed), *more)
+            figures = completed_figures(ground, judged, targets, plan, Sampling(seed=seed), *more)
             for run in world.runs:
                 for number, (measure, depth) in enumerate(plan):
                     true, as_judged = (
                         float(measure.outcome(joins[run], depth).value()[0]) for joins in (true_parts, parts)
                     )
-                    rows.append(figure_row(number, figures[run][str(measure @ cell.depth)], true, as_judged))
+                    rows.append(figure_row(number, figures[run,][str(measure @ cell.depth)], true, as_judged))
     return np.array(rows, float)
 
 
-def figure_row(place: int, figure: Calibrated, true: float, as_judged: float) -> tuple[float, ...]:
+def figure_row(place: int, figure: Completed, true: float, as_judged: float) -> tuple[float, ...]:
     """Measure, error, error as judged, covered, covered as printed."""
     none = bool(figure.reason)
     covered = np.nan if none else figure.fixed_low <= true <= figure.fixed_high
@@ -149,7 +131,7 @@ def figure_cells(times: int, sizes: Iterable[int]) -> Iterator[Cell]:
     yield from (Cell(f"{name}, K = {k}", name, 200, held_out, depth=k) for name in OTHER_DEPTHS for k in (5, 20))
     few = [("R = 1", f"R = 1:{noise}") for noise in ("lenient", "mild")]
     for group, name in [*few, *((name, name) for name in worlds.WORLDS if "R = 1" in name)]:
-        yield from (Cell(f"{group}, settled", name, 200, seeds, settling=True), Cell(group, name, 200, seeds))
+        yield Cell(group, name, 200, seeds)
 
 
 def slice_cells(times: int) -> Iterator[Cell]:
@@ -210,19 +192,18 @@ def difference_trial(name: str, favoured: float | None, seeds: range, labels: in
         world = world_of(name) if favoured is None else worlds.equal_runs(world_of(name), seed, favoured)
         judged, truth = joined(world, world.judge), joined(world, world.human)
         one, two = world.runs
-        changes = calibrated_differences(
-            ground_for_differences(world, labels, seed), judged, one, plan, Sampling(seed=seed)
-        )
+        ground = ground_for_differences(world, labels, seed)
+        changes = completed_figures(ground, judged, [(two, one)], plan, Sampling(seed=seed))[two, one]
         for place, (measure, at) in enumerate(plan):
             true = float(np.subtract(*(measure.outcome(truth[run], at).value()[0] for run in (two, one))))
-            change = changes[two, str(measure @ 10)]
+            change = changes[str(measure @ 10)]
             covered = change.fixed_low <= true + 1e-9 and true - 1e-9 <= change.fixed_high
             shown = [
                 low > 1e-9 or high < -1e-9
                 for low, high in ((change.fixed_low, change.fixed_high), (change.low, change.high))
             ]
             rows.append(
-                (place, abs(change.difference - true), *((covered, *shown) if change.reason is None else (np.nan,) * 3))
+                (place, abs(change.value - true), *((covered, *shown) if change.reason is None else (np.nan,) * 3))
             )
     return np.array(rows, float)
 

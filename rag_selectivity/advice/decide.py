@@ -25,7 +25,6 @@ from rag_selectivity.measures.utility import PROC, RANWG, Harm, PercentPROC
 from rag_selectivity.results.comparison import BETTER, WORSE, RunDifference
 from rag_selectivity.results.decision import ADVISED, ASSUMED, GIVEN, TRUST, Answer, Decision, Pair, RunFigure, RunLine
 from rag_selectivity.results.estimate import CALIBRATED, WITH_TAIL
-from rag_selectivity.results.remedy import remedy
 from rag_selectivity.results.report import Report
 from rag_selectivity.results.trust import CHECKED, CLOSED, NOTHING
 
@@ -202,14 +201,12 @@ def _answers(
     best, depth, trust = order[0], at_k.depths[0], at_k.trust
     estimates, is_believed = at_k.runs[best].estimates, trust.standing != NOTHING
     figures, judge = {name: at_k[name, measure] for name in order}, trust.unchecked_judge
-    split = [at_depth(estimates, each, depth) for each in (PROC(), PercentPROC())]
-    is_closed = any(c.code == CLOSED for cell in (figures[best], split[0]) if cell is not None for c in cell.caveats)
+    pool = at_depth(estimates, PROC(), depth)
+    is_closed = any(c.code == CLOSED for cell in (figures[best], pool) if cell is not None for c in cell.caveats)
     losses, is_completed = _losses(at_k, best, measure), figures[best].basis in _COMPLETED
     if losses is not None and not is_believed:
         losses = replace(losses, more="")
     loss = sentences.where_the_loss_is(best, losses, measure, depth, closed=is_closed, completed=is_completed)
-    if is_believed and split[0] is not None and split[1] is not None:
-        loss = replace(loss, more=remedy(split[0], split[1], depth))
     if losses is not None and is_closed:
         # What no run retrieved is not known, and so neither is what more candidates would gain.
         losses = replace(losses, widen=0.0)

@@ -95,6 +95,13 @@ def which_k(
     return Answer(DEPTH, f"{text}.{at}", is_shown)
 
 
+#: What to look at where a step is shown to lose more than the other.
+_LOOK = {
+    RETRIEVER: "what reaches the pool: hybrid retrieval, query rewriting, chunking, the recall of an approximate index",
+    SELECTION: "the selection from the pool: a cross-encoder as reranker, filters, duplicates that take slots",
+}
+
+
 def where_the_loss_is(
     run: str, losses: Losses | None, measure: Measure, depth: int, *, closed: bool, completed: bool
 ) -> Answer:
@@ -117,7 +124,8 @@ def where_the_loss_is(
     sure = "" if losses.more else " (not a sure difference)"
     queries = counted(losses.limited(weak), "query", "queries")
     steps = f"The {weak} is the weak step in {queries}, the {other} in {losses.limited(other)}{sure}."
-    return Answer(LOSS, f"{held}{kept}. {steps}", bool(losses.more))
+    look = "" if not losses.more else f"Look at {_LOOK[weak]}."
+    return Answer(LOSS, f"{held}{kept}. {steps}", bool(losses.more), look)
 
 
 def what_next(at_k: Report, best: str, pairs: Sequence[Pair], queries: int, losses: Losses | None) -> Answer:

@@ -19,12 +19,11 @@ from rag_selectivity.cli.output import (
     INTERRUPTED,
     MISTAKE,
     NOT_PASSED,
-    SETTINGS,
-    put,
-    put_help,
+    print_text,
     show_warning,
     tell,
 )
+from rag_selectivity.cli.settings import SETTINGS
 
 _RUNS, _LABELS, _COUNTS, _HELP = "Measure runs", "Make and check labels", "Without a run", "Learn more"
 #: The widest help, on a terminal that has the room.
@@ -46,8 +45,7 @@ class _Program(Group):
 
 
 def _of(module: str, name: str, purpose: str) -> Listed:
-    examples = f"{name.upper()}_EXAMPLES"
-    return Listed(name, purpose, "Commands", module=module, function=f"{module}_{name}", examples=examples)
+    return Listed(name, purpose, "Commands", module=module, function=f"{module}_{name}")
 
 
 class _Labels(Group):
@@ -101,13 +99,13 @@ app.add_typer(_online, name="online", rich_help_panel=_RUNS)
 
 
 def all_commands() -> dict[str, Command]:
-    """Every command by its words, as in `labels info`, imported and with the names of registries in its help."""
+    """Every command by its words, as in `labels info`, imported."""
     return commands_of(typer.main.get_command(app))
 
 
 def _print_version(asked: bool) -> None:
     if asked:
-        put(VERSION, None)
+        print_text(VERSION)
         raise typer.Exit
 
 
@@ -127,7 +125,7 @@ def _program(
 @_online.callback(invoke_without_command=True)
 def _help_without_command(context: typer.Context) -> None:
     if context.invoked_subcommand is None:
-        put_help(context.get_help())
+        print_text(context.get_help())
 
 
 def run_command_line() -> None:

@@ -3,30 +3,32 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
-from copy import copy
-from dataclasses import fields, is_dataclass
+from collections.abc import Iterator, Mapping
 from importlib import import_module
-from inspect import Parameter, Signature, signature
+from inspect import Parameter
 from itertools import zip_longest
-from typing import Any, get_args, get_type_hints
+from typing import Any
 
 import typer
 import typer.core
 import typer.main
-from typer.models import OptionInfo
 
-from rag_selectivity.cli.help import in_short, parameter_rows, with_names, without_names, write_panels
-from rag_selectivity.cli.inputs import refuse_empty_names, refuse_two_standard_inputs
-from rag_selectivity.cli.options import EVERY_COMMAND, PANELS
-from rag_selectivity.cli.output import SETTINGS, put_help
-from rag_selectivity.cli.settings import SECTIONS, Setting, as_typed, checked, read_settings
+from rag_selectivity.cli.files import refuse_bad_files
+from rag_selectivity.cli.help import in_short, parameter_rows, wrapped, write_panels
+from rag_selectivity.cli.output import print_text
+from rag_selectivity.cli.parameters import parts_of, typed_command
+from rag_selectivity.cli.settings import SECTIONS, SETTINGS, as_typed, read_settings
 from rag_selectivity.cli.waiting import waiting
-from rag_selectivity.cli.writable import refuse_unwritable_files
 from rag_selectivity.errors import InputError
 
 #: Options whose value may be left out, and what it then is.
 IMPLIED_VALUES = {"--retry-failed": "all"}
+EVERY_COMMAND = "Every command"
+#: Panels in the order of a help; what is in none of them (arguments) stands above them.
+PANELS = (
+    *("Data", "Judge", "Measures", "Tests", "Number of queries", "Intervals", "Budget", "Gates", "Output"),
+    EVERY_COMMAND,
+)
 HELP_ALL = typer.Option(
     False,
     "--help-all",
@@ -44,16 +46,22 @@ CONFIG = typer.Option(
     help="Settings to read (default: selectivity.toml of this folder), or one as SECTION.KEY=VALUE. Repeat for more.",
     rich_help_panel=EVERY_COMMAND,
 )
+#: The parameters of every command; `Command` reads them.
+COMMON = [
+    Parameter("config", Parameter.KEYWORD_ONLY, default=CONFIG, annotation=list[str] | None),
+    Parameter("help_all", Parameter.KEYWORD_ONLY, default=HELP_ALL, annotation=bool),
+    Parameter("quiet", Parameter.KEYWORD_ONLY, default=QUIET, annotation=bool),
+]
 KEYS = "Only in selectivity.toml, or as --config KEY=VALUE"
 STREAMS = "A FILE can be -: standard input where it is read, standard output where written."
 
 
 class Command(typer.core.TyperCommand):
-    """A command; its epilog holds its examples, one on each line.
+    """A command.
 
     Attributes
     ----------
-    examples : list of str
+    examples : tuple of str
         As a user types them.
     usual : tuple of str
         The parameters that `--help` shows; empty for all of them.
@@ -61,13 +69,12 @@ class Command(typer.core.TyperCommand):
         Whether its help is that of `--help-all`.
     """
 
+    examples: tuple[str, ...] = ()
     usual: tuple[str, ...] = ()
     shows_all = False
 
-    def __init__(self, *args: Any, params: Any = None, epilog: str | None = None, **options: Any) -> None:
-        all_options = sorted(params or [], key=_place)
-        super().__init__(*args, params=all_options, **options)
-        self.examples = (epilog or "").splitlines()
+    def __init__(self, *args: Any, params: Any = None, **options: Any) -> None:
+        super().__init__(*args, params=sorted(params or [], key=_place), **options)
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse, and refuse an option given twice, of which the last value alone would count, and a second `-`."""
@@ -81,9 +88,7 @@ class Command(typer.core.TyperCommand):
                 option = parameter.opts[0]
                 raise InputError(f"{option} is given {times} times, and takes one value; leave the others out")
         rest = super().parse_args(ctx, args)
-        refuse_empty_names(self.params, ctx.params, values)
-        refuse_two_standard_inputs(self.params, ctx.params, self._given_settings())
-        refuse_unwritable_files(self.params, ctx.params, values)
+        refuse_bad_files(self.params, ctx.params, values, self._given_settings())
         return rest
 
     def invoke(self, ctx: Any) -> Any:
@@ -102,16 +107,15 @@ class Command(typer.core.TyperCommand):
 
     def _given_settings(self) -> dict[str, Any]:
         """{SECTION.KEY: value} of what only the settings can say to it, as they say it."""
-        keys = {f"{setting.section}.{name}": (setting.section, name) for name, (setting, _) in self.settings}
         return {
-            key: SETTINGS.file[section][name]
-            for key, (section, name) in keys.items()
+            f"{section}.{name}": SETTINGS.file[section][name]
+            for section, name, _ in self.settings
             if name in SETTINGS.file.get(section, {})
         }
 
     @property
-    def settings(self) -> list[tuple[str, tuple[Setting, Any]]]:
-        """(name, its setting and type) of what only the settings can say to it."""
+    def settings(self) -> list[tuple[str, str, str]]:
+        """(section, key, meaning) of what only the settings can say to it."""
         return list(getattr(self.callback, "settings", ()))
 
     def with_keys(self) -> list[tuple[str, Any]]:
@@ -127,26 +131,14 @@ class Command(typer.core.TyperCommand):
                 parameter.rich_help_panel = EVERY_COMMAND
         return parameters
 
-    def with_names(self, names: Callable[[str], str] = with_names) -> Command:
-        """Itself, with the names of registries put into the meanings of its options, or left out."""
-        parameter: Any
-        for parameter in self.params:
-            parameter.help = names(getattr(parameter, "help", None) or "")
-        return self
-
-    def shell_complete(self, ctx: Any, incomplete: str) -> list[Any]:
-        """What a shell can complete; registries are not imported for it."""
-        self.with_names(without_names)
-        return list(super().shell_complete(ctx, incomplete))
-
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """The options in their panels: those that people use, or with `--help-all` every one and the settings."""
-        rows = parameter_rows(self.with_names().get_params(ctx), ctx)
+        rows = parameter_rows(self.get_params(ctx), ctx)
         if self.is_short:
             usual = [each for each in self.params if each.name in (*self.usual, "help_all")]
             rows = [("Usual options", row) for row in in_short(parameter_rows(usual, ctx))]
         elif self.shows_all:
-            rows += [(KEYS, (f"{setting.section}.{name}", setting.help)) for name, (setting, _) in self.settings]
+            rows += [(KEYS, (f"{section}.{name}", meaning)) for section, name, meaning in self.settings]
         write_panels(formatter, rows)
 
     @property
@@ -173,25 +165,15 @@ class Listed(typer.core.TyperCommand):
         The first line of its help.
     panel : str
         Where the help of the group lists it.
-    module : str, optional
-        The module of `rag_selectivity.cli`, if it is not called as the command.
-    function, examples : str, optional
-        What they are called in it.
+    module, function : str, optional
+        The module of `rag_selectivity.cli` and its function, if they are not called as the command.
     """
 
     def __init__(
-        self,
-        name: str,
-        purpose: str,
-        panel: str,
-        *,
-        module: str | None = None,
-        function: str | None = None,
-        examples: str = "EXAMPLES",
+        self, name: str, purpose: str, panel: str, *, module: str | None = None, function: str | None = None
     ) -> None:
         super().__init__(name, help=purpose, rich_help_panel=panel, rich_markup_mode=None)
-        module = module or name.replace("-", "_")
-        self._place = (module, function or module, examples)
+        self._place = (module or name, function or module or name)
 
     def get_short_help_str(self, limit: int = 0) -> str:
         """Its purpose, which is short enough to be shown whole."""
@@ -199,87 +181,17 @@ class Listed(typer.core.TyperCommand):
 
     def loaded(self) -> Command:
         """The command itself."""
-        module, function, examples = self._place
-        imported = import_module(f"rag_selectivity.cli.{module}")
-        usual = getattr(imported, examples.replace("EXAMPLES", "USUAL"), "")
+        from rag_selectivity.cli.options import Shared
+
+        module, name = self._place
+        function = getattr(import_module(f"rag_selectivity.cli.{module}"), name)
         alone = typer.Typer(add_completion=False, rich_markup_mode=None)
-        epilog = "\n".join(getattr(imported, examples))
-        alone.command(self.name, cls=Command, epilog=epilog)(with_groups(getattr(imported, function)))
+        alone.command(self.name, cls=Command)(typed_command(function, Shared, COMMON))
         command: Any = typer.main.get_command(alone)
-        command.usual = tuple(usual.split())
+        parts = parts_of(function)[1]
+        command.usual = tuple(parts.get("Usual options", "").split())
+        command.examples = tuple(" ".join(line.split()[1:]) for line in parts["Examples"].strip().splitlines())
         return command  # type: ignore[no-any-return]
-
-
-def with_groups(function: Callable[..., None]) -> Callable[..., None]:
-    """A command with the fields of its groups of options (dataclasses) as its own, in their place, and `--quiet`."""
-    hints = get_type_hints(function, include_extras=True)
-    groups: dict[str, Any] = {name: hint for name, hint in hints.items() if is_dataclass(hint)}
-    parameters = []
-    for parameter in signature(function).parameters.values():
-        group = groups.get(parameter.name)
-        if group is None:
-            hint = hints[parameter.name]
-            default = _settled(parameter.default, hint)
-            parameters.append(parameter.replace(annotation=hint, default=default, kind=Parameter.KEYWORD_ONLY))
-            continue
-        kinds = get_type_hints(group, include_extras=True)
-        parameters += [
-            Parameter(
-                *(each.name, Parameter.KEYWORD_ONLY),
-                default=_settled(each.default, kinds[each.name]),
-                annotation=kinds[each.name],
-            )
-            for each in fields(group)
-            if each.name not in settings_of(group)
-        ]
-
-    # `Command.parse_args` reads them.
-    parameters.append(Parameter("config", Parameter.KEYWORD_ONLY, default=CONFIG, annotation=list[str] | None))
-    parameters.append(Parameter("help_all", Parameter.KEYWORD_ONLY, default=HELP_ALL, annotation=bool))
-    parameters.append(Parameter("quiet", Parameter.KEYWORD_ONLY, default=QUIET, annotation=bool))
-
-    def command(**given: Any) -> None:
-        del given["quiet"], given["config"], given["help_all"]
-        for name, group in groups.items():
-            on_line = {each.name: given.pop(each.name) for each in fields(group) if each.name in given}
-            given[name] = group(**on_line, **_from_file(group))
-        function(**given)
-
-    command.settings = [each for group in groups.values() for each in settings_of(group).items()]  # type: ignore[attr-defined]
-
-    command.__doc__, command.__name__ = function.__doc__, function.__name__
-    command.__annotations__ = {each.name: each.annotation for each in parameters}
-    command.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
-    return command
-
-
-def settings_of(group: Any) -> dict[str, tuple[Setting, Any]]:
-    """{name: its setting and type} of the fields of a group that only the settings have."""
-    hints = get_type_hints(group, include_extras=True)
-    return {
-        name: (extra, hint)
-        for name, hint in hints.items()
-        for extra in get_args(hint)[1:]
-        if isinstance(extra, Setting)
-    }
-
-
-def _from_file(group: Any) -> dict[str, Any]:
-    """The values of a group's settings that a user gave."""
-    found = {}
-    for name, (setting, hint) in settings_of(group).items():
-        values = SETTINGS.file.get(setting.section, {})
-        if name in values:
-            found[name] = checked(setting.section, name, values[name], hint)
-    return found
-
-
-def _settled(default: Any, hint: Any) -> Any:
-    """The default of a parameter; if that is an option without a default, with one."""
-    if isinstance(default, OptionInfo) and default.default is ...:
-        default = copy(default)
-        default.default = False if hint is bool else None
-    return default
 
 
 class Group(typer.core.TyperGroup):
@@ -327,7 +239,7 @@ def commands_of(group: Any) -> dict[str, Command]:
     found: dict[str, Command] = {}
     for name, command in group.commands.items():
         if isinstance(command, Listed):
-            found[name] = command.loaded().with_names()
+            found[name] = command.loaded()
         elif isinstance(command, Group):
             found |= {f"{name} {word}": each for word, each in commands_of(command).items()}
     return found
@@ -340,8 +252,8 @@ def _known_keys(program: Any) -> dict[str, list[str]]:
     for command in commands_of(program).values():
         for section, parameter in command.with_keys():
             known[section][str(parameter.name)] = None
-        for name, (setting, _) in command.settings:
-            known[setting.section][name] = None
+        for section, name, _ in command.settings:
+            known[section][name] = None
     return {section: list(keys) for section, keys in known.items()}
 
 
@@ -366,7 +278,7 @@ def _with_own_help(parameters: Any) -> list[Any]:
 def _print_help(context: Any, is_asked: bool, *, all_of_it: bool = False) -> None:
     if is_asked and not context.resilient_parsing:
         context.command.shows_all = all_of_it
-        put_help(context.get_help())
+        print_text(context.get_help())
         context.exit()
 
 
@@ -374,20 +286,3 @@ def _place(parameter: Any) -> int:
     """Where a parameter stands in the help: by its panel, arguments first."""
     panel = getattr(parameter, "rich_help_panel", None)
     return PANELS.index(panel) if panel in PANELS else -1
-
-
-def wrapped(example: str, width: int) -> str:
-    """A shell command in lines of at most so many characters, broken in front of options.
-
-    >>> print(wrapped("rag-selectivity evaluate qrels.trec bm25.trec --corpus-size 9 --depths 1,5", 60))
-    rag-selectivity evaluate qrels.trec bm25.trec \\
-        --corpus-size 9 --depths 1,5
-    """
-    lines = [""]
-    for word in example.split(" --"):
-        part = word if not lines[0] else f"--{word}"
-        if lines[-1].strip() and len(lines[-1]) + 1 + len(part) > width - 2:
-            lines.append("    " + part)
-        else:
-            lines[-1] = f"{lines[-1]} {part}" if lines[-1] else part
-    return " \\\n".join(lines)

@@ -5,30 +5,30 @@ from __future__ import annotations
 import webbrowser
 from pathlib import Path
 
-from rag_selectivity.cli import options as o
 from rag_selectivity.cli.output import note, put, refuse_standard_output
 from rag_selectivity.errors import InputError
 
-EXAMPLES = (
-    "rag-selectivity demo",
-    "rag-selectivity demo --write try",
-)
 
-
-def demo(
-    output: Path | None = o.option(
-        o.OUTPUT, "FOLDER", "Folder for the page, the JSON and the plot (default: selectivity-demo).", "--output", "-o"
-    ),
-    write: Path | None = o.option(
-        o.OUTPUT, "FOLDER", "Only write the sample data, to try commands on, to this new or empty folder."
-    ),
-    open_it: bool = o.flag(o.OUTPUT, "--open", "Open the page in the browser."),
-) -> None:
+def demo(*, output: Path | None = None, write: Path | None = None, open_it: bool = False) -> None:
     """Show three retrievers, what their labels are worth, and a random draw.
 
     It runs on the sample data set, offline and without a key, in less than half a minute: 60 questions over 1,000
     documentation strings of Python, three runs, and grades by a chat model. The README.md that `--write` leaves says
     what is known about the labels.
+
+    Output
+    ------
+    output : FOLDER, --output, -o
+        Folder for the page, the JSON and the plot (default: selectivity-demo).
+    write : FOLDER
+        Only write the sample data, to try commands on, to this new or empty folder.
+    open_it : --open
+        Open the page in the browser.
+
+    Examples
+    --------
+    $ rag-selectivity demo
+    $ rag-selectivity demo --write try
     """
     if write is not None:
         from rag_selectivity.sample import write_sample

@@ -2,26 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import rag_selectivity as rs
 from rag_selectivity.cli import options as o
-from rag_selectivity.cli.inputs import (
-    corpus_size_of,
-    costs_of,
-    file_of,
-    labels_and_runs,
-    labels_of,
-    named_files,
-    pools_of,
-    whole_numbers,
-)
-from rag_selectivity.cli.output import note, put, put_rows, show
+from rag_selectivity.cli.files import file_with_name
+from rag_selectivity.cli.inputs import costs_of, labels_of
+from rag_selectivity.cli.output import Format, note, put_rows
 from rag_selectivity.cli.retrieved import Retrieved, Spans, is_live
-from rag_selectivity.cli.writable import OF_TABLE
 from rag_selectivity.errors import InputError
 from rag_selectivity.results.steps import Commands
 
@@ -29,122 +20,110 @@ if TYPE_CHECKING:
     from rag_selectivity.results.changes import Changes
     from rag_selectivity.results.report import Report
 
-EXAMPLES = (
-    "rag-selectivity evaluate qrels.trec bm25.trec dense.trec --corpus-size 1000 --baseline bm25",
-    "rag-selectivity evaluate grades.trec bm25.trec --pool candidates.trec --scale utility "
-    "--depths 1,3 --measure RA-nWG --measure PROC --measure Harm --fail-if 'RA-nWG@3 < .1'",
-)
-#: What `--help` shows.
-USUAL = "files corpus_size corpus pool scale measure depths k baseline fail_if details output"
-_PAGES = (".html", ".htm")
+#: Bytes of run files that are held in memory for a page, which shows passages of them.
+_HELD = 200_000_000
 
 
 @dataclass(frozen=True)
 class Given:
-    """What is known of the runs and passages, and asked for seldom."""
+    """What is known of the runs and passages, and asked for seldom.
 
-    pool_depth: Annotated[int | None, o.setting("data", "Ranks to take of each pool (default: all).")] = None
-    controls: Annotated[
-        Path | None, o.setting("data", "Grades of random passages of the corpus by the judge of the labels.")
-    ] = None
-    groups: Annotated[Path | None, o.setting("data", "Table of passage_id and group: passages that say the same.")] = (
-        None
-    )
-    weights: Annotated[str | None, o.setting("data", "Table of query_id and weight, as `golden build` writes it.")] = (
-        None
-    )
-    unpaired: Annotated[
-        bool, o.setting("intervals", "The runs are over different queries, as the arms of an A/B test are.")
-    ] = False
-    draws: Annotated[int, o.setting("intervals", "Random swaps of two runs' figures where not all are tried.")] = 10_000
-    power: Annotated[float, o.setting("intervals", "Chance to detect the difference in the column 'shows ≥'.")] = 0.8
+    [data]
+    ------
+    pool_depth
+        Ranks to take of each pool (default: all).
+    controls
+        Grades of random passages of the corpus by the judge of the labels.
+    groups
+        Table of passage_id and group: passages that say the same.
+    weights
+        Table of query_id and weight, as `golden build` writes it.
+
+    [intervals]
+    -----------
+    unpaired
+        The runs are over different queries, as the arms of an A/B test are.
+    draws
+        Random swaps of two runs' figures where not all are tried.
+    power
+        Chance to detect the difference in the column 'shows ≥'.
+    """
+
+    pool_depth: int | None = None
+    controls: Path | None = None
+    groups: Path | None = None
+    weights: str | None = None
+    unpaired: bool = False
+    draws: int = 10_000
+    power: float = 0.8
 
 
 def evaluate(
-    files: o.FilesArgument = None,
-    pool: o.PoolOption = None,
+    files: o.LabelsAndRuns = None,
+    *,
+    pool: o.Names = None,
     corpus: o.CorpusGiven = o.CorpusGiven(),
-    queries: o.QueryTextsOption = None,
-    tokens: o.TokensOption = None,
-    costs: o.CostsOption = None,
-    human: o.HumanOption = None,
+    queries: Path | None = None,
+    tokens: Path | None = None,
+    costs: o.Names = None,
+    human: Path | None = None,
     form: o.LabelForm = o.LabelForm(),
     given: Given = Given(),
     spans: Spans = Spans(),
-    measure: o.MeasureOption = None,
-    depths: str | None = o.option(o.MEASURES, "K,K", "Depths, as in 1,5,10."),
-    k: o.KOption = None,
-    baseline: o.BaselineOption = None,
-    by: o.ByOption = None,
-    scale: o.ScaleOption = None,
+    measure: o.Names = None,
+    depths: o.Depths = None,
+    k: str | None = None,
+    baseline: str | None = None,
+    by: o.Names = None,
+    scale: str | None = None,
     rules: o.Rules = o.Rules(),
-    resamples: o.ResamplesOption = 5000,
+    resamples: int = 5000,
     drawing: o.Drawing = o.Drawing(),
     gating: o.Gating = o.Gating(),
-    details: o.DetailsOption = False,
-    format: o.FormatOption = None,
-    output: o.ReportOutputOption = None,
-    per_query: Path | None = o.option(
-        o.OUTPUT, OF_TABLE, "File for the figures of each query: .csv, .jsonl or .parquet."
-    ),
+    details: bool = False,
+    printer: o.ReportOutput = o.ReportOutput(),
+    per_query: o.Table = None,
 ) -> None:
     """Measure runs against labels: figures, comparison, page.
 
     Labels and runs in, figures with intervals out. With `--baseline`, the differences from that run are tested. A file
     that ends in .html is a page to read and send.
+
+    Output
+    ------
+    per_query : FILE
+        File for the figures of each query: .csv, .jsonl or .parquet.
+
+    Usual options
+    -------------
+    files corpus_size corpus pool scale measure depths k baseline fail_if details output
+
+    Examples
+    --------
+    $ rag-selectivity evaluate qrels.trec bm25.trec dense.trec --corpus-size 1000 --baseline bm25
+    $ rag-selectivity evaluate grades.trec bm25.trec --pool candidates.trec --scale utility --depths 1,3 \
+        --measure RA-nWG --measure PROC --measure Harm --fail-if 'RA-nWG@3 < .1'
     """
     from rag_selectivity.cli.gates import Gates
+    from rag_selectivity.grading.labels_format import reasons_in
+    from rag_selectivity.measures.plan import DEFAULT_MEASURES, budgets_of
 
-    path, runs = labels_and_runs(files)
+    path, runs = files
     gates = Gates.parse(**vars(gating))
-    asked = whole_numbers(depths, "--depths")
-    texts = {name: str(file) for name, file in (("queries", queries), ("corpus", corpus.corpus)) if file}
-    steps = Commands(labels=str(path), runs=runs, **texts)
-    deciding = {"k": production_depth(k, asked), "baseline": baseline, "paired": not given.unpaired}
-    if output is not None and output.suffix.lower() in _PAGES:
-        from rag_selectivity.judged.policy import resolve_policy
-
-        _refuse_for_page(runs, form, given, spans, format)
-        report = _page(
-            path,
-            runs,
-            output,
-            judges=form.judge,
-            scale=scale,
-            grade_map=form.grade_map,
-            policy=resolve_policy(**rules.chosen()),
-            human=human,
-            controls=given.controls,
-            corpus=corpus.corpus,
-            tokens=tokens,
-            ids=form.ids,
-            weights=given.weights,
-            by=by or None,
-            queries=queries,
-            costs=costs_of(costs, runs),
-            measures=measure or None,
-            gated=gates.measures,
-            depths=asked,
-            bootstrap=drawing.bootstrap(resamples),
-            deciding=deciding,
-            steps=steps,
-            groups=given.groups,
-            pool=pools_of(pool, runs),
-            pool_depth=given.pool_depth,
-            corpus_size=corpus_size_of(corpus.corpus_size),
-            passages_of=corpus.passages_of,
-        )
-        if per_query is not None:
-            put_rows(report.per_query(), per_query)
-        gates.check(report)
-        return
-    labels = labels_of(path, form.qrels_format, form.judge, human)
-    retrieved = Retrieved.of(labels, runs, pool, spans)
+    deciding = {"k": production_depth(k, depths), "baseline": baseline, "paired": not given.unpaired}
+    if printer.is_page and is_live(runs):
+        raise InputError("there is no page of a trace: write .json, .md or .txt")
+    retrieved = Retrieved.of(labels_of(path, form.qrels_format, form.judge, human), runs, pool, spans)
+    compared = baseline is not None and not printer.is_page
+    at_budgets = bool(budgets_of(measure))
+    is_costed = bool(costs or (tokens is not None and not at_budgets and (printer.is_page or compared)))
+    # Costs and pages read the lists too; standard input can be read once.
+    lists = retrieved.runs
+    if is_costed or (printer.is_page and _are_small(runs)):
+        lists = {name: rs.read_run(file, policy=rules.policy) for name, file in retrieved.runs.items()}
     size = corpus.given()
     if corpus.corpus_size is None and corpus.corpus is None:
         size["corpus_size"] = retrieved.corpus_size
-    # A live list ends where the prompt did: there is nothing further down that could have been read.
-    chosen = {**({"short_lists": "returned"} if retrieved.is_live else {}), **rules.chosen()}
     shared: dict[str, Any] = {
         **size,
         "pool": retrieved.pool,
@@ -158,45 +137,45 @@ def evaluate(
         "groups": given.groups,
         "by": by or None,
         "weights": given.weights,
-        "depths": asked or retrieved.depths,
-        **chosen,
+        "tokens": tokens if at_budgets or not is_costed else None,
+        # A live list ends where the prompt did: there is nothing further down that could have been read.
+        **({"short_lists": "returned"} if retrieved.is_live else {}),
+        **rules.chosen(),
     }
-    at_budgets = _at_budgets(measure)
-    shared["tokens"] = tokens if at_budgets or (baseline is None and costs is None) else None
-    # Costs are read from the lists too; standard input can be read once.
-    is_costed = bool(costs or (tokens is not None and not at_budgets and baseline is not None))
-    lists = retrieved.runs
-    if is_costed:
-        lists = {name: rs.read_run(file, policy=rules.policy) for name, file in retrieved.runs.items()}
+    depths = depths or retrieved.depths
     result: Any
-    if baseline is None:
-        result = retrieved.noted_in(rs.evaluate(retrieved.qrels, lists, measures=gates.with_given(measure), **shared))
-        report = result
-    else:
+    if compared:
+        asked = [*measure, *gates.measures] if measure else None
+        tested: dict[str, Any] = {"paired": not given.unpaired, "draws": given.draws, "power": given.power}
         result = rs.compare(
-            retrieved.qrels,
-            lists,
-            baseline=baseline,
-            measures=[*measure, *gates.measures] if measure else None,
-            paired=not given.unpaired,
-            draws=given.draws,
-            power=given.power,
-            **shared,
+            retrieved.qrels, lists, baseline=str(baseline), measures=asked, depths=depths, **tested, **shared
         )
         report = result.report
+    else:
+        usual = _of_page(retrieved, scale, form, size) if printer.is_page else [DEFAULT_MEASURES]
+        shared["measures"] = [*(measure or usual), *gates.measures]
+        if printer.is_page and deciding["k"] is None and given.weights is None:
+            # Then the decision finds its figures in the report.
+            depths = _with_advised_depth(retrieved.qrels, lists, depths, shared)
+        report = retrieved.noted_in(rs.evaluate(retrieved.qrels, lists, depths=depths, **shared))
     if is_costed:
         deciding["costs"] = _known_costs(report, lists, costs_of(costs, runs), tokens, form.ids)
-    if retrieved.is_live:
-        steps = replace(steps, runs=("RUN",))
+    named = {"labels": path, "queries": queries, "corpus": corpus.corpus}
+    steps = Commands(**{name: str(file) for name, file in named.items() if file})
+    if not retrieved.is_live:
+        steps = replace(steps, runs=[file_with_name(name, file) for name, file in runs.items()])
     report = decided(report.with_steps(steps), asked_for_k=k is not None, **deciding)
     if per_query is not None:
         put_rows(report.per_query(), per_query)
-    shown = report if baseline is None else replace(result, report=report)
-    since = _changes(report, gating) if output is not None and output.suffix.lower() == ".md" else None
-    if since is None:
-        show(shown, format, output, details=details)
+    result = replace(result, report=report) if compared else report
+    since = _changes(report, gating) if printer.is_file and printer.chosen is Format.markdown else None
+    if printer.is_page:
+        texts: dict[str, Any] = {"queries": queries, "corpus": corpus.corpus, "by": _filters(by)}
+        printer.show(report, qrels=retrieved.qrels, runs=lists, reasons=reasons_in(path, form.judge), **texts)
+    elif since is None:
+        printer.show(result, details=details)
     else:
-        put(f"{shown.to_markdown(details=True)}\n\n{since.to_markdown()}", output, is_data=True)
+        printer.put(f"{result.to_markdown(details=True)}\n\n{since.to_markdown()}", is_data=True)
         if not gates.conditions:
             return
     gates.check(report)
@@ -208,8 +187,8 @@ def production_depth(k: str | None, depths: Sequence[int] | None) -> int | None:
         return depths[0] if depths is not None and len(depths) == 1 else None
     if k == "auto":
         return None
-    if not k.isdecimal():
-        raise InputError(f"--k must be a whole number, got {k!r}; auto advises one")
+    if not k.isdecimal() or int(k) < 1:
+        raise InputError(f"--k must be a whole number from 1 up, or auto, got {k!r}")
     return int(k)
 
 
@@ -230,12 +209,6 @@ def decided(report: Report, *, asked_for_k: bool, **options: Any) -> Report:
         return report
 
 
-def _at_budgets(measures: list[str] | None) -> bool:
-    from rag_selectivity.measures.plan import budgets_of
-
-    return bool(budgets_of(measures))
-
-
 def _known_costs(report: Report, runs: Any, costs: Any, tokens: Any, ids: str | None) -> Any:
     """The costs of the runs of a report, by measured costs and by lengths of passages."""
     from rag_selectivity.advice.costs import read_costs
@@ -244,34 +217,41 @@ def _known_costs(report: Report, runs: Any, costs: Any, tokens: Any, ids: str | 
     return read_costs(judged, runs, costs=costs, tokens=tokens, ids=ids)
 
 
-# -- the page, and what changed --------------------------------------------------------------------------------
+# -- the page and the comment --------------------------------------------------------------------------------
 
 
-def _refuse_for_page(runs: list[str], form: o.LabelForm, given: Given, spans: Spans, format: object) -> None:
-    """An InputError for what a page does not use."""
-    if len(runs) == 1 and is_live(file_of(runs[0])):
-        raise InputError(f"{file_of(runs[0])}: there is no page of a trace; write .json, .md or .txt")
-    unused = {
-        "--format": format is not None,
-        "data.qrels_format": form.qrels_format is not None,
-        "data.identity": spans.identity is not None,
-        "data.query_id_key": spans.query_id_key is not None,
-        "intervals.draws": given.draws != Given.draws,
-        "intervals.power": given.power != Given.power,
-    }
-    for name, is_given in unused.items():
-        if is_given:
-            raise InputError(f"{name} is not for a page (-o FILE.html): leave it out, or write .json, .md or .txt")
+def _are_small(runs: Mapping[str, Path]) -> bool:
+    """Whether runs are held in memory for their passages, rather than read again in parts."""
+    return sum(file.stat().st_size for file in runs.values() if file.is_file()) <= _HELD
 
 
-def _page(path: Path, runs: list[str], output: Path, **options: Any) -> Report:
-    """Write the page; a note says how large it is."""
-    from rag_selectivity.report import report_from_files
+def _of_page(retrieved: Retrieved, scale: str | None, form: o.LabelForm, size: Mapping[str, Any]) -> Sequence[str]:
+    """The measures of a page, if none are asked for."""
+    from rag_selectivity.evaluation.joining import settled_labels
+    from rag_selectivity.measures.plan import page_measures
 
-    report, text = report_from_files(path, named_files(runs), **options)
-    put(text.rstrip("\n"), output, is_data=True)
-    note(f"{output}: {len(text.encode()) / 1e6:.1f} MB; open it in a browser")
-    return report
+    known = settled_labels(retrieved.qrels, scale, form.grade_map).scale
+    return page_measures(known or "trec", sized=any(each is not None for each in size.values()))
+
+
+def _with_advised_depth(qrels: Any, runs: Any, depths: Sequence[int] | None, shared: Mapping[str, Any]) -> list[int]:
+    """The depths of a page, and the K that is advised."""
+    from rag_selectivity.advice.which_k import Advice
+    from rag_selectivity.measures import parse_measure
+    from rag_selectivity.measures.plan import DEFAULT_MEASURES
+
+    quick = {"measures": ["Success"], "bootstrap": None, "by": None, "human": None}
+    report = rs.evaluate(qrels, runs, depths=depths, **{**shared, **quick})
+    judged = {name: run.judged for name, run in report.runs.items() if run.judged is not None}
+    measures = [parse_measure(each) for each in shared["measures"] if each != DEFAULT_MEASURES]
+    return sorted({*report.depths, Advice.of(judged, measures, shared["bootstrap"]).K})
+
+
+def _filters(by: Sequence[str] | None) -> Any:
+    """What a page filters queries by: all columns of the one table that is given."""
+    from rag_selectivity.figures.by import NAMES
+
+    return by[0] if by and len(by) == 1 and by[0] not in NAMES and (by[0] == "-" or Path(by[0]).exists()) else None
 
 
 def _changes(report: Report, gating: o.Gating) -> Changes | None:

@@ -3,58 +3,71 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, ClassVar
 
-from rag_selectivity.cli import options as o
-from rag_selectivity.cli.inputs import Readable
-from rag_selectivity.cli.output import Format, chosen_format, put
+from rag_selectivity.cli.files import Writes
+from rag_selectivity.cli.output import Format, Printer
 from rag_selectivity.errors import InputError, did_you_mean
 
-EXAMPLES = (
-    "rag-selectivity explain closed-labels",
-    "rag-selectivity explain before.json RA-nWG@3 --run bm25 --format markdown",
-)
+
+@dataclass(frozen=True)
+class WordsOutput(Printer):
+    """An explanation.
+
+    Output
+    ------
+    format : FORMAT
+        Format: table (default: text), or for a report markdown.
+    output : FILE, -o
+        File to write: .txt or .md. Default: standard output.
+    """
+
+    formats: ClassVar[tuple[Format, ...]] = (Format.table, Format.markdown)
+    output: Annotated[Path | None, Writes((".txt", ".md"))] = None
 
 
 def explain(
-    name: str | None = o.argument(
-        Readable("NAME"),
-        "Measure, code of a caveat or warning, or report saved as JSON (default: list measures and codes).",
-        default=None,
-    ),
-    figures: list[str] | None = o.argument(
-        "FIGURE", "Figures of a report to explain, as in BoR@10 or BoR (default: all).", default=None
-    ),
-    run: str | None = o.option(o.INPUT, "NAME", "Run of a report whose figures are explained (default: all)."),
-    format: Format | None = o.option(
-        o.OUTPUT, "FORMAT", "Format: table (default: text), or for a report markdown.", "--format"
-    ),
-    output: Path | None = o.output_file(".txt", ".md"),
+    name: str | None = None,
+    figures: list[str] | None = None,
+    *,
+    run: str | None = None,
+    printer: WordsOutput = WordsOutput(),
 ) -> None:
     """Explain a measure, a caveat, or the figures of a stored report.
 
     A measure comes with a worked example; a code with what it means, when it appears and what to do. A figure comes
     with its formula and the numbers put in, its interval and its caveats.
+
+    Arguments
+    ---------
+    name : NAME|FILE
+        Measure, code of a caveat or warning, or report saved as JSON (default: list measures and codes).
+    figures : FIGURE
+        Figures of a report to explain, as in BoR@10 or BoR (default: all).
+
+    Data
+    ----
+    run : NAME
+        Run of a report whose figures are explained (default: all).
+
+    Examples
+    --------
+    $ rag-selectivity explain closed-labels
+    $ rag-selectivity explain before.json RA-nWG@3 --run bm25 --format markdown
     """
     if name is not None and (name == "-" or name.endswith(".json") or Path(name).is_file()):
-        show_in_words(Path(name), format, output, figures or (), run)
+        from rag_selectivity.explain import explain as explained
+
+        words = explained(Path(name), figures or (), run)
+        printer.put(words.to_markdown() if printer.chosen is Format.markdown else words.to_text())
         return
-    chosen_format(format, output, (Format.table,))
     if figures or run:
         raise InputError(f"FIGURE and --run are for a report, and {name or 'the list of all names'} is none")
-    put(_list_of_names() if name is None else _page_of(name), output)
-
-
-def show_in_words(
-    report: Any, format: Format | None, output: Path | None, figures: Any = (), run: str | None = None
-) -> None:
-    """Print the figures of a report in words, or write them to a file."""
-    from rag_selectivity.explain import explain as explained
-
-    chosen = chosen_format(format, output, (Format.table, Format.markdown))
-    words = explained(report, figures, run)
-    put(words.to_markdown() if chosen is Format.markdown else words.to_text(), output)
+    if printer.chosen is not Format.table:
+        raise InputError("only a report is explained as Markdown; write .txt")
+    printer.put(_list_of_names() if name is None else _page_of(name))
 
 
 def _list_of_names() -> str:

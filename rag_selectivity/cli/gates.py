@@ -9,8 +9,6 @@ import typer
 
 from rag_selectivity.cli.output import NOT_PASSED, note, tell
 from rag_selectivity.gates import Gate, check, parse
-from rag_selectivity.measures import Measure
-from rag_selectivity.measures.plan import DEFAULT_MEASURES
 from rag_selectivity.results.claims import ClaimReport
 from rag_selectivity.results.report import Report
 
@@ -37,10 +35,6 @@ class Gates:
     def measures(self) -> list[str]:
         """What the gates look at."""
         return [str(gate.measure) for gate in self.conditions if gate.measure is not None]
-
-    def with_given(self, given: list[str] | None) -> list[str | Measure]:
-        """The measures that were given, or the default ones, and those that the gates need."""
-        return [*(given or [DEFAULT_MEASURES]), *self.measures]
 
     def check(self, report: Report | ClaimReport) -> None:
         """Name each gate that fails, and exit with 1 if there is one."""

@@ -4,84 +4,122 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 from rag_selectivity.cli import judging as j
 from rag_selectivity.cli import options as o
-from rag_selectivity.cli.output import Format, chosen_format, put
+from rag_selectivity.cli.output import Format
 from rag_selectivity.cli.retrieved import Spans
 from rag_selectivity.errors import InputError
-
-EXAMPLES = (
-    "rag-selectivity grade --queries queries.jsonl --corpus corpus.jsonl --pool bm25.trec --pool-depth 3 "
-    "--tail 5:2 --controls 3 --store new.db --model gpt-5-mini --dry-run",
-    "rag-selectivity grade --queries queries.jsonl --corpus corpus.jsonl --pool bm25.trec --pool dense.trec "
-    "--pool-depth 5 --store new.db --model gpt-5-mini --max-calls 500 --concurrency 4",
-)
-#: What `--help` shows.
-USUAL = "queries corpus pool pool_depth tail controls trace model store max_calls retry_failed dry_run"
 
 
 @dataclass(frozen=True)
 class Grading:
-    """What is asked for seldom."""
+    """What is asked for seldom.
 
-    extra: Annotated[
-        list[str] | None, o.setting("judge", "Further fields to ask for: relevant_span, misleading or both.")
-    ] = None
-    order: Annotated[
-        str, o.setting("judge", "What to grade first: rank (the top of all lists) or query (query by query).")
-    ] = "rank"
-    seed: Annotated[int, o.setting("intervals", "Seed of everything drawn at random.")] = 7
+    [judge]
+    -------
+    extra
+        Further fields to ask for: relevant_span, misleading or both.
+    order
+        What to grade first: rank (the top of all lists) or query (query by query).
+
+    [intervals]
+    -----------
+    seed
+        Seed of everything drawn at random.
+    """
+
+    extra: list[str] | None = None
+    order: str = "rank"
+    seed: int = 7
 
 
 def grade(
-    store: j.StoreOption,
-    model: j.ModelOption,
-    queries: o.QueryTextsOption = None,
-    corpus: o.PassageTextsOption = None,
-    pool: list[str] | None = o.input_file("Run whose passages to grade. Repeat for more."),
-    pool_depth: int | None = o.option(o.JUDGE, "K", "Passages to grade at the top of each list (default: all)."),
-    tail: str | None = o.option(
-        o.INPUT,
-        "LAST:COUNT",
-        "Also grade random passages from the ranks below --pool-depth; 200:10 is ten a query, down to rank 200.",
-    ),
-    controls: int = o.option(
-        o.JUDGE, "COUNT", "Also grade random passages of the corpus for each query, outside its pool.", default=0
-    ),
-    trace: Path | None = o.input_file(
-        "Trace with texts (a monitor's, or spans in OTLP JSON), in place of --queries, --corpus and --pool."
-    ),
+    *,
+    store: Path,
+    model: str,
+    queries: Path | None = None,
+    corpus: Path | None = None,
+    pool: o.Names = None,
+    pool_depth: int | None = None,
+    tail: str | None = None,
+    controls: int = 0,
+    trace: Path | None = None,
     spans: Spans = Spans(),
     more: Grading = Grading(),
     server: j.Server = j.Server(),
-    rubric: Path | None = o.input_file("Rubric of your own, in TOML.", o.JUDGE),
-    samples: int = o.option(o.JUDGE, "COUNT", "Grades of each pair; their median counts.", default=1),
-    batch: int = o.option(o.JUDGE, "COUNT", "Most passages of one query in a call.", default=1),
-    dry_run: bool = o.flag(o.BUDGET, "--dry-run", "Send no request; print the pairs, tokens and cost to expect."),
-    show_bits: o.ShowBitsOption = None,
-    retry_failed: list[str] | None = o.option(
-        o.BUDGET,
-        "REASON",
-        "Grade again what failed in an earlier run: all (default), or a reason such as off_schema. Repeat for more.",
-    ),
+    rubric: Path | None = None,
+    samples: int = 1,
+    batch: int = 1,
+    dry_run: bool = False,
+    show_bits: float | None = None,
+    retry_failed: o.Names = None,
     asking: j.Asking = j.Asking(),
-    format: o.TextOrJsonOption = None,
-    output: o.TextOrJsonOutputOption = None,
+    printer: o.TextOrJson = o.TextOrJson(),
 ) -> None:
     """Have an LLM grade (query, passage) pairs from 1 to 5.
 
     The store keeps every grade. If the run stops, the same command continues it.
 
     The key is read from OPENAI_API_KEY, or from the variable of judge.api_key_env.
+
+    Data
+    ----
+    pool : FILE
+        Run whose passages to grade. Repeat for more.
+    tail : LAST:COUNT
+        Also grade random passages from the ranks below --pool-depth; 200:10 is ten a query, down to rank 200.
+    trace : FILE
+        Trace with texts (a monitor's, or spans in OTLP JSON), in place of --queries, --corpus and --pool.
+
+    Judge
+    -----
+    pool_depth : K
+        Passages to grade at the top of each list (default: all).
+    controls : COUNT
+        Also grade random passages of the corpus for each query, outside its pool.
+    samples : COUNT
+        Grades of each pair; their median counts.
+    batch : COUNT
+        Most passages of one query in a call.
+
+    Budget
+    ------
+    dry_run
+        Send no request; print the pairs, tokens and cost to expect.
+    retry_failed : REASON
+        Grade again what failed in an earlier run: all (default), or a reason such as off_schema. Repeat for more.
+
+    Output
+    ------
+    store : STORE
+        Label store that keeps the grades; created if it does not exist.
+
+    Usual options
+    -------------
+    queries corpus pool pool_depth tail controls trace model store max_calls retry_failed dry_run
+
+    Examples
+    --------
+    $ rag-selectivity grade --queries queries.jsonl --corpus corpus.jsonl --pool bm25.trec --pool-depth 3 --tail 5:2 \
+        --controls 3 --store new.db --model gpt-5-mini --dry-run
+    $ rag-selectivity grade --queries queries.jsonl --corpus corpus.jsonl --pool bm25.trec --pool dense.trec \
+        --pool-depth 5 --store new.db --model gpt-5-mini --max-calls 500 --concurrency 4
     """
     from rag_selectivity.grading.grade import grade as grade_pool
     from rag_selectivity.grading.rubric import DEFAULT_RUBRIC
     from rag_selectivity.tables.writing import json_text
 
-    chosen = chosen_format(format, output, (Format.table, Format.json))
-    what = _texts_and_pools(queries, corpus, pool, trace, spans)
+    what: Any = queries, corpus, pool
+    if trace is not None:
+        if queries or corpus or pool:
+            raise InputError("--trace holds its own texts and candidates: leave --queries, --corpus and --pool out")
+        from rag_selectivity.live.trace import Trace
+
+        what = Trace.read(trace, **vars(spans)).to_grade()
+    elif not all(what):
+        raise InputError("say what to grade: give --queries, --corpus and --pool, or --trace")
     judge = server.judge(model, key=not dry_run)
     with j.resumable():
         result = grade_pool(
@@ -104,21 +142,6 @@ def grade(
         )
     if not dry_run and (result.stopped is not None or result.left):
         result = replace(result, resume=j.resume_command())
-    put(json_text(result.to_dict()) if chosen is Format.json else str(result), output)
+    printer.put(json_text(result.to_dict()) if printer.chosen is Format.json else str(result))
     if not dry_run:
         j.exit_unless_complete(result.stopped_by, result.failed + result.left + result.earlier_failures)
-
-
-def _texts_and_pools(
-    queries: Path | None, corpus: Path | None, pool: list[str] | None, trace: Path | None, spans: Spans
-) -> tuple[Any, Any, Any]:
-    """Texts of queries and passages, and the pools to grade, from files or a trace."""
-    if trace is not None:
-        if queries or corpus or pool:
-            raise InputError("--trace holds its own texts and candidates: leave --queries, --corpus and --pool out")
-        from rag_selectivity.live.trace import Trace
-
-        return Trace.read(trace, **vars(spans)).to_grade()
-    if queries is None or corpus is None or not pool:
-        raise InputError("say what to grade: give --queries, --corpus and --pool, or --trace")
-    return queries, corpus, list(pool)

@@ -5,7 +5,6 @@ Boxes would need a library that takes longer to import than all that a help does
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from typing import Any
 
@@ -54,40 +53,18 @@ def _styled(text: str, **style: Any) -> str:
     return typer.style(text, **style) if has_colours() else text
 
 
-# -- names of registries ----------------------------------------------------------------------------------
+def wrapped(example: str, width: int) -> str:
+    """A shell command in lines of at most so many characters, broken in front of options.
 
-
-def choices(names: Iterable[str]) -> str:
-    """`a, b or c`."""
-    *first, last = names
-    return f"{', '.join(first)} or {last}" if first else str(last)
-
-
-def with_names(text: str) -> str:
-    """A meaning, with the names of a registry where it says `{formats}` or `{policies}`.
-
-    The registries are imported for this alone, and the entry points of other packages loaded: a command that is run
-    or completed does without.
+    >>> print(wrapped("rag-selectivity evaluate qrels.trec bm25.trec --corpus-size 9 --depths 1,5", 60))
+    rag-selectivity evaluate qrels.trec bm25.trec \\
+        --corpus-size 9 --depths 1,5
     """
-    return re.sub(r"\{([a-z ]+)\}", lambda found: choices(_registry(found[1])), text)
-
-
-def without_names(text: str) -> str:
-    """A meaning without the names of a registry.
-
-    >>> without_names("Policy: {policies}.")
-    'Policy.'
-    """
-    return re.sub(r": \{[a-z ]+\}", "", text)
-
-
-def _registry(of: str) -> Iterable[str]:
-    match of:
-        case "formats":
-            from rag_selectivity.tables.exact import FORMATS
-
-            return FORMATS
-        case _:
-            from rag_selectivity.judged.policy import POLICIES
-
-            return POLICIES
+    lines = [""]
+    for word in example.split(" --"):
+        part = word if not lines[0] else f"--{word}"
+        if lines[-1].strip() and len(lines[-1]) + 1 + len(part) > width - 2:
+            lines.append("    " + part)
+        else:
+            lines[-1] = f"{lines[-1]} {part}" if lines[-1] else part
+    return " \\\n".join(lines)

@@ -8,26 +8,31 @@ from pathlib import Path
 from typing import Any
 
 import rag_selectivity as rs
-from rag_selectivity.cli import options as o
 from rag_selectivity.cli import settings
 from rag_selectivity.cli.output import put_lines
 from rag_selectivity.errors import InputError
 
-EXAMPLES = (
-    "rag-selectivity init chunks",
-    "rag-selectivity init formats",
-)
 _LABELS, _RUNS, _POOL, _CORPUS, _QUERIES = "qrels", "runs", "pool", "corpus", "queries"
 #: Parts of the names of candidates before selection, and of questions; other lists are runs, other texts passages.
 _OF_POOLS = ("pool", "candidate")
 _OF_QUERIES = ("quer", "question", "asked", "topic")
 
 
-def init(folder: Path = o.argument("FOLDER", "Folder to look at (default: this one).", default=Path())) -> None:
+def init(folder: Path = Path()) -> None:
     """Write selectivity.toml from what lies in the folder.
 
     It names labels, runs, corpus and queries, so that `rag-selectivity evaluate` needs no files. Each option of a
     command has a key in it, and an option on the command line wins.
+
+    Arguments
+    ---------
+    folder : FOLDER
+        Folder to look at (default: this one).
+
+    Examples
+    --------
+    $ rag-selectivity init chunks
+    $ rag-selectivity init formats
     """
     target = folder / settings.USUAL
     if target.exists():
@@ -104,9 +109,9 @@ def _is_called(path: Path, parts: tuple[str, ...]) -> bool:
     return any(part in path.name.casefold() for part in parts)
 
 
-def _order(name: str) -> tuple[bool, str]:
-    """Label stores before other labels, since they know where a label comes from."""
-    return Path(name).suffix not in (".db", ".sqlite"), name
+def _order(name: str) -> tuple[bool, bool, str]:
+    """Label stores before other labels, since they know where a label comes from; first what is called labels."""
+    return Path(name).suffix not in (".db", ".sqlite"), "label" not in name.casefold(), name
 
 
 def _scale(labels: Path) -> str | None:

@@ -8,34 +8,39 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
 from rag_selectivity.cli import PROGRAM
-from rag_selectivity.cli import options as o
-from rag_selectivity.cli.output import INTERRUPTED, MISTAKE, NOT_PASSED, SETTINGS
+from rag_selectivity.cli.output import INTERRUPTED, MISTAKE, NOT_PASSED
+from rag_selectivity.cli.settings import SETTINGS
 from rag_selectivity.errors import InputError
-
-_STORE = o.option(o.OUTPUT, "STORE", "Label store that keeps the answers; created if it does not exist.")
-StoreOption = Annotated[Path, _STORE]
-OptionalStoreOption = Annotated[Path | None, _STORE]
-ModelOption = Annotated[str, o.option(o.JUDGE, "NAME", "Name of the model at the endpoint.")]
 
 
 @dataclass(frozen=True)
 class Server:
-    """The endpoint, and how it is asked."""
+    """The endpoint, and how it is asked.
 
-    base_url: str | None = o.option(
-        o.JUDGE, "URL", "Address of an OpenAI-compatible server (default: OPENAI_BASE_URL, else OpenAI)."
-    )
-    api_key_env: Annotated[str, o.setting("judge", "Environment variable that holds the key.")] = "OPENAI_API_KEY"
-    header: list[str] | None = o.option(
-        o.JUDGE, "K=V", "Header of each request, such as api-key=$KEY for Azure. Repeat for more."
-    )
-    temperature: Annotated[float | None, o.setting("judge", "Sampling temperature (default: the model's own).")] = None
+    Judge
+    -----
+    base_url : URL
+        Address of an OpenAI-compatible server (default: OPENAI_BASE_URL, else OpenAI).
+    header : K=V
+        Header of each request, such as api-key=$KEY for Azure. Repeat for more.
+
+    [judge]
+    -------
+    api_key_env
+        Environment variable that holds the key.
+    temperature
+        Sampling temperature (default: the model's own).
+    """
+
+    base_url: str | None = None
+    header: list[str] | None = None
+    api_key_env: str = "OPENAI_API_KEY"
+    temperature: float | None = None
 
     def judge(self, model: str, *, key: bool) -> Any:
         """The judge behind the endpoint; without `key` it needs no key, for a dry run."""
@@ -53,36 +58,51 @@ class Server:
 
 @dataclass(frozen=True)
 class Asking:
-    """What may be spent, and how fast requests are sent."""
+    """What may be spent, and how fast requests are sent.
 
-    max_calls: int | None = o.option(o.BUDGET, "COUNT", "Send at most this many requests.")
-    max_tokens: Annotated[int | None, o.setting("judge", "Spend at most this many tokens.")] = None
-    max_cost: float | None = o.option(
-        o.BUDGET, "AMOUNT", "Spend at most this much. Needs prices, or an endpoint that says what a request costs."
-    )
-    price_in: Annotated[float | None, o.setting("judge", "Price of a million prompt tokens.")] = None
-    price_out: Annotated[float | None, o.setting("judge", "Price of a million answer tokens.")] = None
-    max_answer_tokens: Annotated[
-        int,
-        o.setting(
-            "judge", "Most tokens of an answer, reasoning included; after a cut answer, the limit is 4 times as high."
-        ),
-    ] = 1000
-    concurrency: int = o.option(
-        o.BUDGET, "COUNT", "Most requests at the same time. A run begins with 1, then 4.", default=16
-    )
-    rpm: Annotated[float | None, o.setting("judge", "Most requests in any 60 seconds.")] = None
-    tpm: Annotated[float | None, o.setting("judge", "Most tokens in any 60 seconds.")] = None
-    timeout: Annotated[float, o.setting("judge", "Longest time for a request.")] = 60.0
-    attempts: Annotated[
-        int, o.setting("judge", "Most requests for a call that fails for a temporary reason, such as a server error.")
-    ] = 6
-    max_wait: Annotated[
-        float,
-        o.setting(
-            "judge", "Longest wait that the endpoint may ask for (Retry-After). After a longer one the run stops."
-        ),
-    ] = 120.0
+    Budget
+    ------
+    max_calls : COUNT
+        Send at most this many requests.
+    max_cost : AMOUNT
+        Spend at most this much. Needs prices, or an endpoint that says what a request costs.
+    concurrency : COUNT
+        Most requests at the same time. A run begins with 1, then 4.
+
+    [judge]
+    -------
+    max_tokens
+        Spend at most this many tokens.
+    price_in
+        Price of a million prompt tokens.
+    price_out
+        Price of a million answer tokens.
+    max_answer_tokens
+        Most tokens of an answer, reasoning included; after a cut answer, the limit is 4 times as high.
+    rpm
+        Most requests in any 60 seconds.
+    tpm
+        Most tokens in any 60 seconds.
+    timeout
+        Longest time for a request.
+    attempts
+        Most requests for a call that fails for a temporary reason, such as a server error.
+    max_wait
+        Longest wait that the endpoint may ask for (Retry-After). After a longer one the run stops.
+    """
+
+    max_calls: int | None = None
+    max_cost: float | None = None
+    concurrency: int = 16
+    max_tokens: int | None = None
+    price_in: float | None = None
+    price_out: float | None = None
+    max_answer_tokens: int = 1000
+    rpm: float | None = None
+    tpm: float | None = None
+    timeout: float = 60.0
+    attempts: int = 6
+    max_wait: float = 120.0
 
     def options(self) -> dict[str, Any]:
         """As options of the functions that ask."""

@@ -4,73 +4,87 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Any, TypeVar
 
 from rag_selectivity.cli import options as o
-from rag_selectivity.cli.inputs import Readable, shares
-from rag_selectivity.cli.output import TABLE_FORMATS, chosen_format, show
+from rag_selectivity.cli.inputs import numbers
 from rag_selectivity.errors import InputError, did_you_mean
 
-#: What `--help` shows.
-USUAL = "rows metric guardrail mean lower planned detect output"
-EXAMPLES = (
-    "rag-selectivity online compare arms.csv --metric cited --guardrail harm=.05 --lower harm --mean harm=0:1",
-    "rag-selectivity online compare arms.csv --metric cited --once --detect cited=.03 --format json",
-)
-_Named = list[str] | None
 _Value = TypeVar("_Value")
 
 
 def online_compare(
-    metric: Annotated[
-        list[str], o.option(o.MEASURES, "NAME", "Column of a metric to improve in arm b. Repeat for more.")
-    ],
-    rows: Path = o.argument(
-        Readable("FILE"), "Table of an arm and metrics, a row for each impression; or a monitor's trace."
-    ),
-    guardrail: _Named = o.option(
-        o.MEASURES, "NAME=MARGIN", "Column that may get worse by less than the margin. Repeat for more."
-    ),
-    mean: _Named = o.option(
-        o.MEASURES,
-        "NAME=LOW:HIGH",
-        "Column of numbers with their bounds; the other columns hold 0 and 1. Repeat for more.",
-    ),
-    lower: _Named = o.option(o.MEASURES, "NAME", "Column in which lower is better. Repeat for more."),
-    clip: bool = o.flag(o.MEASURES, "--clip", "Count values outside the bounds as the bound; else they are an error."),
-    covariate: _Named = o.option(
-        o.MEASURES,
-        "NAME=COLUMN:LOW:HIGH",
-        "Column of values from before the experiment, for CUPED of a metric. Repeat for more.",
-    ),
-    arms: str = o.option(o.INPUT, "NAMES", "Names of the arms in the column `arm`, the baseline first.", default="a,b"),
-    planned: str = o.option(
-        o.INPUT, "SHARES", "Planned shares of the arms in the traffic, as in 90,10, or none (no check).", default="1,1"
-    ),
-    once: bool = o.flag(
-        o.TESTS, "--once", "Use tests for one look at a number fixed beforehand (default: valid at any look)."
-    ),
-    margin: _Named = o.option(
-        o.TESTS, "NAME=VALUE", "Largest difference of a metric that does not matter. Repeat for more."
-    ),
-    detect: _Named = o.option(
-        o.TESTS,
-        "NAME=VALUE",
-        "Difference of a metric to detect: prints how many more values it needs. Repeat for more.",
-    ),
-    power: float = o.option(o.TESTS, "SHARE", "Probability with which --detect shows the difference.", default=0.8),
-    level: o.LevelOption = 0.95,
-    format: o.TableFormatOption = None,
-    output: o.OutputOption = None,
+    rows: Path,
+    *,
+    metric: list[str],
+    guardrail: o.Names = None,
+    mean: o.Names = None,
+    lower: o.Names = None,
+    clip: bool = False,
+    covariate: o.Names = None,
+    arms: str = "a,b",
+    planned: str = "1,1",
+    once: bool = False,
+    margin: o.Names = None,
+    detect: o.Names = None,
+    power: float = 0.8,
+    level: float = 0.95,
+    printer: o.Output = o.Output(),
 ) -> None:
     """Compare the arms of an A/B test, with guardrails.
 
     The verdicts are valid at any number of looks, unless --once is given. Those on several metrics are corrected by
     Holm.
+
+    Arguments
+    ---------
+    rows : FILE
+        Table of an arm and metrics, a row for each impression; or a monitor's trace.
+
+    Data
+    ----
+    arms : NAMES
+        Names of the arms in the column `arm`, the baseline first.
+    planned : SHARES
+        Planned shares of the arms in the traffic, as in 90,10, or none (no check).
+
+    Measures
+    --------
+    metric : NAME
+        Column of a metric to improve in arm b. Repeat for more.
+    guardrail : NAME=MARGIN
+        Column that may get worse by less than the margin. Repeat for more.
+    mean : NAME=LOW:HIGH
+        Column of numbers with their bounds; the other columns hold 0 and 1. Repeat for more.
+    lower : NAME
+        Column in which lower is better. Repeat for more.
+    clip
+        Count values outside the bounds as the bound; else they are an error.
+    covariate : NAME=COLUMN:LOW:HIGH
+        Column of values from before the experiment, for CUPED of a metric. Repeat for more.
+
+    Tests
+    -----
+    once
+        Use tests for one look at a number fixed beforehand (default: valid at any look).
+    margin : NAME=VALUE
+        Largest difference of a metric that does not matter. Repeat for more.
+    detect : NAME=VALUE
+        Difference of a metric to detect: prints how many more values it needs. Repeat for more.
+    power : SHARE
+        Probability with which --detect shows the difference.
+
+    Usual options
+    -------------
+    rows metric guardrail mean lower planned detect output
+
+    Examples
+    --------
+    $ rag-selectivity online compare arms.csv --metric cited --guardrail harm=.05 --lower harm --mean harm=0:1
+    $ rag-selectivity online compare arms.csv --metric cited --once --detect cited=.03 --format json
     """
     from rag_selectivity.online import Experiment, Metric
 
-    chosen_format(format, output, TABLE_FORMATS)
     rails = _by_name(guardrail, "--guardrail", _number)
     names = [*metric, *rails]
     bounds, margins = _by_name(mean, "--mean", _bounds, names), _by_name(margin, "--margin", _number, names)
@@ -100,7 +114,7 @@ def online_compare(
     )
     for where, row in _rows(rows):
         test.add(row, where)
-    show(test.decide(level=level, detect=_by_name(detect, "--detect", _number), power=power), format, output)
+    printer.show(test.decide(level=level, detect=_by_name(detect, "--detect", _number), power=power))
 
 
 def _rows(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
@@ -116,7 +130,7 @@ def _rows(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
 
 
 def _by_name(
-    texts: _Named, option: str, parse: Callable[[str, str], _Value], names: Collection[str] = ()
+    texts: o.Names, option: str, parse: Callable[[str, str], _Value], names: Collection[str] = ()
 ) -> dict[str, _Value]:
     """The values of an option that is given as NAME=VALUE for each of several metrics."""
     values: dict[str, _Value] = {}
@@ -154,7 +168,7 @@ def _covariate(text: str, option: str) -> dict[str, Any]:
 def _planned(text: str) -> tuple[float, float] | None:
     if text == "none":
         return None
-    of_arms = shares(text, "--planned")
+    of_arms = numbers(text, "--planned", float, "shares, as in 90,10")
     if len(of_arms) != 2:
         raise InputError(f"--planned {text!r} must be two shares, as in 90,10, or none")
     return of_arms[0], of_arms[1]

@@ -6,16 +6,18 @@ import os
 import re
 import sys
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import typer
 
+from rag_selectivity.cli.files import STANDARD_OUTPUT
+from rag_selectivity.cli.settings import SETTINGS
 from rag_selectivity.cli.waiting import clear
 from rag_selectivity.errors import InputError, SelectivityWarning
-from rag_selectivity.wording import visible, visible_lines
+from rag_selectivity.wording import enumeration, number, visible, visible_lines
 
 if TYPE_CHECKING:
     from rag_selectivity.results.result import Result
@@ -28,23 +30,6 @@ EXIT_CODES = {
     MISTAKE: "A mistake in the input, or an endpoint that cannot be used (a wrong key, no answer).",
     INTERRUPTED: "Interrupted with Ctrl-C.",
 }
-STANDARD_OUTPUT = Path("-")
-
-
-@dataclass
-class Settings:
-    """The options of every command, as the command that runs now was given them.
-
-    `after_error` is a line for standard error if the command ends with an error or with Ctrl-C; `file` holds the
-    settings of selectivity.toml and --config by section.
-    """
-
-    quiet: bool = False
-    after_error: str | None = None
-    file: dict[str, dict[str, Any]] = field(default_factory=dict)
-
-
-SETTINGS = Settings()
 
 
 class Format(StrEnum):
@@ -57,68 +42,99 @@ class Format(StrEnum):
     latex = "latex"
 
 
-TABLE_FORMATS = (Format.table, Format.json, Format.csv, Format.markdown)
 _BY_SUFFIX = {".json": Format.json, ".csv": Format.csv, ".md": Format.markdown, ".tex": Format.latex}
 
 
-def chosen_format(format: Format | None, output: Path | None, known: Sequence[Format] = tuple(Format)) -> Format:
-    """The format that was given, else that of the file's suffix, else a table; an InputError if it is not known."""
-    by_suffix = _BY_SUFFIX.get(output.suffix.lower(), Format.table) if output is not None else Format.table
-    chosen = format or by_suffix
-    if chosen not in known:
-        name = "LaTeX" if chosen is Format.latex else chosen.value
-        raise InputError(
-            f"there is no {name} view of this; choose {', '.join(known[:-1])}{' or ' if known[1:] else ''}{known[-1]}"
-        )
-    return chosen
+@dataclass(frozen=True)
+class Printer:
+    """Where a result goes and in which format; a view that does not exist is refused before the work.
 
+    Attributes
+    ----------
+    formats : tuple of Format
+        Those that there are.
+    format : Format, optional
+        Without it, that of the file's suffix, else a table.
+    output : Path, optional
+        The file to write; else standard output.
+    """
 
-def show(result: Result, format: Format | None, output: Path | None, *, details: bool = False) -> None:
-    """Print a result, or write it to a file; a text that is printed ends below the first screen unless `details`."""
-    chosen = chosen_format(format, output)
-    details = details or output not in (None, STANDARD_OUTPUT)
-    match chosen:
-        case Format.json if output is not None and output != STANDARD_OUTPUT:
-            result.save(output)
+    formats: ClassVar[tuple[Format, ...]] = (Format.table, Format.json, Format.csv, Format.markdown)
+    format: Format | None = None
+    output: Path | None = None
+
+    def __post_init__(self) -> None:
+        if self.chosen not in self.formats:
+            raise InputError(f"there is no {self.chosen} view of this; choose {enumeration(self.formats, 'or')}")
+        if self.format is not None and self.output is not None and self.output.suffix.lower() == ".html":
+            raise InputError(f"{self.output} is a page: leave --format out, or name a file with another ending")
+
+    @property
+    def chosen(self) -> Format:
+        """The format to write."""
+        suffix = "" if self.output is None else self.output.suffix.lower()
+        return self.format or _BY_SUFFIX.get(suffix, Format.table)
+
+    @property
+    def is_page(self) -> bool:
+        """Whether a page is written, to open in a browser."""
+        return self.output is not None and self.output.suffix.lower() == ".html"
+
+    @property
+    def is_file(self) -> bool:
+        """Whether a file is written."""
+        return self.output not in (None, STANDARD_OUTPUT)
+
+    def show(self, result: Result, *, details: bool = False, **of_page: Any) -> None:
+        """Print a result, or write it; a text that is printed ends below the first screen unless `details`.
+
+        `of_page` are the options of the `to_html` of the result.
+        """
+        details = details or self.is_file
+        if self.is_page:
+            text = result.to_html(**of_page)
+            self.put(text.rstrip("\n"), is_data=True)
+            note(f"{self.output}: {len(text.encode()) / 1e6:.1f} MB; open it in a browser")
             return
-        case Format.json:
-            text = result.to_json()
-        case Format.csv:
-            text = csv_text(result.to_rows())
-        case Format.markdown:
-            text = result.to_markdown(details=details)
-        case Format.latex:
-            text = result.to_latex()
-        case Format.table:
-            text = result.to_text(ruled=sys.stdout.isatty(), details=details)
-    put(text, output, is_data=chosen is Format.csv)
+        match self.chosen:
+            case Format.json if self.output is not None and self.is_file:
+                result.save(self.output)
+            case Format.json:
+                self.put(result.to_json())
+            case Format.csv:
+                self.put(csv_text(result.to_rows()), is_data=True)
+            case Format.markdown:
+                self.put(result.to_markdown(details=details))
+            case Format.latex:
+                self.put(result.to_latex())
+            case Format.table:
+                self.put(result.to_text(ruled=sys.stdout.isatty(), details=details))
 
+    def show_rows(self, data: Any, rows: Sequence[dict[str, Any]], lines: Iterable[str] = ()) -> None:
+        """Print rows with lines below them; as JSON all of the data."""
+        from rag_selectivity.render.blocks import Table
+        from rag_selectivity.render.writers import markdown_of, text_of
+        from rag_selectivity.tables.writing import json_text
 
-def rows_text(result: Any, rows: Sequence[dict[str, Any]], format: Format) -> str:
-    """Rows in one of the TABLE_FORMATS; as JSON the whole result."""
-    if format is Format.json:
-        return json_rows(result)
-    if format is Format.csv:
-        return csv_text(rows)
-    from rag_selectivity.render.blocks import Table
-    from rag_selectivity.render.writers import markdown_of, text_of
+        header = list(rows[0])
+        table = Table(header, [[_cell(row[name]) for name in header] for row in rows], breaks=False)
+        match self.chosen:
+            case Format.json:
+                self.put(json_text(data))
+            case Format.csv:
+                self.put(csv_text(rows))
+            case Format.markdown:
+                self.put(markdown_of([table]))
+            case _:
+                self.put("\n".join([text_of([table], ruled=sys.stdout.isatty()), *map(visible, lines)]))
 
-    header = list(rows[0])
-    table = Table(header, [[_cell(row[name]) for name in header] for row in rows], breaks=False)
-    return markdown_of([table]) if format is Format.markdown else text_of([table], ruled=sys.stdout.isatty())
+    def put(self, text: str, *, is_data: bool = False) -> None:
+        """Print a text, or write it."""
+        put(text, self.output, is_data=is_data)
 
 
 def _cell(value: Any) -> str:
-    from rag_selectivity.wording import number
-
     return "–" if value is None else number(value) if isinstance(value, float) else str(value)
-
-
-def json_rows(data: Any) -> str:
-    """Plain data as JSON, each value on a line of its own."""
-    from rag_selectivity.tables.writing import json_line
-
-    return json_line(data, 2)
 
 
 def csv_text(rows: Sequence[dict[str, Any]], columns: Sequence[str] = ()) -> str:
@@ -135,7 +151,7 @@ def put(text: str, output: Path | None, *, is_data: bool = False) -> None:
     Control characters are shown and not obeyed. Data for programs stay as they are, but on a terminal.
     """
     if output is None or output == STANDARD_OUTPUT:
-        _print(coloured(text if is_data and not sys.stdout.isatty() else visible_lines(text)))
+        print_text(coloured(text if is_data and not sys.stdout.isatty() else visible_lines(text)))
     else:
         from rag_selectivity.tables.writing import write_whole
 
@@ -145,11 +161,6 @@ def put(text: str, output: Path | None, *, is_data: bool = False) -> None:
 def put_lines(lines: Iterable[str], output: Path | None = None) -> None:
     """As `put`, line by line: what a line quotes begins no line of its own."""
     put("\n".join(map(visible, lines)), output)
-
-
-def put_help(text: str) -> None:
-    """Print the help of a command, with the bold headings that a terminal shows."""
-    _print(text)
 
 
 def put_rows(rows: list[dict[str, Any]], target: Path, columns: Sequence[str] = ()) -> None:
@@ -176,10 +187,11 @@ def note(text: str) -> None:
 
 def tell(line: str) -> None:
     """Print a line on standard error, with --quiet too."""
-    _print(visible(line), err=True)
+    print_text(visible(line), err=True)
 
 
-def _print(text: str, *, err: bool = False) -> None:
+def print_text(text: str, *, err: bool = False) -> None:
+    """Print on standard output, or on standard error."""
     # All printing of all commands ends here, with what came from files, models and servers made visible.
     clear()
     try:

@@ -2,63 +2,90 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, Any
 
 import rag_selectivity as rs
 from rag_selectivity.cli import options as o
-from rag_selectivity.cli.inputs import file_of, labels_of, named_files, whole_numbers
-from rag_selectivity.cli.output import TABLE_FORMATS, Format, chosen_format, put, put_lines, rows_text
+from rag_selectivity.cli.inputs import labels_and_runs, labels_of
+from rag_selectivity.cli.output import Format, put_lines
+from rag_selectivity.cli.parameters import Parsed
 from rag_selectivity.errors import InputError
 from rag_selectivity.tables.grades import scale_named
-from rag_selectivity.wording import counted, percent, visible
+from rag_selectivity.wording import counted, percent
 
 if TYPE_CHECKING:
     from rag_selectivity.trust.control_power import ControlPower
 
-EXAMPLES = (
-    "rag-selectivity plan --corpus-size 58 --relevant 4 --depths 5,20,58",
-    "rag-selectivity plan qrels.trec --corpus-size 1000 --detect .2 --success .8 --queries 60 --controls 3",
-)
-#: What `--help` shows.
-USUAL = "corpus_size relevant files depths m log detect queries controls human output"
+
+def _columns(typed: str | None, called: str) -> dict[str, str]:
+    columns = {}
+    for part in typed.split(",") if typed else []:
+        role, equals, column = part.partition("=")
+        if not equals:
+            raise InputError(f"{called} {typed!r}: {part!r} is not FIELD=COLUMN, as in N=corpus,K=shown")
+        columns[role.strip()] = column.strip()
+    return columns
+
+
+def _counts(typed: str | None, called: str) -> list[int] | None:
+    try:
+        return None if typed is None else [int(part) for part in typed.split(",")]
+    except ValueError:
+        mend = "; labels are given without an option" if Path(str(typed)).exists() else ", as in 1,3,4"
+        raise InputError(f"{called} {typed!r} is not a list of whole numbers{mend}") from None
+
+
+def _labels_if_given(typed: Any, called: str) -> Any:
+    return labels_and_runs(typed, called) if typed else (None, {})
+
+
+_Columns = Annotated[Any, Parsed(_columns)]
+_Counts = Annotated[list[int] | None, Parsed(_counts)]
+_Files = Annotated[Any, Parsed(_labels_if_given, many=True)]
+
+
+@dataclass(frozen=True)
+class LabelSettings:
+    """How labels are read, where that is asked for seldom.
+
+    [data]
+    ------
+    grade_map
+        New grade for each grade, as in 0:1,1:3,2:4,3:5.
+    judge
+        Judges whose labels count (default: the median of all).
+    """
+
+    grade_map: str | None = None
+    judge: list[str] | None = None
 
 
 def plan(
-    corpus_size: int | None = o.option(o.INPUT, "N", "Passages in the corpus, or tools in the catalogue."),
-    relevant: str | None = o.option(
-        o.INPUT, "R,R", "Relevant passages of a query: one number, or one for each query, as in 1,3,4."
-    ),
-    files: o.FilesArgument = None,
-    log: Path | None = o.input_file(
-        "Log of counts (JSONL, CSV or Parquet) with N, K, R and hit of each query: its bits over random.", o.PLANNING
-    ),
-    columns: str | None = o.option(
-        o.PLANNING, "MAP", "Columns of --log, as in N=corpus,K=shown,R=rel,hit=ok.", "--map"
-    ),
-    scale: o.ScaleOption = None,
-    rel: o.RelOption = None,
-    depths: str | None = o.option(o.MEASURES, "K,K", "Depths, as in 5,20,58 (default: 1,2,5,10,… N)."),
-    m: int = o.option(o.MEASURES, "M", "Relevant passages that make a success.", "-m", default=1),
-    detect: float | None = o.option(o.PLANNING, "BITS", "Find how many queries detect a difference of this size."),
-    success: float = o.option(o.PLANNING, "SHARE", "Success rate of the better system.", default=0.8),
-    power: float = o.option(o.PLANNING, "SHARE", "Chance to detect the difference.", default=0.8),
+    files: _Files = None,
+    *,
+    corpus_size: int | None = None,
+    relevant: _Counts = None,
+    log: Path | None = None,
+    columns: _Columns = None,
+    scale: str | None = None,
+    rel: int | None = None,
+    depths: o.Depths = None,
+    m: int = 1,
+    detect: float | None = None,
+    success: float = 0.8,
+    power: float = 0.8,
     drawing: o.Drawing = o.Drawing(),
-    queries: int | None = o.option(o.PLANNING, "COUNT", "Queries of the evaluation, for what --controls can show."),
-    controls: int | None = o.option(o.PLANNING, "COUNT", "Random passages of the corpus to grade for each query."),
-    show_bits: o.ShowBitsOption = None,
-    show_k: o.ShowKOption = 10,
-    human: int | None = o.option(
-        o.PLANNING, "COUNT", "Labels by people: show how wide calibrated intervals become. Needs labels and runs."
-    ),
-    known: Path | None = o.input_file("Labels by people so far, for --human: how far people and judge agree."),
-    agreement: float | None = o.option(
-        o.PLANNING, "SHARE", "In place of --known: share of the pairs in which people and judge agree."
-    ),
-    form: o.LabelSettings = o.LabelSettings(),
-    format: o.TableFormatOption = None,
-    output: o.OutputOption = None,
+    queries: int | None = None,
+    controls: int | None = None,
+    show_bits: float | None = None,
+    show_k: int = 10,
+    human: int | None = None,
+    known: Path | None = None,
+    agreement: float | None = None,
+    form: LabelSettings = LabelSettings(),
+    printer: o.Output = o.Output(),
 ) -> None:
     """Show what chance alone achieves, or what a log of counts shows.
 
@@ -68,42 +95,87 @@ def plan(
     size.
 
     With --human, labels and runs, show how wide the intervals of calibrated figures become.
+
+    Data
+    ----
+    corpus_size : N
+        Passages in the corpus, or tools in the catalogue.
+    relevant : R,R
+        Relevant passages of a query: one number, or one for each query, as in 1,3,4.
+    known : FILE
+        Labels by people so far, for --human: how far people and judge agree.
+
+    Measures
+    --------
+    depths : K,K
+        Depths, as in 5,20,58 (default: 1,2,5,10,… N).
+    m : M, -m
+        Relevant passages that make a success.
+
+    Number of queries
+    -----------------
+    log : FILE
+        Log of counts (JSONL, CSV or Parquet) with N, K, R and hit of each query: its bits over random.
+    columns : MAP, --map
+        Columns of --log, as in N=corpus,K=shown,R=rel,hit=ok.
+    detect : BITS
+        Find how many queries detect a difference of this size.
+    success : SHARE
+        Success rate of the better system.
+    power : SHARE
+        Chance to detect the difference.
+    queries : COUNT
+        Queries of the evaluation, for what --controls can show.
+    controls : COUNT
+        Random passages of the corpus to grade for each query.
+    human : COUNT
+        Labels by people: show how wide calibrated intervals become. Needs labels and runs.
+    agreement : SHARE
+        In place of --known: share of the pairs in which people and judge agree.
+
+    Usual options
+    -------------
+    corpus_size relevant files depths m log detect queries controls human output
+
+    Examples
+    --------
+    $ rag-selectivity plan --corpus-size 58 --relevant 4 --depths 5,20,58
+    $ rag-selectivity plan qrels.trec --corpus-size 1000 --detect .2 --success .8 --queries 60 --controls 3
     """
-    from rag_selectivity.advice.planning import PLAN_SCHEMA, rows_of_comparison
+    from rag_selectivity.advice.planning import PLAN_SCHEMA, plan_human, rows_of_comparison
     from rag_selectivity.measures.chance import DEGRADED_FROM
     from rag_selectivity.render.judging import control_power_lines
     from rag_selectivity.tables.writing import json_text
 
     if log is not None:
-        _bits_of_log(log, columns, format, output)
+        result = rs.audit(log, fields=columns)
+        row = {key: value for key, value in result.items() if key not in ("schema", "reason")}
+        printer.show_rows(result, [row])
         return
-    qrels, run = (file_of(files[0]), files[1:]) if files else (None, [])
-    judge, grade_map = form.judge, form.grade_map
+    qrels, runs = files
+    labels = None if qrels is None else labels_of(qrels, None, form.judge, human)
     if human is not None:
-        labels = None if qrels is None else labels_of(qrels, None, judge, human=True)
-        _labels_by_people(
-            human, labels, run, known, agreement, grade_map, scale, corpus_size, depths, format=format, output=output
-        )
+        if labels is None or not runs:
+            raise InputError("--human needs labels and runs to simulate with: give the judge's labels, then the runs")
+        if depths is not None and len(depths) > 1:
+            raise InputError("--human plans for one depth: give --depths K")
+        options: dict[str, Any] = {"known": known, "agreement": agreement, "grade_map": form.grade_map, "scale": scale}
+        depth = depths[0] if depths else 10
+        result = plan_human(labels, runs, human, corpus_size=corpus_size, depth=depth, **options)
+        printer.show_rows(result, result["rows"], result["notes"])
         return
-    if run or known or agreement is not None:
+    if runs or known or agreement is not None:
         raise InputError("runs, --known and --agreement belong to --human COUNT: give it too, or leave them out")
     planned = _control_power(queries, controls, show_k, show_bits)
     if corpus_size is None:
-        chosen = chosen_format(format, output, (Format.table, Format.json))
         if planned is None:
             raise InputError("give --corpus-size N, or --queries and --controls to see what controls can show")
-        if chosen is Format.json:
-            put(json_text({"schema": PLAN_SCHEMA, "controls": asdict(planned)}), output)
+        if printer.chosen is Format.json:
+            printer.put(json_text({"schema": PLAN_SCHEMA, "controls": asdict(planned)}))
         else:
-            put_lines(control_power_lines(planned), output)
+            put_lines(control_power_lines(planned), printer.output)
         return
-    chosen = chosen_format(format, output, TABLE_FORMATS)
-    result = rs.plan(
-        corpus_size,
-        _relevant_counts(relevant, None if qrels is None else labels_of(qrels, None, judge), rel, scale),
-        whole_numbers(depths, "--depths"),
-        m=m,
-    )
+    result = rs.plan(corpus_size, _relevant_counts(relevant, labels, rel, scale), depths, m=m)
     lines = [_deepest(percent(DEGRADED_FROM), result["max_K_for_random_success"])]
     if result["left_out"]:
         left_out = counted(result["left_out"], "query", "queries")
@@ -120,8 +192,7 @@ def plan(
     if planned is not None:
         result["controls"] = asdict(planned)
         lines.extend(control_power_lines(planned))
-    text = rows_text(result, result["rows"], chosen)
-    put("\n".join([text, *map(visible, lines)]) if chosen is Format.table else text, output)
+    printer.show_rows(result, result["rows"], lines)
 
 
 def _control_power(
@@ -137,56 +208,14 @@ def _control_power(
     return ControlPower.of(queries, controls, depth, show_bits)
 
 
-def _labels_by_people(
-    number: int,
-    labels: rs.Qrels | None,
-    run: list[str] | None,
-    known: Path | None,
-    agreement: float | None,
-    grade_map: str | None,
-    scale: str | None,
-    corpus_size: int | None,
-    depths: str | None,
-    *,
-    format: Format | None,
-    output: Path | None,
-) -> None:
-    """What labels by people will buy, by simulation."""
-    from rag_selectivity.advice.planning import plan_human
-
-    if labels is None or not run:
-        raise InputError(
-            "--human needs the judge's labels and the runs to simulate with: give the labels and then the runs"
-        )
-    chosen = chosen_format(format, output, TABLE_FORMATS)
-    asked = whole_numbers(depths, "--depths") or [10]
-    if len(asked) > 1:
-        raise InputError("--human plans for one depth: give --depths K")
-    result = plan_human(
-        labels,
-        named_files(run),
-        number,
-        known=known,
-        agreement=agreement,
-        grade_map=grade_map,
-        scale=scale,
-        corpus_size=corpus_size,
-        depth=asked[0],
-    )
-    text = rows_text(result, result["rows"], chosen)
-    put("\n".join([text, *map(visible, result["notes"])]) if chosen is Format.table else text, output)
-
-
-def _relevant_counts(relevant: str | None, stored: rs.Qrels | None, rel: int | None, scale: str | None) -> list[int]:
+def _relevant_counts(
+    relevant: list[int] | None, stored: rs.Qrels | None, rel: int | None, scale: str | None
+) -> list[int]:
     """Relevant passages of each query: as given, or counted in the labels."""
-    if (relevant is None) == (stored is None):
+    if relevant is not None and stored is None:
+        return relevant
+    if relevant is not None or stored is None:
         raise InputError("give the relevant passages of a query as a number (--relevant) or as labels (a file)")
-    if stored is None:
-        try:
-            return [int(part) for part in str(relevant).split(",")]
-        except ValueError:
-            mend = "; labels are given without an option" if Path(str(relevant)).exists() else ", as in 1,3,4"
-            raise InputError(f"--relevant {relevant!r} is not a list of whole numbers{mend}") from None
     labels = stored.on_scale(scale or stored.scale)
     threshold = scale_named(labels.scale or "trec").relevant_from if rel is None else rel
     return [sum(grade >= threshold for grade in labels[query].values()) for query in labels]
@@ -196,17 +225,3 @@ def _deepest(share: str, depth: int) -> str:
     if depth == 0:
         return f"a random draw succeeds in {share} of the queries or more even at K = 1"
     return f"a random draw succeeds in less than {share} of the queries up to K = {depth}"
-
-
-def _bits_of_log(log: Path, columns: str | None, format: Format | None, output: Path | None) -> None:
-    """Bits over random of a log of counts: N, K, R and the hits of each query."""
-    chosen = chosen_format(format, output, TABLE_FORMATS)
-    fields = {}
-    for part in columns.split(",") if columns else []:
-        role, equals, column = part.partition("=")
-        if not equals:
-            raise InputError(f"--map {columns!r}: {part!r} is not FIELD=COLUMN, as in N=corpus,K=shown")
-        fields[role.strip()] = column.strip()
-    result = rs.audit(log, fields=fields)
-    row = {key: value for key, value in result.items() if key not in ("schema", "reason")}
-    put(rows_text(result, [row], chosen), output)

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-from rag_selectivity.cli import options as o
-from rag_selectivity.cli.inputs import file_of, name_of, named_files, pools_of
+from rag_selectivity.cli.inputs import pools_of
 from rag_selectivity.errors import InputError
 
 if TYPE_CHECKING:
@@ -18,15 +17,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Spans:
-    """How the spans of a trace are read."""
+    """How the spans of a trace are read.
 
-    identity: Annotated[
-        str | None,
-        o.setting("data", "How labels know a passage of a span: id, text (its hash), or a key of its metadata."),
-    ] = None
-    query_id_key: Annotated[
-        str | None, o.setting("data", "Attribute of a span, or key of its metadata, that has the id of the query.")
-    ] = None
+    [data]
+    ------
+    identity
+        How labels know a passage of a span: id, text (its hash), or a key of its metadata.
+    query_id_key
+        Attribute of a span, or key of its metadata, that has the id of the query.
+    """
+
+    identity: str | None = None
+    query_id_key: str | None = None
 
 
 @dataclass(frozen=True)
@@ -45,18 +47,18 @@ class Retrieved:
     is_live: bool = False
 
     @classmethod
-    def of(cls, qrels: Qrels, runs: list[str], pool: list[str] | None, spans: Spans) -> Retrieved:
+    def of(cls, qrels: Qrels, runs: Mapping[str, Path], pool: list[str] | None, spans: Spans) -> Retrieved:
         """Of run files, or of one trace."""
         if not runs:
-            raise InputError("say what to measure: give a run or a trace behind the labels, as in qrels.trec run.trec")
-        if len(runs) > 1 or not is_live(file_of(runs[0])):
-            return cls(qrels, named_files(runs), pools_of(pool, runs))
+            raise InputError("give a run or a trace behind the labels, as in qrels.trec run.trec")
+        if not is_live(runs):
+            return cls(qrels, runs, pools_of(pool, runs))
         if pool:
             raise InputError("a trace holds its own candidates: leave --pool out")
-        return cls.of_trace(qrels, file_of(runs[0]), spans)
+        return cls.of_trace(qrels, *next(iter(runs.items())), spans)
 
     @classmethod
-    def of_trace(cls, qrels: Qrels, trace: Path, spans: Spans) -> Retrieved:
+    def of_trace(cls, qrels: Qrels, name: str, trace: Path, spans: Spans) -> Retrieved:
         """Of the live retrievals of a trace."""
         from rag_selectivity.live.trace import Trace
         from rag_selectivity.measures.plan import default_depths
@@ -65,7 +67,7 @@ class Retrieved:
         longest = max(1, *(len(read.shown[key]) for key in read.names))
         sizes = read.corpus_sizes if len(read.corpus_sizes) == len(read.names) else None
         depths = sorted({*default_depths(longest).tolist(), longest})
-        runs = {name_of(trace): read.shown}
+        runs = {name: read.shown}
         query_of = read.queries_in(qrels)
         # The retrievals of one query are one cluster.
         clusters = query_of if len(set(query_of.values())) < len(query_of) else None
@@ -79,8 +81,9 @@ class Retrieved:
         return report.with_input(run, self.facts, self.notes)
 
 
-def is_live(path: Path) -> bool:
-    """Whether a file holds live retrievals: a monitor's trace, or spans."""
+def is_live(runs: Mapping[str, Path]) -> bool:
+    """Whether they are the live retrievals of one file: a monitor's trace, or spans."""
     from rag_selectivity.live.trace import is_trace
 
-    return path.suffix == ".json" or is_trace(path)
+    first = next(iter(runs.values()), Path())
+    return len(runs) == 1 and (first.suffix == ".json" or is_trace(first))

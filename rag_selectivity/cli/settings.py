@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, get_args, get_origin
 
@@ -24,12 +24,25 @@ SECTIONS = {
 }
 
 
-@dataclass(frozen=True)
-class Setting:
-    """A key of the file without an option: the section, and what it means."""
+@dataclass
+class Settings:
+    """What the command that runs now was given, as every command can be.
 
-    section: str
-    help: str
+    Attributes
+    ----------
+    quiet : bool
+    after_error : str, optional
+        A line for standard error if the command ends with an error or with Ctrl-C.
+    file : dict
+        The settings of selectivity.toml and --config, by section.
+    """
+
+    quiet: bool = False
+    after_error: str | None = None
+    file: dict[str, dict[str, Any]] = field(default_factory=dict)
+
+
+SETTINGS = Settings()
 
 
 def read_settings(given: Sequence[str], known: Callable[[], Mapping[str, Sequence[str]]]) -> dict[str, dict[str, Any]]:

@@ -14,8 +14,7 @@ from rag_selectivity.results.comparison import COMPLETED, RunDifference, SliceDi
 from rag_selectivity.results.estimate import CALIBRATED
 from rag_selectivity.results.provenance import UNLABELLED_STRATA
 from rag_selectivity.results.report import Report
-from rag_selectivity.trust.calibrated import CalibratedDifference, calibrated_differences
-from rag_selectivity.trust.completed import Sampling
+from rag_selectivity.trust.completions import Completed, Sampling, completed_figures
 
 #: (run, baseline)
 Pairs = Sequence[tuple[str, str]]
@@ -70,27 +69,32 @@ def _rows(
     rows = [row for name, base in pairs for row in differences_of(sides[name], sides[base], testing)]
     if report.ground is None or testing.bootstrap is None:
         return rows
-    completed: dict[tuple[str, str, str], CalibratedDifference] = {}
+    completed: dict[tuple[str, ...], dict[str, Completed]] = {}
     for base in dict.fromkeys(base for _, base in pairs):
-        names = (base, *(name for name, other in pairs if other == base))
-        judged = {name: sides[name].figures.join for name in names}
-        every = judged if whole is None else {name: whole[name].join for name in names}
+        targets = [(name, base) for name, other in pairs if other == base]
+        judged = {name: sides[name].figures.join for name in (base, *(name for name, _ in targets))}
+        every = judged if whole is None else {name: whole[name].join for name in judged}
         sampling, parts = Sampling.of(testing.bootstrap), None if whole is None else judged
-        found = calibrated_differences(report.ground, every, base, sides[base].figures.plan, sampling, parts)
-        completed |= {(name, base, key): change for (name, key), change in found.items()}
-    changes = [completed.get((row.run, row.baseline, str(row.measure))) for row in rows]
+        completed |= completed_figures(report.ground, every, targets, sides[base].figures.plan, sampling, parts)
+    changes = [completed[row.run, row.baseline].get(str(row.measure)) for row in rows]
     return [row if change is None else _calibrated(row, change) for row, change in zip(rows, changes, strict=True)]
 
 
-def _calibrated(row: RunDifference, change: CalibratedDifference) -> RunDifference:
+def _calibrated(row: RunDifference, change: Completed) -> RunDifference:
     """The row with the difference over completions of the labels, and the one as judged beside it."""
     # The difference has strata of its own.
     caveats = [caveat for caveat in row.caveats if caveat.code != UNLABELLED_STRATA]
-    names = ("value", "baseline_value", "difference", "low", "high", "p", "reason")
+    value, baseline_value = change.sides or (math.nan, math.nan)
     return replace(
         row,
-        **{name: getattr(change, name) for name in names},
-        test="" if math.isnan(change.difference) else COMPLETED,
+        value=value,
+        baseline_value=baseline_value,
+        difference=change.value,
+        low=change.low,
+        high=change.high,
+        p=change.p,
+        reason=change.reason,
+        test="" if math.isnan(change.value) else COMPLETED,
         tested_as=str(row.measure),
         basis=CALIBRATED,
         as_judged=row.difference,

@@ -24,8 +24,7 @@ from rag_selectivity.results.estimate import (
     Estimate,
 )
 from rag_selectivity.results.plain import finite
-from rag_selectivity.trust.calibrated import Calibrated, Completed, calibrated_figures, notes_on_people
-from rag_selectivity.trust.completed import Sampling
+from rag_selectivity.trust.completions import DRAWS, Completed, Sampling, completed_figures
 from rag_selectivity.trust.controlled import Controlled, ControlledFigures
 from rag_selectivity.trust.ground import Ground
 from rag_selectivity.trust.people import calibration_ground
@@ -42,15 +41,15 @@ class Basis:
     ground : Ground or None
         The judge's labels beside people's, which calibrate all figures.
     bootstrap : Bootstrap or None
-    completed : Completed
-        What another report of the same runs computed.
+    completed : dict
+        The completed figures that another report of the same runs computed.
     """
 
     judged: Mapping[str, JudgedRun]
     plan: Plan
     ground: Ground | None = None
     bootstrap: Bootstrap | None = None
-    completed: Completed = field(default_factory=Completed)
+    completed: dict[Any, Completed] = field(default_factory=dict)
 
     @cached_property
     def completing(self) -> Ground | None:
@@ -73,14 +72,17 @@ class Basis:
         if self.completing is None:
             return estimates, facts, []
         parts, sampling = None if whole else {name: figures.join}, Sampling.of(self.bootstrap)
-        completed = calibrated_figures(self.completing, self.judged, self.plan, sampling, parts, self.completed)[name]
+        targets = [(name,)]
+        known = self.completed
+        found = completed_figures(self.completing, self.judged, targets, self.plan, sampling, parts, known)
+        completed = found[(name,)]
         basis = WITH_TAIL if self.ground is None else CALIBRATED
         for key, figure in completed.items():
             estimates[key] = _of_completions(estimates[key], figure, basis, intervals=self.bootstrap is not None)
-        return estimates, facts, [] if self.ground is None else notes_on_people(self.ground, completed)
+        return estimates, facts, [] if self.ground is None else _notes_on_people(self.ground, completed)
 
 
-def _of_completions(judged: Estimate, figure: Calibrated, basis: str, *, intervals: bool) -> Estimate:
+def _of_completions(judged: Estimate, figure: Completed, basis: str, *, intervals: bool) -> Estimate:
     """The estimate over completions of the labels."""
     reason = figure.reason
     if reason is None and not math.isfinite(figure.value):
@@ -126,3 +128,22 @@ def _of_controls(judged: Estimate, figure: Controlled, queries: int) -> Estimate
     figures = {"value": figure.value, "low": figure.low, "high": figure.high, "n": queries, "shown": figure.shown}
     total = max(queries, judged.n_total)
     return resting_on(WITH_CONTROLS, judged, **figures, n_total=total, reason=figure.reason, caveats=tuple(caveats))
+
+
+def _notes_on_people(ground: Ground, figures: Mapping[str, Completed]) -> list[str]:
+    """What a report says of the labels by people."""
+    notes = [
+        f"{ground.calibrated_by}, by the judge's grade and the place in the lists, over {DRAWS} completions; figures "
+        f"of single queries are as judged"
+    ]
+    rough = [key for key, figure in figures.items() if figure.rough]
+    if rough:
+        notes.append(
+            f"rough: {', '.join(rough)}: most queries have fewer than two relevant passages, and the interval can be "
+            f"too narrow"
+        )
+    undefined: dict[str, list[str]] = {}
+    for key, figure in figures.items():
+        if figure.reason is not None:
+            undefined.setdefault(figure.reason, []).append(key)
+    return notes + [f"no calibrated figure for {', '.join(keys)}: {reason}" for reason, keys in undefined.items()]

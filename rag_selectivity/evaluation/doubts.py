@@ -196,7 +196,6 @@ class Doubts:
         return [
             *self._doubts_of_ids(name),
             *(SelectivityWarning(text, code.replace("_", "-")) for code, text in doubts.items()),
-            *self._doubts_of_counts(name),
         ]
 
     def _doubts_of_ids(self, name: str) -> Iterable[SelectivityWarning]:
@@ -242,22 +241,6 @@ class Doubts:
             f"{examples(better.second)}: {met} in another form: give {self._option(better.form)}",
             "ids-partly-match",
         )
-
-    def _doubts_of_counts(self, name: str) -> list[SelectivityWarning]:
-        """Warnings that `passages_of` may be of another index."""
-        doubts, miscounted = [], sorted(self.of.lists.miscounted)
-        for query, document, slots, passages in [each for each in miscounted if each[3]][:1]:
-            doubts.append(
-                f"{name}: query {query!r} lists document {document!r} {slots} times, but passages_of has {passages} "
-                f"passages of it: give the numbers of passages in the index that was searched"
-            )
-        complete = self.of.terms.counted is not None and self.of.terms.counted[0] == self.of.terms.counted[1]
-        for query, document, _, _ in [each for each in miscounted if complete and not each[3]][:1]:
-            doubts.append(
-                f"{name}: query {query!r} lists document {document!r}, which is not in passages_of, so N, the sum of "
-                f"passages_of, is too small: give the numbers of all documents in the index, or corpus_size"
-            )
-        return [SelectivityWarning(text, "passages-of-another-index") for text in doubts]
 
     def notes(self, name: str) -> list[str]:
         """Notes that are no reason to doubt the input."""

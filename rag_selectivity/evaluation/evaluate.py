@@ -38,7 +38,7 @@ from rag_selectivity.results.report import Report
 from rag_selectivity.tables.cells import shown
 from rag_selectivity.tables.grades import Scale
 from rag_selectivity.tables.ids import IntArray
-from rag_selectivity.trust.calibrated import Completed
+from rag_selectivity.trust.completions import Completed
 from rag_selectivity.trust.ground import Ground
 from rag_selectivity.trust.reach import labels_found_by_any
 
@@ -125,7 +125,7 @@ def evaluate(
         judge as the qrels. BoR, EF, RandomSuccess, BoR_max and lambda are then estimated with that judge's rate on
         random passages (`Estimate.basis` is "with controls"); the figure without it is `Estimate.as_judged`. List every
         graded control, also those that are not relevant. Labels from a label store bring their controls with them.
-    human : qrels, path of a label store, or PeoplesLabels, optional
+    human : qrels or path of a label store, optional
         Labels that people gave to a few of the pairs that a judge graded, best drawn as `calibrate_draw` does. Every
         figure then is the median over 150 completions of the labels, with an interval over completions and queries;
         `Estimate.as_judged` is the figure of the judge's labels alone, with which people's are not mixed. A figure is
@@ -259,7 +259,7 @@ def report_on(
     notes: Mapping[str, list[str]] | None = None,
     ground: Ground | None = None,
     slicings: Sequence[Slicing] = (),
-    completed: Completed | None = None,
+    completed: dict[Any, Completed] | None = None,
     provenance: Provenance | None = None,
 ) -> Report:
     """The report of figures that were measured before; `ground` calibrates them by people's labels.
@@ -271,7 +271,7 @@ def report_on(
     if bootstrap is not None:
         bootstrap = Bootstrap.required(bootstrap).for_queries(max(map(len, judged.values())))
     first = next(iter(judged.values()))
-    basis = Basis(judged, measured.plan, ground, bootstrap, completed or Completed())
+    basis = Basis(judged, measured.plan, ground, bootstrap, {} if completed is None else completed)
     provenance, found = provenance or _provenance(first, ground), labels_found_by_any(judged)
     measures, size = tuple(measured.measures), first.corpus_size
     return Report(

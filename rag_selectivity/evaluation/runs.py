@@ -21,7 +21,7 @@ from rag_selectivity.figures.weighting import weights_notes
 from rag_selectivity.inference.bootstrap import Ends
 from rag_selectivity.judged.judged_run import JudgedRun
 from rag_selectivity.measures import Measure
-from rag_selectivity.measures.base import WHOLE_LIST
+from rag_selectivity.measures.base import WHOLE_LIST, FloatArray
 from rag_selectivity.measures.plan import budgets_in, ranks_in
 from rag_selectivity.measures.utility import Judged
 from rag_selectivity.results.estimate import AS_JUDGED, WITH_TAIL, Caveat, Estimate
@@ -29,13 +29,7 @@ from rag_selectivity.results.provenance import Provenance
 from rag_selectivity.results.run_report import RunReport
 from rag_selectivity.results.slices import Slice
 from rag_selectivity.tables.ids import IntArray
-from rag_selectivity.trust.placebos import (
-    KnownPlacebo,
-    PlaceboFigures,
-    against_other_lists,
-    placebo_figures,
-    placebos_of,
-)
+from rag_selectivity.trust.placebo import Placebo, against_other_lists, placebos_of
 from rag_selectivity.trust.reach import LabelReach, has_open_tails
 
 #: The queries of a slice, by mask; None for all.
@@ -74,7 +68,10 @@ def report_on_run(
     ) -> tuple[dict[str, Estimate], dict[str, Any], list[str]]:
         table = figures if chosen is None else figures.where(chosen)
         estimates, controls, remarks = basis.estimates(name, table, of_part[:own], whole=chosen is None)
-        placebos = placebo_figures(labels.placebos, of_part[own:], chosen)
+        placebos = {}
+        for each, (low, high) in zip(labels.placebos, of_part[own:], strict=True):
+            outcome = each.placebo if chosen is None else each.placebo.over(chosen)
+            placebos[each.measure] = np.stack([outcome.value(), low, high], axis=1)
         return labels.qualified(figures, estimates, placebos, judge), controls, remarks
 
     estimates, controls, remarks = estimated(None, ends[0], None if provenance is None else provenance.unchecked)
@@ -118,7 +115,7 @@ class _Labels:
     """
 
     facts: LabelFacts
-    placebos: list[KnownPlacebo]
+    placebos: list[Placebo]
     shown: set[Measure]
 
     @classmethod
@@ -144,10 +141,13 @@ class _Labels:
         self,
         figures: Figures,
         estimates: Mapping[str, Estimate],
-        placebos: Mapping[Measure, PlaceboFigures],
+        placebos: Mapping[Measure, FloatArray],
         judge: Caveat | None,
     ) -> dict[str, Estimate]:
-        """The estimates of the run, or of a slice, with their possible ranges, placebos and caveats."""
+        """The estimates of the run, or of a slice, with their possible ranges, placebos and caveats.
+
+        `placebos` are the placebo and the ends of what the figure has beyond it: float64[depths, 3].
+        """
         result = {}
         for base, at in figures.plan:
             for i, depth in enumerate(at.tolist() if base in self.shown else ()):
@@ -156,8 +156,7 @@ class _Labels:
                 if base.upper_end is not None or (base.unjudged_is_a_miss and not self.facts.exhaustive):
                     estimate = _judged_in_part(measure, estimate, estimates)
                 if base in placebos and math.isfinite(estimate.value) and estimate.basis in (AS_JUDGED, WITH_TAIL):
-                    of_base = placebos[base]
-                    value, low, high = (float(each[i]) for each in (of_base.value, of_base.low, of_base.high))
+                    value, low, high = placebos[base][i].tolist()
                     above = None if math.isnan(low + high) else (low, high)
                     if not math.isnan(value):
                         estimate = replace(estimate, placebo=value, above_placebo=above)

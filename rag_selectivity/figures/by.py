@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
+import os
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -163,7 +163,7 @@ def _each(by: Any) -> list[Any]:
 def _tables(by: Any, queries: Sequence[str], form: IdForm) -> Iterator[tuple[QueryTable, str]]:
     """(table, where it is from): one of a file or frame, one for each nested mapping."""
     if is_path(by):
-        if str(by) != "-" and not Path(by).exists():
+        if str(by) != "-" and not os.path.exists(by):
             raise InputError(
                 f"by: there is no file {str(by)!r}; give a table of query_id and columns, or one of {', '.join(NAMES)}"
             )

@@ -1,11 +1,9 @@
-"""Figures in files: as a part of a report's JSON, or, of many queries, in a Parquet file beside it."""
+"""Figures by query as a part of a report's JSON."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
-from hashlib import blake2b
-from io import BytesIO
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,10 +15,6 @@ from rag_selectivity.measures.plan import Plan
 
 if TYPE_CHECKING:
     pass
-
-#: The figures of more queries stand in a Parquet file.
-MOST_IN_JSON = 10_000
-_FACTS = ("labels", "corpus_size", "weights")
 
 
 def figures_as_data(figures: Figures, keys: Collection[str]) -> dict[str, Any]:
@@ -71,42 +65,6 @@ def figures_of_data(
         None if data.get("weights") is None else _column(data["weights"], len(queries)),
     )
     return _stored(queries, parts, facts, rules, parse)
-
-
-def figures_as_parquet(figures: Figures, keys: Collection[str]) -> tuple[str, bytes]:
-    """The digest and the bytes of a Parquet file with the columns of the measures with these names."""
-    import polars as pl
-
-    facts = dict(zip(_FACTS, (figures.facts.labels, figures.facts.sizes, figures.facts.weights), strict=True))
-    table = {"query": figures.queries, **{name: column for name, column in facts.items() if column is not None}}
-    for key, columns in figures.columns.items():
-        if key in keys:
-            table |= {f"{key}[{number}]": column for number, column in enumerate(columns)}
-    stream = BytesIO()
-    pl.DataFrame(table).write_parquet(stream)
-    return blake2b(stream.getvalue(), digest_size=8).hexdigest(), stream.getvalue()
-
-
-def figures_of_parquet(content: bytes, digest: str, rules: Rules | None) -> Figures:
-    """Read the output of `figures_as_parquet`.
-
-    Raises
-    ------
-    ValueError
-        If the bytes are not those of the digest.
-    """
-    import polars as pl
-
-    if blake2b(content, digest_size=8).hexdigest() != digest:
-        raise ValueError("the content has changed")
-    table = pl.read_parquet(content)
-    parts: dict[str, list[FloatArray]] = {}
-    for name in table.columns:
-        if name not in ("query", *_FACTS):
-            parts.setdefault(name.rpartition("[")[0], []).append(table[name].to_numpy())
-    labels, sizes, weights = (table[name].to_numpy() if name in table.columns else None for name in _FACTS)
-    facts = Facts(labels, sizes, weights)
-    return _stored(tuple(table["query"]), {key: tuple(columns) for key, columns in parts.items()}, facts, rules)
 
 
 def _stored(

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from rag_selectivity.errors import InputError, SelectivityWarning, examples
-from rag_selectivity.judged.controls import control_rows, controls_of, with_controls
+from rag_selectivity.judged.controls import Controls, control_rows, with_controls
 from rag_selectivity.judged.hits import Coverage, Documents, Hits
 from rag_selectivity.judged.judged_run import JudgedRun
 from rag_selectivity.judged.lists import Judging, Lists
@@ -123,7 +123,6 @@ class Terms:
         The judged documents with the numbers of their passages.
     counted : (passages, N) or None
         The passages of all documents, and the N that all queries share.
-    control_notes : tuple of str
     doubts : sequence of SelectivityWarning
     """
 
@@ -134,7 +133,6 @@ class Terms:
     sizes: IntArray | None
     documents: Documents | None
     counted: tuple[int, int] | None
-    control_notes: tuple[str, ...]
     doubts: Sequence[SelectivityWarning]
 
     @classmethod
@@ -163,9 +161,8 @@ class Terms:
         scale = scale_named(qrels.scale or "trec")
         if not len(qrels):
             raise InputError(f"{qrels.source or 'qrels'}: there are no judgments")
-        control_notes: tuple[str, ...] = ()
         if controls is not None:
-            qrels, control_notes = with_controls(qrels, controls.on_scale(scale).in_form(form))
+            qrels = with_controls(qrels, controls.on_scale(scale).in_form(form))
         if policy.exclude_self:
             qrels = qrels.without_self()
         known, doubts = None, list[SelectivityWarning]()
@@ -191,14 +188,13 @@ class Terms:
             documents = _documents(qrels, counts, scale, policy)
             judged = np.bincount(qrels.query, documents.passages, minlength=len(qrels)).astype(np.int64)
         return cls(
-            judging=Judging(qrels, policy, form, drawn, counts),
+            judging=Judging(qrels, policy, form, drawn),
             labels=qrels if drawn is None else qrels.only(~drawn),
             scale=scale,
             corpus=known,
             sizes=_sizes(size, qrels, judged),
             documents=documents,
             counted=(counts.total, size) if counts is not None and isinstance(size, int) else None,
-            control_notes=control_notes,
             doubts=doubts,
         )
 
@@ -216,12 +212,11 @@ class Terms:
         name: str,
     ) -> JudgedRun:
         """Join a run; `sources` are the pools that the pool was fused from, the rest is as in `join`."""
-        of_pools = replace(self.judging, passages_of=None)
         part = Part(
             self,
             self.judging.lists(run, name),
-            None if pool is None else of_pools.lists(pool, f"the pool of {name}"),
-            {each: of_pools.lists(of, f"the pool {each} of {name}") for each, of in (sources or {}).items()},
+            None if pool is None else self.judging.lists(pool, f"the pool of {name}"),
+            {each: self.judging.lists(of, f"the pool {each} of {name}") for each, of in (sources or {}).items()},
         )
         return self.joined(part)
 
@@ -257,10 +252,8 @@ class Terms:
         grades = np.array(sorted({*labels.grades_present(), *labels.levels}), np.int64)
         expected = 0 if labels.expected is None else int(labels.expected.sum())
         controls = None
-        if self.judging.controls is not None:
-            controls = controls_of(
-                qrels, self.judging.controls, lists.controls, self.scale.relevant_from, self.control_notes
-            )
+        if qrels.origins is not None and self.judging.controls is not None:
+            controls = Controls.of(qrels, qrels.origins, self.judging.controls, lists.controls)
         coverage = Coverage(
             missing,
             len(lists.unknown),

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from itertools import chain, pairwise
+from itertools import chain, islice, pairwise
 from operator import itemgetter
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,15 +16,12 @@ from rag_selectivity.errors import InputError
 from rag_selectivity.judged.hits import Hits
 from rag_selectivity.judged.policy import Policy
 from rag_selectivity.judged.qrels import Qrels
-from rag_selectivity.judged.run import Run, ScatteredQueries, inverse
+from rag_selectivity.judged.run import Run, ScatteredQueries, inverse, texts_at
 from rag_selectivity.tables.forms import AS_THEY_ARE, IdForm
-from rag_selectivity.tables.ids import IntArray
-from rag_selectivity.tables.small import PassageCounts
+from rag_selectivity.tables.ids import IntArray, mix, ranges
 
 #: How many of a list's first passages are compared with what the labels promise.
 TOP = 10
-#: So few labels of a query are found faster one by one than by an index of its list.
-_FEW = 4
 #: In so many lists ids are compared with those of the labels, down to a rank.
 _SAMPLED_LISTS, _SAMPLED_RANKS = 100, 50
 
@@ -47,8 +45,6 @@ class Lists:
         The queries that the qrels lack.
     sampled : list of (position, passages)
         Some lists, to compare ids.
-    miscounted : list of (query, document, slots, passages)
-        Documents with more slots in a list than they have passages.
     """
 
     query: IntArray
@@ -59,7 +55,6 @@ class Lists:
     counts: Counter[str]
     unknown: list[str]
     sampled: list[tuple[int, list[str]]]
-    miscounted: list[tuple[str, str, int, int]]
 
     @classmethod
     def together(cls, parts: Iterable[Lists]) -> Lists:
@@ -83,7 +78,6 @@ class Lists:
             sum((part.counts for part in given), Counter[str]()),
             list(chain.from_iterable(part.unknown for part in given)),
             sampled,
-            list(chain.from_iterable(part.miscounted for part in given)),
         )
 
     def by_query(self, column: IntArray, queries: int, absent: int) -> IntArray:
@@ -100,16 +94,12 @@ class Lists:
 
 @dataclass(frozen=True, slots=True)
 class Judging:
-    """How lists are judged: the labels with the mask of those that are controls, and the rules.
-
-    `passages_of` are the numbers of passages of documents, if lists name documents.
-    """
+    """How lists are judged: the labels with the mask of those that are controls, and the rules."""
 
     qrels: Qrels
     policy: Policy
     form: IdForm = AS_THEY_ARE
     controls: NDArray[np.bool_] | None = None
-    passages_of: PassageCounts | None = None
 
     @property
     def labels(self) -> IntArray:
@@ -146,7 +136,11 @@ class Judging:
         if unknown:
             part = part.of_lists(np.flatnonzero(position >= 0))
             position = position[position >= 0]
-        rows, judgments, repeating = _found(qrels, part, position)
+        found = None if isinstance(part.passages, list) else _found_by_polars(qrels, part, position)
+        if found is None:
+            part = replace(part, passages=list(part.passages))
+            found = _found(qrels, part, position)
+        rows, judgments, repeating = found
         # Where a passage is repeated, every row of equal scores has its say in which copy is the first.
         order = part.order(policy, None if repeating else rows)
         # From here on rows are places in rank order.
@@ -181,7 +175,6 @@ class Judging:
             counts,
             unknown,
             [] if self.form.exact else _sampled(part, order, position, labels),
-            [] if self.passages_of is None else list(_miscounted(part.lists(), self.passages_of)),
         )
 
 
@@ -189,13 +182,10 @@ def _sampled(part: Run, order: IntArray | None, position: IntArray, labels: IntA
     """The first passages of the lists of the first queries that have labels."""
     usable = np.flatnonzero((part.lengths > 0) & (labels > 0))
     usable = usable[np.argsort(position[usable], kind="stable")][:_SAMPLED_LISTS]
-    sampled = []
-    for i in usable.tolist():
-        start = int(part.offsets[i])
-        places = range(start, start + min(int(part.lengths[i]), _SAMPLED_RANKS))
-        rows = places if order is None else order[places.start : places.stop].tolist()
-        sampled.append((int(position[i]), [part.passages[row] for row in rows]))
-    return sampled
+    lengths = np.minimum(part.lengths[usable], _SAMPLED_RANKS)
+    rows = ranges(part.offsets[usable], lengths)
+    passages = iter(texts_at(part.passages, rows if order is None else order[rows]))
+    return [(int(at), list(islice(passages, length))) for at, length in zip(position[usable], lengths, strict=True)]
 
 
 def _left_out(hits: Hits, part: Run, copies: IntArray, policy: Policy) -> tuple[Hits, IntArray, IntArray]:
@@ -222,12 +212,6 @@ def _found(qrels: Qrels, part: Run, position: IntArray) -> tuple[IntArray, IntAr
     repeating = []
     for i, (query, (start, stop)) in enumerate(zip(position.tolist(), pairwise(part.offsets.tolist()), strict=True)):
         passages, labels = part.passages[start:stop], qrels.rows(query)
-        if labels.stop - labels.start <= _FEW and len(held := set(passages)) == stop - start:
-            for label, passage in enumerate(qrels.passages[labels], labels.start):
-                if passage in held:
-                    rows.append(start + passages.index(passage))
-                    judgments.append(label)
-            continue
         row_of = dict(zip(passages, range(start, stop), strict=True))
         if len(row_of) == stop - start:
             found = list(map(row_of.get, qrels.passages[labels]))
@@ -240,6 +224,22 @@ def _found(qrels: Qrels, part: Run, position: IntArray) -> tuple[IntArray, IntAr
             rows += [row for row, label in enumerate(found, start) if label is not None]
             judgments += [label for label in found if label is not None]
     return np.array(rows, np.int64), np.array(judgments, np.int64), repeating
+
+
+def _found_by_polars(qrels: Qrels, part: Run, position: IntArray) -> tuple[IntArray, IntArray, list[int]] | None:
+    """As `_found`, of passages in a Series; None where a list may hold a passage twice."""
+    passages: Any = part.passages
+    # Equal passages of a list have equal numbers; different ones hardly ever.
+    numbers = mix(passages.hash().to_numpy(), part.row_queries().astype(np.uint64))
+    numbers.sort()
+    if (numbers[1:] == numbers[:-1]).any():
+        return None
+    known = chain.from_iterable(qrels.passages[qrels.rows(query)] for query in position.tolist())
+    labelled = type(passages)(list(known), dtype=passages.dtype)
+    # A label may be of another query.
+    rows = np.flatnonzero(passages.is_in(labelled.implode()).to_numpy())
+    judgments = qrels.judgments(position[part.places(rows)[0]], passages.gather(rows).to_list())
+    return rows[judgments >= 0], judgments[judgments >= 0], []
 
 
 def copies_in(part: Run, lists: Iterable[int]) -> IntArray:
@@ -268,12 +268,3 @@ def _first_ranks(lists: IntArray, ranks: IntArray, count: int) -> IntArray:
     order = np.argsort(-ranks, kind="stable")
     first[lists[order]] = ranks[order]
     return first
-
-
-def _miscounted(
-    lists: Iterable[tuple[str, Sequence[str]]], counts: PassageCounts
-) -> Iterator[tuple[str, str, int, int]]:
-    for query, documents in lists:
-        for document, slots in Counter(documents).items():
-            if (passages := counts.passages.get(document, 0)) < slots:
-                yield query, document, slots, passages

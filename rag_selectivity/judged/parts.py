@@ -104,4 +104,4 @@ def _run(rows: pl.DataFrame, scan: Scan) -> Run:
     new = rows["new"].to_numpy()
     queries = rows["query"].gather(np.flatnonzero(new)).to_list()
     numbers = {name: rows[name].to_numpy() for name in ("score", "rank", "tokens") if name in rows.columns}
-    return Run.of_rows(queries, np.cumsum(new) - 1, rows["passage"].to_list(), numbers, scan.lines is not None)
+    return Run.of_rows(queries, np.cumsum(new) - 1, rows["passage"], numbers, scan.lines is not None)

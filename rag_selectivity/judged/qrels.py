@@ -22,7 +22,7 @@ from rag_selectivity.tables.exact import STORES, kind_of
 from rag_selectivity.tables.files import is_path
 from rag_selectivity.tables.forms import AS_THEY_ARE, IdForm
 from rag_selectivity.tables.grades import Scale, implied_scale, parse_grade_map, settled_scale
-from rag_selectivity.tables.ids import HashArray, IntArray, id_hashes, mix, natural_key, numbered
+from rag_selectivity.tables.ids import HashArray, IntArray, id_hashes, mix, natural_key, numbered, ranges
 from rag_selectivity.tables.small import per
 
 #: Grades below are counted, to find which there are.
@@ -167,7 +167,7 @@ class Qrels:
         of = np.array([self._position[query] for query in names.values()], np.int64)
         start, stop = np.searchsorted(self.query, of), np.searchsorted(self.query, of, side="right")
         count = stop - start
-        rows = np.repeat(start - np.concatenate([[0], np.cumsum(count)[:-1]]), count) + np.arange(count.sum())
+        rows = ranges(start, count)
         query, passages = np.repeat(np.arange(len(of)), count), self.passages_at(rows)
         if passage is not None:
             names_of_rows = map(tuple(names).__getitem__, query.tolist())

@@ -18,7 +18,7 @@ from rag_selectivity.tables.cells import iterated
 from rag_selectivity.tables.columns import Columns, read
 from rag_selectivity.tables.exact import is_frame
 from rag_selectivity.tables.forms import AS_THEY_ARE, IdForm
-from rag_selectivity.tables.ids import IntArray
+from rag_selectivity.tables.ids import IntArray, ranges
 
 #: Terms are whole numbers of this unit: their sums are exact but for far less than a float tells apart.
 _UNIT = 1 << 160
@@ -48,6 +48,11 @@ def grouped(codes: NDArray[np.integer[Any]]) -> IntArray:
     return np.argsort(codes.astype(np.uint16) if codes.max(initial=0) < 1 << 16 else codes, kind="stable")
 
 
+def texts_at(texts: Any, rows: IntArray) -> Any:
+    """Some of the texts, which are a list, or a Series of Polars as in a part of a large file."""
+    return list(map(texts.__getitem__, rows.tolist())) if isinstance(texts, list) else texts.gather(rows)
+
+
 def inverse(order: IntArray) -> IntArray:
     """The place of each row in an order."""
     places = np.empty(len(order), np.int64)
@@ -69,6 +74,7 @@ class Run:
     offsets : int64[queries + 1]
         The list of query i is rows `offsets[i]:offsets[i + 1]`, in the order given.
     passages : list of str
+        In a part of a large file or frame, a Series of Polars, so that few of them become objects of Python.
     scores : float64[rows] or None
         None: the order given is the ranking.
     tokens : float64[rows] or None
@@ -141,7 +147,7 @@ class Run:
             order = grouped(codes)
         if order is not None:
             scores, tokens = (None if column is None else column[order] for column in (scores, tokens))
-            passages = list(map(passages.__getitem__, order.tolist()))
+            passages = texts_at(passages, order)
         offsets = np.append(0, np.cumsum(np.bincount(codes, minlength=len(names))))
         return cls(tuple(names), offsets, passages, scores, tokens, +counted)
 
@@ -354,13 +360,12 @@ class Run:
     def of_lists(self, chosen: NDArray[np.integer[Any]], depth: int | None = None) -> Run:
         """The lists at some positions, down to a depth."""
         lengths = np.minimum(self.lengths[chosen], np.iinfo(np.int64).max if depth is None else depth)
-        offsets = np.append(0, np.cumsum(lengths))
-        rows = np.repeat(self.offsets[chosen] - offsets[:-1], lengths) + np.arange(offsets[-1])
-        return self._with_rows(tuple(self.queries[i] for i in chosen.tolist()), offsets, rows)
+        queries, offsets = tuple(self.queries[i] for i in chosen.tolist()), np.append(0, np.cumsum(lengths))
+        return self._with_rows(queries, offsets, ranges(self.offsets[chosen], lengths))
 
     def _with_rows(self, queries: tuple[str, ...], offsets: IntArray, rows: IntArray) -> Run:
         scores, tokens = (None if column is None else column[rows] for column in (self.scores, self.tokens))
-        passages = list(map(self.passages.__getitem__, rows.tolist()))
+        passages = texts_at(self.passages, rows)
         return replace(self, queries=queries, offsets=offsets, passages=passages, scores=scores, tokens=tokens)
 
     def __repr__(self) -> str:

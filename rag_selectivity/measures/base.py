@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cache, cached_property, lru_cache
-from typing import Any, ClassVar, Self, TypeVar, dataclass_transform
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar, dataclass_transform
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,9 @@ from rag_selectivity.judged.token_budget import TokenBudget, are_budgets
 from rag_selectivity.measures.outcome import FloatArray as FloatArray
 from rag_selectivity.measures.outcome import Outcome as Outcome
 from rag_selectivity.tables.registry import Registry
+
+if TYPE_CHECKING:
+    from rag_selectivity.measures.shuffled import Universe
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,6 +259,14 @@ class Measure(ABC):
 
         `depths` is one number for each column of the figures, or int64[queries, 1]: each query has its own K.
         """
+
+    def shuffled(self, universe: Universe) -> tuple[FloatArray, ...] | None:
+        """The placebo: what each query is expected to have if the same grades were shuffled within a universe.
+
+        float64[queries, depths]; for a ratio, the expected Success and its complement. None: the measure has no
+        placebo, since it looks at the grades of the lists alone.
+        """
+        return None
 
     def details(self, judged: JudgedRun, depths: NDArray[Any]) -> Mapping[str, FloatArray]:
         """What the figures were made of, for who asks why: float64[queries] or float64[queries, depths] by name."""

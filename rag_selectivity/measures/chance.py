@@ -27,6 +27,7 @@ from rag_selectivity.measures.base import (
 )
 from rag_selectivity.measures.hypergeometric import distinct_columns, log2_of, random_success
 from rag_selectivity.measures.outcome import OF_A_PART, RATIO, Aggregate, Refusal
+from rag_selectivity.measures.shuffled import Universe
 from rag_selectivity.tables.ids import IntArray
 
 
@@ -244,6 +245,12 @@ class EF(BaselineMeasure):
         parts = (success, chance, miss)
         refused = refusal_of(judged, depths)
         return Outcome(parts, self._undefined, self.aggregate, baseline=1, refused=refused)
+
+    def shuffled(self, universe: Universe) -> tuple[FloatArray, ...] | None:
+        if universe.judged.documents is not None or not self.needs_corpus_size:
+            return None
+        relevant = universe.judged.relevant(self.rel)[:, None]
+        return random_success(np.maximum(universe.size, 1), relevant, universe.listed, self.m)
 
 
 @register_measure

@@ -29,6 +29,7 @@ from rag_selectivity.measures.base import (
     rel_parameter,
 )
 from rag_selectivity.measures.recall_free import f_score
+from rag_selectivity.measures.shuffled import Universe, first_relevant_at
 from rag_selectivity.measures.utility import over_slots
 from rag_selectivity.tables.ids import IntArray
 
@@ -111,6 +112,9 @@ class R(Measure):
     def at_ranks(self, judged: JudgedRun, depths: IntArray) -> Outcome:
         return Outcome((_share(judged.hits_at(depths, self.rel), judged.relevant(self.rel)[:, None]),), _NEVER)
 
+    def shuffled(self, universe: Universe) -> tuple[FloatArray, ...]:
+        return (np.where(universe.judged.relevant(self.rel)[:, None] > 0, universe.share, 0.0),)
+
 
 @register_measure
 class F(Measure):
@@ -189,6 +193,15 @@ class AP(RankedMeasure):
         precisions = count_at(hits, len(judged), depths, number / hits.rank)
         return Outcome((_share(precisions, judged.relevant(self.rel)[:, None]),), _NEVER)
 
+    def shuffled(self, universe: Universe) -> tuple[FloatArray, ...]:
+        """(1/n)·Σ (1 + (i − 1)(R − 1)/(n − 1))/rank: a passage is relevant with R/n, each one above with the rest."""
+        relevant = universe.judged.relevant(self.rel)
+        total = universe.sum_over_ranks(
+            relevant, lambda r, n, rank, number: (1 + (number - 1) * (r - 1) / np.maximum(n - 1, 1)) / rank
+        )
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return (np.where(relevant[:, None] > 0, total / universe.size, 0.0),)
+
 
 @register_measure
 class ContextPrecision(Measure):
@@ -234,6 +247,11 @@ class RR(RankedMeasure):
         hits, number = relevant_hits(judged, self.rel)
         first = hits.chosen(number == 1)
         return Outcome((count_at(first, len(judged), depths, 1 / first.rank),), _NEVER)
+
+    def shuffled(self, universe: Universe) -> tuple[FloatArray, ...]:
+        relevant = universe.judged.relevant(self.rel)
+        expected = universe.sum_over_ranks(relevant, lambda r, n, rank, number: first_relevant_at(r, n, number) / rank)
+        return (expected,)
 
 
 @dataclass(frozen=True, repr=False)
@@ -293,6 +311,12 @@ class nDCG(_Gain):
 
     def at_ranks(self, judged: JudgedRun, depths: IntArray) -> Outcome:
         return Outcome((self.normalised(self._gained(judged, depths), judged, depths),), _NEVER)
+
+    def shuffled(self, universe: Universe) -> tuple[FloatArray, ...]:
+        judged = universe.judged
+        places = universe.sum_over_ranks(judged.relevant(None), lambda r, n, rank, number: 1 / np.log2(rank + 1))
+        mean_gain = (judged.labels * self.gains(judged.grades)).sum(axis=1)[:, None] / np.maximum(universe.size, 1)
+        return (self.normalised(mean_gain * places, judged, universe.depths),)
 
     def normalised(self, gained: FloatArray, judged: JudgedRun, depths: IntArray) -> FloatArray:
         """A discounted gain divided by that of the best order; 0 where that is 0."""

@@ -12,7 +12,7 @@ from typing import ClassVar
 import numpy as np
 
 from rag_selectivity.judged.hits import Hits
-from rag_selectivity.judged.judged_run import JudgedRun, count_at, key_of
+from rag_selectivity.judged.judged_run import WHOLE_LIST, JudgedRun, count_at, key_of
 from rag_selectivity.measures.base import (
     Choice,
     FloatArray,
@@ -25,6 +25,7 @@ from rag_selectivity.measures.base import (
     register_measure,
 )
 from rag_selectivity.measures.outcome import RATIO
+from rag_selectivity.measures.shuffled import Universe, mean_of_best
 from rag_selectivity.tables.ids import IntArray
 
 
@@ -201,6 +202,12 @@ class RANWG(_WeightedMeasure):
         observed, oracle = self._observed(judged, weights, depths), self.oracle(judged, weights, depths)
         return Outcome((observed / oracle,), self._undefined)
 
+    def shuffled(self, universe: Universe) -> tuple[FloatArray, ...]:
+        judged = universe.judged
+        weights = self.weights(judged)
+        total = (weights * level_counts(judged)).sum(axis=1)[:, None]
+        return (universe.share * total / self.oracle(judged, weights, universe.depths),)
+
     def details(self, judged: JudgedRun, depths: IntArray) -> dict[str, FloatArray]:
         """The weights, and the gains of the top K, of the best K of the pool, and of the best K of all."""
         weights = self.weights(judged)
@@ -233,6 +240,23 @@ class PROC(_WeightedMeasure):
         weights = self.weights(judged)
         pool, oracle = self._pool(judged, weights, depths), self.oracle(judged, weights, depths)
         return Outcome((pool / oracle,), self._undefined)
+
+    def shuffled(self, universe: Universe) -> tuple[FloatArray, ...]:
+        """Σ over the levels of weight of what a level adds, times how many of it and above a best set then holds."""
+        judged, depths = universe.judged, universe.depths
+        weights, counts, slots = self.weights(judged), level_counts(judged), judged.slots_at(depths)
+        # Passages of the list that the pool lacks are added to it.
+        candidates = judged.candidates.chosen(~judged.candidates.repeated)
+        everything = np.full(depths.shape[-1], WHOLE_LIST)
+        outside = np.bincount(judged.hits_outside_pool().query, minlength=len(judged))
+        in_pool = universe.held(candidates, judged.candidates_returned, everything) + outside[:, None]
+        ordered = np.append(-np.sort(-weights, axis=1), np.zeros((len(weights), 1)), axis=1)
+        best = np.zeros(slots.shape)
+        for weight, below in zip(ordered.T[:-1], ordered.T[1:], strict=True):
+            marked = (counts * (weights >= weight[:, None])).sum(axis=1)
+            if (weight != below).any():
+                best += (weight - below)[:, None] * mean_of_best(universe.size, marked[:, None], in_pool, slots)
+        return (best / self.oracle(judged, weights, depths),)
 
 
 @register_measure
@@ -286,6 +310,11 @@ class NormalisedRecall(Measure):
             (np.where(available[:, None] > 0, recall, np.nan),),
             f"no query has a passage of grade {self.lowest} or more",
         )
+
+    def shuffled(self, universe: Universe) -> tuple[FloatArray, ...]:
+        available = universe.judged.relevant(self.lowest)[:, None]
+        reachable = np.minimum(available, universe.judged.slots_at(universe.depths))
+        return (universe.share * available / np.maximum(reachable, 1),)
 
 
 @register_measure

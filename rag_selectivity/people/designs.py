@@ -36,11 +36,9 @@ class DrawnPair:
     ----------
     query, passage : str
     stratum : str
-        The judge's grade and the place, as in `4 in a list` or `1 in the tail`; `settling` for a pair that
-        `next_to_settle` chose.
+        The judge's grade and the place, as in `4 in a list` or `1 in the tail`.
     weight : float
-        How many graded pairs it stands for, at least 1 (of a tail: how many passages, graded or not). NaN for
-        a pair that was not drawn at random.
+        How many graded pairs it stands for, at least 1 (of a tail: how many passages, graded or not).
     """
 
     query: str
@@ -160,71 +158,8 @@ def calibrate_draw(
     return [drawn[i] for i in random.permutation(len(drawn)).tolist()]
 
 
-def next_to_settle(
-    labels: Qrels,
-    runs: Mapping[str, Run],
-    people: Mapping[Pair, int],
-    *,
-    relevant_from: int,
-    depth: int = 10,
-    seed: int = 7,
-) -> DrawnPair | None:
-    """The next pair that a person should label, so that one query after another is settled.
-
-    The queries come in a random order that depends on the seed alone. Of a query, the passage with the judge's highest
-    grade is next (equal grades: the better rank), until the top K of every run has a passage that a person found
-    relevant, or none is left. Use this where fewer than two passages of a query are relevant, for half of the labels
-    in the lists: there the success of single queries is worth more than the strata.
-
-    Parameters
-    ----------
-    labels : Qrels
-        The judge's labels.
-    runs : {name: Run}
-    people : {(query, passage): grade}
-        What people have labelled up to now.
-    relevant_from : int
-        The lowest grade that counts as relevant.
-
-    Returns
-    -------
-    DrawnPair or None
-        None if every query is settled.
-
-    Examples
-    --------
-    >>> labels = Qrels.of({"q1": {"d1": 4, "d2": 5}})
-    >>> runs = {"bm25": Run.of({"q1": ["d1", "d2"]})}
-    >>> next_to_settle(labels, runs, {}, relevant_from=4).passage
-    'd2'
-    >>> next_to_settle(labels, runs, {("q1", "d2"): 5}, relevant_from=4) is None
-    True
-    """
-    best = np.full(len(labels.query), np.iinfo(np.int64).max)
-    member = memberships(labels, runs, depth, best)
-    listed = np.flatnonzero(member.any(axis=1))
-    order = listed[np.lexsort((best[listed], -labels.grade[listed], labels.query[listed]))]
-    for query in np.random.default_rng(seed).permutation(len(labels)).tolist():
-        name = labels.queries[query]
-        of_query = order[labels.query[order] == query].tolist()
-        rows = [(row, people.get((name, labels.passages[row]))) for row in of_query]
-        found = np.zeros(member.shape[1], bool)
-        for row, grade in rows:
-            if grade is not None and grade >= relevant_from:
-                found |= member[row]
-        for row, grade in rows:
-            if grade is None and (member[row] & ~found).any():
-                return DrawnPair(name, labels.passages[row], "settling", float("nan"))
-    return None
-
-
-def memberships(
-    labels: Qrels, runs: Mapping[str, Run], depth: int, best_rank: IntArray | None = None
-) -> NDArray[np.bool_]:
-    """Whether each judgment is in the top K of each run: bool[judgments, runs].
-
-    `best_rank`, if given, takes the best rank of each judgment in any of the runs.
-    """
+def memberships(labels: Qrels, runs: Mapping[str, Run], depth: int) -> NDArray[np.bool_]:
+    """Whether each judgment is in the top K of each run: bool[judgments, runs]."""
     _check_whole(depth, "depth")
     if not runs:
         raise InputError("there are no runs to draw from: give at least one")
@@ -234,8 +169,6 @@ def memberships(
         hits = judging.lists(run, name).hits
         top = hits.rank <= depth
         member[hits.judgment[top], column] = True
-        if best_rank is not None:
-            np.minimum.at(best_rank, hits.judgment, hits.rank)
     if not member.any():
         raise InputError(
             f"none of the passages in the top {depth} of {', '.join(runs)} has a label (the labels have queries "

@@ -57,11 +57,6 @@ def run_blocks(report: Report, name: str) -> Iterator[Block]:
     run = report.runs[name]
     tables = [_over_k(report, name, run), _of_whole_lists(report, run), _with_controls(run), _of_pools(report, run)]
     yield from (table for table in tables if len(table.header) > 1 and table.rows)
-    depths = [k for k in report.depths if all(at_depth(run.estimates, each, k) for each in (PROC(), PercentPROC()))]
-    decided = None if report.decision is None else report.decision.K
-    for depth in [decided] if decided in depths else depths[:1]:
-        if remedy := report.diagnosis(name, depth).remedy:
-            yield Note(remedy)
     yield from (Note(note, "note") for note in _notes(report, run))
     for column, by_value in run.slices.items():
         yield Heading(f"{name} by {column}")

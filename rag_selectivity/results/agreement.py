@@ -45,7 +45,7 @@ class JudgeReport(Result):
     @property
     def trust(self) -> Trust:
         """What the labels are worth: where they come from, and the verdict on the judge."""
-        return Trust.of({}, (), (), self.provenance)
+        return Trust({}, (), (), self.provenance)
 
     def to_dict(self) -> dict[str, Any]:
         """As plain data, ready for JSON; the figures of the agreement come first."""

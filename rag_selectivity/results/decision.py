@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 from rag_selectivity.errors import InputError
-from rag_selectivity.measures.base import Measure
 from rag_selectivity.results.estimate import Estimate
-from rag_selectivity.results.plain import finite, plain_fields
+from rag_selectivity.results.plain import Named, Number, Plain, finite
 from rag_selectivity.results.result import Result
 from rag_selectivity.wording import amount
-
-SCHEMA = "rag-selectivity/decision/1"
 
 #: The questions, in the order in which every view answers them.
 SYSTEM, DEPTH, LOSS, NEXT, TRUST = "system", "K", "loss", "next", "trust"
@@ -31,7 +28,7 @@ GIVEN, ADVISED, ASSUMED = "given", "advised", "assumed"
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(Plain):
     """The answer to one question.
 
     Attributes
@@ -46,6 +43,8 @@ class Answer:
         What a reader who has time reads next: the reason, or what would show it. Empty if there is nothing to add.
     """
 
+    also: ClassVar[tuple[str, ...]] = ("question",)
+
     code: str
     text: str
     shown: bool | None
@@ -55,13 +54,9 @@ class Answer:
     def question(self) -> str:
         return QUESTIONS[self.code]
 
-    def to_dict(self) -> dict[str, Any]:
-        """As plain data, ready for JSON."""
-        return {"question": self.question, "text": self.text, "shown": self.shown, "more": self.more or None}
-
 
 @dataclass(frozen=True, slots=True)
-class AdvisedK:
+class AdvisedK(Plain):
     """The K of a run: the last rank at which one more passage is worth reading.
 
     Attributes
@@ -99,13 +94,9 @@ class AdvisedK:
             return f"at least {self.value if self.low is None else min(self.low, self.value)}"
         return f"{self.value}" if self.low is None else f"{self.value} [{self.low}, {self.high}]"
 
-    def to_dict(self) -> dict[str, Any]:
-        """As plain data, ready for JSON."""
-        return {"value": self.value, "low": self.low, "high": self.high, "reason": self.reason}
-
 
 @dataclass(frozen=True, slots=True)
-class RunFigure:
+class RunFigure(Plain):
     """A run's figure at the K of the decision.
 
     Attributes
@@ -120,19 +111,14 @@ class RunFigure:
         The most that is possible at this K (BoR only).
     """
 
-    measure: Measure
+    measure: Named
     estimate: Estimate
     verdict: str | None = None
     ceiling: float | None = None
 
-    def to_dict(self) -> dict[str, Any]:
-        """As plain data, ready for JSON."""
-        ceiling = None if self.ceiling is None else finite(self.ceiling)
-        return {**self.estimate.to_dict(), "verdict": self.verdict, **({} if ceiling is None else {"ceiling": ceiling})}
-
 
 @dataclass(frozen=True, slots=True)
-class RunLine:
+class RunLine(Plain):
     """A run in the table of a decision.
 
     Attributes
@@ -147,13 +133,9 @@ class RunLine:
     figures: Mapping[str, RunFigure]
     costs: Mapping[str, float] = field(default_factory=dict)
 
-    def to_dict(self) -> dict[str, Any]:
-        """As plain data, ready for JSON."""
-        return {**plain_fields(self), "figures": {str(each.measure): each.to_dict() for each in self.figures.values()}}
-
 
 @dataclass(frozen=True, slots=True)
-class Pair:
+class Pair(Plain):
     """Two runs under the measure that ranks the runs: the paired difference run − other.
 
     `p_adjusted` is corrected after Holm over all pairs of runs. `detectable` is the smallest true difference that would
@@ -162,17 +144,17 @@ class Pair:
 
     run: str
     other: str
-    difference: float
-    low: float
-    high: float
-    p_adjusted: float
-    detectable: float
+    difference: Number
+    low: Number
+    high: Number
+    p_adjusted: Number
+    detectable: Number
     verdict: str
     apart: bool
 
 
 @dataclass(frozen=True, slots=True)
-class Cheapest:
+class Cheapest(Plain):
     """The run of least cost whose evidence, at its own K, keeps up with that of the best run.
 
     Attributes
@@ -231,9 +213,12 @@ class Decision(Result):
         None where no cost is known of the best run, or without intervals.
     """
 
+    schema = "rag-selectivity/decision/2"
+    also: ClassVar[tuple[str, ...]] = ("best",)
+
     K: int
     K_from: str
-    measure: Measure
+    measure: Named
     baseline: str
     answers: tuple[Answer, ...]
     lines: tuple[RunLine, ...]
@@ -256,23 +241,8 @@ class Decision(Result):
                 return answer
         raise InputError(f"there is no answer {code!r}; choose from {', '.join(a.code for a in self.answers)}")
 
-    def to_dict(self) -> dict[str, Any]:
-        """As plain data, ready for JSON."""
-        return {
-            "schema": SCHEMA,
-            **plain_fields(self, "lines", "level", *(() if self.cheapest else ("cheapest",))),
-            "best": self.best,
-            "answers": {answer.code: answer.to_dict() for answer in self.answers},
-            "runs": [line.to_dict() for line in self.lines],
-        }
-
-    def to_rows(self) -> list[dict[str, Any]]:
+    def table(self) -> Iterable[dict[str, Any]]:
         """One flat row for each run."""
-        return [
-            {
-                "run": line.run,
-                **{str(each.measure): finite(each.estimate.value) for each in line.figures.values()},
-                **line.costs,
-            }
-            for line in self.lines
-        ]
+        for line in self.lines:
+            figures = {str(each.measure): finite(each.estimate.value) for each in line.figures.values()}
+            yield {"run": line.run, **figures, **line.costs}

@@ -136,16 +136,24 @@ class Estimate(Plain):
 
 
 def _with_infinities(stored: Estimate) -> Estimate:
-    """A stored estimate, with −∞ and ∞ where its reason says that a missing number is one."""
+    """A stored estimate, with −∞ and ∞ where its reason, or the other end, says that a missing number is one."""
     reason = stored.reason or ""
+    if stored.above_placebo is not None:
+        stored = replace(stored, above_placebo=_ends(*stored.above_placebo))
     if math.isnan(stored.value) and NO_SUCCESS in reason:
-        low = -math.inf if math.isnan(stored.low) else stored.low
-        return replace(stored, value=-math.inf, low=low)
+        return replace(stored, value=-math.inf, low=-math.inf if math.isnan(stored.low) else stored.low)
     if reason != INFINITE_END:
         return stored
     low = -math.inf if math.isnan(stored.low) else stored.low
     high = math.inf if math.isnan(stored.high) else stored.high
     return replace(stored, low=low, high=high)
+
+
+def _ends(low: float, high: float) -> tuple[float, float]:
+    """The ends of an interval: where one alone is missing, it is infinite."""
+    if math.isnan(low) and not math.isnan(high):
+        return -math.inf, high
+    return low, math.inf if math.isnan(high) and not math.isnan(low) else high
 
 
 def mark_of(caveats: Sequence[Caveat]) -> str:

@@ -11,7 +11,7 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
-from rag_selectivity.measures.base import Measure
+from rag_selectivity.measures.base import Measure, parse_measure
 
 
 class _NullIsNaN:
@@ -25,6 +25,18 @@ class _NullIsNaN:
         return core_schema.no_info_after_validator_function(lambda value: math.nan if value is None else value, number)
 
 
+class _ByName:
+    """How pydantic reads a measure: by its name."""
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> Any:
+        from pydantic_core import core_schema
+
+        return core_schema.no_info_after_validator_function(parse_measure, core_schema.str_schema())
+
+
+#: A measure, of which the name is written.
+Named = Annotated[Measure, _ByName]
 #: A number that may be undefined (NaN); and one that also may not be there (None).
 Number = Annotated[float, _NullIsNaN]
 Known = Annotated[float | None, _NullIsNaN]
@@ -61,10 +73,10 @@ def plain(value: Any) -> Any:
         return str(value)
     if is_dataclass(value):
         return plain_fields(value)
+    if isinstance(value, (np.ndarray, np.generic)):
+        value = value.tolist()
     if isinstance(value, float):
         return finite(value)
-    if isinstance(value, np.ndarray):
-        return value.tolist()
     if isinstance(value, (tuple, list)):
         return [plain(each) for each in value]
     if isinstance(value, Mapping):

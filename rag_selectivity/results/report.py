@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
-from importlib.util import find_spec
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
 from rag_selectivity.errors import InputError
-from rag_selectivity.figures.stored import MOST_IN_JSON, figures_as_data, figures_as_parquet
+from rag_selectivity.figures.stored import figures_as_data
 from rag_selectivity.inference.bootstrap import Bootstrap
 from rag_selectivity.judged.token_budget import budgets_among
 from rag_selectivity.measures.base import FloatArray, Measure, parse_measure
@@ -23,14 +21,12 @@ from rag_selectivity.measures.utility import PROC, PercentPROC, diagnosis
 from rag_selectivity.results.decision import Decision
 from rag_selectivity.results.plain import finite, flat, plain, plain_fields
 from rag_selectivity.results.provenance import Provenance
-from rag_selectivity.results.remedy import remedy
 from rag_selectivity.results.result import OfRuns
 from rag_selectivity.results.run_report import RunReport
 from rag_selectivity.results.slices import Slice, each_slice
 from rag_selectivity.results.steps import Steps
 from rag_selectivity.results.trust import Trust
 from rag_selectivity.tables.grades import scale_named
-from rag_selectivity.tables.writing import Content, json_text, write_files
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,14 +34,12 @@ class Diagnosis:
     """Which step lost evidence: overall, the number of queries for each answer, and the answer for each query.
 
     The answers are `retriever-limited`, `selection-limited`, `limited by both` and `healthy`. They follow from the
-    figures alone; a decision (`rag_selectivity.advice.decide`) tests which step loses more. `remedy` says what to
-    look at, where an interval shows that PROC or %PROC is below the threshold (`rag_selectivity.results.remedy`).
+    figures alone; a decision (`rag_selectivity.advice.decide`) tests which step loses more.
     """
 
     overall: str | None
     counts: Mapping[str, int]
     queries: Mapping[str, str | None]
-    remedy: str = ""
 
 
 @dataclass(frozen=True, repr=False)
@@ -55,7 +49,7 @@ class Report(OfRuns):
     `report["bm25", "BoR@10"]` is an `Estimate`; with a single run, `report["BoR@10"]` is enough.
     """
 
-    schema = "rag-selectivity/report/2"
+    schema = "rag-selectivity/report/3"
     has_latex = True
 
     runs: Mapping[str, RunReport]
@@ -70,13 +64,13 @@ class Report(OfRuns):
     absent: Mapping[str, str] = field(default_factory=dict)
     #: The judge's labels beside people's, by which the figures are calibrated (`rag_selectivity.trust.ground`).
     ground: Any = field(default=None, repr=False, compare=False)
-    #: What was computed of completed labels, for its decision (`rag_selectivity.trust.calibrated.Completed`).
+    #: What was computed of completed labels, for its decision (`rag_selectivity.trust.completions.Completed`).
     completed: Any = field(default=None, repr=False, compare=False)
     #: Where the labels come from; None if that was not looked at.
     provenance: Provenance | None = None
     #: What follows from it for the one who decides; None unless `with_decision` was called.
     decision: Decision | None = None
-    #: The file that it was read from, which holds no lists and no decision; None for a new report.
+    #: The file that it was read from, which holds no lists; None for a new report.
     path: Path | None = field(default=None, repr=False, compare=False)
     #: How the steps are written that it proposes.
     steps: Steps = field(default=Steps(), repr=False, compare=False)
@@ -99,7 +93,7 @@ class Report(OfRuns):
     @property
     def trust(self) -> Trust:
         """What the labels are worth: where they come from, what may be concluded, and the cheapest next step."""
-        return Trust.of(self.runs, self.measures, self.depths, self.provenance, self.steps)
+        return Trust(self.runs, self.measures, self.depths, self.provenance, self.steps)
 
     def key_of(self, measure: Any) -> str:
         """The name by which a figure is known; an InputError with the reason of a measure that has none."""
@@ -148,7 +142,7 @@ class Report(OfRuns):
         columns = [self.run(run).per_query.get(str(measure), np.empty(0)).tolist() for measure in pair]
         verdicts = {query: diagnosis(*pair) for query, *pair in zip(self.run(run).queries, *columns, strict=True)}
         counts = dict(Counter(filter(None, verdicts.values())))
-        return Diagnosis(overall, counts, verdicts, remedy(pool, share, depth))
+        return Diagnosis(overall, counts, verdicts)
 
     def slots_per_relevant(self, run: str, *, rel: int | None = None) -> dict[int, float]:
         """K/N_p of a run at each depth: K divided by the mean number of relevant passages of a query that has one.
@@ -208,28 +202,8 @@ class Report(OfRuns):
                     details.update((f"{base @ depth}.{name}", values[:, i]) for i, depth in enumerate(depths.tolist()))
         return details
 
-    def save(self, path: str | Path) -> None:
-        """Write the JSON to a file, completely or not at all; `--against` reads such a file.
-
-        The figures of a run with more than 10,000 queries stand in a Parquet file beside it, which is named by its
-        digest, if Polars is installed (the extra `files`).
-        """
-        target = Path(path)
-        beside: dict[str, Any] = {}
-        contents: dict[str | Path, Content] = {}
-        for name, part in self.runs.items():
-            if part.judged is not None and part.evaluated > MOST_IN_JSON and find_spec("polars") is not None:
-                digest, content = figures_as_parquet(part.figures, part.estimates)
-                beside[name] = {"file": f"{target.stem}.{digest}.parquet", "digest": digest}
-                contents[target.with_name(beside[name]["file"])] = content
-        data = self.to_dict(beside=beside)
-        write_files({**contents, target: json_text(data, 2) + "\n"})
-
-    def to_dict(self, *, queries: bool = True, beside: Mapping[str, Any] = MappingProxyType({})) -> dict[str, Any]:
-        """As plain data, ready for JSON; `queries=False` leaves out the figures of each query.
-
-        `beside` says of runs where their figures by query stand instead.
-        """
+    def to_dict(self, *, queries: bool = True) -> dict[str, Any]:
+        """As plain data, ready for JSON; `queries=False` leaves out the figures of each query."""
         return {
             "schema": self.schema,
             **plain_fields(self, "runs", "measures", "depths", "provenance"),
@@ -242,7 +216,7 @@ class Report(OfRuns):
                     "caveats": plain(part.caveats),
                     "slots_per_relevant": plain(self.slots_per_relevant(name)),
                     "diagnosis": {str(k): plain_fields(each, "queries") for k, each in self._diagnoses(name).items()},
-                    **(self._stored_as_data(name, beside) if queries else {}),
+                    **(_stored_as_data(part) if queries else {}),
                 }
                 for name, part in self.runs.items()
             },
@@ -290,12 +264,11 @@ class Report(OfRuns):
             if at_depth(estimates, PROC(), depth) and at_depth(estimates, PercentPROC(), depth)
         }
 
-    def _stored_as_data(self, run: str, beside: Mapping[str, Any]) -> dict[str, Any]:
-        """What a later report is compared with: the rules, and the figures of each query; None for live retrievals."""
-        part = self.run(run)
-        if part.figures.rules is None:
-            return {"fingerprint": None, "per_query": None}
-        rules = {"fingerprint": asdict(part.figures.rules)}
-        if run in beside:
-            return {**rules, "per_query": None, "figures": beside[run]}
-        return {**rules, "per_query": figures_as_data(part.figures, part.estimates)}
+
+def _stored_as_data(part: RunReport) -> dict[str, Any]:
+    """What a later report is compared with: the rules, and the figures of each query; None for live retrievals."""
+    rules = part.figures.rules
+    return {
+        "fingerprint": None if rules is None else asdict(rules),
+        "per_query": None if rules is None else figures_as_data(part.figures, part.estimates),
+    }

@@ -10,19 +10,20 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
-from rag_selectivity.errors import InputError, MissingExtraError
+from rag_selectivity.errors import InputError
 from rag_selectivity.figures.figures import Figures, Rules
-from rag_selectivity.figures.stored import figures_of_data, figures_of_parquet
+from rag_selectivity.figures.stored import figures_of_data
 from rag_selectivity.judged.hits import Coverage
 from rag_selectivity.judged.token_budget import is_budget
 from rag_selectivity.measures import Measure, parse_measure
 from rag_selectivity.results.claim_measures import ClaimMeasure
 from rag_selectivity.results.claims import RULES, ClaimReport, ClaimRun
+from rag_selectivity.results.decision import Decision
 from rag_selectivity.results.estimate import Caveat, Estimate
 from rag_selectivity.results.provenance import Provenance
 from rag_selectivity.results.report import Report
 from rag_selectivity.results.run_report import PoolSource, RunReport
-from rag_selectivity.results.shapes import Count, Digits, Id, Shape, kind, stored
+from rag_selectivity.results.shapes import Count, Digits, Id, Shape, stored
 from rag_selectivity.results.slices import Slice
 from rag_selectivity.results.usage import Usage
 
@@ -30,7 +31,7 @@ from rag_selectivity.results.usage import Usage
 def read_report(path: str | Path) -> Report:
     """Read a file written by `Report.save`, by `evaluate -o report.json`, or with a comparison.
 
-    It has no bootstrap and no decision, and its runs have no lists.
+    It has no bootstrap, and its runs have no lists.
 
     Raises
     ------
@@ -39,7 +40,7 @@ def read_report(path: str | Path) -> Report:
     """
     file = Path(path)
     found = stored(_Report, file, Report.schema, "report", "-o report.json")
-    runs = {name: run.report(file.parent) for name, run in found.runs.items()}
+    runs = {name: run.report() for name, run in found.runs.items()}
     measures = _measures(key for run in runs.values() for key in run.estimates)
     depths = {each.at for each in measures if type(each.at) is int and not is_budget(each.at)}
     return Report(
@@ -51,6 +52,7 @@ def read_report(path: str | Path) -> Report:
         settings=found.settings,
         absent=found.absent,
         provenance=found.trust.labels,
+        decision=found.decision,
         path=file,
     )
 
@@ -105,41 +107,20 @@ class _PerQuery(Shape):
         return self
 
 
-class _Beside(Shape):
-    """A Parquet file in the folder of the report."""
-
-    file: Annotated[str, kind("the name of a file", lambda value: Path(value).name == value != "")]
-    digest: Digits
-
-    def read(self, folder: Path, rules: Rules | None) -> Figures:
-        path, again = folder / self.file, "keep it beside the report, as it was written"
-        try:
-            return figures_of_parquet(path.read_bytes(), self.digest, rules)
-        except ImportError:
-            raise MissingExtraError("polars", "files", f"reading {path}") from None
-        except OSError as error:
-            raise InputError(f"{path}: the figures of the queries cannot be read ({error.strerror}); {again}") from None
-        except ValueError as error:
-            raise InputError(f"{path}: these are not the figures of the report ({error}); {again}") from None
-
-
 class _Run(Shape):
     queries: Coverage
     measures: dict[str, Estimate]
     fingerprint: Rules | None
     per_query: _PerQuery | None
-    figures: _Beside | None = None
     notes: tuple[str, ...] = ()
     input: dict[str, Any] = Field({})
     label_caveats: tuple[Caveat, ...] = ()
     slices: dict[str, dict[str, Slice]] = Field({})
     pool_sources: dict[str, dict[str, PoolSource]] = Field({})
 
-    def report(self, folder: Path) -> RunReport:
+    def report(self) -> RunReport:
         figures = Figures((), [], [])
-        if self.figures is not None:
-            figures = self.figures.read(folder, self.fingerprint)
-        elif self.per_query is not None:
+        if self.per_query is not None:
             figures = self.per_query.figures(self.fingerprint)
         same = ("notes", "input", "label_caveats", "slices", "pool_sources")
         return RunReport(figures, self.measures, self.queries, **{name: getattr(self, name) for name in same})
@@ -156,6 +137,7 @@ class _Report(Shape):
     corpus_size: Count | None
     settings: dict[str, Any]
     absent: dict[str, str] = Field({})
+    decision: Decision | None = None
 
 
 class _ClaimRun(Shape):

@@ -146,6 +146,22 @@ def _scanned(path: Path, kind: Kind, name: str) -> Columns | None:
 # -- rows, which are checked one by one -------------------------------------------------------------------
 
 
+@dataclass(slots=True)
+class _Place:
+    """The place of a cell, which is written out for a message alone."""
+
+    source: str
+    before: str
+    row: Any = None
+    query: str | None = None
+    passage: str | None = None
+
+    def __str__(self) -> str:
+        query = "" if self.query is None else f": query {self.query!r}"
+        passage = "" if self.passage is None else f", passage {self.passage!r}"
+        return f"{self.source}{self.before}{self.row}{query}{passage}"
+
+
 def _of_rows(
     rows: Iterator[tuple[Any, Row]], source: str, kind: Kind, before: str, queries: Iterable[str] = ()
 ) -> Columns:
@@ -171,17 +187,16 @@ def _of_rows(
     numbers: dict[str, list[float]] = {role: [] for role in names if role not in ("query", "passage")}
     # What a table calls rank beside scores may be anything.
     loose = "score" in names and "Q0" not in (first or ("", {}))[1]
-    for place, row in chain(() if first is None else [first], rows):
-        where = f"{source}{before}{place}"
-        of_query = id_text(row.get(names["query"]), where, "query")
-        where = f"{where}: query {of_query!r}"
-        passage = id_text(row.get(names["passage"]), where, "passage")
+    where: Any = _Place(source, before)
+    for where.row, row in chain(() if first is None else [first], rows):
+        where.query = where.passage = None
+        where.query = id_text(row.get(names["query"]), where, "query")
+        where.passage = id_text(row.get(names["passage"]), where, "passage")
         for role, column in numbers.items():
-            cell = row.get(names[role])
-            column.append(_number(cell, role, f"{where}, passage {passage!r}", loose))
-        query.append(position.setdefault(of_query, len(position)))
-        passages.append(passage)
-        places.append(place)
+            column.append(_number(row.get(names[role]), role, where, loose))
+        query.append(position.setdefault(where.query, len(position)))
+        passages.append(where.passage)
+        places.append(where.row)
         expected.append(row.get(_EXPECTED, False))
     types = {"grade": np.int64}
     if kind == "labels":

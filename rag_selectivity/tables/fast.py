@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+import numpy as np
+
 from rag_selectivity.errors import InputError
 from rag_selectivity.tables import exact
 from rag_selectivity.tables.cells import LARGEST_GRADE
@@ -135,12 +137,11 @@ def _scan_of_text(path: Path, kind: Kind, name: str) -> Scan | None:
                 columns=[names.index(each) for each in columns.values()],
             )
         lines = block.count(b"\n") + (not block.endswith(b"\n")) - with_header
-        is_odd = frame.height != lines or b"\0" in block or any(block.count(mark) != lines for mark in marks)
-        is_odd |= b"\r" in block and block.count(b"\r") != block.count(b"\r\n")
+        is_odd = frame.height != lines or any(block.count(mark) != lines for mark in marks)
         if name == "trec":
-            # Fewer fields are filled with nothing, also where they are not read.
-            is_odd |= any(sign in block for sign in b"\t\v\f") or block.count(b" ") != lines * (len(names) - 1)
-            is_odd |= b"  " in block or b" \n" in block
+            is_odd |= not _has_fields(block, lines, len(names))
+        else:
+            is_odd |= b"\0" in block or (b"\r" in block and block.count(b"\r") != block.count(b"\r\n"))
         if is_odd or (row and b"\\u0000" in block):
             raise Odd
         return _checked(frame.lazy(), columns, is_text=True).collect()
@@ -155,6 +156,18 @@ def _scan_of_text(path: Path, kind: Kind, name: str) -> Scan | None:
                 yield parsed(_with_single_blanks(block), False)
 
     return Scan(batches, str(path), 1 + header)
+
+
+def _has_fields(block: bytes, lines: int, fields: int) -> bool:
+    """Whether single blanks divide each line into so many fields, none of which is empty.
+
+    Polars fills missing fields with nothing, and does not look at those that are not read.
+    """
+    signs = np.frombuffer(block, np.uint8) <= ord(" ")
+    blanks = lines * (fields - 1)
+    if block.count(b" ") != blanks or np.count_nonzero(signs) != blanks + block.count(b"\n"):
+        return False
+    return not (signs[1:] & signs[:-1]).any()
 
 
 def _with_single_blanks(block: bytes) -> bytes:

@@ -84,6 +84,17 @@ def numbered(ids: Iterable[str]) -> tuple[list[str], IntArray]:
     return names, np.fromiter(map(position.__getitem__, listed), np.int64, len(listed))
 
 
+def ranges(starts: IntArray, lengths: IntArray) -> IntArray:
+    """The numbers of several ranges one after another.
+
+    >>> ranges(np.array([5, 0]), np.array([2, 3])).tolist()
+    [5, 6, 0, 1, 2]
+    """
+    ends = np.cumsum(lengths)
+    result: IntArray = np.repeat(starts - ends + lengths, lengths) + np.arange(lengths.sum())
+    return result
+
+
 def mix(state: HashArray, value: HashArray | np.uint64) -> HashArray:
     mixed = state ^ value
     mixed *= _MULTIPLIER

@@ -44,23 +44,6 @@ class AnswerScores:
         every = [score for by_k in self.by_run.values() for some in by_k.values() for score in some.values()]
         return min(every), max(every)
 
-    def of(self, run: str, k: int | None) -> QueryScores:
-        """The scores of a run's answers from K passages, or those that do not say from how many.
-
-        Raises
-        ------
-        InputError
-            If there are only scores of another K.
-        """
-        by_k = self.by_run.get(run, {})
-        if k in by_k or None in by_k:
-            return by_k[k] if k in by_k else by_k[None]
-        known = ", ".join(str(each) for each in by_k)
-        raise InputError(
-            f"run {run!r} has no scores of answers from K = {k} passages (there are K = {known}): figures at another K "
-            f"say nothing about these answers"
-        )
-
     def without_one_k(self) -> bool:
         """Whether no score says from how many passages its answer was made."""
         return all(k is None for by_k in self.by_run.values() for k in by_k)
@@ -109,50 +92,46 @@ def answer_scores(
     if closed_book is not None:
         alone = rows_by_id(closed_book, "closed-book scores", value="score", form=form)
         rows = chain(rows, ((where, query, {**row, "run": "", "k": 0}) for where, query, row, _ in alone))
-    evaluated = set(queries)
-    by_answer: dict[tuple[str, int | None, str], tuple[float, str]] = {}
-    first_of_model: dict[str, str] = {}
+    by_run = defaultdict[str, dict[int | None, QueryScores]](lambda: defaultdict(dict))
     left = defaultdict[str, list[str]](list)
+    known, models = set(queries), dict[str, str]()
     for where, query, row in rows:
         k, score = _k(row, where), _score(row, column, query, where, ends)
-        run = str(_cell(row, "run") or "") if k == 0 else run_of(row, runs, where, "scores")
-        if (model := _cell(row, "model")) is not None:
-            first_of_model.setdefault(str(model), where)
-            if len(first_of_model) > 1:
-                (one, first), (other, _) = first_of_model.items()
-                raise InputError(
-                    f"the answers are of several models: {one!r} ({first}) and {other!r} ({where}); give the scores of "
-                    f"one model, since a figure of both would mix them"
-                )
+        run = "" if k == 0 else run_of(row, runs, where, "scores")
+        models.setdefault(str(_cell(row, "model")), where)
+        if len(models) > 1:
+            (one, first), (other, _) = models.items()
+            raise InputError(
+                f"the answers are of several models: {one!r} ({first}) and {other!r} ({where}); give the scores of one "
+                f"model, since a figure of both would mix them"
+            )
         if score is None:
             left["unknown"].append(query)
-        elif query not in evaluated:
+        elif query not in known:
             left["queries"].append(query)
         elif k != 0 and run not in runs:
             left["runs"].append(run)
-        elif (before := by_answer.setdefault((run, k, query), (score, where))[1]) != where:
-            of_run, of_k = f" of run {run!r}" if run else "", "" if k is None else f" for K = {k}"
+        elif query in by_run[run][k] and (k != 0 or by_run[run][k][query] != score):
             raise InputError(
-                f"{where}: query {query!r}{of_run} has a score{of_k} already ({before}); give one score for each "
-                f"answer, such as the mean of several judges"
+                f"{where}: query {query!r} of run {run!r} has a score already; give one score for each answer, such as "
+                f"the mean of several judges"
             )
-    by_run = defaultdict[str, dict[int | None, QueryScores]](dict)
-    alone_scores = defaultdict[str, list[float]](list)
-    for (run, k, query), (score, where) in by_answer.items():
-        if k == 0:
-            alone_scores[query].append(score)
-            continue
-        by_run[run].setdefault(k, {})[query] = score
+        else:
+            by_run[run][k][query] = score
         if None in by_run[run] and len(by_run[run]) > 1:
             raise InputError(
                 f"{where}: the scores of run {run!r} say in some rows from how many passages the answer was made, and "
                 f"in others not: give k in every row of a run, or in none"
             )
-    if not by_run:
-        raise _nothing(left, runs, queries, is_empty=not (by_answer or left))
-    left["several"] = [query for query, values in alone_scores.items() if len(set(values)) > 1]
-    means = {query: sum(values) / len(values) for query, values in alone_scores.items()}
-    return AnswerScores(dict(by_run), means, tuple(_remarks(left)))
+    alone_scores = by_run.pop("", {}).get(0, {})
+    found = {run: dict(by_k) for run, by_k in by_run.items() if any(by_k.values())}
+    if not found:
+        shown_left = "; ".join(f"{what}: {examples(ids)}" for what, ids in left.items())
+        raise InputError(
+            f"scores: no score is of an answer of these runs ({', '.join(runs)}) and queries ({examples(queries)}); "
+            f"left out: {shown_left or 'nothing, there are no rows'}"
+        )
+    return AnswerScores(found, alone_scores, tuple(_remarks(left)))
 
 
 def _remarks(left: Mapping[str, Sequence[str]]) -> Iterator[str]:
@@ -162,26 +141,6 @@ def _remarks(left: Mapping[str, Sequence[str]]) -> Iterator[str]:
             yield f"{counted(len(ids), 'score')} of {what} that were not evaluated left out ({examples(ids)})"
     if unknown := left.get("unknown"):
         yield f"{counted(len(unknown), 'answer')} without a score left out"
-    if several := left["several"]:
-        have = counted(len(several), "query has", "queries have")
-        yield f"{have} several scores without passages; their mean is taken"
-
-
-def _nothing(
-    left: Mapping[str, Sequence[str]], runs: Sequence[str], queries: Sequence[str], is_empty: bool
-) -> InputError:
-    """The error that no row is the score of an answer of these runs and queries."""
-    if is_empty:
-        return InputError("scores: there are no rows; give one for each answer")
-    if others := left.get("runs"):
-        known = f"{did_you_mean(others[0], runs)} (the runs are {', '.join(runs)})"
-        return InputError(f"scores: there is no run {others[0]!r}{known}")
-    if further := left.get("queries"):
-        return InputError(
-            f"scores: no scored query is in the report (the scores have {examples(further)}, the report "
-            f"{examples(queries)}); give the ids of the runs, or bring both into one form with ids"
-        )
-    return InputError("scores: no answer from passages has a score; give at least four")
 
 
 def score_depths(scores: Any) -> list[int]:

@@ -32,8 +32,6 @@ class Ground:
         The judge's labels on their scale, to whose rows the hits of `JudgedRun`s point.
     human : int64[judgments]
         A person's grade; −1 where there is none. Drawn at random within the judge's grades and the places.
-    settling : int64[judgments]
-        The same for the pairs that were labelled to settle queries one after another; none of these is in `human`.
     scale : Scale
     tail_open : int64[queries]
         How many passages of each query's tail no judge graded.
@@ -49,7 +47,6 @@ class Ground:
 
     labels: Qrels
     human: IntArray
-    settling: IntArray
     scale: Scale
     tail_open: IntArray
     in_tail: BoolArray
@@ -59,15 +56,9 @@ class Ground:
 
     @classmethod
     def of(
-        cls,
-        labels: Qrels,
-        human: IntArray,
-        scale: Scale,
-        settling: IntArray | None = None,
-        drawn_for_people: Mapping[str, int] | None = None,
+        cls, labels: Qrels, human: IntArray, scale: Scale, drawn_for_people: Mapping[str, int] | None = None
     ) -> Ground:
         """From labels and people's grades; the tails are those of the labels' origins."""
-        settling = np.full(len(labels.query), UNLABELLED) if settling is None else settling
         controls = control_rows(labels)
         if controls is None:
             controls = np.zeros(len(labels.query), bool)
@@ -78,7 +69,6 @@ class Ground:
         return cls(
             labels,
             np.where(controls, UNLABELLED, human),
-            np.where(controls, UNLABELLED, settling),
             scale,
             tail_open,
             in_tail,
@@ -97,8 +87,7 @@ class Ground:
     @property
     def levels(self) -> IntArray:
         """Every grade that a judge or a person gave, in order."""
-        given = [self.labels.grade, self.human[self.human >= 0], self.settling[self.settling >= 0]]
-        return np.unique(np.concatenate(given))
+        return np.unique(np.concatenate([self.labels.grade, self.human[self.human >= 0]]))
 
     def over(self, inside: BoolArray) -> Ground:
         """The same for some of the labels' queries: bool[queries]."""
@@ -106,7 +95,6 @@ class Ground:
         return replace(
             self,
             human=np.where(of_pair, self.human, UNLABELLED),
-            settling=np.where(of_pair, self.settling, UNLABELLED),
             tail_open=np.where(inside, self.tail_open, 0),
             in_tail=self.in_tail & of_pair,
             counted=self.counted[of_pair[self.counted]],

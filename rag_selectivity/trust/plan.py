@@ -13,8 +13,7 @@ from rag_selectivity.judged.qrels import Qrels
 from rag_selectivity.measures.plan import Plan
 from rag_selectivity.tables.grades import scale_named
 from rag_selectivity.tables.ids import IntArray
-from rag_selectivity.trust.calibrated import calibrated_figures
-from rag_selectivity.trust.completed import Sampling
+from rag_selectivity.trust.completions import Sampling, completed_figures
 from rag_selectivity.trust.ground import UNLABELLED, Ground
 from rag_selectivity.trust.strata import Places, Strata
 
@@ -90,7 +89,9 @@ def expected_widths(
             rows = [position[pair] for pair in draw(count, seed + time)]
             human[rows] = people[rows]
             ground = Ground.of(labels, human, scale_named(labels.scale or "trec"))
-            found = calibrated_figures(ground, judged, plan, Sampling(seed=seed, draws=_DRAWS))
+            found = completed_figures(
+                ground, judged, [(name,) for name in judged], plan, Sampling(seed=seed, draws=_DRAWS)
+            )
             for figures in found.values():
                 for key, figure in figures.items():
                     ends = (figure.fixed_high - figure.fixed_low) / 2, (figure.high - figure.low) / 2

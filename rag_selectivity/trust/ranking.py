@@ -17,7 +17,7 @@ from rag_selectivity.measures.base import parse_measure
 from rag_selectivity.tables.ids import IntArray
 from rag_selectivity.tables.small import read_texts
 from rag_selectivity.trust.agreement import bias_over
-from rag_selectivity.trust.completed import Sampling, quantile
+from rag_selectivity.trust.completions import Sampling, quantile
 from rag_selectivity.trust.ground import UNLABELLED, BoolArray, Ground
 from rag_selectivity.trust.strata import Places, Strata
 
@@ -100,7 +100,7 @@ def _ranking(
         return Ranking(runs, measure, OPEN, nowhere, as_judged, labels, pairs)
     draws = np.array([difference(grades) for grades, _ in strata.draws(sampling.draws, (sampling.seed, 13))])
     value = quantile(draws, 0.5)
-    low, high = sampling.stretched(np.array(sampling.ends(draws)), value).tolist()
+    low, high = sampling.ends(draws, value)
     low, high = min(low, value), max(high, value)
     settled = low > 0 or high < 0
     verdict = OPEN if not settled or as_judged == 0 else AS_PEOPLE if as_judged * value > 0 else INVERTS
