@@ -154,9 +154,9 @@ def evaluate(
     else:
         usual = _of_page(retrieved, scale, form, size) if printer.is_page else [DEFAULT_MEASURES]
         shared["measures"] = [*(measure or usual), *gates.measures]
-        if printer.is_page and deciding["k"] is None and given.weights is None:
+        if printer.is_page and given.weights is None:
             # Then the decision finds its figures in the report.
-            depths = _with_advised_depth(retrieved.qrels, lists, depths, shared)
+            depths = _depths_of_page(retrieved.qrels, lists, depths, deciding["k"], shared)
         report = retrieved.noted_in(rs.evaluate(retrieved.qrels, lists, depths=depths, **shared))
     if is_costed:
         deciding["costs"] = _known_costs(report, lists, costs_of(costs, runs), tokens, form.ids)
@@ -234,8 +234,10 @@ def _of_page(retrieved: Retrieved, scale: str | None, form: o.LabelForm, size: M
     return page_measures(known or "trec", sized=any(each is not None for each in size.values()))
 
 
-def _with_advised_depth(qrels: Any, runs: Any, depths: Sequence[int] | None, shared: Mapping[str, Any]) -> list[int]:
-    """The depths of a page, and the K that is advised."""
+def _depths_of_page(
+    qrels: Any, runs: Any, depths: Sequence[int] | None, k: Any, shared: Mapping[str, Any]
+) -> list[int]:
+    """The depths, and the K of the decision: as given, or advised."""
     from rag_selectivity.advice.which_k import Advice
     from rag_selectivity.measures import parse_measure
     from rag_selectivity.measures.plan import DEFAULT_MEASURES
@@ -244,7 +246,7 @@ def _with_advised_depth(qrels: Any, runs: Any, depths: Sequence[int] | None, sha
     report = rs.evaluate(qrels, runs, depths=depths, **{**shared, **quick})
     judged = {name: run.judged for name, run in report.runs.items() if run.judged is not None}
     measures = [parse_measure(each) for each in shared["measures"] if each != DEFAULT_MEASURES]
-    return sorted({*report.depths, Advice.of(judged, measures, shared["bootstrap"]).K})
+    return sorted({*report.depths, k or Advice.of(judged, measures, shared["bootstrap"]).K})
 
 
 def _filters(by: Sequence[str] | None) -> Any:
