@@ -32,7 +32,7 @@ def test_ragas_whole_numbers_are_ids(ragas, ids) -> None:
     row = {"user_input": "who?", "retrieved_context_ids": ids}
     report = ragas.selectivity([row], LABELS, measures=["P"], depths=[2], bootstrap=None)
     assert report["P@2"].value == 1.0
-    assert asyncio.run(ragas.Precision(LABELS, k=2).ascore(**row)).value == 1.0
+    assert asyncio.run(ragas.SelectivityMetric("P@2", LABELS).ascore(**row)).value == 1.0
     assert ragas.RowFigures(LABELS, measures=["Success"], depths=[2]).score(**row) == {"Success@2": 1.0}
     own = {"user_input": "who?", "retrieved_context_ids": ["1", "8"], "reference_context_ids": ids}
     assert ragas.selectivity([own], measures=["P"], depths=[2], bootstrap=None)["P@2"].value == 1.0
@@ -49,7 +49,7 @@ def test_ragas_refuses_anything_else_and_names_sample_and_column(ragas, wrong, c
     with pytest.raises(rs.InputError, match=rf"sample 2.*{column}"):
         ragas.selectivity([good, row], bootstrap=None, measures=["P"], depths=[2])
     with pytest.raises(rs.InputError, match=rf"sample 1.*{column}"):
-        asyncio.run(ragas.Precision(k=2).ascore(**row))
+        asyncio.run(ragas.SelectivityMetric("P@2").ascore(**row))
 
 
 def test_ragas_nested_ids_of_the_issue(ragas) -> None:

@@ -81,17 +81,17 @@ def test_a_llama_index_synthesizer_answers_from_chosen_sets(made: World, tmp_pat
         SynthesizerModel("refine", "x")
 
 
-def test_a_langchain_chain_answers_and_its_runs_are_known(made: World, tmp_path: Path) -> None:
+def test_a_langchain_chain_answers_from_the_passages_of_a_set(made: World, tmp_path: Path) -> None:
     pytest.importorskip("langchain_core")
     from langchain_core.callbacks import AsyncCallbackHandler
     from langchain_core.runnables import RunnableLambda
-    from rag_selectivity_langchain import ChainModel, feedback_of, run_id_of
+    from rag_selectivity_langchain import ChainModel
 
-    traced: dict[Any, Any] = {}
+    traced: set[Any] = set()
 
     class Tracer(AsyncCallbackHandler):
         async def on_chain_start(self, serialized: Any, inputs: Any, *, run_id: Any, **more: Any) -> None:
-            traced[run_id] = (inputs["input"], [document.id for document in inputs["context"]])
+            traced.add((inputs["input"], *(document.id for document in inputs["context"])))
 
     def read(given: dict[str, Any]) -> str:
         return read_by_rule(given["input"] + "\n".join(document.page_content for document in given["context"]))
@@ -100,12 +100,7 @@ def test_a_langchain_chain_answers_and_its_runs_are_known(made: World, tmp_path:
     report = rs.measure_answers(made.runs, **options(made, tmp_path / "a.db", model=model, cite=False, abstain=False))
     assert report["closed-book", 0, "exact_match"].value == 0
     for row in report.answers:
-        question, passages = traced[run_id_of(row.prompt)]
-        assert question == made.queries[row.query]
-        assert passages == list(row.passages)
-    feedback = feedback_of(report)
-    assert {each["run_id"] for each in feedback} == set(traced)
-    assert {each["key"] for each in feedback} == {"exact_match", "f1"}
+        assert (made.queries[row.query], *row.passages) in traced
     with pytest.raises(GradingError, match="Runnable of LangChain is needed"):
         ChainModel("chain", "x")
 

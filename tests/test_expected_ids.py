@@ -46,14 +46,14 @@ def test_a_scorer_of_one_query() -> None:
 
 def test_ragas() -> None:
     pytest.importorskip("ragas")
-    from rag_selectivity_ragas import PROC, RowFigures, selectivity
+    from rag_selectivity_ragas import RowFigures, SelectivityMetric, selectivity
 
     row = {"user_input": "who?", "retrieved_context_ids": SHOWN["who?"]}
     own = {**row, "reference_context_ids": EXPECTED["who?"]}
     check(selectivity([row], EXPECTED, pool=POOL, **OPTIONS))
     check(selectivity([own], pool=POOL, **OPTIONS))
-    assert asyncio.run(PROC(k=2, pool=POOL).ascore(**own)).value == 1
-    assert asyncio.run(PROC(EXPECTED, k=2, pool=POOL).ascore(**row)).value == 1
+    assert asyncio.run(SelectivityMetric("PROC@2", pool=POOL).ascore(**own)).value == 1
+    assert asyncio.run(SelectivityMetric("PROC@2", EXPECTED, pool=POOL).ascore(**row)).value == 1
     for labels, each in ((EXPECTED, row), (None, own)):
         figures = RowFigures(labels, measures=["Success", "RA-nWG"], depths=[2]).score(**each)
         assert figures == {"Success@2": 1.0, "RA-nWG@2": 0.5}

@@ -32,22 +32,20 @@ def evaluated(made, labels, **options):
     from ragas import EvaluationDataset, evaluate
 
     dataset = EvaluationDataset.from_list(made)
-    handler = adapter.BoRHandler()
     result = evaluate(
         dataset,
         metrics=adapter.BoR(labels, corpus_size=SIZE, k=K, **options),
-        callbacks=[handler],
         show_progress=False,
     )
-    return dataset, result, handler
+    return dataset, result
 
 
 @pytest.mark.parametrize(("repeating", "undefined"), [(1, False), (4, False), (5, True)])
 def test_both_paths_have_one_rule(repeating, undefined) -> None:
     made, labels = rows(repeating)
-    dataset, result, handler = evaluated(made, labels)
+    dataset, result = evaluated(made, labels)
     whole = adapter.selectivity(dataset, labels, corpus_size=SIZE, measures=["BoR"], depths=[K])[f"BoR@{K}"]
-    figures = [whole, adapter.bor_from_result(result), handler.bor[K]]
+    figures = [whole, adapter.bor_from_result(result)]
 
     async def scored() -> list[dict]:
         scorer = adapter.RowFigures(labels, corpus_size=SIZE, depths=[K])
@@ -68,7 +66,7 @@ def test_both_paths_have_one_rule(repeating, undefined) -> None:
 def test_counts_of_passages_are_a_rule() -> None:
     made, labels = rows(20)
     counts = {f"p{i}": 10 for i in range(30)}
-    dataset, result, _ = evaluated(made, labels, passages_of=counts)
+    dataset, result = evaluated(made, labels, passages_of=counts)
     whole = adapter.selectivity(dataset, labels, corpus_size=SIZE, passages_of=counts, measures=["BoR"], depths=[K])[
         f"BoR@{K}"
     ]

@@ -11,7 +11,7 @@ import pytest
 
 import rag_selectivity as rs
 from rag_selectivity.grading.judge import JudgeFailure, ModelJudge, Request, Usage
-from rag_selectivity.live.calls import Faults
+from rag_selectivity.live.watching import Faults
 from rag_selectivity.measures import REGISTRY
 from rag_selectivity.measures.base import Whole
 from rag_selectivity.single import (

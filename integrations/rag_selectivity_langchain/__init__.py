@@ -30,12 +30,10 @@ __all__ = [
     "ToolSelectivityCallback",
     "agrade_retriever",
     "answer_scores",
-    "feedback_of",
     "grade_retriever",
     "identity_of",
     "run_evaluator",
     "run_from_documents",
-    "run_id_of",
     "selectivity",
     "summary_evaluator",
 ]
@@ -47,9 +45,7 @@ __getattr__ = load_on_first_use(
         "ChainModel": "answering",
         "ChatModelJudge": "judge",
         "agrade_retriever": "grading",
-        "feedback_of": "answering",
         "grade_retriever": "grading",
-        "run_id_of": "answering",
     },
 )
 

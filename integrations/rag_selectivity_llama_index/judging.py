@@ -1,43 +1,55 @@
-"""Evaluators for LlamaIndex that ask a judge: grades of the contexts, and claim checks."""
+"""Evaluators for LlamaIndex that ask a judge: the four claim checks."""
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
 from llama_index.core import Settings
 from llama_index.core.evaluation import BaseEvaluator, EvaluationResult
-from pydantic import Field
 
-from rag_selectivity import InputError, Measure, SelectivityError, parse_measure
-from rag_selectivity.grading.single import SingleQuery, claim_measure_name, missing_reference
+from rag_selectivity import InputError, SelectivityError
+from rag_selectivity.grading.single import SingleQuery, claim_measure_name
 from rag_selectivity.log import LOG
-from rag_selectivity.single import figures_of_query, per_query_measure
 from rag_selectivity_llama_index.judge import LLMJudge
 
 
-class UtilityResult(EvaluationResult):  # type: ignore[misc,unused-ignore]
-    """An EvaluationResult with the grades of the contexts, in their order, and the figures by name."""
+class _ClaimEvaluator(BaseEvaluator):  # type: ignore[misc,unused-ignore]
+    """One of the four checks at a depth. They ask the same questions: together they cost as much as one.
 
-    grades: list[int | None] = Field(default_factory=list, description="Grade of each context, 1 to 5")
-    harm: float | None = Field(default=None, description="Share of the contexts with a grade of 1 or 2")
-    figures: dict[str, float] = Field(default_factory=dict, description="Figures by measure")
+    Parameters
+    ----------
+    llm : LLM, or any judge of rag_selectivity; default: Settings.llm
+    store : str or Path
+        The label store: what it holds is not asked again.
+    k : int, optional
+        Default: all contexts.
+    passing_score : float
+        From where on a result passes.
+    limits
+        As in `rag_selectivity.grade`.
 
+    `reference=` goes along with each query: `evaluator.evaluate(query=…, contexts=…, reference=…)`, or a list of
+    them with `BatchEvalRunner`. A failure is an invalid result, since a batch of LlamaIndex dies of
+    the first exception.
+    """
 
-class _JudgingEvaluator(BaseEvaluator):  # type: ignore[misc,unused-ignore]
-    """Shared: a failure is an invalid result, since a batch of LlamaIndex dies of the first exception."""
+    _check: ClassVar[str]
 
-    def __init__(self, llm: Any = None, *, store: str | Path, passing_score: float = 0.5, **options: Any) -> None:
+    def __init__(
+        self, llm: Any = None, *, store: str | Path, k: int | None = None, passing_score: float = 0.5, **options: Any
+    ) -> None:
+        if k is not None:
+            claim_measure_name(self._check, k)  # refuses what is no depth
         self._single = SingleQuery(LLMJudge.of(Settings.llm if llm is None else llm), store, **options)
-        self._passing = passing_score
+        self._k, self._passing = k, passing_score
 
     def _get_prompts(self) -> dict[str, Any]:
         return {}
 
     def _update_prompts(self, prompts: Any) -> None:
-        """The prompts are versioned with the grades; a rubric of one's own changes the words."""
+        """The prompts are versioned with what the store keeps."""
 
     async def aevaluate(
         self,
@@ -45,139 +57,35 @@ class _JudgingEvaluator(BaseEvaluator):  # type: ignore[misc,unused-ignore]
         response: str | None = None,
         contexts: Sequence[str] | None = None,
         **kwargs: Any,
-    ) -> UtilityResult:
+    ) -> EvaluationResult:
         """Evaluate the contexts of a query; never raises."""
+        given = {"query": query, "response": response, "contexts": contexts}
         try:
-            if query is None or contexts is None:
-                raise InputError("a query and its contexts are needed")
-            missing = self._missing(kwargs)
-            if missing is not None:
-                known: dict[str, Any] = {"reason": missing}
-            elif contexts:
-                known = await self._evaluated(query, list(contexts), kwargs)
-            else:
-                known = {"score": 0.0, "feedback": "nothing was retrieved"}
-        except SelectivityError as error:
-            known = {"reason": str(error)}
+            score, feedback = await self._evaluated(query, contexts, kwargs.get("reference"))
         except Exception as error:
-            LOG.warning("evaluating %r failed", query, exc_info=True)
-            known = {"reason": f"{type(error).__name__}: {error}"}
-        reason = known.pop("reason", None)
-        if reason is not None:
-            known |= {"invalid_result": True, "invalid_reason": reason, "feedback": reason}
-        else:
-            known["passing"] = known["score"] >= self._passing
-        return UtilityResult(query=query, response=response, contexts=contexts, **known)
+            reason = str(error)
+            if not isinstance(error, SelectivityError):
+                LOG.warning("evaluating %r failed", query, exc_info=True)
+                reason = f"{type(error).__name__}: {error}"
+            return EvaluationResult(**given, invalid_result=True, invalid_reason=reason, feedback=reason)
+        return EvaluationResult(**given, score=score, passing=score >= self._passing, feedback=feedback)
 
-    def _missing(self, options: Mapping[str, Any]) -> str | None:
-        """What is not given, though it is needed."""
-        return None
-
-    @abstractmethod
-    async def _evaluated(self, query: str, contexts: list[str], options: Mapping[str, Any]) -> dict[str, Any]:
-        """Fields of the result; with a `reason` it is invalid."""
-
-
-class UtilityEvaluator(_JudgingEvaluator):
-    """Has a judge grade the contexts of a query from 1 to 5, and scores the set.
-
-    Parameters
-    ----------
-    llm : LLM, or any judge of rag_selectivity; default: Settings.llm
-    store : str or Path
-        The label store: what it holds is not asked again. Its queries go by their texts, passages by a hash of
-        theirs (`identity="text"`).
-    measure : str, optional
-        What the score is: by default `Precision4+`, the share of the contexts that are useful or decisive;
-        with a pool `RA-nWG`, the share of the best evidence in the pool that they hold. `@K` takes the first K.
-    pool : {query: [text, …]}, optional
-        Candidates to grade beside the contexts.
-    passing_score : float
-        From where on a result passes.
-    rubric, limits
-        As in `rag_selectivity.grade`.
-
-    The result is a `UtilityResult`: score, grades, harm, and the judge's reasons as feedback. What
-    could not be graded makes it invalid.
-    """
-
-    def __init__(
-        self,
-        llm: Any = None,
-        *,
-        store: str | Path,
-        measure: str | Measure | None = None,
-        pool: Mapping[str, Sequence[str]] | None = None,
-        **options: Any,
-    ) -> None:
-        super().__init__(llm, store=store, **options)
-        default = "Precision4+" if pool is None else "RA-nWG"
-        self._measure = per_query_measure(measure or default, needs_depth=False)
-        self._pool = dict(pool or {})
-
-    async def _evaluated(self, query: str, contexts: list[str], options: Mapping[str, Any]) -> dict[str, Any]:
-        candidates = list(self._pool.get(query, ()))
-        graded = await self._single.grades(query, [*contexts, *candidates])
-        of_contexts = graded[: len(contexts)]
-        grades = [each.grade for each in of_contexts]
-        missing = [each for each in graded if each.grade is None]
-        if missing:
-            reason = f"{len(missing)} of {len(graded)} passages could not be graded ({missing[0].error})"
-            return {"reason": reason, "grades": grades}
-        depth = self._measure.at or len(contexts)
-        score, harm = figures_of_query(
-            [self._measure @ depth, parse_measure("Harm") @ depth],
-            {each.id: each.grade for each in graded if each.grade is not None},
-            [each.id for each in of_contexts],
-            pool=[each.id for each in graded] if candidates else None,
-            scale="utility",
-            # Every passage has a grade: where none is junk, there is none.
-            unjudged="worst",
-        )
-        found = {"reason": score.reason, "grades": grades, "harm": harm.value}
-        if score.reason is not None:
-            return found
-        figures = {str(figure.measure): figure.value for figure in (score, harm)}
-        lines = [", ".join(f"{name} = {value:.4g}" for name, value in figures.items())]
-        lines += [f"{i}. grade {each.grade}: {each.reason}" for i, each in enumerate(of_contexts, 1)]
-        return {**found, "score": score.value, "figures": figures, "feedback": "\n".join(lines)}
-
-
-class _ClaimEvaluator(_JudgingEvaluator):
-    """One of the four checks at a depth. They ask the same questions: together they cost as much as one.
-
-    Parameters
-    ----------
-    llm : LLM, or any judge of rag_selectivity; default: Settings.llm
-    store : str or Path
-    k : int, optional
-        Default: all contexts.
-    passing_score, limits
-
-    `reference=` goes along with each query: `evaluator.evaluate(query=…, contexts=…, reference=…)`, or a list of
-    them with `BatchEvalRunner`.
-    """
-
-    _check: ClassVar[str]
-
-    def __init__(self, llm: Any = None, *, store: str | Path, k: int | None = None, **options: Any) -> None:
-        if k is not None:
-            claim_measure_name(self._check, k)  # refuses what is no depth
-        super().__init__(llm, store=store, **options)
-        self._k = k
-
-    def _missing(self, options: Mapping[str, Any]) -> str | None:
-        return missing_reference(self._check, options.get("reference"))
-
-    async def _evaluated(self, query: str, contexts: list[str], options: Mapping[str, Any]) -> dict[str, Any]:
-        figure = await self._single.claim_figure(self._check, query, contexts, options.get("reference"), k=self._k)
+    async def _evaluated(
+        self, query: str | None, contexts: Sequence[str] | None, reference: str | None
+    ) -> tuple[float, str]:
+        """The score, and which context supports which claim."""
+        if query is None or contexts is None:
+            raise InputError("a query and its contexts are needed")
+        if not contexts:
+            return 0.0, "nothing was retrieved"
+        figure = await self._single.claim_figure(self._check, query, list(contexts), reference, k=self._k)
         if figure.check is None or figure.reason is not None:
-            return {"reason": figure.reason or ""}
+            raise InputError(figure.reason or "nothing was checked")
         lines = [f"{figure.name} = {figure.value:.4g}"]
         for claim, supports in zip(figure.check.claims, figure.check.support.tolist(), strict=True):
             where = ", ".join(str(i) for i, supported in enumerate(supports, 1) if supported)
             lines.append(f"{'supported by ' + where if where else 'not supported'}: {claim}")
-        return {"score": figure.value, "feedback": "\n".join(lines), "figures": {figure.name: figure.value}}
+        return figure.value, "\n".join(lines)
 
 
 class ContextPrecisionEvaluator(_ClaimEvaluator):

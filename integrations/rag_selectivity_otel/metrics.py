@@ -12,7 +12,7 @@ from weakref import WeakKeyDictionary
 from opentelemetry import metrics
 
 from rag_selectivity import InputError, Monitor, Report, parse_measure
-from rag_selectivity.live.calls import Faults
+from rag_selectivity.live.watching import Faults
 
 _lock = threading.Lock()
 #: What each meter observes, by the name of the run: a meter takes an instrument once.

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping
 from typing import Any
 
 from ragas.experiment import Experiment
 
-from rag_selectivity import InputError, Qrels, Report, Run, parse_measure
-from rag_selectivity.errors import SelectivityWarning, examples
+from rag_selectivity import InputError, Qrels, Report, Run
+from rag_selectivity.errors import examples
 from rag_selectivity.hosted import AUTO, Retrieved, labels_for, measure_hosted, scores_by_name
-from rag_selectivity.measures import absent_measures
-from rag_selectivity.single import ChosenIdentity, Labels, Steps
+from rag_selectivity.single import Labels, Steps
+from rag_selectivity.tables.matching import labels_found
 from rag_selectivity_ragas.corpus import corpus_of
-from rag_selectivity_ragas.rows import IDS, TEXT, UTILITY_GRADES, Row, asked_rows, chosen_identity, items_of, rows_of
+from rag_selectivity_ragas.rows import ID, IDS, UTILITY_GRADES, Row, asked_rows, items_of, rows_of
 
 
 def selectivity(
@@ -56,8 +54,8 @@ def selectivity(
     name : str
         The run's name in the report.
     identity : str
-        `"retrieved_context_ids"`, `"text"`, or a column with an id for each passage. `"auto"`: the ids, unless the
-        labels are found by texts or by such a column; a note names what was taken.
+        `"retrieved_context_ids"`, `"text"`, or a column with an id for each passage. `"auto"` takes the ids,
+        unless the labels are found by another one; a note names it.
     asked : dataset, optional
         What an experiment ran over. It drops rows that failed; they then count as queries that found nothing
         (`missing_query="skip"` leaves them out).
@@ -72,8 +70,8 @@ def selectivity(
     Raises
     ------
     InputError
-        If an index cannot be counted, texts match no label, nothing is labelled, ids of several kinds find labels, or
-        binary labels meet a measure of 1–5 grades.
+        If an index cannot be counted, nothing is labelled, no id finds a label, or ids of several kinds do, if some
+        samples have no N and others do, or binary labels meet a measure of 1–5 grades.
     """
     rows = rows_of(dataset, id_column=id_column)
     dropped: dict[str, Row] = {}
@@ -91,46 +89,43 @@ def selectivity(
             "no sample has labels: pass labels={question: [relevant ids]}, a qrels file or a label store, or a dataset "
             "with utility_grades, reference_context_ids or reference_contexts; grade_dataset has an LLM make labels"
         )
-    taken, chosen = _identities(rows, identity, grades, given=labels is not None)
-    shown = {key: row.named(taken[key], grades[key]) for key, row in rows.items()}
-    doubts = _doubts(name, {key: row for key, row in rows.items() if taken[key] == TEXT}, shown, grades)
-    # Controls are random passages: labels with controls know passages, and no document stands for several.
     controlled = known.provenance is not None and "control" in known.provenance.chosen
+    # Controls are random passages: labels with controls know passages, and no document stands for several.
     labelled_ids = set() if controlled else {passage for of_row in grades.values() for passage in of_row}
     size, counts, notes = corpus_of(corpus_size, passages_of, labelled_ids)
-    pools = _pools(rows, pool, grades) if pool is not None else {}
-    sizes, lacking = _sizes({key: row for key, row in everything.items() if grades[key]}, size)
-    measures = list(map(parse_measure, options.get("measures") or ()))
-    if lacking is not None and any(measure.needs_corpus_size for measure in measures):
-        raise InputError(f"{', '.join(map(str, measures))}: {lacking}")
-    report = measure_hosted(
-        {name: {key: Retrieved.by_id(shown[key], pools.get(key)) for key in rows}},
+    pools = {} if pool is None else _pools(rows, pool, grades)
+    passages = {key: row.passages(grades[key]) for key, row in rows.items()}
+    if identity == AUTO:
+        known_by = labels_found((grades[key], of_row) for key, of_row in passages.items())
+        is_own = len(known_by.get(ID, ())) >= max(map(len, known_by.values()), default=0)
+        identity = ID if is_own else AUTO
+    found = {
+        key: Retrieved(of_row, [{ID: id_} for id_ in pools[key]] if key in pools else None)
+        for key, of_row in passages.items()
+    }
+    measured = measure_hosted(
+        {name: found},
         known,
         names,
         expected=expected,
-        steps=Steps("grade_dataset", "…, pool=…"),
-        identity=None,
-        corpus_size=sizes,
+        steps=Steps("grade_dataset", "pool=…"),
+        identity=ID if identity == IDS else identity,
+        corpus_size=_sizes({key: row for key, row in everything.items() if grades[key]}, size),
         passages_of=counts,
         **options,
-    ).report
-    if lacking is not None:
-        report = replace(report, absent=absent_measures(report.measures, sized=False, reason=lacking))
-    by_text = sum(each == TEXT for each in taken.values())
-    known_by = {"taken": IDS if identity == AUTO else identity} if chosen is None else chosen.facts
-    facts = {"identity": {**known_by, "rows": len(rows), "rows_by_text": by_text}}
-    first = [] if chosen is None else [chosen.line]
-    if by_text and chosen is None:
-        first = [f"{by_text:,} of {len(rows):,} samples have no retrieved_context_ids: their passages go by texts"]
-    last = []
+    )
+    by_text = sum(row.ids is None for row in rows.values())
+    if by_text:
+        notes.append(f"{by_text:,} of {len(rows):,} samples have no retrieved_context_ids: their passages go by texts")
     if dropped:
-        last = [
+        notes.append(
             f"{len(dropped):,} samples were asked and have no row, as an experiment drops rows that fail; the first "
             f"are {examples(row.query for row in dropped.values())}"
-        ]
+        )
     elif asked is None and isinstance(dataset, Experiment):
-        last = ["an experiment drops rows that fail: give asked=dataset, so that they count"]
-    return report.with_input(name, facts, [*first, *notes, *doubts, *last])
+        notes.append("an experiment drops rows that fail: give asked=dataset, so that they count")
+    facts = {"taken": measured.identity} if measured.chosen is None else measured.chosen.facts
+    return measured.report.with_input(name, {"identity": facts}, notes)
 
 
 def _labels_of(
@@ -147,33 +142,18 @@ def _labels_of(
     return known, {} if labels is not None else {key: row.expected() for key, row in rows.items()}
 
 
-def _identities(
-    rows: Mapping[str, Row], identity: str, grades: Mapping[str, Collection[str]], *, given: bool
-) -> tuple[dict[str, str], ChosenIdentity | None]:
-    """By which id the passages of each row go, and how that was chosen if not by the ids that they have."""
-    if identity != AUTO:
-        return dict.fromkeys(rows, identity), None
-    taken = {key: row.identity(given=given) for key, row in rows.items()}
-    chosen = chosen_identity((rows[key], grades[key]) for key, each in taken.items() if each == IDS)
-    if chosen is not None:
-        taken = {key: chosen.name if each == IDS else each for key, each in taken.items()}
-    return taken, chosen
-
-
-def _sizes(rows: Mapping[str, Row], size: Any) -> tuple[Any, str | None]:
-    """N of each labelled sample, or of all; or why there is none if some samples have one."""
+def _sizes(rows: Mapping[str, Row], size: Any) -> Any:
+    """N of each labelled sample, or of all."""
     if isinstance(size, Mapping):
-        return {key: size.get(row.query, size.get(row.user_input)) for key, row in rows.items()}, None
-    if size is not None:
-        return size, None
+        return {key: size.get(row.query, size.get(row.user_input)) for key, row in rows.items()}
     sizes = {key: row.corpus_size for key, row in rows.items() if row.corpus_size is not None}
     lacking = [row.number for key, row in rows.items() if key not in sizes]
-    if not sizes or not lacking:
-        return sizes or None, None
-    return None, (
-        f"{len(lacking)} of {len(rows)} samples have no corpus_size (the first is sample {lacking[0]}): give it to "
-        f"each sample, or corpus_size=… for all"
-    )
+    if size is None and sizes and lacking:
+        raise InputError(
+            f"{len(lacking)} of {len(rows)} samples have no corpus_size (the first is sample {lacking[0]}): give it to "
+            f"each sample, or corpus_size=… for all"
+        )
+    return sizes or None if size is None else size
 
 
 def _pools(rows: Mapping[str, Row], pool: Any, grades: Mapping[str, Mapping[str, int]]) -> dict[str, list[str]]:
@@ -190,43 +170,13 @@ def _pools(rows: Mapping[str, Row], pool: Any, grades: Mapping[str, Mapping[str,
     return found
 
 
-def _doubts(
-    name: str, rows: Mapping[str, Row], shown: Mapping[str, Sequence[str]], grades: Mapping[str, Mapping[str, int]]
-) -> list[str]:
-    """Rows by text of which no text has a label, while those of others have; a warning if they are most.
-
-    Raises
-    ------
-    InputError
-        If not one text of any row has a label.
-    """
-    labelled = {key: row for key, row in rows.items() if grades[key]}
-    lost = [row for key, row in labelled.items() if shown[key] and grades[key].keys().isdisjoint(shown[key])]
-    if not lost:
-        return []
-    texts = examples(text[:60] for row in lost for text in row.texts or ())
-    if all(grades[key].keys().isdisjoint(shown[key]) for key in labelled):
-        raise InputError(
-            f"the samples have no retrieved_context_ids, and not one retrieved text has a label; retrieved were "
-            f"{texts}: give the ids, or labels whose passages are the very texts"
-        )
-    doubt = (
-        f"{len(lost):,} of {len(labelled):,} samples without retrieved_context_ids hold no text that has a label "
-        f"(the first is sample {lost[0].number}, {lost[0].user_input!r}; retrieved were {texts}): they count as lists "
-        f"without evidence; if their texts were cut anew, give ids"
-    )
-    if 2 * len(lost) > len(labelled):
-        warnings.warn(SelectivityWarning(f"{name}: {doubt}", "ids-partly-match"), stacklevel=3)
-    return [doubt]
-
-
 def run_from_dataset(dataset: Any, *, id_column: str | None = None) -> Run:
     """What each sample retrieved, by `retrieved_context_ids` or, without them, by the hash of its text.
 
     Queries are questions, or the values of `id_column`; a question that is asked again is numbered.
     """
     rows = rows_of(dataset, id_column=id_column)
-    return Run.of({key: row.named(row.identity(given=True), ()) for key, row in rows.items()})
+    return Run.of({key: [ids[ID] for ids in row.passages(())] for key, row in rows.items()})
 
 
 def answer_scores(result: Any, metric: str, *, id_column: str | None = None) -> dict[str, float | None]:

@@ -23,7 +23,7 @@ from rag_selectivity.grading.judge import (
 )
 from rag_selectivity.grading.single import SingleQuery, blocking, claim_measure_name, label_lists
 from rag_selectivity_ragas.metrics import HybridMetric
-from rag_selectivity_ragas.rows import rows_of
+from rag_selectivity_ragas.rows import ID, rows_of
 
 
 class RagasJudge(ModelJudge):
@@ -117,7 +117,7 @@ async def agrade_dataset(
         if row.texts is None:
             raise InputError(f"sample {row.number} ({row.user_input!r}) has no retrieved_contexts, the texts to grade")
         questions[row.query] = row.user_input
-        candidates: dict[str, str | None] = dict(zip(row.named(row.identity(given=True), ()), row.texts, strict=True))
+        candidates: dict[str, str | None] = dict(zip((ids[ID] for ids in row.passages(())), row.texts, strict=True))
         below = (pool or {}).get(row.query, {})
         for passage, known in zip(below, row.pooled(below, ()), strict=True):
             # In place of an id, a row without ids has a text.

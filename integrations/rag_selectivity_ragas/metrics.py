@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 import math
-import warnings
 from abc import abstractmethod
 from collections.abc import Collection, Mapping, Sequence, Sized
 from numbers import Real
-from typing import Any, ClassVar
+from typing import Any
 
-from langchain_core.callbacks import BaseCallbackHandler
-from ragas.callbacks import ChainType
 from ragas.metrics.base import MetricType, SingleTurnMetric
 from ragas.metrics.collections.base import BaseMetric
 from ragas.metrics.result import MetricResult
 
 from rag_selectivity import Bootstrap, Estimate, InputError, Measure, parse_measure
-from rag_selectivity.errors import SelectivityWarning
 from rag_selectivity.measures import default_query_measures
 from rag_selectivity.single import Labels, at_depths, bits_over_random_of_rows, per_query_measure
-from rag_selectivity_ragas.scoring import Figures, RowScorer
+from rag_selectivity_ragas.scoring import RowScorer
 
 _OPTIONAL_COLUMNS = (
     "retrieved_contexts",
@@ -28,7 +24,6 @@ _OPTIONAL_COLUMNS = (
     "reference_context_ids",
     "rubrics",
 )
-_ROW_OPTIONS = ("corpus_size", "passages_of", "pool", "scale", "grade_map", "identity")
 
 
 class HybridMetric(BaseMetric, SingleTurnMetric):  # type: ignore[misc]
@@ -85,17 +80,16 @@ class SelectivityMetric(HybridMetric):
     def __init__(self, measure: str | Measure, labels: Any = None, **options: Any) -> None:
         self.measure = per_query_measure(measure)
         super().__init__(str(self.measure), required=["user_input"], optional=_OPTIONAL_COLUMNS)
-        self._scorer = RowScorer.shared(labels, measures=[self.measure], **options)
+        self._scorer = RowScorer(labels, measures=[self.measure], **options)
 
     def value_of(self, sample: Any) -> tuple[float, str | None]:
         """The figure of one sample, and why it is NaN."""
-        figure = self._scorer.figures_now(sample, [self.measure])[self.measure]
+        (figure,) = self._scorer.figures(sample)
         return figure.value, figure.reason
 
     async def measure_sample(self, fields: Mapping[str, Any]) -> tuple[float, str | None]:
         """The figure of one sample, and why it is NaN."""
-        figure = (await self._scorer.figures(fields, [self.measure]))[self.measure]
-        return figure.value, figure.reason
+        return self.value_of(fields)
 
 
 class RowFigures:
@@ -143,62 +137,25 @@ class RowFigures:
         if measures is None:
             sized = any(options.get(name) is not None for name in ("corpus_size", "passages_of"))
             measures = default_query_measures((scale or "trec") if given is None else given.scale, sized=sized)
-        self._measures = at_depths(measures, depths)
-        self._scorer = RowScorer(given, measures=self._measures, scale=scale, **options)
-
-    async def ascore(self, **fields: Any) -> dict[str, float | None]:
-        """{measure: figure} of a sample by its fields; None if the figure is undefined for it."""
-        return self._plain(await self._scorer.figures(fields, self._measures))
+        self._scorer = RowScorer(given, measures=at_depths(measures, depths), scale=scale, **options)
 
     def score(self, **fields: Any) -> dict[str, float | None]:
-        """`ascore` from ordinary code."""
-        return self._plain(self._scorer.figures_now(fields, self._measures))
+        """{measure: figure} of a sample by its fields; None if the figure is undefined for it."""
+        return {str(figure.measure): figure.score for figure in self._scorer.figures(fields)}
 
-    def _plain(self, figures: Figures) -> dict[str, float | None]:
-        return {str(each): figures[each].score for each in self._measures}
-
-
-class _Named(SelectivityMetric):
-    """A metric class of one measure: `Harm(labels, k=10, max_grade=1)`; further options as in `RowFigures`."""
-
-    _measure: ClassVar[str]
-
-    def __init__(self, labels: Any = None, *, k: int = 10, **parameters: Any) -> None:
-        options = {name: parameters.pop(name) for name in _ROW_OPTIONS if name in parameters}
-        spelled = ",".join(f"{name}={value}" for name, value in parameters.items())
-        super().__init__(f"{self._measure}({spelled})@{k}", labels, **options)
-
-
-def _named(measure: str, name: str) -> type[_Named]:
-    doc = f"{measure}@k as a Ragas metric; its parameters are those of the measure."
-    return type(name, (_Named,), {"_measure": measure, "__doc__": doc, "__module__": __name__})
-
-
-RANWG = _named("RA-nWG", "RANWG")
-PROC = _named("PROC", "PROC")
-PercentPROC = _named("%PROC", "PercentPROC")
-NRecall4 = _named("N-Recall4+", "NRecall4")
-NRecall5 = _named("N-Recall5", "NRecall5")
-Precision4 = _named("Precision4+", "Precision4")
-Harm = _named("Harm", "Harm")
-Judged = _named("Judged", "Judged")
-Success = _named("Success", "Success")
-RandomSuccess = _named("RandomSuccess", "RandomSuccess")
-Precision = _named("P", "Precision")
-Recall = _named("R", "Recall")
-NDCG = _named("nDCG", "NDCG")
+    async def ascore(self, **fields: Any) -> dict[str, float | None]:
+        """`score` from asynchronous code."""
+        return self.score(**fields)
 
 
 def BoR(labels: Any = None, *, corpus_size: Any = None, k: int = 10, **options: Any) -> list[SelectivityMetric]:
     """The pair of metrics that make Bits over Random: success and its random baseline, NaN together.
 
     BoR is a ratio of means, and Ragas knows no aggregation but the mean: put the pair into a run, and take
-    BoR from the result with `bor_from_result`, or from a `BoRHandler` at the end of the run.
+    BoR from the result with `bor_from_result`.
     """
-    return [
-        Success(labels, k=k, corpus_size=corpus_size, **options),
-        RandomSuccess(labels, k=k, corpus_size=corpus_size, **options),
-    ]
+    pair = (f"Success@{k}", f"RandomSuccess@{k}")
+    return [SelectivityMetric(name, labels, corpus_size=corpus_size, **options) for name in pair]
 
 
 def bor_from_result(
@@ -217,9 +174,9 @@ def bor_from_result(
     Returns
     -------
     Estimate
-        `n` of `n_total` rows had both figures. Undefined where more than a tenth of the rows repeat a passage within
-        their top K, as in `selectivity`; a DataFrame and a file no longer know that. A warning says how many rows lack
-        a figure because of an exception, which Ragas' `evaluate` turns into NaN.
+        `n` of `n_total` rows had both figures; a row whose metric raised an exception has none. Undefined where more
+        than a tenth of the rows repeat a passage within their top K, as in `selectivity`; a DataFrame and a file no
+        longer know that.
 
     Raises
     ------
@@ -233,19 +190,7 @@ def bor_from_result(
     if len(found) != 1:
         depths = ", ".join(f"k={parse_measure(name).at}" for name in found)
         raise InputError(f"the result should hold one pair of BoR(…), Success@K and RandomSuccess@K; found {depths}")
-    ((name, estimate),) = found.items()
-    pair = [name.replace("BoR", each, 1) for each in ("Success", "RandomSuccess")]
-    raised = _raised(result, pair)
-    if raised:
-        warnings.warn(
-            SelectivityWarning(
-                f"{raised:,} of {len(rows):,} rows raised an exception in {' or '.join(pair)}, which Ragas turned into "
-                f"NaN: they are left out of BoR; evaluate(…, raise_exceptions=True) shows the first",
-                "rows-left-out",
-            ),
-            stacklevel=2,
-        )
-    return estimate
+    return next(iter(found.values()))
 
 
 def _length(total: Any) -> int | None:
@@ -255,18 +200,6 @@ def _length(total: Any) -> int | None:
         return number if isinstance(total, str) else len(total)
     except TypeError:  # NumPy's numbers are `Sized` and have no length
         return number
-
-
-def _raised(result: Any, pair: Collection[str]) -> int:
-    """The rows in which one of the metrics raised an exception: Ragas traces their calls without an output."""
-    traces = getattr(result, "ragas_traces", None) or {}
-    return len(
-        {
-            trace.parent_run_id
-            for trace in traces.values()
-            if trace.name in pair and trace.metadata.get("type") is ChainType.METRIC and not trace.outputs
-        }
-    )
 
 
 def _score_rows(result: Any) -> list[Mapping[str, Any]]:
@@ -282,30 +215,3 @@ def _plain(row: Mapping[str, Any]) -> dict[str, Any]:
     """The numbers of a row, those of a MetricResult too."""
     values: dict[str, Any] = {name: getattr(value, "value", value) for name, value in row.items()}
     return {name: value for name, value in values.items() if value is None or isinstance(value, Real)}
-
-
-class BoRHandler(BaseCallbackHandler):  # type: ignore[misc,unused-ignore]
-    """Takes BoR from the end of a run: `handler = BoRHandler(); evaluate(…, callbacks=[handler]); handler.bor`.
-
-    `bor` is {depth: Estimate}, empty until a run with pairs of `BoR(…)` has ended.
-    """
-
-    def __init__(self, *, bootstrap: Bootstrap = Bootstrap()) -> None:
-        self.bor: dict[int, Estimate] = {}
-        self._bootstrap = bootstrap
-        self._evaluations: set[Any] = set()
-
-    def on_chain_start(self, serialized: Any, inputs: Any, *, run_id: Any, metadata: Any = None, **_: Any) -> None:
-        """Remember the chain that is the evaluation itself."""
-        if (metadata or {}).get("type") is ChainType.EVALUATION:
-            self._evaluations.add(run_id)
-
-    def on_chain_end(self, outputs: Any, *, run_id: Any, **_: Any) -> None:
-        """Join the pairs of its scores."""
-        if run_id not in self._evaluations:
-            return
-        self._evaluations.discard(run_id)
-        scores: list[Any] = (outputs.get("scores") if isinstance(outputs, Mapping) else None) or []
-        if any(name.startswith("RandomSuccess") for row in scores for name in row):
-            found = bits_over_random_of_rows(map(_plain, scores), bootstrap=self._bootstrap)
-            self.bor |= {int(parse_measure(name).at or 0): estimate for name, estimate in found.items()}

@@ -5,30 +5,26 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
 from typing import Any
 
 from rag_selectivity import InputError
 from rag_selectivity.single import (
-    Labels,
     as_text_id,
-    choose_identity,
     is_missing,
     numbered_queries,
     text_or_number,
     whole_count,
     whole_grade,
 )
-from rag_selectivity.tables.matching import ChosenIdentity, labels_found
 
-#: The identity of rows with ids, and that of rows without: the hash of each text.
-IDS, TEXT = "retrieved_context_ids", "text"
+#: The column of ids, and the identities of passages: that id (the text where there is none), and the text.
+IDS, ID, TEXT = "retrieved_context_ids", "id", "text"
 #: What `utility_grades` may hold.
 UTILITY_GRADES = (1, 2, 3, 4, 5)
 #: The columns of Ragas 0.1.
 _FORMER_NAMES = {"question": "user_input", "contexts": "retrieved_contexts"}
 _NO_IDS_OF_PASSAGES = frozenset(
-    (IDS, TEXT, "retrieved_contexts", "contexts", "reference_context_ids", "reference_contexts", "multi_responses")
+    (IDS, ID, TEXT, "retrieved_contexts", "contexts", "reference_context_ids", "reference_contexts", "multi_responses")
 )
 
 
@@ -49,93 +45,35 @@ class Row:
     corpus_size: int | None
     fields: Mapping[str, Any]
 
-    def identity(self, *, given: bool) -> str:
-        """How its passages are known, if nothing else is chosen; `given` says whether labels were given."""
-        expects_texts = "reference_contexts" in self.fields and self.fields.get("reference_context_ids") is None
-        by_text = not given and self.own_grades is None and expects_texts and self.texts is not None
-        return TEXT if self.ids is None or by_text else IDS
-
     def expected(self) -> list[str] | None:
         """What the row itself says should be retrieved: ids if it retrieved ids, else texts."""
         where = f"sample {self.number}"
         ids = None if self.ids is None else _list(self.fields, "reference_context_ids", where)
         return _list(self.fields, "reference_contexts", where) if ids is None and self.texts is not None else ids
 
-    def grades(self, labels: Labels, *, given: bool) -> dict[str, int] | None:
-        """Its own grades, else those of labels that were given, else its expected passages, which are relevant."""
-        if self.own_grades is not None:
-            return dict(self.own_grades)
-        return labels.of_query(self.query, self.user_input, relevant=None if given else self.expected())
-
-    def ids_by_name(self, wanted: Collection[str]) -> dict[str, Sequence[str]]:
-        """Every id by which labels may know its passages, by the name that `identity=` takes."""
-        found: dict[str, Sequence[str]] = {} if self.ids is None else {IDS: self.ids}
-        passages = self.ids or self.texts or ()
+    def passages(self, wanted: Collection[str]) -> list[dict[str, str]]:
+        """For each passage every id by which labels may know it; `wanted` are the labels, which spell its text."""
+        texts = None if self.texts is None else spelled(self.texts, wanted)
+        by_name: dict[str, Sequence[str]] = {ID: texts or () if self.ids is None else self.ids}
+        size = len(by_name[ID])
         for name, value in self.fields.items():
-            is_list = name not in _NO_IDS_OF_PASSAGES and isinstance(value, (list, tuple))
-            if is_list and len(value) == len(passages) > 0 and all(isinstance(each, str) and each for each in value):
-                found[name] = value
-        if self.texts is not None:
-            found[TEXT] = self.named(TEXT, wanted)
-        return found
-
-    def named(self, identity: str, wanted: Collection[str]) -> list[str]:
-        """Its passages by one id; by their texts as the labels spell them, be that the text or its hash.
-
-        Raises
-        ------
-        InputError
-            If the row does not have it.
-        """
-        if identity == IDS and self.ids is not None:
-            return list(self.ids)
-        if identity == TEXT and self.texts is not None:
-            return spelled(self.texts, wanted)
-        found = self.ids_by_name(wanted).get(identity) if identity not in (IDS, TEXT) else None
-        if found is None:
-            raise InputError(
-                f"sample {self.number} ({self.user_input!r}) has no {identity} for each of its "
-                f"{len(self.ids or self.texts or ())} passages: choose another identity, as in identity='text'"
-            )
-        return list(found)
-
-    def best_identity(self, wanted: Collection[str], *, given: bool) -> str:
-        """By which id labels know its passages: its ids, unless they are found by another one alone."""
-        identity = self.identity(given=given)
-        if identity == TEXT or not wanted or not set(wanted).isdisjoint(self.ids or ()):
-            return identity
-        found = labels_found([(wanted, self.candidates(wanted))])
-        return max(found, key=lambda name: len(found[name]), default=IDS)
+            is_list = name not in _NO_IDS_OF_PASSAGES and isinstance(value, (list, tuple)) and len(value) == size
+            if is_list and all(isinstance(each, str) and each for each in value):
+                by_name[name] = value
+        if texts is not None and self.ids is not None:
+            by_name[TEXT] = texts
+        return [dict(zip(by_name, ids, strict=True)) for ids in zip(*by_name.values(), strict=True)]
 
     def pooled(self, passages: Iterable[Any], wanted: Collection[str], name: str = "pool") -> list[str]:
         """Candidates by the id of its own passages."""
         texts = [text_or_number(each, f"sample {self.number}: {name}") for each in passages]
         return spelled(texts, wanted) if self.ids is None else texts
 
-    def candidates(self, wanted: Collection[str]) -> list[dict[str, str]]:
-        """For each passage every id by which labels may know it."""
-        by_name = self.ids_by_name(wanted)
-        return [dict(zip(by_name, ids, strict=True)) for ids in zip(*by_name.values(), strict=True)]
-
 
 def spelled(texts: Iterable[str], wanted: Collection[str]) -> list[str]:
     """Texts or their hashes as labels spell them; as hashes where no label has them."""
     by_hash = {as_text_id(label): label for label in wanted}
     return [by_hash.get(hashed, hashed) for hashed in map(as_text_id, texts)]
-
-
-def chosen_identity(rows: Iterable[tuple[Row, Collection[str]]]) -> ChosenIdentity | None:
-    """By which id the labels know rows with ids, each with its labels; None if by these ids.
-
-    Raises
-    ------
-    InputError
-        If the labels cannot tell.
-    """
-    labelled = islice(((row, wanted) for row, wanted in rows if wanted), 50)
-    observed = [(wanted, row.candidates(wanted)) for row, wanted in labelled]
-    found = {name: len(labels) for name, labels in labels_found(observed).items()}
-    return None if found.get(IDS, 0) >= max(found.values(), default=0) else choose_identity(observed)
 
 
 # -- reading ---------------------------------------------------------------------------------------

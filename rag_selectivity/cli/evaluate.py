@@ -44,7 +44,7 @@ class Given:
     unpaired
         The runs are over different queries, as the arms of an A/B test are.
     draws
-        Random swaps of two runs' figures where not all are tried.
+        Random swaps of two runs' figures in a test, where there are too many to try all.
     power
         Chance to detect the difference in the column 'shows ≥'.
     """
@@ -86,7 +86,8 @@ def evaluate(
 ) -> None:
     """Measure runs against labels: figures, comparison, page.
 
-    Labels and runs in, figures with intervals out. With `--baseline`, the differences from that run are tested. A file
+    Prints five answers (which run, which K, where evidence is lost, what to do next, how far to trust the labels) and
+    one table. With `--baseline`, the differences from that run are tested. A file
     that ends in .html is a page to read and send.
 
     Output

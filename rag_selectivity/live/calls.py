@@ -12,11 +12,10 @@ from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
-from rag_selectivity.live.retrieval import Passages, Retrieval, approximate_tokens, union
-from rag_selectivity.live.watching import Faults, Shared
+from rag_selectivity.live.retrieval import Passages, Retrieval, union
 from rag_selectivity.wording import counted
 
-__all__ = ["CallTree", "Faults", "Kind", "Passages", "Shared", "approximate_tokens"]
+__all__ = ["CallTree", "Kind"]
 
 #: Calls that never end (an abandoned generator) must not fill the memory.
 _MOST_CALLS = 20_000

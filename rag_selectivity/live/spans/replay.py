@@ -10,9 +10,9 @@ from typing import Any
 
 from rag_selectivity.errors import InputError
 from rag_selectivity.judged.qrels import Qrels
-from rag_selectivity.live.calls import CallTree, Kind, Passages
+from rag_selectivity.live.calls import CallTree, Kind
 from rag_selectivity.live.identity import CandidateId, Identity, Waiting
-from rag_selectivity.live.retrieval import Retrieval, approximate_tokens
+from rag_selectivity.live.retrieval import Passages, Retrieval, approximate_tokens
 from rag_selectivity.live.spans.meaning import Document, Meaning, meaning_of, query_id_of
 from rag_selectivity.live.spans.otlp import read_spans
 from rag_selectivity.live.spans.span import Problem, Problems, Span
