@@ -47,8 +47,8 @@ def evaluated(**options: Any) -> Any:
     [
         (lambda: evaluated(corpus=Path("corpus.jsonl")), "corpus: give the ids of all passages"),
         (lambda: evaluated(policy=7), "policy must be the name of one .* or a Policy, got 7"),
-        (lambda: evaluated(ties=["as_given"]), "policy `ties` must be one of"),
-        (lambda: evaluated(order=np.array([])), "policy `order` must be one of"),
+        (lambda: evaluated(ties=["as_given"]), "ties must be one of"),
+        (lambda: evaluated(order=np.array([])), "order must be one of"),
         (lambda: evaluated(scale=np.array([])), "unknown scale"),
         (lambda: evaluated(bootstrap=5), "bootstrap must be a Bootstrap, as in"),
         (lambda: evaluated(measures=3.5), "measures must be a measure or a list of them, got 3.5"),
@@ -58,7 +58,7 @@ def evaluated(**options: Any) -> Any:
         (lambda: evaluated(ids=[3]), "ids must be the name of a form or a list of steps"),
         (lambda: rs.compare(LABELS, {"a": RUN, "b": RUN}, bootstrap="bca"), "bootstrap must be a Bootstrap, as in"),
         (lambda: rs.agree(LABELS, LABELS, bootstrap=1.5), "bootstrap must be a Bootstrap, as in"),  # type: ignore[arg-type]
-        (lambda: rs.Bootstrap(level="high"), "`level` must be in the open interval"),  # type: ignore[arg-type]
+        (lambda: rs.Bootstrap(level="high"), "level must be between 0 and 1"),  # type: ignore[arg-type]
         (lambda: rs.Qrels.of({"q": NO_LIST}), "qrels of query 'q': expected"),
         (lambda: rs.Qrels.from_records(NO_LIST), "qrels: expected .query, passage, grade. rows"),  # type: ignore[arg-type]
         (lambda: rs.Run.of([3]), "run: expected .query, passage. or .query, passage, score., got 3"),

@@ -143,7 +143,7 @@ def test_a_passage_that_the_pool_lacks_is_reported_and_belongs_to_it() -> None:
         measures=["RA-nWG", "PROC"],
         depths=[1, 2],
     )
-    assert any("2 judged passages of the run are not in its pool" in note for note in report.runs["r"].notes)
+    assert any("2 judged passages are not in the pool of the run" in note for note in report.runs["r"].notes)
     assert report["PROC@1"].value == report["RA-nWG@1"].value == 1
 
 

@@ -434,7 +434,7 @@ class JudgedRun:
         if self.corpus_size is None:
             raise InputError(
                 f"{measure} compares with a random draw and needs the corpus size N: "
-                f"give corpus_size=… (--corpus-size on the command line) (how-to: corpus-size)"
+                f"give corpus_size=… (--corpus-size N) (how-to: corpus-size)"
             )
         return self.corpus_size
 
