@@ -65,8 +65,9 @@ def answers(
 ) -> None:
     """Have an LLM answer from what was retrieved, and score its answers.
 
-    It is shown exactly the passages of each list. The controls are answers without passages, with random passages, and
-    with the relevant passages alone. The results are the lift over no passages, and bits over random of right answers.
+    The LLM gets exactly the passages of each list. For comparison it also answers without passages, with random
+    passages, and with the relevant passages alone: these are the controls. The results are the gain over no passages,
+    and the bits over random of right answers.
     The store keeps every answer. If the command stops, run it again to continue.
 
     The key is read from OPENAI_API_KEY, or from the variable of judge.api_key_env.
@@ -107,9 +108,9 @@ def answers(
     store : STORE
         Label store that keeps the answers; created if it does not exist.
     scores : FILE
-        Table of query_id, run, k and the first score to write, for `validate` (.csv, .jsonl or .parquet).
+        File for query_id, run, k and the first score, which `validate` reads (.csv, .jsonl or .parquet).
     answer_table : FILE, --answers
-        Table of all answers with their scores to write (.jsonl, .csv or .parquet).
+        File for all answers with their scores (.jsonl, .csv or .parquet).
 
     Usual options
     -------------

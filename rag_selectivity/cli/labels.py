@@ -246,7 +246,7 @@ def labels_draw(
     annotator : NAME
         Who labels (default: person). Repeat for more.
     overlap : COUNT
-        Pairs that all annotators label; the others are dealt out.
+        Pairs that all annotators label; the others are shared out among them.
 
     Output
     ------
