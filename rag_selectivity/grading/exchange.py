@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import BaseModel, BeforeValidator, FiniteFloat, NonNegativeInt, ValidationError
 
 from rag_selectivity.errors import InputError, did_you_mean
 from rag_selectivity.grading.store import (
@@ -29,9 +31,7 @@ from rag_selectivity.tables.cells import (
     checked_id,
     id_fault,
     is_missing,
-    number_of,
     shown,
-    whole_count,
     whole_grade,
 )
 from rag_selectivity.tables.exact import is_table, kind_of, read_records
@@ -130,37 +130,29 @@ def label_table(store: Store, *, judges: list[str] | None = None) -> list[dict[s
 # -- into a store -----------------------------------------------------------------------------------------
 
 
-def _text(value: Any, name: str) -> str | None:
-    if is_missing(value):
-        return None
-    if not isinstance(value, str):
-        raise TypeError(f"{name} is no text, but {shown(value)}")
-    value.encode()  # half of a surrogate pair cannot be stored
-    return value
+#: A cell that may be empty, as tables write it.
+_Text = Annotated[str | None, BeforeValidator(lambda cell: None if is_missing(cell) else cell)]
+_Number = Annotated[FiniteFloat | None, BeforeValidator(lambda cell: None if is_missing(cell) else cell)]
+_Count = Annotated[NonNegativeInt, BeforeValidator(lambda cell: 0 if is_missing(cell) else cell)]
+_Hash = Annotated[bytes | None, BeforeValidator(lambda cell: None if is_missing(cell) else bytes.fromhex(cell))]
 
 
-def _count(value: Any, name: str) -> int:
-    return whole_count(value or 0, name)
+class _Exported(BaseModel):
+    """What a row of an export says beside its ids, settings, grade and origins."""
 
-
-def _number(value: Any, name: str) -> float | None:
-    number = None if is_missing(value) else number_of(value)
-    if number is not None and not math.isfinite(number):
-        raise ValueError(f"{name} is {number}")
-    return number
-
-
-def _hash(value: Any, name: str) -> bytes | None:
-    return None if is_missing(value) else bytes.fromhex(value)
-
-
-#: How the cells of an export are read, beside its ids, settings, grade and origins.
-_CELLS: dict[str, Callable[[Any, str], Any]] = {
-    **dict.fromkeys(("reason", "failure", "error", "last_answer", "served_model", "way"), _text),
-    **dict.fromkeys(("prompt_tokens", "completion_tokens", "attempts"), _count),
-    **dict.fromkeys(("cost", "seconds"), _number),
-    **dict.fromkeys(("query_hash", "passage_hash"), _hash),
-}
+    reason: _Text = None
+    query_hash: _Hash = None
+    passage_hash: _Hash = None
+    failure: _Text = None
+    error: _Text = None
+    last_answer: _Text = None
+    served_model: _Text = None
+    way: _Text = None
+    prompt_tokens: _Count = 0
+    completion_tokens: _Count = 0
+    attempts: _Count = 0
+    cost: _Number = None
+    seconds: _Number = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -300,7 +292,7 @@ def _of_export(file: Path) -> Incoming:
             )
         try:
             origins = [Origin.from_dict(origin) for origin in json_value(row.get("origins") or "[]")]
-            said = {name: read(row.get(name), name) for name, read in _CELLS.items()}
+            said = _Exported.model_validate(row).model_dump()
             texts = said.pop("query_hash"), said.pop("passage_hash")
             if row["source"] != "human":
                 incoming.labels.append((_settings_of(row), _label(texts, grade, said)))
@@ -309,7 +301,7 @@ def _of_export(file: Path) -> Incoming:
                 continue
         except (AttributeError, KeyError, OverflowError, TypeError, ValueError) as error:
             raise InputError(
-                f"{where}: not a label as `labels export` writes it ({type(error).__name__}: {error})"
+                f"{where}: not a label as `labels export` writes it ({type(error).__name__}: {_first_fault(error)})"
             ) from None
         annotator, draw = str(row["judge"]), origins[0].draw if origins else None
         if given.setdefault((query, passage, annotator), grade) != grade:
@@ -319,6 +311,14 @@ def _of_export(file: Path) -> Incoming:
             )
         incoming.people.append(HumanLabel(query, passage, annotator, grade, said["reason"], *texts, draw))
     return incoming
+
+
+def _first_fault(error: Exception) -> str:
+    """What is wrong, and in which cell."""
+    if not isinstance(error, ValidationError):
+        return str(error)
+    fault = error.errors()[0]
+    return f"{fault['loc'][0]}: {fault['msg']}, got {shown(fault['input'])}"
 
 
 def _label(texts: tuple[Any, Any], grade: int | None, said: dict[str, Any]) -> Label:

@@ -172,16 +172,15 @@ class _Grading:
                 messages = grading_messages(self._rubric, pair.query, pair.passage)
                 yield Task(pair.key, messages, Grade, lambda reply: read_answer(reply, Grade), known)
 
-    async def _put(self, outcome: Outcome[Grade]) -> int:
-        key, answer = outcome.task.key, outcome.answer
+    async def _put(self, outcome: Outcome[Grade]) -> None:
+        key, answer = outcome.task.key, None if outcome.problem is not None else outcome.answer
         if self._store.is_graded(self._settings, key):
             # Another process had the same task on its way: one of the two should go on from the other end.
             self._from_end = bool(random.getrandbits(1))
         grade = None if answer is None else answer.grade
         reason = None if answer is None else answer.reason[:_LONGEST_REASON]
-        label = Label((self._settings, *key), grade, reason, **outcome.taken(), **outcome.failed)
+        label = Label((self._settings, *key), grade, reason, **outcome.record())
         await asyncio.wrap_future(self._store.put([label]))
-        return 1
 
 
 def _plan(missing: Sequence[Asked], pool: Pool, rubric: Rubric, gate: Gate) -> dict[str, Any]:

@@ -6,7 +6,7 @@ import asyncio
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from pydantic import BaseModel
 
@@ -79,8 +79,8 @@ class Asker:
         missing = self.missing(questions)
         await runner.run((Task(each, each.messages(), each.schema, each.read) for each in missing), self._put)
 
-    async def _put(self, outcome: Outcome[BaseModel]) -> int:
-        value = None if outcome.answer is None else outcome.answer.model_dump()
-        record = StoredAnswer(self._number, outcome.task.key.content, value, **outcome.taken(), **outcome.failed)
+    async def _put(self, outcome: Outcome[BaseModel]) -> None:
+        is_answered = outcome.problem is None and outcome.answer is not None
+        value = cast("BaseModel", outcome.answer).model_dump() if is_answered else None
+        record = StoredAnswer(self._number, outcome.task.key.content, value, **outcome.record())
         await asyncio.wrap_future(self._store.put([record]))
-        return 1
