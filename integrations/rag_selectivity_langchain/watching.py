@@ -109,7 +109,7 @@ class SelectivityCallback(Watcher, BaseCallbackHandler):  # type: ignore[misc,un
         if self._rerank is not None and not self._has_reranked:
             notes.append(f"no step called {self._rerank!r} ran: the figures are of what was retrieved")
         report: Report = super().report(**options)
-        return report.with_input(self.monitor.name, {}, [*notes, *self._calls.notes])
+        return report.with_input(self.monitor.name, {}, notes)
 
     def close(self) -> None:
         """Record what is under way, and close a trace."""
