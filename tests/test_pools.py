@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import random
 from pathlib import Path
 
@@ -13,8 +12,6 @@ import rag_selectivity as rs
 from rag_selectivity.cli.inputs import pools_of
 from rag_selectivity.errors import InputError
 from rag_selectivity.grading.store import Store
-from rag_selectivity.measures.base import Outcome
-from rag_selectivity.results.stored import read_report
 
 pytestmark = pytest.mark.inside
 
@@ -48,7 +45,7 @@ def test_several_pools_are_their_union(world) -> None:
     union = {
         q: list(dict.fromkeys([*pools["bm25"].get(q, ()), *pools["dense"].get(q, ())])) for q in labels if q != "q5"
     }
-    several = rs.evaluate(labels, {"r": run}, pool=list(pools.values()), scale="utility", depths=[K])
+    several = rs.evaluate(labels, {"r": run}, pool=list(pools.values()), scale="utility", measures=["PROC"], depths=[K])
     assert np.array_equal(several.runs["r"].per_query[f"PROC@{K}"], proc(labels, run, union), equal_nan=True)
     judged = several.runs["r"].judged
     assert judged.candidates_returned.tolist() == [len(union.get(q, run[q])) for q in labels]
@@ -68,61 +65,14 @@ def test_the_order_of_the_union_is_that_of_the_fused_run(world) -> None:
         assert [row["value"] for row in other.to_rows()] == [row["value"] for row in several.to_rows()]
 
 
-def left_without(world, name: str) -> np.ndarray:
-    """PROC of every query where one pool and what only it holds are taken away, the rest of the run included."""
-    labels, run, pools = world
-    (other,) = set(pools) - {name}
-    only_in_it = {q: set(pools[name].get(q, ())) - set(pools[other].get(q, ())) for q in labels}
-    # The slots stay: what is behind them does not move up into the top K.
-    kept = {q: [d if d not in only_in_it[q] else f"gone-{d}" for d in run[q]] for q in labels}
-    # q5 is in no pool, so that its own list is its pool; q3 or q4 is in the other pool alone.
-    return proc(labels, kept, {q: pools[other].get(q, kept[q] if q == "q5" else []) for q in labels})
-
-
-@pytest.mark.parametrize("name", ["bm25", "dense"])
-def test_what_a_pool_is_worth_is_what_is_lost_without_it(world, name) -> None:
-    labels, run, pools = world
-    named = {source: rs.Run.of(pool) for source, pool in pools.items()}
-    bootstrap = rs.Bootstrap(resamples=400, seed=3)
-    options = {"scale": "utility", "measures": ["PROC"], "depths": [K], "bootstrap": bootstrap}
-    found = rs.evaluate(labels, {"r": run}, pool=named, **options).runs["r"].pool_sources[name][f"PROC@{K}"]
-    alone = proc(labels, {q: [] for q in labels}, {q: pools[name].get(q, []) for q in labels})
-    without = left_without(world, name)
-    lost = proc(labels, run, list(pools.values())) - without
-    assert found.alone.value == pytest.approx(np.nanmean(alone))
-    assert found.without.value == pytest.approx(np.nanmean(without))
-    assert found.adds.value == pytest.approx(np.nanmean(lost))
-    assert found.adds.value > 0
-    ((low, high),) = bootstrap.intervals([Outcome((lost[:, None],), "")])
-    assert (found.adds.low, found.adds.high) == (pytest.approx(low[0]), pytest.approx(high[0]))
-
-
-@pytest.mark.parametrize("bootstrap", [None, rs.Bootstrap()])
-def test_every_kind_of_interval(world, bootstrap) -> None:
-    labels, run, pools = world
-    report = rs.evaluate(
-        labels, {"r": run}, pool=list(pools.values()), scale="utility", depths=[K], bootstrap=bootstrap
-    )
-    cell = report.runs["r"].pool_sources["pool 1"][f"PROC@{K}"].adds
-    assert np.isnan(cell.low) == (bootstrap is None)
-    assert "it adds" in report.details()
-
-
-def test_the_report_as_json(world, tmp_path) -> None:
-    labels, run, pools = world
-    report = rs.evaluate(labels, {"r": run}, pool=list(pools.values()), scale="utility", depths=[K])
-    report.save(tmp_path / "r.json")
-    read_report(tmp_path / "r.json")
-    document = json.loads(report.to_json())
-    assert set(document["runs"]["r"]["pool_sources"]["pool 1"][f"PROC@{K}"]) == {"alone", "without", "adds"}
-
-
 def test_each_run_has_its_own_pools(world) -> None:
     labels, run, pools = world
     runs = {"a": run, "b": {q: ds[::-1] for q, ds in run.items()}}
     report = rs.evaluate(labels, runs, pool={"a": list(pools.values())}, scale="utility", measures=["PROC"], depths=[K])
-    assert set(report.runs["a"].pool_sources) == {"pool 1", "pool 2"}
-    assert report.runs["b"].pool_sources == {}
+    fused = rs.evaluate(
+        labels, {"a": run}, pool=rs.Run.fused(pools.values()), scale="utility", measures=["PROC"], depths=[K]
+    )
+    assert report["a", f"PROC@{K}"].value == fused[f"PROC@{K}"].value
     assert report.runs["b"].judged.pool is None
 
 
@@ -150,14 +100,12 @@ def test_the_form_of_ids_comes_before_the_union() -> None:
         (None, 3, "give a pool"),
         ({"q": ["d"]}, 0, "whole number ≥ 1"),
         ({"q": ["d"]}, True, "whole number ≥ 1"),
-        (["same"] * 2, None, "given twice"),
         ([], None, "pool is empty"),
         ({}, None, "pool is empty"),
         ({"r": []}, None, "the list of run 'r' is empty"),
         ({"R": [{"q": ["d"]}, {"q": ["e"]}]}, None, r'no run \'R\'; did you mean "r"\? \(the runs are r\)'),
         ({"zz": [rs.Run.of({"q": ["d"]})]}, None, r"there is no run 'zz' \(the runs are r\)"),
         ({"r": {"q": ["d"]}, "zz": [{"q": ["d"]}]}, None, r"there is no run 'zz'"),
-        ([Path("a.trec"), "a.trec"], None, r"a\.trec is given twice"),
     ],
 )
 def test_mistakes_are_named(pool, depth, message) -> None:

@@ -166,7 +166,7 @@ def test_reports(labels, run, resampled) -> None:
         for key, estimate in part.estimates.items():
             # NaN equals NaN as a text, and a stored estimate has the reason of what JSON cannot hold.
             assert repr(replace(again.estimates[key], reason=None)) == repr(replace(estimate, reason=None)), key
-        rest = ("coverage", "notes", "input", "label_caveats", "slices", "pool_sources")
+        rest = ("coverage", "notes", "input", "label_caveats", "slices")
         assert [getattr(again, field) for field in rest] == [getattr(part, field) for field in rest]
     assert stored.trust == report.trust
     assert stored.to_dict()["runs"].keys() == report.to_dict()["runs"].keys()

@@ -278,7 +278,6 @@ def calibrated():
 def test_a_slice_that_people_labelled_whole_has_their_figures(calibrated) -> None:
     truth = rs.compare(LABELS, RUNS, by={"kind": HARD}, **OPTIONS)
     assert calibrated.notes[0].startswith("calibrated by ")
-    assert "labels by people that calibrate the figures of each slice of kind: easy 90, hard 180" in calibrated.notes
     for run in RUNS:
         of_people, of_both = (each.report.runs[run].slices["kind"]["hard"] for each in (truth, calibrated))
         for key in ("RA-nWG@3", "Harm@3", "BoR@3"):

@@ -13,7 +13,6 @@ from rag_selectivity.compare.pairs import differences, sliced_differences
 from rag_selectivity.errors import InputError, did_you_mean, examples
 from rag_selectivity.evaluation.evaluate import measure_all, report_on
 from rag_selectivity.evaluation.joining import Joined, join_runs
-from rag_selectivity.evaluation.slices import remarks_on
 from rag_selectivity.figures.by import Slicing, slicings_of
 from rag_selectivity.figures.weighting import weighted, weights_notes, weights_settings
 from rag_selectivity.inference.bootstrap import Bootstrap
@@ -181,7 +180,6 @@ def comparison_of(
     in_slices = [row for by_value in slices.values() for part in by_value.values() for row in part.rows]
     settings["family_of_slices"] = settings_of(in_slices, testing)["family"]
     query_notes += [note for slicing in slicings for note in slicing.notes]
-    query_notes += remarks_on(report.runs[base].slices, ground, slicings)
     return Comparison(base, rows, report, settings, tuple(query_notes), slices)
 
 

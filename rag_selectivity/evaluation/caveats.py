@@ -6,8 +6,13 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+import numpy as np
+from numpy.typing import NDArray
+
+from rag_selectivity.judged.judged_run import JudgedRun
 from rag_selectivity.judged.token_budget import named_top
 from rag_selectivity.measures.base import WHOLE_LIST, Measure, Real
+from rag_selectivity.measures.plan import Plan, budgets_in, ranks_in
 from rag_selectivity.results.estimate import (
     AS_JUDGED,
     CONCENTRATED,
@@ -22,7 +27,8 @@ from rag_selectivity.results.estimate import (
 )
 from rag_selectivity.results.provenance import UNLABELLED_STRATA
 from rag_selectivity.results.trust import CLOSED, EQUALS_PLACEBO, UNLESS_PERFECT
-from rag_selectivity.trust.reach import AT_K, IN_LISTS, LabelReach
+from rag_selectivity.tables.ids import IntArray
+from rag_selectivity.trust.reach import AT_K, IN_LISTS, LabelReach, has_open_tails
 from rag_selectivity.trust.strata import WithoutLabels
 from rag_selectivity.wording import counted, percent
 
@@ -59,6 +65,28 @@ class LabelFacts:
     open_tails: bool
     controls_unused: bool
     exhaustive: bool
+
+    @classmethod
+    def of(cls, run: JudgedRun, plan: Plan, found: IntArray, *, calibrated: bool) -> LabelFacts:
+        """Of a run at the depths of a plan; `found` counts the labels of each query that some list or pool holds."""
+        depths = np.array([*ranks_in(plan).tolist(), *budgets_in(plan), WHOLE_LIST])
+        return cls(
+            {depth: i for i, depth in enumerate(depths.tolist())},
+            LabelReach.of(run, depths, found),
+            tail_ranks=None if run.qrels is None or run.qrels.origins is None else run.qrels.origins.tail_ranks,
+            open_tails=has_open_tails(run),
+            controls_unused=run.controls is not None and calibrated,
+            exhaustive=run.policy.unjudged == "worst",
+        )
+
+    def shuffled_among_labels(self, plan: Plan) -> dict[Measure, NDArray[np.bool_]]:
+        """Whether the grades of a measure's placebo are shuffled among the labels, at each of its depths."""
+
+        def among(depth: int) -> bool:
+            known = depth in self.place and not self.exhaustive
+            return known and self.reach.shuffled_among_labels(self.place[depth])
+
+        return {measure: np.array([among(depth) for depth in at.tolist()], bool) for measure, at in plan}
 
     def closed(self, measure: Measure) -> tuple[int, str | None]:
         """The column of a measure's depth, and how the labels are closed for it (`LabelReach.closed`)."""

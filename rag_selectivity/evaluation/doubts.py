@@ -7,8 +7,7 @@ import re
 import shlex
 import warnings
 import zlib
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
 from functools import cached_property
 from heapq import nsmallest
 from itertools import compress
@@ -20,7 +19,6 @@ from rag_selectivity.errors import InputError, SelectivityWarning, examples
 from rag_selectivity.judged.joining import Part
 from rag_selectivity.judged.judged_run import JudgedRun
 from rag_selectivity.judged.lists import TOP
-from rag_selectivity.judged.qrels import Qrels
 from rag_selectivity.tables.forms import EXACT, FORMS, IdForm
 from rag_selectivity.tables.grades import looks_like_scores
 from rag_selectivity.tables.matching import BetterForm, Match, too_few_found
@@ -34,6 +32,7 @@ _NUMBERS = re.compile("[0-9]+")
 _FEW_LABELLED = 0.2
 #: The least share of further ids that must meet in another form.
 _LEAST_GAIN = 0.02
+_HOW_TO = "(how-to: ids-do-not-match)"
 
 #: What may be wrong with the input; `{name}` is that of the run.
 DOUBTS = {
@@ -60,210 +59,187 @@ def check_join(judged: JudgedRun, name: str) -> None:
         If the run has no query of the qrels or no judged passage, or lacks queries and the policy forbids it.
     """
     if judged.made_of is not None:
-        doubts = Doubts(judged.made_of)
-        doubts.check(name)
-        for doubt in doubts.warnings(name):
+        doubts = Doubts(judged.made_of, name)
+        doubts.check()
+        for doubt in doubts.warnings():
             warnings.warn(doubt, stacklevel=3)
 
 
-def _first_ids(ids: Iterable[str]) -> tuple[str, ...]:
+def _few(ids: Iterable[str]) -> str:
     """The first few of distinct ids in alphabetical order, the same for any partition of the ids."""
-    return tuple(nsmallest(_EXAMPLES, ids))
+    return examples(nsmallest(_EXAMPLES, ids))
 
 
-@dataclass(frozen=True)
 class Doubts:
-    """What is said of a join, from what it was made of."""
+    """What is said of the join of a run, from what it was made of."""
 
-    of: Part
-
-    @property
-    def _qrels(self) -> Qrels:
-        return self.of.terms.qrels
-
-    @property
-    def _listed(self) -> int:
-        """How many queries of the qrels the run has."""
-        return len(self.of.lists.query)
-
-    @property
-    def _hits(self) -> int:
-        """How many passages in the lists are judged."""
-        return len(self.of.lists.hits.query)
+    def __init__(self, part: Part, name: str) -> None:
+        self.terms, self.lists, self.name = part.terms, part.lists, name
+        self.qrels, self.counts, self.unknown = part.terms.qrels, part.lists.counts, part.lists.unknown
+        self.policy, self.form = part.terms.judging.policy, part.terms.judging.form
+        #: How many queries of the qrels the run has, and how many passages in the lists are judged.
+        self.listed, self.hits = len(part.lists.query), len(part.lists.hits.query)
 
     @cached_property
-    def _missing(self) -> list[str]:
+    def missing(self) -> list[str]:
         """The queries that the run lacks."""
-        lacking = np.delete(np.arange(len(self._qrels)), self.of.lists.query)
-        return list(map(self._qrels.queries.__getitem__, lacking.tolist()))
+        lacking = np.delete(np.arange(len(self.qrels)), self.lists.query)
+        return list(map(self.qrels.queries.__getitem__, lacking.tolist()))
 
     @cached_property
     def passages(self) -> Match:
         """Retrieved and labelled passages of some queries."""
-        labelled = ((ids, self._qrels.passages[self._qrels.rows(place)]) for place, ids in self.of.lists.sampled)
+        labelled = ((ids, self.qrels.passages[self.qrels.rows(place)]) for place, ids in self.lists.sampled)
         return Match([(ids, some if len(some) <= _LABELLED else sorted(some)[:_LABELLED]) for ids, some in labelled])
 
     @cached_property
-    def _unshared(self) -> Match:
+    def unshared(self) -> Match:
         """Some queries that only the run has, and some that only the qrels have: of both those that may be meant alike.
 
         Empty for `ids="exact"`.
         """
-        if self._exact:
+        if self.form.exact:
             return Match()
         # Those with the smallest hashes of what is alike in ids that meet in some form.
-        both = self.of.lists.unknown, self._missing
+        both = self.unknown, self.missing
         hashed = ([(zlib.crc32(_alike(query).encode()), query) for query in queries] for queries in both)
         first, second = ([query for _, query in nsmallest(_UNSHARED, each)] for each in hashed)
         return Match([(first, second)])
 
-    @property
-    def _exact(self) -> bool:
-        return self.of.terms.judging.form.exact
-
-    def check(self, name: str) -> None:
+    def check(self) -> None:
         """Refuse a run without a query of the qrels or a judged passage, or that lacks queries if this is forbidden."""
-        counts, queries, unknown = self.of.lists.counts, self._qrels.queries, _first_ids(self.of.lists.unknown)
-        if not self._listed:
-            problem = f"no query id of {name} is in the qrels"
-            raise InputError(
-                self._in_another_form(problem, name, self._unshared)
-                or f"{problem}: {name} has {examples(unknown) or 'no queries'}, the qrels have "
-                f"{examples(_first_ids(queries))}; are both about the same queries, with the same ids? "
-                f"(how-to: ids-do-not-match)"
+        name, queries = self.name, self.qrels.queries
+        if not self.listed:
+            self._refuse(
+                f"no query id of {name} is in the qrels",
+                self.unshared,
+                f"{name} has {_few(self.unknown) or 'no queries'}, the qrels have {_few(queries)}; are both about the "
+                f"same queries, with the same ids?",
             )
-        if self.of.terms.judging.policy.missing_query == "error" and self._missing:
+        if self.policy.missing_query == "error" and self.missing:
             raise InputError(
-                f"{name} lacks {len(self._missing)} of the {len(queries)} queries in the qrels "
-                f"({examples(_first_ids(self._missing))}), "
+                f"{name} lacks {len(self.missing)} of the {len(queries)} queries in the qrels ({_few(self.missing)}), "
                 f'and the policy is missing_query="error": add their lists, or give another policy'
             )
-        if counts["promised"] and not self._hits and not self._exact and not self._in_corpus(name):
-            problem = f"no passage that {name} retrieved is judged for its query"
+        if self.counts["promised"] and not self.hits and not self.form.exact and not self._in_corpus:
             retrieved, labelled = map(examples, self.passages.sides)
-            raise InputError(
-                self._in_another_form(problem, name, self.passages)
-                or f"{problem}: {name} has {retrieved}, the qrels have {labelled}; do the passage ids come from the "
-                f"same corpus? If so, and {name} really found nothing, give {self._option(EXACT)} "
-                f"(how-to: ids-do-not-match)"
+            self._refuse(
+                f"no passage that {name} retrieved is judged for its query",
+                self.passages,
+                f"{name} has {retrieved}, the qrels have {labelled}; do the passage ids come from the same corpus? If "
+                f"so, and {name} really found nothing, give {self._option(EXACT)}",
             )
 
-    @property
-    def _too_few(self) -> bool:
-        """Whether the top of the lists holds far fewer judged passages than it could."""
-        return too_few_found(self.of.lists.counts["kept"], self.of.lists.counts["promised"])
+    def _refuse(self, problem: str, match: Match, otherwise: str) -> None:
+        """Raise the problem, with the form in which ids meet if there is one."""
+        better = match.better
+        if better is not None:
+            otherwise = (
+                f"{self.name} has {examples(better.first)}, the qrels have {examples(better.second)}; they match in "
+                f"another form: give {self._option(better.form)}"
+            )
+        raise InputError(f"{problem}: {otherwise} {_HOW_TO}")
 
-    def _in_corpus(self, name: str) -> bool:
+    @cached_property
+    def _in_corpus(self) -> bool:
         """Whether a corpus is known and has most of the retrieved passages: then it may be that few are judged."""
-        known, (retrieved, _) = self.of.terms.corpus, self.passages.sides
+        known, (retrieved, _) = self.terms.corpus, self.passages.sides
         if known is None:
             return False
         inside = sum(passage in known for passage in retrieved)
-        if retrieved and not inside and not self._exact:
+        if retrieved and not inside and not self.form.exact:
             raise InputError(
-                f"no passage that {name} retrieved is in the corpus: {name} has {examples(retrieved)}, the corpus has "
-                f"{examples(sorted(known)[:3])}; do both use the same ids? (how-to: ids-do-not-match)"
+                f"no passage that {self.name} retrieved is in the corpus: {self.name} has {examples(retrieved)}, the "
+                f"corpus has {examples(sorted(known)[:3])}; do both use the same ids? {_HOW_TO}"
             )
         return 2 * inside > len(retrieved)
 
-    def _in_another_form(self, problem: str, name: str, match: Match) -> str | None:
-        """The problem with the form in which ids meet, if there is one."""
-        better = match.better
-        if better is None:
-            return None
-        return (
-            f"{problem}: {name} has {examples(better.first)}, the qrels have {examples(better.second)}; they match "
-            f"in another form: give {self._option(better.form)} (how-to: ids-do-not-match)"
-        )
-
     def _option(self, form: object) -> str:
         """What the user gives to get a form, after the one that was given already."""
-        text = ",".join(filter(None, [str(self.of.terms.judging.form), str(form)]))
+        text = ",".join(filter(None, [str(self.form), str(form)]))
         return f"ids={json.dumps(text, ensure_ascii=False)} (--ids {shlex.quote(text)})"
 
-    def warnings(self, name: str) -> list[SelectivityWarning]:
+    def warnings(self) -> Iterator[SelectivityWarning]:
         """Warnings about input that is possible but probably not meant."""
-        grades, remarks = self._qrels.grades_present(), self.of.lists.counts
+        yield from filter(None, (self._of_queries(), self._of_passages()))
+        grades, remarks = self.qrels.grades_present(), self.counts
         found: dict[str, dict[str, Any]] = {code: {"count": remarks[code]} for code in DOUBTS if remarks[code]}
-        if self.of.terms.judging.policy.order == "rank":
+        if self.policy.order == "rank":
             found.pop("rank_against_score", None)
         if grades and looks_like_scores(grades[-1]):
             found["scores_for_grades"] = {"highest": grades[-1]}
-        overlong = self.of.terms.overlong(self.of.lists)
+        overlong = self.terms.overlong(self.lists)
         if overlong is not None:
             found["list_longer_than_corpus"] = dict(zip(("query", "passages", "size"), overlong, strict=True))
-        doubts = {code: text.format(name=name, **found[code]) for code, text in DOUBTS.items() if code in found}
-        return [
-            *self._doubts_of_ids(name),
-            *(SelectivityWarning(text, code.replace("_", "-")) for code, text in doubts.items()),
-        ]
+        for code, text in DOUBTS.items():
+            if code in found:
+                yield SelectivityWarning(text.format(name=self.name, **found[code]), code.replace("_", "-"))
 
-    def _doubts_of_ids(self, name: str) -> Iterable[SelectivityWarning]:
-        better, counts, unknown = self._unshared.better, self.of.lists.counts, self.of.lists.unknown
-        if better is not None and better.more >= _LEAST_GAIN * self._listed:
-            both = f"{self._listed} match as they are, and at least {better.more} more match"
-            yield self._form_differs("query", name, better, both)
-        elif self._listed < 0.1 * min(len(self._qrels), self._listed + len(unknown)):
-            yield SelectivityWarning(
-                f"only {self._listed} query ids are both in {name} and in the qrels: {name} also has "
-                f"{examples(_first_ids(unknown))}, and the qrels also have {examples(_first_ids(self._missing))}; are "
-                f"both about the same queries, with the same ids?",
-                "ids-partly-match",
+    def _of_queries(self) -> SelectivityWarning | None:
+        better = self.unshared.better
+        if better is not None and better.more >= _LEAST_GAIN * self.listed:
+            return self._differs(
+                "query", better, f"{self.listed} match as they are, and at least {better.more} more match"
             )
-        if counts["retrieved"] and not self._hits and self._qrels.size:
-            first = min(compress(self._qrels.queries, self._qrels.counts()))
-            yield SelectivityWarning(
-                f"no passage that {name} retrieved is judged for its query; the qrels name passages such as "
-                f"{examples(_first_ids(self._qrels[first]))}: do the run's passage ids come from the same corpus?",
-                "ids-do-not-match",
-            )
-            return
-        better, met, (retrieved, labelled) = self.passages.better, self.passages.met, self.passages.sides
-        few = len({*retrieved}.intersection(labelled)) < _FEW_LABELLED * max(1, len(retrieved))
+        if self.listed >= 0.1 * min(len(self.qrels), self.listed + len(self.unknown)):
+            return None
+        text = (
+            f"only {self.listed} query ids are both in {self.name} and in the qrels: {self.name} also has "
+            f"{_few(self.unknown)}, and the qrels also have {_few(self.missing)}; are both about the same queries, "
+            f"with the same ids?"
+        )
+        return SelectivityWarning(text, "ids-partly-match")
+
+    def _of_passages(self) -> SelectivityWarning | None:
+        name, counts = self.name, self.counts
+        if counts["retrieved"] and not self.hits and self.qrels.size:
+            labelled = self.qrels[min(compress(self.qrels.queries, self.qrels.counts()))]
+            text = f"no passage that {name} retrieved is judged for its query; the qrels name passages such as"
+            text = f"{text} {_few(labelled)}: do the run's passage ids come from the same corpus?"
+            return SelectivityWarning(text, "ids-do-not-match")
+        better, met, (retrieved, passages) = self.passages.better, self.passages.met, self.passages.sides
         if better is not None and better.more >= _LEAST_GAIN * met:
             compared = f"in the {len(self.passages.pairs)} queries that were compared, {met} judged passages match"
-            both = f"{compared} as the ids are, and {met + better.more} match"
-            yield self._form_differs("passage", name, better, both)
-        elif (
-            few and not self._exact and too_few_found(counts["kept"], counts["promised"]) and not self._in_corpus(name)
-        ):
-            yield SelectivityWarning(
-                f"few of the passages that {name} retrieved are judged: the top {TOP} of its lists have "
-                f"{counts['kept']} judged passages, and could have {counts['promised']}; {name} has "
-                f"{examples(retrieved)}, the qrels have {examples(labelled)}. Check whether both have the same ids and "
-                f"the same units (chunks or documents); if they do, give {self._option(EXACT)}",
-                "ids-partly-match",
-            )
-
-    def _form_differs(self, kind: str, name: str, better: BetterForm, met: str) -> SelectivityWarning:
-        return SelectivityWarning(
-            f"{kind} ids of {name} and of the qrels differ in their form, such as {examples(better.first)} and "
-            f"{examples(better.second)}: {met} in another form: give {self._option(better.form)}",
-            "ids-partly-match",
+            return self._differs("passage", better, f"{compared} as the ids are, and {met + better.more} match")
+        few = len({*retrieved}.intersection(passages)) < _FEW_LABELLED * max(1, len(retrieved))
+        too_few = few and not self.form.exact and too_few_found(counts["kept"], counts["promised"])
+        if not too_few or self._in_corpus:
+            return None
+        text = (
+            f"few of the passages that {name} retrieved are judged: the top {TOP} of its lists have {counts['kept']} "
+            f"judged passages, and could have {counts['promised']}; {name} has {examples(retrieved)}, the qrels have "
+            f"{examples(passages)}. Check whether both have the same ids and the same units (chunks or documents); if "
+            f"they do, give {self._option(EXACT)}"
         )
+        return SelectivityWarning(text, "ids-partly-match")
 
-    def notes(self, name: str) -> list[str]:
+    def _differs(self, kind: str, better: BetterForm, met: str) -> SelectivityWarning:
+        text = (
+            f"{kind} ids of {self.name} and of the qrels differ in their form, such as {examples(better.first)} and "
+            f"{examples(better.second)}: {met} in another form: give {self._option(better.form)}"
+        )
+        return SelectivityWarning(text, "ids-partly-match")
+
+    def notes(self) -> Iterator[str]:
         """Notes that are no reason to doubt the input."""
-        notes = []
-        if self._listed and not self.of.lists.counts["retrieved"]:
-            notes.append(f"{name} retrieved nothing: its lists are empty [nothing-retrieved]")
-        if self.of.terms.counted is not None:
-            passages, size = self.of.terms.counted
+        if self.listed and not self.counts["retrieved"]:
+            yield f"{self.name} retrieved nothing: its lists are empty [nothing-retrieved]"
+        if self.terms.counted is not None:
+            passages, size = self.terms.counted
             others = f"{size - passages:,} of the N = {size:,} passages belong to documents that are not in passages_of"
             every = f"N = {size:,}: the chunks of all documents in your index (passages_of)"
-            notes.append(every if size == passages else others)
-        if lost := self.of.terms.not_in_index:
+            yield every if size == passages else others
+        if lost := self.terms.not_in_index:
             labels = counted(lost, "relevant label is of a document", "relevant labels are of documents")
-            notes.append(f"{labels} that the index lacks: neither the retriever nor a random draw can find it")
-        return notes
+            yield f"{labels} that the index lacks: neither the retriever nor a random draw can find it"
 
     def as_input(self) -> dict[str, Any]:
         """What a report says about the input; `ids` is the form of the ids, or None if they were left as they are."""
-        in_run = self._listed + len(self.of.lists.unknown)
+        in_run = self.listed + len(self.unknown)
         return {
-            "ids": str(self.of.terms.judging.form) or None,
-            "queries": {"in_qrels": len(self._qrels), "in_run": in_run, "both": self._listed},
-            "passages": {"retrieved": self.of.lists.counts["retrieved"], "judged": self._hits},
+            "ids": str(self.form) or None,
+            "queries": {"in_qrels": len(self.qrels), "in_run": in_run, "both": self.listed},
+            "passages": {"retrieved": self.counts["retrieved"], "judged": self.hits},
         }
 
 

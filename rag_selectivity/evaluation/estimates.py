@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -12,13 +12,9 @@ import numpy as np
 from rag_selectivity.evaluation.caveats import of_concentration
 from rag_selectivity.figures.figures import Figures
 from rag_selectivity.inference.bootstrap import Bootstrap, Ends
-from rag_selectivity.judged.judged_run import JudgedRun
 from rag_selectivity.judged.query_weights import effective_size
-from rag_selectivity.measures.base import Measure, Outcome
-from rag_selectivity.measures.utility import PROC
+from rag_selectivity.measures.base import Outcome
 from rag_selectivity.results.estimate import Estimate
-from rag_selectivity.results.run_report import PoolSource
-from rag_selectivity.tables.ids import IntArray
 
 
 def estimates_of_table(figures: Figures, bootstrap: Bootstrap | None) -> dict[str, Estimate]:
@@ -75,38 +71,3 @@ def resting_on(basis: str, judged: Estimate, **figures: Any) -> Estimate:
     """An estimate whose figures rest on more than the labels as they are; the one as judged stands beside it."""
     interval = judged.low, judged.high
     return replace(judged, basis=basis, as_judged=judged.value, as_judged_interval=interval, **figures)
-
-
-def pool_sources_of(figures: Figures, bootstrap: Bootstrap | None) -> Mapping[str, Mapping[str, PoolSource]]:
-    """What each of several pools of a run is worth, by its name and the key of PROC; empty without several pools."""
-    found: dict[str, dict[str, PoolSource]] = {}
-    for (measure, at), outcome in zip(figures.plan, figures.outcomes, strict=True):
-        # The pools hold passages, so what groups of them are worth is not known of each pool.
-        if not isinstance(measure, PROC) or measure.of_groups or not figures.join.pool_sources:
-            continue
-        keys = [str(measure @ depth) for depth in at.tolist()]
-        for name in figures.join.pool_sources:
-            parts = _worth_of(name, figures.join, measure, at, outcome)
-            columns = map(estimates_of, parts, ends_of(parts, figures.queries, bootstrap))
-            sources = (PoolSource(*three) for three in zip(*columns, strict=True))
-            found.setdefault(name, {}).update(zip(keys, sources, strict=True))
-    return found
-
-
-def _worth_of(name: str, judged: JudgedRun, measure: Measure, depths: IntArray, figures: Outcome) -> list[Outcome]:
-    """The ceiling of one of several pools alone, that without it, and what it adds; `figures` are those of all pools.
-
-    Without it are the passages that the other pools hold too, or that no pool holds and the run shows. A query that the
-    pool lacks has an empty one alone.
-    """
-    hits, pool = judged.pool_sources[name], judged.candidates
-    others = [each.judgment for other, each in judged.pool_sources.items() if other != name]
-    alone_in_it = np.setdiff1d(hits.judgment, np.concatenate(others))
-    pool, shown = (each.chosen(~np.isin(each.judgment, alone_in_it)) for each in (pool, judged.hits))
-    nothing = judged.hits.chosen(np.empty(0, np.int64))
-    without, alone = (
-        measure.outcome(replace(judged, pool=of_pool, hits=of_run), depths).settled()
-        for of_pool, of_run in ((pool, shown), (hits, nothing))
-    )
-    gap = Outcome((figures.parts[0] - without.parts[0],), figures.undefined, weights=figures.weights)
-    return [alone, without, gap]

@@ -9,11 +9,9 @@ from typing import Any
 import numpy as np
 
 from rag_selectivity.errors import InputError
-from rag_selectivity.evaluation.basis import Basis
 from rag_selectivity.evaluation.doubts import check_join
-from rag_selectivity.evaluation.estimates import ends_of
 from rag_selectivity.evaluation.joining import join_runs
-from rag_selectivity.evaluation.runs import report_on_run
+from rag_selectivity.evaluation.runs import Evaluation
 from rag_selectivity.figures.by import Slicing, slicings_of
 from rag_selectivity.figures.figures import Figures
 from rag_selectivity.figures.weighting import weighted, weights_settings
@@ -21,7 +19,6 @@ from rag_selectivity.inference.bootstrap import Bootstrap
 from rag_selectivity.judged.judged_run import JudgedRun
 from rag_selectivity.judged.policy import Policy
 from rag_selectivity.measures import Measure
-from rag_selectivity.measures.base import FloatArray
 from rag_selectivity.measures.plan import (
     Plan,
     absent_measures,
@@ -41,9 +38,6 @@ from rag_selectivity.tables.ids import IntArray
 from rag_selectivity.trust.completions import Completed
 from rag_selectivity.trust.ground import Ground
 from rag_selectivity.trust.reach import labels_found_by_any
-
-#: The figures of all queries at so few depths stay in the processor's cache.
-_DEPTHS_AT_ONCE = 32
 
 
 def evaluate(
@@ -116,8 +110,7 @@ def evaluate(
     pool : run, list of runs, {name: run}, or {run: any of these}, optional
         The candidates before reranking or selection, for all runs or for each run. With it, PROC and %PROC
         separate the retriever's losses from the reranker's. Without it a run's own full list is its pool. Several
-        pools are fused (`Run.fused`): the pool holds what any of them holds. With PROC, which then is measured by
-        default on the utility scale, `RunReport.pool_sources` says what each of them is worth.
+        pools are fused (`Run.fused`): the pool holds what any of them holds.
     pool_depth : int, optional
         How many ranks of each pool count, cut before pools are fused. Default: all.
     controls : qrels, optional
@@ -213,30 +206,13 @@ def measure_all(
     if not judged:
         raise InputError("there are no runs to evaluate")
     first = next(iter(judged.values()))
-    several = any(run.pool_sources for run in judged.values())
     sized = first.corpus_size is not None
-    chosen = wanted_measures(measures, first.scale, sized=sized, pooled=several, at_budgets=True)
+    chosen = wanted_measures(measures, first.scale, sized=sized, at_budgets=True)
     grid = given_depths(depths, chosen) if depths is not None else _usual_depths(judged.values())
     plan = plan_of(chosen, grid)
     if depths is None:
         plan = with_whole_lists(plan, chosen)
     return Measured(chosen, {name: Figures.of(run, plan) for name, run in judged.items()})
-
-
-def figures_at(judged: JudgedRun, measures: Sequence[Measure], depths: IntArray) -> list[FloatArray]:
-    """The figures of one run that `evaluate` gives, for each measure at many depths: float64[depths] each.
-
-    Without intervals and caveats, and for some depths at a time.
-    """
-    columns: list[list[float]] = [[] for _ in measures]
-    for start in range(0, len(depths), _DEPTHS_AT_ONCE):
-        some = depths[start : start + _DEPTHS_AT_ONCE]
-        table = Figures.of(judged, [(measure, some) for measure in measures])
-        basis = Basis({"run": judged}, table.plan)
-        estimates, _, _ = basis.estimates("run", table, ends_of(table.outcomes, table.queries, None))
-        for measure, column in zip(measures, columns, strict=True):
-            column += [estimates[str(measure @ depth)].value for depth in some.tolist()]
-    return [np.array(column) for column in columns]
 
 
 def evaluate_joined(
@@ -270,22 +246,15 @@ def report_on(
     judged = measured.judged
     if bootstrap is not None:
         bootstrap = Bootstrap.required(bootstrap).for_queries(max(map(len, judged.values())))
-    first = next(iter(judged.values()))
-    basis = Basis(judged, measured.plan, ground, bootstrap, {} if completed is None else completed)
-    provenance, found = provenance or _provenance(first, ground), labels_found_by_any(judged)
-    measures, size = tuple(measured.measures), first.corpus_size
+    first, measures = next(iter(judged.values())), tuple(measured.measures)
+    provenance, size = provenance or _provenance(first, ground), first.corpus_size
+    shared = Evaluation(
+        judged, measured.plan, measures, bootstrap, ground, {} if completed is None else completed, provenance, slicings
+    )
+    found = labels_found_by_any(judged)
     return Report(
         runs={
-            name: report_on_run(
-                name,
-                figures,
-                measures,
-                basis,
-                found[name],
-                provenance=provenance,
-                slicings=slicings,
-                notes=(notes or {}).get(name, ()),
-            )
+            name: shared.report_on(name, figures, found[name], (notes or {}).get(name, ()))
             for name, figures in measured.figures.items()
         },
         measures=measures,
@@ -297,7 +266,7 @@ def report_on(
         absent=absent_measures(measures, sized=size is not None),
         ground=ground,
         provenance=provenance,
-        completed=basis.completed,
+        completed=shared.completed,
     )
 
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
 from rag_selectivity.errors import InputError, SelectivityWarning
 from rag_selectivity.evaluation.doubts import check_join
-from rag_selectivity.evaluation.groups import Groups, with_groups
+from rag_selectivity.evaluation.groups import with_groups
 from rag_selectivity.evaluation.list_tokens import with_fitting
 from rag_selectivity.evaluation.pools import Pools
 from rag_selectivity.judged.joining import Terms
@@ -42,19 +43,6 @@ class Joined:
     judged: dict[str, JudgedRun]
     notes: dict[str, list[str]]
     ground: Ground | None = None
-
-
-def _with_other_lists(judged: JudgedRun, run: Run) -> JudgedRun:
-    if judged.qrels is None:
-        return judged
-    return replace(judged, other_lists=OtherLists.of(judged.qrels, judged.queries, run.ordered(judged.policy)))
-
-
-def _groups(given: Any, form: IdForm) -> Groups:
-    try:
-        return Groups(per_passage(given, "group", str, name="groups", form=form))
-    except NoRowsError:  # No two passages are alike.
-        return Groups({})
 
 
 def join_runs(
@@ -91,16 +79,11 @@ def join_runs(
         raise InputError(
             "tokens (--tokens) are given, and no measure is at a budget of them: name one, as in RA-nWG@2000tok"
         )
-    if human is not None:
-        problem = ""
-        if groups is not None:
-            problem = "complete labels of passages, and groups need the labels of groups:"
-        if passages_of is not None:
-            problem = (
-                "cannot calibrate figures of documents with passages_of: label passages, as Qrels.inherit does, or"
-            )
-        if problem:
-            raise InputError(f"labels by people (human) {problem} leave one of the two out")
+    if human is not None and (groups is not None or passages_of is not None):
+        other = "passages_of" if groups is None else "groups"
+        raise InputError(
+            f"labels by people (human) are of passages, which {other} puts together: leave one of both out"
+        )
     labels = settled_labels(judge_labels(qrels) if human is not None else qrels, scale, grade_map, policy, measures)
     if human is not None:
         labels = labels.in_form(form).in_order(by_passage=True)
@@ -120,34 +103,42 @@ def join_runs(
     ground, remarks = None, list[str]()
     if human is not None:
         ground, remarks = calibration_ground(terms.qrels, human, grade_map=grade_map, ids=form)
-    caught: dict[str, list[str]] = {}
-    judged: dict[str, JudgedRun] = {}
     named = named_runs(runs)
     pools = Pools(pool, named, pool_depth, policy, form)
     lengths = None if tokens is None else per_passage(tokens, "number of tokens", float, name="tokens", form=form)
-    alike = None if groups is None else _groups(groups, form)
+    alike: Mapping[str, str] | None = None
+    if groups is not None:
+        # A table without rows: no two passages are alike.
+        with suppress(NoRowsError):
+            alike = {}
+            alike = per_passage(groups, "group", str, name="groups", form=form)
     if budgets or alike is not None or other_lists:
         named = {name: Run.of(run, policy).in_form(form) for name, run in named.items()}
         if policy.exclude_self:
             named = {name: run.without_self() for name, run in named.items()}
+    notes: dict[str, list[str]] = {}
+    judged: dict[str, JudgedRun] = {}
     for name, run in named.items():
         unfit: list[str] = []
         candidates = pools.of(name, held=alike is not None)
         with warnings.catch_warnings(record=True) as heard:
             warnings.simplefilter("always", SelectivityWarning)
             lists = run_parts(run, policy)
-            judged[name] = terms.join(lists, candidates.lists, candidates.sources, name=name)
-            check_join(judged[name], name)
-            if isinstance(lists, Run) and (other_lists or (other_lists is None and len(lists.passages) <= _LITTLE)):
-                judged[name] = _with_other_lists(judged[name], lists.in_form(form))
+            joined = terms.join(lists, candidates, name=name)
+            check_join(joined, name)
+            wanted = isinstance(lists, Run) and len(lists.passages) <= _LITTLE if other_lists is None else other_lists
+            if wanted and isinstance(lists, Run) and joined.qrels is not None:
+                ordered = lists.in_form(form).ordered(joined.policy)
+                joined = replace(joined, other_lists=OtherLists.of(joined.qrels, joined.queries, ordered))
             if budgets:
-                judged[name], unfit = with_fitting(judged[name], run, lengths, budgets, name)
+                joined, unfit = with_fitting(joined, run, lengths, budgets, name)
             if alike is not None:
-                judged[name] = with_groups(judged[name], run, alike, candidates.lists, name)
-        caught[name] = [*map(str, [*terms.doubts, *(each.message for each in heard)]), *unfit, *remarks]
+                joined = with_groups(joined, run, alike, candidates, name)
+        judged[name] = joined
+        notes[name] = [*map(str, [*terms.doubts, *(each.message for each in heard)]), *unfit, *remarks]
         for warning in heard:
             warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
-    return Joined(judged, caught, ground)
+    return Joined(judged, notes, ground)
 
 
 def settled_labels(

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rag_selectivity.errors import InputError, examples
 from rag_selectivity.judged.judged_run import JudgedRun
 from rag_selectivity.judged.run import Run
 from rag_selectivity.judged.token_budget import TokenBudget
+from rag_selectivity.measures.base import FloatArray
 from rag_selectivity.tables.ids import IntArray
 from rag_selectivity.wording import counted
 
@@ -21,38 +20,15 @@ from rag_selectivity.wording import counted
 class ListTokens:
     """The lengths of the passages in the lists of the evaluated queries, best first.
 
-    A query is evaluated if both the judgments and the run have it.
-
     Attributes
     ----------
-    total : int
-        The number of queries of the judgments.
     position : int64[lists]
         The query of each list, as a position in `JudgedRun.queries`.
-    lengths : int64[lists]
-        The number of passages of each list.
-    passages : list of str
-        The lists one after another.
-    tokens : float64[passages] or None
-        The lengths of the passages; None if they are not known.
+    lists : list of float64[passages]
     """
 
-    total: int
     position: IntArray
-    lengths: IntArray
-    passages: list[str]
-    tokens: Any
-
-    @classmethod
-    def of_run(cls, run: Run, judged: JudgedRun) -> ListTokens:
-        """The lists with the run's own lengths of their passages, if it has these."""
-        ordered = run.ordered(judged.policy)
-        position = judged.positions(ordered.queries)
-        inside = position >= 0
-        rows = np.flatnonzero(np.repeat(inside, ordered.lengths))
-        tokens = None if ordered.tokens is None else ordered.tokens[rows]
-        passages = list(map(ordered.passages.__getitem__, rows.tolist()))
-        return cls(len(judged), position[inside], ordered.lengths[inside], passages, tokens)
+    lists: list[FloatArray]
 
     @classmethod
     def of(cls, run: Run, judged: JudgedRun, lengths: Mapping[str, float] | None, name: str) -> ListTokens | None:
@@ -63,53 +39,34 @@ class ListTokens:
         InputError
             If an evaluated list holds passages without a length.
         """
-        lists = cls.of_run(run, judged)
-        if lengths is None:
-            return None if lists.tokens is None else lists
-        tokens = tokens_of(lists.passages, lengths)
-        absent = dict.fromkeys(lists.passages[row] for row in np.flatnonzero(np.isnan(tokens)).tolist())
-        if absent:
+        ordered = run.ordered(judged.policy)
+        tokens = ordered.tokens
+        if lengths is not None:
+            tokens = np.array([lengths.get(passage, np.nan) for passage in ordered.passages], np.float64)
+        if tokens is None:
+            return None
+        position = judged.positions(ordered.queries)
+        unknown = np.isnan(tokens) & np.repeat(position >= 0, ordered.lengths)
+        if lengths is not None and unknown.any():
+            absent = dict.fromkeys(ordered.passages[row] for row in np.flatnonzero(unknown).tolist())
             raise InputError(f"{name}: {len(absent)} passages have no length in tokens ({examples(absent)})")
-        return replace(lists, tokens=tokens)
+        lists = np.split(tokens, ordered.offsets[1:-1])
+        return cls(position[position >= 0], [lists[row] for row in np.flatnonzero(position >= 0).tolist()])
 
-    def fitting(self, budget: TokenBudget) -> IntArray:
-        """How many passages of each list, from the first on, have at most so many tokens together.
+    def fitting(self, budget: TokenBudget) -> list[int]:
+        """How many passages of each list, from the first on, have at most so many tokens; the next ends the list."""
+        return [int(np.searchsorted(np.cumsum(tokens), budget.tokens, "right")) for tokens in self.lists]
 
-        Returns int64[queries of the judgments], 0 where a query is not evaluated. What does not fit ends the list.
-        """
-        ends = np.cumsum(self.lengths)
-        # Each list by itself, so that rounding of one does not reach the next.
-        fits = [
-            int(np.searchsorted(np.cumsum(self.tokens[end - length : end]), budget.tokens, "right"))
-            for end, length in zip(ends.tolist(), self.lengths.tolist(), strict=True)
-        ]
-        result = np.zeros(self.total, np.int64)
-        result[self.position] = fits
-        return result
-
-    @property
-    def ranks(self) -> IntArray:
-        """The rank of each passage, from 1."""
-        ends = np.cumsum(self.lengths)
-        return np.arange(1, len(self.tokens) + 1) - np.repeat(ends - self.lengths, self.lengths)
-
-    def means(self) -> NDArray[np.float64]:
+    def means(self) -> FloatArray:
         """Mean tokens of the top K for K = 1, 2, … to the longest list; a shorter list costs what it has."""
-        by_rank = np.bincount(self.ranks - 1, self.tokens, minlength=1)
-        result: NDArray[np.float64] = np.cumsum(by_rank) / max(1, len(self.position))
-        return result
-
-    def at(self, depth: int) -> NDArray[np.float64]:
-        """Tokens of the top K of each query: float64[queries of the judgments], NaN where a query is not evaluated."""
-        result = np.full(self.total, np.nan)
-        top = self.ranks <= depth
-        row_list = np.repeat(np.arange(len(self.position)), self.lengths)
-        result[self.position] = np.bincount(row_list[top], self.tokens[top], minlength=len(self.position))
-        return result
+        by_rank = np.zeros(max([1, *map(len, self.lists)]))
+        for tokens in self.lists:
+            by_rank[: len(tokens)] += tokens
+        return np.cumsum(by_rank) / max(1, len(self.lists))
 
 
 def with_fitting(
-    judged: JudgedRun, run: Run, lengths: Mapping[str, float] | None, budgets: Iterable[TokenBudget], name: str
+    judged: JudgedRun, run: Run, lengths: Mapping[str, float] | None, budgets: Sequence[TokenBudget], name: str
 ) -> tuple[JudgedRun, list[str]]:
     """The join with how many passages of each list of its run fit in each budget, and notes on lists of which none do.
 
@@ -127,21 +84,14 @@ def with_fitting(
             f"{name}: a budget of tokens needs the lengths of the passages: give tokens={{passage: tokens}} "
             f"(--tokens FILE), or a run with a tokens column"
         )
-    fitting = {budget: listed.fitting(budget) for budget in budgets}
-    return replace(judged, fitting=fitting), list(_notes_on_nothing(listed, fitting))
-
-
-def _notes_on_nothing(listed: ListTokens, fitting: Mapping[TokenBudget, IntArray]) -> Iterator[str]:
-    """For how many queries not even the first passage fits."""
-    filled = listed.position[listed.lengths > 0]
-    for budget, counts in fitting.items():
-        empty = int((counts[filled] == 0).sum())
+    fitting: dict[TokenBudget, IntArray] = {}
+    notes: list[str] = []
+    queries = counted(sum(len(tokens) > 0 for tokens in listed.lists), "query", "queries")
+    for budget in budgets:
+        fitting[budget] = np.zeros(len(judged), np.int64)
+        fitting[budget][listed.position] = fits = listed.fitting(budget)
+        empty = sum(len(tokens) > 0 and not count for tokens, count in zip(listed.lists, fits, strict=True))
         if empty:
-            all_of_them = counted(len(filled), "query", "queries")
-            which = f"all {all_of_them}" if empty == len(filled) else f"{empty:,} of {all_of_them}"
-            yield f"@{budget}: for {which} not even the first passage fits: nothing is shown, and the query fails"
-
-
-def tokens_of(passages: Sequence[str], lengths: Mapping[str, float]) -> NDArray[np.float64]:
-    """The length of each passage; NaN where it is not known."""
-    return np.array([lengths.get(passage, np.nan) for passage in passages], np.float64)
+            which = f"@{budget}: for {empty:,} of {queries}"
+            notes.append(f"{which} not even the first passage fits: nothing is shown, and the query fails")
+    return replace(judged, fitting=fitting), notes

@@ -207,16 +207,14 @@ class Terms:
         self,
         run: Run | Iterable[Run],
         pool: Run | Iterable[Run] | None = None,
-        sources: Mapping[str, Run] | None = None,
         *,
         name: str,
     ) -> JudgedRun:
-        """Join a run; `sources` are the pools that the pool was fused from, the rest is as in `join`."""
+        """Join a run, as `join` does."""
         part = Part(
             self,
             self.judging.lists(run, name),
             None if pool is None else self.judging.lists(pool, f"the pool of {name}"),
-            {each: self.judging.lists(of, f"the pool {each} of {name}") for each, of in (sources or {}).items()},
         )
         return self.joined(part)
 
@@ -272,7 +270,6 @@ class Terms:
             corpus_size=self.sizes,
             scale=self.scale,
             policy=self.judging.policy,
-            pool_sources={name: source.hits for name, source in part.sources.items()},
             controls=controls,
             missing=~present if missing else None,
             documents=self.documents,
@@ -300,15 +297,11 @@ class Terms:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """What a join was made of, so that the whole can be made of parts, and said whether labels and run fit together.
-
-    `sources` are those of several pools that the pool was fused from.
-    """
+    """What a join was made of, so that the whole can be made of parts, and said whether labels and run fit together."""
 
     terms: Terms
     lists: Lists
     pool: Lists | None
-    sources: Mapping[str, Lists]
 
     def beside(self, others: Sequence[Part]) -> JudgedRun:
         """The join of the whole run, from this part and others."""
@@ -318,8 +311,7 @@ class Part:
         if again is not None:
             raise InputError(f"concat: two parts have a list for query {self.terms.qrels.queries[again]!r}")
         pools = [part.pool for part in parts if part.pool is not None]
-        sources = {name: Lists.together(part.sources[name] for part in parts) for name in self.sources}
-        return self.terms.joined(Part(self.terms, lists, Lists.together(pools) if pools else None, sources))
+        return self.terms.joined(Part(self.terms, lists, Lists.together(pools) if pools else None))
 
 
 # -- the corpus ----------------------------------------------------------------------------------------

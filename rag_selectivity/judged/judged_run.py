@@ -49,8 +49,6 @@ class JudgedRun:
         The candidates before selection and their list lengths; None: the run's own full list is the pool.
     own_pool : bool[queries] or None
         The queries that the given pool lacks; the run's own full list is their pool.
-    pool_sources : {name: Hits}
-        What each of several pools holds, which were fused to the pool; empty if they are not several.
     controls : Controls or None
         Passages drawn at random from the corpus, with their grades; they are not among the labels.
     missing : bool[queries] or None
@@ -90,7 +88,6 @@ class JudgedRun:
     pool: Hits | None = None
     pool_returned: IntArray | None = None
     own_pool: NDArray[np.bool_] | None = None
-    pool_sources: Mapping[str, Hits] = field(default_factory=dict)
     controls: Controls | None = None
     missing: NDArray[np.bool_] | None = None
     documents: Documents | None = None

@@ -53,9 +53,9 @@ def report_blocks(report: Report) -> Iterable[Block]:
 
 
 def run_blocks(report: Report, name: str) -> Iterator[Block]:
-    """All figures of a run, what its pools are worth, its slices, and the notes."""
+    """All figures of a run, its slices, and the notes."""
     run = report.runs[name]
-    tables = [_over_k(report, name, run), _of_whole_lists(report, run), _with_controls(run), _of_pools(report, run)]
+    tables = [_over_k(report, name, run), _of_whole_lists(report, run), _with_controls(run)]
     yield from (table for table in tables if len(table.header) > 1 and table.rows)
     yield from (Note(note, "note") for note in _notes(report, run))
     for column, by_value in run.slices.items():
@@ -144,22 +144,6 @@ def _with_controls(run: RunReport) -> Table:
         ("can be shown", lambda row: facts["can_show"].get(row[0]), number),
         ("as judged", lambda row: row[1].as_judged, number),
         ("controls", lambda row: facts["used"].get(row[0], facts["graded"]), count),
-        breaks=True,
-    )
-
-
-def _of_pools(report: Report, run: RunReport) -> Table:
-    """What each of several pools of a run is worth: one row for each pool and depth; no rows without several pools."""
-    rows = [(name, key, source) for name, by_key in run.pool_sources.items() for key, source in by_key.items()]
-    has_intervals = any(not math.isnan(source.alone.low) for _, _, source in rows)
-    level = f" [{level_text(report.settings['level'])}]" if has_intervals else ""
-    return table_of(
-        rows,
-        ("pool", lambda row: row[0], str),
-        ("ceiling", lambda row: row[1], str),
-        (f"alone{level}", lambda row: row[2].alone, cell),
-        (f"without it{level}", lambda row: row[2].without, cell),
-        (f"it adds{level}", lambda row: row[2].adds, cell),
         breaks=True,
     )
 

@@ -12,7 +12,6 @@ from rag_selectivity.judged.hits import Coverage
 from rag_selectivity.judged.judged_run import JudgedRun
 from rag_selectivity.measures.base import FloatArray
 from rag_selectivity.results.estimate import Caveat, Estimate
-from rag_selectivity.results.plain import Plain
 from rag_selectivity.results.slices import Slices
 
 
@@ -41,27 +40,6 @@ def caveats_of(label_caveats: Iterable[Caveat], estimates: Mapping[str, Estimate
     )
 
 
-@dataclass(frozen=True, slots=True)
-class PoolSource(Plain):
-    """The best evidence that one of several pools holds, as PROC at a depth, over the queries of a run.
-
-    All three rest on the labels as they are. Intervals are those of the report's bootstrap, with the same resamples.
-
-    Attributes
-    ----------
-    alone : Estimate
-        PROC of this pool alone. A query that it lacks counts as an empty pool.
-    without : Estimate
-        PROC of what the other pools hold. Passages that the run shows and no pool holds count too, as in PROC.
-    adds : Estimate
-        PROC of all pools minus `without`, query by query: what would be lost without this pool. From 0 to 1.
-    """
-
-    alone: Estimate
-    without: Estimate
-    adds: Estimate
-
-
 @dataclass(frozen=True)
 class RunReport:
     """One run's estimates, and the table of its figures by query that they are made from.
@@ -71,8 +49,7 @@ class RunReport:
     were looked at (`sampled`), what was noticed while reading (`remarks`), and of random `controls`, if there are any,
     how many were `graded` and `relevant`, in how many `queries`, and how many bits they `can_show` at each BoR.
     `label_caveats` are the caveats about its labels, which concern every figure. `slices` holds the figures of groups
-    of queries: `slices["language"]["de"]["BoR@10"]` is an Estimate. `pool_sources` says what each of several pools is
-    worth, by its name and the key of PROC; it is empty without several pools or PROC.
+    of queries: `slices["language"]["de"]["BoR@10"]` is an Estimate.
     """
 
     figures: Figures = field(repr=False, compare=False)
@@ -82,7 +59,6 @@ class RunReport:
     input: Mapping[str, Any] = field(default_factory=dict)
     label_caveats: tuple[Caveat, ...] = ()
     slices: Slices = field(default_factory=dict)
-    pool_sources: Mapping[str, Mapping[str, PoolSource]] = field(default_factory=dict)
 
     @property
     def queries(self) -> tuple[str, ...]:

@@ -22,7 +22,7 @@ from rag_selectivity.results.decision import Decision
 from rag_selectivity.results.estimate import Caveat, Estimate
 from rag_selectivity.results.provenance import Provenance
 from rag_selectivity.results.report import Report
-from rag_selectivity.results.run_report import PoolSource, RunReport
+from rag_selectivity.results.run_report import RunReport
 from rag_selectivity.results.shapes import Count, Digits, Id, Shape, stored
 from rag_selectivity.results.slices import Slice
 from rag_selectivity.results.usage import Usage
@@ -116,13 +116,12 @@ class _Run(Shape):
     input: dict[str, Any] = Field({})
     label_caveats: tuple[Caveat, ...] = ()
     slices: dict[str, dict[str, Slice]] = Field({})
-    pool_sources: dict[str, dict[str, PoolSource]] = Field({})
 
     def report(self) -> RunReport:
         figures = Figures((), [], [])
         if self.per_query is not None:
             figures = self.per_query.figures(self.fingerprint)
-        same = ("notes", "input", "label_caveats", "slices", "pool_sources")
+        same = ("notes", "input", "label_caveats", "slices")
         return RunReport(figures, self.measures, self.queries, **{name: getattr(self, name) for name in same})
 
 

@@ -409,7 +409,6 @@ def _on(run: JudgedRun, rows: IntArray, levels: IntArray, completions: Sequence[
         queries=run.queries * times,
         grades=levels,
         labels=np.concatenate([table[rows] for _, table in completions]),
-        pool_sources={name: hits(source) for name, source in run.pool_sources.items()},
         fitting={budget: tiled(fitting) for budget, fitting in run.fitting.items()},
         weights=None if run.weights is None else replace(run.weights, values=tiled(run.weights.values)),
         other_lists=None if others is None or times > 1 else replace(others, grade=grades[0][others.judgment]),
