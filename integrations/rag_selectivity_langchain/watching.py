@@ -265,12 +265,10 @@ def _told_parent(told: Mapping[str, Any]) -> int | None:
 
 def _query_of_tool(text: str, inputs: Mapping[str, Any] | None) -> str:
     """What a tool is asked: its argument `query`, or its only one."""
-    if inputs:
-        if isinstance(inputs.get("query"), str):
-            return str(inputs["query"])
-        if len(inputs) == 1:
-            return str(next(iter(inputs.values())))
-    return text
+    query = (inputs or {}).get("query")
+    if inputs and not isinstance(query, str) and len(inputs) == 1:
+        return str(next(iter(inputs.values())))
+    return query if isinstance(query, str) else text
 
 
 def _current_task() -> asyncio.Task[Any] | None:
