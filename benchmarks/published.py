@@ -10,6 +10,7 @@ Needs `pip install 'rag-selectivity[demo,judge]'`.
 from __future__ import annotations
 
 import argparse
+import json
 import math
 import re
 import sys
@@ -22,7 +23,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from benchmarks.published_figures import TREC_EVAL, Value, value
+from benchmarks.published_figures import TREC_EVAL, UDCG, Value, value
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "explanation" / "published.md"
@@ -184,11 +185,23 @@ _NAMES = {"map": "AP", "recip_rank": "RR", "Rprec": "Rprec"}
 
 def claims_of(source: Source, data: Path) -> Sequence[Claim]:
     """The claims of a source, with those that are read from DATA."""
-    more = {"trec_eval": (TREC_EVAL[0], _of_trec_eval)}
+    more = {"udcg": (UDCG, _of_udcg), "trec_eval": (TREC_EVAL[0], _of_trec_eval)}
     if not source.more or not (data / more[source.more][0]).exists():
         return source.claims
     file, make = more[source.more]
     return (*source.claims, *make((data / file).read_text(encoding="utf-8")))
+
+
+def _of_udcg(text: str) -> Iterator[Claim]:
+    """A claim for each output of the authors' tool, and one with another weight."""
+    outputs = [(row["example_id"], *output) for row in json.loads(text) for output in row["udcg"].items()]
+    for example, model, printed in outputs:
+        where = f"{example}, {model.rpartition('/')[2]}"
+        yield Claim(where, "UDCG", repr(printed), ["udcg", example, model], (UDCG,))
+    example, model, printed = outputs[0]
+    differs = "the tool's weight of a distractor is .333, and ours by default; 1/3 is not what it computes"
+    form, where = ["udcg", example, model, 1 / 3], f"{example}, {model.rpartition('/')[2]}"
+    yield Claim(where, "UDCG with a weight of 1/3", repr(printed), form, (UDCG,), differs=differs, counts=False)
 
 
 def _of_trec_eval(text: str) -> Iterator[Claim]:

@@ -27,6 +27,7 @@ Counts = int | str
 NEWSGROUPS = (480, 584, 591, 590, 578, 593, 585, 594, 598, 597, 600, 595, 591, 594, 593, 599, 546, 564, 465, 377)
 LOG = "golden/bor_log.jsonl"
 TREC_EVAL = ("trec/trec_eval.out.test", "trec/trec_eval.qrels.test", "trec/trec_eval.results.test")
+UDCG = "golden/udcg.json"
 
 
 @cache
@@ -210,11 +211,19 @@ def scifact_delta(data: Path) -> float:
     return abs(delta.observed - delta.predicted)
 
 
+def udcg(data: Path, example: str, model: str, weight: float = 0.333) -> float:
+    """UDCG of an example of the authors' tool, with its chances that an LLM refuses."""
+    rows = json.loads((data / UDCG).read_text(encoding="utf-8"))
+    passages = next(each["passages"] for each in rows if each["example_id"] == example)
+    scores = [1 - passage["models_info"][model]["no_res_prob"] for passage in passages]
+    return float(rs.measures.udcg(scores, [bool(passage["is_relevant"]) for passage in passages], weight=weight))
+
+
 FIGURES: dict[str, Callable[..., Value]] = {
     each.__name__: each
     for each in (
         *(draw, with_success, bits, less, both, change, largest, ranked, of_files, rarity_weight, share_of_ceiling),
-        *(agreement, claim_figure, audited, of_log, scifact_bm25, scifact_delta),
+        *(agreement, claim_figure, audited, of_log, scifact_bm25, scifact_delta, udcg),
     )
 }
 

@@ -22,6 +22,7 @@ FAMILIES = {
     "redundancy": ("Repetition", "What a list says twice."),
     "readers": ("Of a reader who stops", "A reader goes down the list and stops at some passage."),
     "incomplete": ("For few labels", "Passages that nobody judged are passed over, as in trec_eval."),
+    "udcg": ("Distraction", "What passages that are not relevant do to the LLM that reads them."),
 }
 #: What the definition of a measure says in lines of their own, in the order of the page.
 FACTS = ("Formula", "Range", "NaN", "Edge cases", "Source", "Example")

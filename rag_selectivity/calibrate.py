@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 
 from rag_selectivity.errors import InputError
-from rag_selectivity.inference.bootstrap import Bootstrap
 from rag_selectivity.inference.choosing import best_column, folds_of, out_of_fold, rank_correlations
 from rag_selectivity.judged.judged_run import JudgedRun
-from rag_selectivity.measures.base import FloatArray, Measure, parse_measure
+from rag_selectivity.measures.base import Measure, parse_measure
 from rag_selectivity.results.calibration import Calibration
 from rag_selectivity.results.report import Report
 from rag_selectivity.tables.cells import shown
@@ -28,7 +27,7 @@ def calibrate_alpha(
     run: str | None = None,
     grid: Sequence[float] = _GRID,
     folds: int = 5,
-    bootstrap: Bootstrap = Bootstrap(resamples=1000),
+    seed: int = 7,
 ) -> Calibration:
     """Choose the α of F, Fe or T(form=code) at which the measure ranks queries most like their answer quality.
 
@@ -43,7 +42,7 @@ def calibrate_alpha(
     grid : sequence of float
         The α values to try. If several are best, the middle one of them is chosen.
     folds : int
-        The number of folds for `out_of_fold`; the bootstrap's seed decides which query is in which fold.
+        The number of folds for `out_of_fold`; `seed` decides which query is in which fold.
 
     Returns
     -------
@@ -54,7 +53,7 @@ def calibrate_alpha(
     InputError
         If fewer than three queries have both a value and a quality score.
     """
-    chosen, bootstrap = parse_measure(measure), Bootstrap.required(bootstrap)
+    chosen = parse_measure(measure)
     if chosen.name not in ("F", "Fe", "T"):
         raise InputError(f"alpha is a parameter of F, Fe and T, not of {chosen.name}")
     if chosen.at is None:
@@ -79,7 +78,7 @@ def calibrate_alpha(
     correlations = rank_correlations(values, scores)
     best, alpha = best_column(correlations), None
     rho = nan if best is None else float(np.nanmax(correlations))
-    outside, spread = nan, (nan, nan, nan, nan)
+    outside = nan
     if chosen.name == "T" and getattr(chosen, "form", "") == "paper":
         outside, reason = rho, "T as printed is P@K − α, so alpha cannot change the order of queries."
     elif best is None:
@@ -87,14 +86,13 @@ def calibrate_alpha(
     else:
         alpha = float(alphas[best])
         reason = f"alpha = {alpha:g} has the highest correlation on these queries."
-        spread = _spread(values, scores, alphas, bootstrap)
         units = np.arange(n)
-        ranks = out_of_fold([(values, scores, units)], folds_of(units, folds, bootstrap.seed))
+        ranks = out_of_fold([(values, scores, units)], folds_of(units, folds, seed))
         outside = nan if ranks is None else float(rank_correlations(ranks[0][:, None], scores)[0])
     relevant = judged.relevant(getattr(chosen, "rel", None))
     regime = chosen.at / float(relevant[relevant > 0].mean()) if (relevant > 0).any() else nan
     advice = f"{reason} {_regime_advice(regime)}"
-    return Calibration(alpha, rho, *spread, outside, n, regime, advice, bootstrap.level)
+    return Calibration(alpha, rho, outside, n, regime, advice)
 
 
 def _judged(source: Report | JudgedRun, run: str | None) -> JudgedRun:
@@ -119,25 +117,3 @@ def _regime_advice(regime: float) -> str:
         f"paper advises {advised} there; whether {advised} follows your answers better is not tested here, but by "
         f"`validate`."
     )
-
-
-def _spread(
-    values: FloatArray, scores: FloatArray, alphas: FloatArray, bootstrap: Bootstrap
-) -> tuple[float, float, float, float]:
-    """The ends of the middle part of the chosen alphas over resamples, and those of their correlations.
-
-    The percentiles of a maximum over alphas are no confidence interval of the correlation at a fixed alpha: within each
-    resample, the maximum is too high. Nor is the percentile of an argmax one of the best alpha. They are a spread.
-    """
-    rng = np.random.default_rng(bootstrap.seed)
-    chosen = []
-    for _ in range(bootstrap.resamples):
-        rows = rng.integers(0, len(scores), len(scores))
-        correlations = rank_correlations(values[rows], scores[rows])
-        best = best_column(correlations)
-        if best is not None:
-            chosen.append((float(alphas[best]), float(np.nanmax(correlations))))
-    tail = (1 - bootstrap.level) / 2
-    ends = np.quantile(np.array(chosen), [tail, 1 - tail], axis=0) if chosen else np.full((2, 2), np.nan)
-    (alpha_low, low), (alpha_high, high) = ends.tolist()
-    return alpha_low, alpha_high, low, high

@@ -287,7 +287,7 @@ def test_bounds_and_monotonicity(grades, further) -> None:
 def test_set_measures_do_not_see_the_order_of_the_top_k(grades, random) -> None:
     shuffled = random.sample(grades, len(grades))
     depth = len(grades)
-    for measure in ("P", "R", "F", "T", "T(form=code)", "Success"):
+    for measure in ("P", "R", "F", "T", "T(form=code)", "UDCG_grades", "Success"):
         before, after = (one(ranking, f"{measure}@{depth}", further=1) for ranking in (grades, shuffled))
         assert before == pytest.approx(after)
 

@@ -12,6 +12,7 @@ from scipy.stats import beta, binomtest
 
 import rag_selectivity as rs
 from rag_selectivity.advice.decide import decide
+from rag_selectivity.inference.exact import clopper_pearson
 from rag_selectivity.judged.origins import Chosen, LabelOrigins
 from rag_selectivity.judged.qrels import Qrels
 from rag_selectivity.trust import controls as formulas
@@ -88,7 +89,7 @@ def test_the_bound_without_a_model_is_clopper_and_pearsons() -> None:
     assert formulas.most_found_outside(few, K, 0.025) == pytest.approx(min(1.0, 2 * upper))
     assert formulas.most_found_outside(few, 5, 0.025) == pytest.approx(upper)
     # Ten of thirty controls hold the only relevant one in a third of the cases.
-    expected = formulas.upper_rate(10 / 3, 40, 0.025)
+    expected = clopper_pearson(10 / 3, 40, 0.025)[1]
     assert formulas.most_found_outside(many, K, 0.025) == pytest.approx(expected)
 
 
@@ -98,7 +99,7 @@ def test_a_query_with_failed_gradings_is_bounded_by_what_it_could_be() -> None:
     bounds = [formulas.most_found_outside(each, K, 0.025) for each in (whole, one_less, few_less)]
     assert bounds == sorted(bounds)
     assert bounds[1] < 1.12 * bounds[0]  # nine of ten in every query, not one query that spoils the rest
-    assert bounds[2] == pytest.approx(formulas.upper_rate(3, 100, 0.025))
+    assert bounds[2] == pytest.approx(clopper_pearson(3, 100, 0.025)[1])
 
 
 def test_controls_as_many_as_the_draw_need_no_model_of_their_likeness() -> None:

@@ -15,7 +15,7 @@ import rag_selectivity as rs
 from rag_selectivity.evaluation.joining import join_runs
 from rag_selectivity.inference import correlation, score
 from rag_selectivity.inference.always_valid import log_gamma_mixture
-from rag_selectivity.inference.exact import weighted_rate
+from rag_selectivity.inference.exact import clopper_pearson, weighted_rate
 from rag_selectivity.inference.interval_methods import _mid_quantile
 from rag_selectivity.inference.two_arms import ArmMoments
 from rag_selectivity.inference.unpaired import unpaired_difference
@@ -25,7 +25,7 @@ from rag_selectivity.measures.hypergeometric import random_success
 from rag_selectivity.measures.outcome import MEAN
 from rag_selectivity.trust import controls
 from rag_selectivity.trust.agreement import agreement
-from rag_selectivity.trust.controls import Counts, Draw, _shares_found, lower_rate, upper_rate
+from rag_selectivity.trust.controls import Counts, Draw, _shares_found
 from rag_selectivity.trust.reach import LabelReach
 
 pytestmark = pytest.mark.inside
@@ -34,8 +34,7 @@ pytestmark = pytest.mark.inside
 @pytest.mark.parametrize(("hits", "trials"), [(1, 3), (2, 9), (7, 10), (30, 100)])
 def test_the_ends_of_rates_of_controls_are_clopper_and_pearsons(hits, trials) -> None:
     expected = binomtest(hits, trials).proportion_ci(0.95, "exact")
-    assert lower_rate(hits, trials, 0.025) == pytest.approx(expected.low, rel=1e-9)
-    assert upper_rate(hits, trials, 0.025) == pytest.approx(expected.high, rel=1e-9)
+    assert [*map(float, clopper_pearson(hits, trials, 0.025))] == pytest.approx([expected.low, expected.high], rel=1e-9)
 
 
 def test_draws_of_found_shares_have_the_variance_of_their_queries() -> None:

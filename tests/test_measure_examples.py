@@ -121,6 +121,7 @@ FIGURES = {
         "= 1.3": lambda: value("T(form=code)@5", *THREE_OF_FIVE),
     },
     "Fe": {"= 0.6667": lambda: value("Fe@5", *ranked(1, 1, 1, 0, 0, 1, 0, 0, 0, 0))},
+    "UDCG_grades": {"= 0.6354": lambda: value("UDCG_grades@3", *ranked(1, 0, 1))},
     "RA-nWG": {
         "weights 1, ": lambda: details("w5"),
         " .25, ": lambda: details("w4"),

@@ -23,6 +23,7 @@ from rag_selectivity.answers.references import read_references
 from rag_selectivity.explain.report import explain
 from rag_selectivity.grading.judge import Reply
 from rag_selectivity.judged.policy import resolve_policy
+from rag_selectivity.measures.udcg import udcg
 from rag_selectivity.single import evaluate_query
 from rag_selectivity.tables.grades import parse_grade_map
 from rag_selectivity.tables.scores import answer_scores
@@ -46,8 +47,8 @@ def evaluated(**options: Any) -> Any:
     [
         (lambda: evaluated(corpus=Path("corpus.jsonl")), "corpus: give the ids of all passages"),
         (lambda: evaluated(policy=7), "policy must be the name of one .* or a Policy, got 7"),
-        (lambda: evaluated(ties=["as_given"]), "policy `ties` must be one of"),
-        (lambda: evaluated(order=np.array([])), "policy `order` must be one of"),
+        (lambda: evaluated(ties=["as_given"]), "ties must be one of"),
+        (lambda: evaluated(order=np.array([])), "order must be one of"),
         (lambda: evaluated(scale=np.array([])), "unknown scale"),
         (lambda: evaluated(bootstrap=5), "bootstrap must be a Bootstrap, as in"),
         (lambda: evaluated(measures=3.5), "measures must be a measure or a list of them, got 3.5"),
@@ -57,7 +58,7 @@ def evaluated(**options: Any) -> Any:
         (lambda: evaluated(ids=[3]), "ids must be the name of a form or a list of steps"),
         (lambda: rs.compare(LABELS, {"a": RUN, "b": RUN}, bootstrap="bca"), "bootstrap must be a Bootstrap, as in"),
         (lambda: rs.agree(LABELS, LABELS, bootstrap=1.5), "bootstrap must be a Bootstrap, as in"),  # type: ignore[arg-type]
-        (lambda: rs.Bootstrap(level="high"), "`level` must be in the open interval"),  # type: ignore[arg-type]
+        (lambda: rs.Bootstrap(level="high"), "level must be between 0 and 1"),  # type: ignore[arg-type]
         (lambda: rs.Qrels.of({"q": NO_LIST}), "qrels of query 'q': expected"),
         (lambda: rs.Qrels.from_records(NO_LIST), "qrels: expected .query, passage, grade. rows"),  # type: ignore[arg-type]
         (lambda: rs.Run.of([3]), "run: expected .query, passage. or .query, passage, score., got 3"),
@@ -74,6 +75,9 @@ def evaluated(**options: Any) -> Any:
         (lambda: rs.queries_needed(1, 0.5, correlation="0"), "correlation must be more than -1"),  # type: ignore[arg-type]
         (lambda: rs.plan(100, 2, m={}), "m must be a whole number ≥ 1"),  # type: ignore[arg-type]
         (lambda: rs.plan(100, len), "the number of relevant passages must be"),  # type: ignore[arg-type]
+        (lambda: udcg([[1], 2], [1, 0]), "udcg needs a number and a truth value"),  # type: ignore[list-item]
+        (lambda: udcg([1.0], [1], weight=math.inf), "weight must be a finite number"),
+        (lambda: udcg([1e308, -1e308] * 2, [0] * 4, weight=9.0), "too large to be added"),
         (lambda: rs.calibrate_alpha([1], [0.5]), "source must be a Report"),  # type: ignore[arg-type]
         (lambda: rs.Retrieval("q", NO_LIST), "shown must be a list of ids"),  # type: ignore[arg-type]
         (lambda: rs.Retrieval("q", ["d"], tokens=np.array([])), "tokens must be a number ≥ 0"),  # type: ignore[arg-type]

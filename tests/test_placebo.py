@@ -32,7 +32,7 @@ WITH_PLACEBO = (
     "EF",
     "EF(m=2)",
 )
-WITHOUT = ("Success", "P", "Precision4+", "Harm", "T", "Judged", "ContextPrecision")
+WITHOUT = ("Success", "P", "Precision4+", "Harm", "T", "Judged", "ContextPrecision", "UDCG_grades")
 DEPTHS = np.array([1, 2, 4])
 
 

@@ -52,6 +52,7 @@ MEASURES = [
     "RR",
     "nDCG",
     "IPrec@0.3",
+    "UDCG_grades",
     "DCG",
     "RBP",
     "ERR",

@@ -21,6 +21,7 @@ import rag_selectivity as rs
 from benchmarks.simulated import Line
 from benchmarks.trust_tables import worlds as collections
 from benchmarks.trust_tables.worlds import MS_MARCO, Collection, FloatArray
+from rag_selectivity.inference.exact import clopper_pearson
 from rag_selectivity.measures.hypergeometric import random_success
 from rag_selectivity.trust import controls as formulas
 from rag_selectivity.trust.controls import Counts, Draw
@@ -100,7 +101,7 @@ def one(world: World, number: int, rng: np.random.Generator, draws: int) -> tupl
     )
     bits = np.log2(formulas.success_draws(succeeded, None, draws, rng) / chance)
     most = min(1.0, formulas.most_found_outside(counts, K, TAIL) + float(found.mean()))
-    shown = formulas.bits_between(formulas.lower_rate(float(succeeded.sum()), world.queries, TAIL), most)
+    shown = formulas.bits_between(float(clopper_pearson(float(succeeded.sum()), world.queries, TAIL)[0]), most)
     low, value, high = np.quantile(bits, [TAIL, 0.5, 1 - TAIL]).tolist()
     if not counts.hits:
         low, value, high = shown, np.nan, float(np.log2(succeeded.mean() / found.mean()))

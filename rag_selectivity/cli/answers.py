@@ -93,8 +93,9 @@ def answers(
 ) -> None:
     """Have an LLM answer from what was retrieved, and score its answers.
 
-    It is shown exactly the passages of each list. The controls are answers without passages, with random passages, and
-    with the relevant passages alone. The results are the lift over no passages, and bits over random of right answers.
+    The LLM gets exactly the passages of each list. For comparison it also answers without passages, with random
+    passages, and with the relevant passages alone: these are the controls. The results are the gain over no passages,
+    and the bits over random of right answers.
     The store keeps every answer. If the command stops, run it again to continue.
 
     The key is read from OPENAI_API_KEY, or from the variable of judge.api_key_env.
@@ -111,8 +112,8 @@ def answers(
     qrels : FILE
         Labels, for ideal sets, junk, the order `middle` and citations.
     given : FILE
-        Scores that exist, in place of a model: a table of query_id, run, k and score. The runs closed-book, random and
-        ideal are controls.
+        Scores that you have, so that no model is asked: a table of query_id, run, k and score. The runs closed-book,
+        random and ideal are controls.
 
     Judge
     -----
@@ -139,9 +140,9 @@ def answers(
     store : STORE
         Label store that keeps the answers; created if it does not exist.
     scores : FILE
-        Table of query_id, run, k and the first score to write, for `validate` (.csv, .jsonl or .parquet).
+        File for query_id, run, k and the first score, which `validate` reads (.csv, .jsonl or .parquet).
     answer_table : FILE, --answers
-        Table of all answers with their scores to write (.jsonl, .csv or .parquet).
+        File for all answers with their scores (.jsonl, .csv or .parquet).
 
     Usual options
     -------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import shlex
 import sys
 from collections.abc import Callable, Iterator
@@ -158,6 +159,8 @@ def resumable() -> Iterator[None]:
     SETTINGS.after_error = f"go on with: {resume_command()}"
     try:
         yield
+    except asyncio.CancelledError:
+        raise KeyboardInterrupt from None
     except InputError:
         SETTINGS.after_error = None
         raise

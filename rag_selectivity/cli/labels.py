@@ -247,9 +247,9 @@ def labels_draw(
     annotator : NAME
         Who labels (default: person). Repeat for more.
     overlap : COUNT
-        Pairs that all annotators label; the others are dealt out.
+        Pairs that all annotators label; the others are shared out among them.
     repeats : SHARE
-        Share of the pairs that comes twice, for agreement with oneself.
+        Share of the pairs that is shown twice, to see whether a person agrees with themselves.
 
     Output
     ------

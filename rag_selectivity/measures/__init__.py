@@ -18,4 +18,6 @@ from rag_selectivity.measures.plan import absent_measures as absent_measures
 from rag_selectivity.measures.plan import default_query_measures as default_query_measures
 from rag_selectivity.measures.plan import given_depths as given_depths
 from rag_selectivity.measures.recall_free import T as T
+from rag_selectivity.measures.udcg import UDCGGrades as UDCGGrades
+from rag_selectivity.measures.udcg import udcg as udcg
 from rag_selectivity.measures.utility import RANWG as RANWG

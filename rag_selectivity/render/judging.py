@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import math
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 
 from rag_selectivity.inference.interval import Interval
-from rag_selectivity.render.blocks import BLANK, Block, Lines, Note, Table, cell, table_of
+from rag_selectivity.render.blocks import Block, Lines, Note, Table, cell, table_of
 from rag_selectivity.results.agreement import JudgeReport
 from rag_selectivity.results.calibration import Calibration
 from rag_selectivity.results.grading import DrawnPart, Grading
@@ -15,32 +14,21 @@ from rag_selectivity.results.usage import Usage
 from rag_selectivity.trust.agreement import TOO_FEW, UNDETERMINED, Agreement
 from rag_selectivity.trust.control_power import ControlPower
 from rag_selectivity.trust.ranking import AS_PEOPLE, INVERTS, OPEN, Ranking
-from rag_selectivity.wording import counted, level_text, number, signed
+from rag_selectivity.wording import counted, number, signed
 
 
 def calibration_blocks(found: Calibration) -> Iterator[Block]:
     """The α that was chosen, and what the paper advises."""
-
-    def spread(low: float, high: float) -> str:
-        return BLANK if math.isnan(low) else f"{number(low)} to {number(high)}"
-
     yield table_of(
         [found],
         ("alpha", lambda each: "–" if each.alpha is None else f"{each.alpha:g}", str),
         ("n", "n", str),
         ("out of fold", "out_of_fold", number),
         ("on the same queries", "correlation", number),
-        ("alphas of resamples", lambda each: spread(each.alpha_low, each.alpha_high), str),
-        ("correlations", lambda each: spread(each.resampled_low, each.resampled_high), str),
         breaks=True,
     )
     yield Note(found.advice)
-    yield Note(
-        "the correlations are Spearman's; the one on the same queries is raised by the choice of alpha, and so is that "
-        f"of each resample: where {level_text(found.level)} of the resamples lie is a spread, and no "
-        "confidence interval",
-        "note",
-    )
+    yield Note("the correlations are Spearman's; the one on the same queries is raised by the choice of alpha", "note")
 
 
 # -- agreement -------------------------------------------------------------------------------------------------

@@ -17,10 +17,6 @@ class Calibration(Result):
         None if α cannot change the order of queries, or if the scores are constant.
     correlation : float
         Spearman's rho at `alpha` on all queries, which the choice of α on the same queries raises.
-    alpha_low, alpha_high, resampled_low, resampled_high : float
-        Between which α, and which highest correlations, the middle `level` of the resamples of the queries lie; α is
-        chosen again in each. They say how far the choice depends on the queries at hand. They are no confidence
-        intervals: the highest of several correlations is too high in each resample. NaN without a choice.
     out_of_fold : float
         Spearman's rho of values whose α was chosen on the other queries. Unlike `correlation` it is not raised by the
         choice of α on the same queries. It has no interval here; `validate` has one, which takes the choice as fixed.
@@ -31,20 +27,13 @@ class Calibration(Result):
         nDCG from 1 on.
     advice : str
         Two or three sentences: what was chosen, and what the paper advises at this K/N_p, which is not tested here.
-    level : float
-        Of the spread over resamples.
     """
 
     schema = "rag-selectivity/calibration/1"
 
     alpha: float | None
     correlation: float
-    alpha_low: float
-    alpha_high: float
-    resampled_low: float
-    resampled_high: float
     out_of_fold: float
     n: int
     regime: float
     advice: str
-    level: float = 0.95

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from rag_selectivity.inference.bootstrap import Bootstrap
+from rag_selectivity.inference.exact import clopper_pearson
 from rag_selectivity.judged.controls import Controls
 from rag_selectivity.judged.judged_run import JudgedRun
 from rag_selectivity.judged.token_budget import is_budget
@@ -164,7 +165,7 @@ class ControlledFigures:
         sizes, relevant, outside, more = self._corpus(rel)
         share = self._judged.drawn_at(np.array([depth]))[:, 0] / np.maximum(sizes, 1)
         inside, per_rate = float((share * (relevant + more)).mean()), float((share * outside).mean())
-        highest = formulas.upper_rate(0.0, float(at.counts.queries), self._tail)
+        highest = float(clopper_pearson(0.0, float(at.counts.queries), self._tail)[1])
         draws = inside + per_rate * self._rate_draws(at.counts).rate
         return self._figure(draws, draws, (inside, inside + per_rate * highest), at.counts)
 
@@ -182,7 +183,7 @@ class ControlledFigures:
         success = formulas.success_draws(succeeded, self._units, self._bootstrap.resamples, rng)
         trials, rate = formulas.effective_units(self._units, len(succeeded)), float(succeeded.mean())
         outside = formulas.most_found_outside(counts, int(judged.drawn_at(depths).max(initial=1)), self._tail)
-        lowest = formulas.lower_rate(rate * trials, trials, self._tail)
+        lowest = float(clopper_pearson(rate * trials, trials, self._tail)[0])
         highest = min(1.0, outside + in_tail + float(draw.found.mean()))
         return _AtDepth(counts, draw, success, chance, miss, rate, lowest, highest)
 

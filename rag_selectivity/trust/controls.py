@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rag_selectivity.inference.exact import clopper_pearson
 from rag_selectivity.measures.base import FloatArray
 from rag_selectivity.tables.ids import IntArray
 
@@ -267,20 +268,6 @@ def _missed_with_tail(draw: Draw, draws: int, rng: np.random.Generator) -> Any:
 # -- without a model ---------------------------------------------------------------------------------
 
 
-def upper_rate(hits: float, trials: float, tail: float) -> float:
-    """The upper end of Clopper and Pearson's interval; `hits` may be a sum of shares."""
-    from scipy.special import betaincinv
-
-    return 1.0 if hits >= trials else float(betaincinv(hits + 1, trials - hits, 1 - tail))
-
-
-def lower_rate(hits: float, trials: float, tail: float) -> float:
-    """The lower end of Clopper and Pearson's interval."""
-    from scipy.special import betaincinv
-
-    return 0.0 if hits <= 0 else float(betaincinv(hits, trials - hits + 1, tail))
-
-
 def effective_units(units: IntArray | None, queries: int) -> float:
     """How many independent queries there are at least: (Σm)²/Σm² with m queries in a cluster."""
     if units is None or not queries:
@@ -315,11 +302,15 @@ def most_found_outside(counts: Counts, depth: int, tail: float, *, no_hit: bool 
         return 1.0
     trials = effective_units(None if counts.units is None else counts.units[known], len(n))
     scale = trials / len(n)
+
+    def bound(size: int, hits: float) -> float:
+        return depth / size * float(clopper_pearson(hits * scale, trials, tail)[1])
+
     each = np.unique(np.minimum(n, depth)).tolist()
-    size = int(min(each, key=lambda t: depth / t * upper_rate(float((n < t).sum()) * scale, trials, tail)))
+    size = int(min(each, key=lambda size: bound(size, float((n < size).sum()))))
     enough = n >= size
     hits = float((~enough).sum()) + float(_hit_share(n[enough], x[enough], size).sum())
-    return min(1.0, depth / size * upper_rate(hits * scale, trials, tail))
+    return min(1.0, bound(size, hits))
 
 
 def _hit_share(n: IntArray, x: IntArray, size: Any) -> FloatArray:
@@ -346,4 +337,5 @@ def most_bits_shown(counts: Counts, depth: int, tail: float = 0.025) -> float:
     4.2
     """
     queries = effective_units(counts.units, len(counts.graded))
-    return bits_between(lower_rate(queries, queries, tail), most_found_outside(counts, depth, tail, no_hit=True))
+    least = float(clopper_pearson(queries, queries, tail)[0])
+    return bits_between(least, most_found_outside(counts, depth, tail, no_hit=True))

@@ -70,5 +70,5 @@ def calibrated_alpha():
     report = rs.evaluate(**world.given, measures=["F"], depths=[10], bootstrap=None)
     quality = {query: (int(query[1:]) * 7 % 10) / 10 for query in world.labels}
     options = {"measure": "F@10", "run": "good", "grid": [0.0, 0.2, 0.4, 0.6, 0.8, 1.0]}
-    found = rs.calibrate_alpha(report, quality, **options, bootstrap=rs.Bootstrap(resamples=300))
+    found = rs.calibrate_alpha(report, quality, **options)
     return keys.plain(found.to_dict(), "alpha", "alpha", "correlation", "n", "regime", "out_of_fold")

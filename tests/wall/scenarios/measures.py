@@ -44,7 +44,7 @@ def classic_with_parameters():
 
 
 def recall_free():
-    names = [*FREE, "T(form=code)", "T(alpha=.2)", "F(alpha=.2)", "Fe(alpha=.2)"]
+    names = [*FREE, "UDCG_grades", "T(form=code)", "T(alpha=.2)", "F(alpha=.2)", "Fe(alpha=.2)"]
     return _measured(names, pool=WORLD.pool, depths=[5, 10])
 
 
