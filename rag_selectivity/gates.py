@@ -19,7 +19,6 @@ from rag_selectivity.results.claims import ClaimReport
 from rag_selectivity.results.comparison import RunDifference
 from rag_selectivity.results.estimate import AS_JUDGED, LEVELS, Estimate
 from rag_selectivity.results.report import Report
-from rag_selectivity.results.stored import read_claims, read_report
 from rag_selectivity.wording import counted, visible
 
 __all__ = ["Gate", "GateResult", "check", "parse"]
@@ -214,6 +213,8 @@ def _since(report: Report | ClaimReport, drops: Sequence[Gate], against: Any, on
             raise InputError(f"gate {str(gate)!r} needs intervals: leave out --resamples 0 (bootstrap=None)")
     stored = against
     if not isinstance(against, (Report, ClaimReport)):
+        from rag_selectivity.results.stored import read_claims, read_report
+
         stored = read_claims(against) if isinstance(report, ClaimReport) else read_report(against)
     measures = [gate.measure for gate in drops if gate.measure is not None]
     return {run: differences_since(report, run, stored, measures, on=on) for run in report}
