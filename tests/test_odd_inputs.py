@@ -18,7 +18,6 @@ import pytest
 import rag_selectivity as rs
 from rag_selectivity import golden, online
 from rag_selectivity.advice.costs import measured_costs
-from rag_selectivity.answers.given import answers_given
 from rag_selectivity.answers.references import read_references
 from rag_selectivity.explain.report import explain
 from rag_selectivity.grading.judge import Reply
@@ -230,7 +229,6 @@ def answers_of(**options: Any) -> Any:
         (lambda: of_a_table("by", "x" * 5000), "by: there is no file 'xxx"),
         (lambda: golden.check("unmade", runs={"r": RUN}, max_shift=10**400), "max_shift .* between 0 and 1e.100"),
         (lambda: costly(2e100), "milliseconds is 2e.100; give a number ≥ 0, at most 1e.100"),
-        (lambda: answers_of(instructions=NUMBERS), "instructions must be a text, got array"),
         (lambda: experiment(arms=3), "arms must be a list of names"),
         (lambda: online.Metric(["a"]), "the names of a metric must be texts"),
         (lambda: online.Metric("cited", covariate=("before",)), "the names of a metric must be texts"),
@@ -276,19 +274,13 @@ def answers_of(**options: Any) -> Any:
         ),
         (lambda: answer_scores([{"query_id": "q1", "score": NUMBERS}], ["a"], ["q1"]), "score"),
         (lambda: answer_scores([{"query_id": "q1"}], ["a"], ["q1"], column=("x",)), "no column .'x',."),
-        (lambda: answers_given(7), "scores: give a file, a frame or a list of dicts"),
-        (lambda: answers_given([], ends=7), "the range of the scores must be two numbers"),
-        (lambda: answers_given([], correct_from="x"), "correct_from .judge.correct_from. must be above 0"),
-        (lambda: answers_given([{"query_id": "q", "k": 1, "score": 1}], baseline=[]), "the baseline .. is none of"),
         (lambda: read_references({"q1": np.array([])}), "the reference is an empty list"),
         (lambda: claims_of(measures=[3]), "measures must be a list of names"),
         (lambda: claims_of(checks="recall"), "checks must be a list of names"),
         (lambda: claims_of(depths=3), "depth: give a list of whole numbers, got 3"),
         (lambda: claims_of(samples=3), "samples: give a file"),
         (lambda: answers_of(controls=3), "controls must be a list of names"),
-        (lambda: answers_of(orders=3), "orders must be a list of names"),
         (lambda: answers_of(scores=3), "scores must be a list of names"),
-        (lambda: answers_of(junk=True), "give a list of whole numbers"),
         (lambda: answers_of(baseline=[]), "the baseline .. is none of the runs a"),
         (lambda: rs.ToolMonitor().call("q", ["t"], [NUMBERS]), "called must be a list of names"),
         (lambda: rs.ToolMonitor().call("q", {1.5: 1}), "the name of a tool must be a str, got 1.5"),
