@@ -13,8 +13,8 @@ from rag_selectivity.errors import InputError, MissingExtraError
 from rag_selectivity.evaluation.evaluate import evaluate
 from rag_selectivity.measures.base import Measure
 from rag_selectivity.measures.chance import BoR, BoR_max, RandomSuccess, Success, regime
-from rag_selectivity.render.blocks import Block, Heading, Lines, Note, Table
-from rag_selectivity.render.first_screen import answer_lines, decision_table
+from rag_selectivity.render.blocks import Block, Heading, Note, Table
+from rag_selectivity.render.first_screen import first_screen
 from rag_selectivity.render.writers import text_of
 from rag_selectivity.results.estimate import Estimate
 from rag_selectivity.results.report import Report
@@ -78,14 +78,8 @@ class Demo:
         return text_of([*self._retrievers(), *self._labels(), *self._paradox()], ruled=ruled)
 
     def _retrievers(self) -> list[Block]:
-        decision = self.runs.decision
-        if decision is None:
-            return []
-        return [
-            Heading(f"1. Three retrievers: {len(expected())} questions, {len(texts('corpus.jsonl')):,} passages"),
-            Lines(answer_lines(decision.answers)),
-            decision_table(decision),
-        ]
+        title = f"1. Three retrievers: {len(expected())} questions, {len(texts('corpus.jsonl')):,} passages"
+        return [Heading(title), *first_screen(self.runs).blocks()]
 
     def _labels(self) -> list[Block]:
         key = f"BoR@{K}"
@@ -96,14 +90,14 @@ class Demo:
         told = []
         for judge, report in self.with_controls.items():
             if report[key].low > 0:
-                shown = "the run is shown to beat a random draw, by this judge's grades, which no person has checked"
+                shown = "retrieval beats a random draw, by this judge's grades; no person has checked them"
             else:
                 alone = number(self.without_controls[judge][key].value)
-                shown = f"the run is not shown to beat a random draw; its labels of the pool alone say {alone} bits"
+                shown = f"nothing is left of {alone} bits once this judge has graded random passages too"
             told.append(Note(f"{judge}: {shown}."))
         return [
             Heading(f"2. What the labels are worth: {key} of {_JUDGED_RUN}, in bits"),
-            Table(["judge", "its labels of the pool", "with its labels of random passages"], rows, breaks=False),
+            Table(["judge", "graded: retrieved passages", "and random passages"], rows, breaks=False),
             *told,
         ]
 
@@ -136,16 +130,15 @@ class Demo:
             return self.dense[measure].value
 
         lucky = dense(chance @ last)
-        no_better = ", and the interval of BoR contains 0: it is not shown that the retriever beats a random draw"
+        luck = ", which can be luck" if bits.low <= 0 <= bits.high else ""
         return (
             f"Many relevant passages: from K = {first} to {last}, success climbs from "
-            f"{percent(dense(success @ first))} to {percent(dense(success @ last))} while BoR falls from "
-            f"{dense(bor @ first):.2f} to {dense(bor @ last):.2f} bits. A random draw of {last} succeeds in "
-            f"{percent(lucky)} of the queries "
-            f"({regime(lucky)}){no_better if bits.low <= 0 <= bits.high else ''}. "
-            f"One relevant passage: the same lists have {sparse(bor @ first):.2f} bits at K = {first} (ceiling "
-            f"{sparse(most @ first):.2f}) with a success rate of {percent(sparse(success @ first))}, since only one "
-            f"random draw in {1 / sparse(chance @ first):,.0f} holds the one relevant passage."
+            f"{percent(dense(success @ first))} to {percent(dense(success @ last))}. But {last} random passages "
+            f"succeed in {percent(lucky)} of the queries ({regime(lucky)}), so BoR falls from "
+            f"{dense(bor @ first):.2f} to {dense(bor @ last):.2f} bits{luck}. One relevant passage: a random draw of "
+            f"{first} holds it once in {1 / sparse(chance @ first):,.0f} times. The same lists succeed in "
+            f"{percent(sparse(success @ first))} of the queries: {sparse(bor @ first):.2f} bits, of "
+            f"{sparse(most @ first):.2f} at most."
         )
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 from itertools import islice
 
-from rag_selectivity.wording import visible_lines
+from rag_selectivity.wording import enumeration, visible_lines
 
 __all__ = ["GradingError", "InputError", "MissingExtraError", "SelectivityError", "SelectivityWarning"]
 __all__ += ["did_you_mean", "examples"]
@@ -71,17 +71,17 @@ class SelectivityWarning(UserWarning):
         self.code = code
 
 
-def did_you_mean(word: object, known: Iterable[object]) -> str:
-    """`'; did you mean "BoR"?'` if a known word is similar, otherwise an empty string.
+def did_you_mean(word: object, known: Iterable[object], most: int = 1) -> str:
+    """`'; did you mean "BoR"?'` if known words are similar, the most similar first, otherwise an empty string.
 
-    >>> did_you_mean("bro", ["BoR", "EF"])
-    '; did you mean "BoR"?'
+    >>> did_you_mean("bro", ["BoR", "EF"]), did_you_mean("recal", ["recall", "R", "RR", "precall"], 3)
+    ('; did you mean "BoR"?', '; did you mean "recall" or "precall"?')
     """
     if not isinstance(word, str):
         return ""
     by_folded = {str(name).casefold(): name for name in known}
-    close = get_close_matches(word.casefold(), by_folded, n=1, cutoff=0.5)
-    return f'; did you mean "{by_folded[close[0]]}"?' if close else ""
+    close = [f'"{by_folded[each]}"' for each in get_close_matches(word.casefold(), by_folded, n=most, cutoff=0.5)]
+    return f"; did you mean {enumeration(close, 'or')}?" if close else ""
 
 
 def examples(ids: Iterable[object], limit: int = 3) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import operator
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -14,12 +13,12 @@ from rag_selectivity.errors import InputError, did_you_mean
 from rag_selectivity.inference.exact import clopper_pearson
 from rag_selectivity.measures import Measure, parse_measure
 from rag_selectivity.measures.chance import Success
+from rag_selectivity.measures.conditions import limit_of, parts_of
 from rag_selectivity.results.claim_measures import ClaimMeasure
 from rag_selectivity.results.claims import ClaimReport
 from rag_selectivity.results.comparison import RunDifference
 from rag_selectivity.results.estimate import AS_JUDGED, LEVELS, Estimate
 from rag_selectivity.results.report import Report
-from rag_selectivity.results.stored import read_claims, read_report
 from rag_selectivity.wording import counted, visible
 
 __all__ = ["Gate", "GateResult", "check", "parse"]
@@ -34,8 +33,6 @@ _OPPOSITE = {">": "<=", ">=": "<", "<": ">=", "<=": ">"}
 #: What a gate can look at: figures, how much worse a figure is than in a stored report, and levels of caveats.
 FIGURE, DROP, CAVEATS = "figure", "drop", "caveats"
 _VALUE, _LOW, _HIGH, _SHOWN = "value", "low", "high", "shown"
-_GATE = re.compile(r"\s*(?P<what>[^<>]+?)\s*(?P<sign>[<>]=?)\s*(?P<limit>\S+)\s*")
-_CALL = re.compile(r"(?P<name>low|high|shown|as_judged|drop|caveats)\((?P<inner>.+)\)")
 _BOUNDS = (_LOW, _HIGH, _SHOWN, "as_judged")
 #: What can stand around a measure, from the outside in.
 _CALLS = {(), (DROP,), (CAVEATS,), (_LOW, DROP), (_HIGH, DROP), *((bound,) for bound in _BOUNDS)}
@@ -135,14 +132,11 @@ def parse(text: str, *, of_claims: bool = False) -> Gate:
     'caveats >= strong'
     """
     named = f"gate {text!r}"
-    found = _GATE.fullmatch(text) if isinstance(text, str) else None
+    found = parts_of(text, "low|high|shown|as_judged|drop|caveats")
     if found is None:
         raise InputError(f"{named} (--fail-if) is not a condition such as 'BoR@10 < 4.5' or 'drop(RA-nWG@10) > .02'")
-    calls, name = [], found["what"]
-    while call := _CALL.fullmatch(name):
-        calls.append(call["name"])
-        name = call["inner"].strip()
-    if tuple(calls) not in _CALLS:
+    calls, name = found.calls, found.name
+    if calls not in _CALLS:
         raise InputError(f"{named}: {'('.join(calls)}({name}) is nothing that a gate can look at")
     of_all = name == CAVEATS and not calls
     kind = CAVEATS if of_all else calls[-1] if calls and calls[-1] in (DROP, CAVEATS) else FIGURE
@@ -151,7 +145,7 @@ def parse(text: str, *, of_claims: bool = False) -> Gate:
     if kind == DROP and measure is not None and measure.higher_is_better is None:
         why = "neither more nor less of it is better" if of_claims else "it depends on corpus, judgments and K only"
         raise InputError(f"{named}: {measure} cannot get worse, since {why}; name another measure")
-    return Gate(kind, bound, measure, found["sign"], _limit(found["limit"], named, kind))
+    return Gate(kind, bound, measure, found.sign, _limit(found.limit, named, kind))
 
 
 def check(
@@ -214,6 +208,8 @@ def _since(report: Report | ClaimReport, drops: Sequence[Gate], against: Any, on
             raise InputError(f"gate {str(gate)!r} needs intervals: leave out --resamples 0 (bootstrap=None)")
     stored = against
     if not isinstance(against, (Report, ClaimReport)):
+        from rag_selectivity.results.stored import read_claims, read_report
+
         stored = read_claims(against) if isinstance(report, ClaimReport) else read_report(against)
     measures = [gate.measure for gate in drops if gate.measure is not None]
     return {run: differences_since(report, run, stored, measures, on=on) for run in report}
@@ -325,12 +321,4 @@ def _limit(text: str, gate: str, kind: str) -> float:
             levels = ", ".join(LEVELS)
             raise InputError(f"{gate}: caveats have the levels {levels}, not {text!r}{did_you_mean(text, LEVELS)}")
         return float(LEVELS.index(text))
-    try:
-        value = float(text)
-    except ValueError:
-        value = math.nan
-    if math.isnan(value):
-        raise InputError(f"{gate}: {text!r} is not a number")
-    if math.isinf(value):
-        raise InputError(f"{gate}: the limit is not a finite number, so that the gate would always fail or never")
-    return value
+    return limit_of(text, gate)

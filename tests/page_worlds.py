@@ -103,7 +103,7 @@ PAGES: dict[str, Callable[[Path], PageWorld]] = {
         (tools, (EVIL, IMAGE)),
         (preferred, (EVIL, LONG)),
         (arms, ()),
-        (validation, (EVIL,)),
+        (validation, ()),
         (agreement, (EVIL, LONG)),
     )
 }

@@ -112,7 +112,7 @@ def test_the_command_lists_and_explains() -> None:
     assert 'report["BoR@2"].caveats' in page
     wrong = run_command("explain", "closed-label")
     assert wrong.returncode == 2
-    assert 'did you mean "closed-labels"?' in wrong.stderr
+    assert 'did you mean "closed-labels"' in wrong.stderr
     beside = run_command("explain", "closed-labels", "BoR@2")
     assert beside.returncode == 2
     assert "FIGURE and --run are for a report" in beside.stderr

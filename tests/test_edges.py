@@ -240,7 +240,7 @@ def test_a_grade_off_the_scale_names_query_passage_and_mend() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"short_lists": "all"}, "policy `short_lists` must be one of requested, returned, got 'all'"),
+        ({"short_lists": "all"}, "short_lists must be one of requested, returned, got 'all'"),
         ({"short_list": "returned"}, "unknown option 'short_list'; did you mean \"short_lists\""),
         ({"policy": "trec"}, "unknown policy 'trec'; did you mean \"trec_eval\""),
         ({"scale": "utilty"}, "unknown scale 'utilty'; did you mean \"utility\""),

@@ -88,8 +88,6 @@ CHUNKS = {"a": 5, "b": 4, "w": 4, "x": 4, "y": 4, "z": 4}
         (LABELS, THRICE, {"corpus_size": SIZES, "duplicates": "drop"}, "3 passages repeat"),
         (LABELS, THRICE, {"passages_of": CHUNKS}, "N = 25: the chunks of all documents"),
         (LABELS, THRICE, {"passages_of": CHUNKS, "corpus_size": 30}, "5 of the N = 30 passages belong to documents"),
-        (LABELS, THRICE, {"passages_of": {**CHUNKS, "a": 1}}, "run: query 'q3' lists document 'a' 2 times"),
-        (LABELS, THRICE, {"passages_of": {"a": 3, "b": 5}}, "run: query 'q0' lists document 'w', which is not in"),
         (LABELS, TWICE, {"duplicates": "drop"}, "1 passages repeat an earlier passage of their list"),
         (LABELS, LISTS, {"corpus_size": SIZES, "depths": [8], "short_lists": "returned"}, None),
         (LABELS, LISTS, {"corpus_size": SIZES, "depths": [4, 8]}, "4 queries have a corpus smaller than K"),

@@ -224,7 +224,7 @@ def test_a_proxy_that_is_none_is_a_mistake(tmp_path) -> None:
 # -- a store that another program has changed -----------------------------------------------------
 
 
-EVERYTHING = [("labels", "reason"), ("labels", "relevant_span"), ("human", "reason")]
+EVERYTHING = [("labels", "reason"), ("human", "reason")]
 
 
 @pytest.mark.parametrize("value", ["x'ff00fe'", "x'6f6b'"])

@@ -80,8 +80,6 @@ def test_a_rare_3_outweighs_a_common_4_and_the_oracle_takes_it() -> None:
 def test_without_a_5_the_fallback_weights_serve() -> None:
     judged = {"a": 4, "b": 3, "c": 3, "d": 1}
     assert one(judged, ["b", "d"], 2, ["RA-nWG"])["RA-nWG"] == pytest.approx(0.2 / 1.2)
-    changed = "RA-nWG(fallback4=0.5,fallback3=0.25)"
-    assert one(judged, ["b", "d"], 2, [changed])[changed] == pytest.approx(0.25 / 0.75)
 
 
 @pytest.mark.parametrize(
@@ -91,7 +89,6 @@ def test_without_a_5_the_fallback_weights_serve() -> None:
         ("alpha=2", 0.125, 0.1 / 9),
         ("cap4=0.2", 0.2, 1 / 30),
         ("cap3=0.01", 0.25, 0.01),
-        ("base4=1,base3=0.3", 0.5, 0.1),
     ],
 )
 def test_every_parameter_does_what_it_says(parameters, w4, w3) -> None:
@@ -143,7 +140,7 @@ def test_a_passage_that_the_pool_lacks_is_reported_and_belongs_to_it() -> None:
         measures=["RA-nWG", "PROC"],
         depths=[1, 2],
     )
-    assert any("2 judged passages of the run are not in its pool" in note for note in report.runs["r"].notes)
+    assert any("2 judged passages are not in the pool of the run" in note for note in report.runs["r"].notes)
     assert report["PROC@1"].value == report["RA-nWG@1"].value == 1
 
 

@@ -24,7 +24,6 @@ from rag_selectivity_langchain.tools import ToolSelectivityCallback
 from rag_selectivity_langchain.watching import SelectivityCallback
 
 __all__ = [
-    "ChainModel",
     "ChatModelJudge",
     "SelectivityCallback",
     "ToolSelectivityCallback",
@@ -42,7 +41,6 @@ __all__ = [
 __getattr__ = load_on_first_use(
     __name__,
     {
-        "ChainModel": "answering",
         "ChatModelJudge": "judge",
         "agrade_retriever": "grading",
         "grade_retriever": "grading",

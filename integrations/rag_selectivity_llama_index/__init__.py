@@ -35,7 +35,6 @@ __all__ = [
     "LiveToolSelectivity",
     "SelectivityEvaluator",
     "SelectivityMetric",
-    "SynthesizerModel",
     "agrade_retriever",
     "answer_scores",
     "grade_retriever",
@@ -49,7 +48,6 @@ __getattr__ = load_on_first_use(
     __name__,
     {
         "LLMJudge": "judge",
-        "SynthesizerModel": "answering",
         "ContextEntityRecallEvaluator": "judging",
         "ContextPrecisionEvaluator": "judging",
         "ContextRecallEvaluator": "judging",

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import rag_selectivity as rs
 from rag_selectivity.cli import judging as j
 from rag_selectivity.cli import options as o
-from rag_selectivity.cli.inputs import score_range_of
 from rag_selectivity.cli.output import note, put_rows
 from rag_selectivity.errors import InputError
 
@@ -20,18 +18,6 @@ class Answering:
 
     [judge]
     -------
-    score_range
-        Lowest and highest possible score, as in 1,5.
-    correct_from
-        Score of --given from which an answer counts as right.
-    served
-        Name that the server gives the model: only its answers count.
-    instructions
-        File with what the model is told first.
-    citations
-        Ask which passages an answer rests on.
-    abstention
-        Let the model decline to answer.
     judge_base_url
         Address of the judge's server (default: that of the model).
     judge_api_key_env
@@ -40,10 +26,6 @@ class Answering:
         Rubric of the judge (TOML).
     controls
         Controls: closed-book, random and ideal, which needs labels (default: all three).
-    orders
-        Further orders of the passages: worst-first, shuffled or middle.
-    junk
-        Numbers of hard negatives to add to the relevant passages, as in [0, 2, 5].
 
     [intervals]
     -----------
@@ -51,18 +33,10 @@ class Answering:
         Bootstrap resamples.
     """
 
-    score_range: str | None = None
-    correct_from: float | None = None
-    served: str | None = None
-    instructions: Path | None = None
-    citations: bool = True
-    abstention: bool = True
     judge_base_url: str | None = None
     judge_api_key_env: str | None = None
     rubric: Path | None = None
     controls: list[str] | None = None
-    orders: list[str] = field(default_factory=list)
-    junk: list[int] = field(default_factory=list)
     resamples: int = 5000
 
 
@@ -73,8 +47,6 @@ def answers(
     queries: Path | None = None,
     references: Path | None = None,
     qrels: Path | None = None,
-    given: Path | None = None,
-    score_column: str | None = None,
     more: Answering = Answering(),
     baseline: str | None = None,
     model: str | None = None,
@@ -93,8 +65,9 @@ def answers(
 ) -> None:
     """Have an LLM answer from what was retrieved, and score its answers.
 
-    It is shown exactly the passages of each list. The controls are answers without passages, with random passages, and
-    with the relevant passages alone. The results are the lift over no passages, and bits over random of right answers.
+    The LLM gets exactly the passages of each list. For comparison it also answers without passages, with random
+    passages, and with the relevant passages alone: these are the controls. The results are the gain over no passages,
+    and the bits over random of right answers.
     The store keeps every answer. If the command stops, run it again to continue.
 
     The key is read from OPENAI_API_KEY, or from the variable of judge.api_key_env.
@@ -109,23 +82,19 @@ def answers(
     references : FILE
         Right answers: a table of query_id and reference, for multiple choice with a list of choices.
     qrels : FILE
-        Labels, for ideal sets, junk, the order `middle` and citations.
-    given : FILE
-        Scores that exist, in place of a model: a table of query_id, run, k and score. The runs closed-book, random and
-        ideal are controls.
+        Labels, for the ideal sets.
 
     Judge
     -----
     model : NAME
         Name of the model that answers.
     judge_model : NAME
-        Judge that grades answers from 1 to 5 and checks their claims.
+        Judge that grades answers from 1 to 5.
 
     Measures
     --------
     score : NAME
-        Score: choice, exact_match, f1, judge, judged_right, claims, cited or abstained (default: all that the input
-        allows). Repeat for more.
+        Score: choice, exact_match, f1, judge or judged_right (default: all that the input allows). Repeat for more.
     depths : K,K, -k
         Passages of each list to show, as in 10,100 (default: 10).
 
@@ -139,9 +108,9 @@ def answers(
     store : STORE
         Label store that keeps the answers; created if it does not exist.
     scores : FILE
-        Table of query_id, run, k and the first score to write, for `validate` (.csv, .jsonl or .parquet).
+        File for query_id, run, k and the first score, which `validate` reads (.csv, .jsonl or .parquet).
     answer_table : FILE, --answers
-        Table of all answers with their scores to write (.jsonl, .csv or .parquet).
+        File for all answers with their scores (.jsonl, .csv or .parquet).
 
     Usual options
     -------------
@@ -152,26 +121,12 @@ def answers(
     $ rag-selectivity answers bm25.trec dense.trec --corpus corpus.jsonl --queries queries.jsonl \
         --references ragas.jsonl --qrels grades.trec --scale utility --depths 3,10 --store answers.db \
         --model gpt-5-mini --scores answer-scores.csv
-    $ rag-selectivity answers bm25.trec dense.trec --given answer-scores.csv
+    $ rag-selectivity answers bm25.trec --corpus corpus.jsonl --queries queries.jsonl --references ragas.jsonl \
+        --score exact_match --store answers.db --model gpt-5-mini --dry-run
     """
     bootstrap = drawing.bootstrap(more.resamples)
-    if given is not None:
-        asking_too = {"corpus": corpus, "queries": queries, "references": references, "model": model, "store": store}
-        named = [f"--{name}" for name, value in asking_too.items() if value]
-        if named:
-            raise InputError(f"--given holds scores that exist, and no model is asked: leave {', '.join(named)} out")
-        from rag_selectivity.answers.given import answers_given
-
-        ends = score_range_of(more.score_range, "judge.score_range") or (0.0, 1.0)
-        options: dict[str, Any] = {"column": score_column, "ends": ends, "correct_from": more.correct_from}
-        printer.show(answers_given(given, run=files, baseline=baseline, bootstrap=bootstrap, **options))
-        return
     if files is None or corpus is None or queries is None or references is None or model is None or store is None:
-        raise InputError(
-            "say what to ask: give runs, --corpus, --queries, --references, --model and --store; or --given FILE with "
-            "scores that exist"
-        )
-    from rag_selectivity.answers.prompt import INSTRUCTIONS
+        raise InputError("say what to ask: give runs, --corpus, --queries, --references, --model and --store")
     from rag_selectivity.answers.scoring import ANSWER_RUBRIC
     from rag_selectivity.grading.rubric import Rubric
 
@@ -193,15 +148,9 @@ def answers(
             qrels=qrels,
             scale=scale,
             controls=more.controls,
-            orders=more.orders,
-            junk=more.junk,
             scores=score,
             judge=judge,
             rubric=ANSWER_RUBRIC if more.rubric is None else Rubric.read(more.rubric),
-            instructions=INSTRUCTIONS if more.instructions is None else _text_of(more.instructions),
-            cite=more.citations,
-            abstain=more.abstention,
-            served=more.served,
             baseline=baseline,
             **asking.options(),
             bootstrap=bootstrap,
@@ -220,12 +169,3 @@ def answers(
         note(f"wrote {answer_table}: {len(result.answers)} answers")
     printer.show(result)
     j.exit_unless_complete(spent.stopped_by, spent.failed)
-
-
-def _text_of(path: Path) -> str:
-    from rag_selectivity.tables.files import text_lines
-
-    text = "\n".join(line for _, line in text_lines(path)).strip()
-    if not text:
-        raise InputError(f"{path}: the instructions are empty")
-    return text

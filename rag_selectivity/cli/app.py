@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import sys
 import traceback
@@ -149,7 +148,7 @@ def _status(command: Any) -> int:
     """The exit code of the command; whatever was raised is told."""
     try:
         status = int(command(standalone_mode=False) or 0)
-    except (KeyboardInterrupt, asyncio.CancelledError, typer.Abort):
+    except (KeyboardInterrupt, typer.Abort):
         tell("interrupted")
         _tell_what_follows()
         return INTERRUPTED

@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from importlib import import_module
 from inspect import Parameter
-from itertools import zip_longest
 from typing import Any
 
 import typer
@@ -21,8 +20,6 @@ from rag_selectivity.cli.settings import SECTIONS, SETTINGS, as_typed, read_sett
 from rag_selectivity.cli.waiting import waiting
 from rag_selectivity.errors import InputError
 
-#: Options whose value may be left out, and what it then is.
-IMPLIED_VALUES = {"--retry-failed": "all"}
 EVERY_COMMAND = "Every command"
 #: Panels in the order of a help; what is in none of them (arguments) stands above them.
 PANELS = (
@@ -78,7 +75,6 @@ class Command(typer.core.TyperCommand):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse, and refuse an option given twice, of which the last value alone would count, and a second `-`."""
-        args = list(_with_implied_values(args))
         values, _, given = self.make_parser(ctx).parse_args(list(args))
         SETTINGS.quiet = bool(values.get("quiet"))
         SETTINGS.file = read_settings(values.get("config") or (), lambda: _known_keys(ctx.find_root().command))
@@ -255,14 +251,6 @@ def _known_keys(program: Any) -> dict[str, list[str]]:
         for section, name, _ in command.settings:
             known[section][name] = None
     return {section: list(keys) for section, keys in known.items()}
-
-
-def _with_implied_values(args: list[str]) -> Iterator[str]:
-    """The words of a command, with a value for each option that may stand without one."""
-    for word, following in zip_longest(args, args[1:], fillvalue="--"):
-        yield word
-        if word in IMPLIED_VALUES and following.startswith("--"):
-            yield IMPLIED_VALUES[word]
 
 
 def _with_own_help(parameters: Any) -> list[Any]:

@@ -44,7 +44,7 @@ class Given:
     unpaired
         The runs are over different queries, as the arms of an A/B test are.
     draws
-        Random swaps of two runs' figures where not all are tried.
+        Random swaps of two runs' figures in a test, where there are too many to try all.
     power
         Chance to detect the difference in the column 'shows ≥'.
     """
@@ -86,7 +86,8 @@ def evaluate(
 ) -> None:
     """Measure runs against labels: figures, comparison, page.
 
-    Labels and runs in, figures with intervals out. With `--baseline`, the differences from that run are tested. A file
+    Prints five answers (which run, which K, where evidence is lost, what to do next, how far to trust the labels) and
+    one table. With `--baseline`, the differences from that run are tested. A file
     that ends in .html is a page to read and send.
 
     Output
@@ -154,6 +155,9 @@ def evaluate(
     else:
         usual = _of_page(retrieved, scale, form, size) if printer.is_page else [DEFAULT_MEASURES]
         shared["measures"] = [*(measure or usual), *gates.measures]
+        if printer.is_page and given.weights is None:
+            # Then the decision finds its figures in the report.
+            depths = _depths_of_page(retrieved.qrels, lists, depths, deciding["k"], shared)
         report = retrieved.noted_in(rs.evaluate(retrieved.qrels, lists, depths=depths, **shared))
     if is_costed:
         deciding["costs"] = _known_costs(report, lists, costs_of(costs, runs), tokens, form.ids)
@@ -162,10 +166,6 @@ def evaluate(
     if not retrieved.is_live:
         steps = replace(steps, runs=[file_with_name(name, file) for name, file in runs.items()])
     report = decided(report.with_steps(steps), asked_for_k=k is not None, **deciding)
-    decision = report.decision
-    if printer.is_page and decision is not None and decision.K not in report.depths:
-        report = rs.evaluate(retrieved.qrels, lists, depths=[*report.depths, decision.K], **shared)
-        report = report.with_steps(steps).with_decision(decision)
     if per_query is not None:
         put_rows(report.per_query(), per_query)
     result = replace(result, report=report) if compared else report
@@ -233,6 +233,21 @@ def _of_page(retrieved: Retrieved, scale: str | None, form: o.LabelForm, size: M
 
     known = settled_labels(retrieved.qrels, scale, form.grade_map).scale
     return page_measures(known or "trec", sized=any(each is not None for each in size.values()))
+
+
+def _depths_of_page(
+    qrels: Any, runs: Any, depths: Sequence[int] | None, k: Any, shared: Mapping[str, Any]
+) -> list[int]:
+    """The depths, and the K of the decision: as given, or advised."""
+    from rag_selectivity.advice.which_k import Advice
+    from rag_selectivity.measures import parse_measure
+    from rag_selectivity.measures.plan import DEFAULT_MEASURES
+
+    quick = {"measures": ["Success"], "bootstrap": None, "by": None, "human": None}
+    report = rs.evaluate(qrels, runs, depths=depths, **{**shared, **quick})
+    judged = {name: run.judged for name, run in report.runs.items() if run.judged is not None}
+    measures = [parse_measure(each) for each in shared["measures"] if each != DEFAULT_MEASURES]
+    return sorted({*report.depths, k or Advice.of(judged, measures, shared["bootstrap"]).K})
 
 
 def _filters(by: Sequence[str] | None) -> Any:

@@ -92,8 +92,8 @@ def _page_of(name: str) -> str:
     known = [*REGISTRY.aliases, *REGISTRY, *codes]
     without_parameters = re.split(r"[(@]", name)[0].strip()
     if without_parameters.casefold() not in map(str.casefold, known):
+        near = did_you_mean(without_parameters, known, most=3) or ";"
         raise InputError(
-            f"there is no measure, code or file {name!r}{did_you_mean(without_parameters, known)}; "
-            f"`rag-selectivity explain` lists measures and codes"
+            f"there is no measure, code or file {name!r}{near} `rag-selectivity explain` lists measures and codes"
         )
     return definition(parse_measure(name))

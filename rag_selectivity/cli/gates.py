@@ -11,7 +11,6 @@ from rag_selectivity.cli.output import NOT_PASSED, note, tell
 from rag_selectivity.gates import Gate, check, parse
 from rag_selectivity.results.claims import ClaimReport
 from rag_selectivity.results.report import Report
-from rag_selectivity.results.stored import read_claims, read_report
 
 
 @dataclass(frozen=True)
@@ -26,8 +25,11 @@ class Gates:
     def parse(cls, fail_if: list[str] | None, against: Path | None, on: str, *, of_claims: bool = False) -> Gates:
         """From the options."""
         conditions = [parse(text, of_claims=of_claims) for text in fail_if or []]
-        read = read_claims if of_claims else read_report
-        return cls(conditions, None if against is None else read(against), on)
+        if against is None:
+            return cls(conditions, None, on)
+        from rag_selectivity.results.stored import read_claims, read_report
+
+        return cls(conditions, read_claims(against) if of_claims else read_report(against), on)
 
     @property
     def measures(self) -> list[str]:

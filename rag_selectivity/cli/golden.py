@@ -156,7 +156,7 @@ def golden_check(
     corpus : FILE
         Corpus as it is now: JSONL, TSV, CSV or Parquet.
     threshold : SHARE
-        Least similarity of near-duplicate queries (default: .6).
+        Similarity from which two queries are near-duplicates (default: .6).
 
     Measures
     --------
@@ -165,16 +165,17 @@ def golden_check(
     depths : LIST
         Depths K of runs, as in 5,10 (default: 10).
     pool_depth : K
-        Ranks of a run that count as labelled for it, if origins name no run (default: largest K).
+        Ranks of a run that count as labelled because of it, if the labels do not say which run brought them (default:
+        largest K).
 
     Gates
     -----
     min_judged : SHARE
-        Least judged share of a run's top K; below it, exit with 1.
+        Smallest judged share of a run's top K; below it, exit with 1.
     max_shift : AMOUNT
-        Largest shift of a run's figure without the labels it alone brought; above it, exit with 1.
+        Largest change of a run's figure when the labels that it alone brought are taken out; above it, exit with 1.
     min_tau : TAU
-        Least Kendall's tau of the order of the runs without these labels; below it, exit with 1.
+        Smallest Kendall's tau between the orders of the runs with and without these labels; below it, exit with 1.
     strict
         Exit with 1 for warnings too.
 

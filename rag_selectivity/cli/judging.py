@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import shlex
 import sys
 from collections.abc import Callable, Iterator
@@ -78,10 +79,6 @@ class Asking:
         Price of a million answer tokens.
     max_answer_tokens
         Most tokens of an answer, reasoning included; after a cut answer, the limit is 4 times as high.
-    rpm
-        Most requests in any 60 seconds.
-    tpm
-        Most tokens in any 60 seconds.
     timeout
         Longest time for a request.
     attempts
@@ -97,8 +94,6 @@ class Asking:
     price_in: float | None = None
     price_out: float | None = None
     max_answer_tokens: int = 1000
-    rpm: float | None = None
-    tpm: float | None = None
     timeout: float = 60.0
     attempts: int = 6
     max_wait: float = 120.0
@@ -107,9 +102,7 @@ class Asking:
         """As options of the functions that ask."""
         from rag_selectivity.grading.limits import Budget, Limits
 
-        limits = {
-            name: getattr(self, name) for name in ("concurrency", "rpm", "tpm", "timeout", "attempts", "max_wait")
-        }
+        limits = {name: getattr(self, name) for name in ("concurrency", "timeout", "attempts", "max_wait")}
         prices = {"price_in": self.price_in, "price_out": self.price_out}
         return {
             "limits": Limits(**limits, answer_tokens=self.max_answer_tokens),
@@ -158,6 +151,8 @@ def resumable() -> Iterator[None]:
     SETTINGS.after_error = f"go on with: {resume_command()}"
     try:
         yield
+    except asyncio.CancelledError:
+        raise KeyboardInterrupt from None
     except InputError:
         SETTINGS.after_error = None
         raise

@@ -23,8 +23,9 @@ def _text(error: BaseException) -> str:
     if isinstance(error, USAGE_ERROR):
         message: str = error.format_message()  # type: ignore[attr-defined]
         context = getattr(error, "ctx", None)
-        hint = "" if context is None else f"; see {context.command_path} --help"
-        return message.rstrip(".") + hint
+        message = message.rstrip(".")
+        hint = "" if context is None else f"{'' if message.endswith('?') else ';'} see {context.command_path} --help"
+        return message + hint
     if isinstance(error, UnicodeEncodeError):
         return (
             f"standard output cannot show {error.object[error.start]!r} in {error.encoding}: set PYTHONUTF8=1, "

@@ -33,8 +33,8 @@ def online_compare(
 ) -> None:
     """Compare the arms of an A/B test, with guardrails.
 
-    The verdicts are valid at any number of looks, unless --once is given. Those on several metrics are corrected by
-    Holm.
+    The verdicts are valid at any number of looks, unless --once is given. With several metrics they are corrected for
+    the number of tests (Holm).
 
     Arguments
     ---------

@@ -9,6 +9,7 @@ from rag_selectivity.cli import options as o
 from rag_selectivity.cli.files import Writes
 from rag_selectivity.cli.output import note, put
 from rag_selectivity.errors import InputError
+from rag_selectivity.wording import counted
 
 _Lines = Annotated[Path | None, Writes((".jsonl", ".json", ".ndjson", ".txt"))]
 
@@ -58,6 +59,8 @@ def online_interleave(
         ranked = {name: list(of_run.get(query, ())) for name, of_run in lists.items()}
         rows.append(interleave(ranked, k=k, seed=f"{seed}/{query}", method=method).record(query))
     put("\n".join(map(json_line, rows)), output, is_data=True)
+    if output is not None:
+        note(f"wrote {output}: {counted(len(rows), 'draft')}")
     alone = len(first.keys() ^ second.keys())
     if alone:
         note(f"{alone:,} of {len(queries):,} queries are in one run alone, which drafted all their passages")

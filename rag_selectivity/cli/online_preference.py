@@ -30,7 +30,7 @@ def online_preference(
     Data
     ----
     max_faults : SHARE
-        Largest share of credits without a draft, or for passages that were not shown.
+        Share of the credits that may have no draft, or be for passages that were not shown; more are an error.
 
     Tests
     -----

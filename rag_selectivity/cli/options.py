@@ -53,9 +53,9 @@ class Shared:
     baseline : NAME
         Run that the others are compared with.
     human : FILE
-        Labels by people of some pairs of the labels (a file or a label store), to calibrate the figures.
+        People's grades of some of the labelled pairs (a file or a label store), to calibrate the figures.
     pool : FILE
-        Candidates before selection: FILE for all runs, NAME=FILE for one run. Several are fused. Repeat for more.
+        What was found before reranking: FILE for all runs, NAME=FILE for one run. Several are merged. Repeat for more.
     tokens : FILE
         Table of passage_id and tokens.
     costs : FILE
@@ -89,22 +89,22 @@ class Shared:
     depths : K,K
         Depths, as in 1,5,10.
     k : K
-        Passages that the LLM is given in production: the depth of the decision; auto advises one (default: the one of
-        --depths, else auto).
+        Passages that your LLM is given: the K of the five answers. auto advises one (default: that of --depths if it is
+        one number, else auto).
     by : FILE
-        Figures for groups of queries: table of query_id and columns, n5 (decisive passages, grade 5) or R (relevant
-        passages). Repeat for more.
+        Groups of queries to give figures for: a table of query_id and columns, n5 (by their decisive passages, grade 5)
+        or R (by their relevant passages). Repeat for more.
     scale : NAME
-        Scale of grades other than 0 and 1: trec or utility (1 to 5).
+        Scale of the grades, if they are not 0 and 1: utility (1 junk to 5 decisive) or trec (relevant from 1 up).
     rel : GRADE
         Lowest grade that counts as relevant (default: that of the scale).
 
     Number of queries
     -----------------
     show_bits : BITS
-        Say how many --controls, or how many queries, this many bits over random need.
+        Bits over random to be shown: prints how many --controls, or how many queries, they need.
     show_k : K
-        Depth of the bits over random that --controls can show.
+        Depth K of what --controls can show.
 
     Intervals
     ---------
@@ -136,7 +136,7 @@ class LabelForm:
     judge : NAME
         Judge whose labels count (default: the median of all). Repeat for more.
     ids : FORM
-        Form of all ids, if labels and run write them differently: strip, nfc, casefold, number (0012 as 12), name
+        How to make ids alike that labels and runs write differently: strip, nfc, casefold, number (0012 as 12), name
         (docs/12.txt#0 as 12), prefix=TEXT, suffix=TEXT, or several, as in strip,casefold. `exact` accepts a run without
         a labelled passage.
 
@@ -161,7 +161,7 @@ class CorpusGiven:
     corpus_size : N|FILE
         Passages in the corpus: a number, or a table of query_id and corpus_size.
     corpus : FILE
-        Corpus (JSONL, CSV or Parquet with _id): gives the corpus size and checks passage ids.
+        Corpus (JSONL, CSV or Parquet with _id): counts its passages and checks the ids of the runs.
 
     [data]
     ------
@@ -188,7 +188,7 @@ class Rules:
     [rules]
     -------
     policy
-        Set of rules that the others change: default or trec_eval.
+        Rules to begin with: default or trec_eval.
     unjudged
         Passage without a label: ignore (default), worst, condense or error.
     short_lists
@@ -255,7 +255,7 @@ class Gating:
         Exit with 1 if this holds: 'MEASURE@10 < .8', 'low(MEASURE@10) < .8', 'drop(MEASURE@10) > .02' (against
         --against), 'caveats >= strong'. Repeat for more.
     against : FILE
-        Report saved as JSON, for drop(…), made with the same labels, rules and judge.
+        Earlier report (JSON) for drop(…), made with the same labels, rules and judge.
 
     [gates]
     -------

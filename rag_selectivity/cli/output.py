@@ -185,9 +185,13 @@ def note(text: str) -> None:
         tell(text)
 
 
+#: What texts of the library call a parameter for both worlds, as in `corpus_size=… (--corpus-size N)`.
+_IN_BOTH_WORLDS = re.compile(r"\b\w+(?:=[^\s()]+)? \((--[a-z][^()]*|(?:data|rules|intervals|judge|gates)\.\w+)\)")
+
+
 def tell(line: str) -> None:
-    """Print a line on standard error, with --quiet too."""
-    print_text(visible(line), err=True)
+    """Print a line on standard error, with --quiet too; it names options as the command line does."""
+    print_text(visible(_IN_BOTH_WORLDS.sub(r"\1", line)), err=True)
 
 
 def print_text(text: str, *, err: bool = False) -> None:

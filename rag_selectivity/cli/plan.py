@@ -89,7 +89,7 @@ def plan(
 ) -> None:
     """Show what chance alone achieves, or what a log of counts shows.
 
-    The ceiling is the most that a retriever can show. No run is needed, only numbers of passages.
+    BoR_max, the ceiling, is the most that any retriever can reach. No run is needed, only numbers of passages.
 
     With --queries and --controls, show how many bits controls can show (see `grade --controls`). This needs no corpus
     size.

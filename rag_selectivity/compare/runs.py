@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,8 +11,8 @@ from rag_selectivity.compare.differences import Testing, settings_of
 from rag_selectivity.compare.pairs import differences, sliced_differences
 from rag_selectivity.errors import InputError, did_you_mean, examples
 from rag_selectivity.evaluation.evaluate import measure_all, report_on
-from rag_selectivity.evaluation.joining import Joined, join_runs
-from rag_selectivity.figures.by import Slicing, slicings_of
+from rag_selectivity.evaluation.joining import join_runs
+from rag_selectivity.figures.by import slicings_of
 from rag_selectivity.figures.weighting import weighted, weights_notes, weights_settings
 from rag_selectivity.inference.bootstrap import Bootstrap
 from rag_selectivity.judged.judged_run import JudgedRun
@@ -21,6 +20,7 @@ from rag_selectivity.judged.policy import Policy, resolve_policy
 from rag_selectivity.measures import Measure
 from rag_selectivity.measures.plan import compared_depths, compared_measures, need_other_lists
 from rag_selectivity.results.comparison import Comparison
+from rag_selectivity.trust.ground import Ground
 
 #: Runs that share less than this share of their queries are compared query by query only if the user asks for it.
 LEAST_SHARED = 0.5
@@ -99,59 +99,20 @@ def compare(
     >>> row.difference, row.p, row.test, row.wins
     (1.0, 0.0078125, 'exact', 8)
     """
-    bootstrap, given = Bootstrap.required(bootstrap), inputs.get("policy")
+    given, testing = inputs.get("policy"), Testing(Bootstrap.required(bootstrap), paired, draws, power)
     missing_query = inputs.get("missing_query", given.missing_query if isinstance(given, Policy) else None)
     if inputs.get("missing_query", resolve_policy(given).missing_query) == "skip":
         # The queries that a run lacks must be known here: a run over other queries is refused below.
         inputs["missing_query"] = "fail"
     other_lists = need_other_lists(measures) or None
     joined = join_runs(qrels, runs, measures=measures, ids=ids, other_lists=other_lists, **inputs)
-    joined = replace(joined, judged=weighted(joined.judged, weights, ids=ids))
-    return comparison_of(
-        joined,
-        Testing(bootstrap, paired, draws, power),
-        baseline=baseline,
-        measures=measures,
-        depths=depths,
-        missing_query=missing_query,
-        slicings=slicings_of(by, joined.judged, ids=ids),
-    )
-
-
-def comparison_of(
-    joined: Joined,
-    testing: Testing,
-    *,
-    baseline: str | None = None,
-    measures: Sequence[str | Measure] | str | None = None,
-    depths: Sequence[int] | None = None,
-    missing_query: str | None = None,
-    slicings: Sequence[Slicing] = (),
-) -> Comparison:
-    """Compare joins; `compare` joins first and then calls this.
-
-    `missing_query` is the user's choice: "fail" counts a query that a run lacks as its failure, "skip" compares over
-    the queries that all runs have, None refuses two runs that share less than half of their queries.
-    """
-    judged, ground, bootstrap = joined.judged, joined.ground, testing.bootstrap or Bootstrap()
-    if len(judged) < 2:
-        raise InputError(f"a comparison needs at least two runs, got {', '.join(judged) or 'none'}")
-    base = next(iter(judged)) if baseline is None else baseline
-    if base not in judged:
-        raise InputError(f"the baseline {base!r} is none of the runs {', '.join(judged)}{did_you_mean(base, judged)}")
-    if testing.power is not None and not 0 < testing.power < 1:
-        raise InputError(f"`power` must be in the open interval (0, 1), got {testing.power!r}")
-    if not testing.paired and bootstrap.clusters is not None:
-        raise InputError(
-            "an unpaired comparison cannot use clusters, since it draws single queries: leave out the clusters, "
-            "or compare in pairs (paired=True)"
-        )
-    if not testing.paired:
-        judged[base].refuse_weights("an unpaired comparison")
-    judged, query_notes = _over_shared_queries(judged, base, testing.paired, missing_query)
-    query_notes += weights_notes(judged[base])
+    judged, ground = weighted(joined.judged, weights, ids=ids), joined.ground
+    base = _baseline(judged, baseline, testing, ground)
+    slicings = slicings_of(by, judged, ids=ids)
+    judged, notes = _over_shared_queries(judged, base, paired, missing_query)
+    notes += weights_notes(judged[base])
     if judged[base].weights is not None:
-        query_notes.append("W/T/L and the largest differences are of single queries, without weights")
+        notes.append("W/T/L and the largest differences are of single queries, without weights")
     if measures is None:
         measures = compared_measures(judged[base].scale, sized=judged[base].corpus_size is not None)
     if depths is None:
@@ -163,24 +124,39 @@ def comparison_of(
                 f"{measure} cannot be compared: it depends on corpus, judgments and K only and is the same for all "
                 f"runs; leave it out"
             )
-    if ground is not None and not testing.paired:
-        raise InputError(
-            "labels by people (human) calibrate differences over the same queries only: leave out paired=False "
-            "(intervals.unpaired), or evaluate each run alone"
-        )
     report = report_on(measured, bootstrap, joined.notes, ground, slicings)
     pairs = [(name, base) for name in judged if name != base]
     rows = differences(pairs, measured.figures, report, testing)
     settings = {**bootstrap.settings, **settings_of(rows, testing), **weights_settings(judged)}
     if ground is not None:
-        query_notes[:0] = [ground.calibrated_by, *filter(None, [ground.controls_left_out])]
-    if not slicings:
-        return Comparison(base, rows, report, settings, tuple(query_notes))
+        notes[:0] = [ground.calibrated_by, *filter(None, [ground.controls_left_out])]
     slices = sliced_differences(pairs, measured.figures, report, testing, slicings)
-    in_slices = [row for by_value in slices.values() for part in by_value.values() for row in part.rows]
-    settings["family_of_slices"] = settings_of(in_slices, testing)["family"]
-    query_notes += [note for slicing in slicings for note in slicing.notes]
-    return Comparison(base, rows, report, settings, tuple(query_notes), slices)
+    if slicings:
+        in_slices = [row for by_value in slices.values() for part in by_value.values() for row in part.rows]
+        settings["family_of_slices"] = settings_of(in_slices, testing)["family"]
+        notes += [note for slicing in slicings for note in slicing.notes]
+    return Comparison(base, rows, report, settings, tuple(notes), slices)
+
+
+def _baseline(judged: Mapping[str, JudgedRun], baseline: str | None, testing: Testing, ground: Ground | None) -> str:
+    """The baseline run; an InputError if the runs cannot be compared like this."""
+    if len(judged) < 2:
+        raise InputError(f"a comparison needs at least two runs, got {', '.join(judged) or 'none'}")
+    base = next(iter(judged)) if baseline is None else baseline
+    if base not in judged:
+        raise InputError(f"the baseline {base!r} is none of the runs {', '.join(judged)}{did_you_mean(base, judged)}")
+    if testing.power is not None and not 0 < testing.power < 1:
+        raise InputError(f"`power` must be in the open interval (0, 1), got {testing.power!r}")
+    clustered = testing.bootstrap is not None and testing.bootstrap.clusters is not None
+    if not testing.paired and (clustered or ground is not None):
+        what = "clusters" if ground is None else "labels by people (human)"
+        raise InputError(
+            f"{what} need comparisons over the same queries: leave out paired=False (intervals.unpaired), or evaluate "
+            f"each run alone"
+        )
+    if not testing.paired:
+        judged[base].refuse_weights("an unpaired comparison")
+    return base
 
 
 def _over_shared_queries(

@@ -227,7 +227,7 @@ def _notes_of_coverage(run: JudgedRun, deepest: int) -> list[str]:
         (clipped, "queries have a corpus smaller than K: their random draw is the whole corpus"),
         (of.duplicates, "passages repeat an earlier passage of their list"),
         (of.negative_judgments, "judgments below 0 were treated as not judged"),
-        (of.outside_pool, "judged passages of the run are not in its pool and were added to it"),
+        (of.outside_pool, "judged passages are not in the pool of the run, and were added to it"),
         (of.missing_from_pool, "queries are not in the pool: their own lists are used as their pools"),
         (
             of.expected if of.graded else 0,

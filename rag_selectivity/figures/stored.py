@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -12,9 +12,6 @@ from rag_selectivity.errors import InputError
 from rag_selectivity.figures.figures import Facts, Figures, Rules
 from rag_selectivity.measures.base import WHOLE_LIST, FloatArray, Measure, Outcome, parse_measure
 from rag_selectivity.measures.plan import Plan
-
-if TYPE_CHECKING:
-    pass
 
 
 def figures_as_data(figures: Figures, keys: Collection[str]) -> dict[str, Any]:

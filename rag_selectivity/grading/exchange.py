@@ -28,7 +28,6 @@ from rag_selectivity.results.shapes import check_version
 from rag_selectivity.tables.cells import (
     checked_id,
     id_fault,
-    integer_of,
     is_missing,
     number_of,
     shown,
@@ -151,20 +150,15 @@ def _number(value: Any, name: str) -> float | None:
     return number
 
 
-def _flag(value: Any, name: str) -> bool | None:
-    return None if is_missing(value) else bool(integer_of(value))
-
-
 def _hash(value: Any, name: str) -> bytes | None:
     return None if is_missing(value) else bytes.fromhex(value)
 
 
 #: How the cells of an export are read, beside its ids, settings, grade and origins.
 _CELLS: dict[str, Callable[[Any, str], Any]] = {
-    **dict.fromkeys(("reason", "relevant_span", "failure", "error", "last_answer", "served_model", "way"), _text),
-    **dict.fromkeys(("prompt_tokens", "completion_tokens", "attempts", "sample"), _count),
+    **dict.fromkeys(("reason", "failure", "error", "last_answer", "served_model", "way"), _text),
+    **dict.fromkeys(("prompt_tokens", "completion_tokens", "attempts"), _count),
     **dict.fromkeys(("cost", "seconds"), _number),
-    "misleading": _flag,
     **dict.fromkeys(("query_hash", "passage_hash"), _hash),
 }
 
@@ -287,7 +281,7 @@ def _of_person(file: Path, name: str, grade_map: Any, origin: str | None, drawn:
 
 def _of_export(file: Path) -> Incoming:
     incoming = Incoming()
-    given: dict[tuple[str, str, str, int], int | None] = {}
+    given: dict[tuple[str, str, str], int | None] = {}
     for line, cells in read_records(file):
         # As CSV is written, so that no program for sheets computes a cell.
         row = {name: without_apostrophe(cell) if isinstance(cell, str) else cell for name, cell in cells.items()}
@@ -307,9 +301,9 @@ def _of_export(file: Path) -> Incoming:
         try:
             origins = [Origin.from_dict(origin) for origin in json_value(row.get("origins") or "[]")]
             said = {name: read(row.get(name), name) for name, read in _CELLS.items()}
-            texts, sample = (said.pop("query_hash"), said.pop("passage_hash")), said.pop("sample")
+            texts = said.pop("query_hash"), said.pop("passage_hash")
             if row["source"] != "human":
-                incoming.labels.append((_settings_of(row), _label(texts, sample, grade, said)))
+                incoming.labels.append((_settings_of(row), _label(texts, grade, said)))
                 incoming.pairs.append((query, passage, *texts))
                 incoming.origins.extend((query, passage, origin) for origin in origins)
                 continue
@@ -318,20 +312,20 @@ def _of_export(file: Path) -> Incoming:
                 f"{where}: not a label as `labels export` writes it ({type(error).__name__}: {error})"
             ) from None
         annotator, draw = str(row["judge"]), origins[0].draw if origins else None
-        if given.setdefault((query, passage, annotator, sample), grade) != grade:
+        if given.setdefault((query, passage, annotator), grade) != grade:
             raise InputError(
                 f"{where}: query {query!r}, passage {passage!r}: {annotator} graded it "
-                f"{given[query, passage, annotator, sample]} and {grade}; remove one"
+                f"{given[query, passage, annotator]} and {grade}; remove one"
             )
-        incoming.people.append(HumanLabel(query, passage, annotator, grade, said["reason"], *texts, sample, draw))
+        incoming.people.append(HumanLabel(query, passage, annotator, grade, said["reason"], *texts, draw))
     return incoming
 
 
-def _label(texts: tuple[Any, Any], sample: int, grade: int | None, said: dict[str, Any]) -> Label:
+def _label(texts: tuple[Any, Any], grade: int | None, said: dict[str, Any]) -> Label:
     if None in texts:
         raise ValueError("query_hash or passage_hash is missing")
     taken = {"attempts": said["attempts"] or 1, "seconds": said["seconds"] or 0.0}
-    return Label((0, *texts, sample), grade, **{**said, **taken})
+    return Label((0, *texts), grade, **{**said, **taken})
 
 
 def _settings_of(row: dict[str, Any]) -> Settings:

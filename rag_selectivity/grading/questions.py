@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from pydantic import BaseModel
@@ -36,11 +36,8 @@ class Question:
         """The messages, with a new marker around every text."""
         return fenced(self.system, self.texts, self.request, about_texts=self.about_texts)
 
-    def task(self) -> Task[BaseModel]:
-        """The task that asks it."""
-        return Task(self, self.messages(), self.schema, self._read)
-
-    def _read(self, reply: Reply) -> BaseModel:
+    def read(self, reply: Reply) -> BaseModel:
+        """The answer that a reply holds."""
         try:
             return read_answer(reply, self.schema)
         except Unreadable as error:
@@ -57,26 +54,15 @@ def question_of(
 
 
 class Asker:
-    """Asks the questions that have no answer in the store, and reads answers from it.
+    """Asks the questions that have no answer in the store, and reads answers from it."""
 
-    With `served`, only answers of the model that the server calls so count; the others are asked for again, and kept
-    beside.
-    """
-
-    def __init__(self, store: Store, settings: Settings, served: str | None = None) -> None:
+    def __init__(self, store: Store, settings: Settings) -> None:
         self._store = store
-        self._served = served
-        self._first = self._number = store.settings_id(settings)
-        if served is not None:
-            again = replace(settings, parameters={**settings.parameters, "served": served})
-            self._number = store.settings_id(again)
+        self._number = store.settings_id(settings)
 
     def found(self, question: Question) -> tuple[Any, str | None] | None:
         """The stored answer and the model that the server named, or None."""
-        found = self._store.answer_and_server(self._first, question.content)
-        if self._served is not None and (found is None or found[1] != self._served):
-            found = self._store.answer_and_server(self._number, question.content)
-        return found
+        return self._store.answer_and_server(self._number, question.content)
 
     def answer(self, question: Question) -> Any:
         """The stored answer, or None."""
@@ -90,7 +76,8 @@ class Asker:
 
     async def ask(self, runner: Runner, questions: Iterable[Question]) -> None:
         """Ask the questions that have no answer yet."""
-        await runner.run((question.task() for question in self.missing(questions)), self._put)
+        missing = self.missing(questions)
+        await runner.run((Task(each, each.messages(), each.schema, each.read) for each in missing), self._put)
 
     async def _put(self, outcome: Outcome[BaseModel]) -> int:
         value = None if outcome.answer is None else outcome.answer.model_dump()

@@ -64,11 +64,6 @@ class Task(Generic[T]):
     messages, schema
     read : function
         Makes the answer of a reply, or raises Unreadable, whose `part` is taken if no reply is better.
-    answer_tokens : int
-        Tokens added to the limit of answers that all tasks share.
-    repeat : bool
-        Whether to ask again after an answer that is cut or cannot be read. If not, the caller asks in another way, and
-        such an answer does not count as a sign that the endpoint is useless.
     answer : object, optional
         The answer, where it is known without the judge: nothing is sent.
     """
@@ -77,8 +72,6 @@ class Task(Generic[T]):
     messages: Sequence[Message]
     schema: type[BaseModel]
     read: Callable[[Reply], T]
-    answer_tokens: int = 0
-    repeat: bool = True
     answer: T | None = None
 
 
@@ -129,12 +122,12 @@ class Outcome(Generic[T]):
             Message(role="user", content=f"That answer is not valid: {problem}. Answer again, with valid JSON only."),
         ]
 
-    def taken(self, sharing: int = 1) -> dict[str, Any]:
-        """What the task took as fields of a stored label or answer; of a task for several, the share of each."""
+    def taken(self) -> dict[str, Any]:
+        """What the task took, as fields of a stored label or answer."""
         return {
-            "prompt_tokens": self.usage.prompt_tokens // sharing,
-            "completion_tokens": self.usage.completion_tokens // sharing,
-            "cost": None if self.cost is None else self.cost / sharing,
+            "prompt_tokens": self.usage.prompt_tokens,
+            "completion_tokens": self.usage.completion_tokens,
+            "cost": self.cost,
             "seconds": round(self.seconds, 4),
             "attempts": self.attempts,
             "served_model": None if self.reply is None else self.reply.model,
@@ -213,7 +206,7 @@ class Runner:
                     if outcome is None:
                         continue
                     outcome.seconds = time.monotonic() - start
-                    if outcome.failure is not None and (task.repeat or outcome.failure in PASSING):
+                    if outcome.failure is not None:
                         self._held.append(outcome)
                     else:
                         await self._settle(store, outcome)
@@ -291,18 +284,14 @@ class Runner:
         return False
 
     async def _send(self, asked: Outcome[Any]) -> Reply:
-        again = asked.sent_tokens > 0
-
         def answer_tokens() -> int:
             asked.sent_tokens = max(self._more_tokens, asked.more_tokens)
-            return (self.limits.answer_tokens + asked.task.answer_tokens) * asked.sent_tokens
+            return self.limits.answer_tokens * asked.sent_tokens
 
         sending = cast("asyncio.Task[Any]", asyncio.current_task())
         self._sending.add(sending)
         try:
-            return await self.gate.request(
-                self._judge_asks, asked.messages, asked.task.schema, answer_tokens, again=again
-            )
+            return await self.gate.request(self._judge_asks, asked.messages, asked.task.schema, answer_tokens)
         finally:
             self._sending.discard(sending)
 
@@ -325,8 +314,6 @@ class Runner:
         nothing_read = not self._has_answered and asked.read is None
         if nothing_read and problem.kind == "off_schema" and hasattr(self.judge, "unreadable"):
             self.judge.unreadable()
-        if not asked.task.repeat:
-            return False
         if problem.kind == "cut" and asked.sent_tokens == 1:
             asked.more_tokens = _MORE_TOKENS
             return True
@@ -354,8 +341,6 @@ class Runner:
         if failure.kind not in ("off_schema", "rate_limit", "server_error", "unreachable"):
             # The endpoint understands the request, or is too slow for one request at a time.
             self.gate.probed()
-        if failure.kind not in PASSING and not asked.task.repeat:
-            return
         kind, count = self._same
         count = count + 1 if kind == failure.kind else 1
         self._same = (failure.kind, count)

@@ -67,11 +67,11 @@ class Bootstrap:
 
     def __post_init__(self) -> None:
         if isinstance(self.resamples, bool) or not isinstance(self.resamples, int) or self.resamples < 1:
-            raise InputError(f"bootstrap `resamples` must be a whole number ≥ 1, got {self.resamples!r}")
+            raise InputError(f"resamples must be a whole number ≥ 1, got {self.resamples!r}")
         if not isinstance(self.seed, int) or self.seed < 0:
-            raise InputError(f"bootstrap `seed` must be a whole number ≥ 0, got {self.seed!r}")
+            raise InputError(f"seed must be a whole number ≥ 0, got {self.seed!r}")
         if not isinstance(self.level, Real) or not 0 < self.level < 1:
-            raise InputError(f"bootstrap `level` must be in the open interval (0, 1), got {self.level!r}")
+            raise InputError(f"level must be between 0 and 1, got {self.level!r}")
 
     @property
     def settings(self) -> dict[str, Any]:

@@ -76,10 +76,9 @@ def join(
         If an argument is wrong, or the policy refuses the input. Whether labels and run have the same ids is decided
         where a report is made.
     """
-    _check_kinds(qrels, run, pool, controls)
     terms = Terms.of(
-        qrels,
-        controls=controls,
+        Qrels.of(qrels),
+        controls=None if controls is None else Qrels.of(controls),
         corpus_size=corpus_size,
         corpus=corpus,
         passages_of=passages_of,
@@ -89,19 +88,14 @@ def join(
     )
     for doubt in terms.doubts:
         warnings.warn(doubt, stacklevel=2)
-    return terms.join(run, pool, name=name)
+    return terms.join(_lists_of(run), None if pool is None else _lists_of(pool), name=name)
 
 
-def _check_kinds(qrels: Any, run: Any, pool: Any, controls: Any) -> None:
-    """Refuse what `evaluate` takes and `join` does not."""
-    for name, labels in (("qrels", qrels), ("controls", controls)):
-        if not isinstance(labels, Qrels) and (labels is not None or name == "qrels"):
-            raise InputError(f"join: {name} must be Qrels, got {shown(labels)}; make them with Qrels.of or read_qrels")
-    for name, lists in (("run", run), ("pool", pool)):
-        if isinstance(lists, Run) or (lists is None and name == "pool"):
-            continue
-        if isinstance(lists, (str, Mapping)) or not isinstance(lists, Iterable):
-            raise InputError(f"join: {name} must be a Run, got {shown(lists)}; make it with Run.of or read_run")
+def _lists_of(run: Any) -> Run | Iterable[Run]:
+    """A Run, or several over different queries; anything else is read as a run."""
+    if isinstance(run, (Run, Mapping, str)) or not isinstance(run, Iterable):
+        return Run.of(run)
+    return run
 
 
 @dataclass(frozen=True, slots=True)

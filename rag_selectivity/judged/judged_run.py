@@ -20,7 +20,7 @@ from rag_selectivity.judged.qrels import Qrels
 from rag_selectivity.judged.query_weights import QueryWeights
 from rag_selectivity.judged.token_budget import TokenBudget
 from rag_selectivity.tables.grades import SCALES, Scale
-from rag_selectivity.tables.ids import IntArray
+from rag_selectivity.tables.ids import IntArray, ranges
 
 #: The depth of a measure that takes the whole list.
 WHOLE_LIST = 1 << 62
@@ -123,7 +123,7 @@ class JudgedRun:
                 )
         row = np.repeat(np.arange(len(hits)), hits)
         # The ranks of the hits are unknown and do not matter here: put them first.
-        rank = np.arange(len(row)) - np.repeat(np.cumsum(hits) - hits, hits) + 1
+        rank = ranges(np.ones_like(hits), hits)
         return cls(
             queries=names,
             hits=Hits(row, rank, np.ones(len(row), np.int64), np.zeros(len(row), bool), np.arange(len(row))),
@@ -434,7 +434,7 @@ class JudgedRun:
         if self.corpus_size is None:
             raise InputError(
                 f"{measure} compares with a random draw and needs the corpus size N: "
-                f"give corpus_size=… (--corpus-size on the command line) (how-to: corpus-size)"
+                f"give corpus_size=… (--corpus-size N) (how-to: corpus-size)"
             )
         return self.corpus_size
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from rag_selectivity.judged.controls import control_rows
 from rag_selectivity.judged.qrels import Qrels
 from rag_selectivity.judged.run import Run
-from rag_selectivity.tables.ids import IntArray
+from rag_selectivity.tables.ids import IntArray, ranges
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class OtherLists:
         code: dict[str, int] = {}
         of_label = np.array([code.setdefault(labels.passages[row], len(code)) for row in rows.tolist()], np.int64)
         owner = np.repeat(np.array([position.get(query, -1) for query in lists.queries], np.int64), lists.lengths)
-        rank = np.arange(1, len(owner) + 1) - np.repeat(np.cumsum(lists.lengths) - lists.lengths, lists.lengths)
+        rank = ranges(np.ones_like(lists.lengths), lists.lengths)
         listed = np.array([code.get(passage, -1) for passage in lists.passages], np.int64)
         slots = np.flatnonzero((listed >= 0) & (owner >= 0))
         # The first of several copies in a list counts.
@@ -47,8 +47,7 @@ class OtherLists:
         order = np.argsort(of_label, kind="stable")
         begin, end = (np.searchsorted(of_label[order], listed[slots], side) for side in ("left", "right"))
         slot = np.repeat(slots, end - begin)
-        within = np.arange(len(slot)) - np.repeat(np.cumsum(end - begin) - (end - begin), end - begin)
-        judgment = rows[order[np.repeat(begin, end - begin) + within]]
+        judgment = rows[order[ranges(begin, end - begin)]]
         query = place[labels.query[judgment]]
         others = query != owner[slot]
         columns = (query, owner[slot], rank[slot], labels.grade[judgment], judgment)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from rag_selectivity.judged.run import Run, ScatteredQueries
+from rag_selectivity.tables.columns import Columns
 from rag_selectivity.tables.fast import Odd, Scan
 
 if TYPE_CHECKING:
@@ -102,6 +103,9 @@ def _whole_lists(scan: Scan) -> Iterator[Run]:
 def _run(rows: pl.DataFrame, scan: Scan) -> Run:
     """The run of rows whose lists stand whole."""
     new = rows["new"].to_numpy()
-    queries = rows["query"].gather(np.flatnonzero(new)).to_list()
-    numbers = {name: rows[name].to_numpy() for name in ("score", "rank", "tokens") if name in rows.columns}
-    return Run.of_rows(queries, np.cumsum(new) - 1, rows["passage"], numbers, scan.lines is not None)
+    queries = tuple(rows["query"].gather(np.flatnonzero(new)).to_list())
+    numbers: dict[str, Any] = {name: rows[name].to_numpy() for name in ("score", "rank", "tokens") if name in rows}
+    passages: Any = rows["passage"]
+    # Only whether it is a file counts for a run.
+    lines = None if scan.lines is None else np.empty(0, np.int64)
+    return Run.from_columns(Columns(queries, np.cumsum(new) - 1, passages, lines=lines, **numbers))

@@ -102,12 +102,12 @@ class Policy:
         for name, choices in _choices().items():
             value = getattr(self, name)
             if not isinstance(value, (str, type(None))) or value not in choices:
-                raise InputError(f"policy `{name}` must be one of {', '.join(filter(None, choices))}, got {value!r}")
+                raise InputError(f"{name} must be one of {', '.join(filter(None, choices))}, got {value!r}")
         if not isinstance(self.exclude_self, bool):
-            raise InputError(f"policy `exclude_self` must be True or False, got {self.exclude_self!r}")
+            raise InputError(f"exclude_self must be True or False, got {self.exclude_self!r}")
         if not isinstance(self.ties, str) or (self.ties not in _TIES_OF_RUNS and self.ties not in TIES):
             known = ", ".join([*_TIES_OF_RUNS, *TIES])
-            raise InputError(f"policy `ties` must be one of {known}, got {self.ties!r}")
+            raise InputError(f"ties must be one of {known}, got {self.ties!r}")
 
 
 def _choices() -> dict[str, tuple[str | None, ...]]:

@@ -93,20 +93,7 @@ class Run:
     remarks: Counter[str] = field(default_factory=Counter)
     form: IdForm = AS_THEY_ARE
 
-    def __post_init__(self) -> None:
-        if self.scores is not None and np.isnan(self.scores).any():
-            row = np.flatnonzero(np.isnan(self.scores))[:1]
-            query, passage = self.queries[int(self.places(row)[0][0])], self.passages[int(row[0])]
-            raise InputError(f"run: query {query!r}, passage {passage!r}: the score is not a number")
-
     # -- making one ------------------------------------------------------------------------------
-
-    @classmethod
-    def from_columns(cls, columns: Columns) -> Run:
-        """From the columns of a run, as `rag_selectivity.tables` reads them."""
-        numbers = {name: getattr(columns, name) for name in ("score", "rank", "tokens")}
-        is_file = columns.lines is not None
-        return cls.of_rows(columns.queries, columns.query, columns.passage, numbers, is_file)
 
     @classmethod
     def of(cls, source: Any, policy: Policy | None = None) -> Run:
@@ -123,33 +110,26 @@ class Run:
         return source if isinstance(source, cls) else cls.from_columns(read(source, "run", long_tags=long_tags))
 
     @classmethod
-    def of_rows(
-        cls,
-        names: Sequence[str],
-        codes: NDArray[np.integer[Any]],
-        passages: list[str],
-        numbers: Mapping[str, NDArray[np.float64] | None],
-        is_file: bool = False,
-        remarks: Mapping[str, int] | None = None,
-    ) -> Run:
-        """From rows in any order; `names[codes[i]]` is the query of row i, and `numbers` are score, rank and tokens.
+    def from_columns(cls, columns: Columns) -> Run:
+        """From the columns of a run, as `rag_selectivity.tables` reads them, whose rows are in any order.
 
         Without scores, ranks order the lists. Of a file, the negatives of its ranks are scores.
         """
-        scores, ranks, tokens = (numbers.get(name) for name in ("score", "rank", "tokens"))
+        codes, passages = columns.query, columns.passage
+        scores, ranks, tokens = columns.score, columns.rank, columns.tokens
         order: IntArray | None = None
-        counted = Counter(remarks)
+        counted = Counter[str]()
         if scores is not None and ranks is not None:
             counted["rank_against_score"] = _against(codes, ranks, scores)
         if scores is None and ranks is not None:
-            order, scores = np.lexsort((ranks, codes)), -ranks if is_file else None
+            order, scores = np.lexsort((ranks, codes)), -ranks if columns.lines is not None else None
         elif (codes[1:] < codes[:-1]).any():
             order = grouped(codes)
         if order is not None:
             scores, tokens = (None if column is None else column[order] for column in (scores, tokens))
             passages = texts_at(passages, order)
-        offsets = np.append(0, np.cumsum(np.bincount(codes, minlength=len(names))))
-        return cls(tuple(names), offsets, passages, scores, tokens, +counted)
+        offsets = np.append(0, np.cumsum(np.bincount(codes, minlength=len(columns.queries))))
+        return cls(columns.queries, offsets, passages, scores, tokens, +counted)
 
     @classmethod
     def fused(cls, runs: Iterable[Any], k: int = 60, *, policy: Policy = Policy()) -> Run:
@@ -315,14 +295,8 @@ class Run:
 
     def by_score(self, scores: NDArray[np.floating[Any]]) -> IntArray:
         """The rows of each list by falling score; equal scores stay as they are."""
-        query = self.row_queries()
-        # NumPy sorts floats ten times as fast where equal ones may change places.
-        order: IntArray = np.argsort(-scores)
-        order = order[grouped(query[order])]
-        if self.neighbours(scores[order])[1].any():
-            order = np.argsort(-scores, kind="stable")
-            order = order[grouped(query[order])]
-        return order
+        order: IntArray = np.argsort(-scores, kind="stable")
+        return order[grouped(self.row_queries()[order])]
 
     def _settled(
         self, order: IntArray | None, tied: NDArray[np.bool_], rule: str, needed: IntArray | None

@@ -7,7 +7,7 @@ import re
 
 from rag_selectivity.people.answers import GRADES
 from rag_selectivity.people.task import FORMAT, VERSION, AnnotationTask
-from rag_selectivity.render.templates import page_of
+from rag_selectivity.render.templates import environment, page_policy, script_of, style_of
 
 
 def annotation_page(task: AnnotationTask) -> str:
@@ -20,15 +20,19 @@ def annotation_page(task: AnnotationTask) -> str:
     MissingExtraError
         If Jinja2 is not installed (the extra `report`).
     """
-    return page_of(
-        "annotation",
-        "a page of annotation",
+    template = environment("a page of annotation").get_template("annotation.html.j2")
+    style, script = style_of("annotation"), script_of("explorer/dom", "explorer/words", "annotation")
+    page = template.render(
+        style=style,
+        script=script,
+        policy=page_policy(styles=[style], scripts=[script], style_attributes=False),
         annotator=task.annotator,
         count=len(task.items),
         levels=[(grade, *_name_and_meaning(task.rubric.levels[grade])) for grade in GRADES],
         instructions=[each for each in task.rubric.instructions.split("\n\n") if each.strip()],
         data=_as_data(task),
     )
+    return str(page)
 
 
 def _as_data(task: AnnotationTask) -> str:

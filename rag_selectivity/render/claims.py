@@ -21,11 +21,8 @@ from rag_selectivity.render.blocks import (
     table_of,
 )
 from rag_selectivity.render.comparison import difference_blocks
-from rag_selectivity.render.judging import confusion_table, verdict_on
 from rag_selectivity.results.claim_measures import (
     DEFINITIONS,
-    GROUNDEDNESS,
-    MEASURES,
     OF_SUPPORT,
     REPEATED,
     SMALLEST,
@@ -42,7 +39,7 @@ _LONGEST = 600
 
 
 def claim_blocks(report: ClaimReport, *, whole: bool = False) -> Iterator[Block]:
-    """The figures of each run, missed claims, differences, and the judge against people.
+    """The figures of each run, missed claims and differences.
 
     The `whole`, which a page has, also holds each query's claims and passages, and the definitions.
     """
@@ -64,18 +61,6 @@ def claim_blocks(report: ClaimReport, *, whole: bool = False) -> Iterator[Block]
             yield Details(f"Claims and passages of {name}", queries)
     yield from difference_blocks(report.differences, report.settings)
     yield from _notes(report, depth)
-    if report.agreement is not None:
-        agreement = report.agreement
-        yield Heading("The judge against people")
-        yield Note(verdict_on(agreement, "verdict"))
-        named = {
-            "kappa": agreement.kappa,
-            "AC2": agreement.ac2,
-            "same verdict": agreement.exact,
-            "bias": agreement.bias,
-        }
-        yield table_of(named, ("", str, str), ("value [interval]", named.get, cell))
-        yield confusion_table(agreement, ["not supported", "supported"])
     if whole:
         shown = dict.fromkeys(measure.name for run in report.runs.values() for measure, _ in run.figures.plan)
         yield Details("Definitions", [Lines([f"{name}: {DEFINITIONS[name]}" for name in shown])])
@@ -119,11 +104,6 @@ def _missed_claims(run: ClaimRun, depth: int, most: int | None) -> Iterator[Bloc
 def _notes(report: ClaimReport, depth: int) -> Iterator[Note]:
     run = next(iter(report.runs.values()))
     yield from map(Note, caveat_lines(("", "all figures", caveat) for caveat in run.label_caveats))
-    if GROUNDEDNESS in report.checks:
-        yield Note(
-            f"{MEASURES[GROUNDEDNESS]}: {DEFINITIONS[MEASURES[GROUNDEDNESS]]}. It says whether responses keep to their "
-            f"passages, and nothing about what the passages lack."
-        )
     greedy = sum(not check.smallest_is_exact(depth) for each in report.runs.values() for check in each.samples)
     if greedy and "recall" in report.checks:
         yield Note(
@@ -139,16 +119,13 @@ def _of_query(check: ClaimCheck, depth: int) -> Iterator[Block]:
     ids = (sample.passages or tuple(f"passage {i}" for i in range(1, len(sample.retrieved_contexts) + 1)))[:depth]
     yield Heading(sample.id)
     yield Note(sample.user_input)
-    for name, caption, claims, cells in (
-        ("recall", "Claims of the reference answer", check.claims, check.support),
-        (GROUNDEDNESS, "Claims of the response", check.response_claims, check.grounds),
-    ):
-        known = min(check.known.get(name, 0), len(ids))
-        if known > 0 or (known == 0 and not ids):
-            yield Note(f"{caption}:")
-            yield _matrix(claims, cells[:, :known], ids[:known])
-        if 0 <= known < len(ids) and name in check.known:
-            yield Note(f"{caption}: not known from rank {known + 1} on, since a call of the judge failed.")
+    known = min(check.known.get("recall", 0), len(ids))
+    if known > 0 or (known == 0 and not ids):
+        yield Note("Claims of the reference answer:")
+        yield _matrix(check.claims, check.support[:, :known], ids[:known])
+    if 0 <= known < len(ids) and "recall" in check.known:
+        failed = f"not known from rank {known + 1} on, since a call of the judge failed"
+        yield Note(f"Claims of the reference answer: {failed}.")
     if check.is_known("recall", depth) and (smallest := check.smallest_set_at(depth)):
         kind = "Smallest set" if check.smallest_is_exact(depth) else "Small set (a greedy cover)"
         named = ", ".join(ids[place - 1] for place in smallest)

@@ -311,7 +311,22 @@ def _notes(report: Report, decision: Decision | None, columns: Sequence[Shown]) 
         counts = {run: getattr(part.coverage, name) for run, part in report.runs.items()}
         if any(counts.values()):
             yield f"{enumeration([f'{count} {what} {run}' for run, count in counts.items() if count])}."
-    yield from dict.fromkeys(note for run in report.runs.values() for note in run.notes)
+    yield from _notes_of_runs(report)
+
+
+def _notes_of_runs(report: Report) -> Iterator[str]:
+    """The notes of the runs: each once, and those that differ in their number alone as one."""
+    counts: dict[str, dict[str, str]] = {}
+    for name, run in report.runs.items():
+        for note in run.notes:
+            count, _, rest = note.partition(" ")
+            counts.setdefault(rest if count.isdecimal() else note, {})[name] = count if count.isdecimal() else ""
+    for note, of_runs in counts.items():
+        several = len(report.runs) > 1
+        if any(of_runs.values()):
+            yield f"{enumeration([f'{run}: {n}' if several else n for run, n in of_runs.items()])} {note}"
+        else:
+            yield note if len(of_runs) == len(report.runs) else f"{enumeration(of_runs)}: {note}"
 
 
 # -- a decision as a result of its own --------------------------------------------------------------------

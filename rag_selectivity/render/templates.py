@@ -45,21 +45,10 @@ def style_of(*names: str) -> str:
     return "".join((PAGE / f"{name}.css").read_text(encoding="utf-8") for name in names)
 
 
-def page_of(name: str, needed_by: str, **values: Any) -> str:
-    """A page of one template, with the style and, if there is one, the script of the same name and no others.
-
-    Raises
-    ------
-    MissingExtraError
-        If Jinja2 is not installed (the extra `report`).
-    """
-    template = environment(needed_by).get_template(f"{name}.html.j2")
-    style, script = (
-        path.read_text(encoding="utf-8").strip() if (path := PAGE / f"{name}.{kind}").exists() else ""
-        for kind in ("css", "js")
-    )
-    policy = page_policy(styles=[style], scripts=[script] if script else [], style_attributes=False)
-    return str(template.render(style=style, script=script, policy=policy, **values))
+def script_of(*names: str) -> str:
+    """The scripts of these names in one scope of their own, so that no name of theirs meets another script's."""
+    parts = ((PAGE / f"{name}.js").read_text(encoding="utf-8") for name in names)
+    return f'(() => {{\n"use strict";\n{"".join(parts)}}})();\n'
 
 
 def page_policy(*, styles: Iterable[str], scripts: Iterable[str], style_attributes: bool) -> str:

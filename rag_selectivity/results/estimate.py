@@ -49,10 +49,6 @@ class Caveat(Plain):
     level: str = SOFT
     figures: Mapping[str, Any] = field(default_factory=dict)
 
-    def is_at_least(self, level: str) -> bool:
-        """Whether it has this level, or a higher one."""
-        return LEVELS.index(self.level) >= LEVELS.index(level)
-
 
 @dataclass(frozen=True, slots=True)
 class Estimate(Plain):

@@ -84,19 +84,13 @@ def columns_of(names: Sequence[str], kind: str, where: str) -> dict[str, str]:
     >>> columns_of(["query_id", "doc_id", "score"], "labels", "run.csv")
     Traceback (most recent call last):
         ...
-    rag_selectivity.errors.InputError: run.csv: no column for the grade; it has query_id, doc_id, score, but needs one \
-of grade, relevance, rel, label. A score is no grade: is this a run? The labels come first
+    rag_selectivity.errors.InputError: run.csv (labels come before runs): no column for the grade; it has query_id, \
+doc_id, score, but needs one of grade, relevance, rel, label
     """
     found = {role: find_column(names, role, where) for role in ("query", "passage")}
     if kind == "run":
         further = {role: optional_column(names, COLUMNS[role]) for role in ("score", "rank", "tokens")}
         return found | {role: name for role, name in further.items() if name is not None}
     of_beir = optional_column(names, ("score",)) if optional_column(names, _BEIR_PASSAGE) else None
-    try:
-        return found | {
-            "grade": optional_column(names, COLUMNS["grade"]) or of_beir or find_column(names, "grade", where)
-        }
-    except InputError as error:
-        if optional_column(names, COLUMNS["score"]) is None:
-            raise
-        raise InputError(f"{error}. A score is no grade: is this a run? The labels come first") from None
+    grade = optional_column(names, COLUMNS["grade"]) or of_beir
+    return found | {"grade": grade or find_column(names, "grade", f"{where} (labels come before runs)")}

@@ -9,6 +9,8 @@ from typing import Any, Generic, TypeVar
 from rag_selectivity.errors import InputError, SelectivityWarning, did_you_mean
 
 T = TypeVar("T")
+#: An error does not list more names than these.
+_NAMED = 8
 
 
 class Registry(Mapping[str, T], Generic[T]):
@@ -57,14 +59,16 @@ class Registry(Mapping[str, T], Generic[T]):
         Raises
         ------
         InputError
-            If there is none, with the closest name and all that are known.
+            If there is none, with the closest names, and all that are known if these are few.
         """
         try:
             return self[self._known_as.get(name.casefold(), name)]
         except KeyError:
-            raise InputError(
-                f"unknown {self.kind} {name!r}{did_you_mean(name, [*self.aliases, *self])} (known: {', '.join(self)})"
-            ) from None
+            near = did_you_mean(name, [*self.aliases, *self], most=3)
+            every = f" (known: {', '.join(self)})"
+            if len(self) > _NAMED:
+                every = f"{'' if near else ';'} `rag-selectivity explain` lists all"
+            raise InputError(f"unknown {self.kind} {name!r}{near}{every}") from None
 
     def __getitem__(self, name: str) -> T:
         if name.casefold() not in self._entries:

@@ -77,6 +77,8 @@ def of_segment(plan: Sequence[Row], found: Found, level: float, sets: int, queri
         text += f", and it is shown to follow the answers better than {enumeration(beaten)}."
     elif len(plan) > 1:
         text += ", but it is not shown to follow the answers better than another measure."
+    else:
+        text += "."
     return f"{text} Fewer than {FEW} queries say little." if queries < FEW else text
 
 

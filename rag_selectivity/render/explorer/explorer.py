@@ -7,7 +7,6 @@ import zlib
 from base64 import b64encode
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,14 +18,16 @@ from rag_selectivity.judged.run import Run
 from rag_selectivity.measures import Measure
 from rag_selectivity.render.blocks import table_of
 from rag_selectivity.render.explorer.facts import DECIMALS, MUCH_JUNK, Facts, Terms, best_run, chosen_measure
+from rag_selectivity.render.templates import script_of, style_of
 from rag_selectivity.render.writers import html_of
 from rag_selectivity.results.report import Report
 from rag_selectivity.tables.forms import IdForm
 from rag_selectivity.tables.small import read_texts
 from rag_selectivity.wording import counted, number
 
-_PAGE = Path(__file__).parent.with_name("page") / "explorer"
-_SCRIPTS = ("unpack", "dom", "words", "table", "state", "queries", "reading", "pair", "start")
+_SCRIPTS = [
+    f"explorer/{name}" for name in ["unpack", "dom", "words", "table", "state", "queries", "reading", "pair", "start"]
+]
 #: Passages of each list that can be read, and entries of all lists above which they end at K.
 _CANDIDATES, _MOST_ENTRIES = 50, 2_000_000
 #: So many passages have texts, those of the worst queries first, each with so many characters: about 8 MB.
@@ -104,7 +105,7 @@ def explorer(
     shown = chosen_measure(report, depth) if measure is None else measure
     facts = Facts.of(report, shown, depth, terms)
     leader = list(report.runs).index(best_run(report, shown) if best is None else best)
-    style, script = (_PAGE / "style.css").read_text(encoding="utf-8"), _script()
+    style, script = style_of("explorer/style"), script_of(*_SCRIPTS)
     if not facts.queries:
         note = "Queries cannot be shown one by one: the figures were summed, and nothing else was kept."
         return Explorer(None, "", "", style, script, (note,))
@@ -205,12 +206,6 @@ def _grades(report: Report, qrels: Any, queries: Collection[str], form: IdForm) 
         labels = None if qrels is None else Qrels.of(qrels).in_form(form)
     known = {} if labels is None else labels.to_dict()
     return {query: known[query] for query in queries if query in known}
-
-
-def _script() -> str:
-    """The scripts in one scope of their own, so that no name of theirs meets another script's."""
-    parts = ['"use strict";\n', *((_PAGE / f"{name}.js").read_text(encoding="utf-8") for name in _SCRIPTS)]
-    return "(() => {\n" + "".join(parts) + "})();\n"
 
 
 def _packed(data: Mapping[str, Any]) -> str:

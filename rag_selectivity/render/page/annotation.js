@@ -104,51 +104,14 @@
     at("problem").hidden = !text;
   }
 
-  const ordinary = new Set(("a an and are as at be by can did do does for from had has have how in is it its of on or " +
-    "that the their there these this to was were what when where which who whom whose why will with would").split(" "));
-  const stem = (word) => {
-    const low = word.normalize("NFKC").toLowerCase();
-    return low.length > 4 ? low.replace(/(ies|ing|es|ed|ly|s|y)$/, "") : low;
-  };
-  const segmenter = typeof Intl !== "undefined" && Intl.Segmenter ? new Intl.Segmenter(undefined, { granularity: "word" }) : null;
-  const pieces = (text) =>
-    segmenter ? Array.from(segmenter.segment(text), (each) => each.segment) : text.split(/([^\p{L}\p{N}]+)/u);
-  const isWord = (piece) =>
-    /[\p{L}\p{N}]/u.test(piece) && !ordinary.has(piece.toLowerCase()) && !/^[a-z]$/i.test(piece);
-
-  function showPassage(text, question) {
-    const wanted = new Set(pieces(question).filter(isWord).map(stem));
-    const parts = [];
-    let plain = "";
-    for (const piece of pieces(text)) {
-      if (isWord(piece) && wanted.has(stem(piece))) {
-        const mark = document.createElement("mark");
-        mark.textContent = piece;
-        parts.push(plain, mark);
-        plain = "";
-      } else plain += piece;
-    }
-    at("passage").replaceChildren(...parts, plain);
-  }
-
   const isOpen = (item) => !(item in answers);
   const all = [...task.items.keys()];
-
-  function timeLeft(open) {
-    const times = Object.values(answers).sort((a, b) => b.answered - a.answered).slice(0, 50).map((each) => each.seconds)
-      .filter((each) => each > 0).sort((a, b) => a - b);
-    if (times.length < 5 || !open) return "";
-    const minutes = Math.round((times[Math.floor(times.length / 2)] * open) / 60);
-    if (minutes < 1) return ", less than a minute left";
-    if (minutes < 90) return ", about " + minutes + (minutes === 1 ? " minute left" : " minutes left");
-    return ", about " + (minutes / 60).toFixed(1) + " hours left";
-  }
 
   function show(focus) {
     const answered = Object.keys(answers).length;
     const skipped = Object.values(answers).filter((each) => each.skipped).length;
     at("bar").value = answered;
-    at("progress-text").textContent = answered + " of " + all.length + " done" + timeLeft(all.length - answered);
+    at("progress-text").textContent = answered + " of " + all.length + " done";
     const done = current === null;
     for (const id of ["work", "grading", "extras"]) at(id).hidden = done;
     at("done").hidden = !done;
@@ -164,7 +127,7 @@
     const question = task.queries[query][0];
     at("position").textContent = "Passage " + (current + 1) + " of " + all.length;
     at("question").textContent = question;
-    showPassage(text, question);
+    at("passage").replaceChildren(...marked(text, wordsOf(question)));
     const known = answers[current];
     at("note").value = known ? known.note || "" : drafts[current] || "";
     for (const button of at("grades").querySelectorAll("button"))
