@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import operator
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -14,6 +13,7 @@ from rag_selectivity.errors import InputError, did_you_mean
 from rag_selectivity.inference.exact import clopper_pearson
 from rag_selectivity.measures import Measure, parse_measure
 from rag_selectivity.measures.chance import Success
+from rag_selectivity.measures.conditions import limit_of, parts_of
 from rag_selectivity.results.claim_measures import ClaimMeasure
 from rag_selectivity.results.claims import ClaimReport
 from rag_selectivity.results.comparison import RunDifference
@@ -33,8 +33,6 @@ _OPPOSITE = {">": "<=", ">=": "<", "<": ">=", "<=": ">"}
 #: What a gate can look at: figures, how much worse a figure is than in a stored report, and levels of caveats.
 FIGURE, DROP, CAVEATS = "figure", "drop", "caveats"
 _VALUE, _LOW, _HIGH, _SHOWN = "value", "low", "high", "shown"
-_GATE = re.compile(r"\s*(?P<what>[^<>]+?)\s*(?P<sign>[<>]=?)\s*(?P<limit>\S+)\s*")
-_CALL = re.compile(r"(?P<name>low|high|shown|as_judged|drop|caveats)\((?P<inner>.+)\)")
 _BOUNDS = (_LOW, _HIGH, _SHOWN, "as_judged")
 #: What can stand around a measure, from the outside in.
 _CALLS = {(), (DROP,), (CAVEATS,), (_LOW, DROP), (_HIGH, DROP), *((bound,) for bound in _BOUNDS)}
@@ -134,14 +132,11 @@ def parse(text: str, *, of_claims: bool = False) -> Gate:
     'caveats >= strong'
     """
     named = f"gate {text!r}"
-    found = _GATE.fullmatch(text) if isinstance(text, str) else None
+    found = parts_of(text, "low|high|shown|as_judged|drop|caveats")
     if found is None:
         raise InputError(f"{named} (--fail-if) is not a condition such as 'BoR@10 < 4.5' or 'drop(RA-nWG@10) > .02'")
-    calls, name = [], found["what"]
-    while call := _CALL.fullmatch(name):
-        calls.append(call["name"])
-        name = call["inner"].strip()
-    if tuple(calls) not in _CALLS:
+    calls, name = found.calls, found.name
+    if calls not in _CALLS:
         raise InputError(f"{named}: {'('.join(calls)}({name}) is nothing that a gate can look at")
     of_all = name == CAVEATS and not calls
     kind = CAVEATS if of_all else calls[-1] if calls and calls[-1] in (DROP, CAVEATS) else FIGURE
@@ -150,7 +145,7 @@ def parse(text: str, *, of_claims: bool = False) -> Gate:
     if kind == DROP and measure is not None and measure.higher_is_better is None:
         why = "neither more nor less of it is better" if of_claims else "it depends on corpus, judgments and K only"
         raise InputError(f"{named}: {measure} cannot get worse, since {why}; name another measure")
-    return Gate(kind, bound, measure, found["sign"], _limit(found["limit"], named, kind))
+    return Gate(kind, bound, measure, found.sign, _limit(found.limit, named, kind))
 
 
 def check(
@@ -326,12 +321,4 @@ def _limit(text: str, gate: str, kind: str) -> float:
             levels = ", ".join(LEVELS)
             raise InputError(f"{gate}: caveats have the levels {levels}, not {text!r}{did_you_mean(text, LEVELS)}")
         return float(LEVELS.index(text))
-    try:
-        value = float(text)
-    except ValueError:
-        value = math.nan
-    if math.isnan(value):
-        raise InputError(f"{gate}: {text!r} is not a number")
-    if math.isinf(value):
-        raise InputError(f"{gate}: the limit is not a finite number, so that the gate would always fail or never")
-    return value
+    return limit_of(text, gate)

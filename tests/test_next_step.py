@@ -87,7 +87,7 @@ def test_a_plan_for_people_says_how_narrow_the_intervals_become(known, sample, m
 def test_a_plan_for_people_needs_what_it_simulates_with(sample, monkeypatch) -> None:
     monkeypatch.chdir(sample)
     for words, problem in (
-        (["grades.trec", "--human", "100", "--agreement", ".8"], "give the labels and then the runs"),
+        (["grades.trec", "--human", "100", "--agreement", ".8"], "labels, then the runs"),
         (["grades.trec", "bm25.trec", "--human", "100"], "give either labels by people so far"),
         (["grades.trec", "bm25.trec", "--human", "0", "--agreement", ".8"], "whole number ≥ 1"),
     ):

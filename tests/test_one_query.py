@@ -29,7 +29,7 @@ def is_registered(cls: type[rs.Measure]) -> bool:
 #: Each measure at 4 or of the whole list; those of groups need groups, and IPrec stands among the variants.
 MEASURES = [cls() for cls in below() if is_registered(cls) and not cls.needs_groups and cls.name != "IPrec"]
 VARIANTS = ["Harm(max_grade=1)@4", "Harm(unjudged=harmful)@4", "nDCG(gain=exp)@4", "Success(rel=5,m=2)@4", "IPrec@0.5"]
-VARIANTS += ["RandomSuccess(m=2)@4", "RA-nWG(alpha=2)@4", "PROC(cap3=1)@4", "%PROC(aggregate=ratio)@4"]
+VARIANTS += ["RandomSuccess(m=2)@4", "RA-nWG(alpha=2)@4", "PROC(base3=1,cap3=1)@4", "%PROC(aggregate=ratio)@4"]
 NAMES = [*(str(each if each.takes_whole_lists else each @ 4) for each in MEASURES), *VARIANTS]
 SCALES = {"utility": (1, 2, 3, 4, 5), "trec": (0, 1, 2)}
 IDS = [f"d{i}" for i in range(25)]

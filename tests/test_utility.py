@@ -80,6 +80,8 @@ def test_a_rare_3_outweighs_a_common_4_and_the_oracle_takes_it() -> None:
 def test_without_a_5_the_fallback_weights_serve() -> None:
     judged = {"a": 4, "b": 3, "c": 3, "d": 1}
     assert one(judged, ["b", "d"], 2, ["RA-nWG"])["RA-nWG"] == pytest.approx(0.2 / 1.2)
+    changed = "RA-nWG(fallback4=0.5,fallback3=0.25)"
+    assert one(judged, ["b", "d"], 2, [changed])[changed] == pytest.approx(0.25 / 0.75)
 
 
 @pytest.mark.parametrize(
@@ -89,6 +91,7 @@ def test_without_a_5_the_fallback_weights_serve() -> None:
         ("alpha=2", 0.125, 0.1 / 9),
         ("cap4=0.2", 0.2, 1 / 30),
         ("cap3=0.01", 0.25, 0.01),
+        ("base4=1,base3=0.3", 0.5, 0.1),
     ],
 )
 def test_every_parameter_does_what_it_says(parameters, w4, w3) -> None:

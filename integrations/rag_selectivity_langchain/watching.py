@@ -109,7 +109,7 @@ class SelectivityCallback(Watcher, BaseCallbackHandler):  # type: ignore[misc,un
         if self._rerank is not None and not self._has_reranked:
             notes.append(f"no step called {self._rerank!r} ran: the figures are of what was retrieved")
         report: Report = super().report(**options)
-        return report.with_input(self.monitor.name, {}, [*notes, *self._calls.notes])
+        return report.with_input(self.monitor.name, {}, notes)
 
     def close(self) -> None:
         """Record what is under way, and close a trace."""
@@ -265,12 +265,10 @@ def _told_parent(told: Mapping[str, Any]) -> int | None:
 
 def _query_of_tool(text: str, inputs: Mapping[str, Any] | None) -> str:
     """What a tool is asked: its argument `query`, or its only one."""
-    if inputs:
-        if isinstance(inputs.get("query"), str):
-            return str(inputs["query"])
-        if len(inputs) == 1:
-            return str(next(iter(inputs.values())))
-    return text
+    query = (inputs or {}).get("query")
+    if inputs and not isinstance(query, str) and len(inputs) == 1:
+        return str(next(iter(inputs.values())))
+    return query if isinstance(query, str) else text
 
 
 def _current_task() -> asyncio.Task[Any] | None:

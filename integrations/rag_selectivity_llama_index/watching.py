@@ -14,7 +14,7 @@ from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from llama_index.core.schema import BaseNode, NodeWithScore, TextNode
 from llama_index.core.workflow import Workflow
 
-from rag_selectivity import Monitor, Report
+from rag_selectivity import Monitor
 from rag_selectivity.live.calls import CallTree, Kind
 from rag_selectivity.live.retrieval import Passages, approximate_tokens
 from rag_selectivity.live.watching import Watcher
@@ -94,11 +94,6 @@ class LiveSelectivity(SpanWatcher):
         self._labelled = self.monitor.labels.by_query
         self._identity = self.monitor.identity(identity)
         self._tag, self._count = query_id_tag, count_tokens
-
-    def report(self, **options: Any) -> Report:
-        """The monitor's report of what was recorded so far."""
-        report: Report = super().report(**options)
-        return report.with_input(self.monitor.name, {}, self._calls.notes)
 
     def attach(self) -> Self:
         """Start watching."""

@@ -17,8 +17,6 @@ from rag_selectivity.live.watching import Watcher
 
 #: A server whose list of tools never ends must not stop the application.
 _MOST_PAGES = 1000
-#: Sessions without the name of a server, of which an application may open one for each request.
-_MOST_SERVERS = 1000
 
 
 #: The model call that is open here: who watches it, and the calls of tools that it has made.
@@ -43,7 +41,7 @@ class ToolSelectivity(Watcher):
     ) -> None:
         super().__init__(ToolMonitor(labels, **options), "a call of a tool was not recorded")
         self._count = count_tokens
-        self._servers: dict[str | int, dict[str, ToolDefinition]] = {}
+        self._listed: dict[str, ToolDefinition] = {}
 
     async def watch(self, session: Client | ClientSession, server: str = "") -> WatchedSession:
         """Read every page of the server's list of tools, and return the session with its calls recorded.
@@ -69,7 +67,11 @@ class ToolSelectivity(Watcher):
             tools += page.tools
             cursor = page.next_cursor
             if cursor is None:
-                self._servers[server or id(session)] = {}
+                if server:
+                    # What a server lists no longer is gone.
+                    own = [name for name in self._listed if name.startswith(f"{server}/")]
+                    for name in own:
+                        del self._listed[name]
                 self.add(watched, tools)
                 return watched
         raise InputError(f"{server or 'the server'} lists tools on more than {_MOST_PAGES:,} pages: mend its cursors")
@@ -98,15 +100,13 @@ class ToolSelectivity(Watcher):
     def add(self, session: WatchedSession, tools: Sequence[Tool]) -> None:
         """Add tools that a server listed to the catalogue."""
         with self.guard:
-            listed = self._servers.setdefault(session.server or id(session.session), {})
-            if len(self._servers) > _MOST_SERVERS:
-                del self._servers[next(iter(self._servers))]
             for tool in tools:
                 definition = tool.model_dump(
                     by_alias=True, exclude_none=True, include={"name", "description", "input_schema"}
                 )
-                listed[tool.name] = ToolDefinition.of({**definition, "name": session.name_of(tool.name)}, self._count)
-            self.monitor.add(self._all())
+                name = session.name_of(tool.name)
+                self._listed[name] = ToolDefinition.of({**definition, "name": name}, self._count)
+            self.monitor.add(self._listed.values())
 
     def called(self, call: ToolCall) -> None:
         """Record a call of a tool: with those of the model call that it is part of, or by itself."""
@@ -122,14 +122,9 @@ class ToolSelectivity(Watcher):
         with self.guard:
             self.monitor.ran(name, failed=failed)
 
-    def _all(self) -> list[ToolDefinition]:
-        return [tool for listed in self._servers.values() for tool in listed.values()]
-
     def _record(self, query: str, calls: list[ToolCall], shown: Sequence[str] | None, **options: Any) -> None:
-        tools = self._all()
-        if shown is not None:
-            known = {tool.name: tool for tool in tools}
-            tools = [known.get(name, ToolDefinition(name)) for name in shown]
+        names = self._listed if shown is None else shown
+        tools = [self._listed.get(name, ToolDefinition(name)) for name in names]
         self.monitor.call(query, tools, calls, **options)
 
 

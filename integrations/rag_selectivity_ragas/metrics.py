@@ -186,20 +186,13 @@ def bor_from_result(
     rows = _score_rows(result)
     if k is not None:
         rows = [{name: value for name, value in row.items() if name.endswith(f"@{k}")} for row in rows]
-    found = bits_over_random_of_rows(map(_plain, rows), total=_length(total), bootstrap=bootstrap)
+    found = bits_over_random_of_rows(
+        map(_plain, rows), total=len(total) if isinstance(total, Sized) else total, bootstrap=bootstrap
+    )
     if len(found) != 1:
         depths = ", ".join(f"k={parse_measure(name).at}" for name in found)
         raise InputError(f"the result should hold one pair of BoR(…), Success@K and RandomSuccess@K; found {depths}")
     return next(iter(found.values()))
-
-
-def _length(total: Any) -> int | None:
-    """The number of samples that a dataset has; anything else as it is."""
-    number: int | None = total
-    try:
-        return number if isinstance(total, str) else len(total)
-    except TypeError:  # NumPy's numbers are `Sized` and have no length
-        return number
 
 
 def _score_rows(result: Any) -> list[Mapping[str, Any]]:

@@ -6,6 +6,7 @@ are retrievals.
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
@@ -13,7 +14,6 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 
 from rag_selectivity.live.retrieval import Passages, Retrieval, union
-from rag_selectivity.wording import counted
 
 __all__ = ["CallTree", "Kind"]
 
@@ -140,7 +140,6 @@ class CallTree:
         self._lock = threading.Lock()
         self._calls: dict[Hashable, _Call] = {}
         self._trees: dict[Hashable, _Tree] = {}
-        self._early = self._lost = 0
 
     def __len__(self) -> int:
         """Calls under way."""
@@ -170,7 +169,6 @@ class CallTree:
             self._calls[call] = tree.calls[call] = made
             if len(self._calls) > _MOST_CALLS:
                 oldest = next(iter(self._calls.values())).tree
-                self._lost += len(oldest.calls)
                 done = self._forget(oldest)
         self._hand_over(done)
 
@@ -223,22 +221,6 @@ class CallTree:
         known = self._calls.get(call)
         return None if known is None else known.kind
 
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """A sentence for each limit of the memory that was met."""
-        notes = []
-        if self._early:
-            notes.append(
-                f"{counted(self._early, 'retrieval')} had to be recorded before its selection was known, or left "
-                f"out of a pool, since more than {self._most_held:,} were inside a call that is under way"
-            )
-        if self._lost:
-            notes.append(
-                f"more than {_MOST_CALLS:,} calls were under way at once: {counted(self._lost, 'call')} that began "
-                f"first had to be given up, with the retrievals under way inside"
-            )
-        return tuple(notes)
-
     def finish(self) -> None:
         """Forget what is under way; retrievals that are over are handed over as they stand."""
         with self._lock:
@@ -251,11 +233,9 @@ class CallTree:
         """What is handed over because of the result of a call; it still has to be closed."""
         tree = of.tree
         if of.retrieval is not None:
-            if of.kind is Kind.RETRIEVE and passages is not None:
-                if self._most_held is None or len(of.retrieval.children) < self._most_held:
-                    of.retrieval.children.append(passages)
-                else:
-                    self._early += 1
+            siblings = of.retrieval.children
+            if of.kind is Kind.RETRIEVE and passages is not None and len(siblings) < (self._most_held or math.inf):
+                siblings.append(passages)
             return []
         if of.kind is Kind.SELECT:
             self._selected(of, passages)
@@ -334,7 +314,6 @@ class CallTree:
         done = []
         while self._most_held is not None and len(tree.held) + len(tree.failures) > self._most_held:
             done.append((tree.held or tree.failures).pop(0))
-            self._early += 1
         return done
 
     # -- without it ----------------------------------------------------------------------------------

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from rag_selectivity.errors import InputError, did_you_mean
 from rag_selectivity.live.retrieval import Retrieval
 from rag_selectivity.measures import Measure, Outcome, parse_measure
+from rag_selectivity.measures.conditions import limit_of, parts_of
 
 __all__ = ["Condition", "Excess", "excess_of", "excess_of_traffic", "parse_condition"]
 
-_CONDITION = re.compile(
-    r"\s*(?:p(?P<percent>\d{1,2})\((?P<inner>[^()<>]+)\)|(?P<plain>[^<>]+?))\s*(?P<op>[<>]=?)\s*(?P<limit>\S+)\s*"
-)
+_QUANTILES = r"p\d{1,2}"
 
 #: What can be watched of every retrieval, labelled or not.
 TRAFFIC: dict[str, Callable[[Retrieval], float | None]] = {
@@ -77,22 +75,17 @@ def parse_condition(text: str) -> Condition:
     InputError
         If it is not a condition, names no figure, or has a limit that no figure can have.
     """
-    match = _CONDITION.fullmatch(text)
-    if match is None:
+    found = parts_of(text, _QUANTILES)
+    if found is None:
         raise InputError(f"alert {text!r} is not a condition such as 'BoR < 2', 'tokens > 8000' or 'p95(seconds) > 2'")
-    try:
-        limit = float(match["limit"])
-    except ValueError:
-        raise InputError(f"alert {text!r}: {match['limit']!r} is not a number") from None
-    if not math.isfinite(limit):
-        raise InputError(f"alert {text!r}: the limit must be finite, got {match['limit']}")
-    name, above, text = (match["inner"] or match["plain"]).strip(), match["op"].startswith(">"), text.strip()
-    if match["inner"] is not None:
+    limit, name, above, text = limit_of(found.limit, f"alert {text!r}"), found.name, found.sign[0] == ">", text.strip()
+    if found.calls:
+        percent = int(found.calls[0][1:])
         if name not in _UNBOUNDED:
             raise InputError(f"alert {text!r}: quantiles are known of {', '.join(sorted(_UNBOUNDED))}")
-        if not int(match["percent"]):
+        if not percent:
             raise InputError(f"alert {text!r}: the quantile must be from p1 to p99")
-        return Condition(text, name, above, limit, quantile=int(match["percent"]) / 100)
+        return Condition(text, name, above, limit, quantile=percent / 100)
     if name in TRAFFIC:
         return Condition(text, name, above, limit)
     try:

@@ -230,12 +230,7 @@ class Monitor(Shared):
         with self._lock:
             drawn = self._sample_rate == 1 or self._random.random() < self._sample_rate
             self._traffic.add(retrieval, labelled=labelled, drawn=drawn)
-            if retrieval.id is None and outcome is not None:
-                self._traffic.add_outcome(outcome)
-            elif retrieval.id is not None:
-                before = self._requests.replace(retrieval.id, outcome)
-                if outcome is not None:
-                    self._traffic.add_outcome(outcome, before)
+            self._requests.add(retrieval.id, outcome, self._traffic)
             failure = self._choice.failure
             if drawn and (labelled or self._trace is not None):
                 ready = self._choice.take(Waiting(retrieval, labelled))
@@ -301,11 +296,8 @@ class Monitor(Shared):
         value = _checked_outcome(outcome)
         with self._lock:
             known = id in self._requests
-            if known:
-                before = self._requests.replace(id, value)
-                self._traffic.add_outcome(value, before)
-            else:
-                self._traffic.lost_outcomes += 1
+            before = self._requests.add(id, value, self._traffic) if known else None
+            self._traffic.lost_outcomes += not known
         if known and before is None:
             self._alerts.outcome(value)
         if self._trace is not None:

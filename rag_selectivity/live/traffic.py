@@ -145,10 +145,14 @@ class Requests:
     def __contains__(self, id_: str) -> bool:
         return id_ in self._outcomes
 
-    def replace(self, id_: str, outcome: float | None) -> float | None:
-        """Remember a request as the last, with an outcome if it has one now; what it had before."""
-        before = self._outcomes.pop(id_, None)
-        self._outcomes[id_] = before if outcome is None else outcome
-        if len(self._outcomes) > _MOST_REQUESTS:
-            self._outcomes.popitem(last=False)
+    def add(self, id_: str | None, outcome: float | None, traffic: Traffic) -> float | None:
+        """Remember a request as the last, and count its outcome if there is one now; the one that it had before."""
+        before = None
+        if id_ is not None:
+            before = self._outcomes.pop(id_, None)
+            self._outcomes[id_] = before if outcome is None else outcome
+            if len(self._outcomes) > _MOST_REQUESTS:
+                self._outcomes.popitem(last=False)
+        if outcome is not None:
+            traffic.add_outcome(outcome, before)
         return before

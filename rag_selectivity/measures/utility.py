@@ -6,6 +6,7 @@ After "Redefining RAG Evaluation: A Set-Based Approach" and its preprint (arXiv 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
@@ -51,16 +52,22 @@ def diagnosis(proc: float, share: float, threshold: float = 0.8) -> str | None:
 LEVELS = np.array([1, 2, 3, 4, 5])
 
 
-#: What a passage of each of the grades is worth, before its rarity counts, and where no grade 5 is there.
-WORTH, WITHOUT_FIVE = np.array([0.0, 0.0, 0.1, 0.5, 1.0]), np.array([0.0, 0.0, 0.2, 1.0, 1.0])
-
-
-def rarity_weights(counts: IntArray, *, alpha: float = 1.0, cap4: float = 1.0, cap3: float = 0.25) -> FloatArray:
+def rarity_weights(
+    counts: IntArray,
+    *,
+    alpha: float = 1.0,
+    cap4: float = 1.0,
+    cap3: float = 0.25,
+    base4: float = 0.5,
+    base3: float = 0.1,
+    fallback4: float = 1.0,
+    fallback3: float = 0.2,
+) -> FloatArray:
     """The weight of each grade for each query, from the rarity of the grade among the judged passages U.
 
-    p_g = n_g/|U|, r_g = b_g/p_g^alpha with b = 1, .5, .1 for grades 5, 4, 3 (0 where n_g = 0);
+    p_g = n_g/|U|, r_g = b_g/p_g^alpha with b = 1, base4, base3 for grades 5, 4, 3 (0 where n_g = 0);
     w5 = 1, w4 = min(r4/r5, cap4), w3 = min(r3/r5, cap3), w2 = w1 = 0. Without a grade 5 in U:
-    w4 = 1, w3 = .2. If grade 3 is rare and grade 4 is common, w3 can be more than w4.
+    1, fallback4, fallback3. If grade 3 is rare and grade 4 is common, w3 can be more than w4.
 
     Parameters
     ----------
@@ -76,12 +83,13 @@ def rarity_weights(counts: IntArray, *, alpha: float = 1.0, cap4: float = 1.0, c
     [[0.0, 0.0, 0.0333, 0.25, 1.0]]
     """
     total = counts.sum(axis=1)
+    base = np.array([0.0, 0.0, base3, base4, 1.0])
     with np.errstate(divide="ignore", invalid="ignore"):
-        rarity = np.where(counts > 0, WORTH / (counts / total[:, None]) ** alpha, 0.0)
+        rarity = np.where(counts > 0, base / (counts / total[:, None]) ** alpha, 0.0)
         relative = rarity / rarity[:, 4:]
     weights = np.minimum(relative, [0.0, 0.0, cap3, cap4, 1.0])
     without_five = counts[:, 4] == 0
-    weights[without_five] = WITHOUT_FIVE
+    weights[without_five] = [0.0, 0.0, fallback3, fallback4, 1.0]
     return weights
 
 
@@ -131,11 +139,22 @@ class _WeightedMeasure(Measure):
     alpha: float = parameter(1.0, Real(0, 10), "how much rarity counts")
     cap4: float = parameter(1.0, Real(0, 1), "largest weight of a grade 4")
     cap3: float = parameter(0.25, Real(0, 1), "largest weight of a grade 3")
+    base4: float = parameter(0.5, Real(0, 1), "base utility of a grade 4")
+    base3: float = parameter(0.1, Real(0, 1), "base utility of a grade 3")
+    fallback4: float = parameter(1.0, Real(0, 1), "weight of a grade 4 if the query has no grade 5")
+    fallback3: float = parameter(0.2, Real(0, 1), "weight of a grade 3 if the query has no grade 5")
     distinct: str = distinct_parameter()
 
+    @cached_property
+    def _chosen(self) -> dict[str, float]:
+        """The parameters of its weights."""
+        return {
+            each.name: getattr(self, each.name) for each in _WeightedMeasure.parameters() if each.name != "distinct"
+        }
+
     def weights(self, judged: JudgedRun) -> FloatArray:
-        chosen = {"alpha": self.alpha, "cap4": self.cap4, "cap3": self.cap3}
-        return judged.once("weights", chosen, lambda: rarity_weights(level_counts(judged), **chosen))
+        key = tuple(self._chosen.values())
+        return judged.once("weights", key, lambda: rarity_weights(level_counts(judged), **self._chosen))
 
     def _observed(self, judged: JudgedRun, weights: FloatArray, depths: IntArray) -> FloatArray:
         hits = judged.distinct
@@ -147,7 +166,7 @@ class _WeightedMeasure(Measure):
             best = best_of(level_counts(judged), weights, judged.slots_at(depths))
             return np.where(best > 0, best, np.nan)
 
-        return judged.once("oracle", (self.alpha, self.cap4, self.cap3, key_of(depths)), best)
+        return judged.once("oracle", (*self._chosen.values(), key_of(depths)), best)
 
     def _pool(self, judged: JudgedRun, weights: FloatArray, depths: IntArray) -> FloatArray:
         """The weight of the best K of the pool; passages of the list that the pool lacks are added to the pool."""
@@ -451,7 +470,7 @@ class Redundancy(Measure):
 class Evidence(Measure):
     """Decisive passages in the top K, up to as many as are enough: what one more passage adds to.
 
-    On the utility scale a passage of grade 5 is worth 1, of grade 4 .5, and of grade 3 .1. On the trec
+    On the utility scale a passage of grade 5 is worth 1, of grade 4 `base4`, and of grade 3 `base3`. On the trec
     scale, and where `rel` is given, each passage of at least `rel` is worth 1.
 
     Formula: worth of the passages in the top K, at most enough
@@ -468,11 +487,14 @@ class Evidence(Measure):
         None, Whole(0), "lowest grade that is worth 1 (default 1 on trec; on utility worth follows the grade)"
     )
     enough: int = parameter(3, Whole(1), "decisive passages beyond which more add nothing")
+    base4: float = parameter(0.5, Real(0, 1), "worth of a grade 4")
+    base3: float = parameter(0.1, Real(0, 1), "worth of a grade 3")
 
     def worth(self, judged: JudgedRun) -> FloatArray:
         """The worth of a passage of each grade of the join: float64[levels]."""
         if judged.scale.name == "utility" and self.rel is None:
-            return WORTH[judged.grades - 1]
+            worth_of = {5: 1.0, 4: self.base4, 3: self.base3}
+            return np.array([worth_of.get(grade, 0.0) for grade in judged.grades.tolist()])
         result: FloatArray = np.where(judged.grades >= judged.threshold(self.rel), 1.0, 0.0)
         return result
 

@@ -14,7 +14,7 @@ from typing import Any
 from rag_selectivity.errors import InputError
 from rag_selectivity.live.spans.span import Problem, Problems, Span
 from rag_selectivity.tables.cells import integer_of
-from rag_selectivity.tables.files import first_bytes, json_value, opened
+from rag_selectivity.tables.files import first_bytes, opened
 
 __all__ = ["is_otlp", "names_spans", "read_spans"]
 
@@ -52,44 +52,29 @@ def read_spans(path: str | Path, problems: Problems) -> Iterator[Span]:
 
 
 def _documents(file: Path, problems: Problems) -> Iterator[tuple[str, Any]]:
-    """JSON lines; or, where the first line is no document by itself, documents that stand one after the other."""
+    """Documents that stand one after the other, a line each or not."""
     with opened(file) as content:
-        is_first = True
-        for number, raw in enumerate(content, 1):
-            line = _text(raw, f"{file}:{number}")
-            if not line.strip():
-                continue
-            try:
-                document = json_value(line)
-            except ValueError as error:
-                rest = content.read()
-                if is_first and rest.strip():
-                    yield from _one_after_the_other(line + _text(rest, str(file)), file)
-                elif is_first or rest.strip():
-                    raise InputError(f"{file}:{number}: is not JSON ({error})") from None
-                else:
-                    problems[Problem.BROKEN_LINE] += 1
-                return
-            is_first = False
-            yield f"{file}:{number}", document
-
-
-def _one_after_the_other(text: str, file: Path) -> Iterator[tuple[str, Any]]:
-    decoder, at = json.JSONDecoder(), 0
+        try:
+            text = content.read().decode("utf-8-sig")
+        except UnicodeDecodeError:
+            raise InputError(f"{file}: is not UTF-8 text: OTLP is read as JSON, not in its binary form") from None
+    decoder, line, last, at, is_first = json.JSONDecoder(), 1, 0, _next(text, 0), True
     while at < len(text):
+        line, last = line + text.count("\n", last, at), at
         try:
             document, at = decoder.raw_decode(text, at)
         except (ValueError, RecursionError) as error:
-            raise InputError(f"{file}: is not JSON ({error})") from None
-        yield str(file), document
-        at = next((i for i in range(at, len(text)) if not text[i].isspace() and text[i] != ","), len(text))
+            if is_first or "\n" in text[at:].rstrip():
+                raise InputError(f"{file}:{line}: is not JSON ({error})") from None
+            problems[Problem.BROKEN_LINE] += 1
+            return
+        yield f"{file}:{line}", document
+        at, is_first = _next(text, at), False
 
 
-def _text(raw: bytes, where: str) -> str:
-    try:
-        return raw.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        raise InputError(f"{where}: is not UTF-8 text: OTLP is read as JSON, not in its binary form") from None
+def _next(text: str, at: int) -> int:
+    """Where the next document begins."""
+    return re.compile(r"[\s,]*").match(text, at).end()  # type: ignore[union-attr]
 
 
 def _spans_in(document: Any, where: str) -> Iterator[Span]:
