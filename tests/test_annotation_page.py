@@ -141,7 +141,7 @@ def test_two_windows_of_one_task_do_not_lose_answers(window, tmp_path) -> None:
 def test_hostile_passages_are_text(window, tmp_path) -> None:
     world = World(tmp_path, hostile=True)
     world.write_pairs([(f"question-{i}", f"passage-{i}-0") for i in range(len(HOSTILE))])
-    task = task_of(world, f"file:{tmp_path / 'pairs.csv'}", annotators=["</title><script>harm"])
+    task = task_of(world, f"file:{tmp_path / 'pairs.csv'}", repeats=0.0, annotators=["</title><script>harm"])
     shown = window(task)
     seen = set()
     for item in task.items:

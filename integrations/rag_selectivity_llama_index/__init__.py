@@ -35,6 +35,9 @@ __all__ = [
     "LiveToolSelectivity",
     "SelectivityEvaluator",
     "SelectivityMetric",
+    "SynthesizerModel",
+    "UtilityEvaluator",
+    "UtilityResult",
     "agrade_retriever",
     "answer_scores",
     "grade_retriever",
@@ -48,6 +51,7 @@ __getattr__ = load_on_first_use(
     __name__,
     {
         "LLMJudge": "judge",
+        "SynthesizerModel": "answering",
         "ContextEntityRecallEvaluator": "judging",
         "ContextPrecisionEvaluator": "judging",
         "ContextRecallEvaluator": "judging",
