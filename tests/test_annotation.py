@@ -341,7 +341,7 @@ def test_the_command_and_the_way_to_agree(world) -> None:
     assert answer_page(world.folder / "t.html", world.folder / "t.json", lambda item: 1 + len(item["text"]) % 5) == 63
     (world.folder / "t.html").unlink()
     done = run_command("labels", "import", "labels.db", "t.json", cwd=world.folder)
-    assert done.stdout.startswith("answers of a b: 60 new, 0 changed, 0 there already; 0 items of the task left\n")
+    assert done.stdout.startswith("answers of a b: 63 new, 0 changed, 0 there already; 0 items of the task left\n")
     agreed = run_command("labels", "agree", "labels.db", "labels.db", "--format", "json", cwd=world.folder)
     assert agreed.returncode == 0, agreed.stderr
     assert json.loads(agreed.stdout)["n"] == 60

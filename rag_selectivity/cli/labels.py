@@ -248,6 +248,8 @@ def labels_draw(
         Who labels (default: person). Repeat for more.
     overlap : COUNT
         Pairs that all annotators label; the others are shared out among them.
+    repeats : SHARE
+        Share of the pairs that comes twice, for agreement with oneself.
 
     Output
     ------
