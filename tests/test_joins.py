@@ -108,7 +108,7 @@ def test_a_query_that_is_a_passage_is_left_out_of_lists_labels_and_corpus(tmp_pa
     assert [report[key].value for key in ("Success@1", "RandomSuccess@1", "P@1")] == [0.5, 0.5, 0.5]
     assert rs.evaluate(labels, run, **options)["P@1"].value == 0.5
     assert rs.evaluate(labels, run, **options)["RandomSuccess@1"].value == 0.5 * (2 / 3 + 1 / 3)
-    with pytest.raises(rs.InputError, match="`exclude_self` must be True or False, got 'yes'"):
+    with pytest.raises(rs.InputError, match="exclude_self must be True or False, got 'yes'"):
         rs.evaluate(labels, run, exclude_self="yes", **options)
 
 

@@ -144,7 +144,12 @@ def test_frames_and_rows_of_dicts_are_read_as_files_are(kind) -> None:
         (rs.read_qrels, "q", b"q 0 d 1\nq 0 d 2\n", r"q:2: .*but .*q:1: query 'q', passage 'd': grade 1: one pair"),
         (rs.read_qrels, "q", b"q 0 \xff 1\n", r"q:1: this line is not UTF-8"),
         (rs.read_qrels, "q", b"", r"q: the file of labels is empty"),
-        (rs.read_qrels, "q.csv", b"query_id,doc_id\nq,d\n", r"q.csv: no column for the grade; it has query_id, doc_id"),
+        (
+            rs.read_qrels,
+            "q.csv",
+            b"query_id,doc_id\nq,d\n",
+            r"q.csv \(labels come before runs\): no column for the grade; it has query_id, doc_id",
+        ),
         (rs.read_qrels, "q.csv", b"query_id,doc_id,grad\nq,d,1\n", r"did you mean 'grade' by 'grad'"),
         (rs.read_qrels, "q.csv", b"query_id,doc_id,grade\nq,,1\n", r"q.csv:2: query 'q': the passage id is empty"),
         (rs.read_qrels, "q.csv", b"query_id,doc_id,grade\nq,d\n", r"q.csv:2: 2 fields, but the header has 3"),
@@ -239,7 +244,7 @@ def outcome(path: Any, labels: bool) -> object:
     try:
         if labels:
             qrels = rs.read_qrels(path)
-            return qrels.queries, qrels.to_dict(), qrels.remarks, qrels.negative, qrels.repeated
+            return qrels.queries, qrels.to_dict(), qrels.negative, qrels.repeated
         run = rs.read_run(path)
         return run.queries, run.to_dict(), run.scores.tolist(), run.remarks
     except rs.InputError as error:

@@ -65,7 +65,8 @@ def _documents(file: Path, problems: Problems) -> Iterator[tuple[str, Any]]:
             document, at = decoder.raw_decode(text, at)
         except (ValueError, RecursionError) as error:
             if is_first or "\n" in text[at:].rstrip():
-                raise InputError(f"{file}:{line}: is not JSON ({error})") from None
+                why = "it is nested too deep" if isinstance(error, RecursionError) else error
+                raise InputError(f"{file}:{line}: is not JSON ({why})") from None
             problems[Problem.BROKEN_LINE] += 1
             return
         yield f"{file}:{line}", document

@@ -168,14 +168,18 @@ CALLS: dict[str, tuple[Any, ...]] = {
     "a mistyped rule": (_evaluate(unjudged="wrost"), WRONG, "unjudged", "'wrost'", "worst"),
     "a mistyped option": (_evaluate(unjuged="worst"), WRONG, "'unjuged'", "unjudged"),
     "0 resamples": (lambda: rs.Bootstrap(resamples=0), WRONG, "resamples", "0"),
-    "a level in percent": (lambda: rs.Bootstrap(level=95), WRONG, "level", "(0, 1)", "95"),
+    "a level in percent": (lambda: rs.Bootstrap(level=95), WRONG, "level", "between 0 and 1", "95"),
     "clusters lack a query": (_evaluate(bootstrap=rs.Bootstrap(clusters={"q1": 1})), WRONG, "clusters", "'q2'"),
     "weights lack a query": (_evaluate(weights={"q1": 1}), WRONG, "weights", "'q2'"),
     "a weight below 0": (_evaluate(weights={"q1": 1, "q2": -1}), WRONG, "'q2'", "-1"),
     "tokens lack a passage": (_evaluate(tokens={"d1": 5}, measures=["P@10tok"]), WRONG, "tokens", "'d2'"),
     "slices by a word": (_evaluate(by="languages"), WRONG, "by", "'languages'"),
     "controls that have labels": (
-        *(_evaluate(controls={"q1": {"d1": 1}}, corpus_size=9, measures=["BoR"], depths=[1]), WRONG, "'d1'", "'q1'"),
+        *(
+            _evaluate(controls={"q1": {"d1": 1}}, corpus_size=9, measures=["BoR"], depths=[1]),
+            WRONG,
+            "no controls that the qrels lack",
+        ),
     ),
     # Results and comparisons
     "a figure that was not measured": (lambda: _report()["P@7"], WRONG, "P@7", "Success@1"),

@@ -21,9 +21,9 @@ COMMANDS: dict[str, tuple[int | str, ...]] = {
     "evaluate missing.trec run.trec": (2, "missing.trec", "no such file"),
     "evaluate latin.trec run.trec": (2, "latin.trec:2", "UTF-8"),
     "evaluate broken.jsonl run.trec": (2, "broken.jsonl:2", "JSON"),
-    "evaluate no_passage.jsonl run.trec": (2, "no_passage.jsonl:2", "passage_id"),
+    "evaluate no_passage.jsonl run.trec": (2, "no_passage.jsonl:2", "passage id None"),
     "evaluate no_grade.csv run.trec": (2, "no_grade.csv", "label_text", "grade", "relevance"),
-    "evaluate empty_id.csv run.trec": (2, "empty_id.csv:3", "passage_id"),
+    "evaluate empty_id.csv run.trec": (2, "empty_id.csv:3", "passage id is empty"),
     "evaluate short_row.csv run.trec": (2, "short_row.csv:3", "2", "3"),
     "evaluate header_only.csv run.trec": (2, "header_only.csv", "rows"),
     "evaluate cut.trec.gz run.trec": (2, "cut.trec.gz", "damaged"),
@@ -87,7 +87,7 @@ COMMANDS: dict[str, tuple[int | str, ...]] = {
     "evaluate qrels.trec run.trec -c data.weights=weights.csv": (2, "weights.csv", "'q2'"),
     "evaluate qrels.trec run.trec -c data.weights=negative.csv": (2, "negative.csv:3", "'q2'", "-1"),
     "evaluate qrels.trec run.trec -c intervals.clusters=weights.csv": (2, "weights.csv", "cluster", "weight"),
-    "evaluate qrels.trec run.trec --by weights.csv:language": (2, "weights.csv", "'language'", "weight"),
+    "evaluate qrels.trec run.trec --by weights.csv:language": (2, "weights.csv:language", "there is no file"),
     # Rules and intervals
     "evaluate qrels.trec run.trec -c rules.unjudged=wrost": (2, "unjudged", "'wrost'", "worst"),
     "evaluate qrels.trec run.trec -c rules.missing_query=skipp": (2, "missing", "'skipp'", "skip"),
@@ -96,7 +96,7 @@ COMMANDS: dict[str, tuple[int | str, ...]] = {
     "evaluate qrels.trec repeats.trec -c rules.duplicates=error": (2, "repeats", "'q2'", "'d2'", "duplicates"),
     "evaluate qrels.trec run.trec --resamples -1": (2, "resamples", "-1"),
     "evaluate qrels.trec run.trec --resamples many": (2, "--resamples", "integer"),
-    "evaluate qrels.trec run.trec -c intervals.level=95": (2, "level", "(0, 1)", "95"),
+    "evaluate qrels.trec run.trec -c intervals.level=95": (2, "level", "between 0 and 1", "95"),
     # Gates: 2 for a mistake, 1 where one fails
     "evaluate qrels.trec run.trec --depths 1 --fail-if 'P@1 <'": (2, "P@1 <", "--fail-if"),
     "evaluate qrels.trec run.trec --depths 1 --fail-if 'P < .5'": (2, "P < .5", "P@10"),
@@ -120,7 +120,7 @@ COMMANDS: dict[str, tuple[int | str, ...]] = {
     "evaluat qrels.trec": (2, "'evaluat'", "evaluate"),
     "evaluate qrels.trec run.trec --corpussize 9": (2, "--corpussize", "--corpus-size"),
     "evaluate qrels.trec": (2, "qrels.trec run.trec"),
-    "evaluate run.trec": (2, "run.trec:1", "is this a run file?"),
+    "evaluate run.trec": (2, "run.trec:1", "qrels have 4 and come first"),
     # Other commands
     "evaluate qrels.trec run.trec --baseline run": (2, "two runs"),
     "evaluate qrels.trec a=run.trec b=run.trec --baseline c": (2, "'c'", "a, b"),
