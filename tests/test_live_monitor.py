@@ -392,3 +392,28 @@ def test_a_listener_that_fails_costs_nothing(caplog) -> None:
     monitor.flush()
     assert monitor.traffic.retrievals == 2
     assert "on_alert failed" in caplog.text
+
+
+def test_open_telemetry_sees_the_window_and_the_alarms() -> None:
+    sdk = pytest.importorskip("opentelemetry.sdk.metrics")
+    from opentelemetry import metrics
+    from opentelemetry.sdk.metrics.export import InMemoryMetricReader
+
+    reader = InMemoryMetricReader()
+    metrics.set_meter_provider(sdk.MeterProvider([reader]))
+    monitor = Monitor(GRADES, scale="utility", alerts=["Harm > .4"], window=2, name="mine")
+    for _ in range(50):
+        monitor.record(Retrieval("bad?", ["j"]))
+    monitor.flush()
+    found = {
+        metric.name: [
+            (point.value, dict(point.attributes))
+            for point in metric.data.data_points
+            if point.attributes["monitor"] == "mine"
+        ]
+        for resource in reader.get_metrics_data().resource_metrics
+        for scope in resource.scope_metrics
+        for metric in scope.metrics
+    }
+    assert found["rag_selectivity.window"] == [(1.0, {"figure": "Harm", "monitor": "mine"})]
+    assert found["rag_selectivity.alarms"] == [(1, {"condition": "Harm > .4", "monitor": "mine"})]

@@ -176,10 +176,22 @@ def test_lines_that_could_not_be_written_are_counted_and_the_trace_goes_on(tmp_p
     assert monitor.traffic.not_traced == 4
 
 
-def test_a_file_without_an_end_of_its_last_line(tmp_path) -> None:
+@pytest.mark.parametrize(
+    ("end", "found"),
+    [('{"query": "q", "sho', ["1", "2"]), ('{"query": "q", "shown": ["a"], "id": "cut"}', ["1", "cut", "2"])],
+    ids=["a part", "all but its end"],
+)
+def test_a_line_of_a_killed_process_spoils_no_other(tmp_path, end, found, caplog) -> None:
     trace = tmp_path / "trace.jsonl"
-    trace.write_text('{"query": "q", "shown": ["a"], "id": "1"}\n{"query": "q", "shown": ["a"], "id": "cut"}')
+    trace.write_text('{"query": "q", "shown": ["a"], "id": "1"}\n' + end)
+    if len(found) == 2:
+        with pytest.warns(rs.SelectivityWarning, match=r"trace.jsonl:2: the last line was cut off.* left out"):
+            assert len(Trace.read(trace).names) == 1
+    else:
+        assert len(Trace.read(trace).names) == 2
     monitor = Monitor(LABELS, trace=trace)
     monitor.record(Retrieval("q", ["a"], id="2"))
     monitor.close()
-    assert ids(trace) == ["1", "cut", "2"]
+    assert ids(trace) == found
+    assert len(Trace.read(trace).names) == len(found)
+    assert len(caplog.records) == (len(found) == 2)

@@ -105,8 +105,8 @@ def test_a_log_in_a_file(tmp_path) -> None:
 def test_a_line_that_was_cut_off_and_a_newer_version(tmp_path) -> None:
     path = tmp_path / "log.jsonl"
     path.write_text(json.dumps(draft("i1")) + "\n" + '{"credit_of": "i1", "cre')
-    with pytest.raises(InputError, match=r"log.jsonl:2: not a JSON object"):
-        list(join_records(path))
+    with pytest.warns(UserWarning, match="cut off"):
+        assert len(list(join_records(path))) == 1
     path.write_text(json.dumps({"schema": "rag-selectivity/online/9", **draft("i1")}) + "\n")
     with pytest.raises(InputError, match="newer rag-selectivity"):
         list(join_records(path))

@@ -75,12 +75,14 @@ REFUSED: dict[str, tuple[Any, ...]] = {
     ),
     "a run called random": (lambda: answers(run={"random": RUN}), "run", "'random'"),
     "a mistyped baseline of answers": (lambda: answers(baseline="c"), "'c'", "none of the runs a"),
+    "an order of passages": (lambda: answers(orders=["best"]), "best-first, worst-first"),
     "a mistyped control": (lambda: answers(controls=["closed"]), "'closed'", "did you mean", "closed-book"),
     "a score that needs a judge": (lambda: answers(scores=["judge"]), "judge"),
     "texts that lack": (lambda: answers(queries={"q0": "?"}), "queries", "5 ids without a text"),
     # Claims
     "claims without a run": (lambda: claims(run=None), "say what was retrieved"),
     "claims of an empty reference": (lambda: claims(references={"q0": " "}), "references", "'q0'"),
+    "a check without responses": (lambda: claims(checks=["groundedness"]), "groundedness needs responses"),
     "a mistyped check": (lambda: claims(checks=["recal"]), "checks", "recall"),
     "a depth that is not read": (lambda: claims(k=1, measures=["ContextRecall@40"]), "depth 40", "below the top"),
     # Validation

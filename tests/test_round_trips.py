@@ -168,7 +168,7 @@ def test_reports(labels, run, resampled) -> None:
             assert repr(replace(again.estimates[key], reason=None)) == repr(replace(estimate, reason=None)), key
         rest = ("coverage", "notes", "input", "label_caveats", "slices")
         assert [getattr(again, field) for field in rest] == [getattr(part, field) for field in rest]
-    assert stored.trust == report.trust
+    assert stored.trust.to_dict() == report.trust.to_dict()
     assert stored.to_dict()["runs"].keys() == report.to_dict()["runs"].keys()
     jsonschema.validate(stored.to_dict(), json_schema(rs.Report))
     with pytest.raises(rs.InputError, match=r"r\.json holds the figures, and the page needs the lists of the runs"):

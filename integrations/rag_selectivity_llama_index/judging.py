@@ -1,21 +1,139 @@
-"""Evaluators for LlamaIndex that ask a judge: the four claim checks."""
+"""Evaluators for LlamaIndex that ask a judge: grades of the contexts, and the four claim checks."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
 from llama_index.core import Settings
 from llama_index.core.evaluation import BaseEvaluator, EvaluationResult
+from pydantic import Field
 
-from rag_selectivity import InputError, SelectivityError
+from rag_selectivity import InputError, Measure, SelectivityError, parse_measure
 from rag_selectivity.grading.single import SingleQuery, claim_measure_name
 from rag_selectivity.log import LOG
+from rag_selectivity.single import figures_of_query, per_query_measure
 from rag_selectivity_llama_index.judge import LLMJudge
 
 
-class _ClaimEvaluator(BaseEvaluator):  # type: ignore[misc,unused-ignore]
+class UtilityResult(EvaluationResult):  # type: ignore[misc,unused-ignore]
+    """An EvaluationResult with the grades of the contexts, in their order, and their harm."""
+
+    grades: list[int | None] = Field(default_factory=list, description="Grade of each context, 1 to 5")
+    harm: float | None = Field(default=None, description="Share of the contexts with a grade of 1 or 2")
+
+
+class _JudgingEvaluator(BaseEvaluator):  # type: ignore[misc,unused-ignore]
+    """A failure is an invalid result, since a batch of LlamaIndex dies of the first exception."""
+
+    _result: ClassVar[type[EvaluationResult]] = EvaluationResult
+
+    def __init__(self, llm: Any = None, *, store: str | Path, passing_score: float = 0.5, **options: Any) -> None:
+        self._single = SingleQuery(LLMJudge.of(Settings.llm if llm is None else llm), store, **options)
+        self._passing = passing_score
+
+    def _get_prompts(self) -> dict[str, Any]:
+        return {}
+
+    def _update_prompts(self, prompts: Any) -> None:
+        """The prompts are versioned with what the store keeps; a rubric of one's own changes the words."""
+
+    async def aevaluate(
+        self,
+        query: str | None = None,
+        response: str | None = None,
+        contexts: Sequence[str] | None = None,
+        **kwargs: Any,
+    ) -> EvaluationResult:
+        """Evaluate the contexts of a query; never raises."""
+        given = {"query": query, "response": response, "contexts": contexts}
+        try:
+            if query is None or contexts is None:
+                raise InputError("a query and its contexts are needed")
+            if contexts:
+                found = await self._evaluated(query, list(contexts), kwargs.get("reference"))
+            else:
+                found = {"score": 0.0, "feedback": "nothing was retrieved"}
+        except Exception as error:
+            reason = str(error)
+            if not isinstance(error, SelectivityError):
+                LOG.warning("evaluating %r failed", query, exc_info=True)
+                reason = f"{type(error).__name__}: {error}"
+            return self._result(**given, invalid_result=True, invalid_reason=reason, feedback=reason)
+        return self._result(**given, **found, passing=found["score"] >= self._passing)
+
+    @abstractmethod
+    async def _evaluated(self, query: str, contexts: list[str], reference: str | None) -> dict[str, Any]:
+        """Fields of the result, the score among them."""
+
+
+class UtilityEvaluator(_JudgingEvaluator):
+    """Has a judge grade the contexts of a query from 1 to 5, and scores the set.
+
+    Parameters
+    ----------
+    llm : LLM, or any judge of rag_selectivity; default: Settings.llm
+    store : str or Path
+        The label store: what it holds is not asked again. Its queries go by their texts, passages by a hash of
+        theirs (`identity="text"`).
+    measure : str, optional
+        What the score is: by default `Precision4+`, the share of the contexts that are useful or decisive;
+        with a pool `RA-nWG`, the share of the best evidence in the pool that they hold. `@K` takes the first K.
+    pool : {query: [text, …]}, optional
+        Candidates to grade beside the contexts.
+    passing_score : float
+        From where on a result passes.
+    rubric, limits
+        As in `rag_selectivity.grade`.
+
+    The result is an `EvaluationResult` with the score, `grades`, `harm` and the judge's reasons as feedback. What
+    could not be graded makes it invalid.
+    """
+
+    _result = UtilityResult
+
+    def __init__(
+        self,
+        llm: Any = None,
+        *,
+        store: str | Path,
+        measure: str | Measure | None = None,
+        pool: Mapping[str, Sequence[str]] | None = None,
+        **options: Any,
+    ) -> None:
+        super().__init__(llm, store=store, **options)
+        default = "Precision4+" if pool is None else "RA-nWG"
+        self._measure = per_query_measure(measure or default, needs_depth=False)
+        self._pool = dict(pool or {})
+
+    async def _evaluated(self, query: str, contexts: list[str], reference: str | None) -> dict[str, Any]:
+        candidates = list(self._pool.get(query, ()))
+        graded = await self._single.grades(query, [*contexts, *candidates])
+        missing = [each for each in graded if each.grade is None]
+        if missing:
+            raise InputError(f"{len(missing)} of {len(graded)} passages could not be graded ({missing[0].error})")
+        of_contexts = graded[: len(contexts)]
+        depth = self._measure.at or len(contexts)
+        score, harm = figures_of_query(
+            [self._measure @ depth, parse_measure("Harm") @ depth],
+            {each.id: each.grade for each in graded if each.grade is not None},
+            [each.id for each in of_contexts],
+            pool=[each.id for each in graded] if candidates else None,
+            scale="utility",
+            # Every passage has a grade: where none is junk, there is none.
+            unjudged="worst",
+        )
+        if score.reason is not None:
+            raise InputError(score.reason)
+        lines = [f"{score.measure} = {score.value:.4g}, {harm.measure} = {harm.value:.4g}"]
+        lines += [f"{i}. grade {each.grade}: {each.reason}" for i, each in enumerate(of_contexts, 1)]
+        grades = [each.grade for each in of_contexts]
+        return {"score": score.value, "grades": grades, "harm": harm.value, "feedback": "\n".join(lines)}
+
+
+class _ClaimEvaluator(_JudgingEvaluator):
     """One of the four checks at a depth. They ask the same questions: together they cost as much as one.
 
     Parameters
@@ -31,61 +149,26 @@ class _ClaimEvaluator(BaseEvaluator):  # type: ignore[misc,unused-ignore]
         As in `rag_selectivity.grade`.
 
     `reference=` goes along with each query: `evaluator.evaluate(query=…, contexts=…, reference=…)`, or a list of
-    them with `BatchEvalRunner`. A failure is an invalid result, since a batch of LlamaIndex dies of
-    the first exception.
+    them with `BatchEvalRunner`.
     """
 
     _check: ClassVar[str]
 
-    def __init__(
-        self, llm: Any = None, *, store: str | Path, k: int | None = None, passing_score: float = 0.5, **options: Any
-    ) -> None:
+    def __init__(self, llm: Any = None, *, store: str | Path, k: int | None = None, **options: Any) -> None:
         if k is not None:
             claim_measure_name(self._check, k)  # refuses what is no depth
-        self._single = SingleQuery(LLMJudge.of(Settings.llm if llm is None else llm), store, **options)
-        self._k, self._passing = k, passing_score
+        super().__init__(llm, store=store, **options)
+        self._k = k
 
-    def _get_prompts(self) -> dict[str, Any]:
-        return {}
-
-    def _update_prompts(self, prompts: Any) -> None:
-        """The prompts are versioned with what the store keeps."""
-
-    async def aevaluate(
-        self,
-        query: str | None = None,
-        response: str | None = None,
-        contexts: Sequence[str] | None = None,
-        **kwargs: Any,
-    ) -> EvaluationResult:
-        """Evaluate the contexts of a query; never raises."""
-        given = {"query": query, "response": response, "contexts": contexts}
-        try:
-            score, feedback = await self._evaluated(query, contexts, kwargs.get("reference"))
-        except Exception as error:
-            reason = str(error)
-            if not isinstance(error, SelectivityError):
-                LOG.warning("evaluating %r failed", query, exc_info=True)
-                reason = f"{type(error).__name__}: {error}"
-            return EvaluationResult(**given, invalid_result=True, invalid_reason=reason, feedback=reason)
-        return EvaluationResult(**given, score=score, passing=score >= self._passing, feedback=feedback)
-
-    async def _evaluated(
-        self, query: str | None, contexts: Sequence[str] | None, reference: str | None
-    ) -> tuple[float, str]:
-        """The score, and which context supports which claim."""
-        if query is None or contexts is None:
-            raise InputError("a query and its contexts are needed")
-        if not contexts:
-            return 0.0, "nothing was retrieved"
-        figure = await self._single.claim_figure(self._check, query, list(contexts), reference, k=self._k)
+    async def _evaluated(self, query: str, contexts: list[str], reference: str | None) -> dict[str, Any]:
+        figure = await self._single.claim_figure(self._check, query, contexts, reference, k=self._k)
         if figure.check is None or figure.reason is not None:
             raise InputError(figure.reason or "nothing was checked")
         lines = [f"{figure.name} = {figure.value:.4g}"]
         for claim, supports in zip(figure.check.claims, figure.check.support.tolist(), strict=True):
             where = ", ".join(str(i) for i, supported in enumerate(supports, 1) if supported)
             lines.append(f"{'supported by ' + where if where else 'not supported'}: {claim}")
-        return figure.value, "\n".join(lines)
+        return {"score": figure.value, "feedback": "\n".join(lines)}
 
 
 class ContextPrecisionEvaluator(_ClaimEvaluator):

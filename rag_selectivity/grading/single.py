@@ -1,4 +1,4 @@
-"""What adapters share where a judge is asked: claim checks of one query, and labels for many lists."""
+"""What adapters share where a judge is asked: grades and claim checks of one query, and labels for many lists."""
 
 from __future__ import annotations
 
@@ -17,10 +17,11 @@ from rag_selectivity.errors import InputError, examples, warn
 from rag_selectivity.grading.claims import acheck_claims
 from rag_selectivity.grading.drawing import check_controls
 from rag_selectivity.grading.gate import Gate
-from rag_selectivity.grading.grade import agrade
+from rag_selectivity.grading.grade import agrade, settings_of
 from rag_selectivity.grading.judge import judge_of
 from rag_selectivity.grading.limits import Limits
 from rag_selectivity.grading.origins import labels_in
+from rag_selectivity.grading.rubric import DEFAULT_RUBRIC, Rubric
 from rag_selectivity.grading.runner import blocking
 from rag_selectivity.grading.store import Store
 from rag_selectivity.indexes.texts import corpus_texts
@@ -30,9 +31,20 @@ from rag_selectivity.judged.run import Run
 from rag_selectivity.results.claims import CHECKS, MEASURES, ClaimCheck
 from rag_selectivity.tables.cells import shown
 from rag_selectivity.tables.files import is_path
+from rag_selectivity.tables.ids import text_id
 from rag_selectivity.wording import counted
 
-__all__ = ["ClaimCheck", "ClaimFigure", "SingleQuery", "blocking", "claim_measure_name", "label_lists"]
+__all__ = ["ClaimCheck", "ClaimFigure", "GradedPassage", "SingleQuery", "blocking", "claim_measure_name", "label_lists"]
+
+
+@dataclass(frozen=True, slots=True)
+class GradedPassage:
+    """A passage with its grade and the judge's reason, or the error that left it without a grade."""
+
+    id: str
+    grade: int | None
+    reason: str | None = None
+    error: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +98,7 @@ def missing_reference(check: str, reference: str | None) -> str | None:
 
 
 class SingleQuery:
-    """Claim checks of one query at a time; nothing that the store holds is asked again.
+    """Grades and claim checks of one query at a time; nothing that the store holds is asked again.
 
     Several evaluators may ask about the same query at once: the first one asks the judge, and the others read its
     answers from the store.
@@ -95,6 +107,7 @@ class SingleQuery:
     ----------
     judge : Judge or async function
     store : str or Path
+    rubric : Rubric or path
     limits : Limits
     """
 
@@ -103,13 +116,40 @@ class SingleQuery:
         judge: Any,
         store: str | Path,
         *,
+        rubric: Rubric | str | Path = DEFAULT_RUBRIC,
         limits: Limits = Limits(),
     ) -> None:
         self.judge = judge_of(judge)
         if not is_path(store):
             raise InputError(f"store must be the path of a label store, got {shown(store)}")
         self.store = Path(store)
+        self.rubric = rubric if isinstance(rubric, Rubric) else Rubric.read(rubric)
         self._gate = Gate(limits)
+
+    async def grades(self, query: str, texts: Sequence[str]) -> list[GradedPassage]:
+        """A grade for each text, in order; in the store, the id of a passage is a hash of its text.
+
+        Raises
+        ------
+        GradingError
+            If the judge cannot be used at all.
+        """
+        by_id = {text_id(text): text for text in texts}
+        async with self._turn(query):
+            await agrade(
+                {query: query},
+                by_id,
+                {query: list(by_id)},
+                store=self.store,
+                judge=self.judge,
+                rubric=self.rubric,
+                gate=self._gate,
+                progress=False,
+            )
+            with Store(self.store) as store:
+                settings = store.settings_id(settings_of(self.judge, self.rubric))
+                by_passage = {row[0]: GradedPassage(*row) for row in store.labels_of_query(query, settings)}
+        return [by_passage.get(id_, GradedPassage(id_, None, error="not graded")) for id_ in map(text_id, texts)]
 
     async def claim_figure(
         self, check: str, query: str, passages: Sequence[str], reference: str | None, *, k: int | None = None

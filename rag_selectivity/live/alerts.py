@@ -6,10 +6,12 @@ import logging
 import math
 import threading
 import time
+import weakref
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -143,8 +145,9 @@ class Alerts:
     depth is of all that was shown.
 
     An alarm goes out when the retrievals show that a condition began to hold, and again when they show that it holds no
-    longer: to the log `rag_selectivity` and to `on_alert`. No value of a short window decides this, but the test of
-    `rag_selectivity.inference.sequential.RiseDetector`:
+    longer: to the log `rag_selectivity`, to `on_alert`, and to OpenTelemetry where that is installed (the gauge
+    `rag_selectivity.window` by figure and monitor, the counter `rag_selectivity.alarms` by condition and monitor). No
+    value of a short window decides this, but the test of `rag_selectivity.inference.sequential.RiseDetector`:
 
     - A condition on a mean (or on a ratio of means such as BoR, or its logarithm) is about the mean of one quantity for
       each retrieval: `BoR < 2` holds if success − 4 · random success is below 0 on average.
@@ -162,9 +165,11 @@ class Alerts:
     ----------
     conditions : sequence of str
     window : int
-        The last so many retrievals for which the figure exists: for `values`.
+        The last so many retrievals for which the figure exists: for `values` and the gauge.
     on_alert : callable, optional
         Takes each Alarm.
+    name : str
+        Of the monitor, in OpenTelemetry's attributes.
     false_alarm_every : float
     """
 
@@ -174,6 +179,7 @@ class Alerts:
         *,
         window: int = 200,
         on_alert: Callable[[Alarm], Any] | None = None,
+        name: str = "live",
         false_alarm_every: float = FALSE_ALARM_EVERY,
     ) -> None:
         if isinstance(conditions, str):
@@ -184,8 +190,9 @@ class Alerts:
             raise InputError(f"false_alarm_every must be a number of retrievals above 1, got {false_alarm_every!r}")
         self._watched = [_Watched(parse_condition(text), window, float(false_alarm_every)) for text in conditions]
         self._alarms: list[Alarm] = []
-        self._on_alert = on_alert
+        self._on_alert, self.name = on_alert, name
         self._lock = threading.Lock()
+        self._counter = _counter_of(self) if self._watched else None
 
     @property
     def measures(self) -> list[Measure]:
@@ -236,6 +243,8 @@ class Alerts:
             alarms, self._alarms = self._alarms, []
         for alarm in alarms:
             LOG.log(logging.WARNING if alarm.raised else logging.INFO, "%s", alarm)
+            if self._counter is not None and alarm.raised:
+                self._counter.add(1, {"condition": alarm.condition, "monitor": self.name})
             if self._on_alert is not None:
                 try:
                     self._on_alert(alarm)
@@ -246,3 +255,35 @@ class Alerts:
         """The figure of each condition over its window; NaN before there is one."""
         with self._lock:
             return {watched.condition.name: watched.value() for watched in self._watched}
+
+
+#: One gauge for the whole process, since a meter takes a name once; it must not keep monitors alive.
+_observed: weakref.WeakSet[Alerts] = weakref.WeakSet()
+
+
+def _counter_of(alerts: Alerts) -> Any:
+    """A counter of alarms at OpenTelemetry's meter, beside the gauges; None where it is not installed."""
+    try:
+        from opentelemetry import metrics
+    except ImportError:
+        return None
+    _observed.add(alerts)
+    return _instruments(metrics)
+
+
+@cache
+def _instruments(metrics: Any) -> Any:
+    meter = metrics.get_meter("rag_selectivity")
+
+    def observe(_options: Any) -> list[Any]:
+        return [
+            metrics.Observation(value, {"figure": figure, "monitor": alerts.name})
+            for alerts in list(_observed)
+            for figure, value in alerts.values().items()
+            if math.isfinite(value)
+        ]
+
+    meter.create_observable_gauge(
+        "rag_selectivity.window", [observe], description="Figures over the window of the last retrievals"
+    )
+    return meter.create_counter("rag_selectivity.alarms", description="Conditions that began to hold")

@@ -153,7 +153,7 @@ class Monitor(Shared):
         self.labels = Labels.of(labels, grade_map=grade_map, scale=scale, measures=measures)
         self.corpus_size = corpus_size
         self.name = name
-        self._alerts = Alerts(alerts, window=window, on_alert=on_alert, false_alarm_every=false_alarm_every)
+        self._alerts = Alerts(alerts, window=window, on_alert=on_alert, name=name, false_alarm_every=false_alarm_every)
         sized = corpus_size is not None
         asked = [*wanted_measures(measures, self.labels.scale, sized=sized, pooled=True), *self._alerts.measures]
         self.measures = tuple(dict.fromkeys(replace(measure, at=None) for measure in asked))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -16,7 +16,7 @@ from rag_selectivity.judged.qrels import Qrels
 from rag_selectivity.judged.run import Run
 from rag_selectivity.live.retrieval import Retrieval
 from rag_selectivity.live.spans import is_otlp, names_spans, retrievals_of_spans
-from rag_selectivity.live.trace_writer import SCHEMA, Line, OutcomeLine
+from rag_selectivity.live.trace_writer import SCHEMA, Line, OutcomeLine, is_cut_off, unfinished_line
 from rag_selectivity.results.shapes import check_version, fitted
 from rag_selectivity.tables.cells import id_fault
 from rag_selectivity.tables.exact import read_records
@@ -25,7 +25,7 @@ from rag_selectivity.tables.identity import AUTO, numbered_queries
 from rag_selectivity.tables.ids import text_id
 from rag_selectivity.wording import counted
 
-__all__ = ["Trace"]
+__all__ = ["Trace", "trace_lines"]
 
 #: The first line of a trace: an object with the schema of a monitor, or with what was shown.
 _SHOWN = re.compile(rb'\s*\{[^\n]*"(%s"|shown"\s*:)' % SCHEMA.encode())
@@ -92,7 +92,7 @@ class Trace:
             if value is not None:
                 raise InputError(f"{path}: {option} is for spans, and this trace has ids of its own: leave it out")
         retrievals, without_text, late = [], [], {}
-        for line, row in read_records(path):
+        for line, row in trace_lines(path):
             where = f"{path}:{line}"
             if "schema" in row:
                 check_version(row["schema"], SCHEMA, f"{where}: schema", f"not a line of a trace ({SCHEMA})")
@@ -214,6 +214,26 @@ def is_trace(path: str | Path) -> bool:
     if Path(path) != STANDARD_INPUT and not Path(path).is_file():
         return False
     return names_spans(path) or _SHOWN.match(first_bytes(Path(path))) is not None
+
+
+def trace_lines(path: str | Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
+    """The lines of a trace, without a last one that was cut off when its process was killed."""
+    try:
+        yield from read_records(path)
+    except InputError as error:
+        try:
+            line = unfinished_line(path)
+        except (OSError, ValueError):
+            # There is no such file, or none that can be read: the first error says so.
+            raise error from None
+        if not is_cut_off(line):
+            raise
+        with open(path, "rb") as file:
+            number = 1 + sum(block.count(b"\n") for block in iter(lambda: file.read(1 << 20), b""))
+        if number == 1 or not str(error).startswith(f"{path}:{number}:"):
+            raise
+        note = f"{path}:{number}: the last line was cut off, as when its process is killed; it was left out"
+        warnings.warn(SelectivityWarning(note, "trace-incomplete"), stacklevel=4)
 
 
 def _retrieval(row: Mapping[str, Any], where: str) -> Retrieval:

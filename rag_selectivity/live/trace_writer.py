@@ -22,12 +22,14 @@ from rag_selectivity.tables.ids import text_id
 from rag_selectivity.tables.writing import named
 from rag_selectivity.wording import counted
 
-__all__ = ["SCHEMA", "Line", "LineWriter", "TraceWriter"]
+__all__ = ["SCHEMA", "Line", "LineWriter", "TraceWriter", "is_cut_off", "unfinished_line"]
 
 #: The name and the version that each line carries; lines of a time before have none.
 SCHEMA = "rag-selectivity/trace/1"
 #: Made once, since `json.dumps` makes another one for each line.
 _encode = json.JSONEncoder(ensure_ascii=False, default=lambda value: _plain(value)).encode
+#: A line that was cut off is looked for in so many bytes at the end of a file.
+_LONGEST_LINE = 1 << 24
 
 
 def opened_to_append(path: str | Path) -> BinaryIO:
@@ -82,8 +84,8 @@ class LineWriter:
         #: How many lines were lost before those that cannot be written at present.
         self._lost_before: int | None = None
         with opened_to_append(self.path) as file:
-            if stat.S_ISREG(os.fstat(file.fileno()).st_mode) and file.tell() and not _ends_a_line(self.path):
-                append_whole(file, b"\n")
+            if stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                self._end_last_line(file)
 
     def append(self, row: Mapping[str, Any]) -> None:
         """Append an object; what cannot be written is counted in `lost`."""
@@ -114,6 +116,15 @@ class LineWriter:
         """Write no more; what comes later is counted as lost."""
         with self._lock:
             self._is_closed = True
+
+    def _end_last_line(self, file: BinaryIO) -> None:
+        """End the last line of a file to which a killed process wrote; one of which only a part is there goes."""
+        line = unfinished_line(self.path)
+        if is_cut_off(line):
+            os.ftruncate(file.fileno(), file.tell() - len(line))
+            LOG.warning("%s: the last line was cut off, as when its process is killed; it was removed", self.path)
+        elif line:
+            append_whole(file, b"\n")
 
 
 _Name = Annotated[str, BeforeValidator(lambda value: str(value) if type(value) in (int, float) else value)]
@@ -192,7 +203,23 @@ def _plain(value: Any) -> Any:
     raise TypeError(f"{type(value).__name__} is no text, number or list")
 
 
-def _ends_a_line(path: Path) -> bool:
+def unfinished_line(path: str | Path) -> bytes:
+    """What stands after the last line feed of a file."""
     with open(path, "rb") as file:
+        size = file.seek(0, os.SEEK_END)
+        if not size:
+            return b""
         file.seek(-1, os.SEEK_END)
-        return file.read() == b"\n"
+        if file.read() == b"\n":
+            return b""
+        file.seek(max(0, size - _LONGEST_LINE))
+        return file.read().rpartition(b"\n")[2]
+
+
+def is_cut_off(line: bytes) -> bool:
+    """Whether only a part of a line of JSON is there."""
+    try:
+        json.loads(line)
+    except (ValueError, RecursionError):
+        return bool(line)
+    return False

@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from rag_selectivity.errors import InputError
-from rag_selectivity.live.trace import Trace
+from rag_selectivity.live.trace import Trace, trace_lines
 from rag_selectivity.tables.cells import iterated, shown
-from rag_selectivity.tables.exact import read_records
 
 #: The name and the version that each line of a log of drafts, credits and records carries.
 SCHEMA = "rag-selectivity/online/1"
@@ -28,7 +27,7 @@ def numbered(source: Any) -> Iterator[tuple[str, Record]]:
         If the source is none of these, or a row is no object.
     """
     if isinstance(source, (str, Path)):
-        for line, row in read_records(source):
+        for line, row in trace_lines(source):
             yield f"{source}:{line}", row
         return
     if isinstance(source, Mapping):

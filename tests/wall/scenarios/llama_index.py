@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from tests.wall import keys, worlds
 
 OPTIONS = {"scale": "utility", "corpus_size": 1000}
@@ -139,3 +141,14 @@ def graded_retriever():
     made = SelectivityEvaluator(retriever, labels=labels, corpus_size=32, depths=[2])
     found = {f"{q}/{d}": grade for q, row in labels.to_dict().items() for d, grade in row.items()}
     return found | keys.report(made.evaluate_dataset(worlds.QUESTIONS).report, "graded")
+
+
+def utility_evaluator():
+    from llama_index.core.evaluation import BatchEvalRunner
+    from rag_selectivity_llama_index import UtilityEvaluator
+
+    runner = BatchEvalRunner({"utility": UtilityEvaluator(_judge(), store="mine.db")}, workers=2)
+    contexts = [[worlds.TEXTS[d] for d in row] for row in worlds.LATE.values()]
+    texts = list(worlds.QUESTIONS.values())
+    results = asyncio.run(runner.aevaluate_response_strs(texts, ["It is."] * len(texts), contexts))["utility"]
+    return {f"{query}/score": result.score for query, result in zip(worlds.QUESTIONS, results, strict=True)}
