@@ -132,7 +132,8 @@ def test_several_servers_with_equal_names() -> None:
         return tools
 
     named = asyncio.run(conversation("one", "two", {"a": ["one/tool_02"], "b": ["two/tool_02"]})).report()
-    assert (named.catalogue, named.shown, named.choice.right.value) == (6, 6, 1.0)
+    assert (named.catalogue, named.shown, named.choice.right.value, named.duplicates) == (6, 6, 1.0, {})
+    assert {(pair.first, pair.second) for pair in named.similar} >= {("one/tool_02", "two/tool_02")}
     plain = asyncio.run(conversation("", "", {"a": ["tool_02"], "b": ["tool_02"]})).report()
     assert (plain.catalogue, plain.shown) == (5, 5)
 
