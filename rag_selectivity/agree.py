@@ -24,7 +24,7 @@ from rag_selectivity.results.provenance import Provenance
 from rag_selectivity.tables.cells import whole_count
 from rag_selectivity.tables.files import is_path
 from rag_selectivity.tables.grades import Scale, scale_named
-from rag_selectivity.trust.agreement import agreement
+from rag_selectivity.trust.agreement import Agreement, agreement
 from rag_selectivity.trust.completions import Sampling
 from rag_selectivity.trust.ground import Ground
 from rag_selectivity.trust.people import calibration_ground, draws_of, judge_labels
@@ -128,13 +128,14 @@ def agree(
         grades=(chosen.lowest, chosen.lowest if chosen.highest is None else chosen.highest),
         bootstrap=bootstrap,
     )
-    provenance = Provenance(len(judged))
+    provenance, itself = Provenance(len(judged)), None
     if sides.is_store:
         provenance = Provenance.of(read_qrels(sides.labels, judges=sides.judges, humans=False), scale=chosen)
+        itself = _with_itself(sides, bootstrap)
     # Of two judges of one store nothing was drawn to compare the one with the other.
     drawn = {} if sides.reference else draws_of(sides.human)
     ranks, by_group = _by_runs(by_hand, by_judge, runs, list_depth, corpus, chosen, bootstrap)
-    return JudgeReport(found, provenance.with_people(found, drawn, calibrated=False), ranks, by_group)
+    return JudgeReport(found, itself, provenance.with_people(found, drawn, calibrated=False), ranks, by_group)
 
 
 def _by_runs(
@@ -229,7 +230,7 @@ def _by_people(sides: _Sides) -> tuple[Qrels, dict[tuple[str, str], str]]:
         return Qrels.of(source), {}
     with Store(source, read_only=True) as store:
         if sides.reference:
-            rows = list(label_rows(store, judges=[sides.reference], humans=False))
+            rows = list(label_rows(store, judges=[sides.reference], humans=False, as_given=True))
             of_two = (sides.reference, *(sides.judges or ()))
             of_both = (label for label in store.graded_by_people() if label.annotator in of_two)
             left_out = {label.pair: label.design for label in of_both if label.is_targeted or label.is_adjudication}
@@ -263,7 +264,22 @@ def _by_judges(sides: _Sides) -> Qrels:
             )
         return Qrels.of(source)
     with Store(source, read_only=True) as store:
-        rows = list(label_rows(store, judges=judges, humans=False))
+        rows = list(label_rows(store, judges=judges, humans=False, as_given=True))
     if not rows:
         raise InputError(f"{source}: the label store has no judge labels")
     return Qrels.from_records(rows, source=str(source))
+
+
+def _with_itself(sides: _Sides, bootstrap: Bootstrap) -> Agreement | None:
+    """The agreement of each judge's first grade of a pair with its second; None without pairs graded twice."""
+    with Store(sides.labels, read_only=True) as store:
+        twice = [
+            (query, grades[0], grades[1])
+            for query, _, by_judge in store.grades_by_pair(sides.judges, as_given=True, repeats=True)
+            for grades in by_judge.values()
+            if len(grades) > 1
+        ]
+    if not twice:
+        return None
+    names, first, second = (list(column) for column in zip(*twice, strict=True))
+    return agreement(first, second, names, bootstrap=bootstrap)

@@ -84,11 +84,12 @@ class ScriptedModel:
         passages = [text for title, text in shown.items() if title.startswith("passage")]
         number = re.findall(r"\d+", shown["question"])[0]
         right = chance_of(self.salt, shown["question"], *passages) < self.accuracy(shown["question"], passages)
-        said: dict[str, Any] = {"answer": f"right {number}" if right else "wrong"}
+        said: dict[str, Any] = {"answer": f"right {number}" if right else "wrong", "abstain": False}
         if "options" in shown:
             options = dict(re.findall(r"^([A-Z])\. (.+)$", shown["options"], flags=re.M))
             wanted = [letter for letter, text in options.items() if text.startswith("right") == right]
             said["choice"] = wanted[int(chance_of("letter", *passages) * len(wanted))]
+        said["passages"] = [i for i, text in enumerate(passages, 1) if text == f"decisive text {number}"]
         return {name: said[name] for name in fields}
 
     def respond(self, request: dict[str, Any], _: int) -> Reply:

@@ -52,6 +52,7 @@ def graded_store(path: Path, *, corpus: Any = None, people: bool = True) -> Path
             store.put_human_labels(
                 [
                     HumanLabel("q0", "d0", "ada", 4, "not all of it", draw=drawn),
+                    HumanLabel("q0", "d0", "ada", 5, sample=1, draw=drawn),
                     HumanLabel("q1", "d1", "ada", 5, draw=drawn),
                     HumanLabel("q2", "d3", "ben", None),
                 ]

@@ -44,9 +44,9 @@ def put(world: World, task: AnnotationTask, grades, name: str = "answers.json", 
         return import_answers(store, world.folder / name)
 
 
-def labels_of(world: World, annotator: str = "person") -> dict[tuple[str, str], HumanLabel]:
+def labels_of(world: World, annotator: str = "person") -> dict[tuple[str, str, int], HumanLabel]:
     with Store(world.store, read_only=True) as store:
-        return {x.pair: x for x in store.human_labels() if x.annotator == annotator}
+        return {(x.query, x.passage, x.sample): x for x in store.human_labels() if x.annotator == annotator}
 
 
 # -- draws ------------------------------------------------------------------------------------------------
@@ -135,6 +135,7 @@ def test_the_chance_to_be_drawn_is_what_the_weight_says() -> None:
         ("agree:10", {"overlap": 11, "annotators": ["a", "b"]}, "--overlap 11 is more than the 10 pairs"),
         ("agree:10", {"annotators": ["a", "a"]}, "every annotator needs a name of its own, got 'a'"),
         ("agree:1", {"annotators": ["a", "b"]}, "'b' would get no pair"),
+        ("agree:10", {"repeats": 1.5}, "--repeats must be a share from 0 to 1, got 1.5"),
         ("agree:10", {"judges": ["other"]}, "has no judge 'other'"),
         ("agree:10", {"queries": None}, "a label store holds no texts: give --queries FILE"),
         ("agree:10", {"corpus": {}}, r"corpus: 10 ids without a text \('passage-"),
@@ -146,6 +147,20 @@ def test_mistakes_are_named(world, draw, options, message) -> None:
 
 
 # -- tasks ------------------------------------------------------------------------------------------------
+
+
+def test_a_twentieth_comes_twice_and_later(world) -> None:
+    task = task_of(world, "agree:200")
+    assert len(task.items) == 210
+    places: dict[tuple[str, str], list[int]] = {}
+    for number, item in enumerate(task.items):
+        places.setdefault((item.query, item.passage), []).append(number)
+    twice = [numbers for numbers in places.values() if len(numbers) == 2]
+    assert len(twice) == 10
+    for first, second in twice:
+        assert (task.items[first].sample, task.items[second].sample) == (0, 1)
+        assert first < 100 <= second
+    assert len(task_of(world, "agree:200", repeats=0.0).items) == 200
 
 
 def test_annotators_share_an_overlap_and_nothing_else(world) -> None:
@@ -205,7 +220,7 @@ def test_answers_become_labels_with_their_draw_and_texts(world) -> None:
     labels = labels_of(world)
     for number, grade in ((0, 5), (1, None), (2, 1)):
         item = task.items[number]
-        label = labels[item.query, item.passage]
+        label = labels[item.query, item.passage, item.sample]
         assert (label.grade, label.reason, label.draw) == (grade, "hm", task.draw)
         assert (label.query_hash, label.passage_hash) == (digest(item.question), digest(item.text))
     assert rs.read_qrels(world.store)[task.items[0].query][task.items[0].passage] == 5
@@ -223,8 +238,19 @@ def test_importing_again_changes_nothing_and_later_answers_update(world) -> None
     older = put(world, task, {0: 5}, at=500.0)
     assert (older.taken, older.older) == (0, 1)
     item = task.items[0]
-    assert labels_of(world)[item.query, item.passage].grade == 2
+    assert labels_of(world)[item.query, item.passage, 0].grade == 2
     assert not later.contradictions
+
+
+def test_what_comes_twice_is_a_second_sample(world) -> None:
+    task = task_of(world, "agree:100")
+    second = [number for number, item in enumerate(task.items) if item.sample]
+    grades = {number: 2 if number == second[0] else 4 for number in range(len(task.items))}
+    imported = put(world, task, grades)
+    assert sorted(imported.repeated) == [(4, 2)] + [(4, 4)] * (len(second) - 1)
+    assert any(line == "  graded twice: 5 passages, 4 alike" for line in imported.lines())
+    item = task.items[second[0]]
+    assert rs.read_qrels(world.store)[item.query][item.passage] == 4  # a repeat is no second vote
 
 
 def test_contradictions_with_earlier_labels_are_named(world) -> None:
@@ -235,7 +261,7 @@ def test_contradictions_with_earlier_labels_are_named(world) -> None:
         store.put_human([(item.query, item.passage, 2, None)], "eve")
     with pytest.warns(rs.SelectivityWarning, match=rf"1 grade contradicts .*'{item.passage}': 1, now 5.*new"):
         imported = put(world, task, {4: 5})
-    assert labels_of(world)[item.query, item.passage].grade == 5
+    assert labels_of(world)[item.query, item.passage, 0].grade == 5
     assert any(
         line.startswith("  graded by eve too: 1 pair, 0 alike; for example") and line.endswith("eve 2, person 5")
         for line in imported.lines()
@@ -248,11 +274,16 @@ def test_answers_of_texts_that_changed_since_are_left_out(world) -> None:
     world.passages[item.passage] = "another text"
     world.queries[item.query] += ""
     with Store(world.store) as store:
-        store.put_pairs([(item.query, item.passage, digest(world.queries[item.query]), digest("another text"))], [])
+        loaded = store.new_pool()
+        with loaded.filling():
+            loaded.add_pairs([(item.query, item.passage, 1)])
+            loaded.query_texts().add([(item.query, world.queries[item.query])])
+            loaded.passage_texts().add([(item.passage, "another text")])
+        loaded.record_texts()
     with pytest.warns(rs.SelectivityWarning, match=rf"1 answer left out, since .*'{item.passage}'"):
         imported = put(world, task, {3: 5, 2: 4})
     assert imported.new == 1
-    assert (item.query, item.passage) not in labels_of(world)
+    assert (item.query, item.passage, 0) not in labels_of(world)
 
 
 @pytest.mark.parametrize(
@@ -306,11 +337,11 @@ def test_the_command_and_the_way_to_agree(world) -> None:
     command = ("labels", "draw", "labels.db", "--queries", "queries.jsonl", "--corpus", "corpus.jsonl")
     done = run_command(*command, "--draw", "agree:60", "-o", "t.html", "--annotator", "a b", cwd=world.folder)
     assert done.returncode == 0, done.stderr
-    assert re.fullmatch(r"wrote t.html: 60 pairs for a b \(task \w{20}\)\n", done.stderr)
-    assert answer_page(world.folder / "t.html", world.folder / "t.json", lambda item: 1 + len(item["text"]) % 5) == 60
+    assert re.fullmatch(r"wrote t.html: 60 pairs for a b, 3 of them twice \(task \w{20}\)\n", done.stderr)
+    assert answer_page(world.folder / "t.html", world.folder / "t.json", lambda item: 1 + len(item["text"]) % 5) == 63
     (world.folder / "t.html").unlink()
     done = run_command("labels", "import", "labels.db", "t.json", cwd=world.folder)
-    assert done.stdout.startswith("answers of a b: 60 new, 0 changed, 0 there already; 0 items of the task left\n")
+    assert done.stdout.startswith("answers of a b: 63 new, 0 changed, 0 there already; 0 items of the task left\n")
     agreed = run_command("labels", "agree", "labels.db", "labels.db", "--format", "json", cwd=world.folder)
     assert agreed.returncode == 0, agreed.stderr
     assert json.loads(agreed.stdout)["n"] == 60

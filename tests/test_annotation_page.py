@@ -84,8 +84,8 @@ def test_keys_note_skip_undo_and_the_file(window, tmp_path) -> None:
     shown.press("4", "n")
     shown.page.keyboard.type("5 of 10 sure")  # digits in a note are no grades
     shown.press("Escape", "2", "s", "5", "u")
-    assert shown.text("#position") == "Passage 4 of 12"
-    assert shown.text("#progress-text") == "3 of 12 done"
+    assert shown.text("#position") == "Passage 4 of 13"
+    assert shown.text("#progress-text") == "3 of 13 done"
     shown.press("u", "u")
     assert shown.page.input_value("#note") == "5 of 10 sure"
     shown.press("Control+1", "q", "3", "s")
@@ -106,14 +106,14 @@ def test_it_goes_on_after_closing_and_elsewhere(window, tmp_path) -> None:
     shown.page.keyboard.type("half a thought")
     shown.page.close()
     shown.page = shown.opened()
-    assert shown.text("#position") == "Passage 3 of 12"
+    assert shown.text("#position") == "Passage 3 of 13"
     assert shown.page.input_value("#note") == "half a thought"
     file = shown.saved("#save", tmp_path)
     elsewhere = window(task)
-    assert elsewhere.text("#position") == "Passage 1 of 12"
+    assert elsewhere.text("#position") == "Passage 1 of 13"
     elsewhere.press("5")
     elsewhere.page.set_input_files("#file", file)
-    elsewhere.page.wait_for_function("document.querySelector('#position').textContent === 'Passage 3 of 12'")
+    elsewhere.page.wait_for_function("document.querySelector('#position').textContent === 'Passage 3 of 13'")
     grades = [answer.grade for answer in read_answers(elsewhere.saved("#save", tmp_path)).answers.values()]
     assert grades == [5, 2]  # the answer that was given last counts
     for content in ("nothing", '{"format": "another"}', file.read_text().replace(task.id, "0" * 20)):
@@ -123,7 +123,7 @@ def test_it_goes_on_after_closing_and_elsewhere(window, tmp_path) -> None:
         elsewhere.page.wait_for_selector("#problem:not([hidden])")
         assert "wrong.json" in elsewhere.text("#problem")
         elsewhere.page.evaluate("document.querySelector('#problem').hidden = true")
-    assert elsewhere.text("#progress-text").startswith("2 of 12")
+    assert elsewhere.text("#progress-text").startswith("2 of 13")
     assert elsewhere.is_quiet()
 
 
@@ -131,9 +131,9 @@ def test_two_windows_of_one_task_do_not_lose_answers(window, tmp_path) -> None:
     shown = window(task_of(World(tmp_path), "agree:12"))
     first, shown.page = shown.page, shown.opened()
     shown.press("4")
-    first.wait_for_function("document.querySelector('#position').textContent === 'Passage 2 of 12'")
+    first.wait_for_function("document.querySelector('#position').textContent === 'Passage 2 of 13'")
     first.keyboard.press("2")
-    shown.page.wait_for_function("document.querySelector('#progress-text').textContent.startsWith('2 of 12')")
+    shown.page.wait_for_function("document.querySelector('#progress-text').textContent.startsWith('2 of 13')")
     shown.press("1")
     assert [a.grade for a in read_answers(shown.saved("#save", tmp_path)).answers.values()] == [4, 2, 1]
 
@@ -141,7 +141,7 @@ def test_two_windows_of_one_task_do_not_lose_answers(window, tmp_path) -> None:
 def test_hostile_passages_are_text(window, tmp_path) -> None:
     world = World(tmp_path, hostile=True)
     world.write_pairs([(f"question-{i}", f"passage-{i}-0") for i in range(len(HOSTILE))])
-    task = task_of(world, f"file:{tmp_path / 'pairs.csv'}", annotators=["</title><script>harm"])
+    task = task_of(world, f"file:{tmp_path / 'pairs.csv'}", repeats=0.0, annotators=["</title><script>harm"])
     shown = window(task)
     seen = set()
     for item in task.items:
@@ -170,7 +170,7 @@ def test_everything_is_reachable_named_and_large_enough(window, tmp_path, option
         assert box["x"] + box["width"] <= page.viewport_size["width"]
         assert box["y"] + box["height"] <= page.viewport_size["height"]  # without scrolling
     for role, name in (
-        ("progressbar", "0 of 12 done"),
+        ("progressbar", "0 of 13 done"),
         ("heading", "Grade passages"),
         ("group", "How much does this passage help to answer the question?"),
         ("textbox", "Note on this passage (optional)"),
@@ -184,7 +184,7 @@ def test_everything_is_reachable_named_and_large_enough(window, tmp_path, option
     # The keyboard alone, without the keys for grades: Tab from the question leads to the grades.
     page.locator("#question").focus()
     shown.press("Tab", "Tab", "Enter")
-    assert page.locator("[role=status]").inner_text() == "Graded 2. Passage 2 of 12"
+    assert page.locator("[role=status]").inner_text() == "Graded 2. Passage 2 of 13"
     assert page.evaluate("document.activeElement.id") == "question"
     stops = []
     for _ in range(14):

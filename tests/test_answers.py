@@ -19,7 +19,7 @@ from scipy.stats import binomtest
 
 import rag_selectivity as rs
 from rag_selectivity.answers.scoring import exact_match, normalised, token_f1
-from rag_selectivity.answers.sets import drawn
+from rag_selectivity.answers.sets import Sets
 from rag_selectivity.errors import InputError
 from rag_selectivity.grading.openai_judge import OpenAIJudge
 from rag_selectivity.results.answers import Shown
@@ -103,7 +103,7 @@ def test_every_prompt_holds_exactly_its_set_in_its_order(small: World, tmp_path:
         seen[(shown["question"], *(text for title, text in shown.items() if title.startswith("passage")))] += 1
         return script.respond(request, n)
 
-    asked = {"depths": [2, 5]}
+    asked = {"depths": [2, 5], "orders": ["worst-first", "shuffled", "middle"], "junk": [0, 3, 6]}
     with JudgeServer(respond) as server:
         model = OpenAIJudge("scripted", base_url=server.url)
         report = rs.measure_answers(small.runs, **options(small, tmp_path / "a.db", model=model, **asked))
@@ -119,15 +119,44 @@ def test_every_prompt_holds_exactly_its_set_in_its_order(small: World, tmp_path:
         number = row.query[1:]
         assert (small.queries[row.query], *(small.corpus[passage] for passage in row.passages)) in seen
         retrieved = lists[row.query][: row.shown.k]
-        match row.shown.run:
-            case "closed-book":
+        match row.shown.run, row.shown.order:
+            case "closed-book", _:
                 assert row.passages == ()
-            case "random":
+            case "random", _:
                 assert len(set(row.passages)) == row.shown.k
-            case "ideal":
+            case "ideal", _:
                 assert row.passages == (f"d{number}",)
-            case _:
+            case "junk", _:
+                near = [f"n{number}-{j}" for j in range(row.shown.k or 0)]
+                assert sorted(row.passages) == sorted([f"d{number}", *near])
+            case _, "best-first":
                 assert list(row.passages) == retrieved
+            case _, "worst-first":
+                assert list(row.passages) == retrieved[::-1]
+            case _, order:
+                assert sorted(row.passages) == sorted(retrieved)
+                if order == "middle":
+                    assert row.passages[(len(retrieved) - 1) // 2] == f"d{number}"
+    without = [query for query in small.queries if f"d{query[1:]}" not in lists[query][:5]]
+    assert report["first", 5, "choice", "middle"].n == len(small.queries) - len(without)
+
+
+def test_random_sets_are_nested_and_even_over_the_corpus() -> None:
+    corpus = [f"p{i}" for i in range(50)]
+    drawn: Counter[str] = Counter()
+    for number in range(2000):
+        sets = Sets({}, {}, corpus, seed=number)
+        few, many = sets.passages("q", Shown("random", 5)), sets.passages("q", Shown("random", 12))
+        assert few is not None
+        assert many is not None
+        assert (len(set(many)), many[:5]) == (12, few)
+        drawn.update(few)
+    assert len(drawn) == 50
+    # Each passage is drawn 200 times on average; 6 standard deviations around it.
+    assert all(abs(count - 200) < 6 * math.sqrt(2000 * 0.1 * 0.9) for count in drawn.values())
+    assert Sets({}, {}, corpus).passages("q", Shown("random", 5)) == Sets({}, {}, corpus).passages(
+        "q", Shown("random", 5)
+    )
 
 
 # -- figures ---------------------------------------------------------------------------------------------
@@ -162,6 +191,9 @@ def test_the_figures_are_those_of_the_answers(small: World, tmp_path: Path) -> N
     assert report.contrast("depth", "choice", "first", 5).value == pytest.approx(
         np.mean([run[q] - by_shown[Shown("first", 2)][q] for q in queries])
     )
+    cited = report["first", 5, "cited"]
+    held = [f"d{q[1:]}" in small.runs["first"][q][:5] for q in queries]
+    assert cited.value == pytest.approx(np.mean(held))
 
 
 @pytest.mark.parametrize(
@@ -192,6 +224,43 @@ def test_bits_at_the_edges(best: float, blind: float, value: float, reason: str,
     json.loads(report.to_json())
 
 
+def test_a_known_slope_is_recovered(tmp_path: Path) -> None:
+    made = world(150, 20, 10)
+    script = ScriptedModel(best=0.95, slope=0.03)
+    with JudgeServer(script.respond) as server:
+        model = OpenAIJudge("scripted", base_url=server.url)
+        asked = {"depths": [2], "controls": [], "junk": [0, 2, 5, 10, 20], "scores": ["choice"]}
+        report = rs.measure_answers(made.runs, **options(made, tmp_path / "a.db", model=model, **asked))
+    slope = report.contrast("slope", "choice", "junk", 20)
+    assert slope.n == 150
+    assert slope.low < -0.03 < slope.high < -0.02
+    assert slope.p < 0.001
+    counts = np.array([0, 2, 5, 10, 20])
+    means = [report["junk", int(k), "choice"].value for k in counts]
+    assert slope.value == pytest.approx(np.polyfit(counts, means, 1)[0])
+    assert "falls by" in str(report)
+    steady = ScriptedModel(best=0.7, slope=0.0)
+    with JudgeServer(steady.respond) as server:
+        model = OpenAIJudge("steady", base_url=server.url)
+        report = rs.measure_answers(made.runs, **options(made, tmp_path / "a.db", model=model, **asked))
+    slope = report.contrast("slope", "choice", "junk", 20)
+    assert slope.low < 0 < slope.high
+    assert "no change with junk is shown" in str(report)
+
+
+def test_queries_without_enough_junk_are_no_part_of_the_slope(tmp_path: Path) -> None:
+    made = world(10, 6, 4)
+    qrels = {query: dict(list(grades.items())[: 4 if query == "q3" else None]) for query, grades in made.qrels.items()}
+    qrels["q4"] = {"n4-0": 1}
+    with JudgeServer(ScriptedModel(slope=0.1).respond) as server:
+        model = OpenAIJudge("scripted", base_url=server.url)
+        given = options(made, tmp_path / "a.db", model=model, depths=[2], junk=[0, 6]) | {"qrels": qrels}
+        report = rs.measure_answers(made.runs, **given)
+    assert {report["junk", k, "choice"].n for k in (0, 6)} == {8}
+    assert report["ideal", None, "choice"].n == 9
+    assert any("2 of 10 queries have no relevant passage or fewer than 6" in note for note in report.notes)
+
+
 # -- free answers, judges, models --------------------------------------------------------------------------
 
 
@@ -201,40 +270,70 @@ def test_free_answers_by_rules_and_by_a_judge(tmp_path: Path) -> None:
 
     async def model(messages: Any, schema: Any) -> Any:
         number = re.findall(r"\d+", messages.question)[0]
-        shown = (f"d{number}", f"decisive text {number}") in messages.passages
-        return {"answer": f"The right {number}." if shown else "perhaps" if messages.passages else ""}
+        if (f"d{number}", f"decisive text {number}") in messages.passages:
+            return {"answer": f"The right {number}.", "passages": [1, 99], "abstain": False}
+        return {"answer": "perhaps", "passages": [], "abstain": not messages.passages}
 
     asked: Counter[str] = Counter()
 
     async def judge(messages: Any, schema: Any) -> Any:
-        asked["grade"] += 1
-        return {"reason": "by a rule", "grade": 5 if "The right" in messages[-1]["content"] else 2}
+        text, fields = messages[-1]["content"], schema["properties"]
+        if "grade" in fields:
+            asked["grade"] += 1
+            return {"reason": "by a rule", "grade": 5 if "The right" in text else 2}
+        if "claims" in fields:
+            asked["claims"] += 1
+            return {"claims": ["one", "two"], "entities": []}
+        asked["support"] += 1
+        return {"reason": "by a rule", "supported": [1, 7] if "The right" in text else []}
 
     given = options(made, tmp_path / "a.db", model=model, judge=judge, depths=[2], references=references)
     report = rs.measure_answers(made.runs, **given)
-    assert list(report.kinds) == ["exact_match", "f1", "judge", "judged_right"]
+    assert list(report.kinds) == ["exact_match", "f1", "judge", "judged_right", "claims", "cited", "abstained"]
     at = {name: report["first", 2, name].value for name in report.kinds}
-    assert at["exact_match"] == at["judged_right"] == 0.5
+    assert at["exact_match"] == at["judged_right"] == at["cited"] == 0.5
     assert at["judge"] == pytest.approx((5 + 2) / 2)
-    # Nobody asks the judge about an empty answer: it has the lowest grade.
+    assert at["claims"] == pytest.approx(0.25)
+    assert report["closed-book", 0, "abstained"].value == 1
     assert report["closed-book", 0, "judge"].value == 1
-    assert asked["grade"] <= sum(bool(row.text) for row in report.answers)
+    assert ("closed-book", 0) not in {(shown.run, shown.k) for shown, score in report.figures if score == "cited"}
+    # Nobody asks the judge about an answer that declines.
+    assert asked["grade"] <= sum(not row.abstained for row in report.answers)
     assert report.contrast("bits", "judged_right", "first", 2).value == math.inf
     before = dict(asked)
     assert rs.measure_answers(made.runs, **given).to_dict()["figures"] == report.to_dict()["figures"]
     assert dict(asked) == before
 
 
-def test_a_model_that_changed_is_refused(small: World, tmp_path: Path) -> None:
+def test_an_empty_list_cites_nothing_and_counts(tmp_path: Path) -> None:
+    made = world(4, 0, 2)
+    run = {query: passages for query, passages in made.runs["first"].items() if query != "q1"}
+    with JudgeServer(ScriptedModel(best=1.0).respond) as server:
+        model = OpenAIJudge("scripted", base_url=server.url)
+        report = rs.measure_answers({"first": run}, **options(made, tmp_path / "a.db", model=model, depths=[2]))
+    assert (report["first", 2, "cited"].value, report["first", 2, "cited"].n) == (0.75, 4)
+    assert any("first lacks 1 of the 4 queries ('q1')" in note for note in report.notes)
+
+
+def test_a_model_that_changed_is_refused_until_one_is_chosen(small: World, tmp_path: Path) -> None:
     script = ScriptedModel(model="m-2026-01-01")
     with JudgeServer(lambda request, n: script.respond(request, n)) as server:
         model = OpenAIJudge("m", base_url=server.url)
         rs.measure_answers(small.runs, **options(small, tmp_path / "a.db", model=model, depths=[2]))
         script.model = "m-2026-09-09"
+        given = options(small, tmp_path / "a.db", model=model, depths=[2, 5])
         with pytest.raises(InputError, match="the model changed between the answers") as caught:
-            rs.measure_answers(small.runs, **options(small, tmp_path / "a.db", model=model, depths=[2, 5]))
-    assert "m-2026-01-01 gave" in str(caught.value)
-    assert "m-2026-09-09 gave" in str(caught.value)
+            rs.measure_answers(small.runs, **given)
+        assert "m-2026-01-01 gave" in str(caught.value)
+        assert "m-2026-09-09 gave" in str(caught.value)
+        sent = len(server.bodies)
+        report = rs.measure_answers(small.runs, **given, served="m-2026-09-09")
+        # Only the answers of the former model are asked for again.
+        assert 0 < len(server.bodies) - sent < report.spent.prompts
+        assert {row.served_model for row in report.answers} == {"m-2026-09-09"}
+        assert rs.measure_answers(small.runs, **given, served="m-2026-09-09").spent.requests == 0
+        old = options(small, tmp_path / "a.db", model=model, depths=[2])
+        assert rs.measure_answers(small.runs, **old, served="m-2026-01-01").spent.requests == 0
 
 
 def test_a_failed_call_leaves_its_query_out_and_is_said(small: World, tmp_path: Path) -> None:
@@ -276,7 +375,7 @@ def test_an_injection_in_a_passage_stays_between_the_markers(tmp_path: Path) -> 
 
     async def model(messages: Any, schema: Any) -> Any:
         asked.append(messages[-1]["content"])
-        return {"choice": "A"}
+        return {"choice": "A", "passages": [], "abstain": False}
 
     rs.measure_answers(made.runs, **options(made, tmp_path / "a.db", model=model, depths=[1]) | {"corpus": corpus})
     assert asked
@@ -291,7 +390,9 @@ def test_score_rows_are_what_validate_reads(small: World, tmp_path: Path) -> Non
 
     with JudgeServer(ScriptedModel(slope=0.1).respond) as server:
         model = OpenAIJudge("scripted", base_url=server.url)
-        report = rs.measure_answers(small.runs, **options(small, tmp_path / "a.db", model=model, depths=[2, 5]))
+        report = rs.measure_answers(
+            small.runs, **options(small, tmp_path / "a.db", model=model, depths=[2, 5], orders=["shuffled"])
+        )
     read = answer_scores(report.score_rows("choice"), ["first"], list(small.queries))
     assert sorted(read.by_run["first"]) == [2, 5]
     assert len(read.closed_book) == 12
@@ -302,11 +403,8 @@ def test_score_rows_are_what_validate_reads(small: World, tmp_path: Path) -> Non
 
 
 def test_random_passages_of_a_smaller_k_are_the_first_of_a_larger_one() -> None:
-    corpus = [f"p{i}" for i in range(12)]
-    sets = [drawn(corpus, "q", k, 7) for k in range(1, 15)]
-    for smaller, larger in itertools.pairwise(sets):
+    sets = Sets({}, corpus=[f"p{i}" for i in range(12)])
+    drawn = [sets.passages("q", Shown("random", k)) for k in range(1, 15)]
+    for smaller, larger in itertools.pairwise(drawn):
         assert larger[: len(smaller)] == smaller
-    assert sorted(sets[-1]) == sorted(corpus)
-    counts = Counter(passage for seed in range(2000) for passage in drawn(corpus, "q", 3, seed))
-    # Each passage is drawn 500 times on average; 6 standard deviations around it.
-    assert all(abs(count - 500) < 6 * math.sqrt(2000 * 0.25 * 0.75) for count in counts.values())
+    assert sorted(drawn[-1]) == sorted(sets.corpus)

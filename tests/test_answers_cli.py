@@ -1,14 +1,17 @@
-"""`rag-selectivity answers`, with a scripted model."""
+"""`rag-selectivity answers`, with a scripted model, with llama.cpp's own server, and with scores that exist."""
 
 from __future__ import annotations
 
 import csv
 import json
+import math
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from rag_selectivity.answers.given import answers_given
+from rag_selectivity.errors import InputError
 from tests.answer_world import ScriptedModel, world
 from tests.endpoint_runs import cli
 from tests.judge_server import JudgeServer
@@ -43,7 +46,7 @@ FILES = [
 def test_the_command_asks_writes_scores_and_goes_on(tmp_path: Path) -> None:
     write_world(tmp_path)
     with JudgeServer(ScriptedModel(slope=0.1).respond) as server:
-        asked = [*FILES, "--model", "scripted", "--base-url", server.url, "-k", "2,5"]
+        asked = [*FILES, "--model", "scripted", "--base-url", server.url, "-k", "2,5", "-c", "judge.junk=0,3,6"]
         dry = cli(tmp_path, "answers", *asked, "--dry-run", "-c", "judge.price_in=1", "-c", "judge.price_out=2")
         assert (dry.code, len(server.bodies)) == (0, 0), dry.said
         assert "nothing was sent" in dry.out
@@ -58,7 +61,7 @@ def test_the_command_asks_writes_scores_and_goes_on(tmp_path: Path) -> None:
     data = done.data
     assert data["schema"] == "rag-selectivity/answer-report/1"
     assert data["spent"]["prompts"] == sent
-    assert {each["kind"] for each in data["contrasts"]} == {"lift", "bits", "depth"}
+    assert {each["kind"] for each in data["contrasts"]} == {"lift", "bits", "depth", "slope"}
     with (tmp_path / "scores.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
     assert list(rows[0]) == ["query_id", "run", "k", "score", "model", "passages"]
@@ -68,3 +71,65 @@ def test_the_command_asks_writes_scores_and_goes_on(tmp_path: Path) -> None:
     assert mean == pytest.approx(figure["value"])
     with (tmp_path / "answers.csv").open(newline="") as file:
         assert len(list(csv.DictReader(file))) == len(data["answers"])
+    # The written scores can be brought back, and give the same figures.
+    again = cli(
+        tmp_path, "answers", "first.trec", "--given", "scores.csv", "-c", "intervals.resamples=200", "--format", "json"
+    )
+    assert again.code == 0, again.said
+    lifts = [
+        {
+            (each["shown"]["k"], each["value"], each["low"], each["p"])
+            for each in report["contrasts"]
+            if each["kind"] == "lift" and each["score"] in ("choice", "score") and each["shown"]["run"] == "first"
+        }
+        for report in (data, again.data)
+    ]
+    assert lifts[0] == lifts[1]
+
+
+# -- scores that exist -------------------------------------------------------------------------------------
+
+
+def rows_of(hits: dict[tuple[str, int], int], queries: int = 40) -> list[dict[str, Any]]:
+    return [
+        {"query_id": f"q{i}", "run": run, "k": k, "score": float(i < hit)}
+        for (run, k), hit in hits.items()
+        for i in range(queries)
+    ]
+
+
+def test_given_scores_have_the_same_figures_as_counts() -> None:
+    report = answers_given(rows_of({("bm25", 10): 30, ("random", 10): 10, ("closed-book", 0): 5, ("bm25", 100): 20}))
+    assert report["bm25", 10, "score"].value == 0.75
+    assert report.contrast("bits", "score", "bm25", 10).value == pytest.approx(math.log2(3))
+    assert report.contrast("lift", "score", "bm25", 10).value == pytest.approx(0.625)
+    assert report.contrast("depth", "score", "bm25", 100).value == pytest.approx(-0.25)
+
+
+def test_a_threshold_makes_scores_right_or_wrong() -> None:
+    rows = [{**row, "score": 4.5 if row["score"] else 2} for row in rows_of({("a", 5): 30, ("random", 5): 15})]
+    without = answers_given(rows, ends=(1, 5))
+    assert not [each for each in without.contrasts if each.kind == "bits"]
+    assert any("correct_from" in note for note in without.notes)
+    report = answers_given(rows, ends=(1, 5), correct_from=4)
+    assert report.contrast("bits", "score ≥ 4", "a", 5).value == pytest.approx(1)
+
+
+@pytest.mark.parametrize(
+    ("change", "options", "match"),
+    [
+        ({"score": 3}, {}, "off its scale of 0 to 1"),
+        ({"score": "good"}, {}, "give a number"),
+        ({"run": "b", "model": "m1"}, {}, "several models"),
+        ({}, {"column": "correct"}, "no column 'correct'"),
+        ({}, {"correct_from": 2}, "above 0 and at most 1"),
+        ({}, {"baseline": "c"}, "none of the runs a"),
+        ({"passages": "x y"}, {"run": {"a": {"q0": ["x", "z"]}}}, r"row 1: the answer of query 'q0' is not to what a"),
+        ({"passages": '["x"]'}, {"run": {"a": {"q0": ["x", "z"]}}}, r"1 of 2"),
+    ],
+)
+def test_bad_scores_are_named(change: dict[str, Any], options: dict[str, Any], match: str) -> None:
+    rows = [{**row, "k": 2, "model": "m0"} for row in rows_of({("a", 2): 10})]
+    rows[0] |= change
+    with pytest.raises(InputError, match=match):
+        answers_given(rows, **options)

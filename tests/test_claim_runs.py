@@ -1,7 +1,9 @@
-"""Claim checks of runs: figures by brute force, differences, gates and the page."""
+"""Claim checks of runs: figures by brute force, differences, gates, responses, people's verdicts and the page."""
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import math
 import re
@@ -15,6 +17,7 @@ from hypothesis import strategies as st
 
 import rag_selectivity as rs
 from rag_selectivity.gates import check
+from rag_selectivity.grading.claim_verdicts import verdict_sheet
 from rag_selectivity.grading.claims import check_claims
 from rag_selectivity.measures.covers import smallest_cover
 from rag_selectivity.results.claims import ClaimCheck, ClaimReport
@@ -45,7 +48,7 @@ class Judge:
         self.asked.append(text)
         found = dict(re.findall(r"\[\w+ begin ([^\]]+)\]\n(.*?)\n\[\w+ end", text, flags=re.S))
         if "claims" in schema["properties"]:
-            answer = found["reference answer"]
+            answer = found.get("reference answer", found.get("response", ""))
             return {"claims": re.findall(r"c\d\S*|<\S+>", answer.replace(".", " ")), "entities": ["Ulm"]}
         claims = re.findall(r"\d+\. (\S+)", found.get("claims", ""))
         words = found.get("passage", "").split()
@@ -242,7 +245,7 @@ def gated(report, *gates, against=None) -> list[str]:
 
 
 def test_stored_claims_are_read_back_with_their_figures(tmp_path) -> None:
-    report = checked(tmp_path, run=RUNS)
+    report = checked(tmp_path, run=RUNS, whole_context=[2])
     report.save(tmp_path / "claims.json")
     again = read_claims(tmp_path / "claims.json")
     assert (again.judge, again.checks, again.depths, again.usage) == (
@@ -289,21 +292,64 @@ def test_gates_on_figures_and_against_stored_claims(tmp_path) -> None:
         gated(named, "drop(ContextRecall@3) > 0", against=against)
 
 
+# -- responses --------------------------------------------------------------------------------------------
+
+RESPONSES = dict.fromkeys(QUERIES, "c1. c9.")
+
+
+def test_groundedness_is_about_the_response_and_needs_no_reference(tmp_path) -> None:
+    judge = Judge()
+    alone = checked(tmp_path, judge, references=None, responses=RESPONSES)
+    expected = np.mean([found_claims(ONE, query, 3, RESPONSES)[0] > 0 for query in QUERIES]) / 2
+    assert alone["Groundedness@3"].value == pytest.approx(expected)
+    assert alone.checks == ("relevance", "groundedness")
+    assert not any("reference answer" in text for text in judge.asked)
+    both = checked(tmp_path, responses=RESPONSES)
+    assert both["Groundedness@3"].value == pytest.approx(expected)
+    assert both["ContextRecall@3"].value == checked(tmp_path)["ContextRecall@3"].value
+    assert both.samples[0].response_claims == ("c1", "c9")
+    row = {"user_input": "who?", "retrieved_contexts": ["c1", "c2"], "response": "c1. c2. c3."}
+    sample = check_claims([row], store=tmp_path / "s.db", judge=Judge(), checks=["groundedness"], limits=FAST)
+    assert sample["Groundedness@2"].value == pytest.approx(2 / 3)
+    assert sample["Groundedness@1"].value == pytest.approx(1 / 3)
+    assert "nothing about what the passages lack" in " ".join(str(sample).split())
+
+
+def test_a_failed_call_leaves_groundedness_undefined(tmp_path) -> None:
+    working = Judge()
+
+    async def failing(messages, schema):
+        if "c2 c3" in messages[1]["content"]:
+            return {"supported": "no list"}
+        return await working(messages, schema)
+
+    report = checked(tmp_path, failing, references=None, responses=RESPONSES, checks=["groundedness"])
+    holds = ["b" in ONE[query] for query in QUERIES]
+    assert report["Groundedness@3"].n == holds.count(False)
+    assert report.failed == holds.count(True)
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
         ({"run": None}, "say what was retrieved"),
         ({"corpus": None}, "a run needs texts: give corpus too"),
-        ({"references": None}, "a run needs texts: give references too"),
+        ({"references": None}, "give references .*, responses, or both"),
         ({"references": {}}, "the references are empty"),
         ({"references": {**REFERENCES, "q1": " "}}, r"references: 1 query with an empty text \('q1'\)"),
         ({"queries": {"q0": "?"}}, r"queries: 11 ids without a text \('q1', 'q2', 'q3'\)"),
         ({"corpus": {"a": "c1"}}, "corpus: 4 ids without a text"),
         ({"run": {"x1": ["a"]}}, "run run has no list of any query with a reference answer: the run has 'x1'"),
+        ({"checks": ["groundedness"]}, "the check groundedness needs responses"),
+        ({"checks": ["recall"], "references": None, "responses": RESPONSES}, "recall needs reference answers"),
+        ({"responses": {"q0": "c1."}}, "11 queries without a response"),
+        ({"run": RUNS, "responses": RESPONSES}, "each run has its own responses"),
+        ({"run": RUNS, "responses": {"one": RESPONSES}}, "responses are given of one alone"),
         ({"run": RUNS, "baseline": "ones"}, "the baseline 'ones' is none of the runs one, other"),
         ({"depths": [4]}, "depth 4 is below the top 3 that is read"),
         ({"measures": ["ContextRecall@4"]}, "depth 4 is below the top 3 that is read"),
-        ({"measures": ["ContextRecall@2"], "checks": ["precision"]}, "ContextRecall@2 is not checked"),
+        ({"measures": ["Groundedness@2"]}, "Groundedness@2 is not checked"),
+        ({"measures": ["ContextRecall(whole)@2"]}, r"needs whole_context=\[2\]"),
         ({"k": 0}, "k 0 is not a whole number"),
         ({"samples": [{}]}, r"samples hold their own texts and lists: leave run \(--run\), corpus"),
     ],
@@ -313,6 +359,63 @@ def test_mistakes_are_named_before_anything_is_asked(tmp_path, options, message)
     with pytest.raises(rs.InputError, match=message):
         checked(tmp_path, judge, **options)
     assert judge.asked == []
+
+
+# -- people -----------------------------------------------------------------------------------------------
+
+
+def filled(report, wrong=(), pairs=200, **more) -> list[dict[str, str]]:
+    """A sheet on which a person says what the texts say, but for some rows."""
+    rows = verdict_sheet(report, pairs)
+    for number, row in enumerate(rows):
+        right = row["claim"] in row["passage"].split()
+        row["verdict"] = "yes" if right != (number in wrong) else "no"
+        row.update(more)
+    return rows
+
+
+def test_agreement_with_people_by_the_formula_of_kappa(tmp_path) -> None:
+    report = checked(tmp_path)
+    rows = filled(report, wrong={1, 5, 9, 20, 33})
+    write_csv(tmp_path / "people.csv", rows)
+    compared = checked(tmp_path, human=tmp_path / "people.csv")
+    assert compared.calls == 0
+    pairs = [(row["verdict"] == "yes", row["claim"] in row["passage"].split()) for row in rows]
+    observed = np.mean([one == other for one, other in pairs])
+    first, second = (np.mean([pair[side] for pair in pairs]) for side in (0, 1))
+    chance = first * second + (1 - first) * (1 - second)
+    found = compared.agreement
+    assert found.exact.value == pytest.approx(observed)
+    assert found.kappa.value == pytest.approx((observed - chance) / (1 - chance))
+    assert found.n == len(rows)
+    assert found.confusion.sum() == len(rows)
+    codes = {caveat.code for caveat in compared.runs["run"].caveats}
+    assert found.verdict == "moderate"
+    assert codes == {"one-judge"}
+    assert {each.code for each in report.runs["run"].caveats} == {"one-judge", "agreement-unknown"}
+    assert "people \\ judge" in str(compared)
+
+
+def test_verdicts_of_changed_texts_or_not_drawn_are_told(tmp_path) -> None:
+    rows = filled(checked(tmp_path), pairs=30)
+    changed = {**CORPUS, "b": "c2 c3 and more"}
+    outdated = sum(row["passage_id"] == "b" for row in rows)
+    report = checked(tmp_path, corpus=changed, human=rows)
+    assert outdated
+    assert report.agreement.n == 30 - outdated
+    assert any("about texts that have changed since, and left out" in note for note in report.notes)
+    by_hand = checked(tmp_path, human=filled(checked(tmp_path), drawn=""))
+    assert "people-not-drawn" in {caveat.code for caveat in by_hand.runs["run"].caveats}
+    skipped = [{**row, "verdict": "skip" if i else row["verdict"]} for i, row in enumerate(rows)]
+    assert checked(tmp_path, human=skipped).agreement.n == 1
+
+
+def write_csv(path, rows) -> None:
+    text = io.StringIO()
+    writer = csv.DictWriter(text, list(rows[0]))
+    writer.writeheader()
+    writer.writerows(rows)
+    path.write_text(text.getvalue(), encoding="utf-8")
 
 
 # -- the page, JSON and the command -----------------------------------------------------------------------
@@ -356,6 +459,7 @@ def test_the_page_has_a_matrix_of_claims_and_passages_and_obeys_no_text(tmp_path
         queries=queries,
         references=references,
         corpus={**CORPUS, "d": f"</pre>{hostile}"},
+        responses={hostile: RESPONSES, "other": RESPONSES},
     )
     page = report.to_html()
     assert "harm()" in page
@@ -370,13 +474,14 @@ def test_the_page_has_a_matrix_of_claims_and_passages_and_obeys_no_text(tmp_path
     assert ["c9", "no", "no", "no", "0"] in parsed.rows
     assert "In no passage of the top 3" in page
     assert "Smallest set that supports every supported claim" in page
+    assert "Claims of the response" in page
     text = str(report)
     assert f"other compared with {hostile}: 12 queries" in text
     assert "In no passage of the top 3:" in text
 
 
 @pytest.mark.slow
-def test_the_command_from_files_to_a_page_and_a_gate(tmp_path) -> None:
+def test_the_command_from_files_to_a_page_a_gate_and_a_sheet(tmp_path) -> None:
     for name, texts in (("corpus", CORPUS), ("queries", QUERIES)):
         (tmp_path / f"{name}.jsonl").write_text(
             "".join(json.dumps({"_id": id_, "text": text}) + "\n" for id_, text in texts.items())
@@ -403,14 +508,19 @@ def test_the_command_from_files_to_a_page_and_a_gate(tmp_path) -> None:
             np.mean([np.mean([n > 0 for n in found_claims(ONE, q, 2)]) for q in QUERIES])
         )
         asked = len(server.bodies)
-        assert run("one.trec --output before.json")[:2] == (0, "")
+        words = "one.trec --output before.json --sheet people.csv -c judge.sheet_pairs=12"
+        assert run(words)[:2] == (0, "")
+        rows = list(csv.DictReader(io.StringIO((tmp_path / "people.csv").read_text(encoding="utf-8"))))
+        assert len(rows) == 12
+        write_csv(tmp_path / "people.csv", [{**row, "verdict": "no"} for row in rows])
         gates = "--fail-if ContextRecall@2<=1 --fail-if drop(ContextRecall@2)>9 --against before.json"
-        code, _, told = run(f"other.trec one=one.trec {gates} --output page.html")
+        code, _, told = run(f"other.trec one=one.trec --human people.csv {gates} --output page.html")
         assert (code, "has no run 'other' (it has: one)" in told) == (2, True)
-        code, _, told = run(f"one.trec {gates} --output page.html")
+        code, _, told = run(f"one.trec --human people.csv {gates} --output page.html")
         assert (code, told.count("gate failed")) == (1, 1)
         page = (tmp_path / "page.html").read_text(encoding="utf-8")
         assert page.startswith("<!doctype html>")
+        assert "The judge against people" in page
         assert len(server.bodies) == asked
         code, _, told = run("one.trec --samples s.jsonl")
         assert code == 2

@@ -34,6 +34,11 @@ def respond(request, n) -> Reply:
         named = re.findall(r"[A-Z]\w+", reference)
         return Reply(json.dumps({"claims": re.findall(r"c\d", reference), "entities": named}))
     claims = re.findall(r"\d+\. (c\d)", found.get("claims", ""))
+    if set(fields) == {"reason", "supported"}:
+        context = " ".join(text for title, text in found.items() if title.startswith("passage"))
+        together = [i for i, claim in enumerate(claims, 1) if all(f"{claim}{half}" in context for half in "ab")]
+        alone = [i for i, claim in enumerate(claims, 1) if re.search(rf"{claim}\b", context)]
+        return Reply(json.dumps({"reason": "r", "supported": sorted({*together, *alone})}))
 
     def of(text: str) -> dict:
         statements = [{"statement": s, "relevant": s.startswith("s")} for s in re.findall(r"\b[sn]\d\b", text)]
@@ -45,6 +50,12 @@ def respond(request, n) -> Reply:
             "statements": statements,
         }
 
+    if "passages" in fields:
+        items = fields["passages"]["items"]["$ref"].split("/")[-1]
+        wanted = request["response_format"]["json_schema"]["schema"]["$defs"][items]["properties"]
+        numbered = [(int(t.split()[1]), text) for t, text in found.items() if t.startswith("passage ")]
+        rows = [{"passage": i, **{k: v for k, v in of(text).items() if k in wanted}} for i, text in numbered]
+        return Reply(json.dumps({"passages": rows}))
     return Reply(json.dumps({key: value for key, value in of(found["passage"]).items() if key in fields}))
 
 
@@ -98,6 +109,35 @@ def test_aliases_come_from_the_judge_and_names_from_the_text(tmp_path) -> None:
     (found,) = report.samples
     assert found.mentions.tolist() == [[1, 0, 0], [0, 1, 0], [0, 0, 0]]
     assert folded("Zürich's  ÉCOLE") == "zurich s ecole"
+
+
+def test_a_claim_that_takes_two_passages_is_seen_only_when_they_are_read_together(tmp_path) -> None:
+    with JudgeServer(respond) as server:
+        report = checked(
+            server,
+            tmp_path / "s.db",
+            [sample("c1a c2", "c1b", reference="c1. c2.")],
+            checks=["recall"],
+            depths=[1, 2],
+            whole_context=[1, 2],
+        )
+    assert report["ContextRecall@2"].value == 0.5
+    assert report["ContextRecall(whole)@1"].value == 0.5
+    assert report["ContextRecall(whole)@2"].value == 1.0
+    assert len(server.bodies) == 1 + 2 + 2
+
+
+def test_one_call_for_all_passages_says_the_same(tmp_path) -> None:
+    samples = [sample("useful c1 s1", "n1 c2 c3", "Ulm useful"), sample("c4", "nothing")]
+    with JudgeServer(respond) as server:
+        one = checked(server, tmp_path / "a.db", samples)
+        calls = len(server.bodies)
+        all_at_once = checked(server, tmp_path / "b.db", samples, batch=True)
+    assert calls == 1 + 5  # the two references are one text
+    assert len(server.bodies) - calls == 1 + 2
+    assert {k: e.value for k, e in one.estimates.items()} == pytest.approx(
+        {k: e.value for k, e in all_at_once.estimates.items()}, nan_ok=True
+    )
 
 
 def test_relevance_alone_needs_no_reference_and_no_call_for_it(tmp_path) -> None:

@@ -49,10 +49,18 @@ def server_of(parts: Any = PARTS, change: Any = lambda number, answer: answer) -
         shape = request["response_format"]["json_schema"]["schema"]
         if "claims" in shape["properties"]:
             return Reply(json.dumps(parts))
-        answer = change(1 if "one" in found["passage"] else 2, of_passage(found["passage"]))
-        if not isinstance(answer, dict):
-            return Reply(answer)
-        return Reply(json.dumps({key: value for key, value in answer.items() if key in shape["properties"]}))
+        passages = {title: text for title, text in found.items() if title.startswith("passage")}
+        fields = (
+            shape["$defs"]["PassageCheck"]["properties"] if "passages" in shape["properties"] else shape["properties"]
+        )
+        answers = []
+        for title, text in passages.items():
+            number = int(title.split()[1]) if " " in title else 1 if "one" in text else 2
+            answer = change(number, of_passage(text))
+            if not isinstance(answer, dict):
+                return Reply(answer)
+            answers.append({key: value for key, value in {"passage": number, **answer}.items() if key in fields})
+        return Reply(json.dumps({"passages": answers} if "passages" in shape["properties"] else answers[0]))
 
     return JudgeServer(respond)
 
@@ -84,6 +92,7 @@ def test_the_figures_of_whole_answers(tmp_path) -> None:
         assert figures(checked(server, tmp_path)) == RIGHT
 
 
+@pytest.mark.parametrize("batch", [False, True])
 @pytest.mark.parametrize(
     ("field", "value", "lost"),
     [
@@ -97,12 +106,12 @@ def test_the_figures_of_whole_answers(tmp_path) -> None:
     ],
 )
 def test_a_field_that_cannot_be_read_voids_its_own_measure_from_that_rank_on(
-    tmp_path, field: str, value: Any, lost: str | None
+    tmp_path, batch: bool, field: str, value: Any, lost: str | None
 ) -> None:
     with server_of(change=lambda number, answer: {**answer, field: value} if number == 2 else answer) as server:
-        report = checked(server, tmp_path)
+        report = checked(server, tmp_path, batch=batch)
         asked = len(server.bodies)
-        again = checked(server, tmp_path)
+        again = checked(server, tmp_path, batch=batch)
         assert len(server.bodies) == asked
     assert figures(report) == figures(again) == (without(lost, depths=(2,)) if lost else RIGHT)
 
@@ -157,6 +166,22 @@ def test_two_answers_about_a_passage_are_not_read_in_part(tmp_path) -> None:
     with server_of(change=lambda number, answer: two) as server:
         report = checked(server, tmp_path)
     assert figures(report) == without(*(name.partition("@")[0] for name in RIGHT))
+
+
+@pytest.mark.parametrize("differs", [False, True])
+def test_a_batch_that_answers_twice_about_a_passage(tmp_path, differs: bool) -> None:
+    def respond(request: dict[str, Any], n: int) -> Reply:
+        answer = json.loads(inner(request, n).content or "")
+        if "passages" in answer:
+            again = {**answer["passages"][1], "reason": "other"}
+            answer["passages"].append({**again, "supported": [1]} if differs else again)
+        return Reply(json.dumps(answer))
+
+    with server_of() as server:
+        inner, server.respond = server.respond, respond
+        report = checked(server, tmp_path, batch=True)
+    names = {name.partition("@")[0] for name in RIGHT}
+    assert figures(report) == (without(*names, depths=(2,)) if differs else RIGHT)
 
 
 def test_many_entities_and_a_long_passage_take_time_in_proportion(tmp_path) -> None:

@@ -13,12 +13,12 @@ import sys
 from pathlib import Path
 
 import pytest
+from rag_selectivity.cli.writable import OF_OUTPUT, OF_TABLE, refuse_unwritable_files
 from typer.testing import CliRunner
 
 import rag_selectivity as rs
 from rag_selectivity.cli.app import all_commands, app
 from rag_selectivity.cli.inputs import Readable
-from rag_selectivity.cli.writable import OF_OUTPUT, OF_TABLE, refuse_unwritable_files
 from rag_selectivity.grading.store import Store
 from rag_selectivity.tables.writing import write_rows
 from tests.test_store import put

@@ -58,7 +58,7 @@ def drawn(world, number: int, seed: int = 7):
     page = folder / f"page-{number}-{seed}.html"
     runs = [folder / f"{name}.trec" for name in NAMES]
     options = ["--queries", folder / "queries.tsv", "--corpus", folder / "corpus.tsv", "--list-depth", DEPTH]
-    options += ["--seed", seed, "-o", page]
+    options += ["--repeats", 0, "--seed", seed, "-o", page]
     done = run_command("labels", "draw", folder / "l.db", "--draw", f"calibrate:{number}", *runs, *options)
     assert done.returncode == 0, done.stderr
     chosen: dict[str, dict[str, int]] = {}

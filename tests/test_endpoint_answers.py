@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
+
 import pytest
 
 from tests.endpoint_runs import grades, rows, run, write_pairs
 from tests.hostile_server import (
     HostileServer,
     Mode,
+    Reply,
+    Request,
+    answer,
     cut_below,
+    good,
     grade_of,
     per_passage,
     reasons,
@@ -148,3 +155,100 @@ def test_the_default_limit_is_a_thousand_tokens(tmp_path) -> None:
     with HostileServer() as server:
         run(tmp_path, server.url)
         assert {request.body.get("max_completion_tokens") for request in server.requests} == {1000}
+
+
+# -- batches --------------------------------------------------------------------------------------
+
+
+def items(request: Request) -> list[dict[str, object]]:
+    content: list[dict[str, object]] = json.loads(answer(request))["grades"]
+    return content
+
+
+def batch(change) -> Mode:
+    """A mode that changes the items of a batch, and answers a single passage well."""
+
+    def respond(request: Request, n: int) -> Reply:
+        if not request.ids:
+            return good(request, n)
+        return Reply(json.dumps({"grades": change(items(request))}))
+
+    return respond
+
+
+def cut_in_the_middle(request: Request, n: int) -> Reply:
+    """An answer whose second half is missing."""
+    text = answer(request)
+    return Reply(text[: len(text) // 2], finish="length") if request.ids else good(request, n)
+
+
+def refuses_batches(request: Request, n: int) -> Reply:
+    """A refusal of every batch."""
+    return Reply(None, message={"refusal": "Too many at once."}) if request.ids else good(request, n)
+
+
+def missing(content):
+    return content[:-2]
+
+
+def invented(content):
+    return [*content[:-1], {"passage": "p1", "reason": "r", "grade": 5}]
+
+
+def one_bad(content):
+    return [{**content[0], "grade": 9}, *content[1:]]
+
+
+def doubled(content):
+    return [*content, {**content[0], "grade": 5 if content[0]["grade"] != 5 else 1}]
+
+
+@pytest.mark.parametrize(
+    ("mode", "most"),
+    [
+        # Of each batch of ten, what is good is kept: so many passages are asked for again.
+        pytest.param(batch(missing), 2, id="missing"),
+        pytest.param(batch(invented), 1, id="invented"),
+        pytest.param(batch(one_bad), 1, id="one bad grade"),
+        pytest.param(batch(doubled), 1, id="duplicates"),
+        pytest.param(cut_in_the_middle, 6, id="cut"),
+        pytest.param(refuses_batches, 10, id="refused"),
+    ],
+)
+def test_of_a_bad_batch_what_is_good_is_kept_and_the_rest_is_halved(tmp_path, mode: Mode, most: int) -> None:
+    write_pairs(tmp_path, 10)
+    lines = (tmp_path / "pool.trec").read_text().replace("q1 ", "q0 ")
+    (tmp_path / "pool.trec").write_text(lines)  # ten passages of one question
+    with HostileServer(mode) as server:
+        done = run(tmp_path, server.url, "--batch", "10", "--concurrency", "1")
+        sizes = [len(request.passages) for request in server.requests]
+        again = {number for request in server.requests[1:] for number in request.passages}
+    assert (done.code, done.data["graded"], done.data["failed"]) == (0, 10, 0), done.said
+    assert grades(tmp_path) == {number: grade_of(number) for number in range(10)}
+    assert sizes[0] == 10
+    fresh = [size for size in sizes[1:] if size < 10]
+    assert fresh[0] <= -(-most // 2) or most == 1
+    assert len(again) <= (most if 10 not in sizes[1:] else 10)
+    assert len(sizes) <= 1 + 2 + 2 * most
+
+
+def test_a_passage_that_fails_in_every_batch_fails_alone(tmp_path) -> None:
+    write_pairs(tmp_path, 5)
+    whole = says(None, message={"refusal": "Not this one."})
+    with HostileServer(per_passage({3: whole})) as server:
+        done = run(tmp_path, server.url, "--batch", "5")
+        alone = [request for request in server.requests if request.passages == (3,)]
+        assert len(alone) == 1
+        assert len(server.requests) <= 9
+    assert (done.code, done.data["errors"]) == (1, {"refusal": 1})
+    assert grades(tmp_path) == {number: grade_of(number) for number in (0, 1, 2, 4)}
+
+
+def test_samples_ask_each_pair_so_often_and_keep_all_grades(tmp_path) -> None:
+    write_pairs(tmp_path, 4)
+    with HostileServer(
+        lambda request, n: replace(good(request, n), content=f'{{"grade": {n}, "reason": ""}}')
+    ) as server:
+        done = run(tmp_path, server.url, "--samples", "3")
+        assert set(server.asked.values()) == {3}
+    assert (done.code, done.data["graded"]) == (0, 12)

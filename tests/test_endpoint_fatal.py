@@ -240,6 +240,7 @@ def test_failed_pairs_are_asked_again_if_they_are_to_be(tmp_path) -> None:
         pytest.param(hangs, (), 1, id="in the probe"),
         pytest.param(after(6, hangs), ("-c", "judge.timeout=500"), 8, id="in hanging reads"),
         pytest.param(after(6, wait(600)), ("-c", "judge.max_wait=1000"), 7, id="in a long Retry-After"),
+        pytest.param(good, ("-c", "judge.rpm=60"), 2, id="between paced requests"),
         pytest.param(after(6, drips), ("-c", "judge.timeout=500"), 8, id="in a slow drip"),
         pytest.param(after(6, fails(500)), ("-c", "judge.max_wait=1000"), 9, id="between attempts"),
         pytest.param(but(good, delay=0.2), (), 8, id="in good answers"),

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import time
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
-from tests.endpoint_runs import cli, grades, rows, run, write_pairs
+from tests.endpoint_runs import Run, cli, grades, rows, run, write_pairs
 from tests.hostile_server import (
     HostileServer,
     Mode,
@@ -54,6 +56,14 @@ def test_never_more_requests_than_max_calls(tmp_path, mode: Mode) -> None:
     assert done.data["graded"] == len(grades(tmp_path)) < 10
     assert "budget" in done.data["stopped"]
     assert "labels.db" in done.data["resume"]
+
+
+def test_the_halves_of_a_batch_count_as_calls(tmp_path) -> None:
+    write_pairs(tmp_path, 20)
+    with HostileServer(says("not JSON at all, nothing but prose")) as server:
+        done = run(tmp_path, server.url, "--batch", "5", "--max-calls", "7", *QUICK)
+        assert len(server.requests) == done.data["requests"] == 7
+    assert done.code == 1
 
 
 def test_claims_keep_to_max_calls(tmp_path) -> None:
@@ -160,6 +170,34 @@ def test_without_usage_the_estimate_counts_and_the_summary_says_so(tmp_path) -> 
         done = run(tmp_path, server.url, "--max-calls", "3")
     assert done.data["usage_from"] == "estimate"
     assert done.data["usage"]["prompt_tokens"] > 0
+
+
+# -- rates ----------------------------------------------------------------------------------------
+
+
+def test_rpm_counts_retries_too(tmp_path) -> None:
+    write_pairs(tmp_path, 6)
+    with HostileServer(once_each(fails(500))) as server:
+        done = run(tmp_path, server.url, "-c", "judge.rpm=240", "-c", "judge.max_wait=5", "-c", "judge.timeout=5")
+        times = [request.time for request in server.requests]
+    assert done.code == 0
+    assert len(times) == 12
+    # 240 a minute are 60 / 240 s from one to the next; the clock of the wire may shift one by some hundredths.
+    assert times[-1] - times[0] >= 11 * 0.25 - 0.1
+    assert all(later - earlier > 0.15 for earlier, later in pairwise(times))
+
+
+@pytest.mark.parametrize(("option", "value", "allowed"), [("-c", "judge.rpm=3", 3), ("-c", "judge.tpm=3500", 3)])
+def test_a_full_minute_holds_the_rest_back_until_ctrl_c(tmp_path, option: str, value: str, allowed: int) -> None:
+    write_pairs(tmp_path, 20)
+    with HostileServer(but(good, usage={"prompt_tokens": 500, "completion_tokens": 600})) as server:
+        process = Run(tmp_path, server.url, option, value, "-c", "judge.max_answer_tokens=600")
+        server.wait_for(1)
+        time.sleep(1.5)
+        done = process.interrupt()
+        assert 1 <= len(server.requests) <= allowed
+        assert len(grades(tmp_path)) == len(server.answered)
+    assert done.code == 130
 
 
 # -- Retry-After ----------------------------------------------------------------------------------

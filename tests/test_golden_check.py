@@ -107,7 +107,7 @@ def test_the_list_to_label_again_is_a_draw_and_a_new_grade_mends_the_set(tmp_pat
     rs.grade(QUERIES, changed, [tmp_path / f"{name}.trec" for name in RUNS], store=store, judge=judge)
     with Store(store) as opened:
         files = {"queries": tmp_path / "queries.jsonl", "corpus": tmp_path / "changed.jsonl"}
-        (task,) = make_tasks(opened, f"file:{tmp_path / 'again.csv'}", annotators=["ada"], **files).tasks
+        (task,) = make_tasks(opened, f"file:{tmp_path / 'again.csv'}", annotators=["ada"], repeats=0, **files).tasks
         assert [(item.query, item.passage) for item in task.items] == [("q0", "d0")]
         assert check(build(tmp_path / "golden", labels=opened, queries=QUERIES, corpus=changed).golden).relabel
         opened.put_human_labels([HumanLabel("q0", "d0", "ada", 2)])

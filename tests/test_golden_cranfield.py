@@ -94,7 +94,7 @@ def test_a_set_of_cranfield(data, tmp_path) -> None:
         source = {"queries": texts, "corpus": passages}
         files_of = dict(zip(runs, files, strict=True))
         drawn_pairs = make_tasks(
-            labels, "calibrate:240", **source, runs=files_of, annotators=["ada", "ben"], overlap=SHARED
+            labels, "calibrate:240", **source, runs=files_of, annotators=["ada", "ben"], overlap=SHARED, repeats=0
         )
         for task in drawn_pairs.tasks:
             labelled_by_scripts(labels, task, truth)

@@ -40,7 +40,7 @@ class TwoJudges(World):
             number = store.settings_id(Settings("grade", "second-judge", {}, "r", "1", "1"))
             store.put(
                 [
-                    Label((number, digest(self.queries[q]), digest(self.passages[p])), grade)
+                    Label((number, digest(self.queries[q]), digest(self.passages[p]), 0), grade)
                     for (q, p), grade in self.second.items()
                 ]
             ).result()
@@ -93,7 +93,7 @@ def test_a_draw_goes_on_with_what_is_labelled_until_nothing_is_left(world) -> No
     seen: set[tuple[str, str]] = set()
     differ = {pair for pair in world.grades if world.grades[pair] != world.second[pair]}
     for _ in range(9):
-        drawn = world.draw("disagree:30")
+        drawn = world.draw("disagree:30", repeats=0)
         if not drawn.tasks:
             break
         assert not pairs_in(drawn.tasks[0]) & seen
@@ -108,15 +108,15 @@ def test_a_draw_goes_on_with_what_is_labelled_until_nothing_is_left(world) -> No
 
 def test_random_passages_lie_outside_and_a_larger_draw_contains_the_smaller(world) -> None:
     runs = {"bm25": {q: row[:10] for q, row in world.run.items()}}
-    (two,) = world.draw("random:2", runs=runs).tasks
-    (three,) = world.draw("random:3", runs=runs).tasks
+    (two,) = world.draw("random:2", runs=runs, repeats=0).tasks
+    (three,) = world.draw("random:3", runs=runs, repeats=0).tasks
     assert pairs_in(two) < pairs_in(three)
     assert set(Counter(query for query, _ in pairs_in(three)).values()) == {3}
     assert not pairs_in(three) & world.grades.keys()
     outside = len(world.passages) - 20
     assert {each.weight for each in three.drawn.values()} == {outside / 3}
     world.answer(two)
-    again = world.draw("random:3", runs=runs)
+    again = world.draw("random:3", runs=runs, repeats=0)
     assert pairs_in(again.tasks[0]) == pairs_in(three) - pairs_in(two)
     assert "of 40 labelled passages outside" in again.notes[0]
     with Store(world.store, read_only=True) as store:
@@ -168,7 +168,7 @@ def test_the_estimate_of_relevant_passages_in_unequal_tails_holds_the_truth(
 
 def test_a_tail_is_drawn_below_the_lists_with_its_size(world) -> None:
     runs = {"bm25": world.run}
-    drawn = world.draw("tail:25:2", runs=runs, list_depth=10)
+    drawn = world.draw("tail:25:2", runs=runs, list_depth=10, repeats=0)
     (task,) = drawn.tasks
     # The judge labelled ranks 11 to 20 too, without a draw: they are no part of what is unknown.
     for (query, passage), each in task.drawn.items():
@@ -180,7 +180,7 @@ def test_a_tail_is_drawn_below_the_lists_with_its_size(world) -> None:
 
 
 def test_random_passages_by_people_stay_out_of_a_judges_figures(world) -> None:
-    (task,) = world.draw("random:2").tasks
+    (task,) = world.draw("random:2", repeats=0).tasks
     world.answer(task)
     with pytest.warns(rs.SelectivityWarning, match=r"40 labels left out .*\[outside-by-people\]"):
         labels = rs.read_qrels(world.store, judges=["strict-judge"])
@@ -242,7 +242,7 @@ def annotated(world: TwoJudges, draw: str = "agree:120", error: float = 0.3) -> 
         return int(np.clip(true + random.choice([-1, 1]), 1, 5)) if random.random() < error else true
 
     tasks = world.draw(
-        draw, annotators=["ada", "ben"], overlap=int(draw.partition(":")[2]), judges=["strict-judge"]
+        draw, annotators=["ada", "ben"], overlap=int(draw.partition(":")[2]), judges=["strict-judge"], repeats=0
     ).tasks
     by_name = {task.annotator: task for task in tasks}
     world.answer(by_name["ada"], name="ada.json")
@@ -324,7 +324,7 @@ def test_the_adjudicated_grade_counts_and_no_label_is_lost(world) -> None:
 def test_the_commands_from_a_draw_to_an_adjudicated_label(world) -> None:
     world.write()
     texts = ("--queries", "queries.jsonl", "--corpus", "corpus.jsonl")
-    draw = ("labels", "draw", "labels.db", *texts, "--draw", "disagree:40")
+    draw = ("labels", "draw", "labels.db", *texts, "--draw", "disagree:40", "--repeats", "0")
     done = run_command(
         *draw, "--annotator", "ada", "--annotator", "ben", "--overlap", "40", "-o", "t.html", cwd=world.folder
     )

@@ -39,9 +39,9 @@ def graded(server, store, **options):
 
 
 def test_the_request_is_what_strict_structured_output_asks_for(tmp_path) -> None:
-    said = {"reason": "r", "grade": 1}
+    said = {"reason": "r", "relevant_span": None, "misleading": True, "grade": 1}
     with JudgeServer(lambda request, n: Reply(json.dumps(said))) as server:
-        graded(server, tmp_path / "s.db", pool={"q0": ["d0"]})
+        graded(server, tmp_path / "s.db", extras=["misleading", "relevant_span"], pool={"q0": ["d0"]})
     (request,) = server.bodies
     described = request["response_format"]["json_schema"]
     assert request["model"] == "test-model"
@@ -51,7 +51,7 @@ def test_the_request_is_what_strict_structured_output_asks_for(tmp_path) -> None
     assert described["schema"]["properties"]["grade"]["enum"] == [1, 2, 3, 4, 5]
     with Store(tmp_path / "s.db") as store:
         (row,) = store.rows()
-    assert (row["grade"], row["reason"]) == (1, "r")
+    assert (row["grade"], row["misleading"], row["relevant_span"]) == (1, 1, None)
     assert all(f"\n{level}: " in request["messages"][0]["content"] for level in range(1, 6))
 
 
@@ -100,6 +100,35 @@ def test_top_ranks_of_all_systems_come_first_and_a_stopped_run_goes_on(tmp_path)
         rest = graded(server, store, pool=[one, other])
     assert (rest.cached, rest.graded, rest.left) == (8, 16, 0)
     assert max(server.started.values()) == 1
+    with JudgeServer(by_number) as server:
+        graded(server, tmp_path / "q.db", pool=[one], order="query", limits=rs.Limits(concurrency=1))
+    asked = [texts(request)["question"] for request in server.bodies]
+    assert asked == sorted(asked)
+
+
+def test_a_batch_holds_passages_of_one_query_in_an_order_of_its_own(tmp_path) -> None:
+    def respond(request, n) -> Reply:
+        found = texts(request)
+        items = [
+            {"passage": title.split()[1], "reason": "r", "grade": int(re.search(r"\d+", text).group()) % 5 + 1}
+            for title, text in found.items()
+            if title != "question"
+        ]
+        return Reply(json.dumps({"grades": items} if len(items) else {"reason": "alone", "grade": 2}))
+
+    with JudgeServer(respond) as server:
+        done = graded(server, tmp_path / "s.db", batch=5, limits=rs.Limits(concurrency=1))
+    assert (done.graded, len(server.bodies)) == (20, 4)
+    for request in server.bodies:
+        assert len(texts(request)) == 6
+        assert not any(title.split()[-1] in CORPUS for title in texts(request))
+    orders = {tuple(int(re.search(r"\d+", t).group()) for t in list(texts(r).values())[1:]) for r in server.bodies}
+    assert any(list(order) != sorted(order) for order in orders)
+    expected = {q: {d: int(d[1:]) % 5 + 1 for d in sorted(row)} for q, row in POOL.items()}
+    assert rs.read_qrels(tmp_path / "s.db").to_dict() == expected
+    with JudgeServer(respond) as again:
+        graded(again, tmp_path / "t.db", batch=5, limits=rs.Limits(concurrency=1))
+    assert [list(texts(r).values()) for r in again.bodies] == [list(texts(r).values()) for r in server.bodies]
 
 
 @pytest.mark.parametrize("status", [200, 500])
@@ -198,6 +227,10 @@ def test_grading_works_in_a_running_loop(tmp_path) -> None:
         ({"queries": {**QUERIES, "q1": " \n"}}, r"queries: 1 id of the pool without a text \('q1'\)"),
         ({"pool": {}}, "the pool is empty"),
         ({"corpus": {**CORPUS, "d0": 7}}, "corpus, row 1: 'd0' has no text in column 'text', but 7"),
+        ({"batch": 0}, "batch must be a whole number from 1"),
+        ({"samples": 1.5}, "samples must be a whole number from 1"),
+        ({"order": "random"}, "order must be one of rank, query"),
+        ({"extras": ["tone"]}, "an extra .* must be relevant_span or misleading, got 'tone'"),
         ({"pool_depth": 0}, "pool_depth must be a whole number"),
     ],
 )

@@ -17,6 +17,7 @@ from typer.testing import CliRunner
 
 import rag_selectivity as rs
 from rag_selectivity.cli.app import app
+from rag_selectivity.grading.claim_verdicts import PeoplesVerdicts
 from rag_selectivity.grading.exchange import import_labels
 from rag_selectivity.grading.rubric import Rubric
 from rag_selectivity.grading.store import Store
@@ -154,6 +155,13 @@ READERS = {
         ".json",
         json.dumps(CLAIMS),
         lambda p: [*read_claims(p).runs["run"].figures.queries],
+        "987",
+        True,
+    ),
+    "verdicts": Reader(
+        ".jsonl",
+        objects({"query_id": "QUERY", "claim": "c", "passage_id": "PASSAGE", "verdict": "yes", "n": 987}),
+        lambda p: [text for query, _, passage in PeoplesVerdicts.read(p).by_pair for text in (query, passage)],
         "987",
         True,
     ),

@@ -12,7 +12,7 @@ import pytest
 
 import rag_selectivity as rs
 from rag_selectivity.answers.figures import Scored, contrasts, estimates
-from rag_selectivity.results.answers import CLOSED_BOOK, IDEAL, RANDOM, SCORES, Shown
+from rag_selectivity.results.answers import CLOSED_BOOK, IDEAL, JUNK, RANDOM, SCORES, WORST_FIRST, Shown
 
 pytestmark = pytest.mark.inside
 
@@ -61,9 +61,10 @@ def test_intervals_of_answers_agree_with_their_p_values() -> None:
         Shown("a", 4),
         Shown("b", 1),
         Shown("b", 4),
+        Shown("a", 4, WORST_FIRST),
         Shown(CLOSED_BOOK, 0),
     ]
-    shown += [Shown(IDEAL, None), Shown(RANDOM, 1), Shown(RANDOM, 4)]
+    shown += [Shown(IDEAL, None), Shown(RANDOM, 1), Shown(RANDOM, 4), Shown(JUNK, 0), Shown(JUNK, 2), Shown(JUNK, 5)]
     seen: Counter[str] = Counter()
     decided = 0
     for _ in range(25):
@@ -87,7 +88,7 @@ def test_intervals_of_answers_agree_with_their_p_values() -> None:
             decided += each.p <= 1 - level
         for estimate in estimates(scored, bootstrap).values():
             assert math.isnan(estimate.low) or estimate.low <= estimate.value <= estimate.high, estimate
-    assert len(seen) == 4
+    assert len(seen) == 6
     assert decided > 20
 
 

@@ -18,6 +18,7 @@ import pytest
 import rag_selectivity as rs
 from rag_selectivity import golden, online
 from rag_selectivity.advice.costs import measured_costs
+from rag_selectivity.answers.given import answers_given
 from rag_selectivity.answers.references import read_references
 from rag_selectivity.explain.report import explain
 from rag_selectivity.grading.judge import Reply
@@ -274,6 +275,10 @@ def answers_of(**options: Any) -> Any:
         ),
         (lambda: answer_scores([{"query_id": "q1", "score": NUMBERS}], ["a"], ["q1"]), "score"),
         (lambda: answer_scores([{"query_id": "q1"}], ["a"], ["q1"], column=("x",)), "no column .'x',."),
+        (lambda: answers_given(7), "scores: give a file, a frame or a list of dicts"),
+        (lambda: answers_given([], ends=7), "the range of the scores must be two numbers"),
+        (lambda: answers_given([], correct_from="x"), "correct_from .judge.correct_from. must be above 0"),
+        (lambda: answers_given([{"query_id": "q", "k": 1, "score": 1}], baseline=[]), "the baseline .. is none of"),
         (lambda: read_references({"q1": np.array([])}), "the reference is an empty list"),
         (lambda: claims_of(measures=[3]), "measures must be a list of names"),
         (lambda: claims_of(checks="recall"), "checks must be a list of names"),

@@ -158,7 +158,7 @@ def forging(tmp_path, monkeypatch) -> Path:
         failed = {"error": f"{FORGING}: {FORGING}", "last_answer": FORGING}
         grades: list[tuple[int | None, dict[str, str]]] = [(4, {}), (None, failed)]
         labels = [
-            Label((number, digest(q), digest(p)), grade, served_model=f"s{FORGING}", **more)
+            Label((number, digest(q), digest(p), 0), grade, served_model=f"s{FORGING}", **more)
             for (q, p), (grade, more) in zip(pairs, grades, strict=True)
         ]
         store.put(labels).result()

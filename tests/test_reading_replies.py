@@ -193,17 +193,18 @@ def test_each_usual_form_of_a_grade_is_read_and_nothing_is_guessed(tmp_path) -> 
     }
 
 
-def test_an_empty_passage_is_graded_1_without_a_request(tmp_path) -> None:
+@pytest.mark.parametrize("batch", ["1", "5"])
+def test_an_empty_passage_is_graded_1_without_a_request(tmp_path, batch: str) -> None:
     write_pairs(tmp_path, 5)
     lines = [json.loads(line) for line in (tmp_path / "corpus.jsonl").read_text().splitlines()]
     lines[2]["text"], lines[3]["text"] = "", " \n\t"
     (tmp_path / "corpus.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     with HostileServer() as server:
-        planned = run(tmp_path, server.url, "--dry-run")
-        done = run(tmp_path, server.url)
+        planned = run(tmp_path, server.url, "--batch", batch, "--dry-run")
+        done = run(tmp_path, server.url, "--batch", batch)
         asked = {number for request in server.requests for number in request.passages}
         shown = "".join(request.text for request in server.requests)
-    assert (planned.data["left"], planned.data["requests"]) == (5, 3)
+    assert (planned.data["left"], planned.data["requests"]) == (5, 3 if batch == "1" else 1)
     assert (done.code, done.data["graded"]) == (0, 5), done.said
     assert grades(tmp_path)[2] == grades(tmp_path)[3] == 1
     assert asked == {0, 1, 4}

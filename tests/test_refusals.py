@@ -75,12 +75,14 @@ REFUSED: dict[str, tuple[Any, ...]] = {
     ),
     "a run called random": (lambda: answers(run={"random": RUN}), "run", "'random'"),
     "a mistyped baseline of answers": (lambda: answers(baseline="c"), "'c'", "none of the runs a"),
+    "an order of passages": (lambda: answers(orders=["best"]), "best-first, worst-first"),
     "a mistyped control": (lambda: answers(controls=["closed"]), "'closed'", "did you mean", "closed-book"),
     "a score that needs a judge": (lambda: answers(scores=["judge"]), "judge"),
     "texts that lack": (lambda: answers(queries={"q0": "?"}), "queries", "5 ids without a text"),
     # Claims
     "claims without a run": (lambda: claims(run=None), "say what was retrieved"),
     "claims of an empty reference": (lambda: claims(references={"q0": " "}), "references", "'q0'"),
+    "a check without responses": (lambda: claims(checks=["groundedness"]), "groundedness needs responses"),
     "a mistyped check": (lambda: claims(checks=["recal"]), "checks", "recall"),
     "a depth that is not read": (lambda: claims(k=1, measures=["ContextRecall@40"]), "depth 40", "below the top"),
     # Validation
@@ -91,6 +93,7 @@ REFUSED: dict[str, tuple[Any, ...]] = {
     "answers of another K": (lambda: rs.validate(REPORT, [*SCORES, {**SCORES[0], "k": 4}]), "K = 4", "1, 2"),
     "a column of scores": (lambda: rs.validate(REPORT, SCORES, column="scor"), "'scor'", "did you mean"),
     "a range upside down": (lambda: rs.validate(REPORT, SCORES, score_range=(1, 0)), "the lower one first"),
+    "borders that are words": (lambda: rs.validate(REPORT, SCORES, borders=["x"]), "numbers above 0"),
     # Decisions and plans
     "a decision at K = 0": (lambda: decided(k=0), "k", "≥ 1", "0"),
     "a decision beyond the corpus": (lambda: decided(k=6000), "K = 6000", "N = 100"),

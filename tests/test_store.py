@@ -12,12 +12,12 @@ from rag_selectivity.grading.store import Label, Settings, Store, digest, label_
 pytestmark = pytest.mark.inside
 
 
-def put(store: Store, model: str, grades: dict[tuple[str, str], int | None], **parameters) -> int:
+def put(store: Store, model: str, grades: dict[tuple[str, str], int | None], *, sample: int = 0, **parameters) -> int:
     """Grades of a judge for pairs whose texts are their ids."""
     number = store.settings_id(Settings("grade", model, parameters, "utility", "r1", "1"))
     store.add_texts((q, p, digest(q), digest(p)) for q, p in grades)
     labels = [
-        Label((number, digest(q), digest(p)), g, reason="so", cost=0.25, error=None if g else "refusal: no")
+        Label((number, digest(q), digest(p), sample), g, reason="so", cost=0.25, error=None if g else "refusal: no")
         for (q, p), g in grades.items()
     ]
     store.put(labels).result()
@@ -31,7 +31,7 @@ def put_texts(store: Store, graded: dict[tuple[str, str], tuple[str, str, int]])
     hashes = {pair: (digest(question), digest(passage)) for pair, (question, passage, _) in graded.items()}
     store.add_texts((*pair, *texts) for pair, texts in hashes.items())
     store.put(
-        [Label((number, *hashes[pair]), grade, reason="secret-reason") for pair, (_, _, grade) in graded.items()]
+        [Label((number, *hashes[pair], 0), grade, reason="secret-reason") for pair, (_, _, grade) in graded.items()]
     ).result()
 
 
@@ -51,6 +51,18 @@ def test_a_human_label_wins_and_several_judges_have_their_median(tmp_path) -> No
         store.put_human([("q", "a", 5, None)], "carol")
         assert rs.read_qrels(path, judges=["large"])["q"]["a"] == 4
         assert {p: g for _, p, g in label_rows(store, judges=["large"], humans=False)} == {"a": 5, "b": 4}
+
+
+def test_strict_harm_tells_distractors_from_noise(tmp_path) -> None:
+    path = tmp_path / "s.db"
+    with Store(path) as store:
+        number = store.settings_id(Settings("grade", "m", {"extras": ["misleading"]}))
+        said = {"a": (1, True), "b": (1, False), "c": (2, True), "d": (2, False), "e": (4, True), "f": (1, None)}
+        store.add_texts(("q", p, digest("q"), digest(p)) for p in said)
+        store.put([Label((number, digest("q"), digest(p), 0), g, misleading=m) for p, (g, m) in said.items()]).result()
+        assert rs.read_qrels(path)["q"] == {"a": 1, "b": 2, "c": 1, "d": 2, "e": 4, "f": 1}
+        as_given = label_rows(store, as_given=True)
+        assert {p: g for _, p, g in as_given} == {p: g for p, (g, _) in said.items()}
 
 
 def test_one_model_under_two_settings_is_two_judges(tmp_path) -> None:
@@ -76,15 +88,16 @@ def test_a_grade_that_is_there_stays_and_a_failure_is_replaced(tmp_path) -> None
 def test_what_leaves_comes_back_as_it_was(tmp_path, suffix) -> None:
     with Store(tmp_path / "s.db") as store:
         put(store, "m", {("q", "a"): 2, ("q,1", 'b"x'): None}, temperature=0.5)
+        put(store, "m", {("q", "a"): 5}, sample=1, temperature=0.5)
         store.put_human([("q", "h", 3, "seen")], "alice")
         written = list(store.rows())
-        assert export_labels(store, tmp_path / f"out{suffix}") == 3
+        assert export_labels(store, tmp_path / f"out{suffix}") == 4
     with Store(tmp_path / "t.db") as other:
-        assert import_labels(other, tmp_path / f"out{suffix}").labels == 3
+        assert import_labels(other, tmp_path / f"out{suffix}").labels == 4
         again = list(other.rows())
-        assert import_labels(other, tmp_path / f"out{suffix}").labels == 3  # twice is once
-        assert list(other.grades_by_pair()) == [("q", "a", {"m": 2})]
-        assert len(list(other.rows())) == 3
+        assert import_labels(other, tmp_path / f"out{suffix}").labels == 4  # twice is once
+        assert list(other.grades_by_pair()) == [("q", "a", {"m": [2, 5]})]
+        assert len(list(other.rows())) == 4
     for before, after in zip(written, again, strict=True):
         for volatile in ("created",):
             before.pop(volatile)

@@ -22,20 +22,20 @@ def folder(tmp_path):
         answer = "I am\n\x1b[31msorry" + "!" * 400
         store.put(
             [
-                Label((number, digest("q1"), digest("bad")), None, failure="off_schema", error="no JSON object"),
+                Label((number, digest("q1"), digest("bad"), 0), None, failure="off_schema", error="no JSON object"),
                 Label(
-                    (number, digest("q1"), digest("worse")),
+                    (number, digest("q1"), digest("worse"), 0),
                     None,
                     failure="off_schema",
                     error="no grade in it",
                     last_answer=answer,
                     attempts=3,
                 ),
-                Label((number, digest("q1"), digest("of no id")), None, failure="refusal", error="it will not"),
+                Label((number, digest("q1"), digest("of no id"), 0), None, failure="refusal", error="it will not"),
             ]
         ).result()
         other = store.settings_id(Settings("grade", "large", {}, "utility", "r1", "1"))
-        store.put([Label((other, digest("q1"), digest("bad")), None, failure="server_error")]).result()
+        store.put([Label((other, digest("q1"), digest("bad"), 0), None, failure="server_error")]).result()
         claims = store.settings_id(Settings("claims", "checker", {}))
         store.put([StoredAnswer(claims, b"c", None, failure="refusal", error="never", last_answer="No.")]).result()
     return tmp_path

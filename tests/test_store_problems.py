@@ -51,7 +51,7 @@ def test_a_file_that_cannot_grow_keeps_what_was_reported_as_stored(tmp_path) -> 
             with Store(path) as store:
                 for i in range(10_000):
                     store.add_texts([("q", f"d{i}", digest("q"), digest(str(i)))])
-                    store.put([Label((number, digest("q"), digest(str(i))), 3, reason="r" * 500)]).result()
+                    store.put([Label((number, digest("q"), digest(str(i)), 0), 3, reason="r" * 500)]).result()
                     stored += 1
         except rs.InputError as error:
             return f"{stored} {error}"

@@ -31,7 +31,7 @@ def many(path: Path, count: int, judges: int = 1) -> None:
         for judge in range(judges):
             number = store.settings_id(Settings("grade", f"m{judge}", {}))
             store.put(
-                [Label((number, *of), i % 5 + 1 if i % 7 else None, served_model="m") for i, of in enumerate(hashes)]
+                [Label((number, *of, 0), i % 5 + 1 if i % 7 else None, served_model="m") for i, of in enumerate(hashes)]
             ).result()
 
 
@@ -46,7 +46,7 @@ def test_a_reader_sees_whole_labels_while_another_store_writes(tmp_path) -> None
         writing.add_texts(("q", f"d{i}", digest("q"), hash_) for i, hash_ in enumerate(hashes))
         seen = [0]
         for start in range(0, 3000, 300):
-            labels = [Label((number, digest("q"), hash_), 4) for hash_ in hashes[start : start + 300]]
+            labels = [Label((number, digest("q"), hash_, 0), 4) for hash_ in hashes[start : start + 300]]
             future = writing.put(labels)
             seen.append(sum(1 for _ in label_rows(store)))
             future.result()
@@ -55,7 +55,7 @@ def test_a_reader_sees_whole_labels_while_another_store_writes(tmp_path) -> None
         # A reader that stops half way holds up nobody, and sees what was there when it began.
         slow = label_rows(store)
         assert next(slow)[2] == 4
-        writing.put([Label((number, digest("q"), b"more"), 4)]).result()
+        writing.put([Label((number, digest("q"), b"more", 0), 4)]).result()
         assert sum(1 for _ in slow) == 2999
 
 
@@ -69,7 +69,7 @@ def test_many_threads_share_a_store(tmp_path) -> None:
                 for i in range(20):
                     name = f"d{place}-{i}"
                     store.add_texts([("q", name, digest("q"), digest(name))])
-                    key = (number, digest("q"), digest(name))
+                    key = (number, digest("q"), digest(name), 0)
                     store.put([Label(key, 2)]).result()
                     assert {row[0]: row[1] for row in store.labels_of_query("q", number)}[name] == 2
                     store.put_human([("q", name, 5, None)], "ada")

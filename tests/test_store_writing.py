@@ -27,8 +27,8 @@ pytestmark = pytest.mark.inside
 Q = digest("q")
 
 
-def keys(count: int, start: int = 0) -> list[tuple[int, bytes, bytes]]:
-    return [(1, Q, digest(str(i))) for i in range(start, start + count)]
+def keys(count: int, start: int = 0) -> list[tuple[int, bytes, bytes, int]]:
+    return [(1, Q, digest(str(i)), 0) for i in range(start, start + count)]
 
 
 # -- what a label carries -------------------------------------------------------------------------
@@ -36,12 +36,12 @@ def keys(count: int, start: int = 0) -> list[tuple[int, bytes, bytes]]:
 
 def full_store(path: Path) -> Store:
     store = Store(path)
-    number = put(store, "m", {("q", "a"): 2, ("q", "b"): 3, ("q", "c"): None, ("q", "d"): None})
+    number = put(store, "m", {("q", "a"): 2, ("q", "b"): 3, ("q", "c"): 4})
     more = {"served_model": "m-2025-08-07", "way": '{"format": "json_schema"}'}
     store.put(
         [
-            Label((number, Q, digest("d")), 3, **more),
-            Label((number, Q, digest("c")), None, failure="off_schema", error="no grade", last_answer="a ‘4’, or 5"),
+            Label((number, Q, digest("a"), 1), 3, **more),
+            Label((number, Q, digest("c"), 1), None, failure="off_schema", error="no grade", last_answer="a ‘4’, or 5"),
         ]
     ).result()
     bm25, dense = Draw("pool", "bm25", 10), Draw("pool", "dense", 10)
@@ -57,6 +57,7 @@ def full_store(path: Path) -> Store:
     store.put_human_labels(
         [
             HumanLabel("q", "a", "ada", 5, "sure", draw=drawn),
+            HumanLabel("q", "a", "ada", 4, sample=1, draw=drawn),
             HumanLabel("q", "b", "ada", None, "too long", b"q" * 16, b"b" * 16),
         ]
     )
@@ -67,17 +68,17 @@ def full_store(path: Path) -> Store:
 def test_origins_failures_and_servers_leave_and_come_back(tmp_path, suffix) -> None:
     with full_store(tmp_path / "s.db") as store, Store(tmp_path / "t.db") as other:
         written = list(store.rows())
-        assert export_labels(store, tmp_path / f"out{suffix}") == 6
+        assert export_labels(store, tmp_path / f"out{suffix}") == 8
         import_labels(other, tmp_path / f"out{suffix}")
         again = list(other.rows())
         assert [{**row, "created": 0} for row in again] == [{**row, "created": 0} for row in written]
         assert list(other.origins()) == list(store.origins())
         assert len(list(store.origins())) == 3
-    named = {(row["passage_id"], row["source"]): row for row in written}
-    assert named["d", "judge"]["way"] == '{"format": "json_schema"}'
-    assert named["c", "judge"]["last_answer"] == "a ‘4’, or 5"
-    assert named["b", "human"]["grade"] is None
-    assert rs.read_qrels(tmp_path / "t.db")["q"] == {"a": 5, "b": 3, "d": 3}
+    named = {(row["passage_id"], row["sample"], row["source"]): row for row in written}
+    assert named["a", 1, "judge"]["way"] == '{"format": "json_schema"}'
+    assert named["c", 1, "judge"]["last_answer"] == "a ‘4’, or 5"
+    assert named["b", 0, "human"]["grade"] is None
+    assert rs.read_qrels(tmp_path / "t.db")["q"] == {"a": 5, "b": 3, "c": 4}
 
 
 def test_a_label_of_a_person_knows_the_text_that_was_read(tmp_path) -> None:
@@ -87,12 +88,14 @@ def test_a_label_of_a_person_knows_the_text_that_was_read(tmp_path) -> None:
         store.put_human_labels([HumanLabel("q", "a", "ada", 3, None, *read), HumanLabel("q", "z", "ada", 3)])
         store.put_human([("q", "a", 3, None)], "ben")
         assert store.outdated_human_labels() == []
-        later = Draw("pool", "later", 5)
-        texts = {"a": "a text that changed", "b": "b"}
-        store.put_pairs(
-            [("q", id_, digest("q"), digest(text)) for id_, text in texts.items()],
-            [("q", "a", Origin(later, 2)), ("q", "b", Origin(later, 1))],
-        )
+        with store.new_pool().filling():
+            pass
+        pool = store.new_pool()
+        with pool.filling():
+            pool.add_pairs([("q", "a", 2), ("q", "b", 1)], Draw("pool", "later", 5))
+            pool.query_texts().add([("q", "q")])
+            pool.passage_texts().add([("a", "a text that changed"), ("b", "b")])
+        pool.record_texts()
         # Which text ben read is not known.
         assert store.outdated_human_labels() == [("q", "a", "ada")]
         assert [(p, o.draw.source, o.rank) for _, p, o in store.origins()] == [("a", "later", 2), ("b", "later", 1)]
@@ -117,7 +120,7 @@ def test_answers_keep_their_failures_until_they_succeed(tmp_path) -> None:
         }
         store.put([StoredAnswer(number, b"c", {"claims": []})]).result()
         store.put([StoredAnswer(number, b"c", None, failure="refusal")]).result()
-        assert (store.failures(), store.answer_and_server(number, b"c")) == ([], ({"claims": []}, None))
+        assert (store.failures(), store.answer(number, b"c")) == ([], {"claims": []})
 
 
 # -- files ----------------------------------------------------------------------------------------

@@ -24,15 +24,18 @@ from rag_selectivity_langchain.tools import ToolSelectivityCallback
 from rag_selectivity_langchain.watching import SelectivityCallback
 
 __all__ = [
+    "ChainModel",
     "ChatModelJudge",
     "SelectivityCallback",
     "ToolSelectivityCallback",
     "agrade_retriever",
     "answer_scores",
+    "feedback_of",
     "grade_retriever",
     "identity_of",
     "run_evaluator",
     "run_from_documents",
+    "run_id_of",
     "selectivity",
     "summary_evaluator",
 ]
@@ -41,9 +44,12 @@ __all__ = [
 __getattr__ = load_on_first_use(
     __name__,
     {
+        "ChainModel": "answering",
         "ChatModelJudge": "judge",
         "agrade_retriever": "grading",
+        "feedback_of": "answering",
         "grade_retriever": "grading",
+        "run_id_of": "answering",
     },
 )
 

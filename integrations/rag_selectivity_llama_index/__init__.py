@@ -35,6 +35,7 @@ __all__ = [
     "LiveToolSelectivity",
     "SelectivityEvaluator",
     "SelectivityMetric",
+    "SynthesizerModel",
     "UtilityEvaluator",
     "agrade_retriever",
     "answer_scores",
@@ -49,6 +50,7 @@ __getattr__ = load_on_first_use(
     __name__,
     {
         "LLMJudge": "judge",
+        "SynthesizerModel": "answering",
         "ContextEntityRecallEvaluator": "judging",
         "ContextPrecisionEvaluator": "judging",
         "ContextRecallEvaluator": "judging",

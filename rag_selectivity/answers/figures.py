@@ -15,13 +15,17 @@ from rag_selectivity.inference.paired import holm
 from rag_selectivity.measures.base import FloatArray, Given, Outcome
 from rag_selectivity.measures.outcome import RATIO, Aggregate
 from rag_selectivity.results.answers import (
+    BEST_FIRST,
     BITS,
     CLOSED_BOOK,
     DEPTH,
     IDEAL,
+    JUNK,
     LIFT,
+    ORDER,
     RANDOM,
     RUN,
+    SLOPE,
     Contrast,
     ScoreKind,
     Shown,
@@ -30,6 +34,7 @@ from rag_selectivity.results.estimate import Estimate
 
 #: Why a query may have no figure.
 UNDEFINED = "there is no answer with this score"
+_AWAY = 2.0
 _ROUNDING = 1e-13
 
 
@@ -56,13 +61,13 @@ class Scored:
 
     def table_of(self, outcome: Outcome) -> Figures:
         """The figures of an outcome over the queries."""
-        measure = Given(self.kind.name, self.kind.low, self.kind.high, True)
+        measure = Given(self.kind.name, self.kind.low, self.kind.high, self.kind.higher_is_better)
         return Figures(self.queries, [(measure, np.arange(outcome.parts[0].shape[1]) + 1)], [outcome])
 
     @property
     def of_runs(self) -> list[Shown]:
-        """The lists of runs."""
-        return [shown for shown in self.values if shown.is_run]
+        """The lists of runs, best passage first."""
+        return [shown for shown in self.values if shown.is_run and shown.order == BEST_FIRST]
 
 
 def estimates(scored: Scored, bootstrap: Bootstrap) -> dict[Shown, Estimate]:
@@ -85,7 +90,7 @@ def figures_of(
 
 def contrasts(scored: Scored, bootstrap: Bootstrap, baseline: str | None = None) -> list[Contrast]:
     """All contrasts that the answers allow, with Holm's correction within each kind."""
-    found = [_contrast(scored, *pair, bootstrap) for pair in _pairs(scored, baseline)]
+    found = [_contrast(scored, *pair, bootstrap) for pair in _pairs(scored, baseline)] + _slopes(scored, bootstrap)
     adjusted = []
     for kind in dict.fromkeys(each.kind for each in found):
         of_kind = [each for each in found if each.kind == kind]
@@ -98,7 +103,7 @@ def _pairs(scored: Scored, baseline: str | None) -> Iterator[tuple[str, Shown, S
     """(kind, what was shown, what it is compared with) of all contrasts of two."""
     kind, values, runs = scored.kind, scored.values, scored.of_runs
     closed, ideal = Shown(CLOSED_BOOK, 0), Shown(IDEAL, None)
-    if closed in values:
+    if closed in values and not kind.needs_passages:
         controls = [ideal, *(each for each in values if each.run == RANDOM)]
         yield from ((LIFT, shown, closed) for shown in (*runs, *controls) if shown in values)
     if kind.is_correct:
@@ -112,13 +117,47 @@ def _pairs(scored: Scored, baseline: str | None) -> Iterator[tuple[str, Shown, S
         base = baseline or runs[0].run
         of_base = ((shown, Shown(base, shown.k)) for shown in runs if shown.run != base)
         yield from ((RUN, shown, other) for shown, other in of_base if other in values)
+    for shown in values:
+        best = replace(shown, order=BEST_FIRST)
+        if shown != best and best in values:
+            yield ORDER, shown, best
 
 
 def _contrast(scored: Scored, kind: str, shown: Shown, against: Shown, bootstrap: Bootstrap) -> Contrast:
-    tables = [scored.table(each) for each in (shown, against)]
+    sides = [scored.table(each) for each in (shown, against)]
     if kind == BITS:
-        tables = [scored.table_of(accuracies(table.outcomes[0].parts[0])) for table in tables]
-    one, other = (Side(str(each), table, {}) for each, table in zip((shown, against), tables, strict=True))
+        sides = [scored.table_of(accuracies(side.outcomes[0].parts[0])) for side in sides]
+    return _difference(scored, kind, (shown, against), sides, bootstrap)
+
+
+def _slopes(scored: Scored, bootstrap: Bootstrap) -> list[Contrast]:
+    """The change of the score with each junk passage: the mean over queries of the slope within each query.
+
+    Every query has an answer for every number of junk passages, or is left out, so that the mean of the slopes is the
+    slope of the means.
+    """
+    levels = sorted((shown for shown in scored.values if shown.run == JUNK), key=lambda shown: shown.k or 0)
+    if len(levels) < 2:
+        return []
+    counts = np.array([shown.k for shown in levels], np.float64)
+    weights = (counts - counts.mean()) / ((counts - counts.mean()) ** 2).sum()
+    table = np.stack([scored.values[shown] for shown in levels], axis=1)
+    total = float(np.maximum(weights, 0).sum())
+    # The weights sum to 0, so both sides have the same range, and their difference is the slope. They are moved away
+    # from 0 and 1, which would be taken for failures and successes.
+    ends = scored.kind.low * total + _AWAY, scored.kind.high * total + _AWAY
+    columns = (table @ np.maximum(weights, 0), table @ np.maximum(-weights, 0))
+    sides = [scored.table_of(Outcome((side[:, None] + _AWAY,), UNDEFINED, bounds=ends)) for side in columns]
+    found = _difference(scored, SLOPE, (levels[-1], levels[0]), sides, bootstrap)
+    both = ~np.isnan(columns[0])
+    means = table[both].mean(axis=0) if both.any() else np.full(len(levels), np.nan)
+    return [replace(found, first=float(means[-1]), second=float(means[0]))]
+
+
+def _difference(
+    scored: Scored, kind: str, pair: tuple[Shown, Shown], tables: Sequence[Figures], bootstrap: Bootstrap
+) -> Contrast:
+    one, other = (Side(str(shown), table, {}) for shown, table in zip(pair, tables, strict=True))
     (row,) = differences_of(one, other, Testing(bootstrap, power=None))
     first, second = row.value, row.baseline_value
     if kind == BITS:
@@ -127,8 +166,8 @@ def _contrast(scored: Scored, kind: str, shown: Shown, against: Shown, bootstrap
     p = 1.0 if kind == BITS and first == second == 0 else row.p
     value = 0.0 if abs(row.difference) < _ROUNDING else row.difference
     reason = _why(kind, row.n, first, second)
-    ends = row.low, row.high
-    return Contrast(kind, scored.kind.name, shown, against, value, *ends, p, first, second, row.n, reason=reason)
+    name, ends = scored.kind.name, (row.low, row.high)
+    return Contrast(kind, name, *pair, value, *ends, p, first, second, row.n, reason=reason)
 
 
 def _why(kind: str, n: int, first: float, second: float) -> str | None:

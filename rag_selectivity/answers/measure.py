@@ -1,26 +1,17 @@
-"""`measure_answers`: what an LLM answers from the passages that runs retrieve, beside controls."""
+"""`measure_answers`: what an LLM answers from the sets that runs retrieve, with controls, order and distraction."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from rag_selectivity.answers.figures import Scored, figures_of
-from rag_selectivity.answers.references import Reference, read_references
-from rag_selectivity.answers.scoring import (
-    ANSWER_RUBRIC,
-    JUDGED,
-    answer_text,
-    chosen_scores,
-    grade_question,
-    scores_of,
-)
-from rag_selectivity.answers.sets import PROMPT_VERSION, Planned, all_shown, plan
+from rag_selectivity.answers.figures import figures_of, scored_of
+from rag_selectivity.answers.planning import Reading, all_shown, read_all
+from rag_selectivity.answers.prompt import INSTRUCTIONS, PROMPT_VERSION, Answer, Planned
+from rag_selectivity.answers.references import read_references
+from rag_selectivity.answers.scoring import ANSWER_RUBRIC, AnswerJudge, chosen_scores, ruled_scores
 from rag_selectivity.errors import InputError
 from rag_selectivity.grading.gate import Gate
 from rag_selectivity.grading.given import known_baseline, whole_numbers
@@ -32,10 +23,12 @@ from rag_selectivity.grading.runner import asking, blocking
 from rag_selectivity.grading.store import Settings, Store
 from rag_selectivity.inference.bootstrap import Bootstrap
 from rag_selectivity.judged.reading import named_runs
-from rag_selectivity.results.answers import CONTROLS, AnswerReport, AnswerRow, Shown, Spent
+from rag_selectivity.results.answers import CLOSED_BOOK, RESERVED, AnswerReport, AnswerRow, ScoreKind, Spent
 from rag_selectivity.results.usage import Usage
 from rag_selectivity.wording import counted
 
+#: How many passages of each list are shown, unless the user says so.
+DEFAULT_DEPTHS = (10,)
 #: Tokens of an answer, for the estimate of a dry run.
 _ANSWER_TOKENS = 60
 
@@ -48,16 +41,23 @@ async def ameasure_answers(
     references: Any,
     model: Any,
     store: str | Path,
-    depths: Sequence[int] = (10,),
+    depths: Sequence[int] = DEFAULT_DEPTHS,
     qrels: Any = None,
     scale: str | None = None,
     controls: Sequence[str] | None = None,
+    orders: Sequence[str] = (),
+    junk: Sequence[int] = (),
     scores: Sequence[str] | None = None,
     judge: Any = None,
     rubric: Rubric = ANSWER_RUBRIC,
+    instructions: str = INSTRUCTIONS,
+    cite: bool = True,
+    abstain: bool = True,
+    served: str | None = None,
     baseline: str | None = None,
     limits: Limits = Limits(),
     budget: Budget = Budget(),
+    gate: Gate | None = None,
     bootstrap: Bootstrap = Bootstrap(),
     seed: int = 7,
     dry_run: bool = False,
@@ -73,32 +73,44 @@ async def ameasure_answers(
     references : {query: right answer or list of right answers}, records, DataFrame or path
         With a column `choices`, multiple choice. Queries without a reference are left out.
     model : Judge or async function
-        The LLM that answers, such as `rag_selectivity.grading.openai_judge.OpenAIJudge`; or an async function of the
-        messages and the schema, which may answer from `messages.question` and `messages.passages`.
+        The LLM that answers, such as `rag_selectivity.grading.openai_judge.OpenAIJudge`.
     store : str or Path
         Holds the answers; no prompt is sent twice.
     depths : sequence of int
         How many passages of each list are shown.
     qrels : qrels, DataFrame or path, optional
-        Labels, for the ideal sets.
+        Labels, for the ideal sets, junk, the decisive passage and citations.
     scale : {"trec", "utility"}, optional
         Of the labels.
     controls : sequence of {"closed-book", "random", "ideal"}, optional
         Default: all three; `ideal` only with labels.
+    orders : sequence of {"worst-first", "shuffled", "middle"}
+        Show the lists in these orders too.
+    junk : sequence of int
+        Numbers of hard negatives that are added to the relevant passages, such as (0, 2, 5, 10, 20). Hard negatives are
+        judged passages of grade 1 or 2 (scale `trec`: 0), the best ranked first.
     scores : sequence of str, optional
         Of `rag_selectivity.results.answers.SCORES`. Default: all that what was given allows.
     judge : Judge or async function, optional
-        Grades answers from 1 to 5.
+        Grades answers from 1 to 5, and checks the claims of the references.
     rubric : Rubric
         Of the judge.
+    instructions : str
+        What the model is told first, in place of the default.
+    cite, abstain : bool
+        Whether the model is asked for its passages, and whether it may decline to answer.
+    served : str, optional
+        Count only answers of the model that the server calls so.
     baseline : str, optional
         The run that the others are compared with. Default: the first one.
     limits, budget : Limits, Budget
         For the model and the judge together.
+    gate : Gate, optional
+        As in `rag_selectivity.grade`.
     bootstrap : Bootstrap
         For the intervals, and the level, seed and clusters of the contrasts.
     seed : int
-        Of the random passages.
+        Of the random passages and the shuffled orders.
     dry_run : bool
         Send nothing, and say what would be sent.
     progress : bool
@@ -116,17 +128,32 @@ async def ameasure_answers(
         If the model cannot be used at all.
     """
     runs = named_runs(run)
-    for name in runs:
-        if name in CONTROLS:
-            raise InputError(f"a run cannot be called {name!r}, which is a control: name it otherwise (NAME=FILE)")
+    taken = [name for name in runs if name in RESERVED]
+    if taken:
+        raise InputError(
+            f"a run cannot be called {taken[0]!r}, which is a control: name it otherwise (NAME=FILE); the names "
+            f"{', '.join(RESERVED)} are taken"
+        )
     known_baseline(baseline, runs)
     right = read_references(references)
-    multiple_choice = any(reference.choices for reference in right.values())
-    kinds = chosen_scores(scores, multiple_choice=multiple_choice, judge=judge is not None)
+    labels = qrels is not None
+    kinds = chosen_scores(
+        scores,
+        multiple_choice=any(reference.choices for reference in right.values()),
+        cite=cite,
+        abstain=abstain,
+        labels=labels,
+        judge=judge is not None,
+    )
     asked, grader = judge_of(model), None if judge is None else judge_of(judge)
-    shown = all_shown(runs, whole_numbers(depths, "depth"), controls, labels=qrels is not None)
-    planned, notes = plan(runs, corpus, queries, right, qrels, scale, shown, seed)
-    gate = Gate(limits, budget)
+    depths, junk = whole_numbers(depths, "depth"), whole_numbers(junk, "number of junk passages", 0)
+    alone = getattr(asked, "answers_without_passages", True)
+    shown = all_shown(runs, depths, controls, orders, junk, labels=labels, alone=alone)
+    if not isinstance(instructions, str):
+        raise InputError(f"instructions must be a text, got {instructions!r:.80}")
+    wording = {"instructions": instructions, "cite": cite, "abstain": abstain}
+    read = read_all(runs, corpus, queries, right, qrels, scale, shown, seed, wording)
+    gate = gate or Gate(limits, budget)
     settings = {
         "model": asked.name,
         "parameters": dict(asked.parameters),
@@ -134,69 +161,32 @@ async def ameasure_answers(
         "depths": sorted(set(depths)),
         **bootstrap.settings,
     }
-    rows: list[AnswerRow] = []
     with Store(store) as opened:
-        answers = Asker(opened, Settings("answer", asked.name, asked.parameters, prompt_version=PROMPT_VERSION))
-        missing = answers.missing(each.prompt for each in planned)
-        prompts = len({each.prompt.content for each in planned})
-        cached = prompts - len(missing)
+        answering = Settings("answer", asked.name, asked.parameters, prompt_version=PROMPT_VERSION)
+        answers = Asker(opened, answering, served)
+        missing = answers.missing(each.prompt for each in read.planned)
+        distinct = len({each.prompt.content for each in read.planned})
         if dry_run:
-            spent = Spent(prompts, cached, len(missing), *_estimated(missing, budget), dry_run=True)
-        else:
-            with asking(asked, gate, len(missing), "answering", progress) as runner:
-                await answers.ask(runner, missing)
+            spent = Spent(distinct, distinct - len(missing), len(missing), *_estimated(missing, budget), dry_run=True)
+            return _report(read, kinds, (), bootstrap, baseline, spent, settings)
+        scoring = None if grader is None else AnswerJudge(opened, grader, rubric, list(kinds))
+        with asking(asked, gate, len(missing), "answering", progress) as runner:
+            await answers.ask(runner, missing)
+            runner.raise_if_fatal()
+            stored = [(each, answers.found(each.prompt)) for each in read.planned]
+            found = [(each, Answer.of(each.prompt, *answer)) for each, answer in stored if answer is not None]
+            _refuse_mixed_models(found)
+            if scoring is not None and grader is not None and gate.stop is None:
+                runner.turn_to(grader)
+                await scoring.ask(runner, found, read.references)
                 runner.raise_if_fatal()
-                stored = [(each, found) for each in planned if (found := answers.found(each.prompt)) is not None]
-                said = [(each, answer_text(value, right[each.query]), served) for each, (value, served) in stored]
-                _refuse_mixed_models(said)
-                grades = None
-                if grader is not None and not kinds.keys().isdisjoint(JUDGED) and gate.stop is None:
-                    version = rubric.version
-                    grading = Settings("answer grade", grader.name, grader.parameters, rubric.name, version, "1")
-                    grades = Asker(opened, grading)
-                    about = [_about(rubric, each, text, right) for each, text, _ in said if text.strip()]
-                    runner.turn_to(grader)
-                    await grades.ask(runner, about)
-                    runner.raise_if_fatal()
-            for each, text, served in said:
-                graded = partial(_grade, grades, _about(rubric, each, text, right))
-                passages = tuple(passage for passage, _ in each.prompt.passages)
-                of_answer = scores_of(kinds, text, right[each.query], graded)
-                rows.append(AnswerRow(each.query, each.shown, passages, text, of_answer, served))
-            spent = Spent(prompts, cached, gate.spending.requests, **runner.told())
-            settings["served"] = sorted({row.served_model for row in rows if row.served_model is not None})
-            if lost := len(planned) - len(rows):
-                notes.append(
-                    f"{lost:,} of {counted(len(planned), 'answer')} are missing, because calls failed or the run "
-                    f"stopped; each figure says over how many queries it is (n)"
-                )
-    scored = [Scored(kind, tuple(right), _columns(rows, name, right, shown)) for name, kind in kinds.items() if rows]
-    figures, differences = figures_of(scored, bootstrap, baseline)
-    return AnswerReport(figures, differences, tuple(right), kinds, settings, tuple(rows), tuple(notes), spent)
+        rows = [_scored(each, answer, read, kinds, scoring) for each, answer in found]
+        spent = Spent(distinct, distinct - len(missing), gate.spending.requests, **runner.told())
+        by_model = {row.served_model for row in rows if row.served_model is not None}
+        return _report(read, kinds, rows, bootstrap, baseline, spent, {**settings, "served": sorted(by_model)})
 
 
 measure_answers = blocking(ameasure_answers)
-
-
-def _about(rubric: Rubric, planned: Planned, text: str, references: Mapping[str, Reference]) -> Question:
-    return grade_question(rubric, planned.prompt.question, references[planned.query], text)
-
-
-def _grade(grades: Asker | None, question: Question) -> float:
-    """The grade in the store; NaN if there is none."""
-    found = None if grades is None else grades.answer(question)
-    return float("nan") if found is None else float(found["grade"])
-
-
-def _columns(
-    rows: Sequence[AnswerRow], score: str, queries: Mapping[str, Any], shown: Sequence[Shown]
-) -> dict[Shown, Any]:
-    """{what was shown: float64[queries]} of a score; NaN without an answer."""
-    place = {query: i for i, query in enumerate(queries)}
-    values = {each: np.full(len(place), np.nan) for each in shown}
-    for row in rows:
-        values[row.shown][place[row.query]] = row.scores[score]
-    return values
 
 
 def _estimated(missing: Sequence[Question], budget: Budget) -> tuple[Usage, float | None]:
@@ -206,12 +196,65 @@ def _estimated(missing: Sequence[Question], budget: Budget) -> tuple[Usage, floa
     return usage, None if budget.prices is None else budget.prices.of(usage)
 
 
-def _refuse_mixed_models(answers: Sequence[tuple[Planned, str, str | None]]) -> None:
+def _refuse_mixed_models(answers: Sequence[tuple[Planned, Answer]]) -> None:
     """Refuse answers of several models behind one name."""
-    named = Counter(served for _, _, served in answers if served is not None)
-    if len(named) > 1:
-        each = "; ".join(f"{name} gave {count:,}" for name, count in named.most_common())
-        raise InputError(
-            f"the model changed between the answers, and no figure mixes models: {each}. Name the one that you mean "
-            f"(model=…, --model), or give a new store"
-        )
+    named = Counter(answer.served_model for _, answer in answers if answer.served_model is not None)
+    if len(named) < 2:
+        return
+    first = {answer.served_model: each for each, answer in reversed(answers)}
+    each = "; ".join(
+        f"{name} gave {count:,}, such as that of query {first[name].query!r} with {first[name].shown}"
+        for name, count in named.most_common()
+    )
+    newest = named.most_common(1)[0][0]
+    raise InputError(
+        f"the model changed between the answers, and no figure mixes models: {each}. Choose one with served={newest!r} "
+        f"(-c judge.served={newest}): the answers of the others are asked for again"
+    )
+
+
+def _scored(
+    planned: Planned, answer: Answer, read: Reading, kinds: Mapping[str, ScoreKind], scoring: AnswerJudge | None
+) -> AnswerRow:
+    reference = read.references[planned.query]
+    scores = ruled_scores(kinds, planned, answer, reference, read.sets.judged.get(planned.query))
+    if scoring is not None:
+        scores |= scoring.scores(planned, answer, reference)
+    return AnswerRow(
+        planned.query,
+        planned.shown,
+        planned.passages,
+        answer.text,
+        answer.abstained,
+        tuple(planned.passages[number - 1] for number in answer.cited),
+        {name: scores[name] for name in kinds},
+        planned.prompt.content.hex(),
+        answer.served_model,
+    )
+
+
+def _report(
+    read: Reading,
+    kinds: Mapping[str, ScoreKind],
+    rows: Sequence[AnswerRow],
+    bootstrap: Bootstrap,
+    baseline: str | None,
+    spent: Spent,
+    settings: Mapping[str, Any],
+) -> AnswerReport:
+    queries = tuple(read.references)
+    scored = []
+    notes = list(read.notes)
+    if rows:
+        for name, kind in kinds.items():
+            shown = [each for each in read.shown if not (kind.needs_passages and each.run == CLOSED_BOOK)]
+            values = ((row.query, row.shown, row.scores[name]) for row in rows if row.shown in shown)
+            scored.append(scored_of(kind, queries, values, shown))
+        lost = len(read.planned) - len(rows)
+        if lost:
+            notes.append(
+                f"{lost:,} of {counted(len(read.planned), 'answer')} are missing, because calls failed or the run "
+                f"stopped; each figure says over how many queries it is (n)"
+            )
+    figures, differences = figures_of(scored, bootstrap, baseline)
+    return AnswerReport(figures, differences, queries, kinds, settings, tuple(rows), tuple(notes), spent)

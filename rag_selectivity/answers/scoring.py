@@ -6,21 +6,30 @@ import math
 import re
 import string
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Sequence
-from typing import Any
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from rag_selectivity.answers.references import LETTERS, Reference
+from rag_selectivity.answers.prompt import Answer, Planned
+from rag_selectivity.answers.references import Reference
+from rag_selectivity.answers.sets import Judged
 from rag_selectivity.errors import InputError, did_you_mean
-from rag_selectivity.grading.prompts import Grade
-from rag_selectivity.grading.questions import Question, question_of
+from rag_selectivity.grading.claim_questions import PROMPT_VERSION as CLAIMS_VERSION
+from rag_selectivity.grading.claim_questions import of_reference, passage_questions
+from rag_selectivity.grading.claim_results import share_of_claims
+from rag_selectivity.grading.judge import Judge
+from rag_selectivity.grading.prompts import grade_shape
+from rag_selectivity.grading.questions import Asker, Question, question_of
 from rag_selectivity.grading.rubric import Rubric
+from rag_selectivity.grading.runner import Runner
+from rag_selectivity.grading.store import Settings, Store
 from rag_selectivity.results.answers import RIGHT_FROM, SCORES, ScoreKind
+from rag_selectivity.results.samples import Sample
 from rag_selectivity.tables.cells import names_in
 
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
 _PUNCTUATION = str.maketrans("", "", string.punctuation)
 #: Scores that a judge gives.
-JUDGED = ("judge", "judged_right")
+JUDGED = ("judge", "judged_right", "claims")
+_LOWEST = SCORES["judge"].low
 
 ANSWER_RUBRIC = Rubric(
     "answers",
@@ -36,7 +45,9 @@ ANSWER_RUBRIC = Rubric(
 )
 
 
-def chosen_scores(names: Sequence[str] | None, *, multiple_choice: bool, judge: bool) -> dict[str, ScoreKind]:
+def chosen_scores(
+    names: Sequence[str] | None, *, multiple_choice: bool, cite: bool, abstain: bool, labels: bool, judge: bool
+) -> dict[str, ScoreKind]:
     """The scores to give, in the order asked for; by default all that what was given allows.
 
     Raises
@@ -44,12 +55,16 @@ def chosen_scores(names: Sequence[str] | None, *, multiple_choice: bool, judge: 
     InputError
         If a score is not known, or needs something that was not given.
     """
+    with_options = "a free answer; the references have options" if multiple_choice else None
+    without_judge = None if judge else "a judge: judge=… (--judge-model NAME)"
     lacking = {
         "choice": None if multiple_choice else "references with options (a column `choices`)",
-        **dict.fromkeys(
-            ("exact_match", "f1"), "a free answer; the references have options" if multiple_choice else None
-        ),
-        **dict.fromkeys(JUDGED, None if judge else "a judge: judge=… (--judge-model NAME)"),
+        "exact_match": with_options,
+        "f1": with_options,
+        **dict.fromkeys(JUDGED, without_judge),
+        "claims": with_options or without_judge,
+        "cited": None if cite and labels else "labels (qrels=…, --qrels) and citations (cite=True)",
+        "abstained": None if abstain else "that the model may abstain (abstain=True)",
     }
     if names is None:
         usual = [name for name in SCORES if lacking[name] is None]
@@ -65,44 +80,102 @@ def chosen_scores(names: Sequence[str] | None, *, multiple_choice: bool, judge: 
     return {name: SCORES[name] for name in dict.fromkeys(names)}
 
 
-def answer_text(value: Any, reference: Reference) -> str:
-    """What a stored answer says: of multiple choice the text of the chosen option."""
-    if not reference.choices:
-        return str(value.get("answer") or "")
-    place = LETTERS.find(str(value.get("choice")))
-    return reference.choices[place] if 0 <= place < len(reference.choices) else ""
-
-
-def grade_question(rubric: Rubric, question: str, reference: Reference, text: str) -> Question:
-    """What a judge is asked about an answer."""
-    several = len(reference.texts) > 1
-    right = "\n".join(f"- {each}" for each in reference.texts) if several else reference.texts[0]
-    return question_of(
-        "answer grade",
-        rubric.text,
-        [("question", question), ("reference answer", right), ("answer", text)],
-        "Grade the answer: the reason in one short sentence, then the grade as a whole number from 1 to 5."
-        + (" Any one of the reference answers is enough." if several else ""),
-        Grade,
-    )
-
-
-def scores_of(names: Collection[str], text: str, reference: Reference, graded: Callable[[], float]) -> dict[str, float]:
-    """The scores of an answer; `graded` gives the judge's grade, NaN where its call failed."""
+def ruled_scores(
+    names: Collection[str], planned: Planned, answer: Answer, reference: Reference, judged: Judged | None
+) -> dict[str, float]:
+    """The scores that need no judge. An answer that declines is not right."""
+    texts = () if answer.abstained else (answer.text,)
     found: dict[str, float] = {}
-    for name in names:
-        match name:
-            case "choice":
-                found[name] = float(text in reference.texts)
-            case "exact_match":
-                found[name] = exact_match(text, reference.texts)
-            case "f1":
-                found[name] = token_f1(text, reference.texts)
-            case _:
-                grade = graded() if text.strip() else SCORES["judge"].low
-                is_right = math.nan if math.isnan(grade) else float(grade >= RIGHT_FROM)
-                found[name] = grade if name == "judge" else is_right
+    if "choice" in names:
+        found["choice"] = float(any(text in reference.texts for text in texts))
+    if "exact_match" in names:
+        found["exact_match"] = max((exact_match(text, reference.texts) for text in texts), default=0.0)
+    if "f1" in names:
+        found["f1"] = max((token_f1(text, reference.texts) for text in texts), default=0.0)
+    if "cited" in names:
+        relevant = () if judged is None else judged.relevant
+        cited = {planned.passages[number - 1] for number in answer.cited}
+        # A run that retrieved nothing has failed; closed-book answers were never to cite anything.
+        defined = bool(relevant) and (bool(planned.passages) or planned.shown.is_run)
+        found["cited"] = float(not cited.isdisjoint(relevant)) if defined else math.nan
+    if "abstained" in names:
+        found["abstained"] = float(answer.abstained)
     return found
+
+
+class AnswerJudge:
+    """A judge that grades answers against references, and checks which claims of the reference they hold.
+
+    `names` are the scores JUDGED that are asked for.
+    """
+
+    def __init__(self, store: Store, judge: Judge, rubric: Rubric, names: Collection[str]) -> None:
+        self._rubric = rubric
+        self._names = names
+        self._grades = "judge" in names or "judged_right" in names
+        asked, version = (judge.name, judge.parameters), rubric.version
+        self._graded = Asker(store, Settings("answer grade", *asked, rubric.name, version, prompt_version="1"))
+        # The settings of `claims`, so that a reference that was taken apart for it is not asked about again.
+        self._claims = Asker(store, Settings("claims", *asked, prompt_version=CLAIMS_VERSION))
+
+    async def ask(
+        self, runner: Runner, answers: Sequence[tuple[Planned, Answer]], references: Mapping[str, Reference]
+    ) -> None:
+        """Ask all questions about the answers that have no reply in the store."""
+        about = [(each, answer, references[each.query]) for each, answer in answers]
+        asked = [each for each in about if each[1].says_something]
+        if self._grades:
+            await self._graded.ask(runner, [self._grade(*each) for each in asked])
+        if "claims" in self._names:
+            await self._claims.ask(runner, [of_reference(_sample(*each)) for each in about])
+            await self._claims.ask(runner, [q for each in asked if (q := self._support(_sample(*each))) is not None])
+
+    def scores(self, planned: Planned, answer: Answer, reference: Reference) -> dict[str, float]:
+        """The judge's scores of an answer; NaN where a call failed."""
+        found: dict[str, float] = {}
+        if self._grades:
+            grade = _LOWEST
+            if answer.says_something:
+                said = self._graded.answer(self._grade(planned, answer, reference))
+                grade = math.nan if said is None else float(said["grade"])
+            found["judge"] = grade
+            found["judged_right"] = math.nan if math.isnan(grade) else float(grade >= RIGHT_FROM)
+        if "claims" in self._names:
+            found["claims"] = self._share_of_claims(_sample(planned, answer, reference), answer)
+        return {name: value for name, value in found.items() if name in self._names}
+
+    def _grade(self, planned: Planned, answer: Answer, reference: Reference) -> Question:
+        several = len(reference.texts) > 1
+        right = "\n".join(f"- {text}" for text in reference.texts) if several else reference.texts[0]
+        return question_of(
+            "answer grade",
+            self._rubric.text,
+            [("question", planned.prompt.question), ("reference answer", right), ("answer", answer.text)],
+            "Grade the answer: the reason in one short sentence, then the grade as a whole number from 1 to 5."
+            + (" Any one of the reference answers is enough." if several else ""),
+            grade_shape(()),
+        )
+
+    def _support(self, sample: Sample) -> Question | None:
+        """Which claims of the reference the answer holds; None if there are none."""
+        parts = self._claims.answer(of_reference(sample))
+        if parts is None or not parts.get("claims"):
+            return None
+        return passage_questions(sample, parts, ("recall",), batch=False)[0]
+
+    def _share_of_claims(self, sample: Sample, answer: Answer) -> float:
+        question = self._support(sample)
+        if question is None:
+            return math.nan
+        if not answer.says_something:
+            return 0.0
+        found = self._claims.answer(question)
+        return math.nan if found is None else share_of_claims(found, self._claims.answer(of_reference(sample)))
+
+
+def _sample(planned: Planned, answer: Answer, reference: Reference) -> Sample:
+    """The answer in the place of a passage: which claims of the reference it holds."""
+    return Sample(planned.prompt.question, (answer.text,), reference.texts[0], planned.query)
 
 
 # -- by rules: exact match and token F1 as SQuAD has them (Rajpurkar et al. 2016, evaluate-v2.0.py) ------------

@@ -18,6 +18,16 @@ class Answering:
 
     [judge]
     -------
+    correct_from
+        Score of --given from which an answer counts as right.
+    served
+        Name that the server gives the model: only its answers count.
+    instructions
+        File with what the model is told first.
+    citations
+        Ask which passages an answer rests on.
+    abstention
+        Let the model decline to answer.
     judge_base_url
         Address of the judge's server (default: that of the model).
     judge_api_key_env
@@ -26,6 +36,10 @@ class Answering:
         Rubric of the judge (TOML).
     controls
         Controls: closed-book, random and ideal, which needs labels (default: all three).
+    orders
+        Further orders of the passages: worst-first, shuffled or middle.
+    junk
+        Numbers of hard negatives to add to the relevant passages, as in [0, 2, 5].
 
     [intervals]
     -----------
@@ -33,10 +47,17 @@ class Answering:
         Bootstrap resamples.
     """
 
+    correct_from: float | None = None
+    served: str | None = None
+    instructions: Path | None = None
+    citations: bool = True
+    abstention: bool = True
     judge_base_url: str | None = None
     judge_api_key_env: str | None = None
     rubric: Path | None = None
-    controls: list[str] | None = None
+    controls: o.Names = None
+    orders: o.Names = None
+    junk: list[int] | None = None
     resamples: int = 5000
 
 
@@ -47,6 +68,9 @@ def answers(
     queries: Path | None = None,
     references: Path | None = None,
     qrels: Path | None = None,
+    given: Path | None = None,
+    score_column: str | None = None,
+    score_range: o.ScoreRange = None,
     more: Answering = Answering(),
     baseline: str | None = None,
     model: str | None = None,
@@ -82,19 +106,23 @@ def answers(
     references : FILE
         Right answers: a table of query_id and reference, for multiple choice with a list of choices.
     qrels : FILE
-        Labels, for the ideal sets.
+        Labels, for ideal sets, junk, the order `middle` and citations.
+    given : FILE
+        Scores that exist, in place of a model: a table of query_id, run, k and score. The runs closed-book, random and
+        ideal are controls.
 
     Judge
     -----
     model : NAME
         Name of the model that answers.
     judge_model : NAME
-        Judge that grades answers from 1 to 5.
+        Judge that grades answers from 1 to 5 and checks their claims.
 
     Measures
     --------
     score : NAME
-        Score: choice, exact_match, f1, judge or judged_right (default: all that the input allows). Repeat for more.
+        Score: choice, exact_match, f1, judge, judged_right, claims, cited or abstained (default: all that the input
+        allows). Repeat for more.
     depths : K,K, -k
         Passages of each list to show, as in 10,100 (default: 10).
 
@@ -121,12 +149,30 @@ def answers(
     $ rag-selectivity answers bm25.trec dense.trec --corpus corpus.jsonl --queries queries.jsonl \
         --references ragas.jsonl --qrels grades.trec --scale utility --depths 3,10 --store answers.db \
         --model gpt-5-mini --scores answer-scores.csv
-    $ rag-selectivity answers bm25.trec --corpus corpus.jsonl --queries queries.jsonl --references ragas.jsonl \
-        --score exact_match --store answers.db --model gpt-5-mini --dry-run
+    $ rag-selectivity answers bm25.trec dense.trec --given answer-scores.csv
     """
     bootstrap = drawing.bootstrap(more.resamples)
+    if given is not None:
+        from rag_selectivity.answers.given import answers_given
+
+        _refuse_beside_given(corpus=corpus, queries=queries, references=references, model=model, store=store)
+        found = answers_given(
+            given,
+            column=score_column,
+            ends=score_range or (0.0, 1.0),
+            correct_from=more.correct_from,
+            run=files,
+            baseline=baseline,
+            bootstrap=bootstrap,
+        )
+        printer.show(found)
+        return
     if files is None or corpus is None or queries is None or references is None or model is None or store is None:
-        raise InputError("say what to ask: give runs, --corpus, --queries, --references, --model and --store")
+        raise InputError(
+            "say what to ask: give runs, --corpus, --queries, --references, --model and --store; or --given FILE with "
+            "scores that exist"
+        )
+    from rag_selectivity.answers.prompt import INSTRUCTIONS
     from rag_selectivity.answers.scoring import ANSWER_RUBRIC
     from rag_selectivity.grading.rubric import Rubric
 
@@ -148,9 +194,15 @@ def answers(
             qrels=qrels,
             scale=scale,
             controls=more.controls,
+            orders=more.orders or (),
+            junk=more.junk or (),
             scores=score,
             judge=judge,
             rubric=ANSWER_RUBRIC if more.rubric is None else Rubric.read(more.rubric),
+            instructions=INSTRUCTIONS if more.instructions is None else _text_of(more.instructions),
+            cite=more.citations,
+            abstain=more.abstention,
+            served=more.served,
             baseline=baseline,
             **asking.options(),
             bootstrap=bootstrap,
@@ -169,3 +221,18 @@ def answers(
         note(f"wrote {answer_table}: {len(result.answers)} answers")
     printer.show(result)
     j.exit_unless_complete(spent.stopped_by, spent.failed)
+
+
+def _refuse_beside_given(**others: object) -> None:
+    named = [f"--{name}" for name, value in others.items() if value]
+    if named:
+        raise InputError(f"--given holds scores that exist, and no model is asked: leave {', '.join(named)} out")
+
+
+def _text_of(path: Path) -> str:
+    from rag_selectivity.tables.files import text_lines
+
+    text = "\n".join(line for _, line in text_lines(path)).strip()
+    if not text:
+        raise InputError(f"{path}: the instructions are empty")
+    return text

@@ -9,6 +9,8 @@ from typing import Annotated
 from rag_selectivity.cli import judging as j
 from rag_selectivity.cli import options as o
 from rag_selectivity.cli.files import Writes
+from rag_selectivity.cli.inputs import one_or_named
+from rag_selectivity.cli.output import note
 
 
 @dataclass(frozen=True)
@@ -19,9 +21,18 @@ class Checking:
     -----------
     resamples
         Bootstrap resamples.
+
+    [judge]
+    -------
+    whole_context
+        Depths at which the judge reads all passages together as well.
+    sheet_pairs
+        Claims with a passage on the sheet for people.
     """
 
     resamples: int = 5000
+    whole_context: list[int] | None = None
+    sheet_pairs: int = 200
 
 
 @dataclass(frozen=True)
@@ -47,9 +58,12 @@ def claims(
     corpus: Path | None = None,
     queries: Path | None = None,
     references: Path | None = None,
+    responses: o.Names = None,
     samples: Path | None = None,
     baseline: str | None = None,
+    human: Path | None = None,
     server: j.Server = j.Server(),
+    batch: bool = False,
     check: o.Names = None,
     k: int | None = None,
     depths: o.Depths = None,
@@ -57,12 +71,14 @@ def claims(
     drawing: o.Drawing = o.Drawing(),
     asking: j.Asking = j.Asking(),
     gating: o.Gating = o.Gating(),
+    sheet: o.Table = None,
     printer: ClaimOutput = ClaimOutput(),
 ) -> None:
     """Check which claims of reference answers the passages support.
 
     An LLM reads the passages. The result is context precision, recall, entity recall and relevance at every depth, and
-    with several runs their differences.
+    with several runs their differences. With responses it also is groundedness: which claims of the responses the
+    passages support.
 
     The key is read from OPENAI_API_KEY, or from the variable of judge.api_key_env.
 
@@ -75,13 +91,23 @@ def claims(
     ----
     references : FILE
         Right answers: a table of query_id and reference (or answer, or text).
+    responses : FILE
+        What was answered: a table of query_id and response. FILE, or NAME=FILE for each run.
     samples : FILE
         Samples, in place of a run: JSONL or Parquet of user_input, retrieved_contexts, reference.
 
+    Tests
+    -----
+    human : FILE
+        Verdicts by people, as --sheet draws them, to see how far the judge agrees.
+
     Measures
     --------
+    batch
+        Send all passages of a sample in one call: cheaper, less reliable.
     check : NAME
-        Check: precision, recall, entities or relevance (default: all four). Repeat for more.
+        Check: precision, recall, entities, relevance or groundedness (default: the first four; with --responses all).
+        Repeat for more.
     depths : K,K
         Depths, as in 1,3,5 (default: 1,2,3,5,10,20).
 
@@ -94,10 +120,12 @@ def claims(
     ------
     store : STORE
         Label store that keeps the answers; created if it does not exist.
+    sheet : FILE
+        Sheet to write for people: random claims and passages (.csv, .jsonl or .parquet).
 
     Usual options
     -------------
-    files corpus queries references samples model check depths k store fail_if output
+    files corpus queries references responses samples model check depths k store fail_if output
 
     Examples
     --------
@@ -107,8 +135,10 @@ def claims(
         --format json
     """
     from rag_selectivity.cli.gates import Gates
+    from rag_selectivity.grading.claim_verdicts import verdict_sheet
     from rag_selectivity.grading.claims import check_claims
     from rag_selectivity.results.claims import SAMPLES, ClaimReport
+    from rag_selectivity.tables.writing import write_rows
 
     gates = Gates.parse(**vars(gating), of_claims=True)
     bootstrap = drawing.bootstrap(more.resamples)
@@ -122,6 +152,7 @@ def claims(
             corpus=corpus,
             queries=queries,
             references=references,
+            responses=one_or_named(responses, files or {}, "--responses"),
             k=k,
             baseline=baseline,
             store=store,
@@ -129,10 +160,17 @@ def claims(
             checks=check,
             depths=depths,
             measures=gates.measures,
+            whole_context=tuple(more.whole_context or ()),
+            batch=batch,
+            human=human,
             **asking.options(),
             bootstrap=bootstrap,
         )
     result = result if result.stopped is None else replace(result, resume=j.resume_command())
+    if sheet is not None and result.stopped is None:
+        rows = verdict_sheet(result, more.sheet_pairs, seed=drawing.seed)
+        write_rows(sheet, rows)
+        note(f"wrote {sheet}: {len(rows)} claims with a passage; fill in the column verdict, and give it as --human")
     printer.show(result)
     j.exit_unless_complete(result.stopped_by, result.failed)
     gates.check(result)

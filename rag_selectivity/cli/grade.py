@@ -17,12 +17,21 @@ from rag_selectivity.errors import InputError
 class Grading:
     """What is asked for seldom.
 
+    [judge]
+    -------
+    extra
+        Further fields to ask for: relevant_span, misleading or both.
+    order
+        What to grade first: rank (the top of all lists) or query (query by query).
+
     [intervals]
     -----------
     seed
         Seed of everything drawn at random.
     """
 
+    extra: o.Names = None
+    order: str = "rank"
     seed: int = 7
 
 
@@ -41,9 +50,11 @@ def grade(
     more: Grading = Grading(),
     server: j.Server = j.Server(),
     rubric: Path | None = None,
+    samples: int = 1,
+    batch: int = 1,
     dry_run: bool = False,
     show_bits: float | None = None,
-    retry_failed: bool = False,
+    retry_failed: o.Names = None,
     asking: j.Asking = j.Asking(),
     printer: o.TextOrJson = o.TextOrJson(),
 ) -> None:
@@ -68,13 +79,17 @@ def grade(
         Passages to grade at the top of each list (default: all).
     controls : COUNT
         Also grade random passages of the corpus for each query, outside its pool.
+    samples : COUNT
+        Grades of each pair; their median counts.
+    batch : COUNT
+        Most passages of one query in a call.
 
     Budget
     ------
     dry_run
         Send no request; print the pairs, tokens and cost to expect.
-    retry_failed
-        Grade again what failed in an earlier run.
+    retry_failed : REASON
+        Grade again what failed in an earlier run: all, or a reason such as off_schema. Repeat for more.
 
     Output
     ------
@@ -112,11 +127,15 @@ def grade(
             store=store,
             judge=judge,
             rubric=rubric if rubric is not None else DEFAULT_RUBRIC,
+            extras=more.extra or (),
             pool_depth=pool_depth,
             tail=tail,
             controls=controls,
+            samples=samples,
+            batch=batch,
+            order=more.order,
             **asking.options(),
-            retry_failed=retry_failed,
+            retry_failed="all" in retry_failed or retry_failed if retry_failed else False,
             dry_run=dry_run,
             show_bits=show_bits,
             seed=more.seed,

@@ -77,6 +77,10 @@ class Asking:
         Price of a million prompt tokens.
     price_out
         Price of a million answer tokens.
+    rpm
+        Most requests in any 60 seconds.
+    tpm
+        Most tokens in any 60 seconds.
     max_answer_tokens
         Most tokens of an answer, reasoning included; after a cut answer, the limit is 4 times as high.
     timeout
@@ -93,6 +97,8 @@ class Asking:
     max_tokens: int | None = None
     price_in: float | None = None
     price_out: float | None = None
+    rpm: float | None = None
+    tpm: float | None = None
     max_answer_tokens: int = 1000
     timeout: float = 60.0
     attempts: int = 6
@@ -102,7 +108,9 @@ class Asking:
         """As options of the functions that ask."""
         from rag_selectivity.grading.limits import Budget, Limits
 
-        limits = {name: getattr(self, name) for name in ("concurrency", "timeout", "attempts", "max_wait")}
+        limits = {
+            name: getattr(self, name) for name in ("concurrency", "rpm", "tpm", "timeout", "attempts", "max_wait")
+        }
         prices = {"price_in": self.price_in, "price_out": self.price_out}
         return {
             "limits": Limits(**limits, answer_tokens=self.max_answer_tokens),

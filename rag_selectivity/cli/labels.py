@@ -218,6 +218,7 @@ def labels_draw(
     rubric: Path | None = None,
     annotator: o.Names = None,
     overlap: int = 0,
+    repeats: float = 0.05,
     seed: int = 7,
 ) -> None:
     """Draw pairs and make a page on which people label them.
@@ -247,6 +248,8 @@ def labels_draw(
         Who labels (default: person). Repeat for more.
     overlap : COUNT
         Pairs that all annotators label; the others are shared out among them.
+    repeats : SHARE
+        Share of the pairs that comes twice, for agreement with oneself.
 
     Output
     ------
@@ -285,6 +288,7 @@ def labels_draw(
             list_depth=list_depth,
             annotators=annotator or (),
             overlap=overlap,
+            repeats=repeats,
             judges=judge,
             rubric=DEFAULT_RUBRIC if rubric is None else rubric,
             seed=seed,
@@ -301,6 +305,7 @@ def labels_draw(
         put_lines(drawn.notes)
     for target, task in targets.items():
         pairs = len(task.drawn)
-        note(f"wrote {target}: {pairs} pairs for {task.annotator} (task {task.id})")
+        again = len(task.items) - pairs
+        note(f"wrote {target}: {pairs} pairs for {task.annotator}, {again} of them twice (task {task.id})")
     if not targets:
         note("no task was written")

@@ -1,9 +1,11 @@
-"""Figures by query as a part of a report's JSON."""
+"""Figures by query in files: as a part of a report's JSON, or, of many queries, in a Parquet file beside it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
+from hashlib import blake2b
+from io import BytesIO
 from typing import Any
 
 import numpy as np
@@ -12,6 +14,10 @@ from rag_selectivity.errors import InputError
 from rag_selectivity.figures.figures import Facts, Figures, Rules
 from rag_selectivity.measures.base import WHOLE_LIST, FloatArray, Measure, Outcome, parse_measure
 from rag_selectivity.measures.plan import Plan
+
+#: The figures of more queries stand in a Parquet file.
+MOST_IN_JSON = 10_000
+_FACTS = ("labels", "corpus_size", "weights")
 
 
 def figures_as_data(figures: Figures, keys: Collection[str]) -> dict[str, Any]:
@@ -62,6 +68,40 @@ def figures_of_data(
         None if data.get("weights") is None else _column(data["weights"], len(queries)),
     )
     return _stored(queries, parts, facts, rules, parse)
+
+
+def figures_as_parquet(figures: Figures, keys: Collection[str]) -> bytes:
+    """A Parquet file with the columns of the measures with these names, and a row for each query."""
+    import polars as pl
+
+    facts = zip(_FACTS, (figures.facts.labels, figures.facts.sizes, figures.facts.weights), strict=True)
+    table: dict[str, Any] = {"query": figures.queries}
+    table |= {name: column for name, column in facts if column is not None}
+    for key, columns in figures.columns.items():
+        if key in keys:
+            table |= {f"{key}[{number}]": column for number, column in enumerate(columns)}
+    file = BytesIO()
+    pl.DataFrame(table).write_parquet(file)
+    return file.getvalue()
+
+
+def figures_of_parquet(content: bytes, rules: Rules | None) -> Figures:
+    """Read the output of `figures_as_parquet`."""
+    import polars as pl
+
+    table = pl.read_parquet(content)
+    labels, sizes, weights = (table[name].to_numpy() if name in table.columns else None for name in _FACTS)
+    parts: dict[str, tuple[FloatArray, ...]] = {}
+    for name in table.columns:
+        if name not in ("query", *_FACTS):
+            key = name.rpartition("[")[0]
+            parts[key] = (*parts.get(key, ()), table[name].to_numpy())
+    return _stored(tuple(table["query"]), parts, Facts(labels, sizes, weights), rules)
+
+
+def digest_of(content: bytes) -> str:
+    """16 hexadecimal digits by which a changed file is known."""
+    return blake2b(content, digest_size=8).hexdigest()
 
 
 def _stored(

@@ -54,7 +54,7 @@ class Manifest(Shape):
     judges : list of mapping
         `judge`, `model`, `parameters`, `rubric`, `rubric_version`, `prompt_version`, `graded`, `failed`.
     people : list of mapping
-        `annotator`, `graded` and `skipped`.
+        `annotator`, `graded`, `skipped`, and `again`: pairs graded a second time.
     made_by : str
         The version of this package.
     """

@@ -1,4 +1,4 @@
-"""The questions of a claim check: the claims and entities of a reference, and what each passage says about them."""
+"""The questions of a claim check: the claims and entities of a reference, and what passages say about them."""
 
 from __future__ import annotations
 
@@ -22,10 +22,15 @@ class _Lenient(BaseModel):
     model_config = ConfigDict(extra="ignore")
 
 
-class ReferenceParts(_Lenient):
-    """A reference answer taken apart."""
+class ResponseParts(_Lenient):
+    """A response taken apart."""
 
     claims: list[str] = Field(description="short statements that can be true or false by themselves")
+
+
+class ReferenceParts(ResponseParts):
+    """A reference answer taken apart."""
+
     entities: list[str] = Field(description="named entities: people, places, organisations, works, dates, numbers")
 
 
@@ -36,8 +41,14 @@ class Statement(_Lenient):
     relevant: bool
 
 
+class WholeSupport(_Lenient):
+    """What passages support when they are read together."""
+
+    reason: _Reason = ""
+    supported: list[int] = Field(description="numbers of the supported claims")
+
+
 _JUDGE = "You check what passages say, by their words and not by what you know yourself."
-#: What a passage is asked for each check: the field of the answer, its type, and the words.
 _FIELDS: dict[str, tuple[str, Any, str]] = {
     "recall": ("supported", list[int], "supported: numbers of the claims that the passage by itself supports."),
     "precision": ("useful", bool, "useful: whether the passage helps to arrive at the reference answer."),
@@ -48,17 +59,15 @@ _FIELDS: dict[str, tuple[str, Any, str]] = {
         "statements: every statement that the passage makes, and whether it bears on the question.",
     ),
 }
+
+
 #: What a check needs to know of the reference.
 _NEEDS = {"recall": "claims", "entities": "entities"}
 
 
 def possible_checks(parts: Any, checks: Sequence[str]) -> tuple[str, ...]:
-    """The checks that can be made, by what is known of the reference."""
-    if checks == ("relevance",):
-        return ("relevance",)
-    if parts is None:
-        return ()
-    return tuple(check for check in checks if check not in _NEEDS or _NEEDS[check] in parts)
+    """The checks for which the parts of the reference are known; all of them if no parts were asked for."""
+    return tuple(check for check in checks if parts is None or check not in _NEEDS or _NEEDS[check] in parts)
 
 
 def answered_ranks(check: str, answers: Sequence[Any]) -> int:
@@ -79,27 +88,67 @@ def of_reference(sample: Sample) -> Question:
     )
 
 
+def of_response(sample: Sample) -> Question:
+    """What the claims of a sample's response are."""
+    return question_of(
+        "response",
+        _JUDGE,
+        [("question", sample.user_input), ("response", sample.response or "")],
+        "Take the response apart: its claims, each a short statement that can be true or false by itself. Add nothing "
+        "that it does not say.",
+        ResponseParts,
+    )
+
+
 @cache
-def _passage_shape(checks: tuple[str, ...]) -> type[BaseModel]:
+def _passage_shape(checks: tuple[str, ...], several: bool) -> type[BaseModel]:
     fields: dict[str, Any] = {"reason": (_Reason, Field("", description="one short sentence"))}
+    if several:
+        fields["passage"] = (int, Field(description="the passage's number"))
     fields |= {_FIELDS[check][0]: (_FIELDS[check][1], ...) for check in checks}
-    return create_model("PassageCheck", __base__=_Lenient, **fields)
+    one = create_model("PassageCheck", __base__=_Lenient, **fields)
+    every: Any = (list[one], ...)  # type: ignore[valid-type]
+    return create_model("PassageChecks", __base__=_Lenient, passages=every) if several else one
 
 
-def passage_questions(sample: Sample, parts: Any, checks: Sequence[str]) -> list[Question]:
+def passage_questions(sample: Sample, parts: Any, checks: tuple[str, ...], batch: bool) -> list[Question]:
     """What each passage by itself supports and mentions."""
-    possible = possible_checks(parts, checks)
-    if not possible:
+    checks = possible_checks(parts, checks)
+    if not checks:
         return []
-    known = [("question", sample.user_input)]
-    if "precision" in possible:
-        known.append(("reference answer", sample.reference or ""))
-    known += [(name, _numbered(parts[name])) for check, name in _NEEDS.items() if check in possible]
-    request = "\n".join(["Say of the passage:", *(_FIELDS[check][2] for check in possible)])
+    known = _known_texts(sample, parts, checks)
+    asked = "\n".join(_FIELDS[check][2] for check in checks)
+    passages = sample.retrieved_contexts
+    if batch and passages:
+        texts = [*known, *((f"passage {i}", text) for i, text in enumerate(passages, 1))]
+        request = f"Say of every passage by itself, with its number:\n{asked}"
+        return [question_of("passages", _JUDGE, texts, request, _passage_shape(checks, True))]
+    request = f"Say of the passage:\n{asked}"
     return [
-        question_of("passage", _JUDGE, [*known, ("passage", text)], request, _passage_shape(possible))
-        for text in sample.retrieved_contexts
+        question_of("passage", _JUDGE, [*known, ("passage", text)], request, _passage_shape(checks, False))
+        for text in passages
     ]
+
+
+def whole_question(sample: Sample, parts: Any, depth: int) -> Question | None:
+    """What the top passages support together; None without claims or passages."""
+    if parts is None or not parts.get("claims") or not sample.retrieved_contexts:
+        return None
+    passages = enumerate(sample.retrieved_contexts[:depth], 1)
+    texts = [*_known_texts(sample, parts, ("recall",)), *((f"passage {i}", text) for i, text in passages)]
+    request = "Read the passages together. Which claims do they support, by themselves or taken together?"
+    return question_of("whole", _JUDGE, texts, request, WholeSupport)
+
+
+def _known_texts(sample: Sample, parts: Any, checks: tuple[str, ...]) -> list[tuple[str, str]]:
+    texts = [("question", sample.user_input)]
+    if "precision" in checks:
+        texts.append(("reference answer", sample.reference or ""))
+    if "recall" in checks:
+        texts.append(("claims", _numbered(parts["claims"])))
+    if "entities" in checks:
+        texts.append(("entities", _numbered(parts["entities"])))
+    return texts
 
 
 def _numbered(items: Sequence[str]) -> str:

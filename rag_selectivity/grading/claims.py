@@ -2,7 +2,8 @@
 
 A judge splits the reference into claims and entities once. Then it checks every passage against them, one call for
 each passage. The results give Context Precision, Recall, Entity Recall and Relevance at every K, the redundancy of the
-passages, and the smallest set of passages that supports as much.
+passages, and the smallest set of passages that supports as much. The claims of a response are checked in the same way:
+that is Groundedness.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ from rag_selectivity.errors import InputError
 from rag_selectivity.evaluation.estimates import estimates_of_table
 from rag_selectivity.grading.claim_questions import PROMPT_VERSION
 from rag_selectivity.grading.claim_results import check
-from rag_selectivity.grading.claim_samples import DEFAULT_K, Samples, read_samples, samples_of_runs
+from rag_selectivity.grading.claim_samples import DEFAULT_K, WITHOUT_REFERENCE, Samples, read_samples, samples_of_runs
+from rag_selectivity.grading.claim_verdicts import PeoplesVerdicts, compared_with_people
 from rag_selectivity.grading.gate import Gate
 from rag_selectivity.grading.given import known_baseline, whole_numbers
 from rag_selectivity.grading.judge import judge_of
@@ -26,10 +28,9 @@ from rag_selectivity.grading.questions import Asker
 from rag_selectivity.grading.runner import asking, blocking
 from rag_selectivity.grading.store import Settings, Store
 from rag_selectivity.inference.bootstrap import Bootstrap
-from rag_selectivity.results.claim_measures import ClaimMeasure
+from rag_selectivity.results.claim_measures import ALL_CHECKS, GROUNDEDNESS, WHOLE, ClaimMeasure
 from rag_selectivity.results.claims import CHECKS, SAMPLES, ClaimCheck, ClaimReport, ClaimRun, figures_of_claims
 from rag_selectivity.results.comparison import RunDifference
-from rag_selectivity.results.provenance import Provenance
 from rag_selectivity.tables.cells import names_in
 
 
@@ -40,6 +41,7 @@ async def acheck_claims(
     corpus: Any = None,
     queries: Any = None,
     references: Any = None,
+    responses: Any = None,
     k: int | None = None,
     baseline: str | None = None,
     store: str | Path,
@@ -47,13 +49,16 @@ async def acheck_claims(
     checks: Sequence[str] | None = None,
     depths: Sequence[int] | None = None,
     measures: Sequence[str] = (),
+    whole_context: Sequence[int] = (),
+    batch: bool = False,
+    human: Any = None,
     limits: Limits = Limits(),
     budget: Budget = Budget(),
     gate: Gate | None = None,
     bootstrap: Bootstrap = Bootstrap(),
     progress: bool = True,
 ) -> ClaimReport:
-    """Check the retrieved passages against the claims of reference answers.
+    """Check the retrieved passages against the claims of reference answers, of responses, or of both.
 
     Give either samples, or a run with the texts of its queries and passages.
 
@@ -67,8 +72,11 @@ async def acheck_claims(
         once.
     corpus, queries : {id: text}, records, DataFrame or path
         The texts of the passages and of the questions.
-    references : {query: text}, records, DataFrame or path
+    references : {query: text}, records, DataFrame or path, optional
         The right answers, in a column such as `reference`, `ground_truth`, `answer` or `text`.
+    responses : {query: text}, records, DataFrame or path, or {run: one of these}, optional
+        What was answered with the passages of the run, in a column such as `response`, `answer` or `text`. Several runs
+        need one each.
     k : int, optional
         The number of passages of each list that are read. Default: the deepest of `depths` and `measures`, without
         them 10 of a run and all of a sample.
@@ -77,14 +85,28 @@ async def acheck_claims(
     store : str or Path
         Holds the judge's answers; no question is asked twice.
     judge : Judge or async function
-    checks : sequence of {"precision", "recall", "entities", "relevance"}, optional
-        All four need no more calls than one of them. Default: all. Only `relevance` needs no reference.
+    checks : sequence of {"precision", "recall", "entities", "relevance", "groundedness"}, optional
+        The first four need no more calls than one of them; `groundedness` takes one more for each passage. Default: the
+        first four; of runs, `groundedness` too if there are responses, and `relevance` without references. Only
+        `relevance` and `groundedness` need no reference.
     depths : sequence of int, optional
         Up to `k`. Default: 1, 2, 3, 5, 10 and 20, up to the length of the longest list, and `k`.
     measures : sequence of str
         What the report must have, such as "ContextRecall@4": its depth is added to `depths`, and an error says so
         before any request if its check is not made.
+    whole_context : sequence of int
+        Depths K at which the judge also reads the top K together, for `ContextRecall(whole)@K`. This finds claims
+        that only several passages together support. It takes one more call for each sample and K.
+    batch : bool
+        Check all passages of a sample in one call: cheaper than a call for each, but less reliable for long lists, and
+        runs share no passages.
+    human : path, records, or DataFrame, optional
+        People's verdicts for some of the claims and passages: `query_id`, `claim`, `passage_id` and `verdict`, as a
+        sheet of `rag_selectivity.grading.claim_verdicts.verdict_sheet` has them. The report then says how far the
+        judge agrees with them.
     limits, budget : Limits, Budget
+    gate : Gate, optional
+        As in `rag_selectivity.grade`.
     bootstrap : Bootstrap
         For the intervals of the means over samples, and the level and seed of the differences.
     progress : bool
@@ -107,12 +129,13 @@ async def acheck_claims(
     the entity under another name.
     """
     depths = None if depths is None else whole_numbers(depths, "depth")
+    whole_context = whole_numbers(whole_context, "depth")
     names_in(measures, "measures")
     whole_numbers(() if k is None else (k,), "k")
-    of_runs = {"run": run, "corpus": corpus, "queries": queries, "references": references}
-    chosen_checks = _checks(checks)
-    needed = _needed(measures, chosen_checks)
-    too_deep = [depth for depth in (*(depths or ()), *needed) if k is not None and depth > k]
+    of_runs = {"run": run, "corpus": corpus, "queries": queries, "references": references, "responses": responses}
+    chosen_checks = _checks(checks, references=samples is not None or references is not None, responses=responses)
+    needed = _needed(measures, chosen_checks, whole_context)
+    too_deep = [depth for depth in (*(depths or ()), *whole_context, *needed) if k is not None and depth > k]
     if too_deep:
         raise InputError(
             f"depth {too_deep[0]} is below the top {k} that is read: give k={too_deep[0]} (-k), or a depth ≤ {k}"
@@ -125,35 +148,29 @@ async def acheck_claims(
     elif run is None:
         raise InputError("say what was retrieved: give samples, or run=… with corpus=…, queries=… and references=…")
     else:
-        k = max((*(depths or ()), *needed), default=DEFAULT_K) if k is None else k
-        read = samples_of_runs(run, corpus, queries, references, k)
+        _check_needs(chosen_checks, references, responses)
+        k = max((*(depths or ()), *whole_context, *needed), default=DEFAULT_K) if k is None else k
+        read = samples_of_runs(run, corpus, queries, references, responses, k)
     base = known_baseline(baseline, read.by_run)
+    people = None if human is None else PeoplesVerdicts.read(human)
     asked = judge_of(judge)
     gate = gate or Gate(limits, budget)
     settings = Settings("claims", asked.name, asked.parameters, prompt_version=PROMPT_VERSION)
     with Store(store) as answers:
         every = [sample for of_run in read.by_run.values() for sample in of_run]
         with asking(asked, gate, 0, "checking", progress) as runner:
-            made = await check(every, Asker(answers, settings), runner, chosen_checks)
+            checked = await check(every, Asker(answers, settings), runner, chosen_checks, whole_context, batch)
         runner.raise_if_fatal()
-    at = tuple(sorted({*_depths(depths, made, k), *needed}))
-    asked_for = [measure for name in chosen_checks for depth in at for measure in ClaimMeasure.all_of(name, depth)]
-    results, of_run_in_turn = {}, iter(made)
-    for name, of_run in read.by_run.items():
-        results[name] = tuple(islice(of_run_in_turn, len(of_run)))
-    verdicts = len(
-        {
-            (each.sample.id, claim, passage)
-            for each in made
-            for claim in each.claims
-            for passage in each.sample.passage_ids[: max(0, each.known["recall"])]
-        }
-    )
-    caveats = Provenance(verdicts, judges={asked.name: verdicts}).caveats
-    checked_runs = {}
-    for name, checks_of_run in results.items():
-        table = figures_of_claims(checks_of_run, asked_for)
-        checked_runs[name] = ClaimRun(checks_of_run, table, estimates_of_table(table, bootstrap), caveats)
+        made = iter([each.result() for each in checked])
+        results = {name: tuple(islice(made, len(of_run))) for name, of_run in read.by_run.items()}
+    at = tuple(sorted({*_depths(depths, [each for of_run in results.values() for each in of_run], k), *needed}))
+    asked_for = _measures_of(chosen_checks, at, whole_context)
+    provenance, agreement, notes = compared_with_people(results, asked.name, people, bootstrap)
+    figures = {name: figures_of_claims(of_run, asked_for) for name, of_run in results.items()}
+    checked_runs = {
+        name: ClaimRun(results[name], table, estimates_of_table(table, bootstrap), provenance.caveats)
+        for name, table in figures.items()
+    }
     differences = _differences(checked_runs, base, bootstrap)
     return ClaimReport(
         runs=checked_runs,
@@ -166,32 +183,49 @@ async def acheck_claims(
         differences=differences,
         settings={**bootstrap.settings, **(settings_of(differences, Testing(bootstrap)) if differences else {})},
         bootstrap=bootstrap,
-        notes=read.notes,
+        agreement=agreement,
+        notes=(*read.notes, *notes),
     )
 
 
 check_claims = blocking(acheck_claims)
 
 
-def _checks(checks: Sequence[str] | None) -> tuple[str, ...]:
-    """The checks in their order; by default all."""
-    checks = CHECKS if checks is None else names_in(checks, "checks")
+def _checks(checks: Sequence[str] | None, *, references: bool, responses: Any) -> tuple[str, ...]:
+    """The checks in their order; by default those that what was given allows."""
+    if checks is None:
+        checks = (*(CHECKS if references else ("relevance",)), *(() if responses is None else (GROUNDEDNESS,)))
+    checks = names_in(checks, "checks")
     for name in checks:
-        if name not in CHECKS:
-            raise InputError(f"checks are {', '.join(CHECKS)}, got {name!r}")
+        if name not in ALL_CHECKS:
+            raise InputError(f"checks are {', '.join(ALL_CHECKS)}, got {name!r}")
     if not checks:
         raise InputError("no check was asked for")
-    return tuple(name for name in CHECKS if name in checks)
+    return tuple(name for name in ALL_CHECKS if name in checks)
 
 
-def _needed(measures: Sequence[str], checks: Sequence[str]) -> list[int]:
+def _needed(measures: Sequence[str], checks: Sequence[str], whole: Sequence[int]) -> list[int]:
     """The depths of measures that the report must have; an InputError if the check of one is not made."""
     given = {measure.name for check in checks for measure in ClaimMeasure.all_of(check, 1)}
-    wanted = [ClaimMeasure.parse(measure) for measure in measures]
-    for measure in wanted:
-        if measure.name not in given:
+    depths = []
+    for measure in map(ClaimMeasure.parse, measures):
+        if measure.name == WHOLE:
+            if measure.at not in whole:
+                raise InputError(f"{measure} needs whole_context=[{measure.at}] (-c judge.whole_context={measure.at})")
+        elif measure.name not in given:
             raise InputError(f"{measure} is not checked: the checks are {', '.join(checks)} (checks=…, --check NAME)")
-    return [int(measure.at or 0) for measure in wanted]
+        else:
+            depths.append(int(measure.at or 0))
+    return depths
+
+
+def _check_needs(checks: Sequence[str], references: Any, responses: Any) -> None:
+    """Refuse checks of a run without the answers that they are about."""
+    about_references = [check for check in checks if check not in WITHOUT_REFERENCE]
+    if about_references and references is None:
+        raise InputError(f"the check {about_references[0]} needs reference answers: references=… (--references FILE)")
+    if GROUNDEDNESS in checks and responses is None:
+        raise InputError(f"the check {GROUNDEDNESS} needs responses: responses=… (--responses FILE)")
 
 
 def _depths(depths: Sequence[int] | None, results: Sequence[ClaimCheck], k: int | None) -> tuple[int, ...]:
@@ -200,6 +234,15 @@ def _depths(depths: Sequence[int] | None, results: Sequence[ClaimCheck], k: int 
     longest = max(len(result.sample.retrieved_contexts) for result in results) if k is None else k
     usual = {depth for depth in (1, 2, 3, 5, 10, 20) if depth <= max(1, longest)}
     return tuple(sorted(usual if k is None else {*usual, k}))
+
+
+# -- figures -----------------------------------------------------------------------------------------------
+
+
+def _measures_of(checks: Sequence[str], depths: Sequence[int], whole: Sequence[int]) -> list[ClaimMeasure]:
+    """What some checks give at some depths, and at those at which all passages were read together."""
+    named = [measure for check in checks for depth in depths for measure in ClaimMeasure.all_of(check, depth)]
+    return [*named, *(ClaimMeasure.named(WHOLE, depth) for depth in whole)]
 
 
 def _differences(runs: Mapping[str, ClaimRun], baseline: str, bootstrap: Bootstrap) -> tuple[RunDifference, ...]:

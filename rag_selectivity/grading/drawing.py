@@ -11,11 +11,12 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from rag_selectivity.errors import InputError, examples
+from rag_selectivity.grading.store.pool import DrawnPair
 from rag_selectivity.judged.reading import ranked_lists, ranked_rows
 from rag_selectivity.judged.run import Run
 from rag_selectivity.tables.cells import id_text
@@ -28,15 +29,6 @@ Pair = tuple[str, str]
 Lists = Sequence[tuple[str, Run]]
 #: {query: passages} that are graded anyway.
 Taken = Mapping[str, Collection[str]]
-
-
-class DrawnPair(NamedTuple):
-    """A pair that was drawn at random, its rank in the run or in the fused runs, and `detail` as in `Origin`."""
-
-    query: str
-    passage: str
-    rank: int | None
-    detail: Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)

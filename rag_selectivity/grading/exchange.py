@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
-
-from pydantic import BaseModel, BeforeValidator, FiniteFloat, NonNegativeInt, ValidationError
+from typing import Any
 
 from rag_selectivity.errors import InputError, did_you_mean
 from rag_selectivity.grading.store import (
@@ -30,8 +28,11 @@ from rag_selectivity.results.shapes import check_version
 from rag_selectivity.tables.cells import (
     checked_id,
     id_fault,
+    integer_of,
     is_missing,
+    number_of,
     shown,
+    whole_count,
     whole_grade,
 )
 from rag_selectivity.tables.exact import is_table, kind_of, read_records
@@ -130,29 +131,42 @@ def label_table(store: Store, *, judges: list[str] | None = None) -> list[dict[s
 # -- into a store -----------------------------------------------------------------------------------------
 
 
-#: A cell that may be empty, as tables write it.
-_Text = Annotated[str | None, BeforeValidator(lambda cell: None if is_missing(cell) else cell)]
-_Number = Annotated[FiniteFloat | None, BeforeValidator(lambda cell: None if is_missing(cell) else cell)]
-_Count = Annotated[NonNegativeInt, BeforeValidator(lambda cell: 0 if is_missing(cell) else cell)]
-_Hash = Annotated[bytes | None, BeforeValidator(lambda cell: None if is_missing(cell) else bytes.fromhex(cell))]
+def _text(value: Any, name: str) -> str | None:
+    if is_missing(value):
+        return None
+    if not isinstance(value, str):
+        raise TypeError(f"{name} is no text, but {shown(value)}")
+    value.encode()  # half of a surrogate pair cannot be stored
+    return value
 
 
-class _Exported(BaseModel):
-    """What a row of an export says beside its ids, settings, grade and origins."""
+def _count(value: Any, name: str) -> int:
+    return whole_count(value or 0, name)
 
-    reason: _Text = None
-    query_hash: _Hash = None
-    passage_hash: _Hash = None
-    failure: _Text = None
-    error: _Text = None
-    last_answer: _Text = None
-    served_model: _Text = None
-    way: _Text = None
-    prompt_tokens: _Count = 0
-    completion_tokens: _Count = 0
-    attempts: _Count = 0
-    cost: _Number = None
-    seconds: _Number = None
+
+def _number(value: Any, name: str) -> float | None:
+    number = None if is_missing(value) else number_of(value)
+    if number is not None and not math.isfinite(number):
+        raise ValueError(f"{name} is {number}")
+    return number
+
+
+def _flag(value: Any, name: str) -> bool | None:
+    return None if is_missing(value) else bool(integer_of(value))
+
+
+def _hash(value: Any, name: str) -> bytes | None:
+    return None if is_missing(value) else bytes.fromhex(value)
+
+
+#: How the cells of an export are read, beside its ids, settings, grade and origins.
+_CELLS: dict[str, Callable[[Any, str], Any]] = {
+    **dict.fromkeys(("reason", "relevant_span", "failure", "error", "last_answer", "served_model", "way"), _text),
+    **dict.fromkeys(("prompt_tokens", "completion_tokens", "attempts", "sample"), _count),
+    **dict.fromkeys(("cost", "seconds"), _number),
+    "misleading": _flag,
+    **dict.fromkeys(("query_hash", "passage_hash"), _hash),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,7 +287,7 @@ def _of_person(file: Path, name: str, grade_map: Any, origin: str | None, drawn:
 
 def _of_export(file: Path) -> Incoming:
     incoming = Incoming()
-    given: dict[tuple[str, str, str], int | None] = {}
+    given: dict[tuple[str, str, str, int], int | None] = {}
     for line, cells in read_records(file):
         # As CSV is written, so that no program for sheets computes a cell.
         row = {name: without_apostrophe(cell) if isinstance(cell, str) else cell for name, cell in cells.items()}
@@ -292,40 +306,32 @@ def _of_export(file: Path) -> Incoming:
             )
         try:
             origins = [Origin.from_dict(origin) for origin in json_value(row.get("origins") or "[]")]
-            said = _Exported.model_validate(row).model_dump()
-            texts = said.pop("query_hash"), said.pop("passage_hash")
+            said = {name: read(row.get(name), name) for name, read in _CELLS.items()}
+            texts, sample = (said.pop("query_hash"), said.pop("passage_hash")), said.pop("sample")
             if row["source"] != "human":
-                incoming.labels.append((_settings_of(row), _label(texts, grade, said)))
+                incoming.labels.append((_settings_of(row), _label(texts, sample, grade, said)))
                 incoming.pairs.append((query, passage, *texts))
                 incoming.origins.extend((query, passage, origin) for origin in origins)
                 continue
         except (AttributeError, KeyError, OverflowError, TypeError, ValueError) as error:
             raise InputError(
-                f"{where}: not a label as `labels export` writes it ({type(error).__name__}: {_first_fault(error)})"
+                f"{where}: not a label as `labels export` writes it ({type(error).__name__}: {error})"
             ) from None
         annotator, draw = str(row["judge"]), origins[0].draw if origins else None
-        if given.setdefault((query, passage, annotator), grade) != grade:
+        if given.setdefault((query, passage, annotator, sample), grade) != grade:
             raise InputError(
                 f"{where}: query {query!r}, passage {passage!r}: {annotator} graded it "
-                f"{given[query, passage, annotator]} and {grade}; remove one"
+                f"{given[query, passage, annotator, sample]} and {grade}; remove one"
             )
-        incoming.people.append(HumanLabel(query, passage, annotator, grade, said["reason"], *texts, draw))
+        incoming.people.append(HumanLabel(query, passage, annotator, grade, said["reason"], *texts, sample, draw))
     return incoming
 
 
-def _first_fault(error: Exception) -> str:
-    """What is wrong, and in which cell."""
-    if not isinstance(error, ValidationError):
-        return str(error)
-    fault = error.errors()[0]
-    return f"{fault['loc'][0]}: {fault['msg']}, got {shown(fault['input'])}"
-
-
-def _label(texts: tuple[Any, Any], grade: int | None, said: dict[str, Any]) -> Label:
+def _label(texts: tuple[Any, Any], sample: int, grade: int | None, said: dict[str, Any]) -> Label:
     if None in texts:
         raise ValueError("query_hash or passage_hash is missing")
     taken = {"attempts": said["attempts"] or 1, "seconds": said["seconds"] or 0.0}
-    return Label((0, *texts), grade, **{**said, **taken})
+    return Label((0, *texts, sample), grade, **{**said, **taken})
 
 
 def _settings_of(row: dict[str, Any]) -> Settings:

@@ -1,4 +1,4 @@
-"""The gate that every request to a judge passes: it counts requests, keeps the budget, and makes them wait.
+"""The gate that every request to a judge passes: it counts requests, keeps rates and budgets, and makes them wait.
 
 One gate may serve several threads and event loops; its budget then holds for all of them together.
 """
@@ -10,9 +10,12 @@ import logging
 import random
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import Any
+from itertools import islice
+from typing import Any, NamedTuple
 
 from pydantic import BaseModel
 
@@ -25,8 +28,11 @@ from rag_selectivity.tables.cells import shown
 from rag_selectivity.wording import counted
 
 _FIRST_CONCURRENCY = 4
-#: Seconds after which a request that waits looks again whether it may go.
-_LOOK_AGAIN = 0.01
+_WINDOW = 60.0
+#: Requests may arrive at the endpoint closer together than they were sent.
+_PACE_MARGIN = 1.01
+#: Seconds after which a request that waits looks again whether it may go, if nothing has woken it.
+_LOOK_AGAIN = 0.05
 _LONGEST_BACKOFF = 60.0
 #: Tokens in a byte, until the endpoint has counted a prompt; four characters are about one token.
 _TOKENS_IN_A_BYTE = 0.25
@@ -99,6 +105,13 @@ class _Ticket:
     sent: float = 0.0
 
 
+class _Place(NamedTuple):
+    """A place in the line of requests that wait."""
+
+    loop: asyncio.AbstractEventLoop
+    event: asyncio.Event
+
+
 class Gate:
     """Decides when a request may be sent, so that the limits and the budget hold over all requests.
 
@@ -125,8 +138,11 @@ class Gate:
         self._probing = True
         self._has_ignored = False
         self._lock = threading.RLock()
+        #: Requests are sent in the order in which they came.
+        self._line: deque[_Place] = deque()
         self._under_way: set[_Ticket] = set()
-        self._not_before = self._halved = 0.0
+        self._taken: deque[tuple[float, int]] = deque()
+        self._not_before = self._next_turn = self._halved = 0.0
         self._holds_in_a_row = 0
         self._tokens_in_a_byte = _TOKENS_IN_A_BYTE
         self._longest_answer = 0
@@ -135,11 +151,18 @@ class Gate:
     # -- for those who ask -------------------------------------------------------------------------
 
     async def request(
-        self, ask: Ask, messages: Sequence[Message], schema: type[BaseModel], answer_tokens: Callable[[], int]
+        self,
+        ask: Ask,
+        messages: Sequence[Message],
+        schema: type[BaseModel],
+        answer_tokens: Callable[[], int],
+        *,
+        again: bool = False,
     ) -> Reply:
         """Send one request when it is its turn.
 
-        `answer_tokens` returns the most tokens of the answer; it is called at the last moment, since they may change.
+        `answer_tokens` returns the most tokens of the answer. It is called when it is the request's turn, since they
+        may change. A task that is asked `again` goes before those that wait for their first time.
 
         Raises
         ------
@@ -148,7 +171,7 @@ class Gate:
         JudgeFailure
             If the request failed.
         """
-        ticket = await self._enter(_length_of(messages), answer_tokens)
+        ticket = await self._enter(_length_of(messages), answer_tokens, again)
         usage, ended = ticket.worst, "answered"
         cost: float | None = None
         try:
@@ -180,7 +203,7 @@ class Gate:
         while (left := until - time.monotonic()) > 0:
             if self.stop is not None:
                 raise Stopped
-            await asyncio.sleep(min(left, 5 * _LOOK_AGAIN))
+            await asyncio.sleep(min(left, _LOOK_AGAIN))
 
     def shut(self, why: str, cause: str) -> None:
         """Send no further request; of several reasons, the first one is kept."""
@@ -199,6 +222,7 @@ class Gate:
             if self._probing:
                 self._probing = False
                 self.concurrency = min(_FIRST_CONCURRENCY, self.limits.concurrency)
+        self._wake()
 
     # -- one request -------------------------------------------------------------------------------
 
@@ -209,18 +233,43 @@ class Gate:
         except TimeoutError:
             raise JudgeFailure(f"no answer within {self.limits.timeout:g} s", "timeout") from None
 
-    async def _enter(self, prompt_bytes: int, answer_tokens: Callable[[], int]) -> _Ticket:
-        while True:
+    async def _enter(self, prompt_bytes: int, answer_tokens: Callable[[], int], again: bool) -> _Ticket:
+        place = _Place(asyncio.get_running_loop(), asyncio.Event())
+        with self._lock:
+            self._line.insert(0 if again else len(self._line), place)
+        try:
+            while True:
+                seconds = _LOOK_AGAIN
+                with self._lock:
+                    if self.stop is not None:
+                        raise Stopped
+                    if self._line[0] is place:
+                        ticket = self._ticket(prompt_bytes, answer_tokens())
+                        seconds = min(seconds, self._obstacle(ticket))
+                    if seconds == 0:
+                        self._send(ticket)
+                        return ticket
+                    place.event.clear()
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(place.event.wait(), seconds)
+        finally:
             with self._lock:
-                if self.stop is not None:
-                    raise Stopped
-                ticket = self._ticket(prompt_bytes, answer_tokens())
-                if self._may_go(ticket):
-                    ticket.sent = time.monotonic()
-                    self._under_way.add(ticket)
-                    self.spending.requests += 1
-                    return ticket
-            await asyncio.sleep(_LOOK_AGAIN)
+                self._line.remove(place)
+            self._wake()
+
+    def _wake(self) -> None:
+        """Let as many requests in line, of whatever thread, look whether they may go as there is room for."""
+        with self._lock:
+            room = max(1, self.concurrency - len(self._under_way))
+            for place in islice(self._line, room):
+                place.loop.call_soon_threadsafe(place.event.set)
+
+    def _send(self, ticket: _Ticket) -> None:
+        ticket.sent = now = time.monotonic()
+        self._under_way.add(ticket)
+        self.spending.requests += 1
+        if self.limits.rpm is not None:
+            self._next_turn = max(now, self._next_turn) + _WINDOW / self.limits.rpm * _PACE_MARGIN
 
     def _ticket(self, prompt_bytes: int, answer_tokens: int) -> _Ticket:
         prompt = int(prompt_bytes * self._tokens_in_a_byte * _MARGIN) + 16
@@ -228,14 +277,19 @@ class Gate:
         cost = worst.total * self._dearest_token if prices is None else prices.of(worst)
         return _Ticket(worst, prompt_bytes, answer_tokens, cost)
 
-    def _may_go(self, ticket: _Ticket) -> bool:
-        """Whether a request may be sent now; the gate shuts where the budget allows none."""
-        if len(self._under_way) >= self.concurrency or time.monotonic() < self._not_before:
-            return False
+    def _obstacle(self, ticket: _Ticket) -> float:
+        """Seconds to wait, 0 for none; the gate shuts where the budget allows no request."""
+        now = time.monotonic()
+        if self._under_way and len(self._under_way) >= self.concurrency:
+            return _LOOK_AGAIN
         why = self._used_up(ticket)
-        if why is not None and not self._under_way:
-            self.shut(why, "budget")
-        return why is None
+        if why is not None:
+            if not self._under_way:
+                self.shut(why, "budget")
+            return _LOOK_AGAIN
+        # The requests of `rpm` are spaced evenly, so that no minute has too many.
+        turn = 0.0 if self.limits.rpm is None else self._next_turn - now
+        return max(0.0, self._not_before - now, turn, self._tokens_in(ticket, now))
 
     def _used_up(self, ticket: _Ticket) -> str | None:
         """Which budget this request could exceed, together with the requests under way; None if none."""
@@ -255,6 +309,16 @@ class Gate:
             )
         return None
 
+    def _tokens_in(self, ticket: _Ticket, now: float) -> float:
+        """Seconds until `tpm` allows this request. A request larger than `tpm` is sent when a minute has no other."""
+        if self.limits.tpm is None:
+            return 0.0
+        while self._taken and self._taken[0][0] <= now - _WINDOW:
+            self._taken.popleft()
+        taken = sum(tokens for _, tokens in self._taken) + sum(each.worst.total for each in self._under_way)
+        is_alone = not self._taken and not self._under_way
+        return 0.0 if is_alone or taken + ticket.worst.total <= self.limits.tpm else _LOOK_AGAIN
+
     def _leave(self, ticket: _Ticket, usage: Usage, cost: float | None) -> None:
         with self._lock:
             self._under_way.discard(ticket)
@@ -266,6 +330,9 @@ class Gate:
                 spending.cost, spending.cost_from = (spending.cost or 0.0) + cost, "server"
                 if usage.total:
                     self._dearest_token = max(self._dearest_token, cost / usage.total)
+            if self.limits.tpm is not None:
+                self._taken.append((time.monotonic(), usage.total))
+        self._wake()
 
     # -- what replies teach ------------------------------------------------------------------------
 

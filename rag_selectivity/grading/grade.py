@@ -12,20 +12,32 @@ from typing import Any
 
 from rag_selectivity.errors import InputError
 from rag_selectivity.grading.gate import Gate
-from rag_selectivity.grading.judge import PASSING, Judge, judge_of
+from rag_selectivity.grading.judge import PASSING, Judge, Reply, judge_of
 from rag_selectivity.grading.limits import Budget, Limits
-from rag_selectivity.grading.pool import CONTROL, TAIL, TOP, Asked, Pool
-from rag_selectivity.grading.prompts import PROMPT_VERSION, Grade, grading_messages
-from rag_selectivity.grading.reading import read_answer
+from rag_selectivity.grading.prompts import EXTRAS, PROMPT_VERSION, GradingPrompt, batch_item, batch_shape, grade_shape
+from rag_selectivity.grading.reading import Unreadable, read_answer, read_batch
 from rag_selectivity.grading.rubric import DEFAULT_RUBRIC, Rubric
 from rag_selectivity.grading.runner import Outcome, Runner, Task, asking, blocking
+from rag_selectivity.grading.sources import Loaded, load_pool
 from rag_selectivity.grading.store import Label, Settings, Store
+from rag_selectivity.grading.store.gaps import Gap, Gaps
+from rag_selectivity.grading.store.pool import CONTROL, TAIL, TOP
 from rag_selectivity.results.grading import Grading, PartCost
 from rag_selectivity.results.usage import Usage
 from rag_selectivity.trust.control_power import ControlPower
 
+ORDERS = ("rank", "query")
+#: The parts of a run, as `Grading.part_costs` names them.
+PARTS = {TOP: "pool", TAIL: "tail", CONTROL: "controls"}
+#: The kinds of failures that the store may hold.
+FAILURES = (*PASSING, "rejected", "too_long", "refusal", "content_filter", "cut", "off_schema")
+_GAPS_AT_ONCE = 256
+#: Times that number of pairs, where another process asks for the same ones.
+_SHARED_FACTOR = 16
 #: Tokens of a grade, for the estimate of a dry run.
 _ANSWER_TOKENS = 60
+#: Tokens that each passage of a batch adds to the limit of an answer.
+_TOKENS_OF_A_PASSAGE = 150
 _LONGEST_REASON = 2000
 
 
@@ -37,15 +49,20 @@ async def agrade(
     store: str | Path,
     judge: Any,
     rubric: Rubric | str | Path = DEFAULT_RUBRIC,
+    extras: Sequence[str] = (),
     pool_depth: int | None = None,
     tail: str | None = None,
     controls: int = 0,
+    samples: int = 1,
+    batch: int = 1,
+    order: str = "rank",
     limits: Limits = Limits(),
     budget: Budget = Budget(),
     gate: Gate | None = None,
-    retry_failed: bool = False,
+    retry_failed: bool | Sequence[str] = False,
     dry_run: bool = False,
     show_bits: float | None = None,
+    show_k: int = 10,
     seed: int = 7,
     progress: bool = True,
 ) -> Grading:
@@ -62,6 +79,8 @@ async def agrade(
     judge : Judge or async function
         See `rag_selectivity.grading.judge`.
     rubric : Rubric or path
+    extras : sequence of {"relevant_span", "misleading"}
+        Further fields that the judge fills for each passage, in the same call.
     pool_depth : int, optional
         Ranks of each run to grade; default: all.
     tail : str, optional
@@ -72,19 +91,28 @@ async def agrade(
     controls : int
         Passages of the corpus to draw at random for each query, from those outside its pool and its tail. Their
         grades show how often the judge calls a random passage relevant.
+    samples : int
+        Grades of each pair, from 1 to 100. The store keeps all of them; the grade of the pair is their median.
+    batch : int
+        The most passages of one query in a call, from 1 to 100.
+    order : {"rank", "query"}
+        What to grade first. `rank` starts with the top ranks of all queries and systems, so that the grades of a
+        stopped run can be used; `query` finishes one query after the other.
     limits, budget : Limits, Budget
     gate : Gate, optional
         Counts and limits all requests. Give the same gate to several runs that share a budget; `limits` and `budget`
         are then not used. Default: a new gate of `limits` and `budget`.
-    retry_failed : bool
-        Grade again the pairs that failed in an earlier run. Pairs that failed for a temporary reason are always graded
-        again.
+    retry_failed : bool or sequence of str
+        Grade again the pairs that failed in an earlier run: all (True), or those that failed for some reasons
+        (`JudgeFailure.kind`). Pairs that failed for a temporary reason are always graded again.
     dry_run : bool
         Send no request; estimate pairs, tokens and cost, and say what the controls can show.
     show_bits : float, optional
         For a dry run with controls: bits over random for which to say how many controls or queries they need.
+    show_k : int
+        For a dry run with controls: K at which the bits are shown.
     seed : int
-        For the tail and the controls. The same seed draws the same pairs again.
+        For the order of passages within a batch, the tail and the controls. The same seed draws the same pairs again.
     progress : bool
         Show a progress bar on a terminal.
 
@@ -100,43 +128,44 @@ async def agrade(
     GradingError
         If no request can succeed (a wrong key, an empty account, an unknown model).
     """
+    _check(extras, samples, batch, order)
+    retried = _kinds(retry_failed)
     gate = gate or Gate(limits, budget)
     asked = judge_of(judge)
     instructions = rubric if isinstance(rubric, Rubric) else Rubric.read(rubric)
     pools = pool if isinstance(pool, list) and not (pool and isinstance(pool[0], (tuple, list))) else [pool]
+    settings = settings_of(asked, instructions, extras, batch, seed)
     with Store(store) as labels:
-        drawn = Pool.load(queries, corpus, pools, pool_depth, tail, controls, seed)
-        settings = labels.settings_id(settings_of(asked, instructions))
-        every = drawn.asked()
-        # {key: the kind of its failure, None for a grade}
-        known = labels.outcomes(settings, {each.key for each in every})
-        retried = {kind for kind in known.values() if kind in PASSING or (retry_failed and kind is not None)}
-        missing = [each for each in every if known.get(each.key, "missing") in {"missing", *retried}]
-        cached = sum(kind is None for kind in known.values())
+        drawn = load_pool(labels, queries, corpus, pools, pool_depth, tail, controls, seed)
+        number = labels.settings_id(settings)
+        gaps = drawn.pool.gaps(number, samples=samples, batch=batch, by_rank=order == "rank")
+        before = gaps.counts()
+        missing = gaps.find(retried=None if retried is None else (*PASSING, *retried))
+        prompt = GradingPrompt(instructions, tuple(extras))
         common: dict[str, Any] = {
             "judge": asked.name,
             "store": labels.path,
-            "pairs": len(drawn.pairs),
-            "cached": cached,
-            "earlier_failures": len(every) - cached - len(missing),
+            "pairs": drawn.pool.count(),
+            "cached": before.cached,
+            "earlier_failures": before.failed + before.missing - missing,
             "tail": drawn.tail,
             "controls": drawn.controls,
         }
         if dry_run:
-            power = _power(drawn, show_bits)
-            return Grading(
-                **common, **_plan(missing, drawn, instructions, gate), left=len(missing), control_power=power
-            )
-        labels.put_pairs(drawn.text_rows(), [(q, p, origin) for (q, p, _), origin in drawn.origins.items()])
-        with asking(asked, gate, len(missing), "grading", progress) as runner:
-            await _Grading(labels, settings, instructions).finish(runner, missing)
+            power = _power(drawn, show_bits, show_k)
+            by_part = drawn.tail is not None or drawn.controls is not None
+            plan = _plan(gaps.sizes(), prompt, batch, gate, by_part)
+            return Grading(**common, **plan, left=missing, control_power=power)
+        drawn.pool.record_texts()
+        with asking(asked, gate, missing, "grading", progress) as runner:
+            await _Grading(labels, gaps, prompt, batch, seed).finish(runner)
         done, spending = runner.progress, gate.spending
         runner.raise_if_fatal(f"; new grades in {labels.path}: {done.answered:,}" if done.answered else "")
         return Grading(
             **common,
             **runner.told(),
             graded=done.answered,
-            left=len(every) - len(labels.outcomes(settings, {each.key for each in every})),
+            left=gaps.counts().missing,
             requests=spending.requests,
             usage_from=spending.usage_from,
             cost_from=spending.cost_from,
@@ -149,73 +178,198 @@ async def agrade(
 grade = blocking(agrade)
 
 
+#: The answer for each pair of a task, in the order of its pairs; None for one that a batch left without.
+Judgments = list[Any]
+
+
 class _Grading:
     """Asks for the labels that a pool lacks, and stores them."""
 
-    def __init__(self, store: Store, settings: int, rubric: Rubric) -> None:
+    def __init__(self, store: Store, gaps: Gaps, prompt: GradingPrompt, batch: int, seed: int) -> None:
         self._store = store
-        self._settings = settings
-        self._rubric = rubric
-        self._from_end = False
+        self._gaps = gaps
+        self._prompt = prompt
+        self._batch = batch
+        self._seed = seed
+        self._shape = grade_shape(prompt.extras)
+        self._to_split: deque[tuple[Gap, ...]] = deque()
+        #: Whether another process grades the same pairs.
+        self._is_shared = self._from_end = False
 
-    async def finish(self, runner: Runner, missing: Sequence[Asked]) -> None:
+    async def finish(self, runner: Runner) -> None:
         """Ask until no label is missing, or the runner stops."""
-        await runner.run(self._tasks(deque(missing)), self._put)
+        at_once = max(_GAPS_AT_ONCE, 4 * runner.limits.concurrency * self._batch)
+        while runner.stop is None and self._gaps.any_left():
+            await runner.run(self._tasks(at_once), self._put)
+            while self._to_split and runner.stop is None:
+                await runner.run(self._halves(), self._put)
+            if runner.stop is None:
+                self._gaps.find(retried=())
 
-    def _tasks(self, waiting: deque[Asked]) -> Iterator[Task[Grade]]:
-        while waiting:
-            pair = waiting.pop() if self._from_end else waiting.popleft()
-            # Another process may have graded it since the pairs were listed.
-            if not self._store.is_graded(self._settings, pair.key):
-                # An empty passage helps nobody: nobody is asked.
-                known = None if pair.passage.strip() else Grade(reason="the passage is empty", grade=1)
-                messages = grading_messages(self._rubric, pair.query, pair.passage)
-                yield Task(pair.key, messages, Grade, lambda reply: read_answer(reply, Grade), known)
+    def _tasks(self, at_once: int) -> Iterator[Task[Judgments]]:
+        place = 0
+        while gaps := self._gaps.after(place, at_once * (_SHARED_FACTOR if self._is_shared else 1)):
+            place = gaps[-1].place
+            waiting = deque(self._batches(gaps))
+            while waiting:
+                if batch := self._not_graded(waiting.pop() if self._from_end else waiting.popleft()):
+                    yield self._task(batch)
+                yield from self._halves()
 
-    async def _put(self, outcome: Outcome[Grade]) -> None:
-        key, answer = outcome.task.key, None if outcome.problem is not None else outcome.answer
-        if self._store.is_graded(self._settings, key):
+    def _batches(self, gaps: Sequence[Gap]) -> Iterator[list[Gap]]:
+        """The pairs of each task; an empty passage has one of its own."""
+        batch: list[Gap] = []
+        for gap in gaps:
+            is_empty = not gap.passage.strip()
+            if batch and not is_empty and (gap.group != batch[-1].group or len(batch) == self._batch):
+                yield batch
+                batch = []
+            if is_empty:
+                yield [gap]
+            else:
+                batch.append(gap)
+        if batch:
+            yield batch
+
+    def _not_graded(self, gaps: Sequence[Gap]) -> list[Gap]:
+        """Those that have no grade by now; another process may have graded some since they were listed."""
+        left = [gap for gap in gaps if not self._gaps.is_graded(gap.key)]
+        self._is_shared |= len(left) < len(gaps)
+        return left
+
+    def _halves(self) -> Iterator[Task[Judgments]]:
+        """Tasks for the passages that their batch left without a grade."""
+        while self._to_split:
+            yield self._task(self._to_split.popleft())
+
+    def _task(self, gaps: Sequence[Gap]) -> Task[Judgments]:
+        query, passages = gaps[0].query, [gap.passage for gap in gaps]
+        if len(gaps) > 1:
+            return self._of_batch(tuple(gaps), query, passages)
+        known: Judgments | None = None
+        if not passages[0].strip():
+            # An empty passage helps nobody: nobody is asked.
+            known = [self._shape.model_construct(reason="the passage is empty", grade=1)]
+        messages = self._prompt.one(query, passages[0])
+        return Task(tuple(gaps), messages, self._shape, lambda reply: [read_answer(reply, self._shape)], answer=known)
+
+    def _of_batch(self, gaps: tuple[Gap, ...], query: str, passages: Sequence[str]) -> Task[Judgments]:
+        _, query_hash, passage_hash, sample = gaps[0].key
+        draw = random.Random(f"{self._seed} {query_hash.hex()} {passage_hash.hex()} {sample}").randrange(1 << 30)
+        messages, ids = self._prompt.several(query, passages, draw)
+        extras = self._prompt.extras
+
+        def read(reply: Reply) -> Judgments:
+            by_id = read_batch(reply, batch_item(extras), ids)
+            if not by_id:
+                raise Unreadable("the answer holds no grade for any passage of the batch")
+            return [by_id.get(id_) for id_ in ids]
+
+        more = _TOKENS_OF_A_PASSAGE * (len(gaps) - 1)
+        return Task(gaps, messages, batch_shape(extras), read, more, repeat=False)
+
+    async def _put(self, outcome: Outcome[Judgments]) -> int:
+        labels = self._labels(outcome)
+        gaps = outcome.task.key
+        if len(self._not_graded(gaps)) < len(gaps):
             # Another process had the same task on its way: one of the two should go on from the other end.
             self._from_end = bool(random.getrandbits(1))
-        grade = None if answer is None else answer.grade
-        reason = None if answer is None else answer.reason[:_LONGEST_REASON]
-        label = Label((self._settings, *key), grade, reason, **outcome.record())
-        await asyncio.wrap_future(self._store.put([label]))
+        await asyncio.wrap_future(self._store.put(labels))
+        return len(labels)
+
+    def _labels(self, outcome: Outcome[Judgments]) -> list[Label]:
+        """The labels of a task; a batch with passages that have no grade is split."""
+        gaps: Sequence[Gap] = outcome.task.key
+        pairs = len(gaps)
+        judgments: Judgments = [None] * pairs if outcome.answer is None else outcome.answer
+        graded = [(gap, each) for gap, each in zip(gaps, judgments, strict=True) if each is not None]
+        without = [gap for gap, each in zip(gaps, judgments, strict=True) if each is None]
+        common = outcome.taken(len(graded) or pairs)
+        labels = [_label(gap, each, common) for gap, each in graded]
+        if outcome.failure is not None and (pairs == 1 or outcome.failure in PASSING):
+            labels += [Label(gap.key, None, **outcome.failed, **common) for gap in without]
+        elif pairs > 1:
+            middle = (len(without) + 1) // 2
+            self._to_split.extend(tuple(half) for half in (without[:middle], without[middle:]) if half)
+        return labels
 
 
-def _plan(missing: Sequence[Asked], pool: Pool, rubric: Rubric, gate: Gate) -> dict[str, Any]:
+def _label(gap: Gap, judgment: Any, common: dict[str, Any]) -> Label:
+    return Label(
+        gap.key,
+        int(judgment.grade),
+        reason=judgment.reason[:_LONGEST_REASON],
+        relevant_span=getattr(judgment, "relevant_span", None),
+        misleading=getattr(judgment, "misleading", None),
+        **common,
+    )
+
+
+def _plan(
+    sizes: dict[int, tuple[int, int, int]], prompt: GradingPrompt, batch: int, gate: Gate, by_part: bool
+) -> dict[str, Any]:
     """What the missing labels of each part need, at four characters a token."""
     prices = gate.budget.prices
-    fixed = sum(len(message["content"]) for message in grading_messages(rubric, "", ""))
+    fixed = sum(len(message["content"]) for message in prompt.one("", ""))
     parts = {}
-    for part in (TOP, TAIL, CONTROL):
-        of_part = [each for each in missing if each.part == part]
-        asked = [each for each in of_part if each.passage.strip()]
-        characters = sum(len(each.query) + len(each.passage) + fixed for each in asked)
-        usage = Usage(characters // 4, len(asked) * _ANSWER_TOKENS)
+    for part, (left, asked, characters) in sorted(sizes.items()):
+        usage = Usage(int((characters + asked * fixed / batch) / 4), asked * _ANSWER_TOKENS)
         cost = None if prices is None else prices.of(usage)
-        parts[part] = PartCost(left=len(of_part), requests=len(asked), usage=usage, cost=cost)
+        parts[PARTS[part]] = PartCost(left=left, requests=-(-asked // batch), usage=usage, cost=cost)
     usage = sum((part.usage for part in parts.values()), Usage())
     return {
         "usage": usage,
         "usage_from": "estimate",
-        "requests": sum(part.requests for part in parts.values()),
+        "requests": -(-sum(asked for _, asked, _ in sizes.values()) // batch),
         "cost": None if prices is None else prices.of(usage),
         "cost_from": None if prices is None else "prices",
         "dry_run": True,
-        "part_costs": parts if pool.tail is not None or pool.controls is not None else {},
+        "part_costs": {name: parts.get(name, PartCost()) for name in PARTS.values()} if by_part else {},
     }
 
 
-def _power(pool: Pool, show_bits: float | None) -> ControlPower | None:
-    """What the controls can show at K = 10; None without controls."""
-    if pool.controls is None:
+def _power(drawn: Loaded, show_bits: float | None, show_k: int) -> ControlPower | None:
+    """What the controls can show; None without controls."""
+    if drawn.controls is None:
         if show_bits is not None:
             raise InputError("show_bits (--show-bits) is about controls: give controls (--controls) too, such as 3")
         return None
-    return ControlPower.of(pool.controls.queries, pool.controls.each, 10, show_bits)
+    return ControlPower.of(drawn.controls.queries, drawn.controls.each, show_k, show_bits)
 
 
-def settings_of(judge: Judge, rubric: Rubric) -> Settings:
+def settings_of(judge: Judge, rubric: Rubric, extras: Sequence[str] = (), batch: int = 1, seed: int = 7) -> Settings:
     """Everything that can change a grade, except the texts; the store keeps each grade with it."""
-    return Settings("grade", judge.name, judge.parameters, rubric.name, rubric.version, PROMPT_VERSION)
+    batched = {"batch": batch, "seed": seed} if batch > 1 else {}
+    return Settings(
+        kind="grade",
+        model=judge.name,
+        parameters={**judge.parameters, **batched, **({"extras": sorted(extras)} if extras else {})},
+        rubric=rubric.name,
+        rubric_version=rubric.version,
+        prompt_version=PROMPT_VERSION,
+    )
+
+
+def _check(extras: Sequence[str], samples: int, batch: int, order: str) -> None:
+    for name in extras:
+        if name not in EXTRAS:
+            raise InputError(f"an extra (judge.extra) must be {' or '.join(EXTRAS)}, got {name!r}")
+    for name, value, highest in (("samples", samples, 100), ("batch", batch, 100)):
+        if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= highest:
+            raise InputError(f"{name} must be a whole number from 1 to {highest}, got {value!r}")
+    if order not in ORDERS:
+        raise InputError(f"order must be one of {', '.join(ORDERS)}, got {order!r}")
+
+
+def _kinds(retry_failed: bool | Sequence[str]) -> Sequence[str] | None:
+    """The kinds of failures to try again; None for all."""
+    if isinstance(retry_failed, bool):
+        return None if retry_failed else ()
+    if isinstance(retry_failed, str):
+        raise InputError(f"retry_failed must be True, False or a list of reasons, got {retry_failed!r}")
+    for kind in retry_failed:
+        if kind not in FAILURES:
+            raise InputError(
+                f"retry_failed (--retry-failed) must be all or reasons of {', '.join(FAILURES)}, got {kind!r}"
+            )
+    return tuple(retry_failed)

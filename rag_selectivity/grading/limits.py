@@ -40,6 +40,8 @@ class Limits:
     concurrency : int
         The most requests at the same time. A run begins with one request, goes on with 4 at the same time, adds one
         after each answer, and halves their number when the endpoint is overloaded.
+    rpm, tpm : float or None
+        The most requests and tokens in any 60 seconds; None: no limit.
     timeout : float
         The longest time for a request, in seconds.
     attempts : int
@@ -57,6 +59,8 @@ class Limits:
     """
 
     concurrency: int = 16
+    rpm: float | None = None
+    tpm: float | None = None
     timeout: float = 60.0
     attempts: int = 6
     backoff: float = 1.0
@@ -67,7 +71,8 @@ class Limits:
     def __post_init__(self) -> None:
         whole = ("concurrency", "attempts", "answer_tokens", "give_up_after")
         _check(self, whole, lambda value: isinstance(value, int) and _is_number(value, 1), "a whole number ≥ 1")
-        _check(self, ("timeout", "max_wait"), lambda value: _is_number(value, 0) and value > 0, "more than 0")
+        positive = ("rpm", "tpm", "timeout", "max_wait")
+        _check(self, positive, lambda value: value is None or (_is_number(value, 0) and value > 0), "more than 0")
         _check(self, ("backoff",), lambda value: _is_number(value, 0), "a number ≥ 0")
 
 

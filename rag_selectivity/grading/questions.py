@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import Any, cast
+from dataclasses import dataclass, replace
+from typing import Any
 
 from pydantic import BaseModel
 
@@ -36,8 +36,11 @@ class Question:
         """The messages, with a new marker around every text."""
         return fenced(self.system, self.texts, self.request, about_texts=self.about_texts)
 
-    def read(self, reply: Reply) -> BaseModel:
-        """The answer that a reply holds."""
+    def task(self) -> Task[BaseModel]:
+        """The task that asks it."""
+        return Task(self, self.messages(), self.schema, self._read)
+
+    def _read(self, reply: Reply) -> BaseModel:
         try:
             return read_answer(reply, self.schema)
         except Unreadable as error:
@@ -54,15 +57,26 @@ def question_of(
 
 
 class Asker:
-    """Asks the questions that have no answer in the store, and reads answers from it."""
+    """Asks the questions that have no answer in the store, and reads answers from it.
 
-    def __init__(self, store: Store, settings: Settings) -> None:
+    With `served`, only answers of the model that the server calls so count; the others are asked for again, and kept
+    beside.
+    """
+
+    def __init__(self, store: Store, settings: Settings, served: str | None = None) -> None:
         self._store = store
-        self._number = store.settings_id(settings)
+        self._served = served
+        self._first = self._number = store.settings_id(settings)
+        if served is not None:
+            again = replace(settings, parameters={**settings.parameters, "served": served})
+            self._number = store.settings_id(again)
 
     def found(self, question: Question) -> tuple[Any, str | None] | None:
         """The stored answer and the model that the server named, or None."""
-        return self._store.answer_and_server(self._number, question.content)
+        found = self._store.answer_and_server(self._first, question.content)
+        if self._served is not None and (found is None or found[1] != self._served):
+            found = self._store.answer_and_server(self._number, question.content)
+        return found
 
     def answer(self, question: Question) -> Any:
         """The stored answer, or None."""
@@ -76,11 +90,10 @@ class Asker:
 
     async def ask(self, runner: Runner, questions: Iterable[Question]) -> None:
         """Ask the questions that have no answer yet."""
-        missing = self.missing(questions)
-        await runner.run((Task(each, each.messages(), each.schema, each.read) for each in missing), self._put)
+        await runner.run((question.task() for question in self.missing(questions)), self._put)
 
-    async def _put(self, outcome: Outcome[BaseModel]) -> None:
-        is_answered = outcome.problem is None and outcome.answer is not None
-        value = cast("BaseModel", outcome.answer).model_dump() if is_answered else None
-        record = StoredAnswer(self._number, outcome.task.key.content, value, **outcome.record())
+    async def _put(self, outcome: Outcome[BaseModel]) -> int:
+        value = None if outcome.answer is None else outcome.answer.model_dump()
+        record = StoredAnswer(self._number, outcome.task.key.content, value, **outcome.taken(), **outcome.failed)
         await asyncio.wrap_future(self._store.put([record]))
+        return 1

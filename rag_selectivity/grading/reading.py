@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args
 
 from pydantic import BaseModel, ValidationError
 
@@ -39,6 +39,8 @@ _GRADES_IN_WORDS = [
 ]
 #: Failed attempts to find JSON may read so many times the length of an answer; an answer that was cut takes three.
 _MOST_ATTEMPTS = 8
+#: Levels of lists and objects around the items of a batch.
+_DEEPEST = 5
 #: What may stand around a grade that is the whole answer.
 _AROUND = " \t\r\n\"'*_`.。"
 
@@ -86,19 +88,44 @@ def read_answer(reply: Reply, schema: type[T]) -> T:
     raise problem or Unreadable("the answer is empty")
 
 
-def read_part(reply: Reply, schema: type[T]) -> T | None:
-    """Those fields of the one object of a reply that fit the schema; the others are missing in the answer.
+def read_batch(reply: Reply, item: type[T], ids: Sequence[str]) -> dict[str, T]:
+    """The answers for the passages of a batch by id; one that is missing, invalid or there twice is left out.
 
-    None if the reply says nothing about any of them, or names one of them twice.
+    Every complete item counts, even if the reply is cut.
     """
-    several = list(_unwrapped(next((objects for _, objects in _places(reply) if objects), [])))
-    if len(several) != 1 or isinstance(several[0], _Ambiguous):
-        return None
+    by_id: dict[str, list[T | None]] = {id_: [] for id_ in ids}
+    for each in _items([value for _, objects in _places(reply) for value in objects]):
+        found = by_id.get(str(each.get("passage")))
+        if found is not None:
+            try:
+                found.append(item.model_validate(each))
+            except ValidationError:
+                found.append(None)
+    return {id_: found[0] for id_, found in by_id.items() if len(found) == 1 and found[0] is not None}
+
+
+def read_part(reply: Reply, schema: type[T]) -> T | None:
+    """Those fields of the one object of a reply that fit the schema, or the items of its `passages` with theirs.
+
+    None if the reply says nothing about any of them. Fields that do not fit are missing in the answer.
+    """
+    objects = next((objects for _, objects in _places(reply) if objects), [])
+    if "passages" in schema.model_fields:
+        (item,) = get_args(schema.model_fields["passages"].annotation)
+        parts = [part for each in _items(objects) if (part := _part(each, item)) is not None]
+        return schema.model_construct(passages=parts) if parts else None
+    several = list(_unwrapped(objects))
+    return _part(several[0], schema) if len(several) == 1 else None
+
+
+def _part(value: Mapping[str, Any], schema: type[T]) -> T | None:
     part = schema.model_construct()
-    for name in schema.model_fields.keys() & several[0].keys():
+    for name in schema.model_fields.keys() & value.keys():
         with suppress(ValidationError):
-            schema.__pydantic_validator__.validate_assignment(part, name, several[0][name])
-    return part if part.model_fields_set - {"reason"} else None
+            schema.__pydantic_validator__.validate_assignment(part, name, value[name])
+    read = part.model_fields_set
+    is_whose = "passage" in read or "passage" not in schema.model_fields
+    return part if is_whose and read - {"reason", "passage"} and not isinstance(value, _Ambiguous) else None
 
 
 def answer_text(reply: Reply) -> str:
@@ -194,6 +221,18 @@ def _objects_in(text: str) -> Iterator[Any]:
         else:
             yield value
         place = text.find("{", place)
+
+
+def _items(objects: Sequence[Any], deep: int = 0) -> Iterator[Mapping[str, Any]]:
+    """The items of a batch: the objects with a `passage`, by themselves or in a list of an object around them."""
+    for value in objects:
+        if not isinstance(value, Mapping):
+            continue
+        if "passage" in value:
+            yield value
+        elif deep < _DEEPEST:
+            inner = [item for inner in value.values() if isinstance(inner, list) for item in inner]
+            yield from _items(inner, deep + 1)
 
 
 def _one_of(objects: Sequence[Any], schema: type[T]) -> T:

@@ -41,8 +41,6 @@ _FEWEST_FAILURES = 5
 #: Seconds for the requests under way after Ctrl-C.
 _GRACE = 1.0
 _LONGEST_ANSWER_KEPT = 500
-#: Failures that say nothing about whether the endpoint understands the request.
-_OF_SERVER = ("rate_limit", "server_error", "unreachable")
 #: What to try when every request fails for the same reason.
 _ADVICE = {
     "off_schema": "Try a larger model, a lower judge.temperature or a larger judge.max_answer_tokens",
@@ -50,7 +48,7 @@ _ADVICE = {
     "refusal": "Try another model, or a rubric in plainer words",
     "content_filter": "Try another endpoint, or one whose filter can be turned off",
     "timeout": "Give a longer judge.timeout or a lower --concurrency",
-    "too_long": "Shorten the passages, or serve the model with a larger context",
+    "too_long": "Shorten the passages, lower --batch, or serve the model with a larger context",
     "rejected": "Read the message of the endpoint, and change the options that it names",
 }
 
@@ -66,6 +64,11 @@ class Task(Generic[T]):
     messages, schema
     read : function
         Makes the answer of a reply, or raises Unreadable, whose `part` is taken if no reply is better.
+    answer_tokens : int
+        Tokens added to the limit of answers that all tasks share.
+    repeat : bool
+        Whether to ask again after an answer that is cut or cannot be read. If not, the caller asks in another way, and
+        such an answer does not count as a sign that the endpoint is useless.
     answer : object, optional
         The answer, where it is known without the judge: nothing is sent.
     """
@@ -74,19 +77,18 @@ class Task(Generic[T]):
     messages: Sequence[Message]
     schema: type[BaseModel]
     read: Callable[[Reply], T]
+    answer_tokens: int = 0
+    repeat: bool = True
     answer: T | None = None
 
 
 @dataclass(slots=True)
 class Outcome(Generic[T]):
-    """A task under way or done: what was read or why it failed, and the tokens, cost, seconds and attempts so far.
-
-    `answer` is what was read; of a failure, what could be read of its replies.
-    """
+    """A task under way or done: what was read or why it failed, and the tokens, cost, seconds and attempts so far."""
 
     task: Task[T]
     messages: Sequence[Message]
-    answer: T | None
+    read: T | None
     attempts: int = 0
     unread: int = 0
     more_tokens: int = 1
@@ -95,7 +97,22 @@ class Outcome(Generic[T]):
     reply: Reply | None = None
     usage: Usage = field(default_factory=Usage)
     cost: float | None = None
-    started: float = field(default_factory=time.monotonic)
+    seconds: float = 0.0
+
+    @classmethod
+    def of(cls, task: Task[T]) -> Outcome[T]:
+        """A task that was not asked yet."""
+        return cls(task, task.messages, task.answer)
+
+    @property
+    def answer(self) -> T | None:
+        """What was read of the replies, unless the task failed."""
+        return None if self.problem is not None else self.read
+
+    @property
+    def failure(self) -> str | None:
+        """The kind of the failure."""
+        return None if self.problem is None else self.problem.kind
 
     def count(self, usage: Usage | None, cost: float | None) -> None:
         """Count an attempt, and what it took."""
@@ -104,29 +121,40 @@ class Outcome(Generic[T]):
         if cost is not None:
             self.cost = (self.cost or 0.0) + cost
 
-    def record(self) -> dict[str, Any]:
-        """What the task took and why there is no answer, as fields of a stored label or answer."""
-        problem, reply = self.problem, self.reply
-        last = None if problem is None or problem.answer is None else problem.answer[:_LONGEST_ANSWER_KEPT]
+    def correct(self, problem: JudgeFailure) -> None:
+        """Show the judge its answer and what is wrong with it."""
+        self.messages = [
+            *self.task.messages,
+            Message(role="assistant", content=(problem.answer or "")[:4000]),
+            Message(role="user", content=f"That answer is not valid: {problem}. Answer again, with valid JSON only."),
+        ]
+
+    def taken(self, sharing: int = 1) -> dict[str, Any]:
+        """What the task took as fields of a stored label or answer; of a task for several, the share of each."""
         return {
-            "prompt_tokens": self.usage.prompt_tokens,
-            "completion_tokens": self.usage.completion_tokens,
-            "cost": self.cost,
-            "seconds": round(time.monotonic() - self.started, 4),
+            "prompt_tokens": self.usage.prompt_tokens // sharing,
+            "completion_tokens": self.usage.completion_tokens // sharing,
+            "cost": None if self.cost is None else self.cost / sharing,
+            "seconds": round(self.seconds, 4),
             "attempts": self.attempts,
-            "served_model": None if reply is None else reply.model,
-            "way": None if reply is None else reply.way,
-            "failure": None if problem is None else problem.kind,
-            "error": None if problem is None else str(problem),
-            "last_answer": last,
+            "served_model": None if self.reply is None else self.reply.model,
+            "way": None if self.reply is None else self.reply.way,
         }
+
+    @property
+    def failed(self) -> dict[str, Any]:
+        """Why there is no answer, as fields of a stored label or answer."""
+        problem = self.problem
+        last = None if problem is None or problem.answer is None else problem.answer[:_LONGEST_ANSWER_KEPT]
+        return {"failure": self.failure, "error": None if problem is None else str(problem), "last_answer": last}
 
 
 @dataclass(slots=True)
 class Progress:
-    """What a runner has done so far, in tasks."""
+    """What a runner has done so far, in pairs."""
 
     answered: int = 0
+    failed: int = 0
     errors: Counter[str] = field(default_factory=Counter)
     last_error: str | None = None
     last_answer: str | None = None
@@ -134,25 +162,27 @@ class Progress:
     way: str | None = None
 
 
-#: Stores an outcome.
-Storing = Callable[[Outcome[Any]], Awaitable[None]]
+#: Called after every task, with the runner and the number of pairs that the task finished.
+Watch = Callable[["Runner", int], None]
+#: Stores an outcome, and returns the number of pairs that it finishes, by an answer or a failure.
+Storing = Callable[[Outcome[Any]], Awaitable[int]]
 
 
 class Runner:
-    """Asks a judge, with the limits and the budget of a gate; `watch` is called after every task."""
+    """Asks a judge, with the limits and the budget of a gate."""
 
-    def __init__(self, judge: Judge, gate: Gate, watch: Callable[[Runner], None] = lambda runner: None) -> None:
+    def __init__(self, judge: Judge, gate: Gate, watch: Watch | None = None) -> None:
         self.gate = gate
         self.limits = gate.limits
         self.progress = Progress()
-        self._watch = watch
         self._sending: set[asyncio.Task[Any]] = set()
-        self.turn_to(judge)
+        self.turn_to(judge, watch)
 
-    def turn_to(self, judge: Judge) -> None:
+    def turn_to(self, judge: Judge, watch: Watch | None = None) -> None:
         """Ask this judge from now on, of which nothing is known yet."""
         self.judge = judge
         self._judge_asks: Ask = judge.ask
+        self._watch = watch
         self._more_tokens = 1
         self._same: tuple[str | None, int] = (None, 0)
         self._held: list[Outcome[Any]] = []
@@ -175,12 +205,17 @@ class Runner:
         async def work() -> None:
             try:
                 while self.stop is None and (task := next(tasks, None)) is not None:
-                    outcome: Outcome[Any] | None = Outcome(task, task.messages, task.answer)
-                    if task.answer is None:
-                        outcome = await self._ask(cast("Outcome[Any]", outcome))
-                    if outcome is not None and outcome.problem is not None:
+                    if task.answer is not None:
+                        self._count(known := Outcome.of(task), await store(known))
+                        continue
+                    start = time.monotonic()
+                    outcome = await self._ask(task)
+                    if outcome is None:
+                        continue
+                    outcome.seconds = time.monotonic() - start
+                    if outcome.failure is not None and (task.repeat or outcome.failure in PASSING):
                         self._held.append(outcome)
-                    elif outcome is not None:
+                    else:
                         await self._settle(store, outcome)
             except BaseException as error:
                 self.gate.shut(f"{type(error).__name__}: {error}", "error")
@@ -203,8 +238,9 @@ class Runner:
 
     # -- one task ----------------------------------------------------------------------------------
 
-    async def _ask(self, asked: Outcome[T]) -> Outcome[T] | None:
+    async def _ask(self, task: Task[T]) -> Outcome[T] | None:
         """Ask a task, with all its attempts; None if the whole run has to stop."""
+        asked = Outcome.of(task)
         while True:
             try:
                 reply = await self._send(asked)
@@ -220,7 +256,7 @@ class Runner:
                     return None
                 asked.problem = failure
                 asked.count(failure.usage, self._price(failure.usage))
-                self._note_failure(failure)
+                self._note_failure(asked, failure)
                 if await self._may_pass(asked, failure):
                     continue
                 return None if self.stop is not None else asked
@@ -229,10 +265,10 @@ class Runner:
             asked.count(reply.usage, reply.cost if priced is None else priced)
             problem = asked.problem = self._read(asked, reply)
             if problem is not None:
-                self._note_failure(problem)
+                self._note_failure(asked, problem)
                 if self._ask_again(asked, problem):
                     continue
-                if asked.answer is not None:
+                if asked.read is not None:
                     asked.problem = None
             if asked.problem is None:
                 self._note_answer(asked, reply)
@@ -255,49 +291,49 @@ class Runner:
         return False
 
     async def _send(self, asked: Outcome[Any]) -> Reply:
+        again = asked.sent_tokens > 0
+
         def answer_tokens() -> int:
             asked.sent_tokens = max(self._more_tokens, asked.more_tokens)
-            return self.limits.answer_tokens * asked.sent_tokens
+            return (self.limits.answer_tokens + asked.task.answer_tokens) * asked.sent_tokens
 
         sending = cast("asyncio.Task[Any]", asyncio.current_task())
         self._sending.add(sending)
         try:
-            return await self.gate.request(self._judge_asks, asked.messages, asked.task.schema, answer_tokens)
+            return await self.gate.request(
+                self._judge_asks, asked.messages, asked.task.schema, answer_tokens, again=again
+            )
         finally:
             self._sending.discard(sending)
 
     def _read(self, asked: Outcome[T], reply: Reply) -> JudgeFailure | None:
         """Read the answer of a reply, or what can be read of it, into `asked`; the failure if it is not whole."""
         try:
-            asked.answer = asked.task.read(reply)
+            asked.read = asked.task.read(reply)
         except Unreadable as error:
-            asked.answer = asked.answer if error.part is None else cast("T", error.part)
-            kind, why = "off_schema", str(error)
+            asked.read = asked.read if error.part is None else cast("T", error.part)
+            text = answer_text(reply)
             if reply.finish == "length":
-                kind, why = "cut", "the answer was cut at its limit of tokens"
-            elif reply.finish == "content_filter":
-                kind, why = "content_filter", "the endpoint's content filter refused the answer"
-            return JudgeFailure(why, kind, answer=answer_text(reply))
+                return JudgeFailure("the answer was cut at its limit of tokens", "cut", answer=text)
+            if reply.finish == "content_filter":
+                return JudgeFailure("the endpoint's content filter refused the answer", "content_filter", answer=text)
+            return JudgeFailure(str(error), "off_schema", answer=text)
         return None
 
     def _ask_again(self, asked: Outcome[Any], problem: JudgeFailure) -> bool:
         """Whether to ask again after an answer that could not be read; if so, `asked` is prepared for it."""
-        nothing_read = not self._has_answered and asked.answer is None
+        nothing_read = not self._has_answered and asked.read is None
         if nothing_read and problem.kind == "off_schema" and hasattr(self.judge, "unreadable"):
             self.judge.unreadable()
+        if not asked.task.repeat:
+            return False
         if problem.kind == "cut" and asked.sent_tokens == 1:
             asked.more_tokens = _MORE_TOKENS
             return True
         asked.unread += 1
         if problem.kind != "off_schema" or asked.unread >= min(_READINGS, self.limits.attempts):
             return False
-        # Show the judge its answer and what is wrong with it.
-        wrong = f"That answer is not valid: {problem}. Answer again, with valid JSON only."
-        asked.messages = [
-            *asked.task.messages,
-            Message(role="assistant", content=(problem.answer or "")[:4000]),
-            Message(role="user", content=wrong),
-        ]
+        asked.correct(problem)
         return True
 
     # -- all tasks ---------------------------------------------------------------------------------
@@ -313,15 +349,17 @@ class Runner:
             self.progress.served.add(reply.model)
         self.gate.probed()
 
-    def _note_failure(self, failure: JudgeFailure) -> None:
+    def _note_failure(self, asked: Outcome[Any], failure: JudgeFailure) -> None:
         """Stop the run if the endpoint is down, or every answer is useless for the same reason."""
-        if failure.kind not in ("off_schema", *_OF_SERVER):
+        if failure.kind not in ("off_schema", "rate_limit", "server_error", "unreachable"):
             # The endpoint understands the request, or is too slow for one request at a time.
             self.gate.probed()
+        if failure.kind not in PASSING and not asked.task.repeat:
+            return
         kind, count = self._same
         count = count + 1 if kind == failure.kind else 1
         self._same = (failure.kind, count)
-        if failure.kind in _OF_SERVER and not failure.lasting:
+        if failure.kind in ("rate_limit", "server_error", "unreachable") and not failure.lasting:
             since, failures = self._silence
             self._silence = (since, failures + 1)
             seconds = time.monotonic() - since
@@ -341,15 +379,19 @@ class Runner:
         """Store the failures that are held, and these outcomes behind them."""
         held, self._held = self._held, []
         for outcome in (*held, *outcomes):
-            await store(outcome)
-            progress, problem = self.progress, outcome.problem
-            if problem is None:
-                progress.answered += 1
-            else:
-                progress.errors[problem.kind] += 1
-                progress.last_error = f"{problem.kind}: {problem}"
-                progress.last_answer = outcome.record()["last_answer"]
-            self._watch(self)
+            self._count(outcome, await store(outcome))
+
+    def _count(self, outcome: Outcome[Any], pairs: int) -> None:
+        progress = self.progress
+        if outcome.failure is None:
+            progress.answered += pairs
+        elif pairs:
+            progress.failed += pairs
+            progress.errors[outcome.failure] += pairs
+            progress.last_error = f"{outcome.failure}: {outcome.problem}"
+            progress.last_answer = outcome.failed["last_answer"]
+        if self._watch is not None:
+            self._watch(self, pairs)
 
     # -- results -----------------------------------------------------------------------------------
 
@@ -359,7 +401,7 @@ class Runner:
         return {
             "usage": spending.usage,
             "cost": spending.cost,
-            "failed": done.errors.total(),
+            "failed": done.failed,
             "errors": dict(done.errors),
             "last_error": done.last_error,
             "stopped": None if stop is None else stop.why,
@@ -374,20 +416,11 @@ class Runner:
 
 @contextmanager
 def asking(judge: Judge, gate: Gate, total: int, what: str, progress: bool) -> Iterator[Runner]:
-    """A runner for a judge, with a progress line on a terminal.
+    """A runner for a judge, with a progress line.
 
     The first Ctrl-C lets requests under way land for a second; the second one ends everything at once.
     """
-    bar = _progress_bar(total, what) if progress and sys.stderr.isatty() else None
-
-    def watch(runner: Runner) -> None:
-        if bar is not None:
-            spending, errors = runner.gate.spending, runner.progress.errors
-            failed = ", ".join(f"{count} {kind}" for kind, count in errors.items())
-            spent = f"{spending.usage.total:,} tokens" if spending.cost is None else f"cost {spending.cost:.4g}"
-            bar.set_postfix_str(", ".join(filter(None, [failed and f"failed: {failed}", spent])), refresh=False)
-            bar.update(1)
-
+    watch, close = _progress_line(total, what, progress)
     runner, loop = Runner(judge, gate, watch), asyncio.get_running_loop()
 
     def interrupt() -> None:
@@ -403,17 +436,27 @@ def asking(judge: Judge, gate: Gate, total: int, what: str, progress: bool) -> I
     finally:
         with suppress(NotImplementedError, RuntimeError, ValueError):
             loop.remove_signal_handler(signal.SIGINT)
-        if bar is not None:
-            bar.close()
+        close()
 
 
-def _progress_bar(total: int, what: str) -> Any:
-    """A bar of tqdm; None without it."""
+def _progress_line(total: int, what: str, shown: bool) -> tuple[Watch | None, Callable[[], None]]:
+    """A line on a terminal: done, failed by reason, spent, rate and time left; nothing elsewhere, or without tqdm."""
+    if not shown or not sys.stderr.isatty():
+        return None, lambda: None
     try:
         from tqdm import tqdm
     except ImportError:
-        return None
-    return tqdm(total=total, desc=visible(what), unit="pair", dynamic_ncols=True)
+        return None, lambda: None
+    bar = tqdm(total=total, desc=visible(what), unit="pair", dynamic_ncols=True)
+
+    def watch(runner: Runner, pairs: int) -> None:
+        spending = runner.gate.spending
+        failed = ", ".join(f"{count} {kind}" for kind, count in runner.progress.errors.items())
+        spent = f"{spending.usage.total:,} tokens" if spending.cost is None else f"cost {spending.cost:.4g}"
+        bar.set_postfix_str(", ".join(filter(None, [failed and f"failed: {failed}", spent])), refresh=False)
+        bar.update(pairs)
+
+    return watch, bar.close
 
 
 def blocking(work: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, T]:

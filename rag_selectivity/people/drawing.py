@@ -11,7 +11,7 @@ import numpy as np
 
 from rag_selectivity.errors import InputError, did_you_mean, examples
 from rag_selectivity.grading.labels_format import store_labels
-from rag_selectivity.grading.store import Origin, Store
+from rag_selectivity.grading.store import Origin, Store, median_grade
 from rag_selectivity.judged.origins import NO_GRADE
 from rag_selectivity.judged.qrels import Qrels
 from rag_selectivity.judged.reading import ranked_rows
@@ -250,7 +250,7 @@ def disagreements(store: Store, n: int, judges: Sequence[str] | None, seed: int)
     """n pairs on which judges differ and that no person has labelled, the most different first, or all there are.
 
     Among equal distances the order is random. Random controls are left out. People named among the judges are judges
-    too.
+    too. Of several samples of a judge, the median counts.
 
     Raises
     ------
@@ -259,10 +259,10 @@ def disagreements(store: Store, n: int, judges: Sequence[str] | None, seed: int)
     """
     graded: dict[Pair, dict[str, int]] = {}
     seen: set[str] = set()
-    for query, passage, by_judge in store.grades_by_pair(judges):
+    for query, passage, by_judge in store.grades_by_pair(judges, as_given=True):
         seen |= by_judge.keys()
         if len(by_judge) > 1:
-            graded[query, passage] = by_judge
+            graded[query, passage] = {judge: median_grade(samples) for judge, samples in by_judge.items()}
     if len(seen) < 2:
         raise InputError(
             f"{store.path}: judges can differ only where two of them graded the same pairs, and there is "

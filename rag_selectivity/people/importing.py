@@ -11,9 +11,11 @@ from typing import Any, NamedTuple
 from rag_selectivity.errors import InputError, warn
 from rag_selectivity.grading.store import HumanLabel, Store
 from rag_selectivity.people.answers import Answer, Answers, read_answers
-from rag_selectivity.people.designs import Pair
 from rag_selectivity.people.task import StoredTask, stored_task
 from rag_selectivity.wording import counted
+
+#: A pair and the number of its sample.
+_Place = tuple[str, str, int]
 
 
 class Contradiction(NamedTuple):
@@ -49,6 +51,8 @@ class Imported:
         Places of the answers whose texts have changed in the store since; they are left out.
     contradictions : list of Contradiction
         Grades that the annotator gave to the same pair outside this task.
+    repeated : list of (first grade, second grade)
+        Of pairs that came twice.
     shared : {other annotator: list of Contradiction}
         Pairs that another annotator graded too, whether the grades differ or not.
     """
@@ -63,6 +67,7 @@ class Imported:
     left: int = 0
     outdated: list[str] = field(default_factory=list)
     contradictions: list[Contradiction] = field(default_factory=list)
+    repeated: list[tuple[int, int]] = field(default_factory=list)
     shared: dict[str, list[Contradiction]] = field(default_factory=dict)
 
     @property
@@ -77,6 +82,9 @@ class Imported:
         parts += [f"{self.ahead} dated ahead of this machine's clock, taken as of now"] if self.ahead else []
         parts += [f"{self.skipped} skipped"] if self.skipped else []
         yield f"answers of {self.annotator}: {', '.join(parts)}; {counted(self.left, 'item')} of the task left"
+        if self.repeated:
+            alike = sum(first == second for first, second in self.repeated)
+            yield f"  graded twice: {counted(len(self.repeated), 'passage')}, {alike} alike"
         for other, pairs in self.shared.items():
             line = f"  graded by {other} too: {counted(len(pairs), 'pair')}, {sum(not p.distance for p in pairs)} alike"
             worst = max(pairs, key=lambda pair: pair.distance)
@@ -108,24 +116,29 @@ def import_answers(store: Store, path: Path, *, annotator: str | None = None, re
     task = _known_task(store, answers, path, annotator)
     imported = Imported(task.annotator)
     earlier = list(store.human_labels())
-    stored = {label.pair: label for label in earlier if label.annotator == task.annotator}
+    stored = {_place(label): label for label in earlier if label.annotator == task.annotator}
     labels = [
-        (answer, _with_random_draw(label, stored.get(label.pair)))
+        (answer, _with_random_draw(label, stored.get(_place(label))))
         for answer, label in _labels(store, answers, task, imported)
     ]
     to_write = [each for each in labels if _is_to_write(*each, task, stored, imported, replace_newer)]
     store.put_human_labels(label for _, label in to_write)
     imported.ahead = _note_times(store, task, to_write)
-    after = stored | {label.pair: label for _, label in to_write}
+    after = stored | {_place(label): label for _, label in to_write}
     imported.skipped = sum(label.grade is None for _, label in labels)
-    known = {label.pair for _, label in labels}
+    known = {_place(label) for _, label in labels}
     known |= {place for place, label in after.items() if label.draw == task.draw}
     imported.left = sum(place not in after or place not in known for place in task.items.values())
-    graded = {label.pair: label.grade for _, label in labels if label.grade is not None}
+    grades = {place: label.grade for place, label in after.items() if label.grade is not None}
+    for query, passage, sample in task.items.values():
+        both = (query, passage, 0), (query, passage, sample)
+        if sample and all(place in grades for place in both):
+            imported.repeated.append((grades[both[0]], grades[both[1]]))
+    graded = {_place(label): label.grade for _, label in labels if label.grade is not None}
     for label in earlier:
-        place = label.pair
-        if label.annotator != task.annotator and label.grade is not None and place in graded:
-            both_grades = Contradiction(*place, label.annotator, label.grade, graded[place])
+        place = label.query, label.passage, 0
+        if label.annotator != task.annotator and label.sample == 0 and label.grade is not None and place in graded:
+            both_grades = Contradiction(*place[:2], label.annotator, label.grade, graded[place])
             imported.shared.setdefault(label.annotator, []).append(both_grades)
     _warn(path, imported)
     return imported
@@ -152,6 +165,10 @@ def _known_task(store: Store, answers: Answers, path: Path, annotator: str | Non
     return task
 
 
+def _place(label: HumanLabel) -> _Place:
+    return label.query, label.passage, label.sample
+
+
 def _labels(store: Store, answers: Answers, task: StoredTask, imported: Imported) -> list[tuple[Answer, HumanLabel]]:
     """The answers as labels, without those whose texts have changed since the task was made."""
     hashes = {
@@ -161,7 +178,7 @@ def _labels(store: Store, answers: Answers, task: StoredTask, imported: Imported
     for where, answer in answers.answers.items():
         if answer.item not in task.items:
             raise InputError(f"{where}: the task has no item {answer.item}; was the file changed by hand?")
-        query, passage = task.items[answer.item]
+        query, passage, sample = task.items[answer.item]
         try:
             given = bytes.fromhex(answer.query), bytes.fromhex(answer.passage)
         except ValueError:
@@ -174,8 +191,10 @@ def _labels(store: Store, answers: Answers, task: StoredTask, imported: Imported
         if list(given) != hashes.get((query, passage)):
             imported.outdated.append(f"query {query!r}, passage {passage!r}")
             continue
-        note = answer.note or None
-        labels.append((answer, HumanLabel(query, passage, task.annotator, answer.grade, note, *given, task.draw)))
+        label = HumanLabel(
+            query, passage, task.annotator, answer.grade, answer.note or None, *given, sample=sample, draw=task.draw
+        )
+        labels.append((answer, label))
     return labels
 
 
@@ -193,12 +212,12 @@ def _is_to_write(
     answer: Answer,
     label: HumanLabel,
     task: StoredTask,
-    stored: Mapping[Pair, HumanLabel],
+    stored: Mapping[_Place, HumanLabel],
     imported: Imported,
     replace_newer: bool,
 ) -> bool:
     """Whether an answer is news to the store; counts it, and notes what it contradicts."""
-    before, pair = stored.get(label.pair), label.pair
+    before, pair = stored.get(_place(label)), (label.query, label.passage)
     foreign = before is not None and before.draw != task.draw
     if before is None:
         what = "new"
@@ -211,7 +230,7 @@ def _is_to_write(
         what = "new"
     elif (before.grade, before.reason) == (label.grade, label.reason):
         what = "unchanged"
-    elif not replace_newer and _is_older(answer, task.origins[pair].detail):
+    elif not replace_newer and _is_older(answer, str(label.sample), task.origins[pair].detail):
         what = "older"
     else:
         what = "changed"
@@ -219,15 +238,15 @@ def _is_to_write(
     return what in ("new", "changed")
 
 
-def _is_older(answer: Answer, detail: Mapping[str, Any]) -> bool:
+def _is_older(answer: Answer, sample: str, detail: Mapping[str, Any]) -> bool:
     """Whether an answer was given before the stored one. A stored time that is ahead of now says nothing."""
     if answer.answered is None:
         return False
     now = time.time()
-    ahead = detail.get("ahead", 0)
+    ahead = detail.get("ahead", {}).get(sample, 0)
     if answer.answered > now:
         return bool(answer.answered <= ahead)
-    stored = detail.get("answered", 0)
+    stored = detail.get("answered", {}).get(sample, 0)
     return bool(answer.answered == ahead or answer.answered < stored <= now)
 
 
@@ -237,12 +256,14 @@ def _note_times(store: Store, task: StoredTask, written: Sequence[tuple[Answer, 
     now, dated_ahead = time.time(), 0
     for answer, label in written:
         if answer.answered is not None:
-            detail: dict[str, Any] = {**origins[label.pair].detail, "answered": min(answer.answered, now)}
+            pair, sample = (label.query, label.passage), str(label.sample)
+            detail: dict[str, Any] = dict(origins[pair].detail)
+            detail["answered"] = {**detail.get("answered", {}), sample: min(answer.answered, now)}
             if answer.answered > now:
                 # By its own date the same answer is known again.
                 dated_ahead += 1
-                detail["ahead"] = answer.answered
-            origins[label.pair] = replace(origins[label.pair], detail=detail)
+                detail["ahead"] = {**detail.get("ahead", {}), sample: answer.answered}
+            origins[pair] = replace(origins[pair], detail=detail)
     store.put_origins((*pair, origin) for pair, origin in origins.items() if origin is not task.origins[pair])
     return dated_ahead
 

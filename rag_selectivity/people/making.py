@@ -33,6 +33,10 @@ from rag_selectivity.people.task import FORMAT, VERSION, AnnotationTask, Item
 from rag_selectivity.tables.small import needed_texts
 from rag_selectivity.wording import counted
 
+#: Share of the pairs that an annotator grades twice, for agreement with itself.
+DEFAULT_REPEATS = 0.05
+#: Fewer pairs than this are not worth a repeat.
+_LEAST_TO_REPEAT = 10
 _Texts = Mapping[Pair, tuple[str, str]]
 
 
@@ -64,6 +68,7 @@ def make_tasks(
     list_depth: int = 10,
     annotators: Sequence[str] = (),
     overlap: int = 0,
+    repeats: float = DEFAULT_REPEATS,
     judges: Sequence[str] | None = None,
     rubric: Rubric | str | Path = DEFAULT_RUBRIC,
     seed: int = 7,
@@ -101,6 +106,8 @@ def make_tasks(
         Default: one, `person`.
     overlap : int
         Pairs that all annotators grade; the others are dealt out.
+    repeats : float
+        Share of the pairs that an annotator grades twice.
     judges
         As in `label_rows`, for a store with several judges.
     rubric : Rubric or file
@@ -128,6 +135,7 @@ def make_tasks(
         choice = disagreements(store, numbers_of(draw)[0], judges, seed)
     elif kind == "adjudicate":
         choice = to_adjudicate(store, numbers_of(draw)[0], judges, annotators or ("person",), seed)
+        repeats = 0
     elif kind in ("random", "tail"):
         choice = outside_choice(store, draw, lists, corpus, depth=list_depth, seed=seed)
     else:
@@ -139,6 +147,8 @@ def make_tasks(
         choice = Choice(draw_pairs(draw, labels, by_name, further, depth=list_depth, known=known, seed=seed))
     if not choice.pairs:
         return Drawn((), choice.notes)
+    if not 0 <= repeats <= 1:
+        raise InputError(f"--repeats must be a share from 0 to 1, got {repeats}")
     names = tuple(annotators) or ("person",)
     shares = shares_of_annotators(choice.pairs, names, overlap)
     pairs = {(each.query, each.passage) for each in choice.pairs}
@@ -154,7 +164,7 @@ def make_tasks(
         "annotators": list(names),
         "overlap": overlap,
     }
-    tasks = [replace(_task(share, texts, name, by, facts), ranks=ranks) for name, share in shares.items()]
+    tasks = [replace(_task(share, texts, name, by, facts, repeats), ranks=ranks) for name, share in shares.items()]
     if kind not in ("adjudicate", "random", "tail"):
         _warn_of_another_rubric(store, judges, by)
     # A task that is recorded is complete: what it rests on comes first.
@@ -165,21 +175,32 @@ def make_tasks(
 
 
 def _task(
-    drawn: Sequence[DrawnPair], texts: _Texts, annotator: str, rubric: Rubric, facts: Mapping[str, Any]
+    drawn: Sequence[DrawnPair], texts: _Texts, annotator: str, rubric: Rubric, facts: Mapping[str, Any], repeats: float
 ) -> AnnotationTask:
-    """Drawn pairs in an order that the seed and the annotator's name decide."""
+    """Drawn pairs in an order that the seed and the annotator's name decide, of which a share comes twice."""
     random = np.random.default_rng([facts["seed"], *annotator.encode()])
     by_pair = {(each.query, each.passage): each for each in drawn}
     # Sorted by texts first: the order of the draw knows the strata.
     items = [Item(*pair, *texts[pair]) for pair in sorted(by_pair, key=lambda pair: texts[pair])]
     items = [items[i] for i in random.permutation(len(items)).tolist()]
+    again = 0 if not repeats or len(items) < _LEAST_TO_REPEAT else max(1, round(repeats * len(items)))
+    items = _with_repeats(items, again, random)
     fingerprints = [item.fingerprints for item in items]
     identity = [FORMAT, VERSION, annotator, facts["design"], facts["seed"], rubric.version, fingerprints]
     id = digest(json.dumps(identity, ensure_ascii=False)).hex()[:20]
-    counts = {"task": id, "rubric": rubric.version, "pairs": len(drawn)}
+    counts = {"task": id, "rubric": rubric.version, "pairs": len(drawn), "repeats": again}
     return AnnotationTask(
         id, annotator, rubric, tuple(items), by_pair, Draw("person", annotator, how={**facts, **counts})
     )
+
+
+def _with_repeats(items: Sequence[Item], count: int, random: np.random.Generator) -> list[Item]:
+    """The items, and some of the first half again, at random places in the second half."""
+    half = len(items) // 2
+    second = list(items[half:])
+    for item in [items[i] for i in sorted(random.permutation(half)[:count].tolist())]:
+        second.insert(int(random.integers(1, len(second) + 1)), replace(item, sample=1))
+    return [*items[:half], *second]
 
 
 def _texts_of(store: Store, pairs: Collection[Pair], queries: Any, corpus: Any) -> _Texts:

@@ -18,12 +18,13 @@ VERSION = 1
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """A passage to grade."""
+    """A passage to grade. `sample` is 1 where the annotator graded the pair before in this task, else 0."""
 
     query: str
     passage: str
     question: str
     text: str
+    sample: int = 0
 
     @property
     def fingerprints(self) -> tuple[str, str]:
@@ -66,19 +67,22 @@ class AnnotationTask:
     def record(self, store: Store) -> bool:
         """Write the draw to the store, unless the store has this task; whether it was new.
 
-        The store keeps the stratum and the weight of each pair, the number of its item, its rank in the runs and
+        The store keeps the stratum and the weight of each pair, the numbers of its items, its rank in the runs and
         pools that list it, and the texts of pairs that nobody has graded.
         """
         if stored_task(store, self.id) is not None:
             return False
         store.add_texts((item.query, item.passage, digest(item.question), digest(item.text)) for item in self.items)
         details: dict[Pair, dict[str, Any]] = {}
-        for number, item in enumerate(self.items):
+        for number, item in sorted(enumerate(self.items), key=lambda each: each[1].sample):
             pair = item.query, item.passage
+            if pair in details:
+                details[pair]["items"].append(number)
+                continue
             drawn = self.drawn[pair]
             weight = {} if math.isnan(drawn.weight) else {"weight": drawn.weight}
             ranks = {"ranks": dict(self.ranks[pair])} if self.ranks.get(pair) else {}
-            texts = {"item": number, "texts": list(item.fingerprints)}
+            texts = {"items": [number], "texts": list(item.fingerprints)}
             details[pair] = {"stratum": drawn.stratum, **weight, **texts, **ranks}
         store.put_origins((*pair, Origin(self.draw, None, detail)) for pair, detail in details.items())
         return True
@@ -91,12 +95,12 @@ class StoredTask:
     Attributes
     ----------
     draw : Draw
-    items : {number: (query, passage)}
+    items : {number: (query, passage, sample)}
     origins : {(query, passage): Origin}
     """
 
     draw: Draw
-    items: Mapping[int, Pair]
+    items: Mapping[int, tuple[str, str, int]]
     origins: Mapping[Pair, Origin]
 
     @property
@@ -114,7 +118,11 @@ def stored_task(store: Store, id: str) -> StoredTask | None:
     }
     if not origins:
         return None
-    items = {int(origin.detail["item"]): pair for pair, origin in origins.items()}
+    items = {
+        int(number): (*pair, sample)
+        for pair, origin in origins.items()
+        for sample, number in enumerate(origin.detail["items"])
+    }
     return StoredTask(next(iter(origins.values())).draw, items, origins)
 
 

@@ -21,8 +21,11 @@ from rag_selectivity.render.blocks import (
     table_of,
 )
 from rag_selectivity.render.comparison import difference_blocks
+from rag_selectivity.render.judging import confusion_table, verdict_on
 from rag_selectivity.results.claim_measures import (
     DEFINITIONS,
+    GROUNDEDNESS,
+    MEASURES,
     OF_SUPPORT,
     REPEATED,
     SMALLEST,
@@ -30,6 +33,7 @@ from rag_selectivity.results.claim_measures import (
 )
 from rag_selectivity.results.claims import SAMPLES, ClaimCheck, ClaimReport, ClaimRun
 from rag_selectivity.results.estimate import Estimate
+from rag_selectivity.trust.agreement import Agreement
 from rag_selectivity.wording import counted, percent
 
 #: How many missed claims the terminal shows; the page has all.
@@ -61,6 +65,8 @@ def claim_blocks(report: ClaimReport, *, whole: bool = False) -> Iterator[Block]
             yield Details(f"Claims and passages of {name}", queries)
     yield from difference_blocks(report.differences, report.settings)
     yield from _notes(report, depth)
+    if report.agreement is not None:
+        yield from _agreement(report.agreement)
     if whole:
         shown = dict.fromkeys(measure.name for run in report.runs.values() for measure, _ in run.figures.plan)
         yield Details("Definitions", [Lines([f"{name}: {DEFINITIONS[name]}" for name in shown])])
@@ -104,6 +110,11 @@ def _missed_claims(run: ClaimRun, depth: int, most: int | None) -> Iterator[Bloc
 def _notes(report: ClaimReport, depth: int) -> Iterator[Note]:
     run = next(iter(report.runs.values()))
     yield from map(Note, caveat_lines(("", "all figures", caveat) for caveat in run.label_caveats))
+    if GROUNDEDNESS in report.checks:
+        yield Note(
+            f"{MEASURES[GROUNDEDNESS]}: {DEFINITIONS[MEASURES[GROUNDEDNESS]]}. It says whether responses keep to their "
+            f"passages, and nothing about what the passages lack."
+        )
     greedy = sum(not check.smallest_is_exact(depth) for each in report.runs.values() for check in each.samples)
     if greedy and "recall" in report.checks:
         yield Note(
@@ -113,19 +124,30 @@ def _notes(report: ClaimReport, depth: int) -> Iterator[Note]:
     yield from map(Note, report.notes)
 
 
+def _agreement(agreement: Agreement) -> Iterator[Block]:
+    yield Heading("The judge against people")
+    yield Note(verdict_on(agreement, "verdict"))
+    figures = {"kappa": agreement.kappa, "AC2": agreement.ac2, "same verdict": agreement.exact, "bias": agreement.bias}
+    yield table_of(figures, ("", str, str), ("value [interval]", figures.get, cell))
+    yield confusion_table(agreement, ["not supported", "supported"])
+
+
 def _of_query(check: ClaimCheck, depth: int) -> Iterator[Block]:
     """A query of one run, with its tables of claims (rows) and passages (columns)."""
     sample = check.sample
     ids = (sample.passages or tuple(f"passage {i}" for i in range(1, len(sample.retrieved_contexts) + 1)))[:depth]
     yield Heading(sample.id)
     yield Note(sample.user_input)
-    known = min(check.known.get("recall", 0), len(ids))
-    if known > 0 or (known == 0 and not ids):
-        yield Note("Claims of the reference answer:")
-        yield _matrix(check.claims, check.support[:, :known], ids[:known])
-    if 0 <= known < len(ids) and "recall" in check.known:
-        failed = f"not known from rank {known + 1} on, since a call of the judge failed"
-        yield Note(f"Claims of the reference answer: {failed}.")
+    for name, caption, claims, cells in (
+        ("recall", "Claims of the reference answer", check.claims, check.support),
+        (GROUNDEDNESS, "Claims of the response", check.response_claims, check.grounds),
+    ):
+        known = min(check.known.get(name, -1), len(ids))
+        if known > 0 or (known == 0 and not ids):
+            yield Note(f"{caption}:")
+            yield _matrix(claims, cells[:, :known], ids[:known])
+        if 0 <= known < len(ids):
+            yield Note(f"{caption}: not known from rank {known + 1} on, since a call of the judge failed.")
     if check.is_known("recall", depth) and (smallest := check.smallest_set_at(depth)):
         kind = "Smallest set" if check.smallest_is_exact(depth) else "Small set (a greedy cover)"
         named = ", ".join(ids[place - 1] for place in smallest)

@@ -41,13 +41,14 @@ _PAIRS = "passages that only one of the two runs has"
 
 def agreement_blocks(report: JudgeReport) -> Iterator[Block]:
     """How far a judge agrees with people, and whether it ranks runs as they do."""
-    agreement = report.agreement
+    agreement, itself = report.agreement, report.itself
     yield Note(report.trust.text)
     yield Note(verdict_on(agreement, "pair"))
     yield table_of(
         _COEFFICIENTS,
         ("", lambda name: name.replace("_", " "), str),
         ("value [interval]", lambda name: getattr(agreement, name), cell),
+        ("with itself", lambda name: None if itself is None else getattr(itself, name).value, number),
     )
     yield confusion_table(agreement, [*map(str, agreement.levels)], agreement.bias_by_grade)
     if not report.ranks:

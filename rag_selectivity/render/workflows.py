@@ -23,8 +23,11 @@ from rag_selectivity.render.blocks import (
 from rag_selectivity.results.answers import (
     BITS,
     DEPTH,
+    JUNK,
     LIFT,
+    ORDER,
     RUN,
+    SLOPE,
     AnswerReport,
     Contrast,
     Spent,
@@ -40,7 +43,7 @@ from rag_selectivity.results.online import (
     Preference,
 )
 from rag_selectivity.results.validation import RUNS, WITHIN, Following, Validation
-from rag_selectivity.wording import counted, level_text, number, percent
+from rag_selectivity.wording import counted, level_text, number, percent, signed
 
 # -- answers -----------------------------------------------------------------------------------------------------
 
@@ -49,11 +52,15 @@ _TITLES = {
     BITS: "Bits over random of right answers",
     DEPTH: "More passages against fewer",
     RUN: "Runs",
+    ORDER: "Order against best first",
+    SLOPE: "Junk beside the same relevant passages: change with each junk passage",
 }
+#: What a contrast is, where it is no difference.
+_OF_KIND = {BITS: "bits", SLOPE: "change"}
 
 
 def answer_blocks(report: AnswerReport) -> Iterator[Block]:
-    """Means of what was shown, lifts, bits, depths and runs."""
+    """Means of what was shown, lifts, bits, order, depth, runs and junk."""
     yield Heading(
         f"{counted(len(report.queries), 'query', 'queries')}{_spent(report.spent, report.settings.get('model'))}"
     )
@@ -73,6 +80,8 @@ def answer_blocks(report: AnswerReport) -> Iterator[Block]:
         if contrasts:
             yield Heading(title)
             yield from _contrast_blocks(kind, contrasts, level)
+        if kind == SLOPE:
+            yield from map(Note, _junk_in_words(report, contrasts, level))
     yield from (Note(note, "note") for note in report.notes)
     served = report.settings.get("served") or ()
     if served and list(served) != [report.settings["model"]]:
@@ -99,9 +108,9 @@ def _contrast_blocks(kind: str, contrasts: Sequence[Contrast], level: str) -> It
         contrasts,
         ("score", "score", str),
         ("shown", "shown", str),
-        ("against", "against", str),
+        ("against", lambda each: "no junk" if kind == SLOPE and each.against.k == 0 else str(each.against), str),
         ("n", "n", count),
-        (f"{'bits' if kind == BITS else 'difference'} [{level}]", _with_value, change),
+        (f"{_OF_KIND.get(kind, 'difference')} [{level}]", _with_value, change),
         ("ceiling", lambda each: each.ceiling if kind == BITS else None, number),
         ("p Holm", lambda each: None if math.isnan(each.p_adjusted) else each.p_adjusted, p_value),
     )
@@ -112,6 +121,25 @@ def _contrast_blocks(kind: str, contrasts: Sequence[Contrast], level: str) -> It
 
 def _with_value(contrast: Contrast) -> Contrast | None:
     return None if math.isnan(contrast.value) and math.isnan(contrast.low) else contrast
+
+
+def _junk_in_words(report: AnswerReport, contrasts: Sequence[Contrast], level: str) -> Iterator[str]:
+    """What junk costs the model, in a sentence for each score that says if an answer is right."""
+    counts = [shown.k or 0 for shown, _ in report.figures if shown.run == JUNK]
+    for each in contrasts:
+        if not report.kinds[each.score].is_correct or math.isnan(each.low):
+            continue
+        of = f"percentage points with each junk passage, from {min(counts)} to {max(counts)} junk passages on average"
+        points, low, high = (100 * value for value in (each.value, each.low, each.high))
+        if low <= 0 <= high:
+            yield (
+                f"{each.score}: no change with junk is shown: {signed(points, 2)} [{level}: {signed(low, 2)} to "
+                f"{signed(high, 2)}] {of}."
+            )
+        else:
+            less, more = sorted((abs(low), abs(high)))
+            verb = "falls" if high < 0 else "rises"
+            yield f"{each.score} {verb} by {abs(points):.2f} [{level}: {less:.2f} to {more:.2f}] {of}."
 
 
 # -- validation --------------------------------------------------------------------------------------------------

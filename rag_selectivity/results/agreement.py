@@ -26,6 +26,8 @@ class JudgeReport(Result):
     ----------
     agreement : Agreement
         The agreement over the pairs that both sides graded.
+    itself : Agreement or None
+        The agreement of the judge's first grade of a pair with its second; None without pairs graded twice.
     provenance : Provenance or None
         Where both sides' labels come from.
     ranks : tuple of Ranking
@@ -35,6 +37,7 @@ class JudgeReport(Result):
     """
 
     agreement: Agreement
+    itself: Agreement | None
     provenance: Provenance | None = None
     ranks: tuple[Ranking, ...] = ()
     biases: Mapping[str, Mapping[str, Interval]] = field(default_factory=dict)
@@ -54,6 +57,7 @@ class JudgeReport(Result):
             "trust": self.trust.to_dict(),
             "ranks": plain(self.ranks),
             **figures,
+            "itself": plain(self.itself),
         }
 
     def to_rows(self) -> list[dict[str, Any]]:

@@ -14,11 +14,15 @@ from rag_selectivity.results.result import Result
 from rag_selectivity.results.usage import Usage
 
 #: What a model can be shown beside the lists of runs. No run may have one of these names.
-CLOSED_BOOK, RANDOM, IDEAL = "closed-book", "random", "ideal"
+CLOSED_BOOK, RANDOM, IDEAL, JUNK = "closed-book", "random", "ideal", "junk"
 CONTROLS = (CLOSED_BOOK, RANDOM, IDEAL)
+RESERVED = (*CONTROLS, JUNK)
+
+BEST_FIRST, WORST_FIRST, SHUFFLED, MIDDLE = "best-first", "worst-first", "shuffled", "middle"
+ORDERS = (BEST_FIRST, WORST_FIRST, SHUFFLED, MIDDLE)
 
 #: Kinds of contrasts, in the order of tables.
-LIFT, BITS, DEPTH, RUN = "lift", "bits", "depth", "run"
+LIFT, BITS, DEPTH, RUN, ORDER, SLOPE = "lift", "bits", "depth", "run", "order", "slope"
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +37,9 @@ class ScoreKind:
     definition : str
     is_correct : bool
         Whether it says if an answer is right, as 0 or 1: its mean is an accuracy.
+    higher_is_better : bool
+    needs_passages : bool
+        Whether it is undefined for an answer without passages.
     """
 
     name: str
@@ -40,6 +47,8 @@ class ScoreKind:
     high: float
     definition: str
     is_correct: bool = False
+    higher_is_better: bool = True
+    needs_passages: bool = False
 
 
 #: The lowest grade of a judge that counts as a right answer.
@@ -53,6 +62,9 @@ SCORES = {
         ScoreKind("f1", 0, 1, "F1 of the words of answer and reference, by SQuAD's normalisation"),
         ScoreKind("judge", 1, 5, "a judge's grade of the answer against the reference"),
         ScoreKind("judged_right", 0, 1, f"1 if that grade is {RIGHT_FROM} or 5", is_correct=True),
+        ScoreKind("claims", 0, 1, "share of the reference's claims that the answer holds, by a judge"),
+        ScoreKind("cited", 0, 1, "1 if the answer cites a relevant passage", needs_passages=True),
+        ScoreKind("abstained", 0, 1, "1 if the model gave no answer", higher_is_better=False),
     )
 }
 
@@ -73,22 +85,31 @@ class Shown(Plain):
     Attributes
     ----------
     run : str
-        A run; or `closed-book` (no passages), `random` (K random passages of the corpus) or `ideal` (all relevant
-        passages and nothing else).
+        A run; or `closed-book` (no passages), `random` (K random passages of the corpus), `ideal` (all relevant
+        passages and nothing else), or `junk` (the relevant passages and K hard negatives).
     k : int or None
-        The depth; 0 of `closed-book`; None of `ideal`.
+        The depth; of `junk` the number of hard negatives; 0 of `closed-book`; None of `ideal`.
+    order : {"best-first", "worst-first", "shuffled", "middle"}
+        The order in which a run's top K is shown; `middle` puts the decisive passage in the middle.
     """
 
     run: str
     k: int | None
+    order: str = BEST_FIRST
 
     def __str__(self) -> str:
-        return self.run if self.run in (CLOSED_BOOK, IDEAL) else f"{self.run}@{self.k}"
+        match self.run:
+            case "closed-book" | "ideal":
+                return self.run
+            case "junk":
+                return f"relevant + {self.k} junk"
+            case _:
+                return f"{self.run}@{self.k}" + ("" if self.order == BEST_FIRST else f" {self.order}")
 
     @property
     def is_run(self) -> bool:
         """Whether it is the list of a run."""
-        return self.run not in CONTROLS
+        return self.run not in RESERVED
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,8 +124,13 @@ class AnswerRow(Plain):
         The ids of the passages in the order in which they were shown.
     text : str
         The answer; of multiple choice the chosen option.
+    abstained : bool
+    cited : tuple of str
+        The ids of the passages that the answer names as its grounds.
     scores : {name of the score: value}
         NaN where a score is undefined.
+    prompt : str
+        Hash of all that the model was shown: wording, question, options, and the texts in their order.
     served_model : str or None
         The model that the server named.
     """
@@ -113,7 +139,10 @@ class AnswerRow(Plain):
     shown: Shown
     passages: tuple[str, ...]
     text: str
+    abstained: bool
+    cited: tuple[str, ...]
     scores: Mapping[str, float]
+    prompt: str
     served_model: str | None = None
 
     def to_row(self) -> dict[str, Any]:
@@ -122,7 +151,11 @@ class AnswerRow(Plain):
             "query_id": self.query,
             **flat(self.shown),
             "answer": self.text,
+            "abstained": self.abstained,
             "passages": ids_in_cell(self.passages),
+            # `cited` is the score that says whether a relevant passage is among them.
+            "cited_passages": ids_in_cell(self.cited),
+            "prompt": self.prompt,
             "served_model": self.served_model,
             **plain(self.scores),
         }
@@ -134,9 +167,10 @@ class Contrast(Plain):
 
     Attributes
     ----------
-    kind : {"lift", "bits", "depth", "run"}
+    kind : {"lift", "bits", "depth", "run", "order", "slope"}
         `lift`: minus the score without passages. `bits`: log2 of the accuracy / the accuracy with K random passages.
-        `depth`: minus the score at the smallest K. `run`: minus the score of the baseline run.
+        `depth`: minus the score at the smallest K. `run`: minus the score of the baseline run. `order`: minus the score
+        with the best passage first. `slope`: the change of the score with each junk passage.
     score : str
     shown, against : Shown
     value, low, high : float
@@ -225,6 +259,7 @@ class AnswerReport(Result):
     kinds : {name: ScoreKind}
         The scores.
     answers : tuple of AnswerRow
+        Empty where scores were given.
     settings : mapping
     notes : tuple of str
     spent : Spent
@@ -244,32 +279,37 @@ class AnswerReport(Result):
     spent: Spent = field(default_factory=Spent)
     resume: str | None = None
 
-    def __getitem__(self, key: tuple[str, int | None, str]) -> Estimate:
-        """The figure of (run, K, score): `report["bm25", 10, "exact_match"]`."""
-        run, k, score = key
-        wanted = Shown(run, k)
+    def __getitem__(self, key: tuple[str, int | None, str] | tuple[str, int | None, str, str]) -> Estimate:
+        """The figure of (run, K, score) or (run, K, score, order): `report["bm25", 10, "exact_match"]`."""
+        run, k, score, *order = key
+        wanted = Shown(run, k, *order)
         found = self.figures.get((wanted, score))
         if found is None:
             shown = ", ".join(dict.fromkeys(str(each) for each, _ in self.figures))
             raise InputError(f"there is no {score!r} of {wanted} (shown: {shown}; scores: {', '.join(self.kinds)})")
         return found
 
-    def contrast(self, kind: str, score: str, run: str, k: int | None) -> Contrast:
-        """The contrast of a kind for what was shown.
+    def contrast(self, kind: str, score: str, run: str, k: int | None, order: str = BEST_FIRST) -> Contrast:
+        """The contrast of a kind for what was shown; of several (depths), the one against the smallest K.
 
         Raises
         ------
         InputError
             If there is none.
         """
-        wanted = Shown(run, k)
+        wanted = Shown(run, k, order)
         for each in self.contrasts:
             if (each.kind, each.score, each.shown) == (kind, score, wanted):
                 return each
         raise InputError(f"there is no contrast {kind!r} of {score!r} for {wanted}")
 
+    @property
+    def correctness(self) -> str | None:
+        """The first score that says whether an answer is right; None without one."""
+        return next((name for name, kind in self.kinds.items() if kind.is_correct), None)
+
     def score_rows(self, score: str | None = None) -> list[dict[str, Any]]:
-        """Rows of query_id, run, k, score and model, as `validate` reads them.
+        """Rows of query_id, run, k, score and model, as `validate` reads them: the runs, best passage first.
 
         Rows of k = 0 are the answers without passages. `passages` are the ids that were shown, separated by spaces,
         or a list in JSON if an id holds a space.
@@ -293,7 +333,7 @@ class AnswerReport(Result):
                 "passages": ids_in_cell(row.passages),
             }
             for row in self.answers
-            if row.shown.is_run or row.shown.run == CLOSED_BOOK
+            if (row.shown.is_run and row.shown.order == BEST_FIRST) or row.shown.run == CLOSED_BOOK
             if not math.isnan(row.scores[name])
         ]
 

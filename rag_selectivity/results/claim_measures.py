@@ -7,15 +7,19 @@ import re
 from rag_selectivity.errors import InputError, did_you_mean
 from rag_selectivity.measures.base import Given
 
-#: What the judge can be asked about each passage.
+#: What the judge can be asked about each passage; the last one is about a response, not about a reference answer.
 CHECKS = ("precision", "recall", "entities", "relevance")
+GROUNDEDNESS = "groundedness"
+ALL_CHECKS = (*CHECKS, GROUNDEDNESS)
 #: The measure that a check is named for.
 MEASURES = {
     "precision": "ContextPrecision",
     "recall": "ContextRecall",
     "entities": "ContextEntityRecall",
     "relevance": "ContextRelevance",
+    GROUNDEDNESS: "Groundedness",
 }
+WHOLE = "ContextRecall(whole)"
 REPEATED, SUPPORTING, SMALLEST = "RepeatedClaims", "SupportingPassages", "SmallestSet"
 #: What the check `recall` says beside ContextRecall of the passages that support claims.
 OF_SUPPORT = (REPEATED, SUPPORTING, SMALLEST)
@@ -25,6 +29,8 @@ DEFINITIONS = {
     "ContextRecall": "claims of the reference that a passage of the top K supports by itself / all of them",
     "ContextEntityRecall": "entities of the reference that the top K mention / all of them",
     "ContextRelevance": "statements of the top K that bear on the question / all of them",
+    "Groundedness": "claims of the response that a passage of the top K supports by itself / all of them",
+    WHOLE: "claims of the reference that the top K support when read together / all of them",
     REPEATED: "supported claims that more than one passage of the top K supports / all supported claims",
     SUPPORTING: "passages of the top K that support a claim, on average over the supported claims",
     SMALLEST: "the fewest passages of the top K that together support every claim that any of them supports",

@@ -21,10 +21,12 @@ from rag_selectivity.measures.covers import EXACT, smallest_cover
 from rag_selectivity.measures.plan import Plan
 from rag_selectivity.results.claim_measures import (
     CHECKS,
+    GROUNDEDNESS,
     MEASURES,
     OF_SUPPORT,
     REPEATED,
     SMALLEST,
+    WHOLE,
     ClaimMeasure,
 )
 from rag_selectivity.results.comparison import RunDifference, difference_of
@@ -34,6 +36,7 @@ from rag_selectivity.results.result import OfRuns
 from rag_selectivity.results.run_report import RunCaveat, caveats_of
 from rag_selectivity.results.samples import Sample
 from rag_selectivity.results.usage import Usage
+from rag_selectivity.trust.agreement import Agreement
 
 __all__ = ["CHECKS", "MEASURES", "ClaimCheck", "ClaimMeasure", "ClaimReport", "ClaimRun"]
 
@@ -42,6 +45,16 @@ NOT_KNOWN = -1
 #: The run of samples that come without a run.
 SAMPLES = "samples"
 _CHECK_OF = {**{name: check for check, name in MEASURES.items()}, **dict.fromkeys(OF_SUPPORT, "recall")}
+
+
+def _as_data(agreement: Agreement) -> dict[str, Any]:
+    """What is to be said of two verdicts; all weights give the same kappa."""
+    names = ("n", "queries", "exact", "kappa", "ac2", "bias", "confusion", "verdict", "reason")
+    return {name: value for name, value in agreement.to_dict().items() if name in names}
+
+
+def _nothing() -> NDArray[np.bool_]:
+    return np.zeros((0, 0), bool)
 
 
 @dataclass(frozen=True)
@@ -60,9 +73,14 @@ class ClaimCheck(Plain):
         Whether a passage helps to reach the reference answer.
     statements, relevant : int64[passages]
         The number of statements of each passage, and how many of them are relevant to the question.
+    whole : {K: share of claims that the top K support when read together}
     known : {check: number of passages}
         How many passages from the top the judge answered for: figures of more are NaN. −1 if the check was not made or
         the claims are not known. Default: all.
+    response_claims : tuple of str
+        The claims of the response.
+    grounds : bool[response claims, passages]
+        Whether a passage alone supports a claim of the response.
     """
 
     also: ClassVar[tuple[str, ...]] = ("fingerprint", "redundancy", "smallest_set", "unsupported")
@@ -75,7 +93,10 @@ class ClaimCheck(Plain):
     useful: NDArray[np.bool_]
     statements: NDArray[np.int64]
     relevant: NDArray[np.int64]
+    whole: Mapping[int, float] = field(default_factory=dict)
     known: Mapping[str, int] = field(default_factory=dict)
+    response_claims: tuple[str, ...] = ()
+    grounds: NDArray[np.bool_] = field(default_factory=_nothing)
 
     @property
     def fingerprint(self) -> str:
@@ -102,6 +123,8 @@ class ClaimCheck(Plain):
         """
         asked = ClaimMeasure.parse(measure) if isinstance(measure, str) else measure
         depth = int(asked.at or 0)
+        if asked.name == WHOLE:
+            return self.whole.get(depth, math.nan)
         check = _CHECK_OF[asked.name]
         if not self.is_known(check, depth):
             return math.nan
@@ -112,7 +135,7 @@ class ClaimCheck(Plain):
         if check == "relevance":
             total = int(self.statements[:depth].sum())
             return float(self.relevant[:depth].sum() / total) if total else math.nan
-        table = self.support if check == "recall" else self.mentions
+        table = {"recall": self.support, "entities": self.mentions, GROUNDEDNESS: self.grounds}[check]
         return float(table[:, :depth].any(axis=1).mean()) if len(table) else math.nan
 
     @property
@@ -215,6 +238,8 @@ class ClaimReport(OfRuns):
         The paired difference of each measure and depth; empty with one run.
     settings : {name: value}
         How the intervals were made.
+    agreement : Agreement or None
+        The judge's verdicts (1: the passage supports the claim) against people's; None without any of people.
     notes : tuple of str
         Queries that are left out, and the like.
     """
@@ -239,6 +264,7 @@ class ClaimReport(OfRuns):
     settings: Mapping[str, Any] = field(default_factory=dict)
     #: What made its intervals, for those of drops.
     bootstrap: Bootstrap | None = field(default=None, repr=False, compare=False)
+    agreement: Agreement | None = None
     notes: tuple[str, ...] = ()
     #: The file that it was read from, which holds its figures alone; None for a new report.
     path: Path | None = field(default=None, repr=False, compare=False)
@@ -263,7 +289,8 @@ class ClaimReport(OfRuns):
         """As plain data, ready for JSON."""
         return {
             "schema": self.schema,
-            **plain_fields(self, "runs"),
+            **plain_fields(self, "runs", "agreement"),
+            "agreement": None if self.agreement is None else _as_data(self.agreement),
             "runs": {
                 name: {
                     "measures": plain(run.estimates),

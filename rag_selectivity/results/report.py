@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from rag_selectivity.errors import InputError
-from rag_selectivity.figures.stored import figures_as_data
+from rag_selectivity.figures.stored import MOST_IN_JSON, digest_of, figures_as_data, figures_as_parquet
 from rag_selectivity.inference.bootstrap import Bootstrap
 from rag_selectivity.judged.token_budget import budgets_among
 from rag_selectivity.measures.base import FloatArray, Measure, parse_measure
@@ -27,6 +28,7 @@ from rag_selectivity.results.slices import Slice, each_slice
 from rag_selectivity.results.steps import Steps
 from rag_selectivity.results.trust import Trust
 from rag_selectivity.tables.grades import scale_named
+from rag_selectivity.tables.writing import Content, is_written_into, json_text, write_files
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,6 +203,25 @@ class Report(OfRuns):
                 else:
                     details.update((f"{base @ depth}.{name}", values[:, i]) for i, depth in enumerate(depths.tolist()))
         return details
+
+    def save(self, path: str | Path) -> None:
+        """Write the JSON to a file, completely or not at all; `--against` reads such a file.
+
+        The figures by query of a run with more than 10,000 queries stand in a Parquet file beside it, which is named in
+        the JSON with its digest. Without Polars (the extra `files`), and in a pipe, the JSON holds them too.
+        """
+        target = Path(path)
+        data = self.to_dict()
+        contents: dict[str | Path, Content] = {}
+        if find_spec("polars") is not None and not is_written_into(target):
+            for name, part in self.runs.items():
+                if data["runs"][name]["per_query"] is not None and len(part.figures.queries) > MOST_IN_JSON:
+                    content = figures_as_parquet(part.figures, part.estimates)
+                    digest = digest_of(content)
+                    beside = f"{target.stem}.{digest}.parquet"
+                    data["runs"][name] |= {"per_query": None, "figures": {"file": beside, "digest": digest}}
+                    contents[target.with_name(beside)] = content
+        write_files({**contents, target: json_text(data, 2) + "\n"})
 
     def to_dict(self, *, queries: bool = True) -> dict[str, Any]:
         """As plain data, ready for JSON; `queries=False` leaves out the figures of each query."""

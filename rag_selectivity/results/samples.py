@@ -1,4 +1,4 @@
-"""Sample: a question with its retrieved texts and a reference answer."""
+"""Sample: a question with its retrieved texts, a reference answer and a response."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from rag_selectivity.tables.ids import text_id
 
 @dataclass(frozen=True, slots=True)
 class Sample(Plain):
-    """A question with its retrieved texts and a reference answer; the field names are those of Ragas.
+    """A question with its retrieved texts, a reference answer and a response; the field names are those of Ragas.
 
     `retrieved_contexts` are in rank order; `passages` are their ids, empty if they have none. The other fields of Ragas
     are not needed.
@@ -20,6 +20,7 @@ class Sample(Plain):
     retrieved_contexts: tuple[str, ...] = field(repr=False)
     reference: str | None = None
     id: str = ""
+    response: str | None = None
     passages: tuple[str, ...] = ()
 
     @property

@@ -10,9 +10,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
-from rag_selectivity.errors import InputError
+from rag_selectivity.errors import InputError, MissingExtraError
 from rag_selectivity.figures.figures import Figures, Rules
-from rag_selectivity.figures.stored import figures_of_data
+from rag_selectivity.figures.stored import digest_of, figures_of_data, figures_of_parquet
 from rag_selectivity.judged.hits import Coverage
 from rag_selectivity.judged.token_budget import is_budget
 from rag_selectivity.measures import Measure, parse_measure
@@ -23,7 +23,7 @@ from rag_selectivity.results.estimate import Caveat, Estimate
 from rag_selectivity.results.provenance import Provenance
 from rag_selectivity.results.report import Report
 from rag_selectivity.results.run_report import RunReport
-from rag_selectivity.results.shapes import Count, Digits, Id, Shape, stored
+from rag_selectivity.results.shapes import Count, Digits, Id, Shape, kind, stored
 from rag_selectivity.results.slices import Slice
 from rag_selectivity.results.usage import Usage
 
@@ -40,7 +40,7 @@ def read_report(path: str | Path) -> Report:
     """
     file = Path(path)
     found = stored(_Report, file, Report.schema, "report", "-o report.json")
-    runs = {name: run.report() for name, run in found.runs.items()}
+    runs = {name: run.report(file.parent) for name, run in found.runs.items()}
     measures = _measures(key for run in runs.values() for key in run.estimates)
     depths = {each.at for each in measures if type(each.at) is int and not is_budget(each.at)}
     return Report(
@@ -107,19 +107,43 @@ class _PerQuery(Shape):
         return self
 
 
+class _Beside(Shape):
+    """A Parquet file in the folder of the report."""
+
+    file: Annotated[str, kind("the name of a file", lambda value: Path(value).name == value != "")]
+    digest: Digits
+
+    def figures(self, folder: Path, rules: Rules | None) -> Figures:
+        path = folder / self.file
+        mend = "put it back beside the report as it was written, or write the report again with -o report.json"
+        try:
+            content = path.read_bytes()
+        except OSError as error:
+            raise InputError(f"{path}: the figures by query cannot be read ({error.strerror}); {mend}") from None
+        if digest_of(content) != self.digest:
+            raise InputError(f"{path}: changed since the report was written (another digest than there); {mend}")
+        try:
+            return figures_of_parquet(content, rules)
+        except ImportError:
+            raise MissingExtraError("polars", "files", f"reading {path}") from None
+
+
 class _Run(Shape):
     queries: Coverage
     measures: dict[str, Estimate]
     fingerprint: Rules | None
     per_query: _PerQuery | None
+    figures: _Beside | None = None
     notes: tuple[str, ...] = ()
     input: dict[str, Any] = Field({})
     label_caveats: tuple[Caveat, ...] = ()
     slices: dict[str, dict[str, Slice]] = Field({})
 
-    def report(self) -> RunReport:
+    def report(self, folder: Path) -> RunReport:
         figures = Figures((), [], [])
-        if self.per_query is not None:
+        if self.figures is not None:
+            figures = self.figures.figures(folder, self.fingerprint)
+        elif self.per_query is not None:
             figures = self.per_query.figures(self.fingerprint)
         same = ("notes", "input", "label_caveats", "slices")
         return RunReport(figures, self.measures, self.queries, **{name: getattr(self, name) for name in same})

@@ -49,7 +49,7 @@ def write_store(
     for pair in graded_pairs() if pairs is None else pairs:
         if pair.origins:
             of_texts = (hashes[pair.query], hashes[pair.passage])
-            incoming.labels.append((settings, Label((0, *of_texts), grade(pair))))
+            incoming.labels.append((settings, Label((0, *of_texts, 0), grade(pair))))
             incoming.pairs.append((pair.query, pair.passage, *of_texts))
             incoming.origins.extend((pair.query, pair.passage, origin) for origin in pair.origins)
     with Store(path) as store:

@@ -213,4 +213,4 @@ def _codes(figure: Any, name: str) -> Keys:
 
 def _prompt(shown: Any) -> str:
     """What a model was shown: a run to a depth, in an order."""
-    return f"{shown.run}@{shown.k}"
+    return f"{shown.run}@{shown.k}" + ("" if shown.order == "best-first" else f" {shown.order}")

@@ -10,8 +10,8 @@ from typing import Any
 
 from rag_selectivity.errors import InputError, did_you_mean
 
-#: Number of the settings, hash of the query, hash of the passage.
-Key = tuple[int, bytes, bytes]
+#: Number of the settings, hash of the query, hash of the passage, number of the sample.
+Key = tuple[int, bytes, bytes, int]
 
 #: How a pair can come into a store. `unknown` is that of labels whose origin nobody wrote down.
 ORIGIN_KINDS = ("pool", "tail", "control", "person", "unknown")
@@ -84,12 +84,15 @@ class Label(_Asked):
     key : Key
     grade : int or None
         None if the pair failed.
-    reason : str or None
+    reason, relevant_span, misleading
+        What the judge said besides the grade.
     """
 
     key: Key
     grade: int | None
     reason: str | None = None
+    relevant_span: str | None = None
+    misleading: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +107,7 @@ class StoredAnswer(_Asked):
 _OF_SERVER = ("served_model", "way")
 #: The columns that labels and answers share in their tables, and all those of a label.
 ASKED_COLUMNS = tuple(field.name for field in fields(_Asked) if field.name not in _OF_SERVER)
-LABEL_COLUMNS = ("grade", "reason", *ASKED_COLUMNS)
+LABEL_COLUMNS = ("grade", "reason", "relevant_span", "misleading", *ASKED_COLUMNS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,6 +217,8 @@ class HumanLabel:
         The person's note.
     query_hash, passage_hash : bytes or None
         Hashes of the texts that the person read; None if they are not known.
+    sample : int
+        0, or 1 and more where the person graded the pair again, to measure how far the person agrees with itself.
     draw : Draw or None
         How the pair was chosen for the person; None if that is not known.
     """
@@ -225,6 +230,7 @@ class HumanLabel:
     reason: str | None = None
     query_hash: bytes | None = None
     passage_hash: bytes | None = None
+    sample: int = 0
     draw: Draw | None = None
 
     @property

@@ -7,7 +7,7 @@ from contextlib import closing
 from functools import cache
 
 APPLICATION = 0x52534C42  # "RSLB"
-VERSION = 2
+VERSION = 1
 
 # Labels are long, and their keys are hashes: rows are appended, and only a small index is written at random places.
 TABLES = (
@@ -26,10 +26,11 @@ TABLES = (
     "CREATE INDEX pairs_by_text ON pairs (query_hash, passage_hash)",
     """CREATE TABLE labels (
         id INTEGER PRIMARY KEY, settings INTEGER NOT NULL REFERENCES settings, query_hash BLOB NOT NULL,
-        passage_hash BLOB NOT NULL, grade INTEGER, reason TEXT, prompt_tokens INTEGER, completion_tokens INTEGER,
-        cost REAL, seconds REAL, attempts INTEGER, failure TEXT, error TEXT, last_answer TEXT,
+        passage_hash BLOB NOT NULL, sample INTEGER NOT NULL, grade INTEGER, reason TEXT, relevant_span TEXT,
+        misleading INTEGER, prompt_tokens INTEGER, completion_tokens INTEGER, cost REAL, seconds REAL,
+        attempts INTEGER, failure TEXT, error TEXT, last_answer TEXT,
         server INTEGER REFERENCES servers, created REAL NOT NULL,
-        UNIQUE (settings, query_hash, passage_hash)
+        UNIQUE (settings, query_hash, passage_hash, sample)
     )""",
     """CREATE TABLE draws (
         id INTEGER PRIMARY KEY, fingerprint BLOB NOT NULL UNIQUE, kind TEXT NOT NULL, source TEXT NOT NULL,
@@ -41,9 +42,10 @@ TABLES = (
         PRIMARY KEY (query_id, passage_id, draw)
     ) WITHOUT ROWID""",
     """CREATE TABLE human (
-        query_id TEXT NOT NULL, passage_id TEXT NOT NULL, annotator TEXT NOT NULL, grade INTEGER, reason TEXT,
-        query_hash BLOB, passage_hash BLOB, draw INTEGER REFERENCES draws, created REAL NOT NULL,
-        PRIMARY KEY (query_id, passage_id, annotator)
+        query_id TEXT NOT NULL, passage_id TEXT NOT NULL, annotator TEXT NOT NULL, sample INTEGER NOT NULL,
+        grade INTEGER, reason TEXT, query_hash BLOB, passage_hash BLOB, draw INTEGER REFERENCES draws,
+        created REAL NOT NULL,
+        PRIMARY KEY (query_id, passage_id, annotator, sample)
     ) WITHOUT ROWID""",
     """CREATE TABLE answers (
         settings INTEGER NOT NULL REFERENCES settings, content BLOB NOT NULL, value TEXT, prompt_tokens INTEGER,

@@ -5,15 +5,26 @@ from __future__ import annotations
 import json
 import threading
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from itertools import islice
+from heapq import merge
+from itertools import groupby, islice
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, TypeVar
 
 from rag_selectivity.errors import InputError
-from rag_selectivity.grading.store.connection import Connection, connect, connect_to_read, damaged, explaining
+from rag_selectivity.grading.store.connection import Connection, connect, connect_to_read, explaining
+from rag_selectivity.grading.store.pool import Pool
+from rag_selectivity.grading.store.reading import (
+    PAIRS_OF_LABELS,
+    draws_of,
+    grades_of_judges,
+    models_of,
+    names_of,
+    origins_text,
+)
 from rag_selectivity.grading.store.records import (
     LABEL_COLUMNS,
     UNKNOWN_FAILURE,
@@ -32,7 +43,6 @@ from rag_selectivity.grading.store.writing import (
     write_people,
     write_records,
     write_texts,
-    write_texts_now,
 )
 from rag_selectivity.tables.files import STANDARD_INPUT
 
@@ -42,26 +52,13 @@ _SETTINGS = ("model", "parameters", "rubric", "rubric_version", "prompt_version"
 _FAILURE = f"coalesce(failure, '{UNKNOWN_FAILURE}')"
 _T = TypeVar("_T")
 Pair = tuple[str, str]
-#: From the labels to the pairs that have these texts, by an index.
-_PAIRS_OF_LABELS = "CROSS JOIN pairs p ON p.query_hash = l.query_hash AND p.passage_hash = l.passage_hash"
-
-
-class _Names(dict[int, str]):
-    """Names of judges by the numbers of their settings; labels that name others belong to a damaged store."""
-
-    def __init__(self, path: Path, names: dict[int, str]) -> None:
-        super().__init__(names)
-        self._path = path
-
-    def __missing__(self, number: object) -> str:
-        raise damaged(self._path, f"labels name the judge {number!r}, whose settings are missing")
 
 
 class Store:
     """An open label store. Use it as a context manager, or close it.
 
     One thread writes the labels. A label whose future is done survives the end of the process. Several processes may
-    share a file, and several threads a store. Every reading has a connection of its own
+    share a file, and several threads a store; a pool belongs to one thread. Every reading has a connection of its own
     and sees the file as it is when it begins, so that it holds up nobody.
 
     Parameters
@@ -196,12 +193,10 @@ class Store:
         """Write (query id, passage id, origin) rows: how the pairs came into the store."""
         self._write(rows, write_origins)
 
-    def put_pairs(
-        self, texts: Sequence[tuple[str, str, bytes, bytes]], origins: Sequence[tuple[str, str, Origin]]
-    ) -> None:
-        """Write which texts the ids of some pairs have now, and how the pairs came into the store."""
-        self._write(texts, write_texts_now)
-        self._write(origins, write_origins)
+    def new_pool(self) -> Pool:
+        """An empty pool for a grading run."""
+        with self._changing():
+            return Pool(self._opened())
 
     def _write(self, rows: Iterable[_T], write: Callable[[Connection, list[_T]], object]) -> None:
         """Write rows in portions, each of which is a transaction."""
@@ -237,35 +232,45 @@ class Store:
 
     def judges(self) -> list[dict[str, Any]]:
         """A row for each judge: its settings, its labels, what they cost, and where their pairs come from."""
-        sums = ("graded", "failed", "prompt_tokens", "completion_tokens", "cost")
-        served = "count(*) FROM labels l CROSS JOIN servers v ON v.id = l.server WHERE"
-        tallies = {
+        counted = ("graded", "failed", "prompt_tokens", "completion_tokens", "cost")
+        by_settings = {
             "failures": f"SELECT settings, {_FAILURE}, count(*) FROM labels WHERE grade IS NULL GROUP BY 1, 2",
-            "served_models": f"SELECT l.settings, served_model, {served} served_model != '' GROUP BY 1, 2",
-            "ways": f"SELECT l.settings, way, {served} way != '' GROUP BY 1, 2",
+            **{
+                f"{column}s": f"SELECT l.settings, v.{column}, count(*) FROM labels l CROSS JOIN servers v"
+                f" ON v.id = l.server WHERE v.{column} != '' GROUP BY 1, 2"
+                for column in ("served_model", "way")
+            },
             # A pair may have several origins.
             "origins": "SELECT settings, kind, count(*) FROM (SELECT DISTINCT l.settings, p.query_id, p.passage_id,"
-            f" coalesce(d.kind, 'unknown') AS kind FROM labels l {_PAIRS_OF_LABELS} LEFT JOIN origins o"
+            f" coalesce(d.kind, 'unknown') AS kind FROM labels l {PAIRS_OF_LABELS} LEFT JOIN origins o"
             " ON o.query_id = p.query_id AND o.passage_id = p.passage_id LEFT JOIN draws d ON d.id = o.draw"
             " WHERE l.grade IS NOT NULL) GROUP BY 1, 2",
         }
         with self._reading() as connection:
-            names = _names_of(connection)
-            rows: dict[int, dict[str, Any]] = {}
-            for number, *values in connection.execute(
-                f"SELECT s.id, {', '.join(f's.{name}' for name in _SETTINGS)}, count(l.grade),"
-                " count(l.id) - count(l.grade), CAST(total(l.prompt_tokens) AS INTEGER),"
-                " CAST(total(l.completion_tokens) AS INTEGER), sum(l.cost) FROM settings s LEFT JOIN labels l"
-                " ON l.settings = s.id WHERE s.kind = 'grade' GROUP BY s.id"
-            ):
-                row = connection.row((*_SETTINGS, *sums), values)
-                rows[number] = {"judge": names[number], **row, **{name: {} for name in tallies}}
-            for name, statement in tallies.items():
+            counts = {
+                row[0]: dict(zip(counted, row[1:], strict=True))
+                for row in connection.execute(
+                    "SELECT settings, count(grade), count(*) - count(grade), CAST(total(prompt_tokens) AS INTEGER),"
+                    " CAST(total(completion_tokens) AS INTEGER), sum(cost) FROM labels GROUP BY settings"
+                )
+            }
+            tallies: dict[str, dict[int, dict[str, int]]] = {}
+            for name, statement in by_settings.items():
+                tallies[name] = {}
                 for number, value, count in connection.execute(statement):
-                    if number not in rows:
-                        raise damaged(self.path, f"labels name the judge {number!r}, whose settings are missing")
-                    rows[number][name][value] = count
-            return list(rows.values())
+                    tallies[name].setdefault(number, {})[value] = count
+            none = {**dict.fromkeys(counted), "graded": 0, "failed": 0}
+            rows = connection.execute(f"SELECT id, {', '.join(_SETTINGS)} FROM settings WHERE kind = 'grade'")
+            names = names_of(connection)
+            return [
+                {
+                    "judge": names[number],
+                    **connection.row(_SETTINGS, values),
+                    **counts.get(number, none),
+                    **{name: tally.get(number, {}) for name, tally in tallies.items()},
+                }
+                for number, *values in rows
+            ]
 
     def failures(self) -> list[dict[str, Any]]:
         """The failed labels and answers by judge and reason, the most frequent first.
@@ -274,10 +279,10 @@ class Store:
         one `query_id` and `passage_id` (None for claims), `attempts`, `error` and `last_answer`.
         """
         of_texts = "FROM pairs p WHERE p.query_hash = f.query_hash AND p.passage_hash = f.passage_hash LIMIT 1"
+        ids = f"(SELECT query_id {of_texts}), (SELECT passage_id {of_texts})"
         # Beside max(), SQLite takes the other columns from the row of the maximum.
         statement = (
-            f"SELECT f.settings, s.kind, f.failure, f.count, (SELECT query_id {of_texts}),"
-            f" (SELECT passage_id {of_texts}), f.attempts, f.error, f.last_answer FROM ("
+            f"SELECT f.settings, s.kind, f.failure, f.count, {ids}, f.attempts, f.error, f.last_answer FROM ("
             f"SELECT settings, {_FAILURE} AS failure, count(*) AS count, max(id), query_hash, passage_hash, attempts,"
             " error, last_answer FROM labels WHERE grade IS NULL GROUP BY 1, 2 UNION ALL"
             f" SELECT settings, {_FAILURE}, count(*), max(created), NULL, NULL, attempts, error, last_answer"
@@ -285,12 +290,17 @@ class Store:
         )
         columns = ("kind", "failure", "count", "query_id", "passage_id", "attempts", "error", "last_answer")
         with self._reading() as connection:
-            names = _names_of(connection, None)
+            names = names_of(connection, None)
             rows = [
                 {"judge": names[number], **connection.row(columns, values)}
                 for number, *values in connection.execute(statement)
             ]
         return sorted(rows, key=lambda row: (-row["count"], row["judge"], row["failure"]))
+
+    def answer(self, settings: int, content: bytes) -> Any:
+        """The stored answer to a question by its hash, or None."""
+        found = self.answer_and_server(settings, content)
+        return None if found is None else found[0]
 
     def answer_and_server(self, settings: int, content: bytes) -> tuple[Any, str | None] | None:
         """The stored answer to a question, and the model that the server named (None: it named none); or None."""
@@ -301,27 +311,12 @@ class Store:
         )
         return (json.loads(rows[0][0]), rows[0][1] or None) if rows else None
 
-    def outcomes(self, settings: int, keys: Collection[tuple[bytes, bytes]]) -> dict[tuple[bytes, bytes], str | None]:
-        """{key: the kind of its failure, None for a grade} of those keys that have a label under these settings."""
-        with self._reading() as connection:
-            rows = connection.execute(
-                f"SELECT query_hash, passage_hash, CASE WHEN grade IS NULL THEN {_FAILURE} END FROM labels"
-                " WHERE settings = ?",
-                (settings,),
-            )
-            return {(query, passage): failure for query, passage, failure in rows if (query, passage) in keys}
-
-    def is_graded(self, settings: int, key: tuple[bytes, bytes]) -> bool:
-        """Whether the store has a grade of this key now."""
-        statement = "SELECT 1 FROM labels WHERE settings = ? AND query_hash = ? AND passage_hash = ? AND grade NOTNULL"
-        return bool(self._looked_up(statement, (settings, *key)))
-
     def labels_of_query(self, query: str, settings: int) -> list[tuple[str, int | None, str | None, str | None]]:
-        """(passage id, grade, reason, error) rows of a query."""
+        """(passage id, grade, reason, error) rows: the first sample of each passage of a query."""
         return self._looked_up(
             "SELECT p.passage_id, l.grade, CAST(l.reason AS TEXT), CAST(l.error AS TEXT) FROM pairs p"
             " CROSS JOIN labels l ON l.query_hash = p.query_hash AND l.passage_hash = p.passage_hash"
-            " WHERE p.query_id = ? AND l.settings = ?",
+            " WHERE p.query_id = ? AND l.settings = ? AND l.sample = 0",
             (query, settings),
         )
 
@@ -339,79 +334,76 @@ class Store:
 
     def rows(self) -> Iterator[dict[str, Any]]:
         """Every label with everything that the store knows of it, those of people last."""
-        after = ("served_model", "way", "created", *_SETTINGS, "query_hash", "passage_hash")
+        after = ("served_model", "way", "sample", "created", *_SETTINGS, "query_hash", "passage_hash")
         with self._reading() as connection:
-            names, draws = _names_of(connection, None), _draws_of(connection)
+            names, draws = names_of(connection, None), draws_of(connection)
             labels = connection.execute(
                 f"SELECT p.query_id, p.passage_id, l.settings, {', '.join(f'l.{name}' for name in LABEL_COLUMNS)},"
-                " nullif(v.served_model, ''), nullif(v.way, ''), l.created, s.model, s.parameters, s.rubric,"
+                " nullif(v.served_model, ''), nullif(v.way, ''), l.sample, l.created, s.model, s.parameters, s.rubric,"
                 " s.rubric_version, s.prompt_version, lower(hex(p.query_hash)), lower(hex(p.passage_hash)),"
                 " (SELECT json_group_array(json_array(o.draw, o.rank, o.detail)) FROM origins o"
                 " WHERE o.query_id = p.query_id AND o.passage_id = p.passage_id)"
-                f" FROM labels l {_PAIRS_OF_LABELS} JOIN settings s ON s.id = l.settings"
+                f" FROM labels l {PAIRS_OF_LABELS} JOIN settings s ON s.id = l.settings"
                 " LEFT JOIN servers v ON v.id = l.server WHERE s.kind = 'grade'"
-                " ORDER BY l.settings, p.query_id, p.passage_id"
+                " ORDER BY l.settings, p.query_id, p.passage_id, l.sample"
             )
             for query, passage, number, *values, text in labels:
                 whose = {"query_id": query, "passage_id": passage, "source": "judge", "judge": names[number]}
                 row = connection.row((*whose, *LABEL_COLUMNS, *after), (*whose.values(), *values))
                 origins = [Origin(draws[n], rank, json.loads(detail or "{}")) for n, rank, detail in json.loads(text)]
-                yield {**row, "origins": _origins_text(origins)}
+                yield {**row, "origins": origins_text(origins)}
             people = connection.execute(
-                "SELECT query_id, passage_id, 'human', annotator, grade, reason, created,"
+                "SELECT query_id, passage_id, 'human', annotator, grade, reason, sample, created,"
                 " nullif(lower(hex(query_hash)), ''), nullif(lower(hex(passage_hash)), ''), draw FROM human"
-                " ORDER BY annotator, query_id, passage_id"
+                " ORDER BY annotator, query_id, passage_id, sample"
             )
-            said = ("query_id", "passage_id", "source", "judge", "grade", "reason", "created", *after[-2:])
+            said = ("query_id", "passage_id", "source", "judge", "grade", "reason", "sample", "created", *after[-2:])
             for *values, number in people:
                 origins = [] if number is None else [Origin(draws[number])]
-                yield {**connection.row(said, values), "origins": _origins_text(origins)}
+                yield {**connection.row(said, values), "origins": origins_text(origins)}
 
-    def grades_by_pair(self, judges: Sequence[str] | None = None) -> Iterator[tuple[str, str, dict[str, int]]]:
-        """(query id, passage id, {judge: grade}) rows of the judges (default: all); people may be among them."""
-        annotators = self.annotators_among(judges)
-        by_people: dict[Pair, dict[str, int]] = {}
-        for label in self.graded_by_people() if annotators else ():
-            if label.annotator in annotators and label.grade is not None:
-                by_people.setdefault(label.pair, {})[label.annotator] = label.grade
+    def grades_by_pair(
+        self, judges: Sequence[str] | None = None, *, as_given: bool = False, repeats: bool = False
+    ) -> Iterator[tuple[str, str, dict[str, list[int]]]]:
+        """(query id, passage id, {judge: grades of its samples}) rows of the judges (default: all), by the ids.
+
+        Some judges also say whether a passage misleads. A grade of 1 or 2 then becomes 1 if the passage misleads and
+        2 if it does not, so that `Harm(max_grade=1)` counts distractors alone. `as_given` leaves the grades as they
+        are. `repeats` adds what people who are named among the judges graded again.
+        """
         with self._reading() as connection:
             names = self._chosen(connection, judges)
-            total = connection.execute("SELECT count(*) FROM settings").fetchone()[0]
-            # A store's only judge is read in the order of the file; one of several by the index on the settings.
-            of_chosen = "" if len(names) == total else f"AND l.settings IN ({', '.join('?' * len(names))})"
-            rows = connection.execute(
-                f"SELECT p.query_id, p.passage_id, l.settings, l.grade FROM labels l {_PAIRS_OF_LABELS}"
-                f" WHERE l.grade IS NOT NULL {of_chosen} ORDER BY p.query_id, p.passage_id, l.settings",
-                tuple(names) if of_chosen else (),
-            )
-            pair: Pair | None = None
-            grades: dict[str, int] = {}
-            # Not by groupby: a store may hold millions of pairs.
-            for query, passage, number, grade in rows:
-                if pair is None or passage != pair[1] or query != pair[0]:
-                    if pair is not None:
-                        yield *pair, grades
-                    pair, grades = (query, passage), by_people.pop((query, passage), {})
-                grades[names[number]] = grade
-            if pair is not None:
-                yield *pair, grades
-        for pair, grades in by_people.items():
-            yield *pair, grades
+            by_judges = grades_of_judges(connection, names, as_given)
+            annotators = self.annotators_among(judges)
+            if not annotators:
+                yield from by_judges
+                return
+            labels = [
+                (*label.pair, {label.annotator: [label.grade]})
+                for label in sorted(self.human_labels(), key=lambda label: label.pair)
+                if label.annotator in annotators and label.grade is not None and (repeats or not label.sample)
+            ]
+            for (query, passage), rows in groupby(merge(by_judges, labels, key=itemgetter(0, 1)), itemgetter(0, 1)):
+                grades: dict[str, list[int]] = {}
+                for _, _, of_pair in rows:
+                    for name, samples in of_pair.items():
+                        grades[name] = [*grades.get(name, ()), *samples]
+                yield query, passage, grades
 
     def _chosen(self, connection: Connection, judges: Sequence[str] | None) -> dict[int, str]:
         """The settings of some judges, by name or model: {number: name of the judge}."""
-        names = _names_of(connection)
+        names = names_of(connection)
         if judges is None:
             return names
-        models, people = _models_of(connection, None), self.people()
-        chosen = _Names(self.path, {})
+        models, people = models_of(connection, None), self.people()
+        chosen: dict[int, str] = {}
         for judge in judges:
             matches = {number: name for number, name in names.items() if name == judge}
             matches = matches or {number: name for number, name in names.items() if models[number] == judge}
             if not matches and judge not in people:
                 known = ", ".join([*names.values(), *(f"{name} (a person)" for name in people)])
                 raise InputError(f"{self.path} has no judge {judge!r}; it has {known or 'no judge at all'}")
-            chosen.update(matches)
+            chosen |= matches
         return chosen
 
     # -- labels of people -------------------------------------------------------------------------
@@ -420,21 +412,21 @@ class Store:
         """Every label of a person, in the order of the annotators and ids."""
         names = ("query_id", "passage_id", "annotator", "grade", "reason")
         with self._reading() as connection:
-            draws = _draws_of(connection)
+            draws = draws_of(connection)
             rows = connection.execute(
-                f"SELECT {', '.join(names)}, query_hash, passage_hash, draw FROM human"
-                " ORDER BY annotator, query_id, passage_id"
+                f"SELECT {', '.join(names)}, query_hash, passage_hash, sample, draw FROM human"
+                " ORDER BY annotator, query_id, passage_id, sample"
             )
             labels = []
-            for *said, of_query, of_passage, number in rows:
+            for *said, of_query, of_passage, sample, number in rows:
                 query, passage, annotator, grade, reason = connection.row(names, said).values()
                 draw = None if number is None else draws[number]
-                labels.append(HumanLabel(query, passage, annotator, grade, reason, of_query, of_passage, draw))
+                labels.append(HumanLabel(query, passage, annotator, grade, reason, of_query, of_passage, sample, draw))
             return labels
 
     def graded_by_people(self) -> list[HumanLabel]:
-        """The grades of people: without pairs that were skipped."""
-        return [label for label in self.human_labels() if label.grade is not None]
+        """The grades of people that count: none that were skipped, and none that were given a second time."""
+        return [label for label in self.human_labels() if label.sample == 0 and label.grade is not None]
 
     def people(self) -> dict[str, int]:
         """{annotator: pairs that they graded}."""
@@ -446,8 +438,19 @@ class Store:
             return []
         people = self.people()
         with self._reading() as connection:
-            of_judges = {*_models_of(connection, None).values(), *_names_of(connection, None).values()}
+            of_judges = {*models_of(connection, None).values(), *names_of(connection, None).values()}
         return [name for name in dict.fromkeys(judges) if name in people and name not in of_judges]
+
+    def human_grades(self) -> Iterator[tuple[str, str, int]]:
+        """(query id, passage id, grade) rows by the ids: one for each annotator of a pair, or the one that decides.
+
+        The grade of an adjudication takes the place of the grades that it was about, which stay in the store.
+        """
+        graded = sorted(self.graded_by_people(), key=lambda label: label.pair)
+        decided = {label.pair for label in graded if label.is_adjudication}
+        for label in graded:
+            if label.grade is not None and (label.is_adjudication or label.pair not in decided):
+                yield *label.pair, label.grade
 
     def targeted_pairs(self) -> dict[Pair, str]:
         """{(query id, passage id): design} of the pairs that people graded because of what was known of their labels.
@@ -465,13 +468,13 @@ class Store:
 
     def outdated_human_labels(self) -> list[tuple[str, str, str]]:
         """(query id, passage id, annotator) of the labels whose query or passage has another text now."""
-        return self._looked_up(
-            "SELECT h.query_id, h.passage_id, h.annotator FROM human h CROSS JOIN pairs p"
-            " ON p.query_id = h.query_id AND p.passage_id = h.passage_id WHERE h.query_hash IS NOT NULL"
-            " AND h.passage_hash IS NOT NULL AND (h.query_hash != p.query_hash OR h.passage_hash != p.passage_hash)"
-            " ORDER BY h.annotator, h.query_id, h.passage_id",
-            (),
-        )
+        with self._reading() as connection:
+            return connection.execute(
+                "SELECT h.query_id, h.passage_id, h.annotator FROM human h CROSS JOIN pairs p"
+                " ON p.query_id = h.query_id AND p.passage_id = h.passage_id WHERE h.query_hash IS NOT NULL"
+                " AND h.passage_hash IS NOT NULL AND (h.query_hash != p.query_hash OR h.passage_hash != p.passage_hash)"
+                " ORDER BY h.annotator, h.query_id, h.passage_id"
+            ).fetchall()
 
     # -- pairs and where they come from -----------------------------------------------------------
 
@@ -483,12 +486,12 @@ class Store:
     def draws(self) -> dict[int, Draw]:
         """The draws of the store."""
         with self._reading() as connection:
-            return _draws_of(connection)
+            return draws_of(connection)
 
     def origins(self) -> Iterator[tuple[str, str, Origin]]:
         """(query id, passage id, origin) rows, by the ids; a pair of several draws occurs several times."""
         with self._reading() as connection:
-            draws = _draws_of(connection)
+            draws = draws_of(connection)
             rows = connection.execute(
                 "SELECT query_id, passage_id, draw, rank, detail FROM origins ORDER BY query_id, passage_id, draw"
             )
@@ -502,42 +505,14 @@ class Store:
         what is not drawn from one, or if it is not known.
         """
         with self._reading() as connection:
-            tails = [str(number) for number, draw in _draws_of(connection).items() if draw.kind == "tail"]
+            tails = [str(number) for number, draw in draws_of(connection).items() if draw.kind == "tail"]
             size = f"CASE WHEN draw IN ({', '.join(tails)}) THEN coalesce(json_extract(detail, '$.of'), 0) ELSE 0 END"
             for statement in (
                 # In the order of the table's key, so that nothing is sorted and nothing is held.
                 f"SELECT query_id, passage_id, draw, {size if tails else 0} FROM origins"
                 " ORDER BY query_id, passage_id, draw",
-                "SELECT query_id, passage_id, draw, 0 FROM human WHERE draw NOTNULL AND grade NOTNULL",
+                "SELECT query_id, passage_id, draw, 0 FROM human WHERE draw NOTNULL AND sample = 0 AND grade NOTNULL",
             ):
                 rows = connection.execute(statement)
                 while some := rows.fetchmany(_READ_AT_ONCE):
                     yield some
-
-
-def _models_of(connection: Connection, kind: str | None) -> dict[int, str]:
-    """{number of the settings: model}."""
-    rows = connection.execute("SELECT id, model FROM settings WHERE ? IS NULL OR kind = ? ORDER BY id", (kind, kind))
-    models = dict(rows.fetchall())
-    for number, model in models.items():
-        if not isinstance(model, str):
-            raise damaged(connection.path, f"the name of the judge {number!r} is no text")
-    return models
-
-
-def _names_of(connection: Connection, kind: str | None = "grade") -> _Names:
-    """{number of the settings: name of the judge}; where a model has several settings, the number is added."""
-    models = _models_of(connection, kind)
-    often = Counter(models.values())
-    names = {number: model if often[model] == 1 else f"{model}#{number}" for number, model in models.items()}
-    return _Names(connection.path, names)
-
-
-def _draws_of(connection: Connection) -> dict[int, Draw]:
-    rows = connection.execute("SELECT id, kind, source, depth, how FROM draws").fetchall()
-    return {number: Draw(kind, source, depth, json.loads(how)) for number, kind, source, depth, how in rows}
-
-
-def _origins_text(origins: Sequence[Origin]) -> str | None:
-    """Origins as JSON; None if none is known."""
-    return json.dumps([origin.to_dict() for origin in origins], ensure_ascii=False) if origins else None

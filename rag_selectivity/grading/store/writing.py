@@ -35,10 +35,10 @@ def _upsert(table: str, keys: Sequence[str], columns: Sequence[str], done: str) 
     )
 
 
-_PUT_LABEL = _upsert("labels", ("settings", "query_hash", "passage_hash"), LABEL_COLUMNS, "grade")
+_PUT_LABEL = _upsert("labels", ("settings", "query_hash", "passage_hash", "sample"), LABEL_COLUMNS, "grade")
 _PUT_ANSWER = _upsert("answers", ("settings", "content"), ("value", *ASKED_COLUMNS), "value")
 _of_label, _of_asked = attrgetter(*LABEL_COLUMNS), attrgetter(*ASKED_COLUMNS)
-_of_person = attrgetter("query", "passage", "annotator", "grade", "reason", "query_hash", "passage_hash")
+_of_person = attrgetter("query", "passage", "annotator", "sample", "grade", "reason", "query_hash", "passage_hash")
 
 
 @dataclass(slots=True)
@@ -103,15 +103,6 @@ def write_texts(connection: Connection, pairs: Iterable[tuple[str, str, bytes, b
     connection.executemany("INSERT OR IGNORE INTO pairs VALUES (?, ?, ?, ?)", pairs)
 
 
-def write_texts_now(connection: Connection, pairs: Iterable[tuple[str, str, bytes, bytes]]) -> None:
-    """Write which texts the ids have now, in place of those that the store has."""
-    connection.executemany(
-        "INSERT INTO pairs VALUES (?, ?, ?, ?) ON CONFLICT DO UPDATE SET query_hash = excluded.query_hash,"
-        " passage_hash = excluded.passage_hash",
-        pairs,
-    )
-
-
 def write_origins(connection: Connection, rows: Sequence[tuple[str, str, Origin]]) -> None:
     """Write (query id, passage id, origin) rows; one of the same pair and draw is replaced."""
     # The draws get their numbers before the first row is written, not while a statement runs.
@@ -127,12 +118,12 @@ def write_origins(connection: Connection, rows: Sequence[tuple[str, str, Origin]
 
 
 def write_people(connection: Connection, labels: Iterable[HumanLabel]) -> None:
-    """Write the labels of people; one of the same annotator and pair is replaced."""
+    """Write the labels of people; one of the same annotator, pair and sample is replaced."""
     now = time.time()
     for label in labels:
         draw = None if label.draw is None else draw_number(connection, label.draw)
         connection.execute(
-            "INSERT OR REPLACE INTO human VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", (*_of_person(label), draw, now)
+            "INSERT OR REPLACE INTO human VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", (*_of_person(label), draw, now)
         )
 
 
@@ -153,8 +144,8 @@ def write_all(connection: Connection, incoming: Incoming, *, replace_labels: boo
     people = []
     for label in incoming.people:
         known = connection.execute(
-            "SELECT grade FROM human WHERE query_id = ? AND passage_id = ? AND annotator = ?",
-            (label.query, label.passage, label.annotator),
+            "SELECT grade FROM human WHERE query_id = ? AND passage_id = ? AND annotator = ? AND sample = ?",
+            (label.query, label.passage, label.annotator, label.sample),
         ).fetchone()
         if known is not None and not replace_labels and None not in (*known, label.grade) and known[0] != label.grade:
             raise InputError(

@@ -50,6 +50,18 @@ def grades_are_asked_once():
     return found | _rows()
 
 
+def grades_of_several_samples():
+    async def moody(messages, schema):
+        said = await worlds.judge(messages, schema)
+        asked.append(said)
+        return {**said, "grade": max(1, said["grade"] - len(asked) % 3 // 2)}
+
+    asked = []
+    limits = rs.Limits(concurrency=1)
+    rs.grade(pool=worlds.FIRST, judge=moody, samples=3, limits=limits, **GIVEN)
+    return keys.labels(rs.read_qrels("labels.db"), "median")
+
+
 def grades_that_fail():
     """A judge that refuses salt and says 7 of tea: failed pairs are kept as such, and measured without."""
 
@@ -76,6 +88,14 @@ def claims():
     )  # fmt: skip
     missed = {f"{n}/{s.sample.id}/missed": list(s.missed(2)) for n, run in found.runs.items() for s in run.samples}
     return keys.claims(found, "claims") | missed
+
+
+def claims_of_responses():
+    found = rs.check_claims(
+        run=worlds.LATE, corpus=worlds.TEXTS, queries=worlds.QUESTIONS, responses=worlds.REFERENCES, k=4, depths=[2, 4],
+        checks=["groundedness"], judge=worlds.judge, store="claims.db", progress=False,
+    )  # fmt: skip
+    return keys.claims(found, "responses")
 
 
 async def _model(messages, schema):
@@ -109,6 +129,17 @@ def _scores():
             evidence = sum(WORLD.labels[query].get(passage, 1) >= 4 for passage in row[:5])
             found.append({"query_id": query, "run": name, "k": 5, "score": round(evidence / 5 + draw.gauss(0, 0.2), 3)})
     return found
+
+
+def answers_that_were_scored_elsewhere():
+    lines = [{**row, "score": int(row["score"] > 0.2)} for row in _scores()]
+    path = worlds.table("scores.csv", lines + [{**row, "run": "closed-book", "k": 0, "score": 0} for row in lines[:40]])
+    found = worlds.told("answers", "--given", path, "--baseline", "bad", "-c", "judge.correct_from=1")
+    keep = ("value", "low", "high", "n", "p")
+    rows = {f"{row['run']}@{row['k']}": row for row in found["figures"]}
+    for row in found["contrasts"]:
+        rows[f"{row['kind']}/{row['shown']['run']}−{row['against']['run']}"] = row
+    return {f"{name}/{part}": row[part] for name, row in rows.items() for part in keep if part in row}
 
 
 def validate():
