@@ -27,7 +27,7 @@ def test_a_column_of_an_evaluation_by_ragas() -> None:
     from tests.ragas_rows import run
 
     # Any column of the evaluation can be the score.
-    result = run([rsr.Harm(GRADES, scale="utility", k=2)])
+    result = run([rsr.SelectivityMetric("Harm@2", GRADES, scale="utility")])
     name = next(iter(result.scores[0]))
     report = rsr.selectivity(result, GRADES, scale="utility", measures=["P", "Harm"], depths=[2])
     read = rsr.answer_scores(result, name)
