@@ -47,6 +47,7 @@ SECTIONS: dict[str, tuple[str, int, Callable[[int], Iterator[Line]]]] = {
     "controls": ("Random controls", 300, lambda n: (row.line for row in controls.controls_rows(n, worlds.SHARED))),
     "held-out-controls": ("Held out", 60, lambda n: (row.line for row in controls.held_out_rows(n, worlds.SHARED))),
     "calibrated": ("Figures calibrated by people", 8, lambda n: of_cells(calibrated.figure_cells, n, (100, 200, 400))),
+    "settled": ("Labels that settle queries", 16, lambda n: of_cells(calibrated.settled_cells, n)),
     "slices": ("Calibrated figures of slices", 10, lambda n: of_cells(calibrated.slice_cells, n)),
     "differences": ("Calibrated differences", 8, calibrated.of_differences),
     "tails": ("A tail of the pool", 10, lambda n: of_cells(calibrated.tail_cells, n)),

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 import rag_selectivity as rs
-from rag_selectivity.people import calibrate_draw
+from rag_selectivity.people import calibrate_draw, next_to_settle
+from rag_selectivity.trust.people import PeoplesLabels
 
 pytestmark = pytest.mark.contract
 
@@ -126,6 +127,60 @@ def test_what_labels_cannot_tell_is_undefined_with_the_reason(lacks) -> None:
     text = {"a stratum": "graded 4 in the top 10", "all but one query": "of one query"}.get(lacks, "outside the top 10")
     assert text in figure.reason
     assert any("no calibrated figure" in note for note in report.runs["one"].notes)
+
+
+# -- labels that settle queries --------------------------------------------------------------------------
+
+
+def settling_world(seed: int, queries: int = 60, passages: int = 30):
+    """One relevant passage a query, which the list has in .7 of them; a judge that errs; labels that settle queries."""
+    random = np.random.default_rng(seed)
+    human = {f"q{i}": {f"d{j}": 5 if j == 0 else 1 for j in range(passages)} for i in range(queries)}
+    chances = {1: [0.75, 0.1, 0.05, 0.06, 0.04], 5: [0.1, 0.05, 0.1, 0.25, 0.5]}
+    judge = {q: {p: int(random.choice(5, p=chances[g])) + 1 for p, g in row.items()} for q, row in human.items()}
+    run = {}
+    for q in human:
+        rest = [f"d{j}" for j in 1 + random.permutation(passages - 1)]
+        rest.insert(int(random.integers(10)) if random.random() < 0.7 else 10, "d0")
+        run[q] = rest[:10]
+    some = drawn(human, judge, {"one": run}, 120, seed)
+    known = {(q, p): g for q, row in some.items() for p, g in row.items()}
+    settling: dict[str, dict[str, int]] = {}
+    for _ in range(60):
+        options = {"relevant_from": 4, "depth": 10, "seed": seed}
+        pair = next_to_settle(rs.Qrels.of(judge), {"one": rs.Run.of(run)}, known, **options)
+        assert pair is not None
+        grade = human[pair.query][pair.passage]
+        known[pair.query, pair.passage] = settling.setdefault(pair.query, {})[pair.passage] = grade
+    return human, judge, {"one": run}, PeoplesLabels(some, settling)
+
+
+def test_with_labels_that_settle_queries_the_interval_of_bor_holds_the_truth() -> None:
+    held, with_drawn_alone = [], []
+    for seed in range(15):
+        human, judge, runs, people = settling_world(seed)
+        true = evaluated(human, runs, bootstrap=None)["BoR@10"].value
+        figure = evaluated(judge, runs, human=people)["BoR@10"]
+        alone = evaluated(judge, runs, human=people.drawn)["BoR@10"]
+        held.append(figure.low <= true <= figure.high)
+        with_drawn_alone.append(abs(alone.value - true) - abs(figure.value - true))
+        assert figure.rough
+    assert np.mean(held) >= 0.93
+    assert np.mean(with_drawn_alone) > 0
+
+
+def test_labels_that_settle_queries_serve_figures_of_success_alone() -> None:
+    _, judge, runs, people = settling_world(1, queries=30)
+    found, alone = (evaluated(judge, runs, human=each, depths=[5, 10]) for each in (people, people.drawn))
+    # Of the top 5 they settle successes, and leave open what could fail.
+    for name in ("RA-nWG@10", "Harm@10", "Success@5", "BoR@5"):
+        assert found[name] == alone[name]
+    for name in ("Success", "BoR"):
+        assert found[f"{name}@10"].value != alone[f"{name}@10"].value
+    number = sum(map(len, people.settling.values()))
+    note = f"{number} further labels of people settle the success of queries one by one"
+    assert note in found.runs["one"].notes
+    assert not any("further labels" in each for each in alone.runs["one"].notes)
 
 
 # -- compare ------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Draws of pairs for people: strata, sizes, weights."""
+"""Draws of pairs for people: strata, sizes, weights, settling."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rag_selectivity.errors import InputError
 from rag_selectivity.judged.origins import Chosen, LabelOrigins
 from rag_selectivity.judged.qrels import Qrels
 from rag_selectivity.judged.run import Run
-from rag_selectivity.people import calibrate_draw
+from rag_selectivity.people import calibrate_draw, next_to_settle
 
 pytestmark = pytest.mark.inside
 
@@ -88,6 +88,24 @@ def test_a_tail_stands_for_all_its_passages():
     drawn = calibrate_draw(labels, runs, 100)
     for place, passages in (("outside", 5), ("in the tail", 100)):
         assert sum(pair.weight for pair in drawn if pair.stratum.endswith(place)) == pytest.approx(30 * passages)
+
+
+def test_settling_goes_on_until_each_run_has_a_relevant_passage():
+    labels, runs = world(queries=12)
+    truth = {q: {d: 5 if (int(d[1:]) + i) % 6 == 0 else 1 for d in labels[q]} for i, q in enumerate(labels)}
+    people: dict[tuple[str, str], int] = {}
+    order = []
+    while (pair := next_to_settle(labels, runs, people, relevant_from=4, depth=8)) is not None:
+        assert (pair.query, pair.passage) not in people
+        people[pair.query, pair.passage] = truth[pair.query][pair.passage]
+        if pair.query not in order:
+            order.append(pair.query)
+        assert pair.query == order[-1]
+    for run in runs.values():
+        for q in labels:
+            given = [people.get((q, d)) for d in run[q][:8]]
+            assert 5 in given or None not in given
+    assert len(people) < len({(q, d) for run in runs.values() for q in run.queries for d in run[q][:8]})
 
 
 def test_bad_input_says_what_to_do():

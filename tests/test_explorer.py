@@ -1,8 +1,9 @@
-"""The explorer's data beside loops over plain dicts: figures, lists of failures, sizes."""
+"""The explorer's data beside loops over plain dicts: figures, lists of failures, what to label next, sizes."""
 
 from __future__ import annotations
 
 import csv
+from collections import Counter, defaultdict
 from importlib import import_module
 
 import pytest
@@ -92,6 +93,40 @@ def test_passages_and_their_grades(world, packed) -> None:
             assert listed == [(p, world.grades[query].get(p)) for p in world.runs[run][query]]
     assert packed["texts"] == [world.corpus[p] for p in packed["passages"]]
     assert packed["relevant"] == [len(world.relevant(query)) for query in packed["queries"]]
+
+
+def test_hard_negatives(world, packed) -> None:
+    scores = {}
+    for query in world.ids:
+        for passage in set(world.corpus) - set(world.grades[query]):
+            tops = [world.top(run, query) for run in world.runs]
+            ranks = [top.index(passage) + 1 if passage in top else None for top in tops]
+            if sum(rank is not None for rank in ranks) >= 2:
+                scores[query, passage] = (ranks, sum(1 / rank for rank in ranks if rank))
+    found = {(packed["queries"][q], packed["passages"][p]): ranks for q, p, ranks in packed["hard"]}
+    assert len(scores) > 5
+    assert found == {pair: ranks for pair, (ranks, _) in scores.items()}
+    assert packed["totals"]["hard"] == len(scores)
+    in_order = [scores[pair][1] for pair in found]
+    assert in_order == pytest.approx(sorted(in_order, reverse=True))
+
+
+def test_magnets(world, packed) -> None:
+    counts: dict[str, Counter[str]] = defaultdict(Counter)
+    for query in world.ids:
+        for passage in {p for run in world.runs for p in world.top(run, query)}:
+            grade = world.grades[query].get(passage)
+            kind = "none" if grade is None else "junk" if grade <= JUNK else "relevant" if grade >= REL else "useful"
+            counts[passage].update(("queries", kind))
+    expected = {
+        passage: [each["queries"], each["junk"], each["relevant"], each["none"]]
+        for passage, each in counts.items()
+        if each["junk"] >= 2 or each["queries"] == each["none"] >= 3
+    }
+    assert len(expected) > 2
+    assert {packed["passages"][row[0]]: row[1:] for row in packed["magnets"]} == expected
+    bad = [row[2] + row[4] for row in packed["magnets"]]
+    assert bad == sorted(bad, reverse=True)
 
 
 # -- the table of queries ------------------------------------------------------------------------------------

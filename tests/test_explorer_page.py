@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+import rag_selectivity as rs
+from rag_selectivity.people import draw_pairs
 from rag_selectivity.wording import number
 from tests.browser import SCHEMES, WIDTHS, Window, axe, overflow
 from tests.explorer_world import (
@@ -211,6 +213,25 @@ def test_passages_side_by_side(at, world) -> None:
 
 
 # -- links ---------------------------------------------------------------------------------------------------
+
+
+def test_saved_pairs_are_those_without_a_label_that_a_labelling_task_reads(at, world, tmp_path) -> None:
+    page = at()
+    for name in ("hard", "magnets"):
+        with page.expect_download() as download:
+            page.locator(f"#x-save-{name} button").click()
+        file = tmp_path / download.value.suggested_filename
+        download.value.save_as(file)
+        pairs = {(each.query, each.passage) for each in draw_pairs(f"file:{file}", rs.Qrels.of(world.grades))}
+        assert len(pairs) > 2
+        assert all(p not in world.grades[q] and any(p in world.top(r, q) for r in world.runs) for q, p in pairs)
+        assert text(page, f"#x-save-{name} [role=status]") == f"{len(pairs)} pairs saved as {file.name}."
+    page.locator("#x-magnets button.x-open").first.click()
+    magnet = page.locator("#x-magnets button.x-open").first.inner_text()
+    queries = [query for query in world.ids if any(magnet in world.top(run, query) for run in world.runs)]
+    assert page.locator("#x-magnets-queries button").all_inner_texts() == queries
+    page.locator("#x-hard button.x-open").first.click()
+    assert page.locator("#x-hard button.x-open").first.inner_text() in text(page, "#x-reading")
 
 
 def test_the_address_holds_the_state(at, world) -> None:

@@ -72,6 +72,7 @@ def test_figures_alone(chromium, world, tmp_path) -> None:
     page = window.page
     page.locator("#x-moved button.x-open").first.click()
     assert "so it has no passages" in text(page, "#x-reading")
+    assert "does not know what they retrieved" in text(page, "#x-hard-meaning")
     assert window.is_quiet()
     window.context.close()
 

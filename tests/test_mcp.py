@@ -132,9 +132,11 @@ def test_several_servers_with_equal_names() -> None:
         return tools
 
     named = asyncio.run(conversation("one", "two", {"a": ["one/tool_02"], "b": ["two/tool_02"]})).report()
-    assert (named.catalogue, named.shown, named.choice.right.value) == (6, 6, 1.0)
+    assert (named.catalogue, named.shown, named.choice.right.value, named.duplicates) == (6, 6, 1.0, {})
+    assert {(pair.first, pair.second) for pair in named.similar} >= {("one/tool_02", "two/tool_02")}
     plain = asyncio.run(conversation("", "", {"a": ["tool_02"], "b": ["tool_02"]})).report()
-    assert (plain.catalogue, plain.shown) == (5, 5)
+    assert (plain.catalogue, plain.shown, plain.duplicates) == (5, 6, {"tool_02": 2})
+    assert "Several tools have the same name: tool_02 (2 definitions)" in str(plain)
 
 
 def test_what_fails_reaches_the_application_and_is_counted() -> None:

@@ -93,6 +93,7 @@ REFUSED: dict[str, tuple[Any, ...]] = {
     "answers of another K": (lambda: rs.validate(REPORT, [*SCORES, {**SCORES[0], "k": 4}]), "K = 4", "1, 2"),
     "a column of scores": (lambda: rs.validate(REPORT, SCORES, column="scor"), "'scor'", "did you mean"),
     "a range upside down": (lambda: rs.validate(REPORT, SCORES, score_range=(1, 0)), "the lower one first"),
+    "borders that are words": (lambda: rs.validate(REPORT, SCORES, borders=["x"]), "numbers above 0"),
     # Decisions and plans
     "a decision at K = 0": (lambda: decided(k=0), "k", "≥ 1", "0"),
     "a decision beyond the corpus": (lambda: decided(k=6000), "K = 6000", "N = 100"),

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import math
 import random
 from fractions import Fraction
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import rag_selectivity as rs
+from rag_selectivity.cli import main
 from rag_selectivity.measures import parse_measure
 from rag_selectivity.single import evaluate_query
+from rag_selectivity.tables.small import token_lengths
 
 pytestmark = pytest.mark.inside
 
@@ -167,6 +171,39 @@ def test_comparisons_test_the_differences_of_the_cut_lists() -> None:
     gaps = [figures[1][q] - figures[0][q] for q in qrels]
     assert row.difference == pytest.approx(np.nanmean(gaps), abs=1e-12)
     assert (row.wins, row.losses) == (sum(gap > 0 for gap in gaps), sum(gap < 0 for gap in gaps))
+
+
+def test_tokens_are_counted_by_a_tokenizer_of_the_users_choice() -> None:
+    assert token_lengths({"d": "two words", "e": "one"}, str.split) == {"d": 2.0, "e": 1.0}
+    assert token_lengths([{"_id": "d", "title": "a", "text": "two words"}], len) == {"d": 11.0}
+    with pytest.raises(rs.InputError, match=r"passage 'd': .* the tokenizer gave is None"):
+        token_lengths({"d": "two words"}, lambda text: None)
+    with pytest.raises(rs.InputError, match=r"passage 'd': the tokenizer failed \(ValueError\)"):
+        token_lengths({"d": "two words"}, int)
+
+
+def test_the_command_counts_by_a_function_of_a_module(tmp_path, monkeypatch, capsys) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("corpus.jsonl").write_text('{"_id": "a", "text": "one two three"}\n{"_id": "b", "text": "four five"}\n')
+    Path("q.trec").write_text("q 0 a 1\nq 0 b 0\n")
+    Path("r.trec").write_text("q Q0 a 1 2 r\nq Q0 b 2 1 r\n")
+
+    def ended(*arguments: str) -> str:
+        files = ("evaluate", "q.trec", "r.trec", "--scale", "trec", "--resamples", "0", "--format", "json")
+        monkeypatch.setattr("sys.argv", ["rag-selectivity", *files, "--measure", "P@4tok", *arguments])
+        with pytest.raises(SystemExit):
+            main()
+        heard = capsys.readouterr()
+        return heard.out or heard.err
+
+    # One passage of three words fits, and none if each character were a token.
+    counted = json.loads(ended("--tokens", "corpus.jsonl", "-c", "data.tokenizer=builtins:str.split"))
+    assert counted["runs"]["r"]["measures"]["P@4tok"]["value"] == 1.0
+    short = json.loads(ended("--tokens", "corpus.jsonl", "-c", "data.tokenizer=builtins:len"))
+    assert short["runs"]["r"]["measures"]["P@4tok"]["value"] == 0.0
+    assert "give the corpus" in ended("-c", "data.tokenizer=builtins:len")
+    assert "no_such" in ended("--tokens", "corpus.jsonl", "-c", "data.tokenizer=no_such:thing")
+    assert "MODULE:FUNCTION" in ended("--tokens", "corpus.jsonl", "-c", "data.tokenizer=characters")
 
 
 TOKENS, QRELS, RUN = world(12)

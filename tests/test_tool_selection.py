@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import json
+import random
+from collections import Counter
 from fractions import Fraction
-from math import comb, exp, log2
+from itertools import combinations, pairwise
+from math import comb, exp, isnan, log2
 from typing import Any
 
 import pytest
@@ -19,7 +22,7 @@ from scipy.stats import binomtest
 
 import rag_selectivity as rs
 from rag_selectivity.live.tools import ToolCall as Call
-from rag_selectivity.live.tools import ToolDefinition, ToolMonitor, misfit
+from rag_selectivity.live.tools import ToolDefinition, ToolMonitor, misfit, similar_tools
 
 pytestmark = pytest.mark.contract
 
@@ -156,6 +159,54 @@ def test_runs_arguments_and_tools_that_were_not_offered_are_named_and_counted() 
     assert len(report.not_offered) == 1500
     assert "Failed: 50.0% [6.8%, 93.2%] of 4 runs of tools ended in an error" in report.details()
     assert "Called without being offered: made_up_0 (1 call), made_up_1 (1 call)" in report.details()
+
+
+# -- near-identical tools ----------------------------------------------------------------------------
+
+
+def dice(one: str, other: str) -> float:
+    """The share of pairs of letters that two names have in common, by its definition."""
+    first, second = (Counter(pairwise(f"^{name.replace('_', '').lower()}$")) for name in (one, other))
+    return 2 * (first & second).total() / (first.total() + second.total())
+
+
+def test_near_identical_names_are_all_found() -> None:
+    drawn = random.Random(7)
+    names = sorted({"".join(drawn.choices("ab", k=drawn.randint(1, 9))) for _ in range(400)} | {"get_user", "getUsers"})
+    pairs, count = similar_tools([ToolDefinition(name) for name in names])
+    expected = {(one, other): dice(one, other) for one, other in combinations(names, 2)}
+    expected = {pair: value for pair, value in expected.items() if value >= 0.8}
+    assert count == len(expected) > 1000
+    assert {(pair.first, pair.second) for pair in pairs} <= set(expected)
+    assert [pair.names for pair in pairs] == pytest.approx(sorted(expected.values(), reverse=True)[:1000])
+    assert all(isnan(pair.descriptions) for pair in pairs)
+
+
+def test_near_identical_descriptions_with_how_often_they_were_confused() -> None:
+    same = "Searches the documents of the company for a text"
+    tools = [
+        ToolDefinition("search", same + "."),
+        ToolDefinition("lookup", f"{same} now."),
+        ToolDefinition("open", "Opens a file."),
+    ]
+    monitor = ToolMonitor({"q": ["search"], "p": ["lookup"], "o": ["open"]}, catalogue=tools)
+    for query, called in (("q", "lookup"), ("q", "search"), ("p", "search"), ("o", "search")):
+        monitor.call(query, tools, [called])
+    (pair,) = monitor.report().similar
+    assert (pair.first, pair.second, pair.confused) == ("search", "lookup", 2)
+    assert pair.descriptions == pytest.approx(8 / 9)
+    assert "search lookup" in " ".join(monitor.report().details().split())
+
+
+def test_names_that_several_definitions_have() -> None:
+    twice = [ToolDefinition("send", "a mail"), ToolDefinition("send", "a letter"), ToolDefinition("stop")]
+    with pytest.warns(rs.SelectivityWarning, match="the catalogue has 1 tool with the same name as another: send"):
+        monitor = ToolMonitor(catalogue=twice)
+    monitor.call("q", [*twice, ToolDefinition("stop")])
+    report = monitor.report()
+    assert (report.catalogue, report.duplicates) == (2, {"send": 2, "stop": 2})
+    assert "Several tools have the same name: send (2 definitions), stop (2 definitions)" in report.details()
+    assert json.loads(report.to_json())["duplicates"] == {"send": 2, "stop": 2}
 
 
 # -- arguments against a schema ----------------------------------------------------------------------

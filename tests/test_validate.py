@@ -306,15 +306,27 @@ def test_holm_is_over_all_that_was_looked_at(validated) -> None:
     assert {row.p: row.p_holm for row in rows}[order[0]] == pytest.approx(expected[order[0]])
 
 
-def test_segments_hold_the_sets_on_either_side_of_one(world) -> None:
+@pytest.mark.parametrize(
+    ("borders", "named"),
+    [
+        ({}, ("K/N_p < 1", "K/N_p ≥ 1")),
+        ({"borders": [2, 0.5, 1]}, ("K/N_p < 0.5", "0.5 ≤ K/N_p < 1", "1 ≤ K/N_p < 2", "K/N_p ≥ 2")),
+        ({"borders": [0.5, 2]}, ("K/N_p < 0.5", "0.5 ≤ K/N_p < 2", "K/N_p ≥ 2")),
+    ],
+)
+def test_segments_hold_the_sets_between_the_borders(world, borders, named) -> None:
     report, rows = world
-    found = rs.validate(report, rows, bootstrap=rs.Bootstrap(resamples=60))
+    found = rs.validate(report, rows, **borders, bootstrap=rs.Bootstrap(resamples=60))
     relevant = dict(zip(report.runs["a"].queries, report.runs["a"].judged.relevant().tolist(), strict=True))
     ratios = [row["k"] / relevant[row["query_id"]] for row in rows if relevant[row["query_id"]]]
     for segment in found.segments:
         assert segment.sets == sum(segment.low <= ratio < segment.high for ratio in ratios)
-    assert [segment.name for segment in found.segments] == ["K/N_p < 1", "K/N_p ≥ 1"]
-    assert [segment.advised for segment in found.segments] == ["T", "nDCG"]
+    assert sum(segment.sets for segment in found.segments) == len(ratios)
+    names = [segment.name for segment in found.segments]
+    assert names == [name for name in named if name in names]
+    for segment in found.segments:
+        assert segment.advised == ("T" if segment.high <= 1 else "nDCG" if segment.low >= 1 else "")
+        assert ("paper advises" in segment.summary) == bool(segment.advised)
 
 
 def test_what_the_model_knows_by_itself_is_taken_out() -> None:
@@ -482,3 +494,10 @@ def test_the_command_prints_what_python_gives(files, capsys, monkeypatch) -> Non
     code, out, _ = run_command(capsys, "validate", *common, "--scores", "scores.csv", "--resamples", "60")
     assert "Correlation with the scores of the answers" in out
     assert "K/N_p" in out
+    code, out, _ = run_command(
+        *(capsys, "validate", *common, "--scores", "scores.csv", "--measure", "P", "--resamples", "60"),
+        *("-c", "intervals.borders=.5,1,1.5", "--format", "json"),
+    )
+    ends = {end for segment in json.loads(out)["segments"] for end in (segment["low"], segment["high"])}
+    assert ends - {0, None} <= {0.5, 1, 1.5}
+    assert 1.5 in ends

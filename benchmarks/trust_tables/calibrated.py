@@ -19,10 +19,10 @@ from benchmarks.simulated import Line
 from benchmarks.trust_tables import worlds
 from benchmarks.trust_tables.worlds import World, world_of
 from rag_selectivity.measures.base import parse_measure
-from rag_selectivity.people.designs import calibrate_draw
+from rag_selectivity.people.designs import calibrate_draw, next_to_settle
 from rag_selectivity.trust.completions import Completed, Sampling, completed_figures
 from rag_selectivity.trust.ground import Ground
-from rag_selectivity.trust.people import calibration_ground
+from rag_selectivity.trust.people import PeoplesLabels, calibration_ground
 
 MEASURES = [parse_measure(name) for name in ("Harm", "RA-nWG", "BoR")]
 #: Worlds that are tried at other K too.
@@ -33,8 +33,8 @@ OTHER_DEPTHS = ("Cranfield, overlap", "DL19, first ranks", "LLMJudge, runs by ju
 class Cell:
     """A world, the labels in all, and how often to draw them.
 
-    With `slices` the queries are cut into so many parts, in which the judge errs alike or `otherwise`; `people` is no
-    label at all where a tail is completed.
+    `settling` gives half of the list labels to queries that they settle. With `slices` the queries are cut into so many
+    parts, in which the judge errs alike or `otherwise`; `people` is no label at all where a tail is completed.
     """
 
     group: str
@@ -45,6 +45,7 @@ class Cell:
     slices: int = 1
     otherwise: bool = False
     tail: bool = False
+    settling: bool = False
 
 
 @cache
@@ -76,6 +77,20 @@ def _said(world: World, pairs: Iterable) -> dict[str, dict[str, int]]:
     return drawn
 
 
+def _settling(world: World, labels: int, seed: int) -> PeoplesLabels:
+    """People's labels, half of those in the lists of pairs that settle queries."""
+    drawn = _said(world, calibrate_draw(world.judge, world.runs, labels - labels // 4, seed=seed))
+    known = {(query, passage): grade for query, row in drawn.items() for passage, grade in row.items()}
+    settling: dict[str, dict[str, int]] = {}
+    for _ in range(labels // 4):
+        pair = next_to_settle(world.judge, world.runs, known, relevant_from=4, seed=seed)
+        if pair is None:
+            break
+        grade = world.human[pair.query][pair.passage]
+        known[pair.query, pair.passage] = settling.setdefault(pair.query, {})[pair.passage] = grade
+    return PeoplesLabels(drawn, settling)
+
+
 def _part(runs: dict[str, rs.JudgedRun], place: dict[str, int], at: int) -> dict[str, rs.JudgedRun]:
     return {name: run.over(np.array([place[query] == at for query in run.queries])) for name, run in runs.items()}
 
@@ -90,6 +105,8 @@ def trial(cell: Cell) -> np.ndarray:
             draw = calibrate_draw(labels, world.runs, cell.labels, seed=seed) if cell.labels else []
             ground, judged = calibration_ground(labels, _said(world, draw) or None)[0], joined(world, labels)
             truth = joined(world, world.human if cell.labels else world.judge)
+        elif cell.settling:
+            ground, _ = calibration_ground(world.judge.on_scale("utility"), _settling(world, cell.labels, seed))
         else:
             draw = calibrate_draw(world.judge, world.runs, cell.labels, depth=cell.depth, seed=seed)
             ground, _ = calibration_ground(world.judge.on_scale("utility"), _said(world, draw))
@@ -132,6 +149,12 @@ def figure_cells(times: int, sizes: Iterable[int]) -> Iterator[Cell]:
     few = [("R = 1", f"R = 1:{noise}") for noise in ("lenient", "mild")]
     for group, name in [*few, *((name, name) for name in worlds.WORLDS if "R = 1" in name)]:
         yield Cell(group, name, 200, seeds)
+
+
+def settled_cells(times: int) -> Iterator[Cell]:
+    """One relevant passage a query: half of the labels in the lists settle queries."""
+    for name in ("R = 1:lenient", "R = 1:mild", *(name for name in worlds.WORLDS if "R = 1" in name)):
+        yield Cell(name, name, 200, range(times), settling=True)
 
 
 def slice_cells(times: int) -> Iterator[Cell]:

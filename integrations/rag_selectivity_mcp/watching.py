@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -41,7 +42,8 @@ class ToolSelectivity(Watcher):
     ) -> None:
         super().__init__(ToolMonitor(labels, **options), "a call of a tool was not recorded")
         self._count = count_tokens
-        self._listed: dict[str, ToolDefinition] = {}
+        #: What each server lists, by its name; a session without one goes by its id, and its tools with it.
+        self._servers: dict[str | int, dict[str, ToolDefinition]] = {}
 
     async def watch(self, session: Client | ClientSession, server: str = "") -> WatchedSession:
         """Read every page of the server's list of tools, and return the session with its calls recorded.
@@ -51,8 +53,8 @@ class ToolSelectivity(Watcher):
         session : Client or ClientSession
             Connected.
         server : str
-            Stands before the names of its tools in labels and reports, as `server/tool`. Without it, tools of equal
-            names count as one.
+            Stands before the names of its tools in labels and reports, as `server/tool`. Without it, equal names of
+            two servers are reported as duplicates.
 
         Raises
         ------
@@ -67,11 +69,10 @@ class ToolSelectivity(Watcher):
             tools += page.tools
             cursor = page.next_cursor
             if cursor is None:
-                if server:
-                    # What a server lists no longer is gone.
-                    own = [name for name in self._listed if name.startswith(f"{server}/")]
-                    for name in own:
-                        del self._listed[name]
+                # What a server lists no longer is gone.
+                self._servers[server or id(session)] = {}
+                if not server:
+                    weakref.finalize(session, self._servers.pop, id(session), None)
                 self.add(watched, tools)
                 return watched
         raise InputError(f"{server or 'the server'} lists tools on more than {_MOST_PAGES:,} pages: mend its cursors")
@@ -100,13 +101,14 @@ class ToolSelectivity(Watcher):
     def add(self, session: WatchedSession, tools: Sequence[Tool]) -> None:
         """Add tools that a server listed to the catalogue."""
         with self.guard:
+            listed = self._servers.setdefault(session.server or id(session.session), {})
             for tool in tools:
                 definition = tool.model_dump(
                     by_alias=True, exclude_none=True, include={"name", "description", "input_schema"}
                 )
                 name = session.name_of(tool.name)
-                self._listed[name] = ToolDefinition.of({**definition, "name": name}, self._count)
-            self.monitor.add(self._listed.values())
+                listed[name] = ToolDefinition.of({**definition, "name": name}, self._count)
+            self.monitor.add(self._all())
 
     def called(self, call: ToolCall) -> None:
         """Record a call of a tool: with those of the model call that it is part of, or by itself."""
@@ -122,9 +124,14 @@ class ToolSelectivity(Watcher):
         with self.guard:
             self.monitor.ran(name, failed=failed)
 
+    def _all(self) -> list[ToolDefinition]:
+        return [tool for listed in list(self._servers.values()) for tool in listed.values()]
+
     def _record(self, query: str, calls: list[ToolCall], shown: Sequence[str] | None, **options: Any) -> None:
-        names = self._listed if shown is None else shown
-        tools = [self._listed.get(name, ToolDefinition(name)) for name in names]
+        tools = self._all()
+        if shown is not None:
+            known = {tool.name: tool for tool in tools}
+            tools = [known.get(name, ToolDefinition(name)) for name in shown]
         self.monitor.call(query, tools, calls, **options)
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import rag_selectivity as rs
 from rag_selectivity.cli import options as o
 from rag_selectivity.cli.files import file_with_name
-from rag_selectivity.cli.inputs import costs_of, labels_of
+from rag_selectivity.cli.inputs import costs_of, labels_of, tokens_of
 from rag_selectivity.cli.output import Format, note, put_rows
 from rag_selectivity.cli.retrieved import Retrieved, Spans, is_live
 from rag_selectivity.errors import InputError
@@ -36,6 +36,8 @@ class Given:
         Grades of random passages of the corpus by the judge of the labels.
     groups
         Table of passage_id and group: passages that say the same.
+    tokenizer
+        MODULE:FUNCTION that counts the tokens of texts; --tokens is then the corpus.
     weights
         Table of query_id and weight, as `golden build` writes it.
 
@@ -52,6 +54,7 @@ class Given:
     pool_depth: int | None = None
     controls: Path | None = None
     groups: Path | None = None
+    tokenizer: str | None = None
     weights: str | None = None
     unpaired: bool = False
     draws: int = 10_000
@@ -117,6 +120,7 @@ def evaluate(
     retrieved = Retrieved.of(labels_of(path, form.qrels_format, form.judge, human), runs, pool, spans)
     compared = baseline is not None and not printer.is_page
     at_budgets = bool(budgets_of(measure))
+    lengths = tokens_of(tokens, given.tokenizer)
     is_costed = bool(costs or (tokens is not None and not at_budgets and (printer.is_page or compared)))
     # Costs and pages read the lists too; standard input can be read once.
     lists = retrieved.runs
@@ -138,7 +142,7 @@ def evaluate(
         "groups": given.groups,
         "by": by or None,
         "weights": given.weights,
-        "tokens": tokens if at_budgets or not is_costed else None,
+        "tokens": lengths if at_budgets or not is_costed else None,
         # A live list ends where the prompt did: there is nothing further down that could have been read.
         **({"short_lists": "returned"} if retrieved.is_live else {}),
         **rules.chosen(),
@@ -160,7 +164,7 @@ def evaluate(
             depths = _depths_of_page(retrieved.qrels, lists, depths, deciding["k"], shared)
         report = retrieved.noted_in(rs.evaluate(retrieved.qrels, lists, depths=depths, **shared))
     if is_costed:
-        deciding["costs"] = _known_costs(report, lists, costs_of(costs, runs), tokens, form.ids)
+        deciding["costs"] = _known_costs(report, lists, costs_of(costs, runs), lengths, form.ids)
     named = {"labels": path, "queries": queries, "corpus": corpus.corpus}
     steps = Commands(**{name: str(file) for name, file in named.items() if file})
     if not retrieved.is_live:

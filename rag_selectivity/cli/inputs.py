@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Any, TypeVar
 
 import rag_selectivity as rs
@@ -142,6 +143,26 @@ def corpus_ids(path: Path | None) -> list[str] | None:
     from rag_selectivity.tables.small import read_ids
 
     return None if path is None else list(read_ids(path))
+
+
+def tokens_of(path: Path | None, tokenizer: str | None) -> Path | dict[str, float] | None:
+    """The lengths of passages: a table, or {passage: tokens} of a corpus by the tokenizer that a user named."""
+    if tokenizer is None:
+        return path
+    if path is None:
+        raise InputError("a tokenizer counts the tokens of texts: give the corpus with them as --tokens FILE")
+    from rag_selectivity.tables.small import token_lengths
+
+    if ":" not in tokenizer:
+        raise InputError(f"tokenizer {tokenizer!r} is not MODULE:FUNCTION")
+    try:
+        counting: Any = resolve_name(tokenizer)
+    except Exception as error:  # What the module does when it is imported can fail in any way.
+        raise InputError(
+            f"tokenizer {tokenizer!r}: {type(error).__name__}: {error}; give MODULE:FUNCTION of a module that Python "
+            f"can import (with PYTHONPATH=. also one of this folder)"
+        ) from error
+    return token_lengths(path, counting)
 
 
 def clusters_of(path: Path | None) -> dict[str, str] | None:

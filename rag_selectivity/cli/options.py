@@ -57,7 +57,7 @@ class Shared:
     pool : FILE
         What was found before reranking: FILE for all runs, NAME=FILE for one run. Several are merged. Repeat for more.
     tokens : FILE
-        Table of passage_id and tokens.
+        Table of passage_id and tokens; with data.tokenizer of the settings, the corpus with its texts.
     costs : FILE
         Measured tokens, milliseconds and price by query_id, or a trace: FILE or NAME=FILE of a run. Repeat for more.
     queries : FILE

@@ -18,9 +18,15 @@ class Given:
     ------
     pool_depth
         Ranks to take of each pool (default: all).
+
+    [intervals]
+    -----------
+    borders
+        Borders of K/N_p (relevant passages of the query) between segments (default: 1).
     """
 
     pool_depth: int | None = None
+    borders: list[float] | None = None
 
 
 def validate(
@@ -75,6 +81,7 @@ def validate(
     from rag_selectivity.measures.plan import COMPARED_DEPTHS
     from rag_selectivity.tables.scores import score_depths
     from rag_selectivity.validate import compared_with_answers
+    from rag_selectivity.validate.validating import PUBLISHED_BORDERS
 
     path, runs = files
     labels = settled_labels(labels_of(path, form.qrels_format, form.judge), scale, form.grade_map)
@@ -97,6 +104,7 @@ def validate(
         closed_book=closed_book,
         score_range=score_range,
         ids=form.ids,
+        borders=given.borders or PUBLISHED_BORDERS,
         bootstrap=drawing.bootstrap(resamples),
     )
     printer.show(result)

@@ -118,7 +118,7 @@ def evaluate(
         judge as the qrels. BoR, EF, RandomSuccess, BoR_max and lambda are then estimated with that judge's rate on
         random passages (`Estimate.basis` is "with controls"); the figure without it is `Estimate.as_judged`. List every
         graded control, also those that are not relevant. Labels from a label store bring their controls with them.
-    human : qrels or path of a label store, optional
+    human : qrels, path of a label store, or PeoplesLabels, optional
         Labels that people gave to a few of the pairs that a judge graded, best drawn as `calibrate_draw` does. Every
         figure then is the median over 150 completions of the labels, with an interval over completions and queries;
         `Estimate.as_judged` is the figure of the judge's labels alone, with which people's are not mixed. A figure is

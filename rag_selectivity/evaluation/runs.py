@@ -43,6 +43,7 @@ from rag_selectivity.trust.controlled import Controlled, ControlledFigures
 from rag_selectivity.trust.ground import Ground
 from rag_selectivity.trust.people import calibration_ground
 from rag_selectivity.trust.placebo import against_other_lists, placebos_of
+from rag_selectivity.wording import counted
 
 Estimates = dict[str, Estimate]
 _JUDGED = Judged()
@@ -290,6 +291,8 @@ def _notes_on_people(ground: Ground, figures: Mapping[str, Completed]) -> list[s
         f"{ground.calibrated_by}, by the judge's grade and the place in the lists, over {DRAWS} completions; figures "
         f"of single queries are as judged"
     ]
+    if settling := int((ground.settling >= 0).sum()):
+        notes.append(f"{counted(settling, 'further label')} of people settle the success of queries one by one")
     rough = [key for key, figure in figures.items() if figure.rough]
     if rough:
         notes.append(

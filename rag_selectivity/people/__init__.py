@@ -6,14 +6,14 @@ from rag_selectivity.lazy import load_on_first_use
 
 if TYPE_CHECKING:
     from rag_selectivity.people.answers import Answer, read_answers, write_answers
-    from rag_selectivity.people.designs import calibrate_draw
+    from rag_selectivity.people.designs import calibrate_draw, next_to_settle
     from rag_selectivity.people.drawing import draw_pairs
     from rag_selectivity.people.importing import import_answers
     from rag_selectivity.people.making import make_tasks
 
 _MODULES = {
     "answers": ("Answer", "read_answers", "write_answers"),
-    "designs": ("calibrate_draw",),
+    "designs": ("calibrate_draw", "next_to_settle"),
     "drawing": ("draw_pairs",),
     "importing": ("import_answers",),
     "making": ("make_tasks",),
@@ -24,6 +24,7 @@ __all__ = [
     "draw_pairs",
     "import_answers",
     "make_tasks",
+    "next_to_settle",
     "read_answers",
     "write_answers",
 ]

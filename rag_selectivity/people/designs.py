@@ -24,6 +24,7 @@ LEAST, LEAST_FOR_DIFFERENCES = 5, 2
 _LEAST_OF_A_RUN = 2
 #: The weight of the passages that two runs share, which say little about their difference.
 SHARED_WEIGHT = 0.3
+_NOT_LISTED = np.iinfo(np.int64).max
 FloatArray = NDArray[np.float64]
 Pair = tuple[str, str]
 
@@ -36,9 +37,11 @@ class DrawnPair:
     ----------
     query, passage : str
     stratum : str
-        The judge's grade and the place, as in `4 in a list` or `1 in the tail`.
+        The judge's grade and the place, as in `4 in a list` or `1 in the tail`; `settling` for a pair that
+        `next_to_settle` chose.
     weight : float
-        How many graded pairs it stands for, at least 1 (of a tail: how many passages, graded or not).
+        How many graded pairs it stands for, at least 1 (of a tail: how many passages, graded or not). NaN for a pair
+        that was not drawn at random.
     """
 
     query: str
@@ -101,7 +104,7 @@ def calibrate_draw(
     ['1 in a list', '1 outside', '5 in a list', '5 outside']
     """
     _check_whole(n, "n")
-    member = memberships(labels, runs, depth)
+    member = _ranks(labels, runs, depth) < _NOT_LISTED
     stands_for = tail_weights(labels)
     free = _drawable(labels, known)
     by_place = dict(enumerate(_PLACES_OF_DIFFERENCES if differences else _PLACES))
@@ -158,23 +161,81 @@ def calibrate_draw(
     return [drawn[i] for i in random.permutation(len(drawn)).tolist()]
 
 
-def memberships(labels: Qrels, runs: Mapping[str, Run], depth: int) -> NDArray[np.bool_]:
-    """Whether each judgment is in the top K of each run: bool[judgments, runs]."""
+def next_to_settle(
+    labels: Qrels,
+    runs: Mapping[str, Run],
+    people: Mapping[Pair, int],
+    *,
+    relevant_from: int,
+    depth: int = 10,
+    seed: int = 7,
+) -> DrawnPair | None:
+    """The next pair that a person should label, so that one query after another is settled.
+
+    The queries come in a random order. Of a query, the passage with the judge's highest grade is next (equal grades:
+    the better rank), until the top K of every run has a passage that a person found relevant, or none is left. Use this
+    where fewer than two passages of a query are relevant, for half of the labels in the lists: there the success of
+    single queries is worth more than the strata.
+
+    Parameters
+    ----------
+    labels : Qrels
+        The judge's labels.
+    runs : {name: Run}
+    people : {(query, passage): grade}
+        What people have labelled up to now.
+    relevant_from : int
+        The lowest grade that counts as relevant.
+    depth : int
+        K: the ranks of a run that count as its list.
+    seed : int
+        Decides the order of the queries.
+
+    Returns
+    -------
+    DrawnPair or None
+        None if every query is settled.
+
+    Examples
+    --------
+    >>> labels = Qrels.of({"q1": {"d1": 4, "d2": 5}})
+    >>> runs = {"bm25": Run.of({"q1": ["d1", "d2"]})}
+    >>> next_to_settle(labels, runs, {}, relevant_from=4).passage
+    'd2'
+    >>> next_to_settle(labels, runs, {("q1", "d2"): 5}, relevant_from=4) is None
+    True
+    """
+    ranks = _ranks(labels, runs, depth)
+    member, best = ranks < _NOT_LISTED, ranks.min(axis=1)
+    for query in np.random.default_rng(seed).permutation(len(labels)).tolist():
+        rows = np.flatnonzero((labels.query == query) & member.any(axis=1))
+        rows = rows[np.lexsort((best[rows], -labels.grade[rows]))]
+        grades = [people.get(pair) for pair in pairs_at(labels, rows)]
+        relevant = [grade is not None and grade >= relevant_from for grade in grades]
+        unsettled = ~member[rows[relevant]].any(axis=0)
+        for row, grade in zip(rows.tolist(), grades, strict=True):
+            if grade is None and (member[row] & unsettled).any():
+                return DrawnPair(*pairs_at(labels, np.array([row]))[0], "settling", float("nan"))
+    return None
+
+
+def _ranks(labels: Qrels, runs: Mapping[str, Run], depth: int) -> IntArray:
+    """The rank of each judgment in the top K of each run: int64[judgments, runs]; `_NOT_LISTED` where it has none."""
     _check_whole(depth, "depth")
     if not runs:
         raise InputError("there are no runs to draw from: give at least one")
-    member = np.zeros((len(labels.query), len(runs)), bool)
+    ranks = np.full((len(labels.query), len(runs)), _NOT_LISTED, np.int64)
     judging = Judging(labels, resolve_policy(None))
     for column, (name, run) in enumerate(runs.items()):
         hits = judging.lists(run, name).hits
         top = hits.rank <= depth
-        member[hits.judgment[top], column] = True
-    if not member.any():
+        np.minimum.at(ranks[:, column], hits.judgment[top], hits.rank[top])
+    if (ranks == _NOT_LISTED).all():
         raise InputError(
             f"none of the passages in the top {depth} of {', '.join(runs)} has a label (the labels have queries "
             f"{examples(labels.queries)}): do runs and labels use the same ids?"
         )
-    return member
+    return ranks
 
 
 def tail_weights(labels: Qrels) -> FloatArray:

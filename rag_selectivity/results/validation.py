@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
@@ -97,7 +98,8 @@ class Segment(Plain):
     rows : tuple of Following
         Each measure over all its K.
     advised : str
-        The measure that the recall-free paper advises for such sets: T below 1, nDCG from 1 on.
+        The measure that the recall-free paper advises for such sets: T below 1, nDCG from 1 on; empty for sets on
+        both sides of 1.
     summary : str
         What these answers show, in a sentence or two.
     """
@@ -114,8 +116,10 @@ class Segment(Plain):
 
     @property
     def name(self) -> str:
-        """`K/N_p < 1` or `K/N_p ≥ 1`."""
-        return f"K/N_p < {self.high:g}" if self.low <= 0 else f"K/N_p ≥ {self.low:g}"
+        """`K/N_p < 1`, `1 ≤ K/N_p < 2` or `K/N_p ≥ 2`; `all sets` without a border."""
+        if math.isinf(self.high):
+            return f"K/N_p ≥ {self.low:g}" if self.low > 0 else "all sets"
+        return f"{self.low:g} ≤ K/N_p < {self.high:g}" if self.low > 0 else f"K/N_p < {self.high:g}"
 
 
 @dataclass(frozen=True, repr=False)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -264,6 +264,36 @@ def needed_texts(source: Any, what: str, needed: Mapping[str, Any]) -> dict[str,
             f"all files use the same ids"
         )
     return found
+
+
+def token_lengths(corpus: Any, tokenizer: Callable[[str], Any]) -> dict[str, float]:
+    """{passage: tokens} of the texts of a corpus; titles count.
+
+    Parameters
+    ----------
+    corpus : {passage: text}, DataFrame, path, or iterable of records or pairs
+    tokenizer : callable
+        Gives the tokens of a text, or their number: `tiktoken.get_encoding(NAME).encode`, or a tokenizer of
+        Transformers with its `encode`.
+
+    Raises
+    ------
+    InputError
+        If the tokenizer gives neither or fails, or if a text is missing.
+
+    >>> token_lengths({"d1": "three short words"}, str.split)
+    {'d1': 3.0}
+    """
+    lengths = {}
+    for passage, text in read_texts(corpus, "corpus"):
+        try:
+            tokens = tokenizer(text)
+        except Exception as error:
+            # Its message may repeat the text.
+            raise InputError(f"passage {passage!r}: the tokenizer failed ({type(error).__name__})") from error
+        number = len(tokens) if hasattr(tokens, "__len__") else tokens
+        lengths[passage] = cost_or_length(number, f"passage {passage!r}: the number of tokens that the tokenizer gave")
+    return lengths
 
 
 def _texts(source: Any, what: str, columns: Sequence[str] = COLUMNS["text"]) -> Iterator[tuple[str, str, Any, Any]]:

@@ -161,7 +161,7 @@ def completed_figures(
                 queries = None if parts is None else ground.rows_of(runs[0])
                 strata = Strata.of(ground, places, queries, ground.counts_of(runs[0]))
                 salt = seed if len(names) == 1 else (seed[0] + 2, *seed[1:])
-                for key, figure in _measured(strata, runs, new, sampling, salt).items():
+                for key, figure in _measured(strata, runs, new, sampling, salt, tops[names[0]]).items():
                     known[keys[key]] = replace(figure, without=strata.without)
             result[names] |= {key: known[keys[key]] for key in wanted}
     return result
@@ -219,9 +219,17 @@ def _of_tails(ground: Ground, judged: Mapping[str, JudgedRun], plan: Plan) -> It
 
 
 def _measured(
-    strata: Strata, runs: Sequence[JudgedRun], wanted: _Wanted, sampling: Sampling, salt: tuple[int, ...]
+    strata: Strata,
+    runs: Sequence[JudgedRun],
+    wanted: _Wanted,
+    sampling: Sampling,
+    salt: tuple[int, ...],
+    listed: BoolArray,
 ) -> dict[str, Completed]:
-    """The figures of a run, or the differences of two, on completions of the labels; `salt` seeds what is drawn."""
+    """The figures of a run, or the differences of two, on completions of the labels; `salt` seeds what is drawn.
+
+    `listed` says which judgments are in the first run's list: bool[judgments].
+    """
     if strata.missing is not None:
         return dict.fromkeys(wanted, Completed(reason=strata.missing))
     # Completions may have queries without a relevant passage.
@@ -234,11 +242,18 @@ def _measured(
         depths.setdefault(measure, []).append(at)
     plan = [(measure, np.array(at)) for measure, at in depths.items()]
     draws = strata.draws(sampling.draws, (sampling.seed, *salt))
+    settled, successes = strata.ground.settled(listed, rows)
+    alone = settled > 0 and len(runs) == 1 and runs[0].weights is None
+    served = {measure for measure in depths if alone and _is_of_one_success(measure)}
+    of_success = random.spawn(1)[0]
     relevant: list[float] = []
     outcomes: dict[Measure, Outcome] = {}
     columns: dict[Measure, list[tuple[FloatArray, ...]]] = {measure: [] for measure in depths}
     while some := list(islice(draws, size)):
         weights = np.stack([_resampled(units, len(runs[0]), random) for _ in some])
+        # The share of all queries that succeed: those that people settled, and what these tell of the others.
+        chance = of_success.beta(successes + 0.5, settled - successes + 0.5, weights.shape[:2])
+        share = (successes + of_success.binomial(len(rows) - settled, chance)) / max(1, len(rows))
         together = [_on(run, rows, strata.levels, some) for run in runs]
         relevant += np.median(together[0].relevant(None).reshape(len(some), -1), axis=1).tolist()
         for measure, at in plan:
@@ -249,7 +264,8 @@ def _measured(
             outcomes[measure] = of_runs[0]
             of_each = [_counts(outcome).reshape(len(some), -1, len(at)) for outcome in of_runs]
             counts = of_each[0] * np.logical_and.reduce([each > 0 for each in of_each])
-            values = np.stack([_values(outcome, weights, counts) for outcome in of_runs], axis=1)
+            known = share if measure in served else None
+            values = np.stack([_values(outcome, weights, counts, known) for outcome in of_runs], axis=1)
             total, squares = counts.sum(axis=1), (counts**2).sum(axis=1)
             effective = total**2 / np.where(squares > 0, squares, 1.0)
             columns[measure].append((values, (counts > 0).sum(axis=1), effective))
@@ -266,8 +282,14 @@ def _measured(
             n = int(np.median(defined[:, i]))
             if n < 2 and len(runs) == 1:
                 found = replace(found, low=math.nan, high=math.nan)
-            result[str(measure @ depth)] = replace(found, n=0 if found.reason else n, rough=rough)
+            result[str(measure @ depth)] = replace(found, n=0 if found.reason else n, rough=rough or measure in served)
     return result
+
+
+def _is_of_one_success(measure: Measure) -> bool:
+    """Whether settled queries tell a measure: success by one relevant passage, also against a random draw."""
+    first = getattr(measure, "rel", None) is None and getattr(measure, "m", 1) == 1
+    return measure.name in ("Success", "BoR", "EF") and first and getattr(measure, "null", "random") == "random"
 
 
 def _figure(values: FloatArray, effective: float, outcome: Outcome, column: int, sampling: Sampling) -> Completed:
@@ -369,19 +391,26 @@ def _counts(outcome: Outcome) -> FloatArray:
     return outcome.defined.astype(np.float64) if counts is None else counts
 
 
-def _values(outcome: Outcome, weights: FloatArray, counts: FloatArray) -> FloatArray:
+def _values(outcome: Outcome, weights: FloatArray, counts: FloatArray, share: FloatArray | None) -> FloatArray:
     """The figure under each row of weights: float64[completions, rows, depths]; NaN without a defined query.
 
     Parameters
     ----------
     weights : float64[completions, rows, queries]
     counts : float64[completions, queries, depths]
+    share : float64[completions, rows], optional
+        The share of all queries that succeed, in place of the first part's mean.
     """
     total = weights @ counts
     with np.errstate(invalid="ignore", divide="ignore"):
         means = [
             weights @ (np.where(counts > 0, part.reshape(counts.shape), 0.0) * counts) / total for part in outcome.parts
         ]
+        if share is not None:
+            # A query without a relevant passage in this completion is none of the queries that the figure is over.
+            means[0] = (share * weights.sum(axis=2))[:, :, None] / total
+            if len(means) == 1:
+                means[0] = np.minimum(means[0], 1.0)
         return np.asarray(outcome.aggregate.value(*means), np.float64)
 
 

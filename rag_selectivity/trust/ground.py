@@ -37,6 +37,8 @@ class Ground:
         How many passages of each query's tail no judge graded.
     in_tail : bool[judgments]
         Whether a pair was drawn from a tail.
+    settling : int64[judgments]
+        A person's grade of a pair that was labelled to settle its query, −1 elsewhere; none of these is in `human`.
     counted : int64[rows]
         The judgments that are labels; the others are random controls, which no figure here rests on.
     drawn_for_people : {draw: number of pairs}
@@ -50,13 +52,19 @@ class Ground:
     scale: Scale
     tail_open: IntArray
     in_tail: BoolArray
+    settling: IntArray
     counted: IntArray
     drawn_for_people: Mapping[str, int] = field(default_factory=dict)
     labelled_controls: int = 0
 
     @classmethod
     def of(
-        cls, labels: Qrels, human: IntArray, scale: Scale, drawn_for_people: Mapping[str, int] | None = None
+        cls,
+        labels: Qrels,
+        human: IntArray,
+        scale: Scale,
+        drawn_for_people: Mapping[str, int] | None = None,
+        settling: IntArray | None = None,
     ) -> Ground:
         """From labels and people's grades; the tails are those of the labels' origins."""
         controls = control_rows(labels)
@@ -72,6 +80,7 @@ class Ground:
             scale,
             tail_open,
             in_tail,
+            np.full_like(human, UNLABELLED) if settling is None else np.where(controls, UNLABELLED, settling),
             np.flatnonzero(~controls),
             drawn_for_people or {},
             int((controls & (human >= 0)).sum()),
@@ -95,6 +104,7 @@ class Ground:
         return replace(
             self,
             human=np.where(of_pair, self.human, UNLABELLED),
+            settling=np.where(of_pair, self.settling, UNLABELLED),
             tail_open=np.where(inside, self.tail_open, 0),
             in_tail=self.in_tail & of_pair,
             counted=self.counted[of_pair[self.counted]],
@@ -104,6 +114,25 @@ class Ground:
     def has_people(self) -> bool:
         """Whether any person labelled a pair."""
         return bool((self.human >= 0).any())
+
+    def settled(self, listed: BoolArray, queries: IntArray) -> tuple[int, int]:
+        """How many of some queries people settled, and how many of these have a relevant passage in the list.
+
+        A query is settled once one of its passages that are `listed` (bool[judgments]) is relevant by a person's label,
+        or people labelled all of them. If more than one query was begun and is not settled, the labels were chosen for
+        other runs or another K: what they settle here are mostly successes, so that no query counts as settled.
+        """
+
+        def with_any(rows: BoolArray) -> BoolArray:
+            return np.bincount(self.labels.query[rows], minlength=len(self.labels))[queries] > 0
+
+        known = np.where(self.settling >= 0, self.settling, self.human)
+        success = with_any(listed & (known >= self.scale.relevant_from))
+        begun = with_any(self.settling >= 0)
+        settled = begun & (success | ~with_any(listed & (known < 0)))
+        if (begun & ~settled).sum() > 1:
+            return 0, 0
+        return int(settled.sum()), int((settled & success).sum())
 
     @property
     def calibrated_by(self) -> str:

@@ -22,6 +22,8 @@ from rag_selectivity.tables.ids import IntArray
 from rag_selectivity.trust.ground import UNLABELLED, Ground
 from rag_selectivity.wording import counted, enumeration
 
+__all__ = ["PeoplesLabels"]
+
 #: So many equal grades of people and judge, without a different one, are named in a note.
 _MANY_ALIKE = 30
 
@@ -55,13 +57,34 @@ def judge_labels(source: Any, *, format: str | None = None, judges: Sequence[str
 
 @dataclass(frozen=True)
 class PeoplesLabels:
-    """Labels by people, how their pairs were drawn ({draw: number of pairs}), and notes on those left out."""
+    """What people labelled in two ways, for the argument `human` of `evaluate` and `compare`.
+
+    Attributes
+    ----------
+    drawn : qrels or path of a label store
+        Labels of pairs that were drawn at random within the judge's grades, as `calibrate_draw` does.
+    settling : the same
+        Labels of pairs that `next_to_settle` chose. They serve Success, BoR and EF only, of the runs and
+        at the K that it was given.
+    """
+
+    drawn: Any
+    settling: Any
+
+
+@dataclass(frozen=True)
+class ReadLabels:
+    """Labels by people, how their pairs were drawn ({draw: number of pairs}), and notes on those left out.
+
+    `settling` are the labels that settle queries one by one.
+    """
 
     labels: Qrels
     drawn: Mapping[str, int]
     notes: tuple[str, ...] = ()
+    settling: Qrels | None = None
 
-    def under(self, names: Mapping[str, str]) -> PeoplesLabels:
+    def under(self, names: Mapping[str, str]) -> ReadLabels:
         """The labels for queries that go by other keys: {key: query}.
 
         Raises
@@ -75,10 +98,13 @@ class PeoplesLabels:
                 f"human: the labels by people have queries {examples(self.labels.queries)}, and those that are "
                 f"measured are {examples(names.values())}: do both use the same ids?"
             )
-        return replace(self, labels=self.labels.under(known))
+        settling = self.settling
+        if settling is not None:
+            settling = settling.under({key: name for key, name in names.items() if name in settling})
+        return replace(self, labels=self.labels.under(known), settling=settling)
 
 
-def people_of(source: Any, grade_map: str | Mapping[int, int] | None = None) -> PeoplesLabels:
+def people_of(source: Any, grade_map: str | Mapping[int, int] | None = None) -> ReadLabels:
     """The labels of people in whatever holds them, with their grades mapped; those of a label store need no map.
 
     Raises
@@ -86,14 +112,17 @@ def people_of(source: Any, grade_map: str | Mapping[int, int] | None = None) -> 
     InputError
         If the labels are a judge's.
     """
-    if isinstance(source, PeoplesLabels):
+    if isinstance(source, ReadLabels):
         return source
+    if isinstance(source, PeoplesLabels):
+        drawn, settling = people_of(source.drawn, grade_map), people_of(source.settling, grade_map)
+        return replace(drawn, notes=(*drawn.notes, *settling.notes), settling=settling.labels)
     if _is_store(source):
         rows, notes = _store().people_in(source)
         labels = Qrels.from_records(rows, source=str(source), scale="utility")
-        return PeoplesLabels(labels, draws_of(source), tuple(notes))
+        return ReadLabels(labels, draws_of(source), tuple(notes))
     labels, notes = Qrels.of(source), []
-    drawn, origins = draws_of(labels), labels.origins
+    draws, origins = draws_of(labels), labels.origins
     if origins is not None and origins.by_person.any():
         targeted = origins.by_person & origins.are(Chosen.TARGETED)
         if targeted.any():
@@ -101,13 +130,13 @@ def people_of(source: Any, grade_map: str | Mapping[int, int] | None = None) -> 
                 f"{counted(int(targeted.sum()), 'label')} by people left out, since the pairs were chosen by what was "
                 f"known of their labels: they are no random sample"
             )
-        return PeoplesLabels(labels.only(origins.by_person & ~targeted), drawn, tuple(notes))
+        return ReadLabels(labels.only(origins.by_person & ~targeted), draws, tuple(notes))
     if origins is not None and origins.judges:
         raise InputError(
             f"{labels.source or 'human'}: these are labels by the judge {enumeration(list(origins.judges))}: give "
             f"labels by people (--human)"
         )
-    return PeoplesLabels(labels.regraded(grade_map), drawn)
+    return ReadLabels(labels.regraded(grade_map), draws)
 
 
 def draws_of(source: Any) -> Mapping[str, int]:
@@ -141,7 +170,7 @@ def calibration_ground(
     ----------
     labels : Qrels
         The judge's labels on their scale, with their ids in the form `ids`.
-    human : PeoplesLabels, Qrels, {query: {passage: grade}}, DataFrame, rows or path
+    human : Qrels, {query: {passage: grade}}, DataFrame, rows, path, or PeoplesLabels of two of them
         Of a label store, the labels of people. None: only the tail of each query is completed.
     grade_map : {old: new} or str, optional
         Maps people's grades as it maps the judge's; the grades of a label store need none.
@@ -151,12 +180,16 @@ def calibration_ground(
     InputError
         If people's labels contradict each other, are off the scale, or share no pair with the judge's.
     """
-    grades, drawn, notes = np.full(len(labels.query), UNLABELLED, np.int64), dict[str, int](), list[str]()
+    grades = settling = np.full(len(labels.query), UNLABELLED, np.int64)
+    drawn, notes = dict[str, int](), list[str]()
     if human is not None:
         people = people_of(human, grade_map)
         drawn, notes = dict(people.drawn), list(people.notes)
         grades = _placed(people.labels, labels, IdForm.of(ids), notes)
-    return Ground.of(labels, grades, scale_named(labels.scale or "trec"), drawn), notes
+        if people.settling is not None:
+            # What was drawn at random stays so, also if it later settled a query.
+            settling = np.where(grades >= 0, settling, _placed(people.settling, labels, IdForm.of(ids), notes))
+    return Ground.of(labels, grades, scale_named(labels.scale or "trec"), drawn, settling), notes
 
 
 def _placed(people: Qrels, labels: Qrels, form: IdForm, notes: list[str]) -> IntArray:

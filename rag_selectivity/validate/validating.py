@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -32,8 +33,8 @@ from rag_selectivity.validate.words import notes_of, of_segment, summary_of
 
 #: The power at which a correlation is called detectable.
 _POWER = 0.8
-#: The border of K/N_p in the recall-free paper, which advises T below it, and nDCG from it on.
-_BORDER = 1.0
+#: The border of K/N_p in the recall-free paper, which advises T below 1, and nDCG from 1 on.
+PUBLISHED_BORDERS = (1.0,)
 #: Random weights of the queries, if none are given: the correlations of many measures take a while.
 _DRAWS = 2000
 
@@ -46,6 +47,7 @@ def validate(
     closed_book: Any = None,
     score_range: tuple[float, float] | None = None,
     ids: str | None = None,
+    borders: Sequence[float] = PUBLISHED_BORDERS,
     bootstrap: Bootstrap | None = None,
 ) -> Validation:
     """Say which measure at which K follows the scores of the answers.
@@ -68,6 +70,8 @@ def validate(
         The lowest and the highest possible score; a score outside it is an error.
     ids : str, optional
         The form of query ids, as in `evaluate`.
+    borders : sequence of float
+        The borders of K/N_p (N_p: relevant passages of the query) between segments. Default: 1.
     bootstrap : Bootstrap, optional
         Gives the number of random weights, seed, level and clusters. Default: 2,000, and the others as in the report.
 
@@ -115,12 +119,24 @@ def validate(
     )
     sampling = bootstrap or replace(report.bootstrap or Bootstrap(), resamples=_DRAWS)
     runs = answered_runs(report, read, sampling.units(queries))
-    found = _validated(runs, chosen, sampling)
+    found = _validated(runs, chosen, _checked(borders), sampling)
     noted = notes_of(found, report, read, runs, left_out)
     return replace(found, summary=tuple(summary_of(found)), notes=tuple(noted))
 
 
-def _validated(runs: Sequence[AnsweredRun], measures: Sequence[Measure], bootstrap: Bootstrap) -> Validation:
+def _checked(borders: Sequence[float]) -> list[float]:
+    try:
+        checked = sorted({float(border) for border in borders})
+    except (TypeError, ValueError, OverflowError):
+        checked = [math.nan]
+    if not all(0 < border < math.inf for border in checked):
+        raise InputError(f"the borders of K/N_p must be numbers above 0, as in [0.5, 1, 2], got {borders!r}")
+    return checked
+
+
+def _validated(
+    runs: Sequence[AnsweredRun], measures: Sequence[Measure], borders: Sequence[float], bootstrap: Bootstrap
+) -> Validation:
     """All correlations, without their words."""
     level = bootstrap.level
     rows: list[Row] = []
@@ -137,7 +153,7 @@ def _validated(runs: Sequence[AnsweredRun], measures: Sequence[Measure], bootstr
     followings += [over for row in family for over in _over_runs(row, bootstrap)]
     tested = max(1, sum(not math.isnan(p) for p in corrected))
     bases = list(dict.fromkeys(measure.without_depth for measure in measures if depth_of(measure) is not None))
-    segments = [_segment(runs, bases, *ends, bootstrap) for ends in ((0.0, _BORDER), (_BORDER, math.inf)) if bases]
+    segments = [_segment(runs, bases, *ends, bootstrap) for ends in pairwise([0.0, *borders, math.inf]) if bases]
     return Validation(
         rows=tuple(followings),
         differences=tuple(differences_of(family, found, level)),
@@ -220,6 +236,6 @@ def _segment(
     rows = tuple(row.following(found, bootstrap.level) for row in plan)
     queries = len(np.unique(np.concatenate(units)))
     summary = of_segment(plan, found, bootstrap.level, count, queries)
-    advised = "T" if high <= _BORDER else "nDCG"
-    published = f" The recall-free paper advises {advised} for such sets."
+    advised = "T" if high <= 1 else "nDCG" if low >= 1 else ""
+    published = f" The recall-free paper advises {advised} for such sets." if advised else ""
     return Segment(low, high, count, queries, rows, advised, summary + published)

@@ -6,13 +6,15 @@ A model reads the definition of every tool that it is shown. Knows no framework.
 from rag_selectivity.live.tools.arguments import misfit
 from rag_selectivity.live.tools.definitions import ToolCall, ToolDefinition
 from rag_selectivity.live.tools.monitor import ToolMonitor
-from rag_selectivity.live.tools.report import Confusion, Misfit, ToolChoice, ToolReport, ToolUse
+from rag_selectivity.live.tools.report import Confusion, Misfit, SimilarTools, ToolChoice, ToolReport, ToolUse
+from rag_selectivity.live.tools.similar import similar_tools
 from rag_selectivity.live.tools.words import tool_blocks
 from rag_selectivity.render.views import blocks_of
 
 __all__ = [
     "Confusion",
     "Misfit",
+    "SimilarTools",
     "ToolCall",
     "ToolChoice",
     "ToolDefinition",
@@ -20,6 +22,7 @@ __all__ = [
     "ToolReport",
     "ToolUse",
     "misfit",
+    "similar_tools",
 ]
 
 blocks_of.register(ToolReport)(tool_blocks)

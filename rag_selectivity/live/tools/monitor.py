@@ -8,6 +8,7 @@ import warnings
 from collections import Counter, deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from importlib.util import find_spec
 from typing import Any
 
@@ -25,6 +26,7 @@ from rag_selectivity.live.tools.rows import (
     rate,
     warning,
 )
+from rag_selectivity.live.tools.similar import similar_tools, with_confusions
 from rag_selectivity.live.watching import Shared
 from rag_selectivity.log import LOG
 from rag_selectivity.results.report import Report
@@ -38,6 +40,8 @@ _KEPT = 10_000
 #: Tool names are the application's own; this bounds what a faulty one can fill.
 _MOST_TOOLS = 100_000
 _NAMED = 5
+#: The catalogue seldom changes between two reports, and has many pairs.
+_similar = lru_cache(maxsize=1)(similar_tools)
 
 
 class ToolMonitor(Shared):
@@ -62,7 +66,7 @@ class ToolMonitor(Shared):
     Warns
     -----
     SelectivityWarning
-        If labels name tools that a catalogue of names lacks.
+        If labels name tools that a catalogue of names lacks, or tools of a catalogue have the same name.
 
     Examples
     --------
@@ -109,13 +113,14 @@ class ToolMonitor(Shared):
         self._lock = threading.Lock()
         self._tools: dict[str, ToolDefinition] = {}
         self._calls: deque[ModelCall] = deque(maxlen=options.get("kept", _KEPT))
+        self._duplicates: dict[str, int] = {}
         self._ran: Counter[str] = Counter()
         self._failed: Counter[str] = Counter()
         self._looked_at: set[tuple[int, int, int | None]] = set()
         self._take(listed)
         self._check_relevant(size)
         if listed:
-            self._check_labels()
+            self._check_names()
 
     def call(
         self,
@@ -196,7 +201,7 @@ class ToolMonitor(Shared):
         """
         with self._lock:
             calls, tools, size = list(self._calls), tuple(self._tools.values()), self._catalogue()
-            ran, failed = self._ran.copy(), self._failed.copy()
+            ran, failed, duplicates = self._ran.copy(), self._failed.copy(), dict(self._duplicates)
         if not calls:
             raise InputError("no model call has been shown tools yet")
         self._check_relevant(size)
@@ -220,6 +225,7 @@ class ToolMonitor(Shared):
         of_checked = "calls of tools with known arguments and a schema"
         if not self._checks_arguments:
             of_checked += " that could be checked: install jsonschema"
+        choice, (pairs, similar_pairs) = choice_of(calls), _similar(tools)
         not_offered = Counter(name for call in calls for name in call.called if name not in call.shown)
         return ToolReport(
             calls=len(calls),
@@ -235,11 +241,14 @@ class ToolMonitor(Shared):
             tokens=sum(call.tokens for call in calls) / len(calls),
             tools=tuple(sorted(uses, key=lambda tool: (-tool.called, -tool.shown, tool.name))),
             selection=self._selection(size),
-            choice=choice_of(calls),
+            choice=choice,
             failed=rate(failed.total(), ran.total(), "runs of tools"),
             misfit=rate(misfits.total(), sum(why is not None for _, why in checked), of_checked),
             misfits=tuple(Misfit(*name, number) for name, number in misfits.most_common()),
             not_offered=dict(not_offered.most_common()),
+            similar=with_confusions(pairs, choice.confusion if choice else ()),
+            similar_pairs=similar_pairs,
+            duplicates=duplicates,
             unknown_labels=self._unknown_labels(),
             healthy_K=healthy_depth(size, relevant) if known else None,
         )
@@ -266,6 +275,9 @@ class ToolMonitor(Shared):
                 self._tools[new.name] = replace(known, tokens=new.tokens or known.tokens)
             elif known is not None or len(self._tools) < _MOST_TOOLS:
                 self._tools[new.name] = new
+        for name, count in Counter(tool.name for tool in definitions).items():
+            if name in self._tools and count > self._duplicates.get(name, 1):
+                self._duplicates[name] = count
 
     def _catalogue(self) -> int:
         return max(self._size or 0, len(self._tools), 1)
@@ -291,12 +303,14 @@ class ToolMonitor(Shared):
         relevant = (name for row in rows for name, grade in row.items() if grade >= self._relevant_from)
         return dict(Counter(name for name in relevant if name not in self._tools).most_common())
 
-    def _check_labels(self) -> None:
-        names = self._unknown_labels()
-        if names:
-            listed = ", ".join(list(names)[:_NAMED]) + (" …" if len(names) > _NAMED else "")
-            unknown = counted(len(names), "tool")
-            _tell(f"the labels name {unknown} not in the catalogue: {listed}", "tools-not-in-catalogue")
+    def _check_names(self) -> None:
+        for names, what, code in (
+            (self._unknown_labels(), "the labels name {} not in the catalogue: {}", "tools-not-in-catalogue"),
+            (self._duplicates, "the catalogue has {} with the same name as another: {}", "tools-with-one-name"),
+        ):
+            if names:
+                listed = ", ".join(list(names)[:_NAMED]) + (" …" if len(names) > _NAMED else "")
+                _tell(what.format(counted(len(names), "tool"), listed), code)
 
     def _warn(self, size: int, shown: int, relevant: int | None) -> None:
         """Warn of a draw that would serve too often, once for each N, K and R."""

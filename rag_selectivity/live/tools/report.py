@@ -115,6 +115,29 @@ class ToolChoice(Plain):
     confusion: tuple[Confusion, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class SimilarTools:
+    """Two tools whose names or descriptions are near-identical.
+
+    Attributes
+    ----------
+    first, second : str
+    names : float
+        The share of their pairs of adjacent letters that both names have (Dice), from 0 to 1. Case and separators do
+        not count, the ends of the names do.
+    descriptions : float
+        The share of their pairs of adjacent words that both descriptions have (Jaccard), from 0 to 1; NaN without one.
+    confused : int
+        Labelled calls in which one of them applied, and the model called the other, which did not.
+    """
+
+    first: str
+    second: str
+    names: float
+    descriptions: float
+    confused: int = 0
+
+
 @dataclass(frozen=True, kw_only=True)
 class ToolReport(Result):
     """What the tools shown to a model were worth, what it made of them, and what they cost.
@@ -152,13 +175,20 @@ class ToolReport(Result):
         Those calls by tool and reason.
     not_offered : {name: calls}
         Calls of tools that were not among those shown.
+    similar : tuple of SimilarTools
+        Tools with near-identical names or descriptions, the most confused first; of more than 1,000 pairs the most
+        similar.
+    similar_pairs : int
+        How many such pairs there are.
+    duplicates : {name: definitions}
+        Names that several definitions in the catalogue, or among the tools shown, have.
     unknown_labels : {name: queries}
         Tools that labels name, and that are neither in the catalogue nor were ever shown.
     healthy_K : int or None
         The most tools of which a random draw would serve in less than 1 − 1/e of the calls, for the mean R.
     """
 
-    schema = "rag-selectivity/tools/3"
+    schema = "rag-selectivity/tools/2"
     also: ClassVar[tuple[str, ...]] = ("regime", "never_called")
 
     calls: int
@@ -176,6 +206,9 @@ class ToolReport(Result):
     misfit: Estimate
     misfits: tuple[Misfit, ...]
     not_offered: Mapping[str, int]
+    similar: tuple[SimilarTools, ...]
+    similar_pairs: int
+    duplicates: Mapping[str, int]
     unknown_labels: Mapping[str, int]
     healthy_K: int | None
 

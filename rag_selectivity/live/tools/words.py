@@ -10,7 +10,7 @@ from rag_selectivity.live.tools.rows import advice
 from rag_selectivity.render.blocks import Block, Column, Heading, Lines, Table, table_of
 from rag_selectivity.render.views import blocks_of
 from rag_selectivity.results.estimate import Estimate
-from rag_selectivity.wording import counted, percent
+from rag_selectivity.wording import counted, number, percent
 
 _ALWAYS = ("tool", "shown", "called", "tokens")
 #: Rows of a table, and names in a line.
@@ -27,6 +27,13 @@ _CONFUSION: Sequence[Column] = (
     ("called", lambda cell: cell.called or "(none)", str),
     ("calls", lambda cell: f"{cell.calls}{' ' if cell.right else '*'}", str),
 )
+_SIMILAR: Sequence[Column] = (
+    ("tool", "first", str),
+    ("and", "second", str),
+    ("names", "names", number),
+    ("descriptions", "descriptions", number),
+    ("confused", "confused", str),
+)
 _MISFITS: Sequence[Column] = (("tool", "tool", str), ("reason", "reason", str), ("calls", "calls", str))
 
 
@@ -34,22 +41,23 @@ def tool_blocks(report: ToolReport) -> Iterable[Block]:
     """The lines about a report, then its tables."""
     yield Lines([*_lines(report)])
     used = [column for column in _TOOLS if column[0] in _ALWAYS or any(getattr(t, column[0]) for t in report.tools)]
-    yield _listed(report.tools, used)
+    yield _listed(report.tools, used, len(report.tools))
     confusion = () if report.choice is None else report.choice.confusion
-    for title, rows, columns in (
-        ("Called against expected: calls with labels, * if wrong", confusion, _CONFUSION),
-        ("Arguments that do not fit the schema", report.misfits, _MISFITS),
+    for title, rows, columns, total in (
+        ("Called against expected: calls with labels, * if wrong", confusion, _CONFUSION, len(confusion)),
+        ("Tools with near-identical names or descriptions", report.similar, _SIMILAR, report.similar_pairs),
+        ("Arguments that do not fit the schema", report.misfits, _MISFITS, len(report.misfits)),
     ):
         if rows:
             yield Heading(title)
-            yield _listed(rows, columns)
+            yield _listed(rows, columns, total)
     if report.selection is not None:
         yield Heading("Selection: was a tool that applies shown?")
         yield from blocks_of(report.selection)
 
 
-def _listed(rows: Sequence[Any], columns: Sequence[Column]) -> Table:
-    table, more = table_of(rows[:_LISTED], *columns), len(rows) - _LISTED
+def _listed(rows: Sequence[Any], columns: Sequence[Column], total: int) -> Table:
+    table, more = table_of(rows[:_LISTED], *columns), total - _LISTED
     if more > 0:
         table.rows.append([f"… {more:,} more", *("" for _ in table.header[1:])])
     return table
@@ -89,6 +97,7 @@ def _lines(report: ToolReport) -> Iterable[str]:
     unknown = "Labels name tools that are neither in the catalogue nor were shown"
     for what, names, units in (
         ("Called without being offered", report.not_offered, ("call", "calls")),
+        ("Several tools have the same name", report.duplicates, ("definition", "definitions")),
         (unknown, report.unknown_labels, ("query", "queries")),
     ):
         if names:

@@ -18,6 +18,14 @@ from rag_selectivity.judged.run import Run
 from rag_selectivity.measures import Measure
 from rag_selectivity.render.blocks import table_of
 from rag_selectivity.render.explorer.facts import DECIMALS, MUCH_JUNK, Facts, Terms, best_run, chosen_measure
+from rag_selectivity.render.explorer.stand_outs import (
+    JUNK_QUERIES,
+    UNLABELLED_QUERIES,
+    Grades,
+    Lists,
+    hard_negatives,
+    magnets,
+)
 from rag_selectivity.render.templates import script_of, style_of
 from rag_selectivity.render.writers import html_of
 from rag_selectivity.results.report import Report
@@ -26,7 +34,8 @@ from rag_selectivity.tables.small import read_texts
 from rag_selectivity.wording import counted, number
 
 _SCRIPTS = [
-    f"explorer/{name}" for name in ["unpack", "dom", "words", "table", "state", "queries", "reading", "pair", "start"]
+    f"explorer/{name}"
+    for name in ["unpack", "dom", "words", "table", "state", "queries", "reading", "pair", "labelling", "start"]
 ]
 #: Passages of each list that can be read, and entries of all lists above which they end at K.
 _CANDIDATES, _MOST_ENTRIES = 50, 2_000_000
@@ -34,9 +43,8 @@ _CANDIDATES, _MOST_ENTRIES = 50, 2_000_000
 _MOST_TEXTS, _LONGEST = 20_000, 2_000
 #: Rows of the table that a browser without scripts shows, and the characters of a query in it.
 _STATIC_ROWS, _STATIC_TEXT = 50, 300
-#: {run: {query: [passage, …]}} and {query: {passage: grade}}.
-Lists = Mapping[str, Mapping[str, list[str]]]
-Grades = Mapping[str, Mapping[str, int]]
+#: Rows of the tables of what to label next.
+_HARD_ROWS, _MAGNET_ROWS = 500, 100
 
 
 @dataclass(frozen=True)
@@ -116,6 +124,7 @@ def explorer(
     reach = max(depth, _CANDIDATES) if is_small else depth
     lists = _lists(runs or {}, report, names.keys(), reach, form)
     grades = _grades(report, qrels, names.keys(), form) if lists else {}
+    hard, drawing = hard_negatives(lists, grades, depth), magnets(lists, grades, depth, terms)
     query_texts = _texts(queries, "queries", names.keys(), form)
     worst = _worst_first(facts.figures[leader], lower_is_better=shown.higher_is_better is False)
     wanted, texted = _with_texts(lists, [facts.queries[i] for i in worst])
@@ -149,6 +158,10 @@ def explorer(
         "columns": _table(table, names),
         **packed,
         "reasons": _reasons(reasons or {}, names, numbers, form),
+        "hard": [[names[query], numbers[passage], ranks] for query, passage, ranks, _ in hard[:_HARD_ROWS]],
+        "magnets": [[numbers[passage], *counts] for passage, *counts in drawing[:_MAGNET_ROWS]],
+        "totals": {"hard": len(hard), "magnets": len(drawing)},
+        "magnet_queries": [JUNK_QUERIES, UNLABELLED_QUERIES],
         "texts": [texts.get(passage) for passage in numbers] if texts else None,
         "longest": _LONGEST if texts else None,
         "texted": None if not texts or len(texted) == len(names) else sorted(names[query] for query in texted),

@@ -53,6 +53,7 @@ function explore(model) {
   const reading = readingView(model, { open });
   const queries = queriesView(model, { change, open });
   const pair = pairView(model, { change, open });
+  labellingView(model, { open });
   window.addEventListener("popstate", () => read(false));
   window.addEventListener("hashchange", () => read(false));
   read(true);
