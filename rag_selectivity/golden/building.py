@@ -279,7 +279,7 @@ def _people(labels: Sequence[Row]) -> Iterator[dict[str, Any]]:
     counts: dict[str, Counter[str]] = {}
     for row in labels:
         if row["source"] == "human":
-            kind = "skipped" if row["grade"] is None else "graded"
+            kind = "skipped" if row["grade"] is None else "again" if row.get("sample") else "graded"
             counts.setdefault(str(row["judge"]), Counter())[kind] += 1
     for name, count in sorted(counts.items()):
-        yield {"annotator": name, **{kind: count[kind] for kind in ("graded", "skipped")}}
+        yield {"annotator": name, **{kind: count[kind] for kind in ("graded", "skipped", "again")}}

@@ -38,7 +38,7 @@ def manifest_lines(manifest: Manifest) -> Iterator[str]:
         rubric = f"rubric {judge['rubric']} {judge['rubric_version']}"
         yield f"  judge {judge['judge']}: {counted(judge['graded'], 'grade')}{failed}, {rubric}"
     for person in manifest.people:
-        again = f", {person['again']:,} a second time" if person.get("again") else ""
+        again = f", {person['again']:,} a second time" if person["again"] else ""
         yield f"  person {person['annotator']}: {counted(person['graded'], 'grade')}{again}"
     for pool in manifest.pools:
         if pool["kind"] == "pool":
