@@ -26,7 +26,7 @@ PUBLIC = {
     f"rag_selectivity.{name}"
     for name in (
         *("advice", "cli", "cli.app", "errors", "explain", "gates", "golden", "grading.judge"),
-        *("grading.openai_judge", "grading.store", "people"),
+        *("grading.openai_judge", "grading.store", "people", "trust.people"),
         *("live.tools", "live.trace", "online", "sample", "single"),
     )
 }

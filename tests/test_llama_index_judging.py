@@ -25,7 +25,7 @@ from rag_selectivity.single import Labels, text_id
 from tests.judge_server import KEY, JudgeServer
 from tests.test_claims import REFERENCE, respond
 
-pytestmark = [pytest.mark.filterwarnings("ignore::DeprecationWarning"), pytest.mark.contract]
+pytestmark = [pytest.mark.filterwarnings("ignore::DeprecationWarning"), pytest.mark.inside]
 FAST = rs.Limits(concurrency=4, backoff=0.01, attempts=1)
 
 
