@@ -18,6 +18,8 @@ class Answering:
 
     [judge]
     -------
+    score_range
+        Lowest and highest possible score of --given, as in 1,5.
     correct_from
         Score of --given from which an answer counts as right.
     served
@@ -47,6 +49,7 @@ class Answering:
         Bootstrap resamples.
     """
 
+    score_range: o.ScoreRange = None
     correct_from: float | None = None
     served: str | None = None
     instructions: Path | None = None
@@ -70,7 +73,6 @@ def answers(
     qrels: Path | None = None,
     given: Path | None = None,
     score_column: str | None = None,
-    score_range: o.ScoreRange = None,
     more: Answering = Answering(),
     baseline: str | None = None,
     model: str | None = None,
@@ -159,7 +161,7 @@ def answers(
         found = answers_given(
             given,
             column=score_column,
-            ends=score_range or (0.0, 1.0),
+            ends=more.score_range or (0.0, 1.0),
             correct_from=more.correct_from,
             run=files,
             baseline=baseline,
