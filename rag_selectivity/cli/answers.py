@@ -49,7 +49,7 @@ class Answering:
         Bootstrap resamples.
     """
 
-    score_range: o.ScoreRange = None
+    score_range: list[float] | None = None
     correct_from: float | None = None
     served: str | None = None
     instructions: Path | None = None
@@ -156,12 +156,13 @@ def answers(
     bootstrap = drawing.bootstrap(more.resamples)
     if given is not None:
         from rag_selectivity.answers.given import answers_given
+        from rag_selectivity.tables.cells import ends_of
 
         _refuse_beside_given(corpus=corpus, queries=queries, references=references, model=model, store=store)
         found = answers_given(
             given,
             column=score_column,
-            ends=more.score_range or (0.0, 1.0),
+            ends=ends_of(more.score_range or (0.0, 1.0), "judge.score_range"),
             correct_from=more.correct_from,
             run=files,
             baseline=baseline,
