@@ -51,7 +51,7 @@ def test_a_date_ahead_that_a_store_holds_already_freezes_nothing(world) -> None:
         for query, passage, text in file.execute("SELECT query_id, passage_id, detail FROM origins").fetchall():
             detail = json.loads(text or "{}")
             if "answered" in detail:
-                detail["answered"] = time.time() + YEAR
+                detail["answered"] = {"0": time.time() + YEAR}
                 change = "UPDATE origins SET detail = ? WHERE query_id = ? AND passage_id = ?"
                 file.execute(change, (json.dumps(detail), query, passage))
         file.commit()

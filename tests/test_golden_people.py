@@ -348,5 +348,5 @@ def test_the_commands_from_a_draw_to_an_adjudicated_label(world) -> None:
     assert made.returncode == 0, made.stderr
     pairs = re.search(r"annotators differ on (\d+) of the 40 pairs", made.stdout)
     assert pairs is not None
-    assert f"wrote a.html: {pairs[1]} pairs for cy (task" in made.stderr
+    assert f"wrote a.html: {pairs[1]} pairs for cy, 0 of them twice" in made.stderr
     assert (world.folder / "a.html").exists()

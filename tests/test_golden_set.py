@@ -37,7 +37,7 @@ def test_the_manifest_counts_what_the_store_holds(golden) -> None:
     of = [{(q, p) for q, passages in run.items() for p in passages} for run in RUNS.values()]
     manifest = golden.manifest
     assert manifest.labels == {
-        "rows": len(pairs) + 3,
+        "rows": len(pairs) + 4,
         "pairs": len(pairs),
         "by_person": 2,
         "by_judge": len(pairs),
@@ -53,8 +53,8 @@ def test_the_manifest_counts_what_the_store_holds(golden) -> None:
     assert [each["graded"] for each in manifest.judges] == [len(pairs)]
     assert manifest.judges[0]["rubric_version"] == DEFAULT_RUBRIC.version
     assert list(manifest.people) == [
-        {"annotator": "ada", "graded": 2, "skipped": 0},
-        {"annotator": "ben", "graded": 0, "skipped": 1},
+        {"annotator": "ada", "graded": 2, "skipped": 0, "again": 1},
+        {"annotator": "ben", "graded": 0, "skipped": 1, "again": 0},
     ]
     assert manifest.queries == {
         "count": 6,

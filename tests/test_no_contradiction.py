@@ -122,8 +122,8 @@ def test_intervals_of_a_validation_agree_with_their_p_values_and_verdicts(seed) 
                     if random.random() < 0.95:
                         rows.append({"query_id": query, "run": run, "k": k, "score": score})
         rows += [
-            {"query_id": query, "run": run, "k": 0, "score": round(random.random(), 1)}
-            for query in qrels
+            {"query_id": query, "run": run, "k": 0, "score": score}
+            for query, score in {query: round(random.random(), 1) for query in qrels}.items()
             for run in runs
         ]
         with warnings.catch_warnings():

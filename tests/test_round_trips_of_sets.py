@@ -93,9 +93,9 @@ MANIFESTS = st.builds(
         max_size=2,
     ).map(tuple),
     judges=st.lists(st.fixed_dictionaries({**JUDGE, "graded": COUNTS, "failed": COUNTS}), max_size=2).map(tuple),
-    people=st.lists(st.fixed_dictionaries({"annotator": TEXTS, "graded": COUNTS, "skipped": COUNTS}), max_size=2).map(
-        tuple
-    ),
+    people=st.lists(
+        st.fixed_dictionaries({"annotator": TEXTS, "graded": COUNTS, "skipped": COUNTS, "again": COUNTS}), max_size=2
+    ).map(tuple),
     made_by=TEXTS,
 )
 

@@ -54,7 +54,7 @@ def grade(
     batch: int = 1,
     dry_run: bool = False,
     show_bits: float | None = None,
-    retry_failed: o.Names = None,
+    retry_failed: bool = False,
     asking: j.Asking = j.Asking(),
     printer: o.TextOrJson = o.TextOrJson(),
 ) -> None:
@@ -88,8 +88,8 @@ def grade(
     ------
     dry_run
         Send no request; print the pairs, tokens and cost to expect.
-    retry_failed : REASON
-        Grade again what failed in an earlier run: all, or a reason such as off_schema. Repeat for more.
+    retry_failed
+        Grade again what failed in an earlier run.
 
     Output
     ------
@@ -135,7 +135,7 @@ def grade(
             batch=batch,
             order=more.order,
             **asking.options(),
-            retry_failed="all" in retry_failed or retry_failed if retry_failed else False,
+            retry_failed=retry_failed,
             dry_run=dry_run,
             show_bits=show_bits,
             seed=more.seed,
