@@ -228,7 +228,7 @@ def wheel(session: nox.Session) -> Path:
     """Build the wheel, from the source distribution, once for all legs that `.ci/run` starts or that nox runs."""
     folder = Path(os.environ.setdefault("RAG_SELECTIVITY_WHEEL", BUILT.name))
     if not any(folder.glob("*.whl")):
-        session.run("uv", "build", "--quiet", "--out-dir", str(folder))
+        session.run("uv", "build", "--quiet", "--out-dir", str(folder), str(ROOT))
     (built,) = folder.glob("*.whl")
     return built
 
