@@ -315,7 +315,7 @@ def test_gzip_is_read_as_python_reads_it(tmp_path, sizes, data) -> None:
         try:
             text = gzip.decompress(content)
         except (EOFError, zlib.error, gzip.BadGzipFile):
-            with pytest.raises(rs.InputError, match=r"the gzip data is damaged|expected 4|labels is empty|not UTF-8"):
+            with pytest.raises(rs.InputError, match=r"the gzip data is damaged"):
                 rs.read_qrels(path)
         else:
             if len(text.split()) % 4 == 0 and text:

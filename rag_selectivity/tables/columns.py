@@ -25,7 +25,7 @@ from rag_selectivity.tables.cells import (
 )
 from rag_selectivity.tables.exact import Row
 from rag_selectivity.tables.fast import Kind, Odd, scan
-from rag_selectivity.tables.files import is_large, is_path
+from rag_selectivity.tables.files import damage_first, is_large, is_path
 from rag_selectivity.tables.ids import IntArray, numbered, refuse_set
 from rag_selectivity.tables.names import columns_of
 
@@ -109,7 +109,8 @@ def read(source: Any, kind: Kind, *, format: str | None = None, long_tags: bool 
     if is_large(path) and (found := _scanned(path, kind, name)) is not None:
         return found
     lines = exact.trec_rows(path, kind, long_tags) if name == "trec" else exact.read_records(path, name)
-    return _of_rows(lines, str(path), kind, ":")
+    with damage_first(path):
+        return _of_rows(lines, str(path), kind, ":")
 
 
 def _beir_labels(folder: Path) -> Path:

@@ -110,6 +110,19 @@ def _refuse_other_encodings(path: Path, head: bytes) -> None:
         raise InputError(f"{path}: the file is text in {encoding}, and only UTF-8 is read; save it again as UTF-8")
 
 
+@contextmanager
+def damage_first(path: Path) -> Iterator[None]:
+    """A fault in the text of a packed file is told as the damage of the file, where it is damaged."""
+    try:
+        yield
+    except InputError:
+        if not os.path.isdir(path):
+            with opened(path, any_content=True) as file:
+                while file.read(_LARGE):
+                    pass
+        raise
+
+
 def first_bytes(path: Path, size: int = 4096) -> bytes:
     """The beginning of a file, unpacked."""
     with opened(path, any_content=True) as file:
