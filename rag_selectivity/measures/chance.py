@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rag_selectivity.errors import InputError
-from rag_selectivity.judged.hits import Documents
 from rag_selectivity.judged.judged_run import JudgedRun
+from rag_selectivity.judged.rows import Documents
 from rag_selectivity.measures.base import (
     Choice,
     FloatArray,

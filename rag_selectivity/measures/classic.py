@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rag_selectivity.errors import InputError
-from rag_selectivity.judged.hits import Hits
 from rag_selectivity.judged.judged_run import JudgedRun, count_at, key_of
+from rag_selectivity.judged.rows import Hits
 from rag_selectivity.measures.base import (
     WHOLE_LIST,
     Choice,
@@ -39,7 +39,7 @@ _NEVER = "no query returned anything"
 def relevant_hits(judged: JudgedRun, rel: int | None) -> tuple[Hits, IntArray]:
     """The distinct relevant hits in rank order, and the number of each hit among those of its query, from 1."""
     threshold = judged.scale.relevant_from if rel is None else rel
-    hits = judged.distinct.chosen(judged.distinct.grade >= threshold)
+    hits = judged.distinct.take(judged.distinct.grade >= threshold)
     before = np.searchsorted(hits.query, np.arange(len(judged)))
     return hits, np.arange(len(hits.query)) - before[hits.query] + 1
 
@@ -245,7 +245,7 @@ class RR(RankedMeasure):
 
     def at_ranks(self, judged: JudgedRun, depths: IntArray) -> Outcome:
         hits, number = relevant_hits(judged, self.rel)
-        first = hits.chosen(number == 1)
+        first = hits.take(number == 1)
         return Outcome((count_at(first, len(judged), depths, 1 / first.rank),), _NEVER)
 
     def shuffled(self, universe: Universe) -> tuple[FloatArray, ...]:
@@ -268,7 +268,7 @@ class _Gain(Measure):
 
     def _gained(self, judged: JudgedRun, depths: IntArray) -> FloatArray:
         hits = judged.distinct
-        return judged.count_distinct(depths, weights=self.gains(hits.grade) / np.log2(hits.rank + 1))
+        return count_at(hits, len(judged), depths, self.gains(hits.grade) / np.log2(hits.rank + 1))
 
 
 @register_measure

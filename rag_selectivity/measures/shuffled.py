@@ -11,8 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from rag_selectivity.judged.hits import Hits
 from rag_selectivity.judged.judged_run import JudgedRun, count_at
+from rag_selectivity.judged.rows import Hits
 from rag_selectivity.measures.hypergeometric import distinct_columns, random_success
 from rag_selectivity.measures.outcome import FloatArray
 from rag_selectivity.tables.ids import IntArray
@@ -76,7 +76,7 @@ class Universe:
         hits, labelled = self.judged.distinct, self.judged.labelled
         number = np.arange(len(hits.query)) - np.searchsorted(hits.query, np.arange(len(self.judged)))[hits.query] + 1
         weights = term(relevant[hits.query], labelled[hits.query], hits.rank, number)
-        of_labels: FloatArray = self.judged.count_distinct(self.depths, weights=weights)
+        of_labels: FloatArray = count_at(hits, len(self.judged), self.depths, weights)
         if self.of_labels.all():
             return of_labels
         # In the corpus each rank counts, so that queries with the same numbers have the same sums.

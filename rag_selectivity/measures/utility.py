@@ -11,8 +11,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from rag_selectivity.judged.hits import Hits
 from rag_selectivity.judged.judged_run import WHOLE_LIST, JudgedRun, count_at, key_of
+from rag_selectivity.judged.rows import Hits
 from rag_selectivity.measures.base import (
     Choice,
     FloatArray,
@@ -124,7 +124,7 @@ def level_counts(judged: JudgedRun) -> IntArray:
 
 
 def _counts_by_level(hits: Hits, queries: int) -> IntArray:
-    distinct = hits.chosen(~hits.repeated)
+    distinct = hits.take(~hits.repeated)
     cells = np.bincount(distinct.query * len(LEVELS) + distinct.grade - 1, minlength=queries * len(LEVELS))
     return cells.reshape(queries, len(LEVELS))
 
@@ -158,7 +158,7 @@ class _WeightedMeasure(Measure):
 
     def _observed(self, judged: JudgedRun, weights: FloatArray, depths: IntArray) -> FloatArray:
         hits = judged.distinct
-        result: FloatArray = judged.count_distinct(depths, weights=weights[hits.query, hits.grade - 1])
+        result: FloatArray = count_at(hits, len(judged), depths, weights[hits.query, hits.grade - 1])
         return result
 
     def oracle(self, judged: JudgedRun, weights: FloatArray, depths: IntArray) -> FloatArray:
@@ -246,7 +246,7 @@ class PROC(_WeightedMeasure):
         judged, depths = universe.judged, universe.depths
         weights, counts, slots = self.weights(judged), level_counts(judged), judged.slots_at(depths)
         # Passages of the list that the pool lacks are added to it.
-        candidates = judged.candidates.chosen(~judged.candidates.repeated)
+        candidates = judged.candidates.take(~judged.candidates.repeated)
         everything = np.full(depths.shape[-1], WHOLE_LIST)
         outside = np.bincount(judged.hits_outside_pool().query, minlength=len(judged))
         in_pool = universe.held(candidates, judged.candidates_returned, everything) + outside[:, None]
@@ -502,7 +502,7 @@ class Evidence(Measure):
         worth = self.worth(judged)
         known = judged.labels[:, worth > 0].sum(axis=1) > 0
         levels = np.searchsorted(judged.grades, judged.distinct.grade)
-        held = judged.count_distinct(depths, weights=worth[levels])
+        held = count_at(judged.distinct, len(judged), depths, worth[levels])
         figures = np.where(known[:, None], np.minimum(held, self.enough), np.nan)
         return Outcome((figures,), "no labelled passage of any query is worth anything", bounds=(0.0, self.enough))
 

@@ -8,8 +8,8 @@ from functools import cached_property
 from typing import Any
 
 from rag_selectivity.figures.figures import Figures
-from rag_selectivity.judged.hits import Coverage
 from rag_selectivity.judged.judged_run import JudgedRun
+from rag_selectivity.judged.rows import Coverage
 from rag_selectivity.measures.base import FloatArray
 from rag_selectivity.results.estimate import Caveat, Estimate
 from rag_selectivity.results.slices import Slices
