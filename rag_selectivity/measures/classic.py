@@ -38,8 +38,7 @@ _NEVER = "no query returned anything"
 
 def relevant_hits(judged: JudgedRun, rel: int | None) -> tuple[Hits, IntArray]:
     """The distinct relevant hits in rank order, and the number of each hit among those of its query, from 1."""
-    threshold = judged.scale.relevant_from if rel is None else rel
-    hits = judged.distinct.take(judged.distinct.grade >= threshold)
+    hits = judged.distinct.take(judged.distinct.grade >= judged.threshold(rel))
     before = np.searchsorted(hits.query, np.arange(len(judged)))
     return hits, np.arange(len(hits.query)) - before[hits.query] + 1
 
@@ -64,11 +63,13 @@ class RankedMeasure(Measure):
 
 @dataclass(frozen=True, repr=False)
 class WholeListMeasure(RankedMeasure):
-    """The base of measures that take the whole list alone."""
+    """The base of measures that take no depth."""
+
+    why: ClassVar[str] = "it is of the whole list"
 
     @classmethod
     def check_cutoff(cls, at: int | float) -> None:
-        raise InputError(f"{cls.name} takes no depth, since it is of the whole list: leave out @{at}")
+        raise InputError(f"{cls.name} takes no depth, since {cls.why}: leave out @{at}")
 
 
 @register_measure
@@ -148,7 +149,7 @@ class F(Measure):
 
 
 @register_measure
-class Rprec(RankedMeasure):
+class Rprec(WholeListMeasure):
     """Precision at R: relevant passages in the top R / R, where R counts the query's relevant passages. Takes no @.
 
     Formula: relevant passages in the top R / R, the number of relevant passages
@@ -160,10 +161,7 @@ class Rprec(RankedMeasure):
     """
 
     compares_with_all_labels: ClassVar[bool] = True
-
-    @classmethod
-    def check_cutoff(cls, at: int | float) -> None:
-        raise InputError(f"Rprec takes no depth, since its depth is R: leave out @{at}")
+    why: ClassVar[str] = "its depth is R"
 
     def at_ranks(self, judged: JudgedRun, depths: IntArray) -> Outcome:
         hits, _ = relevant_hits(judged, self.rel)

@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rag_selectivity.judged.judged_run import JudgedRun, count_at
-from rag_selectivity.judged.rows import Hits
 from rag_selectivity.measures.hypergeometric import distinct_columns, random_success
 from rag_selectivity.measures.outcome import FloatArray
 from rag_selectivity.tables.ids import IntArray
@@ -49,14 +48,10 @@ class Universe:
     @property
     def listed(self) -> IntArray:
         """How many of the top K are among these passages: int64[queries, depths]."""
-        return self._held(self.judged.distinct_at(self.depths), self.judged.returned, self.depths)
+        return self.held(self.judged.distinct_at(self.depths), self.judged.returned_at(self.depths))
 
-    def held(self, hits: Hits, returned: IntArray, depths: IntArray) -> IntArray:
-        """How many of the first K of some lists are among these passages: int64[queries, depths]."""
-        return self._held(count_at(hits, len(self.judged), depths), returned, depths)
-
-    def _held(self, labelled: IntArray, returned: IntArray, depths: IntArray) -> IntArray:
-        slots = np.minimum(returned[:, None], depths)
+    def held(self, labelled: IntArray, slots: IntArray) -> IntArray:
+        """How many of some slots, of which so many are labelled, hold these passages: int64[queries, depths]."""
         return np.where(self.of_labels, labelled, np.minimum(slots, self._corpus_size[:, None]))
 
     @property

@@ -11,7 +11,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from rag_selectivity.judged.judged_run import WHOLE_LIST, JudgedRun, count_at, key_of
+from rag_selectivity.judged.judged_run import JudgedRun, count_at, key_of
 from rag_selectivity.judged.rows import Hits
 from rag_selectivity.measures.base import (
     Choice,
@@ -96,17 +96,14 @@ def rarity_weights(
 def best_of(counts: IntArray, weights: FloatArray, slots: IntArray) -> FloatArray:
     """The largest total weight that the given passages can have in so many slots: float64[queries, depths].
 
-    `counts` is int64[queries, 5], or int64[queries, depths, 5] if the passages differ by depth;
-    `slots` is int64[queries, depths].
+    `counts` is int64[queries, 5], `slots` is int64[queries, depths].
     """
     by_weight, rows = np.argsort(-weights, axis=1, kind="stable"), np.arange(len(weights))
-    if counts.ndim == 2:
-        counts = counts[:, None, :]
     result = np.zeros(slots.shape)
     left = slots
     for place in range(int((weights > 0).any(axis=0).sum())):
         level = by_weight[:, place]
-        taken = np.minimum(left, counts[rows, :, level])
+        taken = np.minimum(left, counts[rows, level][:, None])
         result += weights[rows, level][:, None] * taken
         left = left - taken
     return result
@@ -246,10 +243,12 @@ class PROC(_WeightedMeasure):
         judged, depths = universe.judged, universe.depths
         weights, counts, slots = self.weights(judged), level_counts(judged), judged.slots_at(depths)
         # Passages of the list that the pool lacks are added to it.
-        candidates = judged.candidates.take(~judged.candidates.repeated)
-        everything = np.full(depths.shape[-1], WHOLE_LIST)
-        outside = np.bincount(judged.hits_outside_pool().query, minlength=len(judged))
-        in_pool = universe.held(candidates, judged.candidates_returned, everything) + outside[:, None]
+        candidates = judged.candidates.query[~judged.candidates.repeated]
+        of_pool, outside = (
+            np.bincount(query, minlength=len(judged))[:, None]
+            for query in (candidates, judged.hits_outside_pool().query)
+        )
+        in_pool = universe.held(of_pool, judged.candidates_returned[:, None]) + outside
         ordered = np.append(-np.sort(-weights, axis=1), np.zeros((len(weights), 1)), axis=1)
         best = np.zeros(slots.shape)
         for weight, below in zip(ordered.T[:-1], ordered.T[1:], strict=True):

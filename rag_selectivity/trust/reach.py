@@ -11,7 +11,7 @@ import numpy as np
 from rag_selectivity.judged.judged_run import JudgedRun, count_at
 from rag_selectivity.judged.origins import Chosen
 from rag_selectivity.judged.qrels import Qrels
-from rag_selectivity.judged.token_budget import are_budgets
+from rag_selectivity.judged.token_budget import is_budget
 from rag_selectivity.tables.ids import IntArray
 
 #: Labels are closed if at most this share of them is outside of what was retrieved.
@@ -72,7 +72,7 @@ class LabelReach:
         tail, _ = tails(judged)
         counted = judged.labels - tail
         lowest = judged.grades == judged.scale.lowest
-        by_number = not are_budgets(depths).any()
+        by_number = not is_budget(depths).any()
         tops = [_top(judged, depths)] if by_number else [_top(*judged.at_depth(each)) for each in depths.tolist()]
         inside, lowest_inside, returned, slots = (np.hstack(each) for each in zip(*tops, strict=True))
         with np.errstate(invalid="ignore", divide="ignore"):
