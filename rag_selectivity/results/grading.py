@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any
 
@@ -30,8 +30,7 @@ def _without_provider(name: str) -> str:
     return name.rsplit("/", 1)[-1].casefold()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DrawnPart(Plain):
+class DrawnPart(Plain, kw_only=True):
     """The pairs that were drawn at random for grading: from the tail of the pool, or from the corpus (controls).
 
     Attributes
@@ -62,8 +61,7 @@ class DrawnPart(Plain):
     short: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PartCost(Plain):
+class PartCost(Plain, kw_only=True):
     """What one part of a grading run would take: the pool, the tail or the controls.
 
     Attributes
@@ -83,8 +81,7 @@ class PartCost(Plain):
     cost: float | None = None
 
 
-@dataclass(frozen=True, repr=False, slots=True, kw_only=True)
-class Grading(Result):
+class Grading(Result, kw_only=True):
     """What a grading run did, or with `dry_run` would do.
 
     Attributes

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from rag_selectivity.results.plain import Plain
 
 #: No request takes more tokens, and no store overflows by so many: the largest contexts hold a tenth of it.
 _MOST_TOKENS = 10**8
 
 
-@dataclass(frozen=True, slots=True)
 class Usage(Plain):
     """The number of tokens of a call, in the prompt and in the completion."""
 
