@@ -11,7 +11,7 @@ from rag_selectivity.errors import InputError
 from rag_selectivity.results.estimate import Estimate
 from rag_selectivity.results.plain import Plain, flat, ids_in_cell, plain, plain_fields
 from rag_selectivity.results.result import Result
-from rag_selectivity.results.usage import Usage
+from rag_selectivity.results.usage import Asked
 
 #: What a model can be shown beside the lists of runs. No run may have one of these names.
 CLOSED_BOOK, RANDOM, IDEAL, JUNK = "closed-book", "random", "ideal", "junk"
@@ -206,8 +206,8 @@ class Contrast(Plain):
         return bits_ceiling(self.second) if self.kind == BITS else math.nan
 
 
-class Spent(Plain):
-    """What asking took, or with `dry_run` would take.
+class Spent(Asked):
+    """What asking took, or with `dry_run` would take; `usage`, `stopped` and the like are those of `Asked`.
 
     Attributes
     ----------
@@ -217,13 +217,6 @@ class Spent(Plain):
         Those that the store had answers to.
     requests : int
         Requests sent, to the model and to the judge.
-    usage : Usage
-    cost : float or None
-    failed : int
-        Calls that failed.
-    errors : {reason: calls}
-    last_error, stopped, stopped_by : str or None
-        As in the results of `grade`.
     dry_run : bool
         Whether nothing was sent; `usage` and `cost` are then estimates for the model, without the judge.
     """
@@ -231,13 +224,6 @@ class Spent(Plain):
     prompts: int = 0
     cached: int = 0
     requests: int = 0
-    usage: Usage = field(default_factory=Usage)
-    cost: float | None = None
-    failed: int = 0
-    errors: Mapping[str, int] = field(default_factory=dict)
-    last_error: str | None = None
-    stopped: str | None = None
-    stopped_by: str | None = None
     dry_run: bool = False
 
 

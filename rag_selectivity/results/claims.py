@@ -26,7 +26,7 @@ from rag_selectivity.results.plain import Plain, flat, plain, plain_fields
 from rag_selectivity.results.result import OfRuns, Result
 from rag_selectivity.results.run_report import RunCaveat, caveats_of
 from rag_selectivity.results.samples import Sample
-from rag_selectivity.results.usage import Usage
+from rag_selectivity.results.usage import Asked
 from rag_selectivity.trust.agreement import Agreement
 
 #: What the judge can be asked about each passage; the last one is about a response, not about a reference answer.
@@ -283,7 +283,7 @@ class ClaimRun(Plain):
         return caveats_of(self.label_caveats, self.estimates)
 
 
-class ClaimReport(OfRuns, Result):
+class ClaimReport(OfRuns, Asked, Result, kw_only=True):
     """What `check_claims` returns: `report["ContextRecall@5"]`, or with several runs `report["dense", …]`.
 
     Attributes
@@ -307,15 +307,8 @@ class ClaimReport(OfRuns, Result):
     runs: Mapping[str, ClaimRun]
     checks: tuple[str, ...]
     depths: tuple[int, ...]
-    usage: Usage
-    cost: float | None
     calls: int
-    failed: int
-    stopped: str | None
     judge: str
-    stopped_by: str | None = None
-    errors: Mapping[str, int] = field(default_factory=dict)
-    last_error: str | None = None
     resume: str | None = None
     baseline: str = SAMPLES
     differences: tuple[RunDifference, ...] = ()

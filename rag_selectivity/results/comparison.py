@@ -13,7 +13,7 @@ from rag_selectivity.results.estimate import AS_JUDGED, Caveat, Estimate
 from rag_selectivity.results.plain import Number, Plain, flat, plain, plain_fields
 from rag_selectivity.results.report import Report
 from rag_selectivity.results.result import Result
-from rag_selectivity.results.run_report import FEWEST
+from rag_selectivity.results.run_report import FEWEST, Group
 
 BETTER, WORSE = "better", "worse"
 NOT_SHOWN, JUDGED_IN_PART, NOT_TESTED = "no difference shown", "undecided: judged in part", "not tested"
@@ -166,29 +166,10 @@ def difference_of(rows: Sequence[RunDifference], run: str, measure: str | Measur
     )
 
 
-class SliceDifferences(Plain):
-    """The differences between runs and the baseline within a slice of the queries.
+class SliceDifferences(Group):
+    """The differences between runs and the baseline within a slice; `p_adjusted` is over all slices."""
 
-    Attributes
-    ----------
-    column, value : str
-    queries : int
-        The number of its queries.
-    rows : tuple of RunDifference
-        `p_adjusted` is over all slices of the comparison.
-    """
-
-    also = ("few",)
-
-    column: str
-    value: str
-    queries: int
     rows: tuple[RunDifference, ...]
-
-    @property
-    def few(self) -> bool:
-        """Whether it has fewer than 20 queries."""
-        return self.queries < FEWEST
 
     def __getitem__(self, key: tuple[str, str]) -> RunDifference:
         return difference_of(self.rows, *key)

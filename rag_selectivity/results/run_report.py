@@ -44,15 +44,14 @@ def caveats_of(label_caveats: Iterable[Caveat], estimates: Mapping[str, Estimate
 FEWEST = 20
 
 
-class Slice(Plain):
-    """The figures of the queries that have one value in a column: `slice["BoR@10"]` is an Estimate.
+class Group(Plain):
+    """The queries that have one value in a column.
 
     Attributes
     ----------
     column, value : str
     queries : int
         The number of its queries, with and without figures.
-    estimates : {measure: Estimate}
     """
 
     also = ("few",)
@@ -60,12 +59,17 @@ class Slice(Plain):
     column: str
     value: str
     queries: int
-    estimates: Mapping[str, Estimate]
 
     @property
     def few(self) -> bool:
         """Whether it has fewer than 20 queries."""
         return self.queries < FEWEST
+
+
+class Slice(Group):
+    """Their figures: `slice["BoR@10"]` is an Estimate."""
+
+    estimates: Mapping[str, Estimate]
 
     def __getitem__(self, measure: str | Measure) -> Estimate:
         name = str(parse_measure(measure))
