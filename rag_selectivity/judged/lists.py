@@ -130,7 +130,7 @@ class Lists:
                     f'than once, and the policy is duplicates="error": remove the repeats, or give another policy'
                 )
         repeated = np.isin(rows, copies, assume_unique=True)
-        hits = Hits(part.query[rows], part.ranks[rows], qrels.grade[judgments], repeated, judgments)
+        hits = Hits(part.query[rows], part.ranks(rows), qrels.grade[judgments], repeated, judgments)
         listed = terms.drawn[judgments]
         if listed.any():
             controls, hits = hits.take(listed), hits.take(~listed)
@@ -163,7 +163,7 @@ def _sampled(part: Run, order: IntArray | None, position: IntArray, labels: IntA
 def _left_out(hits: Hits, part: Run, copies: IntArray, policy: Policy) -> tuple[Hits, IntArray, IntArray]:
     """The hits by the rules for copies and for unjudged passages, the lengths of the lists, and their first repeats."""
     lengths, of_copies = part.lengths, part.query[copies]
-    first_repeat = _first_ranks(of_copies, part.ranks[copies], len(lengths))
+    first_repeat = _first_ranks(of_copies, part.ranks(copies), len(lengths))
     if policy.duplicates == "drop" and len(copies):
         start = part.offsets[hits.query]
         before = np.searchsorted(copies, start + hits.rank - 1) - np.searchsorted(copies, start)
