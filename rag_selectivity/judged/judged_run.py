@@ -345,7 +345,7 @@ class JudgedRun:
 
     # -- labels and corpus -----------------------------------------------------------------------
 
-    @cached_property
+    @property
     def labelled(self) -> IntArray:
         """How many judged passages (or documents) each query has."""
         return self.once("labelled", None, lambda: self.labels.sum(axis=1))
