@@ -144,7 +144,7 @@ def test_mistaken_options_are_named(options, message) -> None:
         (([10, 10], [5, 5], [1, 1], [1, 2]), r"query '2': hit = 2 is more than min\(K, R\) = 1"),
         (([10], [5], [-1], [0]), "R of query number 1 is -1"),
         (([10], [5], [1.5], [0]), "R of query number 1 is 1.5"),
-        (([10], [5], ["x"], [0]), "R contains a value that is not a number"),
+        (([10], [5], ["x"], [0]), "R of query number 1 is 'x'"),
         (([10], [5, 5], [1], [0]), "differ in length"),
     ],
 )
@@ -160,9 +160,9 @@ def test_good_input_warns_of_nothing() -> None:
 
 
 def test_a_count_that_is_none_is_named_with_its_query() -> None:
-    with pytest.raises(InputError, match=r"counts: R of query number 2 is 2\.5; give a whole number ≥ 0"):
+    with pytest.raises(InputError, match=r"counts: R of query number 2 is 2\.5; give a whole number"):
         rs.JudgedRun.from_counts(N=[9, 9, 9], K=[3, 3, 3], R=[1, 2.5, 0.5], hit=[1, 0, 1])
-    with pytest.raises(InputError, match="counts: K of query number 1 is -1; give a whole number ≥ 0"):
+    with pytest.raises(InputError, match="counts: K of query number 1 is -1; give a whole number"):
         rs.JudgedRun.from_counts(N=[9], K=[-1], R=[1], hit=[0])
 
 

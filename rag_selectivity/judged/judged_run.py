@@ -20,6 +20,7 @@ from rag_selectivity.judged.query_weights import QueryWeights
 from rag_selectivity.judged.rows import Controls, Coverage, Documents, Hits
 from rag_selectivity.judged.terms import Terms
 from rag_selectivity.judged.token_budget import TokenBudget
+from rag_selectivity.tables.cells import whole_count
 from rag_selectivity.tables.grades import SCALES, Scale
 from rag_selectivity.tables.ids import IntArray, ranges
 
@@ -169,8 +170,8 @@ class JudgedRun:
         `hit` is a bool, or the number of relevant passages among the K. The random draw of each query
         has its own K, so measure at `depths=[max(K)]`. For chance-corrected measures only.
         """
-        size, shown, relevant = (_count_column(value, name) for value, name in ((N, "N"), (K, "K"), (R, "R")))
-        hits = _count_column(np.asarray(hit).astype(np.int64) if np.asarray(hit).dtype == bool else hit, "hit")
+        columns = {"N": N, "K": K, "R": R, "hit": hit}
+        size, shown, relevant, hits = (_count_column(values, name) for name, values in columns.items())
         if not len(size) == len(shown) == len(relevant) == len(hits):
             raise InputError("counts: N, K, R and hit differ in length; give one of each for every query")
         names = tuple(queries) if queries is not None else tuple(str(i + 1) for i in range(len(size)))
@@ -584,11 +585,7 @@ def key_of(depths: IntArray) -> tuple[Any, bytes]:
 def _count_column(values: ArrayLike, name: str) -> IntArray:
     """Whole numbers ≥ 0, as int64; otherwise an InputError that names the first that is none."""
     array = np.atleast_1d(np.asarray(values))
-    try:
-        whole = array.astype(np.int64)
-        bad = np.flatnonzero((array.astype(np.float64) != whole) | (whole < 0))
-    except (TypeError, ValueError):
-        raise InputError(f"counts: {name} contains a value that is not a number") from None
-    if len(bad):
-        raise InputError(f"counts: {name} of query number {bad[0] + 1} is {array[bad[0]]}; give a whole number ≥ 0")
-    return whole
+    if array.dtype.kind in "iub" and array.min(initial=0) >= 0:
+        return array.astype(np.int64)
+    counts = [whole_count(each, f"counts: {name} of query number {i}") for i, each in enumerate(array.tolist(), 1)]
+    return np.array(counts, np.int64)
