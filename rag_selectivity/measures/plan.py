@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from rag_selectivity.errors import InputError
 from rag_selectivity.judged.qrels import Qrels
 from rag_selectivity.judged.token_budget import TokenBudget, budgets_among, is_budget
-from rag_selectivity.measures.base import WHOLE_LIST, Measure, Real, parse_measure
+from rag_selectivity.measures.base import REGISTRY, WHOLE_LIST, Measure, Real, parse_measure
 from rag_selectivity.tables.cells import iterated, shown
 from rag_selectivity.tables.grades import Scale, scale_named
 from rag_selectivity.tables.ids import IntArray
@@ -113,7 +113,8 @@ def wanted_measures(
             raise InputError(
                 f"{measure}: evaluate, compare and report measure at budgets of tokens; here give a depth K"
             )
-    return list(dict.fromkeys([*parsed, *(companion for measure in parsed for companion in measure.companions)]))
+    beside = [REGISTRY["Judged"](at=measure.at) for measure in parsed if measure.read_with_judged]
+    return list(dict.fromkeys([*parsed, *beside]))
 
 
 def scale_for(qrels: Qrels | None, scale: Any, measures: Any) -> Any:
