@@ -14,7 +14,7 @@ from rag_selectivity.answers.references import LETTERS
 from rag_selectivity.grading.judge import Message
 from rag_selectivity.grading.questions import Question
 from rag_selectivity.grading.store import digest
-from rag_selectivity.results.answers import Shown
+from rag_selectivity.results.answers import AnswerRow, Shown
 
 #: Part of every answer's key: raise it when a wording below changes, so that everything is asked again.
 PROMPT_VERSION = "1"
@@ -45,13 +45,11 @@ class PassagePrompt(list[Message]):
         The hash of all that is shown, as `AnswerRow.prompt` has it.
     """
 
-    def __init__(
-        self, messages: Sequence[Message], question: str, passages: Sequence[tuple[str, str]], prompt: str
-    ) -> None:
+    def __init__(self, messages: Sequence[Message], asked: AnswerPrompt) -> None:
         super().__init__(messages)
-        self.question = question
-        self.passages = list(passages)
-        self.prompt = prompt
+        self.question = asked.question
+        self.passages = list(asked.passages)
+        self.prompt = asked.content.hex()
 
 
 @dataclass(frozen=True)
@@ -76,7 +74,7 @@ class AnswerPrompt(Question):
         question: str,
         passages: tuple[tuple[str, str], ...],
         choices: tuple[str, ...],
-        instructions: str = INSTRUCTIONS,
+        instructions: str,
         *,
         cite: bool,
         abstain: bool,
@@ -103,53 +101,21 @@ class AnswerPrompt(Question):
 
     def messages(self) -> PassagePrompt:
         """The messages, with a new marker around every text."""
-        return PassagePrompt(super().messages(), self.question, self.passages, self.content.hex())
+        return PassagePrompt(super().messages(), self)
 
-
-@dataclass(frozen=True, slots=True)
-class Planned:
-    """A prompt, the query it is for, and what it shows."""
-
-    query: str
-    shown: Shown
-    passages: tuple[str, ...]
-    prompt: AnswerPrompt
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """What the model answered.
-
-    Attributes
-    ----------
-    text : str
-        Of multiple choice the text of the chosen option.
-    abstained : bool
-    cited : tuple of int
-        Numbers of passages, from 1; those that were not shown are left out.
-    served_model : str or None
-    """
-
-    text: str
-    abstained: bool
-    cited: tuple[int, ...]
-    served_model: str | None
-
-    @classmethod
-    def of(cls, prompt: AnswerPrompt, value: Any, served: str | None) -> Answer:
-        """A stored answer to a prompt."""
-        if prompt.choices:
+    def row(self, query: str, shown: Shown, value: Any, served_model: str | None) -> AnswerRow:
+        """What a stored answer says, without scores. Cited numbers of passages that were not shown are left out."""
+        if self.choices:
             place = LETTERS.find(str(value.get("choice")))
-            text = prompt.choices[place] if 0 <= place < len(prompt.choices) else ""
+            text = self.choices[place] if 0 <= place < len(self.choices) else ""
         else:
             text = str(value.get("answer") or "")
-        numbers = dict.fromkeys(n for n in value.get("passages") or () if 1 <= n <= len(prompt.passages))
-        return cls(text, bool(value.get("abstain")), tuple(numbers), served)
-
-    @property
-    def says_something(self) -> bool:
-        """Whether it is neither empty nor declined."""
-        return not self.abstained and bool(self.text.strip())
+        ids = tuple(id_ for id_, _ in self.passages)
+        numbers = dict.fromkeys(number for number in value.get("passages") or () if 1 <= number <= len(ids))
+        cited = tuple(ids[number - 1] for number in numbers)
+        return AnswerRow(
+            query, shown, ids, text, bool(value.get("abstain")), cited, {}, self.content.hex(), served_model
+        )
 
 
 @cache

@@ -34,11 +34,6 @@ class Reference:
     texts: tuple[str, ...]
     choices: tuple[str, ...] = ()
 
-    @property
-    def letters(self) -> str:
-        """The letters of the options."""
-        return LETTERS[: len(self.choices)]
-
 
 def read_references(source: Any) -> dict[str, Reference]:
     """{query: Reference} of {query: text, list of texts or record}, a frame, records or a file.
