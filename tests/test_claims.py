@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import rag_selectivity as rs
-from rag_selectivity.grading.claim_results import folded
+from rag_selectivity.grading.claim_checks import folded
 from rag_selectivity.grading.claims import check_claims
 from rag_selectivity.grading.limits import Limits
 from rag_selectivity.grading.openai_judge import OpenAIJudge

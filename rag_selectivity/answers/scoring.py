@@ -10,9 +10,8 @@ from collections.abc import Collection, Iterable, Sequence
 
 from rag_selectivity.answers.references import Reference
 from rag_selectivity.errors import InputError, did_you_mean
-from rag_selectivity.grading.claim_questions import PROMPT_VERSION as CLAIMS_VERSION
-from rag_selectivity.grading.claim_questions import of_reference, passage_questions
-from rag_selectivity.grading.claim_results import share_of_claims
+from rag_selectivity.grading.claim_checks import PROMPT_VERSION as CLAIMS_VERSION
+from rag_selectivity.grading.claim_checks import of_reference, passage_questions, share_of_claims
 from rag_selectivity.grading.judge import Judge
 from rag_selectivity.grading.prompts import grade_shape
 from rag_selectivity.grading.questions import Asker, Question, question_of

@@ -16,10 +16,9 @@ from typing import Any
 from rag_selectivity.compare.differences import Side, Testing, as_family, differences_of, settings_of
 from rag_selectivity.errors import InputError
 from rag_selectivity.evaluation.estimates import estimates_of_table
-from rag_selectivity.grading.claim_questions import PROMPT_VERSION
-from rag_selectivity.grading.claim_results import check
+from rag_selectivity.grading.claim_checks import PROMPT_VERSION, check
 from rag_selectivity.grading.claim_samples import DEFAULT_K, WITHOUT_REFERENCE, Samples, read_samples, samples_of_runs
-from rag_selectivity.grading.claim_verdicts import PeoplesVerdicts, compared_with_people
+from rag_selectivity.grading.claim_verdicts import compared_with_people, name_of, read_verdicts
 from rag_selectivity.grading.gate import Gate
 from rag_selectivity.grading.given import known_baseline, whole_numbers
 from rag_selectivity.grading.judge import judge_of
@@ -152,7 +151,7 @@ async def acheck_claims(
         k = max((*(depths or ()), *whole_context, *needed), default=DEFAULT_K) if k is None else k
         read = samples_of_runs(run, corpus, queries, references, responses, k)
     base = known_baseline(baseline, read.by_run)
-    people = None if human is None else PeoplesVerdicts.read(human)
+    people = None if human is None else read_verdicts(human)
     asked = judge_of(judge)
     gate = gate or Gate(limits, budget)
     settings = Settings("claims", asked.name, asked.parameters, prompt_version=PROMPT_VERSION)
@@ -165,7 +164,7 @@ async def acheck_claims(
         results = {name: tuple(islice(made, len(of_run))) for name, of_run in read.by_run.items()}
     at = tuple(sorted({*_depths(depths, [each for of_run in results.values() for each in of_run], k), *needed}))
     asked_for = _measures_of(chosen_checks, at, whole_context)
-    provenance, agreement, notes = compared_with_people(results, asked.name, people, bootstrap)
+    provenance, agreement, notes = compared_with_people(results, asked.name, people, name_of(human), bootstrap)
     figures = {name: figures_of_claims(of_run, asked_for) for name, of_run in results.items()}
     checked_runs = {
         name: ClaimRun(results[name], table, estimates_of_table(table, bootstrap), provenance.caveats)
