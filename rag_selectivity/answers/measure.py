@@ -168,7 +168,7 @@ async def ameasure_answers(
         prompts = len({each.prompt.content for each in planned.prompts})
         cached = prompts - len(missing)
         if dry_run:
-            spent = Spent(prompts, cached, len(missing), *_estimated(missing, budget), dry_run=True)
+            spent = Spent(prompts, cached, len(missing), dry_run=True, **_estimated(missing, budget))
             return _report(planned, kinds, (), bootstrap, baseline, settings, spent)
         scoring = None if grader is None else AnswerJudge(opened, grader, rubric, list(kinds))
         with asking(asked, gate, len(missing), "answering", progress) as runner:
@@ -197,11 +197,11 @@ async def ameasure_answers(
 measure_answers = blocking(ameasure_answers)
 
 
-def _estimated(missing: Sequence[Question], budget: Budget) -> tuple[Usage, float | None]:
+def _estimated(missing: Sequence[Question], budget: Budget) -> dict[str, Any]:
     """The tokens that prompts would take, at four characters a token, and their cost; None without prices."""
     characters = sum(len(message["content"]) for prompt in missing for message in prompt.messages())
     usage = Usage(characters // 4, _ANSWER_TOKENS * len(missing))
-    return usage, None if budget.prices is None else budget.prices.of(usage)
+    return {"usage": usage, "cost": None if budget.prices is None else budget.prices.of(usage)}
 
 
 def _report(

@@ -29,20 +29,11 @@ def _columns(typed: str | None, called: str) -> dict[str, str]:
     return columns
 
 
-def _counts(typed: str | None, called: str) -> list[int] | None:
-    try:
-        return None if typed is None else [int(part) for part in typed.split(",")]
-    except ValueError:
-        mend = "; labels are given without an option" if Path(str(typed)).exists() else ", as in 1,3,4"
-        raise InputError(f"{called} {typed!r} is not a list of whole numbers{mend}") from None
-
-
 def _labels_if_given(typed: Any, called: str) -> Any:
     return labels_and_runs(typed, called) if typed else (None, {})
 
 
 _Columns = Annotated[Any, Parsed(_columns)]
-_Counts = Annotated[list[int] | None, Parsed(_counts)]
 _Files = Annotated[Any, Parsed(_labels_if_given, many=True)]
 
 
@@ -66,7 +57,7 @@ def plan(
     files: _Files = None,
     *,
     corpus_size: int | None = None,
-    relevant: _Counts = None,
+    relevant: o.Depths = None,
     log: Path | None = None,
     columns: _Columns = None,
     scale: str | None = None,

@@ -35,8 +35,7 @@ from rag_selectivity.results.estimate import (
 )
 from rag_selectivity.results.plain import finite
 from rag_selectivity.results.provenance import Provenance
-from rag_selectivity.results.run_report import RunReport
-from rag_selectivity.results.slices import Slice
+from rag_selectivity.results.run_report import RunReport, Slice
 from rag_selectivity.tables.ids import IntArray
 from rag_selectivity.trust.completions import DRAWS, Completed, Sampling, completed_figures
 from rag_selectivity.trust.controlled import Controlled, ControlledFigures

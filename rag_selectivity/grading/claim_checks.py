@@ -13,8 +13,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, create_model
 
 from rag_selectivity.grading.questions import Asker, Question, question_of
 from rag_selectivity.grading.runner import Runner
-from rag_selectivity.results.claim_measures import CHECKS, GROUNDEDNESS
-from rag_selectivity.results.claims import NOT_KNOWN, ClaimCheck
+from rag_selectivity.results.claims import CHECKS, GROUNDEDNESS, NOT_KNOWN, ClaimCheck
 from rag_selectivity.results.samples import Sample
 
 #: Part of every answer's key: raise it when a wording below changes, so that everything is asked again.
