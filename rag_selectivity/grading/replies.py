@@ -7,8 +7,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from rag_selectivity.grading.failures import JudgeFailure, failure_of_status
-from rag_selectivity.grading.judge import Reply
+from rag_selectivity.grading.judge import JudgeFailure, Reply, failure_of_status
 from rag_selectivity.results.usage import Usage
 from rag_selectivity.tables.cells import shown
 from rag_selectivity.tables.files import json_value

@@ -10,8 +10,7 @@ from typing import Any
 
 from rag_selectivity.errors import InputError, examples
 from rag_selectivity.grading.store.connection import Connection
-from rag_selectivity.grading.store.records import Draw, Key, digest
-from rag_selectivity.grading.store.writing import draw_number
+from rag_selectivity.grading.store.records import Draw, Key, digest, draw_number
 from rag_selectivity.tables.small import read_texts
 from rag_selectivity.wording import counted
 
