@@ -200,7 +200,7 @@ def _estimated(missing: Sequence[Question], budget: Budget) -> dict[str, Any]:
     """The tokens that prompts would take, at four characters a token, and their cost; None without prices."""
     characters = sum(len(message["content"]) for prompt in missing for message in prompt.messages())
     usage = Usage(characters // 4, _ANSWER_TOKENS * len(missing))
-    return {"usage": usage, "cost": None if budget.prices is None else budget.prices.of(usage)}
+    return {"usage": usage, "cost": budget.price(usage)}
 
 
 def _report(

@@ -93,18 +93,6 @@ class Limits:
         _check(self, ("backoff",), lambda value: _is_number(value, 0), "a number ≥ 0")
 
 
-@dataclass(frozen=True, slots=True)
-class Prices:
-    """The prices of a million prompt tokens and of a million answer tokens."""
-
-    prompt: float
-    answer: float
-
-    def of(self, usage: Usage) -> float:
-        """What the tokens cost."""
-        return (usage.prompt_tokens * self.prompt + usage.completion_tokens * self.answer) / 1e6
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Budget:
     """The most requests, tokens or money to spend. Prices are for a million tokens, in the currency of `cost`.
@@ -127,10 +115,11 @@ class Budget:
                 f"price_{given} is given without price_{other}: give both (judge.price_in, judge.price_out)"
             )
 
-    @property
-    def prices(self) -> Prices | None:
-        """The prices; None if they are unknown."""
-        return None if self.price_in is None or self.price_out is None else Prices(self.price_in, self.price_out)
+    def price(self, usage: Usage | None) -> float | None:
+        """What tokens cost; None if the prices or the tokens are unknown."""
+        if usage is None or self.price_in is None or self.price_out is None:
+            return None
+        return (usage.prompt_tokens * self.price_in + usage.completion_tokens * self.price_out) / 1e6
 
 
 _FIRST_CONCURRENCY = 4
@@ -379,8 +368,9 @@ class Gate:
 
     def _ticket(self, prompt_bytes: int, answer_tokens: int) -> _Ticket:
         prompt = int(prompt_bytes * self._tokens_in_a_byte * _MARGIN) + 16
-        worst, prices = Usage(prompt, max(answer_tokens, self._longest_answer)), self.budget.prices
-        cost = worst.total * self._dearest_token if prices is None else prices.of(worst)
+        worst = Usage(prompt, max(answer_tokens, self._longest_answer))
+        price = self.budget.price(worst)
+        cost = worst.total * self._dearest_token if price is None else price
         return _Ticket(worst, prompt_bytes, answer_tokens, cost)
 
     def _obstacle(self, ticket: _Ticket) -> float:
@@ -428,10 +418,10 @@ class Gate:
     def _leave(self, ticket: _Ticket, usage: Usage, cost: float | None) -> None:
         with self._lock:
             self._under_way.discard(ticket)
-            spending, prices = self.spending, self.budget.prices
+            spending, price = self.spending, self.budget.price(usage)
             spending.usage += usage
-            if prices is not None:
-                spending.cost, spending.cost_from = (spending.cost or 0.0) + prices.of(usage), "prices"
+            if price is not None:
+                spending.cost, spending.cost_from = (spending.cost or 0.0) + price, "prices"
             elif cost is not None:
                 spending.cost, spending.cost_from = (spending.cost or 0.0) + cost, "server"
                 if usage.total:
@@ -465,7 +455,7 @@ class Gate:
     def _succeeded(self, ticket: _Ticket, reply: Reply) -> None:
         with self._lock:
             self._holds_in_a_row = 0
-            if self.budget.cost is not None and reply.cost is None and self.budget.prices is None:
+            if self.budget.cost is not None and reply.cost is None and self.budget.price_in is None:
                 why = "this endpoint does not say what a request costs, so a budget in money needs prices: give "
                 self.shut(f"{why}judge.price_in and judge.price_out", "fatal")
             if not self._probing and ticket.sent >= self._halved:

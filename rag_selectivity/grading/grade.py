@@ -157,19 +157,19 @@ async def agrade(
         pairs.record()
         with asking(asked, gate, missing, "grading", progress) as runner:
             await _Grading(labels, pairs, prompt, batch, seed).finish(runner)
-        done, spending = runner.progress, gate.spending
-        runner.raise_if_fatal(f"; new grades in {labels.path}: {done.answered:,}" if done.answered else "")
+        spending = gate.spending
+        runner.raise_if_fatal(f"; new grades in {labels.path}: {runner.answered:,}" if runner.answered else "")
         return Grading(
             **common,
             **runner.told(),
-            graded=done.answered,
+            graded=runner.answered,
             left=pairs.counts()[2],
             requests=spending.requests,
             usage_from=spending.usage_from,
             cost_from=spending.cost_from,
-            served_models=tuple(sorted(done.served)),
-            way=None if done.way is None else json.loads(done.way),
-            last_answer=done.last_answer,
+            served_models=tuple(sorted(runner.served)),
+            way=None if runner.way is None else json.loads(runner.way),
+            last_answer=runner.last_answer,
         )
 
 
@@ -257,10 +257,10 @@ class _Grading:
             self._from_end = bool(random.getrandbits(1))
         judged = [*zip(gaps, outcome.answer or [None] * len(gaps), strict=True)]
         without = [gap for gap, judgment in judged if judgment is None]
-        common = outcome.taken(len(gaps) - len(without) or len(gaps))
-        labels = [_label(gap, judgment, common) for gap, judgment in judged if judgment is not None]
+        record = outcome.record(len(gaps) - len(without) or len(gaps))
+        labels = [_label(gap, judgment, record) for gap, judgment in judged if judgment is not None]
         if outcome.failure is not None and (len(gaps) == 1 or outcome.failure in PASSING):
-            labels += [Label(gap.key, None, **outcome.failed, **common) for gap in without]
+            labels += [Label(gap.key, None, **record) for gap in without]
         elif without:
             middle = (len(without) + 1) // 2
             self._to_split.extend(half for half in (without[:middle], without[middle:]) if half)
@@ -268,14 +268,14 @@ class _Grading:
         return len(labels)
 
 
-def _label(gap: Gap, judgment: Any, common: dict[str, Any]) -> Label:
+def _label(gap: Gap, judgment: Any, record: dict[str, Any]) -> Label:
     return Label(
         gap.key,
         int(judgment.grade),
         reason=judgment.reason[:_LONGEST_REASON],
         relevant_span=getattr(judgment, "relevant_span", None),
         misleading=getattr(judgment, "misleading", None),
-        **common,
+        **record,
     )
 
 
@@ -283,22 +283,22 @@ def _plan(
     sizes: dict[int, tuple[int, int, int]], prompt: GradingPrompt, batch: int, gate: Gate, *, by_part: bool
 ) -> dict[str, Any]:
     """What the missing labels of each part need, at four characters a token."""
-    prices = gate.budget.prices
     fixed = sum(len(message["content"]) for message in prompt.one("", ""))
-    parts = {}
+    parts = dict.fromkeys(PARTS.values(), PartCost())
     for part, (left, asked, characters) in sorted(sizes.items()):
         usage = Usage(int((characters + asked * fixed / batch) / 4), asked * _ANSWER_TOKENS)
-        cost = None if prices is None else prices.of(usage)
+        cost = gate.budget.price(usage)
         parts[PARTS[part]] = PartCost(left=left, requests=-(-asked // batch), usage=usage, cost=cost)
     usage = sum((part.usage for part in parts.values()), Usage())
+    cost = gate.budget.price(usage)
     return {
         "usage": usage,
         "usage_from": "estimate",
         "requests": -(-sum(asked for _, asked, _ in sizes.values()) // batch),
-        "cost": None if prices is None else prices.of(usage),
-        "cost_from": None if prices is None else "prices",
+        "cost": cost,
+        "cost_from": None if cost is None else "prices",
         "dry_run": True,
-        "part_costs": {name: parts.get(name, PartCost()) for name in PARTS.values()} if by_part else {},
+        "part_costs": parts if by_part else {},
     }
 
 
