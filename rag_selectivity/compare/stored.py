@@ -14,8 +14,7 @@ from rag_selectivity.figures.figures import Figures
 from rag_selectivity.inference.bootstrap import Bootstrap
 from rag_selectivity.measures import Measure
 from rag_selectivity.measures.base import WHOLE_LIST, Outcome
-from rag_selectivity.results.changes import Changes, FigureChange, RunChange
-from rag_selectivity.results.comparison import RunDifference
+from rag_selectivity.results.comparison import Changes, FigureChange, RunChange, RunDifference
 from rag_selectivity.results.decision import Decision
 from rag_selectivity.results.estimate import AS_JUDGED, Estimate
 from rag_selectivity.results.report import Report
