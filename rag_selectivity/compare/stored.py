@@ -245,7 +245,8 @@ def _other_settings(now: Figures, then: Figures, path: str) -> Iterator[str]:
             yield f"{name} is {texts[0]} here and {texts[-1]} in {path}"
     facts = now.facts, then.facts
     weights = [None if each.weights is None else each.weights / each.weights[:1] for each in facts]
-    for name, here, there in (("the corpus size N", facts[0].sizes, facts[1].sizes), ("the weight", *weights)):
+    columns = (("the corpus size N", facts[0].sizes, facts[1].sizes), ("the weight", weights[0], weights[1]))
+    for name, here, there in columns:
         if here is None or there is None:
             if here is not there:
                 yield f"{name} is given {f'here and not in {path}' if there is None else f'in {path} and not here'}"

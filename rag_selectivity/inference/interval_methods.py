@@ -75,7 +75,8 @@ class Estimand:
         away = np.where(np.isfinite(away), away, 0.0)
         squares = away * away
         with np.errstate(invalid="ignore", divide="ignore"):
-            return np.nan_to_num((squares * away).sum(axis=0) / (6 * squares.sum(axis=0) ** 1.5), nan=0.0)
+            skewness: FloatArray = (squares * away).sum(axis=0) / (6 * squares.sum(axis=0) ** 1.5)
+        return np.where(np.isnan(skewness), 0.0, skewness)
 
 
 def bca_ends(estimands: Sequence[Estimand], resampled: FloatArray, tail: float) -> FloatArray:
