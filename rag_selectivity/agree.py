@@ -25,9 +25,7 @@ from rag_selectivity.tables.cells import whole_count
 from rag_selectivity.tables.files import is_path
 from rag_selectivity.tables.grades import Scale, scale_named
 from rag_selectivity.trust.agreement import Agreement, agreement
-from rag_selectivity.trust.completions import Sampling
-from rag_selectivity.trust.ground import Ground
-from rag_selectivity.trust.people import calibration_ground, draws_of, judge_labels
+from rag_selectivity.trust.people import Ground, calibration_ground, draws_of, judge_labels
 from rag_selectivity.trust.ranking import Ranking, biases, rankings
 from rag_selectivity.wording import counted, enumeration
 
@@ -157,7 +155,7 @@ def _by_runs(
     depth = min(10, longest) if list_depth is None else whole_count(list_depth, "list_depth (--list-depth)")
     if not depth:
         raise InputError("list_depth (--list-depth) is 0: give the ranks of each run that count as its list")
-    found = rankings(ground, judged, depth, Sampling.of(bootstrap))
+    found = rankings(ground, judged, depth, bootstrap)
     return tuple(found), biases(ground, judged, depth, corpus, bootstrap)
 
 

@@ -14,7 +14,7 @@ from rag_selectivity.results.comparison import COMPLETED, RunDifference, SliceDi
 from rag_selectivity.results.estimate import CALIBRATED
 from rag_selectivity.results.provenance import UNLABELLED_STRATA
 from rag_selectivity.results.report import Report
-from rag_selectivity.trust.completions import Completed, Sampling, completed_figures
+from rag_selectivity.trust.completions import Completed, completed_figures
 
 #: (run, baseline)
 Pairs = Sequence[tuple[str, str]]
@@ -74,8 +74,8 @@ def _rows(
         targets = [(name, base) for name, other in pairs if other == base]
         judged = {name: sides[name].figures.join for name in (base, *(name for name, _ in targets))}
         every = judged if whole is None else {name: whole[name].join for name in judged}
-        sampling, parts = Sampling.of(testing.bootstrap), None if whole is None else judged
-        completed |= completed_figures(report.ground, every, targets, sides[base].figures.plan, sampling, parts)
+        plan, parts = sides[base].figures.plan, None if whole is None else judged
+        completed |= completed_figures(report.ground, every, targets, plan, testing.bootstrap, parts)
     changes = [completed[row.run, row.baseline].get(str(row.measure)) for row in rows]
     return [row if change is None else _calibrated(row, change) for row, change in zip(rows, changes, strict=True)]
 

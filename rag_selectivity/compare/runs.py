@@ -20,7 +20,7 @@ from rag_selectivity.judged.policy import Policy, resolve_policy
 from rag_selectivity.measures import Measure
 from rag_selectivity.measures.plan import compared_depths, compared_measures, need_other_lists
 from rag_selectivity.results.comparison import Comparison
-from rag_selectivity.trust.ground import Ground
+from rag_selectivity.trust.people import Ground
 
 #: Runs that share less than this share of their queries are compared query by query only if the user asks for it.
 LEAST_SHARED = 0.5

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
 from rag_selectivity.measures.base import FloatArray
 from rag_selectivity.tables.ids import IntArray
 from rag_selectivity.trust.completion import Completion, prior_of_a_part, steps_of, stratified_prior
-from rag_selectivity.trust.ground import UNLABELLED, BoolArray, Ground
+from rag_selectivity.trust.people import UNLABELLED, BoolArray, Ground
 from rag_selectivity.wording import counted
 
 #: Pseudo-labels a grade for the judge's own grades of passages that it did not grade.
@@ -50,23 +50,15 @@ class Places:
     listed: BoolArray
 
     @classmethod
-    def of(
-        cls,
-        lists: Mapping[str, BoolArray],
-        others: Sequence[BoolArray],
-        top: str,
-        in_tail: BoolArray,
-        called: str = "other runs only",
-    ) -> Places:
+    def of(cls, lists: Mapping[str, BoolArray], others: Sequence[BoolArray], top: str, in_tail: BoolArray) -> Places:
         """The named parts of the lists; what only the tops of `others` have; the rest; and of it, the tail.
 
         A pair is in the first part that has it. What was drawn from tails stands for far more passages than the rest.
         """
-        nothing = np.zeros_like(in_tail)
-        parts = [*lists.values(), np.logical_or.reduce([*others, nothing])]
+        parts = [*lists.values(), np.logical_or.reduce([*others, np.zeros_like(in_tail)])]
         last = len(parts)
         place = np.select(parts, list(range(last)), last)
-        names = [*(f"in the {top} of {name}" for name in (*lists, called)), f"outside the {top}"]
+        names = [*(f"in the {top} of {name}" for name in (*lists, "other runs only")), f"outside the {top}"]
         tail = in_tail & (place == last)
         if tail.any():
             place = np.where(tail, last + 1, place)
@@ -89,7 +81,7 @@ class Strata:
     tail: Completion | None
     tail_strata: IntArray
     missing: str | None
-    without: WithoutLabels | None = None
+    without: WithoutLabels | None
 
     @classmethod
     def of(
@@ -97,59 +89,53 @@ class Strata:
     ) -> Strata:
         """The strata of a figure, over some of the labels' queries if given.
 
+        Over some queries the strata are those of all, completed by what people labelled of these queries. Where people
+        labelled few pairs of a stratum there, their labels of it in all queries count as two more.
+
         `counts` says how much each of the labels' queries counts: float64[queries]; None where all count alike.
         """
         labels, levels, kept = ground.labels, ground.levels, ground.counted
         number, strata = len(levels), len(places.names) * len(levels)
         grades = np.searchsorted(levels, labels.grade)
         human = np.where(ground.human >= 0, np.searchsorted(levels, ground.human), UNLABELLED)
-        serving = _joined(ground, places, grades, number) * number + np.arange(number)
+        serving = _joined(places, _cells(places, grades, number, ground.human >= 0))
         missing, without = None, None
         if ground.has_people:
             of_pair = serving[places.place, grades][kept]
             serving, missing, without = _served(serving, of_pair, human[kept], places, levels)
         stratum = serving[places.place, grades]
         # A label in the tail's own strata stands for the pair and for those that no judge graded.
+        open_of_a_label = ground.open_of_a_label
         own_place = ground.in_tail & (places.place == len(places.names) - 1)
-        weight = np.where(own_place, 1.0 + ground.open_of_a_label, 1.0)
-        of_tail = np.where(ground.in_tail, ground.open_of_a_label, 1.0)
+        weight = np.where(own_place, 1.0 + open_of_a_label, 1.0)
+        of_tail = np.where(ground.in_tail, open_of_a_label, 1.0)
         if counts is not None:
             weight, of_tail = weight * counts[labels.query], of_tail * counts[labels.query]
         steps = steps_of(levels, ground.scale.lowest, ground.scale.relevant_from)
 
         def completion(of: IntArray, label: IntArray, prior: FloatArray, stands_for: FloatArray) -> Completion:
-            rows = (labels.query[kept], of[kept], label[kept])
-            return Completion(*rows, prior, steps, len(labels), stands_for[kept], counts)
+            rows = part.counted
+            columns = labels.query[rows], of[rows], label[rows], stands_for[rows]
+            return Completion(*columns, prior, steps, len(labels), counts)
 
+        part = ground
         draft = completion(stratum, human, np.zeros((strata, number)), weight)
         stands_for = np.bincount(stratum[kept], minlength=strata).astype(np.float64)
-        stands_for += np.bincount(stratum[ground.in_tail], ground.open_of_a_label[ground.in_tail], strata)
+        stands_for += np.bincount(stratum[ground.in_tail], open_of_a_label[ground.in_tail], strata)
         prior = stratified_prior(draft.counts, stands_for, np.repeat(places.listed, number))
-        tail = None
-        if ground.tail_open.any():
-            of_place = np.where(ground.in_tail, 2, np.where(places.listed[places.place], 0, 1))
-            tail = completion(of_place, grades, np.full((3, number), _TAIL_PRIOR), of_tail)
         if ground.has_people:
             missing = _of_one_query(draft) or missing
-        whole = cls(ground, levels, replace(draft, prior=prior), tail, serving[-1], missing, without)
-        return whole if queries is None else whole.over(queries)
-
-    def over(self, queries: IntArray) -> Strata:
-        """The same strata over some of the labels' queries, completed by what people labelled of these.
-
-        Where people labelled few pairs of a stratum there, their labels of it in all queries count as two more.
-        """
-        inside = np.zeros(len(self.ground.labels), bool)
-        inside[queries] = True
-        ground, whole = self.ground.over(inside), self.completion
-        completion = replace(whole.over(inside), prior=prior_of_a_part(whole.counts, whole.prior))
-        missing = self.missing
-        if missing is None and ground.has_people:
-            missing = _of_one_query(completion)
-        elif missing is None and self.ground.has_people:
-            missing = "people labelled no pair of these queries"
-        tail = None if self.tail is None or not ground.tail_open.any() else self.tail.over(inside)
-        return replace(self, ground=ground, completion=completion, tail=tail, missing=missing)
+        if queries is not None:
+            part, prior = ground.over(queries), prior_of_a_part(draft.counts, prior)
+            if missing is None and ground.has_people and not part.has_people:
+                missing = "people labelled no pair of these queries"
+        whole = completion(stratum, human, prior, weight)
+        missing = missing or _of_one_query(whole)
+        tail = None
+        if part.tail_open.any():
+            of_place = np.where(ground.in_tail, 2, np.where(places.listed[places.place], 0, 1))
+            tail = completion(of_place, grades, np.full((3, number), _TAIL_PRIOR), of_tail)
+        return cls(part, levels, whole, tail, serving[-1], missing, without)
 
     def draws(self, number: int, seed: Sequence[int]) -> Iterator[tuple[IntArray, IntArray]]:
         """Completed labels: the grade of each judgment, and the labels of each query with each of the `levels`.
@@ -167,31 +153,32 @@ class Strata:
                 _, more = self.tail.draw(random, open_tail)
             if ground.has_people:
                 extra = np.zeros((len(ground.labels), len(self.completion.prior)), np.int64)
-                for level, stratum in enumerate(self.tail_strata.tolist()):
-                    extra[:, stratum] += more[:, level]
+                np.add.at(extra.T, self.tail_strata, more.T)
                 grades = as_judged.copy()
                 grades[kept], more = self.completion.draw(random, extra)
             table = np.bincount(query[kept] * count + grades[kept], minlength=more.size).reshape(more.shape)
             yield self.levels[grades], table + more
 
 
-def _joined(ground: Ground, places: Places, grades: IntArray, number: int) -> IntArray:
-    """The place that serves each place and judge's grade: int64[places, levels].
+def _cells(places: Places, grades: IntArray, number: int, rows: BoolArray) -> IntArray:
+    """How many of some judgments there are of each place and judge's grade: int64[places, levels]."""
+    cells = (places.place * number + grades)[rows]
+    return np.bincount(cells, minlength=len(places.names) * number).reshape(-1, number)
+
+
+def _joined(places: Places, labelled: IntArray) -> IntArray:
+    """The stratum that serves each place and judge's grade: int64[places, levels].
 
     A place outside the lists without any label by people at a grade joins the first of the following that has one: the
     rest, the tail, what other runs have.
     """
-    cell = (places.place * number + grades)[ground.human >= 0]
-    labelled = np.bincount(cell, minlength=number * len(places.names)).reshape(-1, number)
-    result = np.tile(np.arange(len(places.names))[:, None], (1, number))
+    own = np.arange(labelled.size).reshape(labelled.shape)
     unlisted = np.flatnonzero(~places.listed)
-    order = np.roll(unlisted, -1)
-    for level in range(number):
-        has_one = order[labelled[order, level] > 0]
-        serving = has_one[0] if len(has_one) else order[0] if len(order) else 0
-        lacking = unlisted[labelled[unlisted, level] == 0]
-        result[lacking, level] = serving
-    return result
+    if len(unlisted):
+        order = np.roll(unlisted, -1)
+        serving = own[order[np.argmax(labelled[order] > 0, axis=0)], np.arange(labelled.shape[1])]
+        own[unlisted] = np.where(labelled[unlisted] > 0, own[unlisted], serving)
+    return own
 
 
 def _served(
@@ -215,27 +202,27 @@ def _served(
     if not len(empty):
         return serving, None, None
     place, level = divmod(int(empty[0]), number)
-    more = "" if len(empty) == 1 else f", nor of {counted(len(empty) - 1, 'other stratum', 'other strata')}"
     without = (
         f"no person labelled any of the {counted(int(pairs[empty[0]]), 'pair')} that the judge graded {levels[level]} "
-        f"{places.names[place]}{more}"
+        f"{places.names[place]}"
     )
+    if len(empty) > 1:
+        without += f", nor of {counted(len(empty) - 1, 'other stratum', 'other strata')}"
     listed = np.repeat(places.listed, number)
     for part in (listed, ~listed):
         if pairs[empty[part[empty]]].sum() > _MOST_WITHOUT * pairs[part].sum():
             return serving, f"{without}; draw the pairs with labels draw --draw calibrate:N", None
-    result = serving.copy()
-    bounded = False
+    result, bounded, otherwise = serving.copy(), False, ""
     for each in empty.tolist():
-        place, level = divmod(each, number)
+        place = each // number
         known = np.flatnonzero(labelled[place * number : (place + 1) * number])
-        bounded = bounded or not len(known)
         nearest = empty[empty // number == place][0] % number
         if len(known):
-            nearest = known[np.argmin(np.abs(levels[known] - levels[level]))]
+            nearest = known[np.argmin(np.abs(levels[known] - levels[each % number]))]
+        else:
+            bounded, otherwise = True, ", or, where it has none, as anything from the worst to the best grade"
         result[serving == each] = place * number + nearest
     without_labels, every = int(pairs[empty].sum()), int(pairs.sum())
-    otherwise = ", or, where it has none, as anything from the worst to the best grade" if bounded else ""
     text = (
         f"{without[0].upper()}{without[1:]}. {without_labels:,} of {counted(every, 'pair')} count as those of the "
         f"nearest grade with labels in the same place{otherwise}."
