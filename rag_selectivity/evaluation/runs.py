@@ -84,10 +84,10 @@ class Evaluation:
         """
         run, deepest = figures.join, int(ranks_in(self.plan).max(initial=0))
         facts = LabelFacts.of(run, self.plan, found, calibrated=self.ground is not None)
-        placebos = []
+        placebos = {}
         if run.qrels is not None:
             placebos = placebos_of(run, self.plan, figures.outcomes, facts.shuffled_among_labels(self.plan))
-        outcomes = [*figures.outcomes, *(each.beyond for each in placebos)]
+        outcomes = [*figures.outcomes, *(beyond for _, beyond in placebos.values())]
         places = [slicing.places(figures.queries) for slicing in self.slicings]
         parts = [
             (slicing.column, slicing.values[i], of_slicing == i)
@@ -100,9 +100,9 @@ class Evaluation:
 
         def qualified(estimates: Estimates, of_part: Sequence[Ends], chosen: NDArray[np.bool_] | None) -> Estimates:
             of_placebos = {}
-            for each, (low, high) in zip(placebos, of_part[len(self.plan) :], strict=True):
-                outcome = each.placebo if chosen is None else each.placebo.over(chosen)
-                of_placebos[each.measure] = np.stack([outcome.value(), low, high], axis=1)
+            for (measure, (placebo, _)), (low, high) in zip(placebos.items(), of_part[len(self.plan) :], strict=True):
+                outcome = placebo if chosen is None else placebo.over(chosen)
+                of_placebos[measure] = np.stack([outcome.value(), low, high], axis=1)
             return self._qualified(estimates, of_placebos, facts, whole=chosen is None)
 
         estimates, controls, remarks = self._estimates(name, figures, ends[0], whole=True)
