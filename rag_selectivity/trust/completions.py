@@ -12,7 +12,6 @@ from itertools import islice
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rag_selectivity.errors import InputError
 from rag_selectivity.inference.bootstrap import Bootstrap
@@ -24,7 +23,7 @@ from rag_selectivity.measures.chance import Success
 from rag_selectivity.measures.plan import Plan
 from rag_selectivity.tables.ids import IntArray
 from rag_selectivity.trust.people import BoolArray, Ground
-from rag_selectivity.trust.strata import Places, Strata, WithoutLabels
+from rag_selectivity.trust.strata import Strata, WithoutLabels
 
 #: Completions of the labels, and for each of them the resamples of the queries beside all of these.
 DRAWS, RESAMPLES = 150, 8
@@ -145,12 +144,10 @@ def completed_figures(
                 if runs[0].weights is not None:
                     counts = np.zeros(len(ground.labels))
                     counts[rows] = runs[0].weights.values / runs[0].weights.values.max()
-                places = Places.of(lists, others, top, ground.in_tail)
-                strata = Strata.of(ground, places, None if parts is None else rows, counts)
+                strata = Strata.of(ground, lists, others, top, None if parts is None else rows, counts)
                 salt = (seed[0] + 2 * (len(names) - 1), *seed[1:])
-                drawn = _Drawn(strata, runs, rows, bootstrap, salt, draws, STRETCH)
-                if parts is not None:
-                    drawn = replace(drawn, stretch=_STRETCH_IN_A_SLICE)
+                stretch = STRETCH if parts is None else _STRETCH_IN_A_SLICE
+                drawn = _Drawn(strata, runs, rows, bootstrap, salt, draws, stretch)
                 for key, figure in drawn.figures(new, tops[names[0]]).items():
                     known[keys[key]] = replace(figure, without=strata.without)
             result[names] |= {key: known[keys[key]] for key in wanted}
@@ -344,23 +341,18 @@ class _Drawn:
         times, queries = len(completions), len(run)
         grades = np.stack([grade for grade, _ in completions])
 
-        def hits(of: Hits | None) -> Any:
-            if of is None:
-                return None
-            query = (of.query + queries * np.arange(times)[:, None]).ravel()
-            grade, others = grades[:, of.judgment].ravel(), (of.rank, of.repeated, of.judgment)
-            rank, repeated, judgment = (np.tile(column, times) for column in others)
-            return Hits(query, rank, grade, repeated, judgment)
-
-        def tiled(column: NDArray[Any] | None) -> Any:
-            return None if column is None else np.tile(column, times)
+        def tiled(value: Any) -> Any:
+            if isinstance(value, Hits):
+                every = value.chosen(np.tile(np.arange(len(value.query)), times))
+                query = every.query + np.repeat(queries * np.arange(times), len(value.query))
+                return replace(every, query=query, grade=grades[:, value.judgment].ravel())
+            return None if value is None else np.tile(value, times)
 
         others = run.other_lists
         columns = ("returned", "corpus_size", "pool_returned", "own_pool", "missing", "first_repeat")
         return replace(
             run,
-            **{name: tiled(getattr(run, name)) for name in columns},
-            **{name: hits(getattr(run, name)) for name in ("hits", "pool", "copies")},
+            **{name: tiled(getattr(run, name)) for name in (*columns, "hits", "pool", "copies")},
             queries=run.queries * times,
             grades=self.strata.levels,
             labels=np.concatenate([table[self.rows] for _, table in completions]),

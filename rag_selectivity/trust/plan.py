@@ -15,7 +15,7 @@ from rag_selectivity.measures.plan import Plan
 from rag_selectivity.tables.ids import IntArray
 from rag_selectivity.trust.completions import completed_figures
 from rag_selectivity.trust.people import UNLABELLED, Ground
-from rag_selectivity.trust.strata import Places, Strata
+from rag_selectivity.trust.strata import Strata
 
 #: Simulated draws of labels for each number; completions of each.
 _TIMES, _DRAWS = 3, 60
@@ -118,8 +118,7 @@ def _people(
         return np.where(random.random(len(labels.grade)) < agreement, labels.grade, other)
     ground = Ground.of(labels, known)
     (name, first), *others = ground.tops(judged, depth).items()
-    places = Places.of({name: first}, [each for _, each in others], f"top {depth}", ground.in_tail)
-    strata = Strata.of(ground, places)
+    strata = Strata.of(ground, {name: first}, [each for _, each in others], f"top {depth}")
     if strata.missing is not None:
         raise InputError(f"the labels by people so far are too few to plan with: {strata.missing}")
     grades, _ = next(strata.draws(1, (int(random.integers(1 << 30)),)))

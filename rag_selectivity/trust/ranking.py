@@ -19,7 +19,7 @@ from rag_selectivity.tables.small import read_texts
 from rag_selectivity.trust.agreement import DrawnTables
 from rag_selectivity.trust.completions import DRAWS, quantile, stretched_ends
 from rag_selectivity.trust.people import UNLABELLED, BoolArray, Ground
-from rag_selectivity.trust.strata import Places, Strata
+from rag_selectivity.trust.strata import Strata
 
 #: The last ranks of the bands by which the judge is compared with people.
 _BANDS = (1, 3, 5, 10, 20, 50, 100)
@@ -91,8 +91,8 @@ def _ranking(
         of_both = replace(
             ground, human=human, counted=either, tail_open=ground.tail_open * 0, in_tail=np.zeros_like(ground.in_tail)
         )
-        names = tuple(f"in the list of {name} only" for name in runs)
-        strata = Strata.of(of_both, Places(np.where(sign < 0, 1, 0), names, np.array([True, True])))
+        lists = {f"{runs[0]} only": sign > 0, f"{runs[1]} only": sign < 0}
+        strata = Strata.of(of_both, lists, None, "list")
         missing = strata.missing
     if missing is not None:
         nowhere = Interval(math.nan, math.nan, math.nan, missing)

@@ -33,40 +33,6 @@ class WithoutLabels:
 
 
 @dataclass(frozen=True)
-class Places:
-    """The part of the lists that each judgment is in, for one figure or one difference.
-
-    Attributes
-    ----------
-    place : int64[judgments]
-    names : tuple of str
-        What each place is called in a sentence, after "passages".
-    listed : bool[places]
-        Whether a place is a part of the lists that the figure measures.
-    """
-
-    place: IntArray
-    names: tuple[str, ...]
-    listed: BoolArray
-
-    @classmethod
-    def of(cls, lists: Mapping[str, BoolArray], others: Sequence[BoolArray], top: str, in_tail: BoolArray) -> Places:
-        """The named parts of the lists; what only the tops of `others` have; the rest; and of it, the tail.
-
-        A pair is in the first part that has it. What was drawn from tails stands for far more passages than the rest.
-        """
-        parts = [*lists.values(), np.logical_or.reduce([*others, np.zeros_like(in_tail)])]
-        last = len(parts)
-        place = np.select(parts, list(range(last)), last)
-        names = [*(f"in the {top} of {name}" for name in (*lists, "other runs only")), f"outside the {top}"]
-        tail = in_tail & (place == last)
-        if tail.any():
-            place = np.where(tail, last + 1, place)
-            names.append(f"outside the {top}, in the tail")
-        return cls(place, tuple(names), np.arange(len(names)) < len(lists))
-
-
-@dataclass(frozen=True)
 class Strata:
     """Judge's grade × place, and the completion of people's grades within them.
 
@@ -85,29 +51,55 @@ class Strata:
 
     @classmethod
     def of(
-        cls, ground: Ground, places: Places, queries: IntArray | None = None, counts: FloatArray | None = None
+        cls,
+        ground: Ground,
+        lists: Mapping[str, BoolArray],
+        others: Sequence[BoolArray] | None,
+        top: str,
+        queries: IntArray | None = None,
+        counts: FloatArray | None = None,
     ) -> Strata:
-        """The strata of a figure, over some of the labels' queries if given.
+        """The strata of a figure or a difference, over some of the labels' queries if given.
+
+        The places are the named parts of the lists; what only the tops of `others` have; the rest; and of it, the tail,
+        whose drawn passages stand for far more than the rest. A pair is in the first part that has it. Without `others`
+        (None) there are the parts of the lists alone.
 
         Over some queries the strata are those of all, completed by what people labelled of these queries. Where people
         labelled few pairs of a stratum there, their labels of it in all queries count as two more.
 
-        `counts` says how much each of the labels' queries counts: float64[queries]; None where all count alike.
+        Parameters
+        ----------
+        lists : {what to call it: bool[judgments]}
+            The parts of the lists that the figure measures.
+        others : sequence of bool[judgments] or None
+        top : str
+            What to call the top of a list.
+        queries : int64[…], optional
+        counts : float64[queries], optional
+            How much each of the labels' queries counts; None where all count alike.
         """
         labels, levels, kept = ground.labels, ground.levels, ground.counted
-        number, strata = len(levels), len(places.names) * len(levels)
+        parts, names = list(lists.values()), [f"in the {top} of {name}" for name in lists]
+        if others is not None:
+            parts.append(np.logical_or.reduce([*others, np.zeros_like(ground.in_tail)]))
+            names += [f"in the {top} of other runs only", f"outside the {top}"]
+        place = np.select(parts, list(range(len(parts))), len(names) - 1)
+        if (tail := ground.in_tail & (place == len(parts))).any():
+            place[tail] += 1
+            names.append(f"outside the {top}, in the tail")
+        listed, number, strata = np.arange(len(names)) < len(lists), len(levels), len(names) * len(levels)
         grades = np.searchsorted(levels, labels.grade)
         human = np.where(ground.human >= 0, np.searchsorted(levels, ground.human), UNLABELLED)
-        serving = _joined(places, _cells(places, grades, number, ground.human >= 0))
-        missing, without = None, None
+        labelled = np.bincount((place * number + grades)[ground.human >= 0], minlength=strata).reshape(-1, number)
+        serving, missing, without = _joined(listed, labelled), None, None
         if ground.has_people:
-            of_pair = serving[places.place, grades][kept]
-            serving, missing, without = _served(serving, of_pair, human[kept], places, levels)
-        stratum = serving[places.place, grades]
+            of_pair = serving[place, grades][kept]
+            serving, missing, without = _served(serving, of_pair, human[kept], names, listed, levels)
+        stratum = serving[place, grades]
         # A label in the tail's own strata stands for the pair and for those that no judge graded.
         open_of_a_label = ground.open_of_a_label
-        own_place = ground.in_tail & (places.place == len(places.names) - 1)
-        weight = np.where(own_place, 1.0 + open_of_a_label, 1.0)
+        weight = np.where(ground.in_tail & (place == len(names) - 1), 1.0 + open_of_a_label, 1.0)
         of_tail = np.where(ground.in_tail, open_of_a_label, 1.0)
         if counts is not None:
             weight, of_tail = weight * counts[labels.query], of_tail * counts[labels.query]
@@ -122,7 +114,7 @@ class Strata:
         draft = completion(stratum, human, np.zeros((strata, number)), weight)
         stands_for = np.bincount(stratum[kept], minlength=strata).astype(np.float64)
         stands_for += np.bincount(stratum[ground.in_tail], open_of_a_label[ground.in_tail], strata)
-        prior = stratified_prior(draft.counts, stands_for, np.repeat(places.listed, number))
+        prior = stratified_prior(draft.counts, stands_for, np.repeat(listed, number))
         if ground.has_people:
             missing = _of_one_query(draft) or missing
         if queries is not None:
@@ -131,11 +123,11 @@ class Strata:
                 missing = "people labelled no pair of these queries"
         whole = completion(stratum, human, prior, weight)
         missing = missing or _of_one_query(whole)
-        tail = None
+        tail_of_judge = None
         if part.tail_open.any():
-            of_place = np.where(ground.in_tail, 2, np.where(places.listed[places.place], 0, 1))
-            tail = completion(of_place, grades, np.full((3, number), _TAIL_PRIOR), of_tail)
-        return cls(part, levels, whole, tail, serving[-1], missing, without)
+            of_place = np.where(ground.in_tail, 2, np.where(listed[place], 0, 1))
+            tail_of_judge = completion(of_place, grades, np.full((3, number), _TAIL_PRIOR), of_tail)
+        return cls(part, levels, whole, tail_of_judge, serving[-1], missing, without)
 
     def draws(self, number: int, seed: Sequence[int]) -> Iterator[tuple[IntArray, IntArray]]:
         """Completed labels: the grade of each judgment, and the labels of each query with each of the `levels`.
@@ -160,20 +152,14 @@ class Strata:
             yield self.levels[grades], table + more
 
 
-def _cells(places: Places, grades: IntArray, number: int, rows: BoolArray) -> IntArray:
-    """How many of some judgments there are of each place and judge's grade: int64[places, levels]."""
-    cells = (places.place * number + grades)[rows]
-    return np.bincount(cells, minlength=len(places.names) * number).reshape(-1, number)
-
-
-def _joined(places: Places, labelled: IntArray) -> IntArray:
+def _joined(listed: BoolArray, labelled: IntArray) -> IntArray:
     """The stratum that serves each place and judge's grade: int64[places, levels].
 
     A place outside the lists without any label by people at a grade joins the first of the following that has one: the
     rest, the tail, what other runs have.
     """
     own = np.arange(labelled.size).reshape(labelled.shape)
-    unlisted = np.flatnonzero(~places.listed)
+    unlisted = np.flatnonzero(~listed)
     if len(unlisted):
         order = np.roll(unlisted, -1)
         serving = own[order[np.argmax(labelled[order] > 0, axis=0)], np.arange(labelled.shape[1])]
@@ -182,7 +168,12 @@ def _joined(places: Places, labelled: IntArray) -> IntArray:
 
 
 def _served(
-    serving: IntArray, stratum: IntArray, human: IntArray, places: Places, levels: IntArray
+    serving: IntArray,
+    stratum: IntArray,
+    human: IntArray,
+    names: Sequence[str],
+    listed: BoolArray,
+    levels: IntArray,
 ) -> tuple[IntArray, str | None, WithoutLabels | None]:
     """The strata with labels by people that serve those without, why there are none, and the caveat about it.
 
@@ -195,6 +186,10 @@ def _served(
         The stratum of each place and judge's grade.
     stratum, human : int64[pairs]
         The stratum of each pair, and the person's grade; negative where there is none.
+    names : sequence of str
+        What each place is called in a sentence, after "passages".
+    listed : bool[places]
+        Whether a place is a part of the lists that the figure measures.
     """
     number = len(levels)
     pairs, labelled = (np.bincount(rows, minlength=serving.size) for rows in (stratum, stratum[human >= 0]))
@@ -204,12 +199,12 @@ def _served(
     place, level = divmod(int(empty[0]), number)
     without = (
         f"no person labelled any of the {counted(int(pairs[empty[0]]), 'pair')} that the judge graded {levels[level]} "
-        f"{places.names[place]}"
+        f"{names[place]}"
     )
     if len(empty) > 1:
         without += f", nor of {counted(len(empty) - 1, 'other stratum', 'other strata')}"
-    listed = np.repeat(places.listed, number)
-    for part in (listed, ~listed):
+    of_lists = np.repeat(listed, number)
+    for part in (of_lists, ~of_lists):
         if pairs[empty[part[empty]]].sum() > _MOST_WITHOUT * pairs[part].sum():
             return serving, f"{without}; draw the pairs with labels draw --draw calibrate:N", None
     result, bounded, otherwise = serving.copy(), False, ""
