@@ -109,14 +109,13 @@ class OutsideDraw:
         if sizes and not found:
             size = sum(sizes.values()) / (len(sizes) + self.empty)
             return OutsideEstimate(0, len(sizes), self.empty, 0, 0, size, math.nan, math.nan, math.nan, self.place)
-        size, labelled, relevant = (
-            np.array([of(query) for query in found], np.int64)
-            for of in (lambda q: round(sizes[q]), lambda q: len(found[q]), lambda q: sum(found[q]))
-        )
+        of_query = [(round(sizes[query]), len(labels), sum(labels)) for query, labels in found.items()]
+        drawn, labelled, relevant = np.array(of_query, np.int64).reshape(-1, 3).T
         queries = len(found) + self.empty
+        among = max(1, queries)
+        value, low, high = sampled_total(drawn, labelled, relevant, _ONE_SIDE)
         counts = (queries, len(sizes) - len(found), self.empty, int(labelled.sum()), int(relevant.sum()))
-        totals = float(size.sum()), *sampled_total(size, labelled, relevant, _ONE_SIDE)
-        means = (total / max(1, queries) for total in totals)
+        means = (float(drawn.sum()) / among, value / among, low / among, high / among)
         return OutsideEstimate(*counts, *means, self.place)
 
 

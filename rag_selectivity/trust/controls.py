@@ -170,12 +170,10 @@ def controlled_figures(figures: Figures, bootstrap: Bootstrap | None) -> dict[st
                 known[key] = _at(judged, depth, measure.rel, sampling)
             at = known[key]
             if at is not None:
-                found = _controlled(measure, depth, at, outcome, sampling)
+                result[name] = _controlled(measure, depth, at, outcome, sampling)
                 # Without a bootstrap there are no intervals, but for the ends of what is possible.
-                nowhere = (
-                    {} if bootstrap is not None or math.isnan(found.value) else {"low": math.nan, "high": math.nan}
-                )
-                result[name] = replace(found, **nowhere)
+                if bootstrap is None and not math.isnan(result[name].value):
+                    result[name] = replace(result[name], low=math.nan, high=math.nan)
     return result
 
 

@@ -124,7 +124,7 @@ def people_of(source: Any, grade_map: str | Mapping[int, int] | None = None) -> 
     if isinstance(source, PeoplesLabels):
         drawn, settling = people_of(source.drawn, grade_map), people_of(source.settling, grade_map)
         return replace(drawn, notes=(*drawn.notes, *settling.notes), settling=settling.labels)
-    if _is_store(source):
+    if is_store(source):
         rows, remarks = _store().people_in(source)
         labels = Qrels.from_records(rows, source=str(source), scale="utility")
         return ReadLabels(labels, draws_of(source), tuple(remarks))
@@ -150,7 +150,7 @@ def draws_of(source: Any) -> Mapping[str, int]:
 
     Targeted draws and adjudications are left out: their labels are no sample, or belong to pairs of another draw.
     """
-    if _is_store(source):
+    if is_store(source):
         drawn: Mapping[str, int] = _store().drawn_in(source)
         return drawn
     labels = Qrels.of(source)
@@ -158,7 +158,8 @@ def draws_of(source: Any) -> Mapping[str, int]:
     return known or {"": len(labels.query)}
 
 
-def _is_store(source: Any) -> bool:
+def is_store(source: Any) -> bool:
+    """Whether a source is the path of a label store."""
     return is_path(source) and kind_of(Path(source)) == "store"
 
 
@@ -216,13 +217,13 @@ class Ground:
         if controls is None:
             controls = np.zeros(len(labels.query), bool)
         settling = np.full_like(human, UNLABELLED) if settling is None else settling
-        given = (np.where(controls, UNLABELLED, grades) for grades in (human, settling))
+        by_people, settled = (np.where(controls, UNLABELLED, grades) for grades in (human, settling))
         in_tail, tail_open = np.zeros(len(labels.query), bool), np.zeros(len(labels), np.int64)
         if labels.origins is not None:
             in_tail, size = labels.origins.tails(labels.query, len(labels))
             tail_open = size - np.bincount(labels.query[in_tail], minlength=len(labels))
         counted, both = np.flatnonzero(~controls), int((controls & (human >= 0)).sum())
-        return cls(labels, *given, tail_open, in_tail, counted, drawn_for_people or {}, both)
+        return cls(labels, by_people, settled, tail_open, in_tail, counted, drawn_for_people or {}, both)
 
     @property
     def scale(self) -> Scale:
