@@ -197,12 +197,10 @@ def _served(
     if not len(empty):
         return serving, None, None
     place, level = divmod(int(empty[0]), number)
-    without = (
-        f"no person labelled any of the {counted(int(pairs[empty[0]]), 'pair')} that the judge graded {levels[level]} "
-        f"{names[place]}"
-    )
-    if len(empty) > 1:
-        without += f", nor of {counted(len(empty) - 1, 'other stratum', 'other strata')}"
+    more = "" if len(empty) == 1 else f", nor of {counted(len(empty) - 1, 'other stratum', 'other strata')}"
+    several = int(pairs[empty[0]])
+    which = "the pair" if several == 1 else f"any of the {several:,} pairs"
+    without = f"no person labelled {which} that the judge graded {levels[level]} {names[place]}{more}"
     of_lists = np.repeat(listed, number)
     for part in (of_lists, ~of_lists):
         if pairs[empty[part[empty]]].sum() > _MOST_WITHOUT * pairs[part].sum():
