@@ -15,8 +15,8 @@ import numpy as np
 
 from rag_selectivity.errors import InputError
 from rag_selectivity.inference.bootstrap import Bootstrap
-from rag_selectivity.judged.hits import Hits
 from rag_selectivity.judged.judged_run import JudgedRun
+from rag_selectivity.judged.rows import Hits
 from rag_selectivity.judged.token_budget import TokenBudget
 from rag_selectivity.measures.base import WHOLE_LIST, FloatArray, Measure, Outcome, Real
 from rag_selectivity.measures.chance import Success
@@ -343,7 +343,7 @@ class _Drawn:
 
         def tiled(value: Any) -> Any:
             if isinstance(value, Hits):
-                every = value.chosen(np.tile(np.arange(len(value.query)), times))
+                every = value.take(np.tile(np.arange(len(value.query)), times))
                 query = every.query + np.repeat(queries * np.arange(times), len(value.query))
                 return replace(every, query=query, grade=grades[:, value.judgment].ravel())
             return None if value is None else np.tile(value, times)

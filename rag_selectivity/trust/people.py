@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rag_selectivity.errors import InputError, examples
-from rag_selectivity.judged.controls import control_rows
 from rag_selectivity.judged.judged_run import JudgedRun
 from rag_selectivity.judged.origins import NO_GRADE, Chosen
 from rag_selectivity.judged.qrels import Qrels
@@ -53,7 +52,7 @@ def judge_labels(source: Any, *, format: str | None = None, judges: Sequence[str
         # The judge's grade where a person's took its place, and no label of people alone.
         rows = ~origins.by_person | (origins.judge_grade != NO_GRADE)
         grade = np.where(origins.by_person, origins.judge_grade, labels.grade)[rows]
-        labels = replace(labels.only(rows), grade=grade)
+        labels = replace(labels.take(rows), grade=grade)
         labels.origins = replace(origins.take(rows), by_person=np.zeros(len(grade), bool))
     if not len(labels.query):
         raise InputError(
@@ -142,7 +141,7 @@ def people_of(source: Any, grade_map: str | Mapping[int, int] | None = None) -> 
         f"{counted(int(targeted.sum()), 'label')} by people left out, since the pairs were chosen by what was known of "
         f"their labels: they are no random sample"
     )
-    return ReadLabels(labels.only(origins.by_person & ~targeted), draws, (note,) * bool(targeted.any()))
+    return ReadLabels(labels.take(origins.by_person & ~targeted), draws, (note,) * bool(targeted.any()))
 
 
 def draws_of(source: Any) -> Mapping[str, int]:
@@ -213,9 +212,7 @@ class Ground:
         settling: IntArray | None = None,
     ) -> Ground:
         """From labels and people's grades; the tails are those of the labels' origins."""
-        controls = control_rows(labels)
-        if controls is None:
-            controls = np.zeros(len(labels.query), bool)
+        controls = labels.controls
         settling = np.full_like(human, UNLABELLED) if settling is None else settling
         by_people, settled = (np.where(controls, UNLABELLED, grades) for grades in (human, settling))
         in_tail, tail_open = np.zeros(len(labels.query), bool), np.zeros(len(labels), np.int64)

@@ -11,7 +11,7 @@ import numpy as np
 from rag_selectivity.figures.figures import Figures
 from rag_selectivity.inference.bootstrap import Bootstrap
 from rag_selectivity.judged.judged_run import JudgedRun
-from rag_selectivity.judged.token_budget import are_budgets
+from rag_selectivity.judged.token_budget import is_budget
 from rag_selectivity.measures.base import WHOLE_LIST, Measure, Outcome, Real
 from rag_selectivity.measures.chance import BoR
 from rag_selectivity.measures.plan import Plan
@@ -37,7 +37,7 @@ def placebos_of(
             continue
         among = of_labels[measure]
         pairs = [_placebo_of(measure, judged, at, among, outcome)]
-        if are_budgets(at).any():
+        if is_budget(at).any():
             # Each query is measured at its own K.
             by_depth = map(judged.at_depth, at.tolist())
             pairs = [
@@ -92,7 +92,7 @@ def against_other_lists(figures: Figures, bootstrap: Bootstrap | None) -> dict[s
     """
     result: dict[str, dict[str, Any]] = {}
     for measure, at in figures.plan if figures.join.other_lists is not None and bootstrap is not None else ():
-        ranks = at[~are_budgets(at) & (at < WHOLE_LIST)]
+        ranks = at[~is_budget(at) & (at < WHOLE_LIST)]
         if isinstance(measure, BoR) and measure.null == "random" and len(ranks):
             depth = ranks[[np.argmin(np.abs(np.log(ranks / 10)))]]
             over = replace(measure, null="lists")

@@ -7,10 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rag_selectivity.judged.controls import without_controls
-from rag_selectivity.judged.judged_run import JudgedRun
+from rag_selectivity.judged.judged_run import JudgedRun, count_at
 from rag_selectivity.judged.origins import Chosen
-from rag_selectivity.judged.token_budget import are_budgets
+from rag_selectivity.judged.token_budget import is_budget
 from rag_selectivity.tables.ids import IntArray
 from rag_selectivity.trust.people import BoolArray
 
@@ -65,15 +64,16 @@ class LabelReach:
         kept, lowest = judged.labels - tail, judged.grades == judged.scale.lowest
         labels, of_lowest = kept.sum(axis=1), kept[:, lowest].sum(axis=1)
         number, size = int(labels.sum()), judged.corpus_size
-        by_number = not are_budgets(depths).any()
+        by_number = not is_budget(depths).any()
         tops = [_top(judged, depths)] if by_number else [_top(*judged.at_depth(each)) for each in depths.tolist()]
         inside, lowest_inside, returned, slots = (np.hstack(each) for each in zip(*tops, strict=True))
         outside_top, lowest_outside_top = (
             np.maximum(of[:, None] - held, 0).sum(axis=0) for of, held in ((labels, inside), (of_lowest, lowest_inside))
         )
         outside_lists = int(np.maximum(labels - found, 0).sum())
-        origins = None if judged.qrels is None else without_controls(judged.qrels).origins
-        known = 0 if origins is None else int((origins.chosen != 0).sum())
+        known, qrels = 0, judged.qrels
+        if qrels is not None and qrels.origins is not None:
+            known = int(((qrels.origins.chosen != 0) & ~qrels.controls).sum())
         pooled = 0 < known == number + int(tail.sum())
         exhaustive = size is not None and (labels >= CORPUS_SHARE * size).sum() > QUERIES_SHARE * len(judged)
         share = (slots / np.maximum(returned, 1)).sum(axis=0) / np.maximum((returned > 0).sum(axis=0), 1)
@@ -90,7 +90,7 @@ class LabelReach:
 
 def _top(judged: JudgedRun, depths: IntArray) -> tuple[IntArray, IntArray, IntArray, IntArray]:
     """Distinct judged passages in the top K, those with the lowest grade, slots that are filled, and judged ones."""
-    lowest = judged.count_distinct(depths, judged.distinct.grade == judged.scale.lowest)
+    lowest = count_at(judged.distinct.take(judged.distinct.grade == judged.scale.lowest), len(judged), depths)
     return judged.distinct_at(depths), lowest, judged.returned_at(depths), judged.judged_at(depths)
 
 
