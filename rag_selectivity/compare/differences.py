@@ -24,8 +24,8 @@ from rag_selectivity.results.comparison import COMPLETED, Moved, RunDifference
 from rag_selectivity.results.estimate import CALIBRATED, NOTE, WITH_CONTROLS, WITH_TAIL, Caveat, Estimate
 from rag_selectivity.results.provenance import UNLABELLED_STRATA
 from rag_selectivity.results.run_report import RunReport
-from rag_selectivity.trust.completions import Completed, Sampling, completed_figures
-from rag_selectivity.trust.ground import Ground
+from rag_selectivity.trust.completions import Completed, completed_figures
+from rag_selectivity.trust.people import Ground
 
 #: (run, baseline)
 Pairs = Sequence[tuple[str, str]]
@@ -135,8 +135,7 @@ def rows_of(
         targets = [(name, base) for name, other in pairs if other == base]
         judged = {name: sides[name].figures.join for name in (base, *(name for name, _ in targets))}
         every, parts = (judged, None) if whole is None else ({name: whole[name].join for name in judged}, judged)
-        sampling, plan = Sampling.of(testing.bootstrap), sides[base].figures.plan
-        completed |= completed_figures(ground, every, targets, plan, sampling, parts)
+        completed |= completed_figures(ground, every, targets, sides[base].figures.plan, testing.bootstrap, parts)
     changes = [completed[row.run, row.baseline].get(str(row.measure)) for row in rows]
     return [row if change is None else _calibrated(row, change) for row, change in zip(rows, changes, strict=True)]
 
