@@ -199,9 +199,7 @@ def _log2(value: FloatArray) -> FloatArray:
         return np.log2(value)
 
 
-_BITS = Aggregate(
-    value=lambda top, bottom: _log2(RATIO.value(top, bottom)), statistic=RATIO.value, link=_log2, form="bits"
-)
+_BITS = Aggregate(RATIO.statistic, _log2, "bits")
 
 
 def accuracies(right: FloatArray) -> Outcome:

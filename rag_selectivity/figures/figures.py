@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rag_selectivity.judged.controls import control_rows, without_controls
 from rag_selectivity.judged.judged_run import JudgedRun
 from rag_selectivity.judged.policy import Policy
 from rag_selectivity.measures.base import FloatArray, Measure, Outcome
@@ -148,14 +147,16 @@ class Figures:
 
     def where(self, chosen: NDArray[Any]) -> Figures:
         """The rows of some of the queries, by mask, or by position in any order (then without the join)."""
-        rows = np.flatnonzero(chosen) if chosen.dtype == bool else chosen
-        whole = None
+        rows, every = np.flatnonzero(chosen) if chosen.dtype == bool else chosen, np.arange(len(self.queries))
+        if np.array_equal(rows, every):
+            return self
+        whole, stored = None, None
         if self.whole is not None and self.whole[1] is None and (rows[1:] > rows[:-1]).all():
-            mask = np.zeros(len(self.queries), bool)
-            mask[rows] = True
-            whole = self.whole[0], mask
+            whole = self.whole[0], np.isin(every, rows)
+        else:
+            stored = self.facts.over(rows), self.rules
         outcomes = [outcome.over(rows) for outcome in self.outcomes]
-        return Figures(tuple(self.queries[row] for row in rows.tolist()), self.plan, outcomes, whole)
+        return Figures(tuple(self.queries[row] for row in rows.tolist()), self.plan, outcomes, whole, stored)
 
     def only(self, measures: Collection[Measure]) -> Figures:
         """The columns of some measures, at all their depths."""
@@ -192,8 +193,8 @@ def _label_hashes(judged: JudgedRun) -> HashArray | None:
     """A hash of each query's judgments, including the controls: uint64[queries]; None if only counts are known."""
     if judged.qrels is None:
         return None
-    drawn, hashes = control_rows(judged.qrels), without_controls(judged.qrels).label_hashes()
-    if drawn is not None:
-        of_controls = judged.qrels.only(drawn).label_hashes()
+    drawn, hashes = judged.qrels.controls, judged.qrels.without_controls().label_hashes()
+    if drawn.any():
+        of_controls = judged.qrels.take(drawn).label_hashes()
         hashes = mix(hashes, mix(of_controls, np.ones_like(of_controls)))
     return hashes[judged.qrels.positions(judged.queries)]

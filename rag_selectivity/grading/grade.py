@@ -23,7 +23,7 @@ from rag_selectivity.grading.store import Label, Settings, Store
 from rag_selectivity.grading.store.pool import CONTROL, TAIL, TOP, Gap, Pool
 from rag_selectivity.results.grading import DrawnPart, Grading, PartCost
 from rag_selectivity.results.usage import Usage
-from rag_selectivity.trust.control_power import ControlPower
+from rag_selectivity.trust.controls import ControlPower
 
 ORDERS = ("rank", "query")
 #: The parts of a run, as `Grading.part_costs` names them.
