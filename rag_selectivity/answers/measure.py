@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from rag_selectivity.answers.figures import figures_of, scored_of
-from rag_selectivity.answers.prompt import INSTRUCTIONS, PROMPT_VERSION
-from rag_selectivity.answers.references import read_references
+from rag_selectivity.answers.prompt import INSTRUCTIONS, PROMPT_VERSION, read_references
 from rag_selectivity.answers.scoring import ANSWER_RUBRIC, AnswerJudge, chosen_scores, ruled_scores
 from rag_selectivity.answers.sets import Plan, all_shown, plan
 from rag_selectivity.errors import InputError

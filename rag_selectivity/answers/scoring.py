@@ -8,7 +8,7 @@ import string
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 
-from rag_selectivity.answers.references import Reference
+from rag_selectivity.answers.prompt import Reference
 from rag_selectivity.errors import InputError, did_you_mean
 from rag_selectivity.grading.claim_checks import PROMPT_VERSION as CLAIMS_VERSION
 from rag_selectivity.grading.claim_checks import of_reference, passage_questions, share_of_claims

@@ -7,8 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from rag_selectivity.answers.prompt import AnswerPrompt
-from rag_selectivity.answers.references import Reference
+from rag_selectivity.answers.prompt import AnswerPrompt, Reference
 from rag_selectivity.errors import InputError, did_you_mean, examples
 from rag_selectivity.grading.given import notes_on_lists
 from rag_selectivity.judged.qrels import Qrels

@@ -266,7 +266,8 @@ class Gate:
         JudgeFailure
             If the request failed.
         """
-        ticket = await self._enter(_length_of(messages), answer_tokens, again)
+        prompt_bytes = sum(len(message["content"].encode("utf-8", "surrogatepass")) for message in messages)
+        ticket = await self._enter(prompt_bytes, answer_tokens, again)
         usage, ended = ticket.worst, "answered"
         cost: float | None = None
         try:
@@ -342,7 +343,11 @@ class Gate:
                         ticket = self._ticket(prompt_bytes, answer_tokens())
                         seconds = min(seconds, self._obstacle(ticket))
                     if seconds == 0:
-                        self._send(ticket)
+                        ticket.sent = now = time.monotonic()
+                        self._under_way.add(ticket)
+                        self.spending.requests += 1
+                        if self.limits.rpm is not None:
+                            self._next_turn = max(now, self._next_turn) + _WINDOW / self.limits.rpm * _PACE_MARGIN
                         return ticket
                     place.event.clear()
                 with suppress(TimeoutError):
@@ -358,13 +363,6 @@ class Gate:
             room = max(1, self.concurrency - len(self._under_way))
             for place in islice(self._line, room):
                 place.loop.call_soon_threadsafe(place.event.set)
-
-    def _send(self, ticket: _Ticket) -> None:
-        ticket.sent = now = time.monotonic()
-        self._under_way.add(ticket)
-        self.spending.requests += 1
-        if self.limits.rpm is not None:
-            self._next_turn = max(now, self._next_turn) + _WINDOW / self.limits.rpm * _PACE_MARGIN
 
     def _ticket(self, prompt_bytes: int, answer_tokens: int) -> _Ticket:
         prompt = int(prompt_bytes * self._tokens_in_a_byte * _MARGIN) + 16
@@ -384,8 +382,15 @@ class Gate:
                 self.shut(why, "budget")
             return _LOOK_AGAIN
         # The requests of `rpm` are spaced evenly, so that no minute has too many.
-        turn = 0.0 if self.limits.rpm is None else self._next_turn - now
-        return max(0.0, self._not_before - now, turn, self._tokens_in(ticket, now))
+        wait = max(0.0, self._not_before - now, self._next_turn - now)
+        if self.limits.tpm is not None:
+            while self._taken and self._taken[0][0] <= now - _WINDOW:
+                self._taken.popleft()
+            taken = sum(tokens for _, tokens in self._taken) + sum(each.worst.total for each in self._under_way)
+            # A request larger than `tpm` is sent when a minute has no other.
+            if (self._taken or self._under_way) and taken + ticket.worst.total > self.limits.tpm:
+                return max(wait, _LOOK_AGAIN)
+        return wait
 
     def _used_up(self, ticket: _Ticket) -> str | None:
         """Which budget this request could exceed, together with the requests under way; None if none."""
@@ -404,16 +409,6 @@ class Gate:
                 f"{spent.cost or 0.0:.6g} is spent, and the next request may cost {ticket.cost:.2g}"
             )
         return None
-
-    def _tokens_in(self, ticket: _Ticket, now: float) -> float:
-        """Seconds until `tpm` allows this request. A request larger than `tpm` is sent when a minute has no other."""
-        if self.limits.tpm is None:
-            return 0.0
-        while self._taken and self._taken[0][0] <= now - _WINDOW:
-            self._taken.popleft()
-        taken = sum(tokens for _, tokens in self._taken) + sum(each.worst.total for each in self._under_way)
-        is_alone = not self._taken and not self._under_way
-        return 0.0 if is_alone or taken + ticket.worst.total <= self.limits.tpm else _LOOK_AGAIN
 
     def _leave(self, ticket: _Ticket, usage: Usage, cost: float | None) -> None:
         with self._lock:
@@ -510,8 +505,3 @@ class Gate:
         content = "" if reply.content is None else str(reply.content)
         written = len(content.encode(errors="replace")) + len((reply.reasoning or "").encode())
         return Usage(int(ticket.prompt_bytes * self._tokens_in_a_byte) + 8, int(written * _TOKENS_IN_A_BYTE) + 1)
-
-
-def _length_of(messages: Sequence[Message]) -> int:
-    """The length of messages in UTF-8."""
-    return sum(len(message["content"].encode("utf-8", "surrogatepass")) for message in messages)

@@ -16,25 +16,23 @@ from typing import Any, TypeVar
 
 from rag_selectivity.errors import InputError
 from rag_selectivity.grading.store.connection import Connection, connect, connect_to_read, explaining
-from rag_selectivity.grading.store.labels import (
-    PAIRS_OF_LABELS,
-    Pair,
-    draws_of,
-    grades_of_judges,
-    models_of,
-    names_of,
-)
 from rag_selectivity.grading.store.pool import Pool
 from rag_selectivity.grading.store.records import (
     LABEL_COLUMNS,
+    PAIRS_OF_LABELS,
     UNKNOWN_FAILURE,
     Draw,
     HumanLabel,
     Incoming,
     Label,
     Origin,
+    Pair,
     Settings,
     StoredAnswer,
+    draws_of,
+    grades_of_judges,
+    models_of,
+    names_of,
     settings_number,
     write_all,
     write_origins,
