@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,12 +19,11 @@ from rag_selectivity.errors import InputError
 from rag_selectivity.tables import exact
 from rag_selectivity.tables.cells import LARGEST_GRADE
 from rag_selectivity.tables.files import first_line, is_path, opened
-from rag_selectivity.tables.names import columns_of
+from rag_selectivity.tables.names import Kind, columns_of
 
 if TYPE_CHECKING:
     import polars as pl
 
-Kind = Literal["labels", "run"]
 #: Bytes of a text and rows of a table that are parsed at a time.
 _BLOCK, _ROWS = 1 << 22, 1 << 18
 _IDS = ("query", "passage")
