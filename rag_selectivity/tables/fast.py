@@ -124,6 +124,8 @@ def _scan_of_text(path: Path, kind: Kind, name: str) -> Scan | None:
     marks = [f"{json.dumps(key)}:{blank}{start}".encode() for key, start in starts.items()]
 
     def parsed(block: bytes, with_header: bool) -> pl.DataFrame:
+        # A line end within a quoted cell is odd in any case.
+        block = block.replace(b"\r\n", b"\n")
         if row:
             frame = pl.read_ndjson(block, schema=types)
         else:
@@ -140,8 +142,8 @@ def _scan_of_text(path: Path, kind: Kind, name: str) -> Scan | None:
         if name == "trec":
             is_odd |= not _has_fields(block, lines, len(names))
         else:
-            is_odd |= b"\0" in block or (b"\r" in block and block.count(b"\r") != block.count(b"\r\n"))
-        if is_odd or (row and b"\\u0000" in block):
+            is_odd |= any(sign in block for sign in (b"\0", b"\r", b"\\u0000"))
+        if is_odd:
             raise Odd
         return _checked(frame.lazy(), columns, is_text=True).collect()
 
