@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from rag_selectivity.errors import InputError
 from rag_selectivity.tables import exact
-from rag_selectivity.tables.cells import LARGEST_GRADE, id_fault, id_text, iterated, number_or_nan, shown
+from rag_selectivity.tables.cells import RULES, id_fault, id_text, iterated, number_or_nan, shown
 from rag_selectivity.tables.exact import Row
 from rag_selectivity.tables.fast import Odd, scan
 from rag_selectivity.tables.files import damage_first, is_large, is_path
@@ -142,13 +142,6 @@ def _scanned(path: Path, kind: Kind, name: str) -> Columns | None:
 # -- cells, which are checked column by column ------------------------------------------------------------
 
 _NUMBERS = (int, float, np.integer, np.floating, np.bool_)
-#: What a number must be, by what a column holds.
-_MEANING: dict[str, tuple[Callable[[FloatArray], NDArray[np.bool_]], str]] = {
-    "grade": (lambda each: (np.abs(each) < LARGEST_GRADE) & (each == np.floor(each)), "a whole number"),
-    "score": (lambda each: ~np.isnan(each), "a number"),
-    "rank": (lambda each: ~np.isnan(each), "a number"),
-    "tokens": (lambda each: (each >= 0) & (each < np.inf), "a number of tokens; give a number ≥ 0"),
-}
 
 
 def _ids(cells: list[Any], what: str, where: Callable[[int], str]) -> list[str]:
@@ -168,12 +161,12 @@ def _numbers(cells: list[Any], role: str, where: Callable[[int], str], loose: bo
         numbers = np.array(cells if are_numbers else list(map(number_or_nan, cells)), np.float64)
     except OverflowError:
         numbers = np.array(list(map(number_or_nan, cells)))
-    holds, meaning = _MEANING[role]
+    holds, rule = RULES[role]
     wrong = np.zeros(0, np.int64) if loose and role == "rank" else np.flatnonzero(~holds(numbers))
     if len(wrong):
         is_score = role == "grade" and float(numbers[wrong[0]]) % 1 > 0
         is_run = ": is this a run? The labels come first" if is_score else ""
-        raise InputError(f"{where(wrong[0])}: the {role} {shown(cells[wrong[0]])} is not {meaning}{is_run}")
+        raise InputError(f"{where(wrong[0])}: the {role} {shown(cells[wrong[0]])} is {rule}{is_run}")
     return numbers.astype(np.int64) if role == "grade" else numbers
 
 
@@ -181,7 +174,7 @@ def _of_pairs(cells: Mapping[str, list[Any]], where: Callable[[int], str], loose
     """The passages of some rows and their numbers; `where` names a row's place and query."""
     passages = _ids(cells["passage"], "passage", where)
     of_pair = lambda row: f"{where(row)}, passage {passages[row]!r}"  # noqa: E731
-    numbers = {role: _numbers(cells[role], role, of_pair, loose) for role in _MEANING if role in cells}
+    numbers = {role: _numbers(cells[role], role, of_pair, loose) for role in RULES if role in cells}
     return {"passage": passages, **numbers}
 
 
@@ -211,7 +204,7 @@ def _of_rows(rows: Iterator[tuple[Any, Row]], source: str, kind: Kind, before: s
         parts.append(_of_pairs(cells, where, loose))
         queries += some
         lines += places
-    roles = [role for role in _MEANING if role in names] or ["grade"] * (kind == "labels")
+    roles = [role for role in RULES if role in names] or ["grade"] * (kind == "labels")
     distinct, query = numbered(queries)
     return Columns(
         tuple(distinct),
