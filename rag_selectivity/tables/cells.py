@@ -176,7 +176,8 @@ def number_of(value: Any) -> float:
         ...
     ValueError: '1_000' is not a number
     """
-    _refuse_underscore(value)
+    if isinstance(value, (str, bytes)) and ("_" if isinstance(value, str) else b"_") in value:  # type: ignore[operator]
+        raise ValueError(f"{shown(value)} is not a number")
     try:
         return float(value)
     except OverflowError:
@@ -189,17 +190,6 @@ def number_or_nan(value: Any) -> float:
         return math.nan if isinstance(value, (bool, np.bool_)) else number_of(value)
     except (TypeError, ValueError):
         return math.nan
-
-
-def integer_of(value: Any) -> int:
-    """A whole number, or the text of one, as an int, as `int` makes it; see `number_of`."""
-    _refuse_underscore(value)
-    return int(value)
-
-
-def _refuse_underscore(value: Any) -> None:
-    if isinstance(value, (str, bytes)) and ("_" if isinstance(value, str) else b"_") in value:  # type: ignore[operator]
-        raise ValueError(f"{shown(value)} is not a number")
 
 
 #: What a number must be, by what it is: which ones hold, as an array, and the rule in words.

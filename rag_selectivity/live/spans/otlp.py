@@ -13,7 +13,6 @@ from typing import Any
 
 from rag_selectivity.errors import InputError
 from rag_selectivity.live.spans.span import Problem, Problems, Span
-from rag_selectivity.tables.cells import integer_of
 from rag_selectivity.tables.files import first_bytes, opened
 
 __all__ = ["is_otlp", "names_spans", "read_spans"]
@@ -111,7 +110,7 @@ def _field(row: Mapping[str, Any], name: str) -> Any:
 def _number(value: Any) -> int | None:
     """A whole number above 0, which OTLP JSON writes as a string where it has 64 bits."""
     try:
-        number = 0 if isinstance(value, bool) else integer_of(value)
+        number = 0 if isinstance(value, bool) else int(value)
     except (OverflowError, TypeError, ValueError):
         return None
     return number if 0 < number < 1 << 64 else None
