@@ -170,12 +170,22 @@ def _numbers(cells: list[Any], role: str, where: Callable[[int], str], loose: bo
     return numbers.astype(np.int64) if role == "grade" else numbers
 
 
-def _of_pairs(cells: Mapping[str, list[Any]], where: Callable[[int], str], loose: bool = False) -> dict[str, Any]:
-    """The passages of some rows and their numbers; `where` names a row's place and query."""
-    passages = _ids(cells["passage"], "passage", where)
-    of_pair = lambda row: f"{where(row)}, passage {passages[row]!r}"  # noqa: E731
-    numbers = {role: _numbers(cells[role], role, of_pair, loose) for role in RULES if role in cells}
-    return {"passage": passages, **numbers}
+def _checked(cells: Mapping[str, list[Any]], where: Callable[[int], str], loose: bool = False) -> dict[str, Any]:
+    """The columns of some rows: ids and numbers. `where` names a row's place, and its query if there are no such cells.
+
+    Raises
+    ------
+    InputError
+        For the first fault of a column.
+    """
+    found: dict[str, Any] = {}
+    of_query = where
+    if "query" in cells:
+        found["query"] = queries = _ids(cells["query"], "query", where)
+        of_query = lambda row: f"{where(row)}: query {queries[row]!r}"  # noqa: E731
+    found["passage"] = passages = _ids(cells["passage"], "passage", of_query)
+    of_pair = lambda row: f"{of_query(row)}, passage {passages[row]!r}"  # noqa: E731
+    return found | {role: _numbers(cells[role], role, of_pair, loose) for role in RULES if role in cells}
 
 
 # -- rows -------------------------------------------------------------------------------------------------
@@ -192,22 +202,26 @@ def _of_rows(rows: Iterator[tuple[Any, Row]], source: str, kind: Kind, before: s
     names = columns_of([*first[0][1]], kind, source) if first else {}
     # What a table calls rank beside scores may be anything.
     loose = "score" in names and "Q0" not in first[0][1]
+
+    def columns(batch: list[tuple[Any, Row]]) -> dict[str, Any]:
+        cells = {role: [row.get(name) for _, row in batch] for role, name in names.items()}
+        return _checked(cells, lambda row: f"{source}{before}{batch[row][0]}", loose)
+
     rows = chain(first, rows)
-    queries: list[str] = []
     lines: list[Any] = []
     parts: list[dict[str, Any]] = []
     while batch := list(islice(rows, _ROWS)):
-        cells = {role: [row.get(name) for _, row in batch] for role, name in names.items()}
-        places = [place for place, _ in batch]
-        some = _ids(cells["query"], "query", lambda row, at=places: f"{source}{before}{at[row]}")  # type: ignore[misc]
-        where = lambda row, at=places, of=some: f"{source}{before}{at[row]}: query {of[row]!r}"  # noqa: E731
-        parts.append(_of_pairs(cells, where, loose))
-        queries += some
-        lines += places
+        try:
+            parts.append(columns(batch))
+        except InputError:
+            for row in batch:
+                columns([row])  # so that the first row with a fault is named
+            raise
+        lines += [line for line, _ in batch]
     roles = [role for role in RULES if role in names] or ["grade"] * (kind == "labels")
-    distinct, query = numbered(queries)
+    queries, query = numbered(chain.from_iterable(part["query"] for part in parts))
     return Columns(
-        tuple(distinct),
+        tuple(queries),
         query,
         [passage for part in parts for passage in part["passage"]],
         source=source,
@@ -264,7 +278,7 @@ def _of_dict(lists: Mapping[Any, Any], what: str, kind: Kind) -> Columns:
     query = np.repeat(place, counts)
     cells = {"passage": passages} | ({_VALUE[kind]: values} if kind == "labels" or False in forms else {})
     expected = np.repeat(without, counts) if kind == "labels" and True in forms else None
-    found = _of_pairs(cells, lambda row: f"{what}: query {queries[query[row]]!r}")
+    found = _checked(cells, lambda row: f"{what}: query {queries[query[row]]!r}")
     return Columns(tuple(queries), query, source=what, expected=expected, **found)
 
 

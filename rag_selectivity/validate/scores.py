@@ -179,8 +179,10 @@ def _score(row: Mapping[str, Any], column: str | None, query: str, where: str, e
     """A number, or true or false, as a float; None for an empty cell."""
     name = optional_column([*row], ("score",)) if column is None else column
     if not isinstance(name, str) or name not in row:
-        mend = ": name the column, column=… (--score-column NAME)" if column is None else did_you_mean(column, row)
-        raise InputError(f"{where}: no column {column or 'score'!r} (it has {', '.join(row)}){mend}")
+        mend = ": name the column, column=… (--score-column NAME)" if column is None else did_you_mean(str(column), row)
+        raise InputError(
+            f"{where}: no column {('score' if column is None else column)!r} (it has {', '.join(row)}){mend}"
+        )
     if is_missing(row[name]):
         return None
     truth = {"true": 1.0, "false": 0.0}.get(str(row[name]).strip().casefold())
