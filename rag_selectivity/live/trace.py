@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import compress
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -91,23 +92,29 @@ class Trace:
         for option, value in (("identity", identity), ("query_id_key", query_id_key)):
             if value is not None:
                 raise InputError(f"{path}: {option} is for spans, and this trace has ids of its own: leave it out")
-        retrievals, without_text, late = [], [], {}
-        for line, row in trace_lines(path):
-            where = f"{path}:{line}"
+        retrievals, hashed, late = [], [], {}
+        for number, row in trace_lines(path):
+            where = f"{path}:{number}"
             if "schema" in row:
                 check_version(row["schema"], SCHEMA, f"{where}: schema", f"not a line of a trace ({SCHEMA})")
             if "outcome_of" in row:
                 told = fitted(OutcomeLine, row, f"{where}: not a line of a trace")
                 late[told.outcome_of] = told.outcome
-            else:
-                retrievals.append(_retrieval(row, where))
-                without_text.append("query" not in row)
+                continue
+            line = fitted(Line, row, f"{where}: not a line of a trace")
+            query = line.query_hash if line.query is None else line.query
+            if query is None:
+                raise InputError(
+                    f"{where}: not a line of a trace: `query` (a text) or `query_hash`, and `shown` (ids) are needed"
+                )
+            known = line.model_dump(exclude={"query", "query_hash"}, exclude_none=True)
+            retrievals.append(Retrieval(query, **known))
+            hashed.append(line.query is None)
         if not retrievals:
             raise InputError(f"{path}: the trace is empty")
+        last = (replace(each, outcome=late.get(each.id, each.outcome)) for each in retrievals)  # type: ignore[arg-type]
         names = _names(retrievals)
-        hashed = frozenset(name for name, is_hashed in zip(names, without_text, strict=True) if is_hashed)
-        known = (replace(each, outcome=late[each.id]) if each.id in late else each for each in retrievals)
-        return cls(Path(path), dict(zip(names, known, strict=True)), hashed)
+        return cls(Path(path), dict(zip(names, last, strict=True)), frozenset(compress(names, hashed)))
 
     @cached_property
     def shown(self) -> Run:
@@ -117,10 +124,12 @@ class Trace:
     @cached_property
     def pool(self) -> Run | None:
         """The candidates; it lacks the retrievals that had no others than those shown, and is None where none had."""
-        pooled = {name: each for name, each in self.retrievals.items() if each.failed or each.pool is not None}
-        if all(each.failed for each in pooled.values()):
-            return None
-        return Run.of({name: [] if each.failed else list(each.pool or ()) for name, each in pooled.items()})
+        pools = {
+            name: [] if each.failed else list(each.pool or ())
+            for name, each in self.retrievals.items()
+            if each.failed or each.pool is not None
+        }
+        return None if all(self.retrievals[name].failed for name in pools) else Run.of(pools)
 
     @property
     def names(self) -> dict[str, tuple[str | None, str]]:
@@ -130,8 +139,7 @@ class Trace:
     @property
     def corpus_sizes(self) -> dict[str, int]:
         """{retrieval: N} where it was traced."""
-        known = {name: each.corpus_size for name, each in self.retrievals.items()}
-        return {name: size for name, size in known.items() if size is not None}
+        return {name: each.corpus_size for name, each in self.retrievals.items() if each.corpus_size is not None}
 
     @cached_property
     def texts(self) -> dict[str, str]:
@@ -234,17 +242,6 @@ def trace_lines(path: str | Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
             raise
         note = f"{path}:{number}: the last line was cut off, as when its process is killed; it was left out"
         warnings.warn(SelectivityWarning(note, "trace-incomplete"), stacklevel=4)
-
-
-def _retrieval(row: Mapping[str, Any], where: str) -> Retrieval:
-    """The retrieval of a line."""
-    line = fitted(Line, row, f"{where}: not a line of a trace")
-    query = line.query_hash if line.query is None else line.query
-    if query is None:
-        raise InputError(
-            f"{where}: not a line of a trace: `query` (a text) or `query_hash`, and `shown` (ids) are needed"
-        )
-    return Retrieval(**{**line.model_dump(exclude={"query_hash"}, exclude_none=True), "query": query})
 
 
 def _names(retrievals: Iterable[Retrieval]) -> list[str]:

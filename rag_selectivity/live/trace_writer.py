@@ -11,23 +11,21 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, BinaryIO
 
-import numpy as np
 from pydantic import BeforeValidator, Field
 
 from rag_selectivity.errors import InputError
 from rag_selectivity.live.retrieval import Retrieval
 from rag_selectivity.log import LOG
+from rag_selectivity.results.plain import plain
 from rag_selectivity.results.shapes import Amount, Count, Id, Shape
 from rag_selectivity.tables.ids import text_id
-from rag_selectivity.tables.writing import named
+from rag_selectivity.tables.writing import json_line, named
 from rag_selectivity.wording import counted
 
 __all__ = ["SCHEMA", "Line", "LineWriter", "TraceWriter", "is_cut_off", "unfinished_line"]
 
 #: The name and the version that each line carries; lines of a time before have none.
 SCHEMA = "rag-selectivity/trace/1"
-#: Made once, since `json.dumps` makes another one for each line.
-_encode = json.JSONEncoder(ensure_ascii=False, default=lambda value: _plain(value)).encode
 #: A line that was cut off is looked for in so many bytes at the end of a file.
 _LONGEST_LINE = 1 << 24
 
@@ -90,23 +88,20 @@ class LineWriter:
     def append(self, row: Mapping[str, Any]) -> None:
         """Append an object; what cannot be written is counted in `lost`."""
         with self._lock:
-            if self._is_closed:
-                self.lost += 1
-                return
             try:
-                line = _line(row)
-            except (TypeError, ValueError) as error:
-                self.lost += 1
-                LOG.error("%s: lacks a line that cannot be written as JSON (%s)", self.path, error)
-                return
-            try:
+                if self._is_closed:
+                    self.lost += 1
+                    return
+                line = f"{json_line(row)}\n".encode()
                 with opened_to_append(self.path) as file, named(self.path):
                     append_whole(file, line)
-            except InputError as error:
-                if self._lost_before is None:
-                    self._lost_before = self.lost
-                    LOG.error("%s. Until it can be written, lines are left out, and counted", error)
+            except (InputError, TypeError, ValueError) as error:
                 self.lost += 1
+                if not isinstance(error, InputError):
+                    LOG.error("%s: lacks a line that cannot be written as JSON (%s)", self.path, error)
+                elif self._lost_before is None:
+                    self._lost_before = self.lost - 1
+                    LOG.error("%s. Until it can be written, lines are left out, and counted", error)
                 return
             if self._lost_before is not None:
                 lost, self._lost_before = counted(self.lost - self._lost_before, "line"), None
@@ -169,38 +164,24 @@ class TraceWriter(LineWriter):
 
     def write(self, retrieval: Retrieval, at: float) -> None:
         """Append a retrieval that happened at a time, in seconds since 1970."""
-        row = {name: getattr(retrieval, name, None) for name in Line.model_fields} | {
-            "shown": list(retrieval.shown),
+        pool, seconds, outcome = retrieval.pool, retrieval.seconds, retrieval.outcome
+        row = {
+            **({"query": retrieval.query} if self.texts else {"query_hash": text_id(retrieval.query)}),
+            **{name: plain(getattr(retrieval, name)) for name in ("query_id", "corpus_size", "tokens", "id", "arm")},
+            "shown": list(map(str, retrieval.shown)),
             # Whether retrievals have pools is not known from one that failed.
-            "pool": None if retrieval.pool is None or retrieval.failed else list(retrieval.pool),
-            "seconds": None if retrieval.seconds is None else round(retrieval.seconds, 6),
-            "failed": retrieval.failed or None,
-            "outcome": None if retrieval.outcome is None else float(retrieval.outcome),
+            "pool": None if pool is None or retrieval.failed else list(map(str, pool)),
+            "seconds": None if seconds is None else plain(round(float(seconds), 6)),
+            "failed": bool(retrieval.failed) or None,
+            "outcome": None if outcome is None else float(outcome),
             "texts": dict(retrieval.texts) if self.texts and retrieval.texts is not None else None,
         }
-        if not self.texts:
-            row |= {"query": None, "query_hash": text_id(retrieval.query)}
         known = {name: value for name, value in row.items() if value is not None}
         self.append({"schema": SCHEMA, "time": round(at, 3), **known})
 
     def write_outcome(self, id_: str, outcome: float, at: float) -> None:
         """Append an outcome that became known after its retrievals."""
         self.append({"schema": SCHEMA, "time": round(at, 3), "outcome_of": id_, "outcome": outcome})
-
-
-def _line(row: Mapping[str, Any]) -> bytes:
-    try:
-        return f"{_encode(row)}\n".encode()
-    except UnicodeEncodeError:
-        # Half of a surrogate pair, which only an escape can write.
-        return f"{json.dumps(row, default=_plain)}\n".encode()
-
-
-def _plain(value: Any) -> Any:
-    """What JSON has for a number of numpy's."""
-    if isinstance(value, np.generic):
-        return value.item()
-    raise TypeError(f"{type(value).__name__} is no text, number or list")
 
 
 def unfinished_line(path: str | Path) -> bytes:

@@ -56,8 +56,8 @@ def rate(count: int, total: int, of: str) -> Estimate:
     """A share with Clopper and Pearson's interval, which takes the calls as independent; `of` says what is counted."""
     if not total:
         return Estimate(math.nan, math.nan, math.nan, 0, 0, reason=f"there were no {of}")
-    high, rest = clopper_pearson(np.array([count, total - count]), np.array([total, total]), _TAIL)[1]
-    return Estimate(count / total, float(1 - rest), float(high), total, total)
+    low, high = clopper_pearson(count, total, _TAIL)
+    return Estimate(count / total, float(low), float(high), total, total)
 
 
 def choice_of(calls: Collection[ModelCall]) -> ToolChoice | None:
@@ -92,10 +92,8 @@ def lambda_and_ceiling(size: int, calls: Sequence[ModelCall]) -> tuple[float, fl
         return math.nan, math.nan
     shown = np.array([min(len(call.shown), size) for call in calls])
     relevant = np.array([min(call.relevant or 0, size) for call in calls])
-    zeros = np.zeros(len(calls), np.int64)
-    judged = JudgedRun.from_counts(np.full(len(calls), size), shown, relevant, zeros)
-    depths = np.array([int(shown.max())])
-    lam, ceiling = (measure.outcome(judged, depths).value()[0] for measure in (Lambda(), BoR_max()))
+    judged = JudgedRun.from_counts(np.full(len(calls), size), shown, relevant, np.zeros_like(shown))
+    lam, ceiling = (measure.outcome(judged, shown.max(keepdims=True)).value()[0] for measure in (Lambda(), BoR_max()))
     return float(lam), float(ceiling)
 
 
@@ -115,13 +113,12 @@ def warning(size: int, shown: int, relevant: int | None) -> str | None:
         return None
     if relevant is None and shown >= size:
         return f"All {size} tools are shown, so there is no selection to measure"
-    said = (
-        f"{shown} of {size} tools shown, and as many at random would serve in {percent(row['random_success'])} of such"
-    )
+    chance = percent(row["random_success"])
+    said = f"{shown} of {size} tools shown, and as many at random would serve in {chance} of such calls"
     if relevant is None:
-        return f"{said} calls, even if only one tool applies"
+        return f"{said}, even if only one tool applies"
     advised = advice(planned["max_K_for_random_success"])
-    return f"{said} calls: a perfect selector could show {row['BoR_max']:.2g} bits. {advised}"
+    return f"{said}: a perfect selector could show {row['BoR_max']:.2g} bits. {advised}"
 
 
 def advice(healthy: int) -> str:
