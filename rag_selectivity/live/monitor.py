@@ -329,10 +329,10 @@ class Monitor(Shared):
                 self._count_passages()
                 for figures in self._window.add([each for each in batch if each is not None], self._alerts.measures):
                     self._alerts.figures(figures)
-                unmatched = self._window.ids_do_not_meet
-                is_new, self._has_warned = unmatched is not None and not self._has_warned, unmatched is not None
+                unmatched = None if self._has_warned else self._window.ids_do_not_meet
+                self._has_warned |= unmatched is not None
             self._alerts.check()
-            if is_new:
+            if unmatched is not None:
                 tell(f"monitor {self.name!r} has no figures so far: {unmatched}")
         except SelectivityWarning:
             pass  # warnings are errors here, and the log has it already
@@ -342,12 +342,8 @@ class Monitor(Shared):
     def flush(self) -> None:
         """Measure everything recorded so far, and check the alerts."""
         self._decide()
-        before = self._worker.waiting
-        while not self._worker.drain(_PATIENCE) and not self._worker.works_here:
-            if self._worker.waiting >= before:
-                LOG.warning("monitor %r: no retrieval was measured for %d seconds", self.name, _PATIENCE)
-                break
-            before = self._worker.waiting
+        if not self._worker.drain(_PATIENCE):
+            LOG.warning("monitor %r: no retrieval was measured for %d seconds", self.name, _PATIENCE)
 
     def close(self) -> None:
         """Measure what is left, and close the trace."""

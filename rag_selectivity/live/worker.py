@@ -27,7 +27,7 @@ class Worker(Generic[Item]):
     Parameters
     ----------
     work : callable
-        Takes a list of items; must not raise.
+        Takes a list of items; must not raise. It may drain what waits meanwhile.
     most : int
         At most so many items wait.
     name : str
@@ -49,10 +49,9 @@ class Worker(Generic[Item]):
         _workers.add(self)
 
     def _begin(self) -> None:
-        self._lock, self._working, self._is_full = threading.Lock(), threading.Lock(), threading.Event()
+        self._lock, self._working, self._is_full = threading.Lock(), threading.RLock(), threading.Event()
         self._queue: deque[Item] = deque()
         self._thread: threading.Thread | None = None
-        self._worked_by: int | None = None
 
     def put(self, item: Item) -> bool:
         """Queue an item; False if there is no room for it, or if the interpreter is about to end."""
@@ -70,29 +69,15 @@ class Worker(Generic[Item]):
                 self._is_full.set()
         return True
 
-    def drain(self, seconds: float) -> bool:
-        """Work off what waits, in this thread; False if that takes longer, or if this is called from the work itself.
-
-        The time is looked at between pieces of work.
-        """
-        until = time.monotonic() + seconds
-        while not self.works_here and (left := until - time.monotonic()) > 0 and self._working.acquire(timeout=left):
+    def drain(self, patience: float) -> bool:
+        """Work off what waits, in this thread; False if another thread works on the same items for so many seconds."""
+        while self._working.acquire(timeout=patience):
             try:
                 if not self._work_on_next():
                     return True
             finally:
                 self._working.release()
         return False
-
-    @property
-    def waiting(self) -> int:
-        """How many items wait."""
-        return len(self._queue)
-
-    @property
-    def works_here(self) -> bool:
-        """Whether this is called from the work itself."""
-        return self._worked_by == threading.get_ident()
 
     def _run(self) -> None:
         while True:
@@ -113,11 +98,7 @@ class Worker(Generic[Item]):
         with self._lock:
             items = [self._queue.popleft() for _ in range(min(self._at_once, len(self._queue)))]
         if items:
-            self._worked_by = threading.get_ident()
-            try:
-                self._work(items)
-            finally:
-                self._worked_by = None
+            self._work(items)
         return bool(items)
 
 
@@ -135,7 +116,7 @@ def _stop_all() -> None:
 
 
 def _before_fork() -> None:
-    _held[:] = [each for each in _workers if not each.works_here and each._working.acquire(timeout=_LONGEST_FORK)]
+    _held[:] = [each for each in list(_workers) if each._working.acquire(timeout=_LONGEST_FORK)]
 
 
 def _after_fork() -> None:
@@ -144,7 +125,7 @@ def _after_fork() -> None:
 
 
 def _after_fork_in_child() -> None:
-    for worker in _workers:
+    for worker in list(_workers):
         worker._begin()
 
 

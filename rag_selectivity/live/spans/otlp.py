@@ -13,7 +13,7 @@ from typing import Any
 
 from rag_selectivity.errors import InputError
 from rag_selectivity.live.spans.span import Problem, Problems, Span
-from rag_selectivity.tables.cells import integer_of
+from rag_selectivity.tables.cells import integer_of, shown
 from rag_selectivity.tables.files import first_bytes, opened
 
 __all__ = ["is_otlp", "names_spans", "read_spans"]
@@ -84,28 +84,27 @@ def _spans_in(document: Any, where: str) -> Iterator[Span]:
             yield from _spans_in(each, where)
         return
     if not isinstance(document, dict):
-        raise InputError(f"{where}: an OTLP document is a JSON object, got {_shown(document)}")
-    for names in (("resourceSpans", "resource_spans"), ("scopeSpans", "scope_spans"), ("spans",), ("data",)):
-        for name in names:
-            if name in document:
-                if not isinstance(document[name], list):
-                    raise InputError(f"{where}: `{name}` must be a list, got {_shown(document[name])}")
-                yield from _spans_in(document[name], where)
-                return
-    if "scope" in document or "resource" in document:
+        raise InputError(f"{where}: an OTLP document is a JSON object, got {shown(document)}")
+    fields = _in_camel_case(document)
+    for name in ("resourceSpans", "scopeSpans", "spans", "data"):
+        if name in fields:
+            if not isinstance(fields[name], list):
+                raise InputError(f"{where}: `{name}` must be a list, got {shown(fields[name])}")
+            yield from _spans_in(fields[name], where)
+            return
+    if "scope" in fields or "resource" in fields:
         return  # of a scope or resource without spans
-    if not any(name in document for name in ("spanId", "span_id", "traceId", "trace_id")):
+    if "spanId" not in fields and "traceId" not in fields:
         held = ", ".join(f"`{name}`" for name in list(document)[:5]) or "nothing"
         raise InputError(
             f"{where}: neither `resourceSpans` nor a span: it holds {held}. Export the traces as OTLP JSON"
         )
-    yield _span(document, where)
+    yield _span(fields, where)
 
 
-def _field(row: Mapping[str, Any], name: str) -> Any:
-    """A field by its name in camel case, or with underscores."""
-    value = row.get(name)
-    return row.get(re.sub("[A-Z]", lambda capital: f"_{capital[0].lower()}", name)) if value is None else value
+def _in_camel_case(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Fields whose names may be written with underscores."""
+    return {re.sub("_([a-z])", lambda found: found[1].upper(), name): value for name, value in fields.items()}
 
 
 def _number(value: Any) -> int | None:
@@ -129,63 +128,49 @@ def _id(value: Any, size: int) -> str:
     return value if value.strip("0") else ""
 
 
-def _span(row: Mapping[str, Any], where: str) -> Span:
-    status, name = _field(row, "status"), _field(row, "name")
-    code = str(status.get("code")).upper() if isinstance(status, dict) else ""
-    span_id = _id(_field(row, "spanId"), 8)
+def _span(fields: Mapping[str, Any], where: str) -> Span:
+    status, name, attributes = fields.get("status"), fields.get("name"), fields.get("attributes") or {}
+    if not isinstance(attributes, (dict, list)):
+        raise InputError(f"{where}: the attributes of a span must be a list, got {shown(attributes)}")
+    span_id = _id(fields.get("spanId"), 8)
     if not span_id:
         # The same span again must still be the same.
-        span_id = "without id " + hashlib.sha256(json.dumps(row, sort_keys=True, default=str).encode()).hexdigest()[:16]
+        content = json.dumps(fields, sort_keys=True, default=str)
+        span_id = f"without id {hashlib.sha256(content.encode()).hexdigest()[:16]}"
     return Span(
-        _id(_field(row, "traceId"), 16),
+        _id(fields.get("traceId"), 16),
         span_id,
-        _id(_field(row, "parentSpanId"), 8) or None,
+        _id(fields.get("parentSpanId"), 8) or None,
         name if isinstance(name, str) else "",
-        _number(_field(row, "startTimeUnixNano")),
-        _number(_field(row, "endTimeUnixNano")),
-        code in ("2", "STATUS_CODE_ERROR", "ERROR"),
-        _attributes(_field(row, "attributes"), where),
-        _number(_field(row, "droppedAttributesCount")) or 0,
+        _number(fields.get("startTimeUnixNano")),
+        _number(fields.get("endTimeUnixNano")),
+        isinstance(status, dict) and str(status.get("code")).upper() in ("2", "STATUS_CODE_ERROR", "ERROR"),
+        attributes if isinstance(attributes, dict) else _pairs(attributes),
+        _number(fields.get("droppedAttributesCount")) or 0,
     )
 
 
-def _attributes(given: Any, where: str) -> Mapping[str, Any]:
-    if given is None or isinstance(given, dict):
-        return given or {}
-    if not isinstance(given, list):
-        raise InputError(f"{where}: the attributes of a span must be a list, got {_shown(given)}")
-    return {
-        each["key"]: _value(each.get("value"))
-        for each in given
-        if isinstance(each, dict) and isinstance(each.get("key"), str)
-    }
+def _pairs(pairs: Any) -> dict[str, Any]:
+    known = [each for each in pairs if isinstance(each, dict) and isinstance(each.get("key"), str)]
+    return {each["key"]: _value(each.get("value")) for each in known}
 
 
 def _value(value: Any) -> Any:
     """The value of an OTLP `AnyValue`."""
     if not isinstance(value, dict):
         return value
-    for kind, content in value.items():
-        match kind.replace("_v", "V"):
+    for kind, content in _in_camel_case(value).items():
+        values = content.get("values") if isinstance(content, dict) else None
+        values = values if isinstance(values, list) else []
+        match kind:
             case "intValue":
                 return int(content) if isinstance(content, str) and content.lstrip("-").isdigit() else content
             case "doubleValue":
                 return float(content) if content in ("NaN", "Infinity", "-Infinity") else content
             case "arrayValue":
-                return [_value(each) for each in _values_of(content)]
+                return list(map(_value, values))
             case "kvlistValue":
-                pairs = [each for each in _values_of(content) if isinstance(each, dict) and "key" in each]
-                return {str(each["key"]): _value(each.get("value")) for each in pairs}
+                return _pairs(values)
             case "stringValue" | "boolValue" | "bytesValue":
                 return content
     return None
-
-
-def _values_of(content: Any) -> list[Any]:
-    values = content.get("values") if isinstance(content, dict) else None
-    return values if isinstance(values, list) else []
-
-
-def _shown(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else f"{text[:60]}…"

@@ -13,7 +13,7 @@ from rag_selectivity.judged.qrels import Qrels
 from rag_selectivity.live.calls import CallTree, Kind
 from rag_selectivity.live.identity import CandidateId, Identity, Waiting
 from rag_selectivity.live.retrieval import Passages, Retrieval, approximate_tokens
-from rag_selectivity.live.spans.meaning import Document, Meaning, meaning_of, query_id_of
+from rag_selectivity.live.spans.meaning import CUT, Document, Meaning, meaning_of, query_id_of
 from rag_selectivity.live.spans.otlp import read_spans
 from rag_selectivity.live.spans.span import Problem, Problems, Span
 from rag_selectivity.tables.identity import AUTO, TEXT
@@ -234,7 +234,7 @@ class _Replay:
             # Problems with what it got are counted where that was retrieved.
             given = self.reader.ids(self._completed(meaning.given), span.span_id, Problems())
             has_retrieved = node.parent in self.retrieved_inside or not self.retrieved.isdisjoint(given)
-            if not node.inside and not span.failed and not has_retrieved and (meaning.given or meaning.documents):
+            if not node.inside and not span.failed and not has_retrieved and (meaning.given or meaning.known):
                 self._retrieve_for(node, meaning)
             self.calls.begin(span.span_id, node.parent, Kind.SELECT, given=given)
         elif meaning is not None and node.tells:
@@ -255,10 +255,10 @@ class _Replay:
             return
         passages = None
         if meaning is not None and (meaning.kind is Kind.SELECT or _tells(node)):
-            if meaning.documents is not None:
-                passages = self.reader.passages(self._completed(meaning.documents), span.span_id)
+            if meaning.documents is None or meaning.documents is CUT:
+                passages = Passages((_UNTOLD if meaning.documents is None else _LOST,))
             else:
-                passages = Passages((_LOST if meaning.is_cut else _UNTOLD,))
+                passages = self.reader.passages(self._completed(meaning.known), span.span_id)
             if meaning.kind is Kind.RETRIEVE and not node.inside:
                 self._note_retrieved(node.parent, passages)
         elif node.kind is Kind.RETRIEVE and not node.inside and not node.tells:
@@ -279,7 +279,7 @@ class _Replay:
         self.now = math.nan
         call = f"{id_} (its retrieval)"
         self.calls.begin(call, node.parent, Kind.RETRIEVE, query=meaning.query, query_id=node.query_id)
-        passages = self.reader.passages(self._completed(meaning.given or meaning.documents or ()), f"{id_} (given)")
+        passages = self.reader.passages(self._completed(meaning.given or meaning.known), f"{id_} (given)")
         self.calls.end(call, passages)
         self._note_retrieved(node.parent, passages)
         self.now = start
@@ -296,7 +296,8 @@ class _Replay:
 
 def _tells(node: _Node) -> bool:
     """Whether a span is a retrieval whose result is known, or known to be lost."""
-    return node.kind is Kind.RETRIEVE and (node.span.failed or (node.meaning is not None and node.meaning.told))
+    told = node.meaning is not None and node.meaning.documents is not None
+    return node.kind is Kind.RETRIEVE and (node.span.failed or told)
 
 
 def retrievals_of_spans(
