@@ -29,7 +29,7 @@ from rag_selectivity.judged.joining import size_with_counts
 from rag_selectivity.live.alerts import FALSE_ALARM_EVERY, Alarm, Alerts
 from rag_selectivity.live.identity import Identity, Waiting
 from rag_selectivity.live.retrieval import Retrieval
-from rag_selectivity.live.trace_writer import TraceWriter
+from rag_selectivity.live.trace import TraceWriter
 from rag_selectivity.live.traffic import Traffic
 from rag_selectivity.live.watching import Latest, Shared, tell
 from rag_selectivity.live.window import Window

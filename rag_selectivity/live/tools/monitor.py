@@ -14,7 +14,7 @@ from typing import Any
 from rag_selectivity.errors import InputError, examples
 from rag_selectivity.live.monitor import Monitor
 from rag_selectivity.live.retrieval import Retrieval
-from rag_selectivity.live.tools.arguments import misfit
+from rag_selectivity.live.tools import misfit
 from rag_selectivity.live.tools.choice import ModelCall, choice_of, healthy_depth, lambda_and_ceiling, rate, warning
 from rag_selectivity.live.tools.definitions import ToolCall, ToolDefinition
 from rag_selectivity.live.tools.report import Misfit, ToolReport, ToolUse
