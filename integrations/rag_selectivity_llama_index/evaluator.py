@@ -27,7 +27,7 @@ from rag_selectivity.single import (
     numbered_queries,
     per_query_measure,
 )
-from rag_selectivity_llama_index.retrieving import Pipeline
+from rag_selectivity_llama_index.nodes import Pipeline
 
 
 class SelectivityMetric(BaseRetrievalMetric):  # type: ignore[misc,unused-ignore]

@@ -21,7 +21,7 @@ from rag_selectivity.grading.single import SingleQuery, blocking, claim_measure_
 from rag_selectivity.hosted import check_retrieved, queries_of, to_grade
 from rag_selectivity.log import LOG
 from rag_selectivity.single import figures_of_query, per_query_measure
-from rag_selectivity_llama_index.retrieving import Pipeline
+from rag_selectivity_llama_index.nodes import Pipeline
 
 _ROLES = {"system": MessageRole.SYSTEM, "user": MessageRole.USER, "assistant": MessageRole.ASSISTANT}
 

@@ -28,8 +28,7 @@ from rag_selectivity.single import (
     per_query_measure,
 )
 from rag_selectivity.tables.matching import LISTS_BEFORE_DOUBT, Meeting, labels_found
-from rag_selectivity_ragas.corpus import corpus_of
-from rag_selectivity_ragas.rows import ID, IDS, UTILITY_GRADES, Row, row_of
+from rag_selectivity_ragas.rows import ID, IDS, UTILITY_GRADES, Row, corpus_of, row_of
 
 _NO_SIZE = "the sample has no corpus_size N, and a random draw needs one"
 

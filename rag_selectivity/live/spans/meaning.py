@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from rag_selectivity.live.calls import Kind
-from rag_selectivity.live.spans.span import Span
+from rag_selectivity.live.spans.otlp import Span
 from rag_selectivity.tables.files import json_value
 
 __all__ = ["CUT", "Document", "Meaning", "meaning_of", "query_id_of"]

@@ -14,8 +14,7 @@ from rag_selectivity.live.calls import CallTree, Kind
 from rag_selectivity.live.identity import CandidateId, Identity, Waiting
 from rag_selectivity.live.retrieval import Passages, Retrieval, approximate_tokens
 from rag_selectivity.live.spans.meaning import CUT, Document, Meaning, meaning_of, query_id_of
-from rag_selectivity.live.spans.otlp import read_spans
-from rag_selectivity.live.spans.span import Problem, Problems, Span
+from rag_selectivity.live.spans.otlp import Problem, Problems, Span, read_spans
 from rag_selectivity.tables.identity import AUTO, TEXT
 from rag_selectivity.wording import counted
 

@@ -15,10 +15,20 @@ from rag_selectivity.errors import InputError, examples
 from rag_selectivity.live.monitor import Monitor
 from rag_selectivity.live.retrieval import Retrieval
 from rag_selectivity.live.tools import misfit
-from rag_selectivity.live.tools.choice import ModelCall, choice_of, healthy_depth, lambda_and_ceiling, rate, warning
 from rag_selectivity.live.tools.definitions import ToolCall, ToolDefinition
-from rag_selectivity.live.tools.report import Misfit, ToolReport, ToolUse
-from rag_selectivity.live.tools.similar import similar_tools, with_confusions
+from rag_selectivity.live.tools.report import (
+    Misfit,
+    ModelCall,
+    ToolReport,
+    ToolUse,
+    choice_of,
+    healthy_depth,
+    lambda_and_ceiling,
+    rate,
+    similar_tools,
+    warning,
+    with_confusions,
+)
 from rag_selectivity.live.watching import Shared, tell
 from rag_selectivity.log import LOG
 from rag_selectivity.results.report import Report
