@@ -20,15 +20,13 @@ from numbers import Real
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from rag_selectivity.errors import InputError, SelectivityWarning
 from rag_selectivity.indexes import given_size
 from rag_selectivity.inference.bootstrap import Bootstrap
 from rag_selectivity.judged.joining import size_with_counts
 from rag_selectivity.live.alerts import FALSE_ALARM_EVERY, Alarm, Alerts
 from rag_selectivity.live.identity import Identity, Waiting
-from rag_selectivity.live.retrieval import Retrieval
+from rag_selectivity.live.retrieval import Retrieval, checked_outcome
 from rag_selectivity.live.trace import TraceWriter
 from rag_selectivity.live.traffic import Traffic
 from rag_selectivity.live.watching import Latest, Shared, tell
@@ -208,23 +206,17 @@ class Monitor(Shared):
 
         If the id of the passages is not chosen yet, it is measured after the choice. If more than 8,192 retrievals
         wait, since they come faster than they can be measured, the thread that records one measures what waits.
-
-        Raises
-        ------
-        InputError
-            If its outcome is not from 0 to 1.
         """
         request = _REQUEST.get({})
         lacking = {name: value for name, value in request.items() if getattr(retrieval, name) is None}
         if lacking:
             retrieval = replace(retrieval, **lacking)  # type: ignore[arg-type]
-        outcome = None if retrieval.outcome is None else _checked_outcome(retrieval.outcome)
         labelled = retrieval.name_in(self.labels.by_query) is not None
         ready: list[Waiting] = []
         with self._lock:
             drawn = self._sample_rate == 1 or self._random.random() < self._sample_rate
             self._traffic.add(retrieval, labelled=labelled, drawn=drawn)
-            self._add_outcome(retrieval.id, outcome)
+            self._add_outcome(retrieval.id, retrieval.outcome)
             had_failed = self._identity.has_failed
             if drawn and (labelled or self._trace is not None):
                 ready = self._identity.take(Waiting(retrieval, labelled))
@@ -287,7 +279,7 @@ class Monitor(Shared):
         InputError
             If the outcome is not from 0 to 1.
         """
-        value = _checked_outcome(outcome)
+        value = checked_outcome(outcome)
         with self._lock:
             known = id in self._requests
             before = self._add_outcome(id, value) if known else None
@@ -441,13 +433,3 @@ def _requested(request: dict[str, str]) -> Iterator[None]:
         # A generator may be closed from another context; its own context is gone then.
         with suppress(ValueError):
             _REQUEST.reset(token)
-
-
-def _checked_outcome(outcome: Any) -> float:
-    is_number = isinstance(outcome, (Real, np.bool_))
-    if not is_number or not 0 <= outcome <= 1:
-        raise InputError(
-            f"outcome must be True, False or a number from 0 to 1, got {outcome!r}; "
-            f"divide a rating by its range: (rating - 1) / 4 for 1 to 5"
-        )
-    return float(outcome)

@@ -10,24 +10,22 @@ import stat
 import threading
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from itertools import compress
 from pathlib import Path
 from statistics import fmean
-from typing import Annotated, Any, BinaryIO
-
-from pydantic import BeforeValidator, Field
+from typing import Any, BinaryIO
 
 from rag_selectivity.errors import InputError, SelectivityWarning
 from rag_selectivity.judged.qrels import Qrels
 from rag_selectivity.judged.run import Run
-from rag_selectivity.live.retrieval import Retrieval
+from rag_selectivity.live.retrieval import Retrieval, checked_outcome
 from rag_selectivity.live.spans import is_otlp, names_spans, retrievals_of_spans
 from rag_selectivity.log import LOG
 from rag_selectivity.results.plain import plain
-from rag_selectivity.results.shapes import Amount, Count, Id, Shape, check_version, fitted
-from rag_selectivity.tables.cells import id_fault
+from rag_selectivity.results.shapes import check_version
+from rag_selectivity.tables.cells import id_fault, id_text
 from rag_selectivity.tables.exact import read_records
 from rag_selectivity.tables.files import STANDARD_INPUT, first_bytes
 from rag_selectivity.tables.identity import AUTO, numbered_queries
@@ -35,10 +33,12 @@ from rag_selectivity.tables.ids import text_id
 from rag_selectivity.tables.writing import json_line, named
 from rag_selectivity.wording import counted
 
-__all__ = ["SCHEMA", "Line", "LineWriter", "TraceWriter", "is_cut_off", "unfinished_line"]
+__all__ = ["LineWriter", "Trace", "TraceWriter", "is_trace", "trace_lines"]
 
 #: The name and the version that each line carries; lines of a time before have none.
 SCHEMA = "rag-selectivity/trace/1"
+#: What a line has of a retrieval.
+_FIELDS = {each.name for each in fields(Retrieval)} - {"empty_passages", "nan_scores"}
 #: A line that was cut off is looked for in so many bytes at the end of a file.
 _LONGEST_LINE = 1 << 24
 
@@ -135,35 +135,6 @@ class LineWriter:
             append_whole(file, b"\n")
 
 
-_Name = Annotated[str, BeforeValidator(lambda value: str(value) if type(value) in (int, float) else value)]
-_Share = Annotated[float, Field(ge=0, le=1)]
-
-
-class Line(Shape):
-    """A line of a trace: a retrieval, with what `Retrieval` has of it."""
-
-    query: str | None = None
-    query_hash: str | None = None
-    shown: list[Id]
-    pool: list[Id] | None = None
-    query_id: str | None = None
-    corpus_size: Count | None = None
-    tokens: Count | None = None
-    seconds: Amount | None = None
-    failed: bool | None = None
-    texts: dict[str, str] | None = None
-    id: _Name | None = None
-    arm: _Name | None = None
-    outcome: _Share | None = None
-
-
-class OutcomeLine(Shape):
-    """A line of a trace: the outcome of a request that became known after its retrievals."""
-
-    outcome_of: _Name
-    outcome: _Share
-
-
 class TraceWriter(LineWriter):
     """Appends retrievals to a file, as `LineWriter` does.
 
@@ -177,16 +148,16 @@ class TraceWriter(LineWriter):
 
     def write(self, retrieval: Retrieval, at: float) -> None:
         """Append a retrieval that happened at a time, in seconds since 1970."""
-        pool, seconds, outcome = retrieval.pool, retrieval.seconds, retrieval.outcome
+        pool, seconds = retrieval.pool, retrieval.seconds
+        names = ("query_id", "corpus_size", "tokens", "id", "arm", "outcome")
         row = {
             **({"query": retrieval.query} if self.texts else {"query_hash": text_id(retrieval.query)}),
-            **{name: plain(getattr(retrieval, name)) for name in ("query_id", "corpus_size", "tokens", "id", "arm")},
+            **{name: plain(getattr(retrieval, name)) for name in names},
             "shown": list(map(str, retrieval.shown)),
             # Whether retrievals have pools is not known from one that failed.
             "pool": None if pool is None or retrieval.failed else list(map(str, pool)),
             "seconds": None if seconds is None else plain(round(float(seconds), 6)),
             "failed": bool(retrieval.failed) or None,
-            "outcome": None if outcome is None else float(outcome),
             "texts": dict(retrieval.texts) if self.texts and retrieval.texts is not None else None,
         }
         known = {name: value for name, value in row.items() if value is not None}
@@ -218,8 +189,6 @@ def is_cut_off(line: bytes) -> bool:
         return bool(line)
     return False
 
-
-__all__ = ["Trace", "trace_lines"]
 
 #: The first line of a trace: an object with the schema of a monitor, or with what was shown.
 _SHOWN = re.compile(rb'\s*\{[^\n]*"(%s"|shown"\s*:)' % SCHEMA.encode())
@@ -290,19 +259,19 @@ class Trace:
             where = f"{path}:{number}"
             if "schema" in row:
                 check_version(row["schema"], SCHEMA, f"{where}: schema", f"not a line of a trace ({SCHEMA})")
-            if "outcome_of" in row:
-                told = fitted(OutcomeLine, row, f"{where}: not a line of a trace")
-                late[told.outcome_of] = told.outcome
-                continue
-            line = fitted(Line, row, f"{where}: not a line of a trace")
-            query = line.query_hash if line.query is None else line.query
-            if query is None:
-                raise InputError(
-                    f"{where}: not a line of a trace: `query` (a text) or `query_hash`, and `shown` (ids) are needed"
-                )
-            known = line.model_dump(exclude={"query", "query_hash"}, exclude_none=True)
-            retrievals.append(Retrieval(query, **known))
-            hashed.append(line.query is None)
+            try:
+                if "outcome_of" in row:
+                    late[str(row["outcome_of"])] = checked_outcome(row.get("outcome"))
+                    continue
+                known = {name: value for name, value in row.items() if name in _FIELDS and value is not None}
+                named_by = {name: str(known[name]) for name in ("id", "arm") if type(known.get(name)) in (int, float)}
+                read = Retrieval(**{"query": row.get("query_hash"), "shown": None, **known, **named_by})
+                for id_ in (*read.shown, *(read.pool or ())):
+                    id_text(id_, f"query {read.query!r}", "passage")
+            except InputError as error:
+                raise InputError(f"{where}: not a line of a trace: {error}") from None
+            retrievals.append(read)
+            hashed.append("query" not in known)
         if not retrievals:
             raise InputError(f"{path}: the trace is empty")
         last = (replace(each, outcome=late.get(each.id, each.outcome)) for each in retrievals)  # type: ignore[arg-type]
