@@ -16,7 +16,7 @@ from rag_selectivity.inference.correlation import FEWEST, KINDS, Series, correla
 from rag_selectivity.inference.paired import holm
 from rag_selectivity.measures.base import Measure
 from rag_selectivity.results.report import Report
-from rag_selectivity.results.validation import QUERIES, RUNS, WITHIN, Following, Segment, Validation
+from rag_selectivity.results.workflows import QUERIES, RUNS, WITHIN, Following, Segment, Validation
 from rag_selectivity.tables.forms import IdForm
 from rag_selectivity.tables.scores import answer_scores
 from rag_selectivity.validate.answers import (

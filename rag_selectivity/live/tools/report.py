@@ -8,7 +8,6 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations, pairwise
-from typing import ClassVar
 
 import numpy as np
 
@@ -24,8 +23,7 @@ from rag_selectivity.results.result import Result
 from rag_selectivity.wording import percent
 
 
-@dataclass(frozen=True, slots=True)
-class ToolUse:
+class ToolUse(Plain):
     """One tool, counted.
 
     Attributes
@@ -53,8 +51,7 @@ class ToolUse:
     tokens: int
 
 
-@dataclass(frozen=True, slots=True)
-class Misfit:
+class Misfit(Plain):
     """So many calls of a tool have arguments that do not fit its schema, for the same reason.
 
     Attributes
@@ -70,7 +67,6 @@ class Misfit:
     calls: int
 
 
-@dataclass(frozen=True, slots=True)
 class Confusion(Plain):
     """A cell of the confusion table: so many labelled calls in which these tools applied and that one was called.
 
@@ -83,7 +79,7 @@ class Confusion(Plain):
     calls : int
     """
 
-    also: ClassVar[tuple[str, ...]] = ("right",)
+    also = ("right",)
 
     expected: tuple[str, ...]
     called: str | None
@@ -95,7 +91,6 @@ class Confusion(Plain):
         return self.called in self.expected if self.called is not None else not self.expected
 
 
-@dataclass(frozen=True, slots=True)
 class ToolChoice(Plain):
     """Which tools a model called, over the model calls with labels. Intervals are exact, at 95 %.
 
@@ -125,8 +120,7 @@ class ToolChoice(Plain):
     confusion: tuple[Confusion, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class SimilarTools:
+class SimilarTools(Plain):
     """Two tools whose names or descriptions are near-identical.
 
     Attributes
@@ -148,8 +142,7 @@ class SimilarTools:
     confused: int = 0
 
 
-@dataclass(frozen=True, kw_only=True)
-class ToolReport(Result):
+class ToolReport(Result, kw_only=True):
     """What the tools shown to a model were worth, what it made of them, and what they cost.
 
     Two figures, which differ: `selection` says whether a right tool was *shown*, `choice` whether a right tool was
@@ -199,7 +192,7 @@ class ToolReport(Result):
     """
 
     schema = "rag-selectivity/tools/2"
-    also: ClassVar[tuple[str, ...]] = ("regime", "never_called")
+    also = ("regime", "never_called")
 
     calls: int
     catalogue: int
