@@ -33,14 +33,118 @@ from rag_selectivity_ragas.rows import ID, IDS, UTILITY_GRADES, Row, corpus_of, 
 _NO_SIZE = "the sample has no corpus_size N, and a random draw needs one"
 
 
-class RowScorer:
-    """The figures of rows by labels; the arguments are those of `RowFigures`."""
+_OPTIONAL_COLUMNS = (
+    "retrieved_contexts",
+    "retrieved_context_ids",
+    "reference_contexts",
+    "reference_context_ids",
+    "rubrics",
+)
+
+
+class HybridMetric(BaseMetric, SingleTurnMetric):  # type: ignore[misc]
+    """Serves `evaluate(metrics=[…])` as well as `.ascore`, `.batch_score` and `@experiment`."""
+
+    def __init__(self, name: str, *, required: Collection[str], optional: Collection[str] = ()) -> None:
+        BaseMetric.__init__(self, name=name, allowed_values=(-math.inf, math.inf))
+        self._required, self._optional = frozenset(required), frozenset(optional)
+
+    @property
+    def required_columns(self) -> dict[str, set[str]]:
+        """The columns without which Ragas refuses a dataset."""
+        return self.get_required_columns()
+
+    # Ragas' own setter refuses the columns of context ids.
+    def get_required_columns(self, with_optional: bool = False) -> dict[str, set[str]]:
+        """The columns that Ragas hands over."""
+        columns = self._required | self._optional if with_optional else self._required
+        return {MetricType.SINGLE_TURN.name: set(columns)}
+
+    def _only_required_columns_single_turn(self, sample: Any) -> Any:
+        """The sample as it is: Ragas would copy it, and nothing here writes into it."""
+        return sample
+
+    def init(self, run_config: Any) -> None:
+        """Nothing to prepare: everything came with the constructor."""
+
+    @abstractmethod
+    async def measure_sample(self, fields: Mapping[str, Any]) -> tuple[float, str | None]:
+        """The figure of one sample, and why it is NaN."""
+
+    async def ascore(self, **fields: Any) -> MetricResult:
+        """Score by the fields of a sample: `user_input`, `retrieved_context_ids` or `retrieved_contexts`, …"""
+        value, reason = await self.measure_sample(fields)
+        return MetricResult(value=value, reason=reason)
+
+    async def _single_turn_ascore(self, sample: Any, callbacks: Any) -> float:
+        return (await self.measure_sample(vars(sample)))[0]
+
+
+class SelectivityMetric(HybridMetric):
+    """A measure of rag-selectivity as a Ragas metric, by the measure's canonical name with its depth.
+
+    Parameters
+    ----------
+    measure : str or Measure
+        With its depth: `RA-nWG@10`.
+    labels, corpus_size, passages_of, pool, scale, grade_map, identity
+        As in `RowFigures`.
+
+    A sample that nobody judged scores NaN, which Ragas leaves out of its mean.
+    """
+
+    def __init__(self, measure: str | Measure, labels: Any = None, **options: Any) -> None:
+        self.measure = per_query_measure(measure)
+        super().__init__(str(self.measure), required=["user_input"], optional=_OPTIONAL_COLUMNS)
+        self._scorer = RowFigures(labels, measures=[self.measure], **options)
+
+    def value_of(self, sample: Any) -> tuple[float, str | None]:
+        """The figure of one sample, and why it is NaN."""
+        (figure,) = self._scorer.figures(sample)
+        return figure.value, figure.reason
+
+    async def measure_sample(self, fields: Mapping[str, Any]) -> tuple[float, str | None]:
+        """The figure of one sample, and why it is NaN."""
+        return self.value_of(fields)
+
+
+class RowFigures:
+    """The figures of one sample after another, for `@experiment`: `{**row, **await figures.ascore(**row)}`.
+
+    The experiment's rows then hold what `selectivity` needs for the whole report.
+
+    Parameters
+    ----------
+    labels : qrels, label store or {query: {passage: grade}}, optional
+        As in `selectivity`; without them the sample's own grades or references serve.
+    measures : sequence of str or Measure, optional
+        Measures with a figure for one query, at every depth or with their own (`RA-nWG@10`). Default: Success, with N
+        RandomSuccess (the two make BoR), on the utility scale RA-nWG and Harm.
+    depths : sequence of int
+    corpus_size : int, {query: int}, index, vector store or retriever, optional
+        N, or what knows it; else the sample's `corpus_size` or `rubrics["corpus_size"]`. With an index also the number
+        of passages of each labelled document is taken from it.
+    passages_of : {document: number of its passages}, optional
+        As in `rag_selectivity.evaluate`, if ids name documents and passages (chunks) are retrieved.
+    pool : {query: [passage, …]}, optional
+        The candidates before reranking, for PROC and %PROC.
+    scale, grade_map
+        As in `selectivity`.
+    identity : str
+        As in `selectivity`.
+
+    Raises
+    ------
+    InputError
+        If a measure is a ratio of means, or labels lack the grades that a measure needs.
+    """
 
     def __init__(
         self,
         labels: Any = None,
         *,
-        measures: Sequence[Measure] = (),
+        measures: Sequence[str | Measure] | None = None,
+        depths: Sequence[int] = (10,),
         corpus_size: Any = None,
         passages_of: Any = None,
         pool: Mapping[str, Sequence[str]] | None = None,
@@ -48,15 +152,27 @@ class RowScorer:
         grade_map: Any = None,
         identity: str = AUTO,
     ) -> None:
-        self._given = labels is not None
-        self.measures, self.labels = measures, Labels.of(labels, grade_map=grade_map, scale=scale, measures=measures)
+        self._given, self._scale = labels is not None, scale
+        self.labels = Labels.of(labels, grade_map=grade_map, scale=scale, measures=measures)
+        if measures is None:
+            sized = corpus_size is not None or passages_of is not None
+            measures = default_query_measures(self.labels.scale, sized=sized)
+        self.measures = at_depths(measures, depths)
         if self._given:
-            for measure in measures:
+            for measure in self.measures:
                 self.labels.require_for(measure)
         labelled_ids = {passage for grades in self.labels.by_query.values() for passage in grades}
         self._size, self._passages_of, _ = corpus_of(corpus_size, passages_of, labelled_ids)
-        self._pool, self._scale, self._identity = pool, scale, ID if identity == IDS else identity
+        self._pool, self._identity = pool, ID if identity == IDS else identity
         self._met = Meeting()
+
+    def score(self, **fields: Any) -> dict[str, float | None]:
+        """{measure: figure} of a sample by its fields; None if the figure is undefined for it."""
+        return {str(figure.measure): figure.score for figure in self.figures(fields)}
+
+    async def ascore(self, **fields: Any) -> dict[str, float | None]:
+        """`score` from asynchronous code."""
+        return self.score(**fields)
 
     def figures(self, sample: Any) -> tuple[QueryFigure, ...]:
         """The figures of a sample, in the order of the measures."""
@@ -121,137 +237,6 @@ class RowScorer:
             f"no labelled passage was retrieved in {LISTS_BEFORE_DOUBT} labelled samples, so ids may differ: the "
             f"labels name {examples(grades)}, and retrieved were {examples(passages)}"
         )
-
-
-_OPTIONAL_COLUMNS = (
-    "retrieved_contexts",
-    "retrieved_context_ids",
-    "reference_contexts",
-    "reference_context_ids",
-    "rubrics",
-)
-
-
-class HybridMetric(BaseMetric, SingleTurnMetric):  # type: ignore[misc]
-    """Serves `evaluate(metrics=[…])` as well as `.ascore`, `.batch_score` and `@experiment`."""
-
-    def __init__(self, name: str, *, required: Collection[str], optional: Collection[str] = ()) -> None:
-        BaseMetric.__init__(self, name=name, allowed_values=(-math.inf, math.inf))
-        self._required, self._optional = frozenset(required), frozenset(optional)
-
-    @property
-    def required_columns(self) -> dict[str, set[str]]:
-        """The columns without which Ragas refuses a dataset."""
-        return self.get_required_columns()
-
-    # Ragas' own setter refuses the columns of context ids.
-    def get_required_columns(self, with_optional: bool = False) -> dict[str, set[str]]:
-        """The columns that Ragas hands over."""
-        columns = self._required | self._optional if with_optional else self._required
-        return {MetricType.SINGLE_TURN.name: set(columns)}
-
-    def _only_required_columns_single_turn(self, sample: Any) -> Any:
-        """The sample as it is: Ragas would copy it, and nothing here writes into it."""
-        return sample
-
-    def init(self, run_config: Any) -> None:
-        """Nothing to prepare: everything came with the constructor."""
-
-    @abstractmethod
-    async def measure_sample(self, fields: Mapping[str, Any]) -> tuple[float, str | None]:
-        """The figure of one sample, and why it is NaN."""
-
-    async def ascore(self, **fields: Any) -> MetricResult:
-        """Score by the fields of a sample: `user_input`, `retrieved_context_ids` or `retrieved_contexts`, …"""
-        value, reason = await self.measure_sample(fields)
-        return MetricResult(value=value, reason=reason)
-
-    async def _single_turn_ascore(self, sample: Any, callbacks: Any) -> float:
-        return (await self.measure_sample(vars(sample)))[0]
-
-
-class SelectivityMetric(HybridMetric):
-    """A measure of rag-selectivity as a Ragas metric, by the measure's canonical name with its depth.
-
-    Parameters
-    ----------
-    measure : str or Measure
-        With its depth: `RA-nWG@10`.
-    labels, corpus_size, passages_of, pool, scale, grade_map, identity
-        As in `RowFigures`.
-
-    A sample that nobody judged scores NaN, which Ragas leaves out of its mean.
-    """
-
-    def __init__(self, measure: str | Measure, labels: Any = None, **options: Any) -> None:
-        self.measure = per_query_measure(measure)
-        super().__init__(str(self.measure), required=["user_input"], optional=_OPTIONAL_COLUMNS)
-        self._scorer = RowScorer(labels, measures=[self.measure], **options)
-
-    def value_of(self, sample: Any) -> tuple[float, str | None]:
-        """The figure of one sample, and why it is NaN."""
-        (figure,) = self._scorer.figures(sample)
-        return figure.value, figure.reason
-
-    async def measure_sample(self, fields: Mapping[str, Any]) -> tuple[float, str | None]:
-        """The figure of one sample, and why it is NaN."""
-        return self.value_of(fields)
-
-
-class RowFigures:
-    """The figures of one sample after another, for `@experiment`: `{**row, **await figures.ascore(**row)}`.
-
-    The experiment's rows then hold what `selectivity` needs for the whole report.
-
-    Parameters
-    ----------
-    labels : qrels, label store or {query: {passage: grade}}, optional
-        As in `selectivity`; without them the sample's own grades or references serve.
-    measures : sequence of str or Measure, optional
-        Measures with a figure for one query, at every depth or with their own (`RA-nWG@10`). Default: Success, with N
-        RandomSuccess (the two make BoR), on the utility scale RA-nWG and Harm.
-    depths : sequence of int
-    corpus_size : int, {query: int}, index, vector store or retriever, optional
-        N, or what knows it; else the sample's `corpus_size` or `rubrics["corpus_size"]`. With an index also the number
-        of passages of each labelled document is taken from it.
-    passages_of : {document: number of its passages}, optional
-        As in `rag_selectivity.evaluate`, if ids name documents and passages (chunks) are retrieved.
-    pool : {query: [passage, …]}, optional
-        The candidates before reranking, for PROC and %PROC.
-    scale, grade_map
-        As in `selectivity`.
-    identity : str
-        As in `selectivity`.
-
-    Raises
-    ------
-    InputError
-        If a measure is a ratio of means, or labels lack the grades that a measure needs.
-    """
-
-    def __init__(
-        self,
-        labels: Any = None,
-        *,
-        measures: Sequence[str | Measure] | None = None,
-        depths: Sequence[int] = (10,),
-        scale: str | None = None,
-        grade_map: Any = None,
-        **options: Any,
-    ) -> None:
-        given = None if labels is None else Labels.of(labels, grade_map=grade_map, scale=scale, measures=measures)
-        if measures is None:
-            sized = any(options.get(name) is not None for name in ("corpus_size", "passages_of"))
-            measures = default_query_measures((scale or "trec") if given is None else given.scale, sized=sized)
-        self._scorer = RowScorer(given, measures=at_depths(measures, depths), scale=scale, **options)
-
-    def score(self, **fields: Any) -> dict[str, float | None]:
-        """{measure: figure} of a sample by its fields; None if the figure is undefined for it."""
-        return {str(figure.measure): figure.score for figure in self._scorer.figures(fields)}
-
-    async def ascore(self, **fields: Any) -> dict[str, float | None]:
-        """`score` from asynchronous code."""
-        return self.score(**fields)
 
 
 def BoR(labels: Any = None, *, corpus_size: Any = None, k: int = 10, **options: Any) -> list[SelectivityMetric]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -105,6 +105,15 @@ class SpanReader:
         self._count_tokens, self._keep_texts = count_tokens, keep_texts
         self.problems = Problems()
         self.sources: set[str] = set()
+        #: Of the trace that is being replayed: the time, its spans, those without a place so far by their parents, and
+        #: its documents by their ids.
+        self._now = 0.0
+        self._nodes: dict[str, _Node] = {}
+        self._children: dict[str | None, list[_Node]] = {}
+        self._known: dict[str, Document] = {}
+        #: What was retrieved outside of any other retrieval, below the root that is being replayed, and inside what.
+        self._retrieved_ids: set[str] = set()
+        self._retrieved_inside: set[str | None] = set()
 
     def read(self, spans: Iterable[Span]) -> None:
         """Record the retrievals of spans that make up whole traces, in the order in which the traces began."""
@@ -118,20 +127,20 @@ class SpanReader:
                 nodes[span.span_id] = node
         first = {name: min(node.order for node in nodes.values()) for name, nodes in traces.items()}
         for name in sorted(traces, key=lambda name: (first[name], name)):
-            _Replay(self, traces[name]).run()
+            self._replay(traces[name])
 
-    def ids(self, documents: Sequence[Document], span: str, problems: Problems) -> tuple[str, ...]:
+    def _ids(self, documents: Sequence[Document], span: str, problems: Problems) -> tuple[str, ...]:
         """The names of a span's documents."""
         return tuple(
             [self._name(each, f"passage {rank} of span {span}", problems) for rank, each in enumerate(documents, 1)]
         )
 
-    def passages(self, documents: Sequence[Document], span: str) -> Passages:
+    def _passages(self, documents: Sequence[Document], span: str) -> Passages:
         """Documents of a span, named."""
         texts = [document.text for document in documents]
         told = [text for text in texts if text is not None]
         return Passages(
-            self.ids(documents, span, self.problems),
+            self._ids(documents, span, self.problems),
             sum(map(self._count_tokens, told)) if len(told) == len(texts) else None,
             tuple(text or "" for text in texts) if self._keep_texts else None,
             sum(not text.strip() for text in told),
@@ -155,7 +164,7 @@ class SpanReader:
             return CandidateId(document.id if document.id is not None else place, known)
         return named
 
-    def hand_over(self, retrieval: Retrieval) -> None:
+    def _hand_over(self, retrieval: Retrieval) -> None:
         """Record a retrieval, unless spans do not tell what was shown."""
         for lost, problem in ((_LOST, Problem.CUT_LIST), (_UNTOLD, Problem.UNKNOWN_SELECTION)):
             if lost in retrieval.shown:
@@ -174,50 +183,39 @@ class SpanReader:
             texts = {id_: text for id_, text in texts.items() if text}
         self._record(replace(retrieval, pool=pool, seconds=seconds, texts=texts))
 
+    # -- a trace as calls --------------------------------------------------------------------------------
 
-@dataclass
-class _Replay:
-    """The spans of one trace, as calls."""
-
-    reader: SpanReader
-    nodes: dict[str, _Node]
-    now: float = 0.0
-    #: What was retrieved outside of any other retrieval, below the root that is being replayed, and inside what.
-    retrieved: set[str] = field(default_factory=set)
-    retrieved_inside: set[str | None] = field(default_factory=set)
-    known: dict[str, Document] = field(default_factory=dict)
-    children: dict[str | None, list[_Node]] = field(default_factory=dict)
-
-    def run(self) -> None:
-        """Replay all, root by root."""
-        self.began = min((node.span.start for node in self.nodes.values() if node.span.start is not None), default=0)
-        self.calls = CallTree(self.reader.hand_over, clock=lambda: self.now, most_held=math.inf)
-        for node in self.nodes.values():
-            self.children.setdefault(node.span.parent_id, []).append(node)
+    def _replay(self, nodes: dict[str, _Node]) -> None:
+        """Replay the spans of one trace, root by root."""
+        self._nodes, self._known, self._children = nodes, {}, {}
+        self._began = min((node.span.start for node in nodes.values() if node.span.start is not None), default=0)
+        self._calls = CallTree(self._hand_over, clock=lambda: self._now, most_held=math.inf)
+        for node in nodes.values():
+            self._children.setdefault(node.span.parent_id, []).append(node)
             if node.meaning is not None and node.meaning.source is not None:
-                self.reader.sources.add(node.meaning.source)
+                self.sources.add(node.meaning.source)
         # What shares a missing parent gets a stand-in for it.
-        for missing in [parent for parent in self.children if parent is not None and parent not in self.nodes]:
-            start = min(self.children[missing], key=lambda node: node.order).span.start
-            self.children.setdefault(None, []).append(_Node(Span("", missing, start=start)))
-        for root in sorted(self.children.pop(None, []), key=lambda node: node.order):
+        for missing in [parent for parent in self._children if parent is not None and parent not in nodes]:
+            start = min(self._children[missing], key=lambda node: node.order).span.start
+            self._children.setdefault(None, []).append(_Node(Span("", missing, start=start)))
+        for root in sorted(self._children.pop(None, []), key=lambda node: node.order):
             self._below(root)
-        while any(self.children.values()):
+        while any(self._children.values()):
             # Nothing leads here from a root: the parents make a circle.
-            first = min((node for nodes in self.children.values() for node in nodes), key=lambda node: node.order)
-            self.reader.problems[Problem.CIRCLE] += 1
-            self.children[first.span.parent_id].remove(first)
+            first = min((node for nodes in self._children.values() for node in nodes), key=lambda node: node.order)
+            self.problems[Problem.CIRCLE] += 1
+            self._children[first.span.parent_id].remove(first)
             self._below(first)
-        self.calls.finish()
+        self._calls.finish()
 
     def _below(self, root: _Node) -> None:
-        self.retrieved, self.retrieved_inside = set(), set()
+        self._retrieved_ids, self._retrieved_inside = set(), set()
         steps: list[tuple[Callable[[_Node], None], _Node]] = [(self._enter, root)]
         while steps:
             step, node = steps.pop()
             step(node)
             if step == self._enter:
-                below = sorted(self.children.pop(node.span.span_id, []), key=lambda node: node.order, reverse=True)
+                below = sorted(self._children.pop(node.span.span_id, []), key=lambda node: node.order, reverse=True)
                 for child in below:
                     child.around = node
                 steps += [(self._leave, node), *((self._enter, child) for child in below)]
@@ -228,67 +226,67 @@ class _Replay:
             node.query_id = around.query_id if node.query_id is None else node.query_id
             node.inside = around.inside or _tells(around)
         node.has_meaning, node.tells = meaning is not None, _tells(node)
-        self.now = self._seconds(span.start)
+        self._now = self._seconds(span.start)
         if meaning is not None and meaning.kind is Kind.SELECT:
             # Problems with what it got are counted where that was retrieved.
-            given = self.reader.ids(self._completed(meaning.given), span.span_id, Problems())
-            has_retrieved = node.parent in self.retrieved_inside or not self.retrieved.isdisjoint(given)
+            given = self._ids(self._completed(meaning.given), span.span_id, Problems())
+            has_retrieved = node.parent in self._retrieved_inside or not self._retrieved_ids.isdisjoint(given)
             if not node.inside and not span.failed and not has_retrieved and (meaning.given or meaning.known):
                 self._retrieve_for(node, meaning)
-            self.calls.begin(span.span_id, node.parent, Kind.SELECT, given=given)
+            self._calls.begin(span.span_id, node.parent, Kind.SELECT, given=given)
         elif meaning is not None and node.tells:
-            self.calls.begin(span.span_id, node.parent, Kind.RETRIEVE, query=meaning.query, query_id=node.query_id)
+            self._calls.begin(span.span_id, node.parent, Kind.RETRIEVE, query=meaning.query, query_id=node.query_id)
         else:
-            self.calls.begin(span.span_id, node.parent, Kind.OTHER)
+            self._calls.begin(span.span_id, node.parent, Kind.OTHER)
 
     def _leave(self, node: _Node) -> None:
         span, meaning, around = node.span, node.meaning, node.around
         if around is not None:
             around.tells |= node.tells
             around.has_meaning |= node.has_meaning
-        elif node.has_meaning and span.span_id not in self.nodes:
-            self.reader.problems[Problem.NO_PARENT] += 1
-        self.now = self._seconds(span.end)
+        elif node.has_meaning and span.span_id not in self._nodes:
+            self.problems[Problem.NO_PARENT] += 1
+        self._now = self._seconds(span.end)
         if span.failed:
-            self.calls.fail(span.span_id)
+            self._calls.fail(span.span_id)
             return
         passages = None
         if meaning is not None and (meaning.kind is Kind.SELECT or _tells(node)):
             if meaning.documents is None or meaning.documents is CUT:
                 passages = Passages((_UNTOLD if meaning.documents is None else _LOST,))
             else:
-                passages = self.reader.passages(self._completed(meaning.known), span.span_id)
+                passages = self._passages(self._completed(meaning.known), span.span_id)
             if meaning.kind is Kind.RETRIEVE and not node.inside:
                 self._note_retrieved(node.parent, passages)
         elif node.kind is Kind.RETRIEVE and not node.inside and not node.tells:
-            self.reader.problems[Problem.NO_DOCUMENTS] += 1
-        self.calls.end(span.span_id, passages)
+            self.problems[Problem.NO_DOCUMENTS] += 1
+        self._calls.end(span.span_id, passages)
 
     def _seconds(self, time: int | None) -> float:
         """Since the trace began: a float has no room for the nanoseconds since 1970."""
-        return math.nan if time is None else (time - self.began) / 1e9
+        return math.nan if time is None else (time - self._began) / 1e9
 
     def _note_retrieved(self, parent: str | None, passages: Passages) -> None:
-        self.retrieved.update(passages.ids)
-        self.retrieved_inside.add(parent)
+        self._retrieved_ids.update(passages.ids)
+        self._retrieved_inside.add(parent)
 
     def _retrieve_for(self, node: _Node, meaning: Meaning) -> None:
         """A reranker whose retriever made no span: what it was given is the pool."""
-        id_, start = node.span.span_id, self.now
-        self.now = math.nan
+        id_, start = node.span.span_id, self._now
+        self._now = math.nan
         call = f"{id_} (its retrieval)"
-        self.calls.begin(call, node.parent, Kind.RETRIEVE, query=meaning.query, query_id=node.query_id)
-        passages = self.reader.passages(self._completed(meaning.given or meaning.known), f"{id_} (given)")
-        self.calls.end(call, passages)
+        self._calls.begin(call, node.parent, Kind.RETRIEVE, query=meaning.query, query_id=node.query_id)
+        passages = self._passages(self._completed(meaning.given or meaning.known), f"{id_} (given)")
+        self._calls.end(call, passages)
         self._note_retrieved(node.parent, passages)
-        self.now = start
+        self._now = start
 
     def _completed(self, documents: Sequence[Document]) -> list[Document]:
         """Documents, completed from earlier spans of the trace: rerankers may record no more than ids."""
         completed = []
         for document in documents:
             if document.id is not None:
-                document = self.known[document.id] = document.completed(self.known.get(document.id, document))
+                document = self._known[document.id] = document.completed(self._known.get(document.id, document))
             completed.append(document)
         return completed
 
