@@ -38,6 +38,14 @@ TRAFFIC: dict[str, Callable[[Retrieval], float | None]] = {
 _UNBOUNDED = frozenset({"tokens", "seconds", "shown"})
 #: That a mean is below a limit cannot be shown of numbers without an upper end, so they are cut at this many limits.
 _CUT = 10.0
+#: What is tested, by how a measure aggregates: for a limit the constant, and what its first two parts are multiplied by.
+#: −log2 of a mean is above the limit if the mean is below 2^−limit.
+_TESTED: dict[str, Callable[[float], tuple[float, float, float]]] = {
+    "mean": lambda limit: (-limit, 1.0, 0.0),
+    "ratio": lambda limit: (0.0, 1.0, -limit),
+    "bits": lambda limit: (0.0, 1.0, -(2.0**limit)),
+    "ceiling": lambda limit: (2.0**-limit, -1.0, 0.0),
+}
 #: From so many values on, no random baseline is expected to be more than twice the largest so far.
 _KNOWN_AFTER = 50
 #: The largest number of bits whose power of 2 is a float.
@@ -147,16 +155,11 @@ class _Watched:
     def take(self, outcome: Outcome, column: int) -> list[tuple[float, ...]]:
         """The parts of the measure for each retrieval that has a figure."""
         if self.outcome is None:
-            form, limit = outcome.aggregate.form, self.limit
-            self._low, self._high = outcome.ends_at(column) or (0.0, math.inf if form == "mean" else 1.0)
-            if form == "mean":
-                self._weights = -limit, 1.0, 0.0
-            elif form in ("ratio", "bits"):
-                self._weights = 0.0, 1.0, -(2.0**limit if form == "bits" else limit)
-            elif form == "ceiling":
-                # −log2 of the mean is above the limit if the mean is below 2^−limit.
-                self._weights = 2.0**-limit, -1.0, 0.0
-                self._low, self._high = 0.0, 1.0
+            form = outcome.aggregate.form
+            if form != "ceiling":
+                self._low, self._high = outcome.ends_at(column) or (0.0, math.inf if form == "mean" else 1.0)
+            if form in _TESTED:
+                self._weights = _TESTED[form](self.limit)
             else:
                 LOG.error("alert %r: %s is no mean, so it cannot be tested", self.text, self.measure)
         self.outcome = outcome
@@ -177,10 +180,9 @@ class _Watched:
         value, lowest, highest = self._excess(
             parts if self.quantile is None else (float(parts[0] > self.limit),), *self._weights
         )
-        if self.above != self._is_raised:
-            is_shown = self._detector.add(value, -lowest, mark)
-        else:
-            is_shown = self._detector.add(-min(value, highest), highest, mark)
+        rises = self.above != self._is_raised
+        bet = (value, -lowest) if rises else (-min(value, highest), highest)
+        is_shown = self._detector.add(*bet, mark)
         self._total = _Mark(mark.n + 1, tuple(map(sum, zip(mark.sums, parts, strict=True))), now)
         return self._change(self._detector.mark or mark) if is_shown else None
 
