@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -20,7 +20,7 @@ from rag_selectivity.render.first_screen import (
     in_words,
 )
 from rag_selectivity.render.pictures import pictures_of
-from rag_selectivity.render.report_table import run_blocks
+from rag_selectivity.render.report_tables import run_blocks
 from rag_selectivity.render.run_styles import shape_of_run
 from rag_selectivity.render.templates import environment, page_policy, style_of
 from rag_selectivity.render.writers import html_of, html_text
@@ -49,13 +49,8 @@ def to_html(
     report: Report,
     *,
     decision: Decision | None = None,
-    qrels: Any = None,
-    runs: Mapping[str, Any] | None = None,
-    queries: Any = None,
-    corpus: Any = None,
-    reasons: Mapping[tuple[str, str], str] | None = None,
-    by: Any = None,
     title: str = "What retrieval is worth",
+    **given: Any,
 ) -> str:
     """The whole report as one HTML file. It loads nothing from the network, has light and dark colours, and prints.
 
@@ -64,16 +59,11 @@ def to_html(
     decision : Decision, optional
         What the first screen shows. Default: that of the report, or `rag_selectivity.advice.decide(report)`. A report
         that holds only sums (of a monitor) has none, and neither has one with weights of queries.
-    qrels, runs : optional
-        As in `evaluate`: what the passages of the queries are read from.
-    queries, corpus : optional
-        {id: text} or files: the texts of the queries and of the passages.
-    reasons : {(query, passage): reason}, optional
-        Why a passage has its grade.
-    by : table of queries, optional
-        A column `query_id` and columns to filter the queries by, such as type, language or customer: a path, a frame
-        or records.
     title : str
+    qrels, runs, queries, corpus, reasons, by : optional
+        What the explorer shows (`rag_selectivity.render.explorer.explorer`): the labels and the lists of the runs, as
+        in `evaluate`; {id: text} or files of queries and passages; {(query, passage): why it has its grade}; and a
+        table of queries with a column `query_id`, and columns to filter by, such as type, language or customer.
 
     Returns
     -------
@@ -92,18 +82,7 @@ def to_html(
     depth = decision.K if decision is not None else None if report.weights is None else depth_without_decision(report)
     explored = None
     if depth is not None:
-        explored = explorer(
-            report,
-            depth,
-            qrels=qrels,
-            runs=runs,
-            queries=queries,
-            corpus=corpus,
-            reasons=reasons,
-            by=by,
-            measure=None if decision is None else decision.measure,
-            best=None if decision is None else decision.best,
-        )
+        explored = explorer(report, depth, decision=decision, **given)
     details = {name: html_of([*run_blocks(report, name), *_of_sums(report, name)]) for name in report.runs}
     if decision is not None:
         legend = f"+ and − mark what is shown to be better and worse than {decision.baseline}."
