@@ -29,7 +29,7 @@ from rag_selectivity.measures.chance import Success
 from rag_selectivity.measures.plan import at_depth
 from rag_selectivity.measures.utility import RANWG
 from rag_selectivity.render.blocks import table_of
-from rag_selectivity.render.templates import script_of, style_of
+from rag_selectivity.render.templates import script_of
 from rag_selectivity.render.writers import html_of
 from rag_selectivity.results.decision import Decision
 from rag_selectivity.results.report import Report
@@ -62,7 +62,7 @@ class Explorer:
         Base64 of gzip of JSON; None for a report without the lists.
     static : str
         The table of the worst queries that needs no script, as HTML, and its title.
-    style, script : str
+    script : str
         For the page's one file.
     notes : tuple of str
         What is not shown, and why.
@@ -71,7 +71,6 @@ class Explorer:
     data: str | None
     title: str
     static: str
-    style: str
     script: str
     notes: tuple[str, ...]
 
@@ -116,10 +115,10 @@ def explorer(
     shown = chosen_measure(report, depth) if decision is None else decision.measure
     facts = Facts.of(report, shown, depth, terms)
     leader = list(report.runs).index(best_run(report, shown) if decision is None else decision.best)
-    style, script = style_of("explorer/style"), script_of(*_SCRIPTS)
+    script = script_of(*_SCRIPTS)
     if not facts.queries:
         note = "Queries cannot be shown one by one: the figures were summed, and nothing else was kept."
-        return Explorer(None, "", "", style, script, (note,))
+        return Explorer(None, "", "", script, (note,))
     form = IdForm.of(next((run.input.get("ids") for run in report.runs.values()), None))
     names = {query: i for i, query in enumerate(facts.queries)}
     table = None if by is None else read_query_table(by, names.keys(), form)
@@ -195,7 +194,7 @@ def explorer(
         (f"diagnosis of {run}", lambda row: row[3], str),
     )
     title = f"The {len(static)} worst of {counted(len(names), 'query', 'queries')} by {shown} of {run}."
-    return Explorer(_packed(data), title, html_of([worst_table]), style, script, tuple(notes))
+    return Explorer(_packed(data), title, html_of([worst_table]), script, tuple(notes))
 
 
 def _lists(runs: Mapping[str, Any], report: Report, queries: Collection[str], depth: int, form: IdForm) -> Lists:

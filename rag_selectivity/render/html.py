@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from contextlib import suppress
 from typing import Any
 
 from rag_selectivity.errors import MissingExtraError
 from rag_selectivity.render.blocks import Block, Note
-from rag_selectivity.render.explorer import explorer
+from rag_selectivity.render.explorer import Explorer, explorer
 from rag_selectivity.render.first_screen import (
     FirstScreen,
     decided_on,
@@ -21,7 +21,7 @@ from rag_selectivity.render.first_screen import (
 )
 from rag_selectivity.render.pictures import pictures_of
 from rag_selectivity.render.report_tables import run_blocks
-from rag_selectivity.render.run_styles import shape_of_run
+from rag_selectivity.render.run_styles import OF_RUNS, shape_of_run
 from rag_selectivity.render.templates import environment, page_policy, style_of
 from rag_selectivity.render.writers import html_of, html_text
 from rag_selectivity.results.decision import Decision, RunFigure
@@ -88,17 +88,17 @@ def to_html(
         legend = f"+ and − mark what is shown to be better and worse than {decision.baseline}."
         details = {f"All runs at K = {decision.K}": html_of([decision_table(decision), Note(legend)]), **details}
     screen = first_screen(report)
+    groups = pictures[:_FIRST_PICTURES], pictures[_FIRST_PICTURES:]
     return _rendered(
         "report.html.j2",
+        _colours_of_runs(report) + style_of("explorer/style"),
         title=title,
         screen=screen,
         rows=_rows(report, screen),
         decided=decision is not None,
-        first_pictures=pictures[:_FIRST_PICTURES],
-        more_pictures=pictures[_FIRST_PICTURES:],
+        pictures=[group for group in groups if group],
         details=details,
         explorer=explored,
-        shapes=_shapes(report),
     )
 
 
@@ -108,14 +108,17 @@ def notebook_html(report: Report) -> str:
         # A notebook shows a report without being asked to, so that a missing extra must not be an error.
         with suppress(MissingExtraError):
             screen, template = first_screen(report), environment("the first screen").get_template("notebook.html.j2")
-            style = style_of("first_screen")
-            rows = _rows(report, screen)
-            return str(template.render(screen=screen, rows=rows, style=style, shapes=_shapes(report)))
+            style = style_of("colours", "first_screen") + _colours_of_runs(report)
+            return str(template.render(screen=screen, rows=_rows(report, screen), style=style))
     return f"<pre>{html_text(report.to_text())}</pre>"
 
 
-def _shapes(report: Report) -> list[str]:
-    return [shape_of_run(place) for place in range(len(report.runs))]
+def _colours_of_runs(report: Report) -> str:
+    """Markers of the runs, and colours of those after the last one, which take the same colours again."""
+    places = range(len(report.runs))
+    again = [f"--run-{place}: var(--run-{place % len(OF_RUNS)});" for place in places[len(OF_RUNS) :]]
+    shapes = [f"--shape-{place}: {shape_of_run(place)};" for place in places]
+    return f".first-screen {{ {' '.join([*again, *shapes])} }}\n"
 
 
 def _of_sums(report: Report, name: str) -> Iterable[Block]:
@@ -125,18 +128,13 @@ def _of_sums(report: Report, name: str) -> Iterable[Block]:
         yield Note(f"The figures were summed over {queries}, of which nothing else was kept.")
 
 
-def _rendered(template: str, *, shapes: Sequence[str] = (), explorer: Any = None, **values: Any) -> str:
+def _rendered(template: str, more_style: str = "", *, explorer: Explorer | None = None, **values: Any) -> str:
     """The one page: its style and scripts, and no others, may do something."""
-    templates = environment("to_html")
-    # A macro returns markup, which would escape what it is added to.
-    style = style_of("first_screen", "style")
-    style += str(templates.get_template("first_screen.html.j2").module.colours(list(shapes)))
-    policy = page_policy(
-        styles=[style] if explorer is None else [style, explorer.style],
-        scripts=[] if explorer is None or explorer.data is None else [explorer.script],
-        style_attributes=True,
-    )
-    return str(templates.get_template(template).render(style=style, policy=policy, explorer=explorer, **values))
+    style = style_of("colours", "base", "first_screen", "style") + more_style
+    scripts = [] if explorer is None or explorer.data is None else [explorer.script]
+    policy = page_policy(styles=[style], scripts=scripts, style_attributes=True)
+    page = environment("to_html").get_template(template)
+    return str(page.render(style=style, policy=policy, explorer=explorer, **values))
 
 
 # -- the table of the first screen, with drawings ------------------------------------------------------

@@ -15,16 +15,16 @@ function readingView(model, { open }) {
   function itemOf(query, passage, rank, run, other, words) {
     const head = make("p", { class: "x-head" }, gradeChip(model.grades(query).get(passage), model), " ", make("code", {}, model.passages[passage]), " ");
     const first = rankIn(run, query, passage);
-    if (first !== rank) head.append(make("span", { class: "x-muted" }, `copy of rank ${first}`));
+    if (first !== rank) head.append(make("span", { class: "muted" }, `copy of rank ${first}`));
     else if (other !== null && model.list(other, query)) {
       const there = rankIn(other, query, passage);
-      if (there === null) head.append(make("span", { class: "x-muted" }, `not in the first ${model.candidates} of ${model.runs[other]}`));
+      if (there === null) head.append(make("span", { class: "muted" }, `not in the first ${model.candidates} of ${model.runs[other]}`));
       else head.append(button(`= rank ${there} in ${model.runs[other]}`, () => jump(passage, other), { class: "x-link" }));
     }
     const reason = model.reason(query, passage);
     const text = model.passageText(passage);
     const item = make("li", { value: rank, tabindex: -1 }, head,
-      reason ? make("p", { class: "x-reason" }, make("span", { class: "x-muted" }, "Reason: "), reason) : null,
+      reason ? make("p", { class: "x-reason" }, make("span", { class: "muted" }, "Reason: "), reason) : null,
       ...(text ? readable(text, words, model.longest) : []));
     item.dataset.run = run;
     for (const event of ["mouseenter", "focusin"]) item.addEventListener(event, () => highlight(passage));
@@ -82,7 +82,7 @@ function readingView(model, { open }) {
   /** Why the passages of a query have no texts; null where they have them, or none were given. */
   function whyNoTexts(query) {
     if (!model.leftOut(query)) return null;
-    return make("p", { class: "x-muted x-left-out" },
+    return make("p", { class: "muted x-left-out" },
       `The texts of this query's passages are not on this page, so that it stays small. It has those of the ` +
       `${model.texted.length.toLocaleString("en")} worst of ${counted(model.all.length, "query", "queries")}.`);
   }
@@ -92,19 +92,19 @@ function readingView(model, { open }) {
       joined = [];
       const { q: query, a, b } = state;
       if (query === null) {
-        place.replaceChildren(make("p", { class: "x-muted" }, "Choose a query in one of the tables to see what it retrieved."));
+        place.replaceChildren(make("p", { class: "muted" }, "Choose a query in one of the tables to see what it retrieved."));
         return;
       }
       const words = wordsOf(model.text(query));
       const cells = model.columns.map(({ name }, column) => `${name}: ${model.cell(column, query) || "–"}`);
       const title = make("h4", { id: "x-query", tabindex: -1 }, "Query ", model.queries[query]);
       const known = model.lists
-        ? [make("p", { class: "x-muted" }, `Relevant passages in the top ${model.K} (grade ${model.rel} or higher):`), foundAlone(query, a, b), whyNoTexts(query),
+        ? [make("p", { class: "muted" }, `Relevant passages in the top ${model.K} (grade ${model.rel} or higher):`), foundAlone(query, a, b), whyNoTexts(query),
           make("div", { class: b === null ? "x-columns x-single" : "x-columns" }, columnOf(query, a, b, words), b === null ? null : columnOf(query, b, a, words))]
         : [make("p", {}, ...model.runs.flatMap((_, run) => [runName(model, run), ` ${figureText(model.figure(run, query))} `])),
-          make("p", { class: "x-muted" }, "The page was made without the runs, so it has no passages.")];
+          make("p", { class: "muted" }, "The page was made without the runs, so it has no passages.")];
       place.replaceChildren(...[title, ...(model.text(query) ? readable(model.text(query), new Set(), null, "x-question") : []),
-        cells.length ? make("p", { class: "x-muted" }, cells.join(", ")) : null, ...known].filter(Boolean));
+        cells.length ? make("p", { class: "muted" }, cells.join(", ")) : null, ...known].filter(Boolean));
     },
     focus() {
       const title = at("query");
