@@ -35,31 +35,25 @@ function readingView(model, { open }) {
 
   /** Move to the same passage in a run's column. */
   function jump(passage, run) {
-    let found = joined.find(([of, item]) => of === passage && Number(item.dataset.run) === run);
-    if (!found) {
-      for (const more of place.querySelectorAll("button.x-rest")) more.click();
-      found = joined.find(([of, item]) => of === passage && Number(item.dataset.run) === run);
-    }
-    if (!found) return;
-    found[1].focus();
-    found[1].scrollIntoView({ block: "nearest" });
+    const find = () => joined.find(([of, item]) => of === passage && Number(item.dataset.run) === run);
+    if (!find()) for (const more of place.querySelectorAll("button.x-rest")) more.click();
+    if (!find()) return;
+    find()[1].focus();
+    find()[1].scrollIntoView({ block: "nearest" });
   }
 
   function columnOf(query, run, other, words) {
     const list = model.list(run, query);
     const heading = make("h5", {}, runName(model, run), ` ${figureText(model.figure(run, query))}`);
-    if (!list) return make("div", {}, heading, make("p", {}, "The page has no list of this run."));
-    if (!list.length) return make("div", {}, heading, make("p", {}, "The run retrieved nothing for this query."));
-    const ordered = make("ol", {}, ...list.slice(0, model.K).map((passage, i) => itemOf(query, passage, i + 1, run, other, words)));
-    const column = make("div", {}, heading, ordered);
-    if (list.length > model.K) {
-      const more = button(`Show ranks ${model.K + 1} to ${list.length}`, () => {
-        ordered.append(...list.slice(model.K).map((passage, i) => itemOf(query, passage, model.K + i + 1, run, other, words)));
-        more.remove();
-      }, { class: "x-button x-rest" });
-      column.append(more);
-    }
-    return column;
+    const why = !list ? "The page has no list of this run." : "The run retrieved nothing for this query.";
+    if (!list || !list.length) return make("div", {}, heading, make("p", {}, why));
+    const items = list.map((passage, i) => () => itemOf(query, passage, i + 1, run, other, words));
+    const ordered = make("ol", {}, ...items.slice(0, model.K).map((item) => item()));
+    const more = button(`Show ranks ${model.K + 1} to ${list.length}`, () => {
+      ordered.append(...items.slice(model.K).map((item) => item()));
+      more.remove();
+    }, { class: "x-button x-rest" });
+    return make("div", {}, heading, ordered, list.length > model.K ? more : null);
   }
 
   function foundBy(query, name, passages, run) {
@@ -72,11 +66,12 @@ function readingView(model, { open }) {
     const [inA, inB] = [model.found(a, query), b === null ? new Set() : model.found(b, query)];
     const missed = model.relevant[query] - new Set([...inA, ...inB]).size;
     const elsewhere = make("div", {}, make("dt", {}, b === null ? "Not found" : "In neither"), make("dd", {}, missed ? counted(missed, "relevant passage") : "none"));
-    if (b === null) return make("dl", { class: "x-found" }, foundBy(query, "Found", [...inA], a), elsewhere);
-    return make("dl", { class: "x-found" },
-      foundBy(query, "Only " + model.runs[a], [...inA].filter((passage) => !inB.has(passage)), a),
-      foundBy(query, "Only " + model.runs[b], [...inB].filter((passage) => !inA.has(passage)), b),
-      foundBy(query, "Both", [...inA].filter((passage) => inB.has(passage)), a), elsewhere);
+    const found = b === null ? [["Found", [...inA], a]] : [
+      ["Only " + model.runs[a], [...inA].filter((passage) => !inB.has(passage)), a],
+      ["Only " + model.runs[b], [...inB].filter((passage) => !inA.has(passage)), b],
+      ["Both", [...inA].filter((passage) => inB.has(passage)), a],
+    ];
+    return make("dl", { class: "x-found" }, ...found.map((each) => foundBy(query, ...each)), elsewhere);
   }
 
   /** Why the passages of a query have no texts; null where they have them, or none were given. */
@@ -106,14 +101,10 @@ function readingView(model, { open }) {
       place.replaceChildren(...[title, ...(model.text(query) ? readable(model.text(query), new Set(), null, "x-question") : []),
         cells.length ? make("p", { class: "muted" }, cells.join(", ")) : null, ...known].filter(Boolean));
     },
-    focus() {
-      const title = at("query");
-      if (!title) return;
-      title.focus({ preventScroll: true });
-      title.scrollIntoView({ block: "start" });
-    },
-    reveal() {
-      if (at("query")) at("query").scrollIntoView({ block: "start" });
+    reveal({ focus }) {
+      if (!at("query")) return;
+      if (focus) at("query").focus({ preventScroll: true });
+      at("query").scrollIntoView({ block: "start" });
     },
   };
 }
