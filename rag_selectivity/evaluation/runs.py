@@ -292,12 +292,8 @@ def _notes_on_people(ground: Ground, figures: Mapping[str, Completed]) -> list[s
     ]
     if settling := int((ground.settling >= 0).sum()):
         notes.append(f"{counted(settling, 'further label')} of people settle the success of queries one by one")
-    rough = [key for key, figure in figures.items() if figure.rough]
-    if rough:
-        notes.append(
-            f"rough: {', '.join(rough)}: most queries have fewer than two relevant passages, and the interval can be "
-            f"too narrow"
-        )
+    if any(figure.rough for figure in figures.values()):
+        notes.append("rough: most queries have fewer than two relevant passages, and the interval can be too narrow")
     undefined: dict[str, list[str]] = {}
     for key, figure in figures.items():
         if figure.reason is not None:
