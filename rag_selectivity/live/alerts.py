@@ -38,7 +38,7 @@ TRAFFIC: dict[str, Callable[[Retrieval], float | None]] = {
 _UNBOUNDED = frozenset({"tokens", "seconds", "shown"})
 #: That a mean is below a limit cannot be shown of numbers without an upper end, so they are cut at this many limits.
 _CUT = 10.0
-#: What is tested, by how a measure aggregates: for a limit the constant, and what its first two parts are multiplied by.
+#: What is tested, by how a measure aggregates: for a limit the constant, and the factors of its first two parts.
 #: −log2 of a mean is above the limit if the mean is below 2^−limit.
 _TESTED: dict[str, Callable[[float], tuple[float, float, float]]] = {
     "mean": lambda limit: (-limit, 1.0, 0.0),
