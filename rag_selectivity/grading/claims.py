@@ -15,7 +15,7 @@ from typing import Any
 
 from rag_selectivity.compare.differences import Side, Testing, as_family, rows_of, settings_of
 from rag_selectivity.errors import InputError
-from rag_selectivity.evaluation.estimates import estimates_of_table
+from rag_selectivity.evaluation.report import estimates_of_table
 from rag_selectivity.grading.claim_questions import PROMPT_VERSION
 from rag_selectivity.grading.claim_results import check
 from rag_selectivity.grading.claim_samples import DEFAULT_K, WITHOUT_REFERENCE, Samples, read_samples, samples_of_runs
