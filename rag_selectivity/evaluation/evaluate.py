@@ -75,16 +75,14 @@ def evaluate(
         also says that they are right, so that a run without a judged passage is accepted.
     by : path, frame, records, {query: value}, {column: {query: value}}, "n5", "R", or several, optional
         Groups of queries, for each of which every figure is given too (`RunReport.slices`). Each column of a table with
-        `query_id` is a slicing, `"file.csv:column"` one of them; numbers with more than 8 values are cut into
-        quartiles, and queries without a value are the slice `(none)`. `n5` counts decisive passages (grade 5), `R`
-        relevant ones. Intervals come from the resamples of all queries. With `human` a slice rests on the labels by
-        people of its own queries.
+        `query_id` is a slicing; numbers with more than 8 values are cut into quartiles, and queries without a value are
+        the slice `(none)`. `n5` counts decisive passages (grade 5), `R` relevant ones. Intervals come from the
+        resamples of all queries. With `human` a slice rests on the labels by people of its own queries.
     weights : path, frame, records or {query: weight}, optional
-        How much each query counts, such as the table that `rag_selectivity.golden.queries` makes: a column `weight`, or
-        another one as `"file.csv:column"`. Every figure over queries, its interval and its caveats are then weighted:
-        Σwx/Σw in place of a mean, in both means of a ratio too. `Estimate.effective` is the effective number of
-        queries, (Σw)²/Σw². Queries of weight 0 are left out, and each other measured query needs a weight. Random
-        controls take no weights.
+        How much each query counts, such as the table that `rag_selectivity.golden.queries` makes: a column `weight`.
+        Every figure over queries, its interval and its caveats are then weighted: Σwx/Σw in place of a mean, in both
+        means of a ratio too. `Estimate.effective` is the effective number of queries, (Σw)²/Σw². Queries of weight 0
+        are left out, and each other measured query needs a weight. Random controls take no weights.
     **inputs
         Any of the following, and single choices of the policy, as in `short_lists="returned"`.
     corpus : iterable of passage ids, optional

@@ -60,8 +60,8 @@ class Difference:
     @classmethod
     def of(cls, columns: Iterable[tuple[float, float, float, float, str]]) -> Difference:
         """From (value, low, high, p, test) of each depth."""
-        *numbers, test = zip(*columns, strict=True)
-        return cls(*(np.array(each, np.float64) for each in numbers), tuple(test))
+        value, low, high, p, test = zip(*columns, strict=True)
+        return cls(np.array(value), np.array(low), np.array(high), np.array(p), tuple(test))
 
 
 def paired_difference(
