@@ -386,7 +386,7 @@ def test_an_injection_in_a_passage_stays_between_the_markers(tmp_path: Path) -> 
 
 
 def test_score_rows_are_what_validate_reads(small: World, tmp_path: Path) -> None:
-    from rag_selectivity.tables.scores import answer_scores
+    from rag_selectivity.validate.scores import answer_scores
 
     with JudgeServer(ScriptedModel(slope=0.1).respond) as server:
         model = OpenAIJudge("scripted", base_url=server.url)

@@ -28,7 +28,6 @@ from rag_selectivity.results.shapes import check_version
 from rag_selectivity.tables.cells import (
     checked_id,
     id_fault,
-    integer_of,
     is_missing,
     number_of,
     shown,
@@ -152,7 +151,7 @@ def _number(value: Any, name: str) -> float | None:
 
 
 def _flag(value: Any, name: str) -> bool | None:
-    return None if is_missing(value) else bool(integer_of(value))
+    return None if is_missing(value) else bool(number_of(value))
 
 
 def _hash(value: Any, name: str) -> bytes | None:
