@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rag_selectivity.inference.bootstrap import Bootstrap
+from rag_selectivity.inference.bootstrap import Bootstrap, by_unit
 from rag_selectivity.inference.draws import resample_counts
 from rag_selectivity.judged.judged_run import JudgedRun
 from rag_selectivity.measures.base import FloatArray, Measure
@@ -59,16 +59,10 @@ class EvidenceCurve:
     def resampled(self, bootstrap: Bootstrap) -> IntArray:
         """K in each resample of the queries, or of their clusters."""
         units = bootstrap.units(self.queries)
-        sums, sizes = self.values, np.ones(len(self.values))
-        if units is not None:
-            sums = np.zeros((int(units.max()) + 1, self.values.shape[1]))
-            np.add.at(sums, units, self.values)
-            sizes = np.bincount(units).astype(np.float64)
+        sums, sizes = by_unit(self.values, units), by_unit(np.ones((len(self.values), 1)), units)
         some = bootstrap.for_queries(len(sums))
         draws = resample_counts(some.seed, some.resamples, len(sums))
-        return np.concatenate(
-            [last_worthwhile(counts @ sums / (counts @ sizes)[:, None], self.worth) for counts in draws]
-        )
+        return np.concatenate([last_worthwhile(counts @ sums / (counts @ sizes), self.worth) for counts in draws])
 
 
 def last_worthwhile(evidence: FloatArray, worth: float) -> IntArray:

@@ -143,9 +143,9 @@ class Bootstrap:
     ) -> FloatArray:
         """Low and high of an outcome: float64[2, depths], from the resampled sums of its columns."""
         tail = (1 - self.level) / 2
-        *by_unit, counted = (_by_unit(block, units) for block in _blocks_of(outcome))
+        *sums_by_unit, counted = (by_unit(block, units) for block in _blocks_of(outcome))
         weighted = outcome.counting() is not None
-        estimand = Estimand(tuple(by_unit), counted, outcome.aggregate.statistic, weighted)
+        estimand = Estimand(tuple(sums_by_unit), counted, outcome.aggregate.statistic, weighted)
         *parts, mask = (sums[place] for place in places)
         with np.errstate(invalid="ignore", divide="ignore"):
             resampled = estimand.statistic(*(part / mask for part in parts))
@@ -230,7 +230,7 @@ def _blocks_of(outcome: Outcome) -> list[FloatArray]:
     return [*(part * counts for part in parts), counts]
 
 
-def _by_unit(filled: FloatArray, units: IntArray | None) -> FloatArray:
+def by_unit(filled: FloatArray, units: IntArray | None) -> FloatArray:
     """Sums over the queries of each unit."""
     if units is None:
         return filled
