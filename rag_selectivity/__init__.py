@@ -37,12 +37,10 @@ if TYPE_CHECKING:
     from rag_selectivity.measures import Measure, parse_measure, register_measure
     from rag_selectivity.measures.rates import bits
     from rag_selectivity.render import plots
-    from rag_selectivity.results.agreement import JudgeReport
-    from rag_selectivity.results.calibration import Calibration
     from rag_selectivity.results.comparison import Comparison
     from rag_selectivity.results.estimate import Estimate
     from rag_selectivity.results.report import Report
-    from rag_selectivity.results.validation import Validation
+    from rag_selectivity.results.workflows import Calibration, JudgeReport, Validation
     from rag_selectivity.validate import validate
 
 #: The module of each name, imported when the name is first used, so that a program pays for what it uses.
@@ -71,12 +69,10 @@ _PLACES = {
         "measures.rates": "bits",
         "advice.planning": "audit plan queries_needed",
         "render.plots": "plots",
-        "results.agreement": "JudgeReport",
-        "results.calibration": "Calibration",
         "results.comparison": "Comparison",
         "results.estimate": "Estimate",
         "results.report": "Report",
-        "results.validation": "Validation",
+        "results.workflows": "Calibration JudgeReport Validation",
         "inference.bootstrap": "Bootstrap",
         "validate": "validate",
     }.items()

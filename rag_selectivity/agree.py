@@ -19,8 +19,8 @@ from rag_selectivity.inference.interval import Interval
 from rag_selectivity.judged.judged_run import JudgedRun
 from rag_selectivity.judged.qrels import Qrels
 from rag_selectivity.judged.reading import read_qrels
-from rag_selectivity.results.agreement import JudgeReport
 from rag_selectivity.results.provenance import Provenance
+from rag_selectivity.results.workflows import JudgeReport
 from rag_selectivity.tables.cells import whole_count
 from rag_selectivity.tables.files import is_path
 from rag_selectivity.tables.grades import Scale, scale_named

@@ -12,8 +12,8 @@ from rag_selectivity.errors import InputError
 from rag_selectivity.inference.choosing import best_column, folds_of, out_of_fold, rank_correlations
 from rag_selectivity.judged.judged_run import JudgedRun
 from rag_selectivity.measures.base import Measure, parse_measure
-from rag_selectivity.results.calibration import Calibration
 from rag_selectivity.results.report import Report
+from rag_selectivity.results.workflows import Calibration
 from rag_selectivity.tables.cells import shown
 
 _GRID = tuple(round(0.01 * i, 2) for i in range(101))

@@ -14,8 +14,7 @@ from rag_selectivity.inference.exact import clopper_pearson
 from rag_selectivity.measures import Measure, parse_measure
 from rag_selectivity.measures.chance import Success
 from rag_selectivity.measures.conditions import limit_of, parts_of
-from rag_selectivity.results.claim_measures import ClaimMeasure
-from rag_selectivity.results.claims import ClaimReport
+from rag_selectivity.results.claims import ClaimMeasure, ClaimReport
 from rag_selectivity.results.comparison import RunDifference
 from rag_selectivity.results.estimate import AS_JUDGED, LEVELS, Estimate
 from rag_selectivity.results.report import Report

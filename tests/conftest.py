@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import socket
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from _pytest.doctest import DoctestModule
 
 if "PYTEST_XDIST_WORKER" in os.environ:
     # Workers share the cores already: products whose threads wait for each other take many times as long.
@@ -22,6 +23,12 @@ from tests.six_runs import write_six_runs
 __all__ = ["chromium", "data", "six_runs"]
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collect_file() -> Generator[None, Any, list[Any]]:
+    """No doctests of test files: one that cannot be imported would be skipped, and then hold no tests."""
+    return [each for each in (yield) if not isinstance(each, DoctestModule)]
 
 
 @pytest.fixture(scope="session")

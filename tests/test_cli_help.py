@@ -175,3 +175,14 @@ def test_a_help_has_the_two_examples_that_the_reference_runs(helps, name) -> Non
         program, *words = shlex.split(example)
         assert program == "rag-selectivity"
         assert words[: len(name.split())] == name.split()
+
+
+def test_python_without_docstrings_is_named() -> None:
+    done = subprocess.run(
+        [sys.executable, "-OO", "-m", "rag_selectivity", "evaluate", "--help"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "error: the command line needs its docstrings: run Python without -OO\n"

@@ -13,12 +13,11 @@ import sys
 from pathlib import Path
 
 import pytest
-from rag_selectivity.cli.writable import OF_OUTPUT, OF_TABLE, refuse_unwritable_files
 from typer.testing import CliRunner
 
 import rag_selectivity as rs
 from rag_selectivity.cli.app import all_commands, app
-from rag_selectivity.cli.inputs import Readable
+from rag_selectivity.cli.files import Readable, Writable, refuse_bad_files
 from rag_selectivity.grading.store import Store
 from rag_selectivity.tables.writing import write_rows
 from tests.test_store import put
@@ -228,16 +227,16 @@ def test_no_result_takes_the_place_of_what_is_read(name) -> None:
 def test_every_option_for_a_file_to_write_is_held_against_every_file_that_is_read() -> None:
     tried = 0
     for command in all_commands().values():
-        written = [each for each in command.params if isinstance(each.metavar, type(OF_OUTPUT))]
+        written = [each for each in command.params if isinstance(each.metavar, Writable)]
         read = [each for each in command.params if each not in written and _takes_a_file(each)]
         for output in written:
-            suffix = "csv" if isinstance(output.metavar, type(OF_TABLE)) else "json"
+            suffix = "csv" if output.metavar.kind.is_table else "json"
             for given in read:
                 file = Path(f"x.{suffix}")
                 value = f"name={file}" if isinstance(given.metavar, Readable) else file
                 value = [value] if getattr(given, "multiple", False) or given.nargs == -1 else value
                 with pytest.raises(rs.InputError, match=rf"x\.{suffix}: is given as "):
-                    refuse_unwritable_files(command.params, {output.name: file, given.name: value}, {})
+                    refuse_bad_files(command.params, {output.name: file, given.name: value}, {}, {})
                 tried += 1
     assert tried > 60
 

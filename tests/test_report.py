@@ -88,3 +88,12 @@ def test_one_run_needs_no_name(runs) -> None:
     report = rs.evaluate(QRELS, runs, scale="utility", measures=["Success"], depths=[1])
     assert report["run", "Success@1"].value == 1.0
     assert report["Success@1"].n == 2
+
+
+def test_a_possible_range_within_the_last_digit_is_one_figure() -> None:
+    labels = {f"q{i}": {f"d{j}": 1 for j in range(600)} for i in range(10)}
+    del labels["q0"]["d5"]
+    runs = {query: [f"d{j}" for j in range(500)] for query in labels}
+    report = rs.evaluate(labels, runs, scale="utility", measures=["Harm@500"], bootstrap=None)
+    assert report["Harm@500"].possible == pytest.approx((0.9998, 1.0))
+    assert " to 1.000" not in report.to_text(details=True)

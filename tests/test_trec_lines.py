@@ -43,10 +43,10 @@ def test_a_long_line_is_named_wherever_it_stands(tmp_path, lines):
 @pytest.mark.parametrize(
     ("line", "problem"),
     [
-        ("q1 Q0 d1 one 3.5 t", "query 'q1', passage '\w+': the rank 'one' is not a number"),
-        ("q1 Q0 a b 1 3.5", "query 'q1', passage '\w+': the rank 'b' is not a number"),
-        ("q1 Q0 d1 1 high t", "query 'q1', passage '\w+': the score 'high' is not a number"),
-        ("q1 Q0 d1 nan 3.5 t", "query 'q1', passage '\w+': the rank 'nan' is not a number"),
+        ("q1 Q0 d1 one 3.5 t", r"query 'q1', passage '\w+': the rank 'one' is not a number"),
+        ("q1 Q0 a b 1 3.5", r"query 'q1', passage '\w+': the rank 'b' is not a number"),
+        ("q1 Q0 d1 1 high t", r"query 'q1', passage '\w+': the score 'high' is not a number"),
+        ("q1 Q0 d1 nan 3.5 t", r"query 'q1', passage '\w+': the rank 'nan' is not a number"),
     ],
 )
 def test_a_word_for_a_number_is_refused(tmp_path, line, problem):

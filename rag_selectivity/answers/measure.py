@@ -167,7 +167,8 @@ async def ameasure_answers(
         missing = answers.missing(each.prompt for each in read.planned)
         distinct = len({each.prompt.content for each in read.planned})
         if dry_run:
-            spent = Spent(distinct, distinct - len(missing), len(missing), *_estimated(missing, budget), dry_run=True)
+            estimate = _estimated(missing, budget)
+            spent = Spent(distinct, distinct - len(missing), len(missing), dry_run=True, **estimate)
             return _report(read, kinds, (), bootstrap, baseline, spent, settings)
         scoring = None if grader is None else AnswerJudge(opened, grader, rubric, list(kinds))
         with asking(asked, gate, len(missing), "answering", progress) as runner:
@@ -189,11 +190,11 @@ async def ameasure_answers(
 measure_answers = blocking(ameasure_answers)
 
 
-def _estimated(missing: Sequence[Question], budget: Budget) -> tuple[Usage, float | None]:
+def _estimated(missing: Sequence[Question], budget: Budget) -> dict[str, Any]:
     """The tokens that prompts would take, at four characters a token, and their cost; None without prices."""
     characters = sum(len(message["content"]) for prompt in missing for message in prompt.messages())
     usage = Usage(characters // 4, _ANSWER_TOKENS * len(missing))
-    return usage, None if budget.prices is None else budget.prices.of(usage)
+    return {"usage": usage, "cost": None if budget.prices is None else budget.prices.of(usage)}
 
 
 def _refuse_mixed_models(answers: Sequence[tuple[Planned, Answer]]) -> None:

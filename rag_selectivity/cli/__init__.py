@@ -49,6 +49,9 @@ def _null(number: int, way: int, mode: str) -> TextIO:
 
 
 def _run() -> None:
+    if sys.flags.optimize > 1:
+        print("error: the command line needs its docstrings: run Python without -OO", file=sys.stderr)
+        raise SystemExit(2)
     try:
         import typer  # noqa: F401
     except ImportError:

@@ -67,15 +67,11 @@ class _Golden(Group):
     )
 
 
-def _of_online(name: str, purpose: str) -> Listed:
-    return Listed(name, purpose, "Commands", module=f"online_{name}")
-
-
 class _Online(Group):
     listed = (
-        _of_online("interleave", "Interleave two runs: a draft for each query."),
-        _of_online("preference", "Say which of two interleaved systems got more credit."),
-        _of_online("compare", "Compare the arms of an A/B test, with guardrails."),
+        _of("online", "interleave", "Interleave two runs: a draft for each query."),
+        _of("online", "preference", "Say which of two interleaved systems got more credit."),
+        _of("online", "compare", "Compare the arms of an A/B test, with guardrails."),
     )
 
 
@@ -149,9 +145,7 @@ def _status(command: Any) -> int:
     try:
         status = int(command(standalone_mode=False) or 0)
     except (KeyboardInterrupt, typer.Abort):
-        tell("interrupted")
-        _tell_what_follows()
-        return INTERRUPTED
+        status = INTERRUPTED
     except BrokenPipeError:
         raise
     except Exception as error:
@@ -159,15 +153,10 @@ def _status(command: Any) -> int:
             for line in "".join(traceback.format_exception(error)).splitlines():
                 tell(line)
         tell(f"error: {explained(error)}")
-        _tell_what_follows()
-        return MISTAKE
+        status = MISTAKE
     if status == INTERRUPTED:
         # A second Ctrl-C ends here too, with the line that the run could not print.
         tell("interrupted")
-        _tell_what_follows()
-    return status
-
-
-def _tell_what_follows() -> None:
-    if SETTINGS.after_error is not None:
+    if status in (INTERRUPTED, MISTAKE) and SETTINGS.after_error is not None:
         tell(SETTINGS.after_error)
+    return status

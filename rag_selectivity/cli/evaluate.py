@@ -17,7 +17,7 @@ from rag_selectivity.errors import InputError
 from rag_selectivity.results.steps import Commands
 
 if TYPE_CHECKING:
-    from rag_selectivity.results.changes import Changes
+    from rag_selectivity.results.comparison import Changes
     from rag_selectivity.results.report import Report
 
 #: Bytes of run files that are held in memory for a page, which shows passages of them.

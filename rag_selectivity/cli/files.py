@@ -103,7 +103,7 @@ def _paths(parameter: Any, value: Any) -> Iterator[Path]:
     for each in value if isinstance(value, (list, tuple)) else [value]:
         if isinstance(each, Path):
             yield each
-        elif parameter.metavar == "DRAW" and each.startswith(_DRAW_OF_FILE):
+        elif parameter.metavar == "DRAW" and str(each).startswith(_DRAW_OF_FILE):
             yield Path(each.removeprefix(_DRAW_OF_FILE))
         elif isinstance(parameter.metavar, Readable) and each is not None:
             yield Path(name_and_file(str(each))[1])

@@ -105,12 +105,9 @@ def numbers(typed: str, called: str, kind: type[_Number], what: str) -> list[_Nu
 
 def score_range_of(typed: str | None, called: str) -> tuple[float, float] | None:
     """The ends of a range such as 1,5."""
-    if typed is None:
-        return None
-    ends = numbers(typed, called, float, "two numbers, as in 1,5")
-    if len(ends) != 2:
-        raise InputError(f"{called} {typed!r} is not a list of two numbers, as in 1,5")
-    return ends[0], ends[1]
+    from rag_selectivity.tables.cells import ends_of
+
+    return None if typed is None else ends_of(numbers(typed, called, float, "two numbers, as in 1,5"), called)
 
 
 def corpus_size_of(typed: str | None, called: str) -> int | dict[str, int] | None:

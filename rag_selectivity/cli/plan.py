@@ -29,20 +29,11 @@ def _columns(typed: str | None, called: str) -> dict[str, str]:
     return columns
 
 
-def _counts(typed: str | None, called: str) -> list[int] | None:
-    try:
-        return None if typed is None else [int(part) for part in typed.split(",")]
-    except ValueError:
-        mend = "; labels are given without an option" if Path(str(typed)).exists() else ", as in 1,3,4"
-        raise InputError(f"{called} {typed!r} is not a list of whole numbers{mend}") from None
-
-
 def _labels_if_given(typed: Any, called: str) -> Any:
     return labels_and_runs(typed, called) if typed else (None, {})
 
 
 _Columns = Annotated[Any, Parsed(_columns)]
-_Counts = Annotated[list[int] | None, Parsed(_counts)]
 _Files = Annotated[Any, Parsed(_labels_if_given, many=True)]
 
 
@@ -66,7 +57,7 @@ def plan(
     files: _Files = None,
     *,
     corpus_size: int | None = None,
-    relevant: _Counts = None,
+    relevant: o.Depths = None,
     log: Path | None = None,
     columns: _Columns = None,
     scale: str | None = None,
@@ -176,7 +167,9 @@ def plan(
             put_lines(control_power_lines(planned), printer.output)
         return
     result = rs.plan(corpus_size, _relevant_counts(relevant, labels, rel, scale), depths, m=m)
-    lines = [_deepest(percent(DEGRADED_FROM), result["max_K_for_random_success"])]
+    share, deepest = percent(DEGRADED_FROM), result["max_K_for_random_success"]
+    rare = f"in less than {share} of the queries up to K = {deepest}"
+    lines = [f"a random draw succeeds {rare if deepest else f'in {share} of the queries or more even at K = 1'}"]
     if result["left_out"]:
         left_out = counted(result["left_out"], "query", "queries")
         lines.append(f"{left_out} left out of all figures, with too few relevant passages for a success")
@@ -219,9 +212,3 @@ def _relevant_counts(
     labels = stored.on_scale(scale or stored.scale)
     threshold = scale_named(labels.scale or "trec").relevant_from if rel is None else rel
     return [sum(grade >= threshold for grade in labels[query].values()) for query in labels]
-
-
-def _deepest(share: str, depth: int) -> str:
-    if depth == 0:
-        return f"a random draw succeeds in {share} of the queries or more even at K = 1"
-    return f"a random draw succeeds in less than {share} of the queries up to K = {depth}"

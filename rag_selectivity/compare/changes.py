@@ -10,8 +10,7 @@ from rag_selectivity.compare.differences import Testing, as_family
 from rag_selectivity.compare.stored import ON, as_judged, differences_since
 from rag_selectivity.errors import InputError
 from rag_selectivity.measures import Measure
-from rag_selectivity.results.changes import Changes, FigureChange, RunChange
-from rag_selectivity.results.comparison import RunDifference
+from rag_selectivity.results.comparison import Changes, FigureChange, RunChange, RunDifference
 from rag_selectivity.results.decision import Decision
 from rag_selectivity.results.estimate import AS_JUDGED
 from rag_selectivity.results.report import Report

@@ -35,8 +35,7 @@ from rag_selectivity.results.estimate import (
 )
 from rag_selectivity.results.plain import finite
 from rag_selectivity.results.provenance import Provenance
-from rag_selectivity.results.run_report import RunReport
-from rag_selectivity.results.slices import Slice
+from rag_selectivity.results.run_report import RunReport, Slice
 from rag_selectivity.tables.ids import IntArray
 from rag_selectivity.trust.completions import DRAWS, Completed, Sampling, completed_figures
 from rag_selectivity.trust.controlled import Controlled, ControlledFigures
@@ -293,12 +292,8 @@ def _notes_on_people(ground: Ground, figures: Mapping[str, Completed]) -> list[s
     ]
     if settling := int((ground.settling >= 0).sum()):
         notes.append(f"{counted(settling, 'further label')} of people settle the success of queries one by one")
-    rough = [key for key, figure in figures.items() if figure.rough]
-    if rough:
-        notes.append(
-            f"rough: {', '.join(rough)}: most queries have fewer than two relevant passages, and the interval can be "
-            f"too narrow"
-        )
+    if any(figure.rough for figure in figures.values()):
+        notes.append("rough: most queries have fewer than two relevant passages, and the interval can be too narrow")
     undefined: dict[str, list[str]] = {}
     for key, figure in figures.items():
         if figure.reason is not None:

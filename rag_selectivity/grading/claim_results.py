@@ -20,8 +20,7 @@ from rag_selectivity.grading.claim_questions import (
 )
 from rag_selectivity.grading.questions import Asker, Question
 from rag_selectivity.grading.runner import Runner
-from rag_selectivity.results.claim_measures import CHECKS, GROUNDEDNESS
-from rag_selectivity.results.claims import NOT_KNOWN, ClaimCheck
+from rag_selectivity.results.claims import CHECKS, GROUNDEDNESS, NOT_KNOWN, ClaimCheck
 from rag_selectivity.results.samples import Sample
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from rag_selectivity.errors import InputError, examples
 from rag_selectivity.grading.given import notes_on_lists
 from rag_selectivity.judged.reading import named_runs, ranked_lists
-from rag_selectivity.results.claim_measures import GROUNDEDNESS
+from rag_selectivity.results.claims import GROUNDEDNESS
 from rag_selectivity.results.samples import Sample
 from rag_selectivity.tables.cells import iterated, shown
 from rag_selectivity.tables.exact import read_records

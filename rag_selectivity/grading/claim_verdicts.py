@@ -10,8 +10,7 @@ from typing import Any
 
 from rag_selectivity.errors import InputError, examples
 from rag_selectivity.inference.bootstrap import Bootstrap
-from rag_selectivity.results.claim_measures import GROUNDEDNESS
-from rag_selectivity.results.claims import NOT_KNOWN, ClaimCheck, ClaimReport
+from rag_selectivity.results.claims import GROUNDEDNESS, NOT_KNOWN, ClaimCheck, ClaimReport
 from rag_selectivity.results.provenance import Provenance
 from rag_selectivity.tables.cells import checked_id
 from rag_selectivity.tables.files import is_path

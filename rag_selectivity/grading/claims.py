@@ -28,8 +28,18 @@ from rag_selectivity.grading.questions import Asker
 from rag_selectivity.grading.runner import asking, blocking
 from rag_selectivity.grading.store import Settings, Store
 from rag_selectivity.inference.bootstrap import Bootstrap
-from rag_selectivity.results.claim_measures import ALL_CHECKS, GROUNDEDNESS, WHOLE, ClaimMeasure
-from rag_selectivity.results.claims import CHECKS, SAMPLES, ClaimCheck, ClaimReport, ClaimRun, figures_of_claims
+from rag_selectivity.results.claims import (
+    ALL_CHECKS,
+    CHECKS,
+    GROUNDEDNESS,
+    SAMPLES,
+    WHOLE,
+    ClaimCheck,
+    ClaimMeasure,
+    ClaimReport,
+    ClaimRun,
+    figures_of_claims,
+)
 from rag_selectivity.results.comparison import RunDifference
 from rag_selectivity.tables.cells import names_in
 

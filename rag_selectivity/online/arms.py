@@ -16,7 +16,8 @@ from rag_selectivity.inference.always_valid import Blocks, MeanEvidence
 from rag_selectivity.inference.interval import Tested
 from rag_selectivity.measures.base import FloatArray
 from rag_selectivity.online.records import check_flag, check_share
-from rag_selectivity.results.online import BETTER, BROKEN, EQUAL, KEPT, NOT_YET, WORSE, ArmComparison
+from rag_selectivity.results.comparison import BETTER, WORSE
+from rag_selectivity.results.workflows import BROKEN, EQUAL, KEPT, NOT_YET, ArmComparison
 from rag_selectivity.tables.cells import LARGEST, shown
 from rag_selectivity.wording import counted
 

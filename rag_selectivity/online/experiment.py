@@ -12,13 +12,12 @@ from rag_selectivity.errors import InputError, did_you_mean
 from rag_selectivity.inference.paired import holm
 from rag_selectivity.online.arms import Metric, TwoArms
 from rag_selectivity.online.records import named
-from rag_selectivity.results.online import (
-    BETTER,
+from rag_selectivity.results.comparison import BETTER, WORSE
+from rag_selectivity.results.workflows import (
     BROKEN,
     EQUAL,
     KEPT,
     NOT_YET,
-    WORSE,
     ArmComparison,
     ExperimentDecision,
 )

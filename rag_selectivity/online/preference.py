@@ -9,7 +9,8 @@ from rag_selectivity.errors import InputError
 from rag_selectivity.inference import sign_share
 from rag_selectivity.online.joining import MAX_FAULTS, JoinedRecords, join_records
 from rag_selectivity.online.records import Record, check_flag, check_share, named
-from rag_selectivity.results.online import BETTER, EQUAL, NOT_YET, WORSE, Preference
+from rag_selectivity.results.comparison import BETTER, WORSE
+from rag_selectivity.results.workflows import EQUAL, NOT_YET, Preference
 from rag_selectivity.tables.cells import shown
 
 #: What may cast a vote, the widest first: all impressions of a user, or of a session, belong together.

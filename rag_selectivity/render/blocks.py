@@ -92,7 +92,7 @@ def cell(estimate: Any, style: Callable[[float], str] = number, *, interval: boo
     if not isinstance(estimate, Estimate):
         return f"{style(estimate.value)}{ends}"
     if estimate.possible is not None:
-        text = " to ".join(map(style, estimate.possible))
+        text = " to ".join(dict.fromkeys(map(style, estimate.possible)))
     elif math.isnan(estimate.value) and math.isfinite(estimate.low):
         text = f"≥ {style(estimate.low)}"
     else:

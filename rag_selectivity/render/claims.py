@@ -22,16 +22,19 @@ from rag_selectivity.render.blocks import (
 )
 from rag_selectivity.render.comparison import difference_blocks
 from rag_selectivity.render.judging import confusion_table, verdict_on
-from rag_selectivity.results.claim_measures import (
+from rag_selectivity.results.claims import (
     DEFINITIONS,
     GROUNDEDNESS,
     MEASURES,
     OF_SUPPORT,
     REPEATED,
+    SAMPLES,
     SMALLEST,
     SUPPORTING,
+    ClaimCheck,
+    ClaimReport,
+    ClaimRun,
 )
-from rag_selectivity.results.claims import SAMPLES, ClaimCheck, ClaimReport, ClaimRun
 from rag_selectivity.results.estimate import Estimate
 from rag_selectivity.trust.agreement import Agreement
 from rag_selectivity.wording import counted, percent

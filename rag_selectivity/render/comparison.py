@@ -22,10 +22,19 @@ from rag_selectivity.render.blocks import (
 )
 from rag_selectivity.render.first_screen import cost_notes
 from rag_selectivity.render.report_table import FEW, at_one_depth, reasons
-from rag_selectivity.results.changes import UNCHANGED, Changes, FigureChange, RunChange
-from rag_selectivity.results.comparison import BETTER, VERDICTS, WORSE, Comparison, RunDifference
+from rag_selectivity.results.comparison import (
+    BETTER,
+    UNCHANGED,
+    VERDICTS,
+    WORSE,
+    Changes,
+    Comparison,
+    FigureChange,
+    RunChange,
+    RunDifference,
+)
 from rag_selectivity.results.estimate import CALIBRATED
-from rag_selectivity.results.slices import FEWEST
+from rag_selectivity.results.run_report import FEWEST
 from rag_selectivity.wording import between, counted, enumeration, level_text, number, signed
 
 

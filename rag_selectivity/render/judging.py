@@ -7,10 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from rag_selectivity.inference.interval import Interval
 from rag_selectivity.render.blocks import Block, Lines, Note, Table, cell, table_of
-from rag_selectivity.results.agreement import JudgeReport
-from rag_selectivity.results.calibration import Calibration
 from rag_selectivity.results.grading import DrawnPart, Grading
 from rag_selectivity.results.usage import Usage
+from rag_selectivity.results.workflows import Calibration, JudgeReport
 from rag_selectivity.trust.agreement import TOO_FEW, UNDETERMINED, Agreement
 from rag_selectivity.trust.control_power import ControlPower
 from rag_selectivity.trust.ranking import AS_PEOPLE, INVERTS, OPEN, Ranking

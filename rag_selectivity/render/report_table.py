@@ -30,8 +30,7 @@ from rag_selectivity.render.blocks import (
 from rag_selectivity.render.first_screen import cost_notes, weights_text
 from rag_selectivity.results.estimate import NOTE, WITH_CONTROLS, Estimate
 from rag_selectivity.results.report import Report
-from rag_selectivity.results.run_report import RunReport
-from rag_selectivity.results.slices import FEWEST, Slice
+from rag_selectivity.results.run_report import FEWEST, RunReport, Slice
 from rag_selectivity.wording import counted, enumeration, level_text, number
 
 #: The depth of the tables of slices, and the mark of a slice with few queries.

@@ -21,18 +21,21 @@ from rag_selectivity.render.workflows import (
     validation_blocks,
 )
 from rag_selectivity.render.writers import markdown_of, text_of
-from rag_selectivity.results.agreement import JudgeReport
 from rag_selectivity.results.answers import AnswerReport
-from rag_selectivity.results.calibration import Calibration
-from rag_selectivity.results.changes import Changes
 from rag_selectivity.results.claims import ClaimReport
-from rag_selectivity.results.comparison import Comparison
+from rag_selectivity.results.comparison import Changes, Comparison
 from rag_selectivity.results.decision import Decision
 from rag_selectivity.results.grading import Grading
-from rag_selectivity.results.online import ArmComparison, ExperimentDecision, Preference
 from rag_selectivity.results.report import Report
 from rag_selectivity.results.result import VIEWS, Result
-from rag_selectivity.results.validation import Validation
+from rag_selectivity.results.workflows import (
+    ArmComparison,
+    Calibration,
+    ExperimentDecision,
+    JudgeReport,
+    Preference,
+    Validation,
+)
 
 
 @singledispatch

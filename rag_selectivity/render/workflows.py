@@ -32,17 +32,19 @@ from rag_selectivity.results.answers import (
     Contrast,
     Spent,
 )
-from rag_selectivity.results.online import (
-    BETTER,
+from rag_selectivity.results.comparison import BETTER, WORSE
+from rag_selectivity.results.workflows import (
     BROKEN,
     EQUAL,
     KEPT,
-    WORSE,
+    RUNS,
+    WITHIN,
     ArmComparison,
     ExperimentDecision,
+    Following,
     Preference,
+    Validation,
 )
-from rag_selectivity.results.validation import RUNS, WITHIN, Following, Validation
 from rag_selectivity.wording import counted, level_text, number, percent, signed
 
 # -- answers -----------------------------------------------------------------------------------------------------

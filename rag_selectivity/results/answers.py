@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from dataclasses import field
+from typing import Any
 
 from rag_selectivity.errors import InputError
 from rag_selectivity.results.estimate import Estimate
 from rag_selectivity.results.plain import Plain, flat, ids_in_cell, plain, plain_fields
 from rag_selectivity.results.result import Result
-from rag_selectivity.results.usage import Usage
+from rag_selectivity.results.usage import Asked
 
 #: What a model can be shown beside the lists of runs. No run may have one of these names.
 CLOSED_BOOK, RANDOM, IDEAL, JUNK = "closed-book", "random", "ideal", "junk"
@@ -25,8 +25,7 @@ ORDERS = (BEST_FIRST, WORST_FIRST, SHUFFLED, MIDDLE)
 LIFT, BITS, DEPTH, RUN, ORDER, SLOPE = "lift", "bits", "depth", "run", "order", "slope"
 
 
-@dataclass(frozen=True, slots=True)
-class ScoreKind:
+class ScoreKind(Plain):
     """A kind of score of an answer.
 
     Attributes
@@ -78,7 +77,6 @@ def bits_ceiling(rate: float) -> float:
     return -math.log2(rate) if rate > 0 else math.nan
 
 
-@dataclass(frozen=True, slots=True)
 class Shown(Plain):
     """What the model is shown for every query.
 
@@ -112,7 +110,6 @@ class Shown(Plain):
         return self.run not in RESERVED
 
 
-@dataclass(frozen=True, slots=True)
 class AnswerRow(Plain):
     """One answer with its scores.
 
@@ -161,7 +158,6 @@ class AnswerRow(Plain):
         }
 
 
-@dataclass(frozen=True, slots=True)
 class Contrast(Plain):
     """A difference between two things that a model was shown, over the queries that have both answers.
 
@@ -187,8 +183,8 @@ class Contrast(Plain):
         Why the value is not a finite number.
     """
 
-    also: ClassVar[tuple[str, ...]] = ("ceiling",)
-    sparse: ClassVar[bool] = True
+    also = ("ceiling",)
+    sparse = True
 
     kind: str
     score: str
@@ -210,9 +206,8 @@ class Contrast(Plain):
         return bits_ceiling(self.second) if self.kind == BITS else math.nan
 
 
-@dataclass(frozen=True, slots=True)
-class Spent(Plain):
-    """What asking took, or with `dry_run` would take.
+class Spent(Asked):
+    """What asking took, or with `dry_run` would take; `usage`, `stopped` and the like are those of `Asked`.
 
     Attributes
     ----------
@@ -222,13 +217,6 @@ class Spent(Plain):
         Those that the store had answers to.
     requests : int
         Requests sent, to the model and to the judge.
-    usage : Usage
-    cost : float or None
-    failed : int
-        Calls that failed.
-    errors : {reason: calls}
-    last_error, stopped, stopped_by : str or None
-        As in the results of `grade`.
     dry_run : bool
         Whether nothing was sent; `usage` and `cost` are then estimates for the model, without the judge.
     """
@@ -236,17 +224,9 @@ class Spent(Plain):
     prompts: int = 0
     cached: int = 0
     requests: int = 0
-    usage: Usage = field(default_factory=Usage)
-    cost: float | None = None
-    failed: int = 0
-    errors: Mapping[str, int] = field(default_factory=dict)
-    last_error: str | None = None
-    stopped: str | None = None
-    stopped_by: str | None = None
     dry_run: bool = False
 
 
-@dataclass(frozen=True, repr=False)
 class AnswerReport(Result):
     """The scores of an LLM's answers for each thing it was shown, and their contrasts.
 

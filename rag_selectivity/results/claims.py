@@ -3,42 +3,103 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rag_selectivity.errors import InputError
+from rag_selectivity.errors import InputError, did_you_mean
 from rag_selectivity.figures.figures import Facts, Figures, Rules
 from rag_selectivity.figures.stored import figures_as_data
 from rag_selectivity.inference.bootstrap import Bootstrap
-from rag_selectivity.measures.base import Outcome
+from rag_selectivity.measures.base import Given, Outcome
 from rag_selectivity.measures.covers import EXACT, smallest_cover
 from rag_selectivity.measures.plan import Plan
-from rag_selectivity.results.claim_measures import (
-    CHECKS,
-    GROUNDEDNESS,
-    MEASURES,
-    OF_SUPPORT,
-    REPEATED,
-    SMALLEST,
-    WHOLE,
-    ClaimMeasure,
-)
 from rag_selectivity.results.comparison import RunDifference, difference_of
 from rag_selectivity.results.estimate import Caveat, Estimate
 from rag_selectivity.results.plain import Plain, flat, plain, plain_fields
-from rag_selectivity.results.result import OfRuns
+from rag_selectivity.results.result import OfRuns, Result
 from rag_selectivity.results.run_report import RunCaveat, caveats_of
 from rag_selectivity.results.samples import Sample
-from rag_selectivity.results.usage import Usage
+from rag_selectivity.results.usage import Asked
 from rag_selectivity.trust.agreement import Agreement
 
-__all__ = ["CHECKS", "MEASURES", "ClaimCheck", "ClaimMeasure", "ClaimReport", "ClaimRun"]
+#: What the judge can be asked about each passage; the last one is about a response, not about a reference answer.
+CHECKS = ("precision", "recall", "entities", "relevance")
+GROUNDEDNESS = "groundedness"
+ALL_CHECKS = (*CHECKS, GROUNDEDNESS)
+#: The measure that a check is named for.
+MEASURES = {
+    "precision": "ContextPrecision",
+    "recall": "ContextRecall",
+    "entities": "ContextEntityRecall",
+    "relevance": "ContextRelevance",
+    GROUNDEDNESS: "Groundedness",
+}
+WHOLE = "ContextRecall(whole)"
+REPEATED, SUPPORTING, SMALLEST = "RepeatedClaims", "SupportingPassages", "SmallestSet"
+#: What the check `recall` says beside ContextRecall of the passages that support claims.
+OF_SUPPORT = (REPEATED, SUPPORTING, SMALLEST)
+#: Each measure as `docs/how-to/claims.md` defines it too.
+DEFINITIONS = {
+    "ContextPrecision": "mean precision at the ranks of the useful passages of the top K; 0 without any",
+    "ContextRecall": "claims of the reference that a passage of the top K supports by itself / all of them",
+    "ContextEntityRecall": "entities of the reference that the top K mention / all of them",
+    "ContextRelevance": "statements of the top K that bear on the question / all of them",
+    "Groundedness": "claims of the response that a passage of the top K supports by itself / all of them",
+    WHOLE: "claims of the reference that the top K support when read together / all of them",
+    REPEATED: "supported claims that more than one passage of the top K supports / all supported claims",
+    SUPPORTING: "passages of the top K that support a claim, on average over the supported claims",
+    SMALLEST: "the fewest passages of the top K that together support every claim that any of them supports",
+}
+_PARSED = re.compile(r"(?P<name>[^@]+?)@(?P<depth>\d+)")
+
+
+class ClaimMeasure(Given):
+    """A measure of claims at a depth, which a judge makes and no join; it prints as `ContextRecall@10`.
+
+    >>> ClaimMeasure.parse("contextrecall@10")
+    ContextRecall@10
+    """
+
+    @classmethod
+    def named(cls, name: str, depth: int) -> ClaimMeasure:
+        """A measure by its name; of how many passages support the same claim neither more nor less is better."""
+        lowest, highest = (1.0, float(depth)) if name in (SUPPORTING, SMALLEST) else (0.0, 1.0)
+        return cls(name, lowest, highest, None if name in OF_SUPPORT else True, at=depth)
+
+    @classmethod
+    def all_of(cls, check: str, depth: int) -> list[ClaimMeasure]:
+        """All measures that a check gives."""
+        return [cls.named(name, depth) for name in (MEASURES[check], *(OF_SUPPORT if check == "recall" else ()))]
+
+    @classmethod
+    def parse(cls, text: str) -> ClaimMeasure:
+        """The measure that a text such as `ContextRecall@5` names.
+
+        Raises
+        ------
+        InputError
+            If there is no such measure, or no depth.
+        """
+        if not isinstance(text, str):
+            raise InputError(f"a measure of claims is a text such as ContextRecall@5, got {text!r}")
+        found = _PARSED.fullmatch(text.strip())
+        name = (found["name"] if found else text.partition("@")[0]).strip()
+        by_name = {known.casefold(): known for known in DEFINITIONS}
+        if name.casefold() not in by_name:
+            raise InputError(
+                f"unknown measure of claims {name!r}{did_you_mean(name, DEFINITIONS)}; choose {', '.join(DEFINITIONS)}"
+            )
+        if found is None or not int(found["depth"]):
+            raise InputError(f"{text.strip()}: name the depth, as in {by_name[name.casefold()]}@5")
+        return cls.named(by_name[name.casefold()], int(found["depth"]))
+
 
 #: Of a check that was not made, or whose claims are not known.
 NOT_KNOWN = -1
@@ -57,7 +118,6 @@ def _nothing() -> NDArray[np.bool_]:
     return np.zeros((0, 0), bool)
 
 
-@dataclass(frozen=True)
 class ClaimCheck(Plain):
     """The checks of one sample. Rows are claims or entities, columns are passages in rank order.
 
@@ -83,7 +143,7 @@ class ClaimCheck(Plain):
         Whether a passage alone supports a claim of the response.
     """
 
-    also: ClassVar[tuple[str, ...]] = ("fingerprint", "redundancy", "smallest_set", "unsupported")
+    also = ("fingerprint", "redundancy", "smallest_set", "unsupported")
 
     sample: Sample
     claims: tuple[str, ...]
@@ -206,8 +266,7 @@ def figures_of_claims(checks: Sequence[ClaimCheck], measures: Sequence[ClaimMeas
     return Figures(tuple(check.sample.id for check in checks), plan, outcomes, stored=(Facts(labels), RULES))
 
 
-@dataclass(frozen=True)
-class ClaimRun:
+class ClaimRun(Plain):
     """The claim checks of one run: a ClaimCheck for each query, their figures, and the means with their intervals.
 
     `label_caveats` are the caveats about the judge, which concern every figure.
@@ -224,8 +283,7 @@ class ClaimRun:
         return caveats_of(self.label_caveats, self.estimates)
 
 
-@dataclass(frozen=True, repr=False)
-class ClaimReport(OfRuns):
+class ClaimReport(OfRuns, Asked, Result, kw_only=True):
     """What `check_claims` returns: `report["ContextRecall@5"]`, or with several runs `report["dense", …]`.
 
     Attributes
@@ -249,15 +307,8 @@ class ClaimReport(OfRuns):
     runs: Mapping[str, ClaimRun]
     checks: tuple[str, ...]
     depths: tuple[int, ...]
-    usage: Usage
-    cost: float | None
     calls: int
-    failed: int
-    stopped: str | None
     judge: str
-    stopped_by: str | None = None
-    errors: Mapping[str, int] = field(default_factory=dict)
-    last_error: str | None = None
     resume: str | None = None
     baseline: str = SAMPLES
     differences: tuple[RunDifference, ...] = ()

@@ -1,19 +1,19 @@
-"""Comparison: the differences between runs and a baseline run."""
+"""Comparison: the differences between runs and a baseline run, and what changed since a report was stored."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from dataclasses import field
+from typing import Any
 
 from rag_selectivity.errors import InputError
 from rag_selectivity.measures.base import Measure
-from rag_selectivity.results.estimate import AS_JUDGED, Caveat
+from rag_selectivity.results.estimate import AS_JUDGED, Caveat, Estimate
 from rag_selectivity.results.plain import Number, Plain, flat, plain, plain_fields
 from rag_selectivity.results.report import Report
 from rag_selectivity.results.result import Result
-from rag_selectivity.results.slices import FEWEST
+from rag_selectivity.results.run_report import FEWEST, Group
 
 BETTER, WORSE = "better", "worse"
 NOT_SHOWN, JUDGED_IN_PART, NOT_TESTED = "no difference shown", "undecided: judged in part", "not tested"
@@ -26,8 +26,7 @@ COMPLETED = "completions"
 VERDICTS = (BETTER, WORSE, JUDGED_IN_PART, PLACEBO, NOT_SHOWN, TOO_FEW, NOT_TESTED)
 
 
-@dataclass(frozen=True, slots=True)
-class Moved:
+class Moved(Plain):
     """A query's figures under a run and under the baseline run."""
 
     query: str
@@ -39,8 +38,7 @@ class Moved:
         return self.value - self.baseline_value
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunDifference(Plain):
+class RunDifference(Plain, kw_only=True):
     """The difference between a run and the baseline run under one measure at one depth.
 
     A paired difference (the default) is over the queries that have a figure under both runs; in an unpaired one, each
@@ -96,8 +94,8 @@ class RunDifference(Plain):
         `wins`, `ties`, `losses` and `moved`, which are of single queries, are then weighted.
     """
 
-    also: ClassVar[tuple[str, ...]] = ("verdict",)
-    sparse: ClassVar[bool] = True
+    also = ("verdict",)
+    sparse = True
 
     run: str
     baseline: str
@@ -168,36 +166,15 @@ def difference_of(rows: Sequence[RunDifference], run: str, measure: str | Measur
     )
 
 
-@dataclass(frozen=True, slots=True)
-class SliceDifferences(Plain):
-    """The differences between runs and the baseline within a slice of the queries.
+class SliceDifferences(Group):
+    """The differences between runs and the baseline within a slice; `p_adjusted` is over all slices."""
 
-    Attributes
-    ----------
-    column, value : str
-    queries : int
-        The number of its queries.
-    rows : tuple of RunDifference
-        `p_adjusted` is over all slices of the comparison.
-    """
-
-    also: ClassVar[tuple[str, ...]] = ("few",)
-
-    column: str
-    value: str
-    queries: int
     rows: tuple[RunDifference, ...]
-
-    @property
-    def few(self) -> bool:
-        """Whether it has fewer than 20 queries."""
-        return self.queries < FEWEST
 
     def __getitem__(self, key: tuple[str, str]) -> RunDifference:
         return difference_of(self.rows, *key)
 
 
-@dataclass(frozen=True, repr=False)
 class Comparison(Result):
     """What `compare` returns: `comparison["hybrid", "BoR@10"]` is a RunDifference; `report` holds the runs' figures."""
 
@@ -229,3 +206,97 @@ class Comparison(Result):
         for row in (*self.rows, *of_slices):
             by = dict(zip(("by", "slice"), row.by or ("", ""), strict=True)) if self.slices else {}
             yield {**by, **flat(row)}
+
+
+# -- since a stored report --------------------------------------------------------------------------------
+
+#: The verdict on a figure that is the same for every query.
+UNCHANGED = "unchanged"
+
+
+class FigureChange(Plain):
+    """A figure of a run, before and now.
+
+    Attributes
+    ----------
+    before, now : Estimate
+        As judged.
+    row : RunDifference
+        Now − before, with its verdict.
+    """
+
+    before: Estimate
+    now: Estimate
+    row: RunDifference
+
+    @property
+    def verdict(self) -> str:
+        """`unchanged`, or as in `RunDifference.verdict`."""
+        return UNCHANGED if not self.row.moved else self.row.verdict
+
+
+class RunChange(Plain):
+    """A run that both reports have.
+
+    Attributes
+    ----------
+    stored_as : str
+        Its name in the stored report.
+    figures : {name of the measure: FigureChange}
+        Keyed without depth, in the order of the decision's table.
+    not_compared : {key of the measure: reason}
+        Of measures that both reports hold.
+    """
+
+    run: str
+    stored_as: str
+    figures: Mapping[str, FigureChange]
+    not_compared: Mapping[str, str]
+
+    @property
+    def is_unchanged(self) -> bool:
+        """Whether every figure is the same for every query."""
+        return (
+            bool(self.figures)
+            and not self.not_compared
+            and all(each.verdict == UNCHANGED for each in self.figures.values())
+        )
+
+
+class Changes(Result):
+    """What changed in the figures of a decision.
+
+    Attributes
+    ----------
+    name : str
+        The file of the stored report.
+    runs : tuple of RunChange
+        In the order of the decision.
+    new, gone : tuple of str
+        Runs that only the report has, and that only the stored report has.
+    not_compared : {run: reason}
+    not_stored : tuple of str
+        Keys of the decision's figures that the stored report does not hold.
+    level : float or None
+        The level of the intervals and tests; None without them.
+    tests : {measure or "": count}
+        How many tests were corrected together after Holm: those of the measure that ranks the runs, and (under "")
+        those of all other measures.
+    as_judged : bool
+        Whether figures rest on more than labels as they are, and are compared without that.
+    notes : tuple of str
+        With `on="shared"`: how many queries are compared.
+    """
+
+    schema = "rag-selectivity/changes/1"
+
+    name: str
+    runs: tuple[RunChange, ...]
+    new: tuple[str, ...] = ()
+    gone: tuple[str, ...] = ()
+    not_compared: Mapping[str, str] = field(default_factory=dict)
+    not_stored: tuple[str, ...] = ()
+    level: float | None = None
+    tests: Mapping[str, int] = field(default_factory=dict)
+    as_judged: bool = False
+    notes: tuple[str, ...] = ()

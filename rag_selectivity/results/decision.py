@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from dataclasses import field
+from typing import Any
 
 from rag_selectivity.errors import InputError
 from rag_selectivity.results.estimate import Estimate
@@ -27,7 +27,6 @@ SHORT = {SYSTEM: "System", DEPTH: "K", LOSS: "Loss", NEXT: "Next", TRUST: "Trust
 GIVEN, ADVISED, ASSUMED = "given", "advised", "assumed"
 
 
-@dataclass(frozen=True, slots=True)
 class Answer(Plain):
     """The answer to one question.
 
@@ -43,7 +42,7 @@ class Answer(Plain):
         What a reader who has time reads next: the reason, or what would show it. Empty if there is nothing to add.
     """
 
-    also: ClassVar[tuple[str, ...]] = ("question",)
+    also = ("question",)
 
     code: str
     text: str
@@ -55,7 +54,6 @@ class Answer(Plain):
         return QUESTIONS[self.code]
 
 
-@dataclass(frozen=True, slots=True)
 class AdvisedK(Plain):
     """The K of a run: the last rank at which one more passage is worth reading.
 
@@ -95,7 +93,6 @@ class AdvisedK(Plain):
         return f"{self.value}" if self.low is None else f"{self.value} [{self.low}, {self.high}]"
 
 
-@dataclass(frozen=True, slots=True)
 class RunFigure(Plain):
     """A run's figure at the K of the decision.
 
@@ -117,7 +114,6 @@ class RunFigure(Plain):
     ceiling: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
 class RunLine(Plain):
     """A run in the table of a decision.
 
@@ -134,7 +130,6 @@ class RunLine(Plain):
     costs: Mapping[str, float] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
 class Pair(Plain):
     """Two runs under the measure that ranks the runs: the paired difference run − other.
 
@@ -153,7 +148,6 @@ class Pair(Plain):
     apart: bool
 
 
-@dataclass(frozen=True, slots=True)
 class Cheapest(Plain):
     """The run of least cost whose evidence, at its own K, keeps up with that of the best run.
 
@@ -183,7 +177,6 @@ class Cheapest(Plain):
         )
 
 
-@dataclass(frozen=True)
 class Decision(Result):
     """What `decide` returns: five answers about all runs at one K, with the figures behind them.
 
@@ -214,7 +207,7 @@ class Decision(Result):
     """
 
     schema = "rag-selectivity/decision/2"
-    also: ClassVar[tuple[str, ...]] = ("best",)
+    also = ("best",)
 
     K: int
     K_from: str

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar
+from dataclasses import field, replace
+from typing import Any
 
 from rag_selectivity.results.plain import Known, Number, Plain
 from rag_selectivity.wording import MARKS
@@ -27,7 +27,6 @@ LEVELS = (NOTE, SOFT, STRONG)
 NO_SUCCESS, INFINITE_END = "log2 of 0", "some resamples have no success, so an end of the interval is infinite"
 
 
-@dataclass(frozen=True, slots=True)
 class Caveat(Plain):
     """A reason not to take a figure at face value.
 
@@ -50,7 +49,6 @@ class Caveat(Plain):
     figures: Mapping[str, Any] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
 class Estimate(Plain):
     """The figure of one measure at one depth, over the queries of one run.
 
@@ -86,7 +84,7 @@ class Estimate(Plain):
         With weights of queries, the effective number of the n queries, (Σw)²/Σw² (Kish); None without weights.
     """
 
-    sparse: ClassVar[bool] = True
+    sparse = True
 
     value: Number
     low: Number

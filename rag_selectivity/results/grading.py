@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any
 
 from rag_selectivity.results.plain import Plain
 from rag_selectivity.results.result import Result
-from rag_selectivity.results.usage import Usage
+from rag_selectivity.results.usage import Asked, Usage
 from rag_selectivity.trust.control_power import ControlPower
 
 
@@ -30,8 +30,7 @@ def _without_provider(name: str) -> str:
     return name.rsplit("/", 1)[-1].casefold()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DrawnPart(Plain):
+class DrawnPart(Plain, kw_only=True):
     """The pairs that were drawn at random for grading: from the tail of the pool, or from the corpus (controls).
 
     Attributes
@@ -62,8 +61,7 @@ class DrawnPart(Plain):
     short: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PartCost(Plain):
+class PartCost(Plain, kw_only=True):
     """What one part of a grading run would take: the pool, the tail or the controls.
 
     Attributes
@@ -83,9 +81,8 @@ class PartCost(Plain):
     cost: float | None = None
 
 
-@dataclass(frozen=True, repr=False, slots=True, kw_only=True)
-class Grading(Result):
-    """What a grading run did, or with `dry_run` would do.
+class Grading(Asked, Result, kw_only=True):
+    """What a grading run did, or with `dry_run` would do; `usage`, `stopped` and the like are those of `Asked`.
 
     Attributes
     ----------
@@ -99,32 +96,24 @@ class Grading(Result):
         In a dry run with a tail or controls: what each part would take.
     control_power : ControlPower or None
         In a dry run with controls: what they can show at most.
-    cached, graded, failed, left : int
-        Labels that were in the store before, new labels, labels that failed in this run, and labels that are still
-        missing. Each pair needs as many labels as there are samples.
+    cached, graded, left : int
+        Labels that were in the store before, new labels, and labels that are still missing. Each pair needs as many
+        labels as there are samples.
     earlier_failures : int
         Labels that failed in an earlier run and were not tried again (`retry_failed` tries them again).
     requests : int
         Requests sent, repetitions included. In a dry run, the fewest that are needed.
-    usage : Usage
     usage_from : {"server", "estimate", "both"} or None
         Who counted the tokens; None if nothing was asked.
-    cost : float or None
-        In the currency of the prices; None without prices, unless the endpoint says what a request costs.
     cost_from : {"prices", "server"} or None
     served_models : tuple of str
         The models that the endpoint named.
     way : mapping or None
         How the endpoint was asked: the fields that it accepts.
-    stopped : str or None
-        Why the run ended before the end of the pool.
-    stopped_by : {"budget", "endpoint", "interrupted"} or None
-        The kind of that reason.
     dry_run : bool
         Nothing was asked; usage and cost are estimates.
-    errors : {kind: labels}
-    last_error, last_answer : str or None
-        The message of the last failure, and what the judge said.
+    last_answer : str or None
+        What the judge said in the last failure.
     resume : str or None
         The command that continues, if work is left.
     """
@@ -136,21 +125,14 @@ class Grading(Result):
     pairs: int
     cached: int
     graded: int = 0
-    failed: int = 0
     left: int
     earlier_failures: int
     requests: int = 0
-    usage: Usage
     usage_from: str | None = None
-    cost: float | None
     cost_from: str | None = None
     served_models: tuple[str, ...] = ()
     way: Mapping[str, Any] | None = None
-    stopped: str | None = None
-    stopped_by: str | None = None
     dry_run: bool = False
-    errors: dict[str, int] = field(default_factory=dict)
-    last_error: str | None = None
     last_answer: str | None = None
     resume: str | None = None
     tail: DrawnPart | None = None

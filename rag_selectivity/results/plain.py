@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import MISSING, Field, fields, is_dataclass
+from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass
 from pathlib import Path
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, dataclass_transform
 
 import numpy as np
 
@@ -42,15 +42,18 @@ Number = Annotated[float, _NullIsNaN]
 Known = Annotated[float | None, _NullIsNaN]
 
 
+@dataclass_transform(frozen_default=True, field_specifiers=(field,))
 class Plain:
-    """A dataclass that is written as its fields, without those that its `repr` leaves out."""
+    """Its subclasses are frozen dataclasses, each written as its fields, without those that its `repr` leaves out."""
 
-    __slots__ = ()
-
+    __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
     #: Properties that are written beside the fields.
     also: ClassVar[tuple[str, ...]] = ()
     #: Whether a field that has its default is left out.
     sparse: ClassVar[bool] = False
+
+    def __init_subclass__(cls, *, kw_only: bool = False, repr: bool = True) -> None:
+        dataclass(frozen=True, kw_only=kw_only, repr=repr)(cls)
 
     def to_dict(self) -> dict[str, Any]:
         """As plain data, ready for JSON; a number that is not finite is None."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 import numpy as np
 
@@ -22,7 +22,6 @@ OUTDATED = "outdated-labels"
 UNKNOWN_ORIGIN, NOT_DRAWN, UNLABELLED_STRATA = "unknown-origin", "people-not-drawn", "strata-without-labels"
 
 
-@dataclass(frozen=True, slots=True)
 class Check(Plain):
     """How far judge and people agree, over the `n` pairs that both graded."""
 
@@ -41,7 +40,6 @@ class Check(Plain):
         return cls(found.n, estimate, found.verdict, found.reason)
 
 
-@dataclass(frozen=True, slots=True)
 class Provenance(Plain):
     """Where labels come from.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, field, replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -20,19 +20,17 @@ from rag_selectivity.measures.chance import Delta, Success, delta_bor
 from rag_selectivity.measures.plan import at_depth, without_depth
 from rag_selectivity.measures.utility import PROC, PercentPROC, diagnosis
 from rag_selectivity.results.decision import Decision
-from rag_selectivity.results.plain import finite, flat, plain, plain_fields
+from rag_selectivity.results.plain import Plain, finite, flat, plain, plain_fields
 from rag_selectivity.results.provenance import Provenance
-from rag_selectivity.results.result import OfRuns
-from rag_selectivity.results.run_report import RunReport
-from rag_selectivity.results.slices import Slice, each_slice
+from rag_selectivity.results.result import OfRuns, Result
+from rag_selectivity.results.run_report import RunReport, Slice, each_slice
 from rag_selectivity.results.steps import Steps
 from rag_selectivity.results.trust import Trust
 from rag_selectivity.tables.grades import scale_named
 from rag_selectivity.tables.writing import Content, is_written_into, json_text, write_files
 
 
-@dataclass(frozen=True, slots=True)
-class Diagnosis:
+class Diagnosis(Plain):
     """Which step lost evidence: overall, the number of queries for each answer, and the answer for each query.
 
     The answers are `retriever-limited`, `selection-limited`, `limited by both` and `healthy`. They follow from the
@@ -44,8 +42,7 @@ class Diagnosis:
     queries: Mapping[str, str | None]
 
 
-@dataclass(frozen=True, repr=False)
-class Report(OfRuns):
+class Report(OfRuns, Result):
     """What `evaluate` returns. It can be printed, indexed, and converted to JSON or a DataFrame.
 
     `report["bm25", "BoR@10"]` is an `Estimate`; with a single run, `report["BoR@10"]` is enough.

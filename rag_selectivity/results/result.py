@@ -20,12 +20,13 @@ _VIEWS_ARE_IN = "rag_selectivity.render.views"
 class Result(Plain):
     """A result as a value: its fields are its data, and `rag_selectivity.render` defines its tables."""
 
-    __slots__ = ()
-
     #: The format and the version of its JSON.
     schema: ClassVar[str]
     #: Whether the result has a LaTeX table.
     has_latex: ClassVar[bool] = False
+
+    def __init_subclass__(cls, *, kw_only: bool = False) -> None:
+        super().__init_subclass__(kw_only=kw_only, repr=False)
 
     def to_dict(self) -> dict[str, Any]:
         """As plain data, ready for JSON; an undefined figure is None."""
@@ -104,8 +105,8 @@ class Result(Plain):
         return self.to_text()
 
 
-class OfRuns(Result):
-    """A result of several runs, which can be read from a file."""
+class OfRuns:
+    """What a result has that is about several runs, and can be read from a file."""
 
     runs: Mapping[str, Any]
     path: Path | None

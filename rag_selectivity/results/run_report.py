@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import field
 from functools import cached_property
 from typing import Any
 
+from rag_selectivity.errors import InputError
 from rag_selectivity.figures.figures import Figures
 from rag_selectivity.judged.hits import Coverage
 from rag_selectivity.judged.judged_run import JudgedRun
-from rag_selectivity.measures.base import FloatArray
+from rag_selectivity.measures.base import FloatArray, Measure, parse_measure
 from rag_selectivity.results.estimate import Caveat, Estimate
-from rag_selectivity.results.slices import Slices
+from rag_selectivity.results.plain import Plain
 
 
-@dataclass(frozen=True, slots=True)
 class RunCaveat(Caveat):
     """A caveat of a run, and the figures that it concerns."""
 
@@ -40,8 +40,56 @@ def caveats_of(label_caveats: Iterable[Caveat], estimates: Mapping[str, Estimate
     )
 
 
-@dataclass(frozen=True)
-class RunReport:
+#: A slice with fewer queries is marked, and a difference over fewer has no verdict.
+FEWEST = 20
+
+
+class Group(Plain):
+    """The queries that have one value in a column.
+
+    Attributes
+    ----------
+    column, value : str
+    queries : int
+        The number of its queries, with and without figures.
+    """
+
+    also = ("few",)
+
+    column: str
+    value: str
+    queries: int
+
+    @property
+    def few(self) -> bool:
+        """Whether it has fewer than 20 queries."""
+        return self.queries < FEWEST
+
+
+class Slice(Group):
+    """Their figures: `slice["BoR@10"]` is an Estimate."""
+
+    estimates: Mapping[str, Estimate]
+
+    def __getitem__(self, measure: str | Measure) -> Estimate:
+        name = str(parse_measure(measure))
+        try:
+            return self.estimates[name]
+        except KeyError:
+            raise InputError(f"{name} was not measured; the slice has {', '.join(self.estimates)}") from None
+
+
+#: {column: {value: what is known of the slice}}
+Slices = Mapping[str, Mapping[str, Slice]]
+
+
+def each_slice(slices: Slices) -> Iterator[Slice]:
+    """The slices of all columns, one by one."""
+    for by_value in slices.values():
+        yield from by_value.values()
+
+
+class RunReport(Plain):
     """One run's estimates, and the table of its figures by query that they are made from.
 
     `input` holds what is known about the input as plain data: the form of the ids (`ids`), how

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from rag_selectivity.results.plain import Plain
 from rag_selectivity.tables.ids import text_id
 
 
-@dataclass(frozen=True, slots=True)
 class Sample(Plain):
     """A question with its retrieved texts, a reference answer and a response; the field names are those of Ragas.
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from rag_selectivity.results.plain import Plain
 
 
-@dataclass(frozen=True, slots=True)
-class Steps:
+class Steps(Plain):
     """How to have more pairs graded, and how to use people's labels.
 
     Attributes
@@ -53,7 +53,6 @@ class Steps:
         return "human=…"
 
 
-@dataclass(frozen=True, slots=True)
 class Commands(Steps):
     """The same as commands that can be pasted, with the files that `evaluate` was given; others are in capitals.
 

@@ -16,15 +16,13 @@ from rag_selectivity.figures.stored import digest_of, figures_of_data, figures_o
 from rag_selectivity.judged.hits import Coverage
 from rag_selectivity.judged.token_budget import is_budget
 from rag_selectivity.measures import Measure, parse_measure
-from rag_selectivity.results.claim_measures import ClaimMeasure
-from rag_selectivity.results.claims import RULES, ClaimReport, ClaimRun
+from rag_selectivity.results.claims import RULES, ClaimMeasure, ClaimReport, ClaimRun
 from rag_selectivity.results.decision import Decision
 from rag_selectivity.results.estimate import Caveat, Estimate
 from rag_selectivity.results.provenance import Provenance
 from rag_selectivity.results.report import Report
-from rag_selectivity.results.run_report import RunReport
+from rag_selectivity.results.run_report import RunReport, Slice
 from rag_selectivity.results.shapes import Count, Digits, Id, Shape, kind, stored
-from rag_selectivity.results.slices import Slice
 from rag_selectivity.results.usage import Usage
 
 

@@ -216,10 +216,9 @@ def _served(
         return serving, None, None
     place, level = divmod(int(empty[0]), number)
     more = "" if len(empty) == 1 else f", nor of {counted(len(empty) - 1, 'other stratum', 'other strata')}"
-    without = (
-        f"no person labelled any of the {counted(int(pairs[empty[0]]), 'pair')} that the judge graded {levels[level]} "
-        f"{places.names[place]}{more}"
-    )
+    several = int(pairs[empty[0]])
+    which = "the pair" if several == 1 else f"any of the {several:,} pairs"
+    without = f"no person labelled {which} that the judge graded {levels[level]} {places.names[place]}{more}"
     listed = np.repeat(places.listed, number)
     for part in (listed, ~listed):
         if pairs[empty[part[empty]]].sum() > _MOST_WITHOUT * pairs[part].sum():

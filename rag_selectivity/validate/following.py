@@ -14,7 +14,7 @@ from rag_selectivity.inference.bootstrap import Bootstrap
 from rag_selectivity.inference.correlation import KINDS, PARTIAL, SPEARMAN, Distribution, Series, correlated
 from rag_selectivity.inference.paired import holm
 from rag_selectivity.measures.base import Measure
-from rag_selectivity.results.validation import FALLS, NOT_SHOWN, RISES, Following, FollowingDifference
+from rag_selectivity.results.workflows import FALLS, NOT_SHOWN, RISES, Following, FollowingDifference
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,7 +17,7 @@ from rag_selectivity.inference.paired import holm
 from rag_selectivity.judged.token_budget import is_budget
 from rag_selectivity.measures.base import Measure, Real, parse_measure
 from rag_selectivity.results.report import Report
-from rag_selectivity.results.validation import QUERIES, RUNS, WITHIN, Following, Segment, Validation
+from rag_selectivity.results.workflows import QUERIES, RUNS, WITHIN, Following, Segment, Validation
 from rag_selectivity.tables.cells import iterated, number_or_nan
 from rag_selectivity.tables.forms import IdForm
 from rag_selectivity.tables.scores import answer_scores

@@ -12,8 +12,8 @@ from rag_selectivity.inference.correlation import FEWEST
 from rag_selectivity.measures.base import FloatArray, Measure, parse_measure
 from rag_selectivity.measures.chance import DEGRADED_FROM
 from rag_selectivity.results.report import Report
-from rag_selectivity.results.slices import FEWEST as FEW
-from rag_selectivity.results.validation import FALLS, NOT_SHOWN, RISES, Following, Validation
+from rag_selectivity.results.run_report import FEWEST as FEW
+from rag_selectivity.results.workflows import FALLS, NOT_SHOWN, RISES, Following, Validation
 from rag_selectivity.tables.scores import AnswerScores
 from rag_selectivity.validate.answers import AnsweredRun
 from rag_selectivity.validate.following import Row, beaten_by, differences_of

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from typing import ClassVar
 
 from rag_selectivity.measures.chance import regime
 from rag_selectivity.results.estimate import Estimate
@@ -14,8 +12,7 @@ from rag_selectivity.results.report import Report
 from rag_selectivity.results.result import Result
 
 
-@dataclass(frozen=True, slots=True)
-class ToolUse:
+class ToolUse(Plain):
     """One tool, counted.
 
     Attributes
@@ -43,8 +40,7 @@ class ToolUse:
     tokens: int
 
 
-@dataclass(frozen=True, slots=True)
-class Misfit:
+class Misfit(Plain):
     """So many calls of a tool have arguments that do not fit its schema, for the same reason.
 
     Attributes
@@ -60,7 +56,6 @@ class Misfit:
     calls: int
 
 
-@dataclass(frozen=True, slots=True)
 class Confusion(Plain):
     """A cell of the confusion table: so many labelled calls in which these tools applied and that one was called.
 
@@ -73,7 +68,7 @@ class Confusion(Plain):
     calls : int
     """
 
-    also: ClassVar[tuple[str, ...]] = ("right",)
+    also = ("right",)
 
     expected: tuple[str, ...]
     called: str | None
@@ -85,7 +80,6 @@ class Confusion(Plain):
         return self.called in self.expected if self.called is not None else not self.expected
 
 
-@dataclass(frozen=True, slots=True)
 class ToolChoice(Plain):
     """Which tools a model called, over the model calls with labels. Intervals are exact, at 95 %.
 
@@ -115,8 +109,7 @@ class ToolChoice(Plain):
     confusion: tuple[Confusion, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class SimilarTools:
+class SimilarTools(Plain):
     """Two tools whose names or descriptions are near-identical.
 
     Attributes
@@ -138,8 +131,7 @@ class SimilarTools:
     confused: int = 0
 
 
-@dataclass(frozen=True, kw_only=True)
-class ToolReport(Result):
+class ToolReport(Result, kw_only=True):
     """What the tools shown to a model were worth, what it made of them, and what they cost.
 
     Two figures, which differ: `selection` says whether a right tool was *shown*, `choice` whether a right tool was
@@ -189,7 +181,7 @@ class ToolReport(Result):
     """
 
     schema = "rag-selectivity/tools/2"
-    also: ClassVar[tuple[str, ...]] = ("regime", "never_called")
+    also = ("regime", "never_called")
 
     calls: int
     catalogue: int

@@ -1,16 +1,138 @@
-"""`rag-selectivity online compare`."""
+"""`rag-selectivity online`: interleave, preference and compare."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
 from rag_selectivity.cli import options as o
+from rag_selectivity.cli.files import Writes
 from rag_selectivity.cli.inputs import numbers
+from rag_selectivity.cli.output import note, put
 from rag_selectivity.errors import InputError, did_you_mean
+from rag_selectivity.wording import counted
 
+_Lines = Annotated[Path | None, Writes((".jsonl", ".json", ".ndjson", ".txt"))]
 _Value = TypeVar("_Value")
+
+
+def online_interleave(
+    run: o.Runs = None, *, k: int = 10, method: str = "team-draft", seed: str = "1", output: _Lines = None
+) -> None:
+    """Interleave two runs: a draft for each query.
+
+    In an application, call `rag_selectivity.online.interleave` for each impression.
+
+    Arguments
+    ---------
+    run : RUN
+        Two runs: FILE or NAME=FILE.
+
+    Data
+    ----
+    k : K
+        Passages of the prompt.
+    method : NAME
+        How to merge: team-draft or probabilistic.
+    seed : TEXT
+        Text put before each query id to make the id of the impression; another one gives other drafts.
+
+    Output
+    ------
+    output : FILE, -o
+        File to write: .jsonl, .json, .ndjson or .txt. Default: standard output.
+
+    Examples
+    --------
+    $ rag-selectivity online interleave bm25.trec dense.trec --k 5 --output drafted.jsonl
+    $ rag-selectivity online interleave a=bm25.trec b=dense.trec --k 5 --method probabilistic --seed 2
+    """
+    import rag_selectivity as rs
+    from rag_selectivity.online import interleave
+    from rag_selectivity.tables.writing import json_line
+
+    if run is None or len(run) != 2:
+        raise InputError(f"online interleave takes two runs, got {len(run or ())}")
+    lists = {name: rs.read_run(path).to_dict() for name, path in run.items()}
+    first, second = lists.values()
+    queries = dict.fromkeys([*first, *second])
+    rows = []
+    for query in queries:
+        ranked = {name: list(of_run.get(query, ())) for name, of_run in lists.items()}
+        rows.append(interleave(ranked, k=k, seed=f"{seed}/{query}", method=method).record(query))
+    put("\n".join(map(json_line, rows)), output, is_data=True)
+    if output is not None:
+        note(f"wrote {output}: {counted(len(rows), 'draft')}")
+    alone = len(first.keys() ^ second.keys())
+    if alone:
+        note(f"{alone:,} of {len(queries):,} queries are in one run alone, which drafted all their passages")
+
+
+def online_preference(
+    records: Path,
+    *,
+    baseline: str | None = None,
+    unit: str = "auto",
+    any_time: bool = False,
+    margin: float | None = None,
+    detect: float | None = None,
+    power: float = 0.8,
+    max_faults: float = 0.01,
+    level: float = 0.95,
+    printer: o.Output = o.Output(),
+) -> None:
+    """Say which of two interleaved systems got more credit.
+
+    Arguments
+    ---------
+    records : FILE
+        Log of drafts and credits (JSONL), as `RecordLog` writes it.
+
+    Data
+    ----
+    max_faults : SHARE
+        Share of the credits that may have no draft, or be for passages that were not shown; more are an error.
+
+    Tests
+    -----
+    baseline : NAME
+        System that the other is compared with (default: the first).
+    unit : NAME
+        What has one vote: user, session, impression, or auto (the first of these in the records).
+    any_time
+        Make p and the interval valid at any number of looks (default: for one look).
+    margin : SHARE
+        Largest distance of the share of wins from 1/2 that does not matter, as in .05.
+    detect : SHARE
+        Share of wins to detect, as in .55: prints how many more units it needs.
+    power : SHARE
+        Probability with which --detect shows the share.
+
+    Usual options
+    -------------
+    records baseline unit any_time margin detect output
+
+    Examples
+    --------
+    $ rag-selectivity online preference impressions.jsonl
+    $ rag-selectivity online preference impressions.jsonl --unit impression --any-time --format json
+    """
+    from rag_selectivity.online import preference
+
+    printer.show(
+        preference(
+            records,
+            baseline=baseline,
+            unit=unit,
+            sequential=any_time,
+            level=level,
+            margin=margin,
+            detect=detect,
+            power=power,
+            max_faults=max_faults,
+        )
+    )
 
 
 def online_compare(
