@@ -78,6 +78,6 @@ def test_scores_without_passages_are_one_a_query_whatever_the_run() -> None:
     with pytest.raises(rs.InputError) as caught:
         rs.validate(report, unlike)
     assert str(caught.value) == (
-        "scores, row 37: query 'q0' without passages (k = 0), the same for every run, has a score already; give one score "
-        "for each answer, such as the mean of several"
+        "scores, row 37: query 'q0' without passages (k = 0), the same for every run, has a score already; "
+        "give one score for each answer, such as the mean of several"
     )
