@@ -194,16 +194,12 @@ def scored_of(
     return Scored(kind, tuple(queries), values)
 
 
-def _bits(top: FloatArray, bottom: FloatArray) -> FloatArray:
-    return _log2(RATIO.value(top, bottom))
-
-
 def _log2(value: FloatArray) -> FloatArray:
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.log2(value)
 
 
-_BITS = Aggregate(value=_bits, statistic=RATIO.value, link=_log2, form="bits")
+_BITS = Aggregate(RATIO.statistic, _log2, "bits")
 
 
 def accuracies(right: FloatArray) -> Outcome:

@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 
 from rag_selectivity.errors import InputError, SelectivityWarning, examples
-from rag_selectivity.judged.joining import Part
 from rag_selectivity.judged.judged_run import JudgedRun
-from rag_selectivity.judged.lists import TOP
+from rag_selectivity.judged.lists import TOP, Lists
+from rag_selectivity.judged.terms import Terms
 from rag_selectivity.tables.forms import EXACT, FORMS, IdForm
 from rag_selectivity.tables.grades import looks_like_scores
 from rag_selectivity.tables.matching import BetterForm, Match, too_few_found
@@ -73,17 +73,17 @@ def _few(ids: Iterable[str]) -> str:
 class Doubts:
     """What is said of the join of a run, from what it was made of."""
 
-    def __init__(self, part: Part, name: str) -> None:
-        self.terms, self.lists, self.name = part.terms, part.lists, name
-        self.qrels, self.counts, self.unknown = part.terms.qrels, part.lists.counts, part.lists.unknown
-        self.policy, self.form = part.terms.judging.policy, part.terms.judging.form
+    def __init__(self, made_of: tuple[Terms, Lists, Lists | None], name: str) -> None:
+        self.terms, self.lists, _ = made_of
+        self.name, self.qrels, self.policy, self.form = name, self.terms.qrels, self.terms.policy, self.terms.form
+        self.counts, self.unknown = self.lists.counts, self.lists.unknown
         #: How many queries of the qrels the run has, and how many passages in the lists are judged.
-        self.listed, self.hits = len(part.lists.query), len(part.lists.hits.query)
+        self.listed, self.hits = int(self.lists.times.sum()), sum(len(hits.query) for hits in self.lists.hits)
 
     @cached_property
     def missing(self) -> list[str]:
         """The queries that the run lacks."""
-        lacking = np.delete(np.arange(len(self.qrels)), self.lists.query)
+        lacking = np.flatnonzero(self.lists.times == 0)
         return list(map(self.qrels.queries.__getitem__, lacking.tolist()))
 
     @cached_property
@@ -168,9 +168,11 @@ class Doubts:
             found.pop("rank_against_score", None)
         if grades and looks_like_scores(grades[-1]):
             found["scores_for_grades"] = {"highest": grades[-1]}
-        overlong = self.terms.overlong(self.lists)
-        if overlong is not None:
-            found["list_longer_than_corpus"] = dict(zip(("query", "passages", "size"), overlong, strict=True))
+        lengths, sizes = self.lists.length, self.terms.sizes
+        if sizes is not None and (overlong := np.flatnonzero(lengths > sizes).tolist()):
+            i = min(overlong, key=self.qrels.queries.__getitem__)
+            facts = {"query": self.qrels.queries[i], "passages": int(lengths[i]), "size": int(sizes[i])}
+            found["list_longer_than_corpus"] = facts
         for code, text in DOUBTS.items():
             if code in found:
                 yield SelectivityWarning(text.format(name=self.name, **found[code]), code.replace("_", "-"))
@@ -193,7 +195,7 @@ class Doubts:
     def _of_passages(self) -> SelectivityWarning | None:
         name, counts = self.name, self.counts
         if counts["retrieved"] and not self.hits and self.qrels.size:
-            labelled = self.qrels[min(compress(self.qrels.queries, self.qrels.counts()))]
+            labelled = self.qrels[min(compress(self.qrels.queries, self.qrels.lengths))]
             text = f"no passage that {name} retrieved is judged for its query; the qrels name passages such as"
             text = f"{text} {_few(labelled)}: do the run's passage ids come from the same corpus?"
             return SelectivityWarning(text, "ids-do-not-match")
@@ -229,7 +231,11 @@ class Doubts:
             others = f"{size - passages:,} of the N = {size:,} passages belong to documents that are not in passages_of"
             every = f"N = {size:,}: the chunks of all documents in your index (passages_of)"
             yield every if size == passages else others
-        if lost := self.terms.not_in_index:
+        documents = self.terms.documents
+        if documents is None or not documents.complete:
+            return
+        relevant = documents.grade >= self.terms.scale.relevant_from
+        if lost := int((relevant & (documents.passages == 0)).sum()):
             labels = counted(lost, "relevant label is of a document", "relevant labels are of documents")
             yield f"{labels} that the index lacks: neither the retriever nor a random draw can find it"
 

@@ -10,12 +10,12 @@ from itertools import chain
 import numpy as np
 
 from rag_selectivity.errors import InputError, SelectivityWarning, examples
-from rag_selectivity.judged.hits import Hits
 from rag_selectivity.judged.joining import join
 from rag_selectivity.judged.judged_run import JudgedRun
 from rag_selectivity.judged.lists import copies_in
 from rag_selectivity.judged.policy import Policy
 from rag_selectivity.judged.qrels import Qrels
+from rag_selectivity.judged.rows import Hits
 from rag_selectivity.judged.run import Run
 from rag_selectivity.tables.ids import numbered
 
@@ -57,10 +57,8 @@ def with_groups(judged: JudgedRun, run: Run, groups: Mapping[str, str], pool: Ru
     # The slots whose group stands above them too.
     position = grouped.positions(listed.queries)
     rows = copies_in(listed, np.flatnonzero(position >= 0).tolist())
-    of_list = np.searchsorted(listed.offsets, rows, "right") - 1
     nothing = np.zeros(len(rows), np.int64)
-    rank = rows - listed.offsets[of_list] + 1
-    copies = Hits(position[of_list], rank, nothing, np.ones(len(rows), bool), nothing)
+    copies = Hits(position[listed.query[rows]], listed.ranks[rows], nothing, np.ones(len(rows), bool), nothing)
     return replace(judged, grouped=replace(grouped, copies=copies))
 
 
@@ -72,7 +70,7 @@ def _named(passage: str, groups: Mapping[str, str]) -> str:
 def _lists(run: Run, groups: Mapping[str, str], policy: Policy) -> Run:
     """The lists with groups in place of passages, in rank order."""
     ordered = run.ordered(policy)
-    return Run(ordered.queries, ordered.offsets, [_named(each, groups) for each in ordered.passages])
+    return Run(ordered.queries, ordered.query, [_named(each, groups) for each in ordered.passages])
 
 
 def _labels(qrels: Qrels, groups: Mapping[str, str]) -> Qrels:

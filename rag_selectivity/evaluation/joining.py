@@ -13,13 +13,13 @@ from rag_selectivity.evaluation.doubts import check_join
 from rag_selectivity.evaluation.groups import with_groups
 from rag_selectivity.evaluation.list_tokens import with_fitting
 from rag_selectivity.evaluation.pools import Pools
-from rag_selectivity.judged.joining import Terms
 from rag_selectivity.judged.judged_run import JudgedRun
 from rag_selectivity.judged.other_lists import OtherLists
 from rag_selectivity.judged.policy import Policy, resolve_policy
 from rag_selectivity.judged.qrels import Qrels
 from rag_selectivity.judged.reading import named_runs, run_parts
 from rag_selectivity.judged.run import Run
+from rag_selectivity.judged.terms import Terms
 from rag_selectivity.judged.token_budget import TokenBudget
 from rag_selectivity.measures.plan import budgets_of, scale_for
 from rag_selectivity.tables.exact import NoRowsError
@@ -124,7 +124,7 @@ def join_runs(
         with warnings.catch_warnings(record=True) as heard:
             warnings.simplefilter("always", SelectivityWarning)
             lists = run_parts(run, policy)
-            joined = terms.join(lists, candidates, name=name)
+            joined = JudgedRun.of(terms, lists, candidates, name)
             check_join(joined, name)
             wanted = isinstance(lists, Run) and len(lists.passages) <= _LITTLE if other_lists is None else other_lists
             if wanted and isinstance(lists, Run) and joined.qrels is not None:

@@ -9,7 +9,6 @@ from functools import cached_property
 from typing import Any
 
 from rag_selectivity.errors import InputError, SelectivityWarning
-from rag_selectivity.judged.controls import control_rows, without_controls
 from rag_selectivity.judged.qrels import Qrels
 from rag_selectivity.judged.reading import read_qrels
 from rag_selectivity.measures import Measure
@@ -96,7 +95,7 @@ class Labels:
                 ),
                 stacklevel=2,
             )
-        by_query = without_controls(settled).to_dict()
+        by_query = settled.without_controls().to_dict()
         return cls(by_query, settled.scale or "trec", Provenance.of(settled), settled)
 
     @property
@@ -188,8 +187,8 @@ class Labels:
 
 def _set_controls_aside(qrels: Qrels) -> Qrels:
     """The judgments without the random controls, with a warning if there are any: for figures of single queries."""
-    rows = control_rows(qrels)
-    if rows is None:
+    rows = qrels.controls
+    if not rows.any():
         return qrels
     warnings.warn(
         SelectivityWarning(
@@ -199,4 +198,4 @@ def _set_controls_aside(qrels: Qrels) -> Qrels:
         ),
         stacklevel=4,
     )
-    return without_controls(qrels)
+    return qrels.without_controls()

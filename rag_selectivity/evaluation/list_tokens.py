@@ -46,7 +46,7 @@ class ListTokens:
         if tokens is None:
             return None
         position = judged.positions(ordered.queries)
-        unknown = np.isnan(tokens) & np.repeat(position >= 0, ordered.lengths)
+        unknown = np.isnan(tokens) & (position >= 0)[ordered.query]
         if lengths is not None and unknown.any():
             absent = dict.fromkeys(ordered.passages[row] for row in np.flatnonzero(unknown).tolist())
             raise InputError(f"{name}: {len(absent)} passages have no length in tokens ({examples(absent)})")

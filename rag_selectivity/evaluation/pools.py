@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -47,7 +48,7 @@ class Pools:
         key = tuple(map(id, pools))
         if key not in self._fused:
             # Without scores the order stays as it is under every policy.
-            self._fused[key] = Run.fused(map(self._read, pools), policy=self._policy).without_scores()
+            self._fused[key] = replace(Run.fused(map(self._read, pools), policy=self._policy), scores=None)
         return self._fused[key]
 
     def _read(self, value: Any) -> Run:

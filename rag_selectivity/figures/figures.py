@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rag_selectivity.judged.controls import control_rows, without_controls
 from rag_selectivity.judged.judged_run import JudgedRun
 from rag_selectivity.judged.policy import Policy
 from rag_selectivity.measures.base import FloatArray, Measure, Outcome
@@ -192,8 +191,8 @@ def _label_hashes(judged: JudgedRun) -> HashArray | None:
     """A hash of each query's judgments, including the controls: uint64[queries]; None if only counts are known."""
     if judged.qrels is None:
         return None
-    drawn, hashes = control_rows(judged.qrels), without_controls(judged.qrels).label_hashes()
-    if drawn is not None:
-        of_controls = judged.qrels.only(drawn).label_hashes()
+    drawn, hashes = judged.qrels.controls, judged.qrels.without_controls().label_hashes()
+    if drawn.any():
+        of_controls = judged.qrels.take(drawn).label_hashes()
         hashes = mix(hashes, mix(of_controls, np.ones_like(of_controls)))
     return hashes[judged.qrels.positions(judged.queries)]

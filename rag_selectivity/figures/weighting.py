@@ -11,7 +11,7 @@ import numpy as np
 
 from rag_selectivity.errors import InputError, examples
 from rag_selectivity.judged.judged_run import JudgedRun
-from rag_selectivity.judged.query_weights import QueryWeights
+from rag_selectivity.judged.query_weights import QueryWeights, effective_size
 from rag_selectivity.tables.files import is_path
 from rag_selectivity.tables.forms import IdForm
 from rag_selectivity.tables.small import per_query
@@ -92,10 +92,10 @@ def weights_notes(run: JudgedRun) -> list[str]:
     known = run.weights
     if known is None:
         return []
-    total = float(known.values.sum())
+    total, effective = float(known.values.sum()), effective_size(known.values)
     notes = [
         f"all figures over queries are weighted by {known.source}: {counted(len(run), 'query', 'queries')} with a "
-        f"weight of {total:,.6g} in all, effectively {known.effective:.1f} queries of equal weight; the heaviest has "
+        f"weight of {total:,.6g} in all, effectively {effective:.1f} queries of equal weight; the heaviest has "
         f"{percent(float(known.values.max()) / total)} of the weight"
     ]
     if known.left_out:

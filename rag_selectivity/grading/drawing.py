@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import blake2b
 from itertools import islice
 from typing import Any
@@ -110,7 +110,7 @@ def drawn_tail(lists: Lists, tail: Tail, taken: Taken, seed: int) -> dict[str, l
 
 def ordered(lists: Lists) -> Run:
     """The list that a tail is drawn from: the only one, or all of them fused."""
-    return Run.fused([run for _, run in lists]).without_scores() if len(lists) > 1 else lists[0][1]
+    return replace(Run.fused([run for _, run in lists]), scores=None) if len(lists) > 1 else lists[0][1]
 
 
 def how_of_tail(tail: Tail, *, fused: bool, seed: int) -> dict[str, Any]:
@@ -124,8 +124,8 @@ def ranks_in_lists(lists: Iterable[tuple[str, Run]], pairs: Collection[Pair]) ->
     queries = {query for query, _ in pairs}
     ranks: dict[Pair, dict[str, int]] = {}
     for name, run in lists:
-        listed = np.flatnonzero([query in queries for query in run.queries])
-        for query, passage, rank in ranked_rows(run.of_lists(listed)):
+        listed = np.array([query in queries for query in run.queries], bool)
+        for query, passage, rank in ranked_rows(run.take(listed[run.query])):
             if (query, passage) in pairs:
                 of_pair = ranks.setdefault((query, passage), {})
                 of_pair[name] = min(rank, of_pair.get(name, rank))

@@ -96,7 +96,7 @@ def without_outside_by_people(qrels: Qrels) -> Qrels:
         "outside-by-people",
         stacklevel=5,
     )
-    return qrels.only(~foreign)
+    return qrels.take(~foreign)
 
 
 def _rows_of(qrels: Qrels, queries: Sequence[str], passages: Sequence[str]) -> tuple[IntArray, IntArray]:

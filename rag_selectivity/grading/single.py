@@ -290,7 +290,7 @@ def _of_this_run(labels: Qrels, listed: set[tuple[str, str]], judge: str, *, tai
     drawn = (origins.are(Chosen.CONTROL) & controls) | (origins.are(Chosen.TAIL) & tail)
     pairs = zip((labels.queries[i] for i in labels.query.tolist()), labels.passages, strict=True)
     rows = drawn | np.fromiter((pair in listed for pair in pairs), bool, len(labels.query))
-    ours = labels.only(rows)
+    ours = labels.take(rows)
     if ours.origins is not None:
         by_judge = int((ours.origins.judge_grade != NO_GRADE).sum())
         ours.origins = replace(ours.origins, judges={judge: by_judge} if by_judge else {})

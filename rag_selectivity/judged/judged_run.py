@@ -12,12 +12,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rag_selectivity.errors import InputError
-from rag_selectivity.judged.controls import Controls
-from rag_selectivity.judged.hits import Coverage, Documents, Hits, Rows
+from rag_selectivity.judged.lists import Lists
 from rag_selectivity.judged.other_lists import OtherLists
 from rag_selectivity.judged.policy import Policy, resolve_policy
 from rag_selectivity.judged.qrels import Qrels
 from rag_selectivity.judged.query_weights import QueryWeights
+from rag_selectivity.judged.rows import Controls, Coverage, Documents, Hits
+from rag_selectivity.judged.terms import Terms
 from rag_selectivity.judged.token_budget import TokenBudget
 from rag_selectivity.tables.grades import SCALES, Scale
 from rag_selectivity.tables.ids import IntArray, ranges
@@ -25,6 +26,7 @@ from rag_selectivity.tables.ids import IntArray, ranges
 #: The depth of a measure that takes the whole list.
 WHOLE_LIST = 1 << 62
 
+BoolArray = NDArray[np.bool_]
 N = TypeVar("N", bound=np.generic)
 
 
@@ -55,8 +57,9 @@ class JudgedRun:
         The queries that the run lacks; None if it lacks none, or if this is unknown.
     documents : Documents or None
         The numbers of passages of the judged documents. None if passages are judged and retrieved as they are.
-    made_of : Part or None
-        What `concat` makes the whole of parts from; None if the object was not made by `join`.
+    made_of : (Terms, Lists, Lists or None) or None
+        The labels, the lists and the pool, from which `concat` makes the whole of parts; None if the object was not
+        made by `join`.
     qrels : Qrels or None
         The judgments, whose rows `Hits.judgment` numbers; None if only counts are known.
     fitting : {TokenBudget: int64[queries]}
@@ -87,11 +90,11 @@ class JudgedRun:
     coverage: Coverage = field(default_factory=Coverage)
     pool: Hits | None = None
     pool_returned: IntArray | None = None
-    own_pool: NDArray[np.bool_] | None = None
+    own_pool: BoolArray | None = None
     controls: Controls | None = None
-    missing: NDArray[np.bool_] | None = None
+    missing: BoolArray | None = None
     documents: Documents | None = None
-    made_of: Any = field(default=None, repr=False, compare=False)
+    made_of: tuple[Terms, Lists, Lists | None] | None = field(default=None, repr=False, compare=False)
     qrels: Qrels | None = field(default=None, repr=False, compare=False)
     fitting: Mapping[TokenBudget, IntArray] = field(default_factory=dict)
     grouped: JudgedRun | None = None
@@ -100,6 +103,62 @@ class JudgedRun:
     weights: QueryWeights | None = None
     other_lists: OtherLists | None = None
     empty_slots: int = 1
+
+    # -- making one ------------------------------------------------------------------------------
+
+    @classmethod
+    def of(cls, terms: Terms, run: Any, pool: Any, name: str) -> JudgedRun:
+        """Join a run, or parts of it, and its pool with the labels, the corpus and the rules of `terms`."""
+        lists = Lists.of(run, terms, name)
+        return cls._of_lists(terms, lists, None if pool is None else Lists.of(pool, terms, f"the pool of {name}"))
+
+    @classmethod
+    def _of_lists(cls, terms: Terms, lists: Lists, pool: Lists | None) -> JudgedRun:
+        labels, missing = terms.labels, lists.times == 0
+        grades = np.array(sorted({*labels.grades_present(), *labels.levels}), np.int64)
+        cells = labels.query * len(grades) + np.searchsorted(grades, labels.grade)
+        counts = np.bincount(cells, minlength=len(labels) * len(grades)).reshape(len(labels), len(grades))
+        expected = 0 if labels.expected is None else int(labels.expected.sum())
+        judged = cls(
+            queries=labels.queries,
+            hits=Hits.together(lists.hits),
+            returned=lists.length,
+            grades=grades,
+            labels=counts,
+            corpus_size=terms.sizes,
+            scale=terms.scale,
+            policy=terms.policy,
+            controls=_controls(terms, Hits.together(lists.controls)),
+            missing=missing if missing.any() else None,
+            documents=terms.documents,
+            made_of=(terms, lists, pool),
+            qrels=terms.qrels,
+            first_repeat=lists.first_repeat if lists.first_repeat.any() else None,
+        )
+        outside = lacking = 0
+        if pool is not None:
+            # A query that the pool lacks has its own list as its pool.
+            own = pool.times == 0
+            judged = replace(
+                judged,
+                pool=Hits.together([*pool.hits, judged.hits.take(own[judged.hits.query])]),
+                pool_returned=np.where(own, judged.returned, pool.length),
+                own_pool=own,
+            )
+            outside, lacking = len(judged.hits_outside_pool().query), int((own & ~missing).sum())
+        coverage = Coverage(
+            missing_from_run=int(missing.sum()),
+            not_in_qrels=len(lists.unknown),
+            duplicates=lists.counts["duplicates"],
+            repeated_judgments=terms.qrels.repeated,
+            negative_judgments=terms.qrels.negative,
+            outside_pool=outside,
+            missing_from_pool=lacking,
+            expected=expected,
+            graded=labels.size - expected,
+        )
+        judged = replace(judged, coverage=coverage)
+        return judged.over(~missing) if terms.policy.missing_query == "skip" and missing.any() else judged
 
     @classmethod
     def from_counts(
@@ -135,45 +194,6 @@ class JudgedRun:
             policy=resolve_policy(short_lists="returned"),
         )
 
-    def __len__(self) -> int:
-        return len(self.queries)
-
-    def positions(self, queries: Iterable[str]) -> IntArray:
-        """The positions of some queries, −1 for those that are not here."""
-        place = {query: i for i, query in enumerate(self.queries)}
-        return np.array([place.get(query, -1) for query in queries], np.int64)
-
-    @property
-    def in_run(self) -> NDArray[np.bool_]:
-        """Whether the run has each query, even with an empty list: bool[queries]."""
-        return np.ones(len(self), bool) if self.missing is None else ~self.missing
-
-    @cached_property
-    def distinct(self) -> Hits:
-        """The hits without the second and further copies of a passage."""
-        repeated = self.hits.repeated
-        return self.hits.chosen(~repeated) if repeated.any() else self.hits
-
-    @cached_property
-    def labelled(self) -> IntArray:
-        """How many judged passages (or documents) each query has."""
-        result: IntArray = self.labels.sum(axis=1)
-        return _read_only(result)
-
-    @cached_property
-    def _known(self) -> dict[str, tuple[tuple[Any, NDArray[Any]], ...]]:
-        return {}
-
-    def once(self, kind: str, key: Any, count: Callable[[], NDArray[N]]) -> NDArray[N]:
-        """What `count` gives, for the last two keys of a kind without counting again: measures ask for the same."""
-        known = self._known.get(kind, ())
-        for of, found in known:
-            if of == key:
-                return found
-        found = _read_only(count())
-        self._known[kind] = (*known[-1:], (key, found))
-        return found
-
     @classmethod
     def concat(cls, parts: Iterable[JudgedRun]) -> JudgedRun:
         """The join of a whole run from those of its parts, which are over different queries of the same labels.
@@ -197,41 +217,41 @@ class JudgedRun:
         >>> rs.evaluate_joined({"run": whole}, measures=["Success@1"])["Success@1"].value
         0.5
         """
-        given = list(parts)
+        given = [each.made_of for each in parts]
+        made = [part for part in given if part is not None]
         if not given:
             raise InputError("concat: there is no part")
-        first, *others = made = [each.made_of for each in given]
-        for part in made:
-            if part is None:
-                raise InputError("concat: only what `join` made is a part of a whole")
-            labels, of_first = part.terms.qrels, first.terms.qrels
-            if labels.queries != of_first.queries or not np.array_equal(labels.counts(), of_first.counts()):
+        if len(made) < len(given):
+            raise InputError("concat: only what `join` made is a part of a whole")
+        terms = made[0][0]
+        for other, _, _ in made:
+            if other.qrels.queries != terms.qrels.queries or (other.qrels.lengths != terms.qrels.lengths).any():
                 raise InputError("concat: the parts have different labels: join each with the labels of all queries")
-        whole: JudgedRun = first.beside(others)
-        return whole
+        lists, pools = Lists.together(part[1] for part in made), [part[2] for part in made if part[2] is not None]
+        again = lists.repeated()
+        if again is not None:
+            raise InputError(f"concat: two parts have a list for query {terms.qrels.queries[again]!r}")
+        return cls._of_lists(terms, lists, Lists.together(pools) if pools else None)
 
-    def forget(self) -> None:
-        """Let go of what `once` keeps: of a million queries it is as large as their figures."""
-        self._known.clear()
-
-    def repeats_at(self, depths: IntArray) -> NDArray[np.bool_] | None:
-        """Whether each list repeats a passage within its top K: bool[queries, depths].
-
-        None where it is known what that means: chunks of documents, or copies for which there is a rule.
-        """
-        if self.documents is not None or self.policy.duplicates is not None:
-            return None
-        if self.first_repeat is None:
-            return np.zeros((len(self), depths.shape[-1]), bool)
-        first = self.first_repeat[:, None]
-        result: NDArray[np.bool_] = (first > 0) & (first <= np.minimum(self.returned[:, None], depths))
-        return result
-
-    def over(self, chosen: NDArray[np.bool_]) -> JudgedRun:
+    def over(self, chosen: BoolArray) -> JudgedRun:
         """The join restricted to some of its queries: bool[queries]."""
-        of_queries = (each.name for each in fields(self) if each.name != "grades")
-        columns = {name: _over(getattr(self, name), chosen) for name in of_queries}
+        columns = {each.name: _over(getattr(self, each.name), chosen) for each in fields(self) if each.name != "grades"}
         return replace(self, **columns | {"queries": tuple(compress(self.queries, chosen))})
+
+    # -- its queries -----------------------------------------------------------------------------
+
+    def __len__(self) -> int:
+        return len(self.queries)
+
+    def positions(self, queries: Iterable[str]) -> IntArray:
+        """The positions of some queries, −1 for those that are not here."""
+        place = {query: i for i, query in enumerate(self.queries)}
+        return np.array([place.get(query, -1) for query in queries], np.int64)
+
+    @property
+    def in_run(self) -> BoolArray:
+        """Whether the run has each query, even with an empty list: bool[queries]."""
+        return np.ones(len(self), bool) if self.missing is None else ~self.missing
 
     def refuse_weights(self, what: str, otherwise: str = "") -> None:
         """Refuse weighted queries where a figure would ignore the weights; `otherwise` says what else can be done.
@@ -244,6 +264,30 @@ class JudgedRun:
             raise InputError(
                 f"{what} cannot be weighted, and the queries have weights: leave weights (data.weights) out{otherwise}"
             )
+
+    # -- what is counted more than once ----------------------------------------------------------
+
+    @cached_property
+    def _known(self) -> dict[str, tuple[tuple[Any, NDArray[Any]], ...]]:
+        return {}
+
+    def once(self, kind: str, key: Any, count: Callable[[], NDArray[N]]) -> NDArray[N]:
+        """What `count` gives, for the last two keys of a kind without counting again: measures ask for the same."""
+        known = self._known.get(kind, ())
+        for of, found in known:
+            if of == key:
+                return found
+        found = count()
+        # Several callers get it, and none may change it.
+        found.flags.writeable = False
+        self._known[kind] = (*known[-1:], (key, found))
+        return found
+
+    def forget(self) -> None:
+        """Let go of what `once` keeps: of a million queries it is as large as their figures."""
+        self._known.clear()
+
+    # -- groups of passages and budgets of tokens ------------------------------------------------
 
     def by_group(self, measure: str) -> JudgedRun:
         """The lists and labels of groups, or an error that says how to give them."""
@@ -282,16 +326,27 @@ class JudgedRun:
     def within(self, budget: TokenBudget) -> JudgedRun:
         """The lists as far as they fit in a budget of tokens; the candidates stay as they are."""
         cutoffs = self.cutoffs(budget)
+
+        def cut(hits: Hits) -> Hits:
+            return hits.take(hits.rank <= cutoffs[hits.query])
+
         return replace(
             self,
             grouped=None if self.grouped is None else self.by_group(f"@{budget}").within(budget),
-            copies=None if self.copies is None else _cut(self.copies, cutoffs),
-            hits=_cut(self.hits, cutoffs),
+            copies=None if self.copies is None else cut(self.copies),
+            hits=cut(self.hits),
             returned=np.minimum(self.returned, cutoffs),
             pool=Hits.together([self.candidates, self.hits_outside_pool()]),
             pool_returned=self.candidates_returned,
             own_pool=~self.selected_from & (self.returned <= cutoffs),
         )
+
+    # -- labels and corpus -----------------------------------------------------------------------
+
+    @cached_property
+    def labelled(self) -> IntArray:
+        """How many judged passages (or documents) each query has."""
+        return self.once("labelled", None, lambda: self.labels.sum(axis=1))
 
     def threshold(self, rel: int | None = None) -> int:
         """The lowest relevant grade: `rel`, or by default that of the scale."""
@@ -317,7 +372,7 @@ class JudgedRun:
 
     def relevant_documents(self, documents: Documents, rel: int | None = None) -> Documents:
         """Those of the documents that are relevant; an InputError if the number of passages of one is unknown."""
-        relevant = documents.chosen(documents.grade >= self.threshold(rel))
+        relevant = documents.take(documents.grade >= self.threshold(rel))
         unknown = np.flatnonzero(relevant.passages == 0)
         if len(unknown) and not documents.complete:
             raise InputError(
@@ -334,79 +389,69 @@ class JudgedRun:
         relevant = self.relevant_documents(self.documents, rel)
         return np.bincount(relevant.query, relevant.passages, minlength=len(self)).astype(np.int64)
 
+    def require_corpus_size(self, measure: str) -> IntArray:
+        """N for each query, or an error that says how to give it."""
+        if self.corpus_size is None:
+            raise InputError(
+                f"{measure} compares with a random draw and needs the corpus size N: "
+                f"give corpus_size=… (--corpus-size N) (how-to: corpus-size)"
+            )
+        return self.corpus_size
+
+    # -- the top K -------------------------------------------------------------------------------
+
+    @cached_property
+    def distinct(self) -> Hits:
+        """The hits without the second and further copies of a passage."""
+        repeated = self.hits.repeated
+        return self.hits.take(~repeated) if repeated.any() else self.hits
+
     def hits_at(self, depths: IntArray, rel: int | None = None) -> IntArray:
         """Distinct relevant passages in the top K: int64[queries, depths]."""
-        threshold = self.threshold(rel)
-        return self.once(
-            "hits", (threshold, key_of(depths)), lambda: self.count_distinct(depths, self.distinct.grade >= threshold)
-        )
+        threshold, hits = self.threshold(rel), self.distinct
+        count = lambda: count_at(hits.take(hits.grade >= threshold), len(self), depths)  # noqa: E731
+        return self.once("hits", (threshold, key_of(depths)), count)
 
     def judged_at(self, depths: IntArray) -> IntArray:
         """Slots of the top K with a judged passage, including copies: int64[queries, depths]."""
-        if self.distinct is self.hits:
-            return self.distinct_at(depths)
-        return count_at(self.hits, len(self), depths)
+        return self.distinct_at(depths) if self.distinct is self.hits else count_at(self.hits, len(self), depths)
 
     def distinct_at(self, depths: IntArray) -> IntArray:
         """Distinct judged passages in the top K: int64[queries, depths]."""
-        return self.once("distinct", key_of(depths), lambda: self.count_distinct(depths))
-
-    def count_distinct(
-        self, depths: IntArray, chosen: NDArray[np.bool_] | None = None, weights: NDArray[np.float64] | None = None
-    ) -> NDArray[Any]:
-        """As `count_at`, of the distinct hits, or of those that are chosen: bool[distinct hits]."""
-        if depths.shape[-1] == 1:
-            hits = self.distinct if chosen is None else self.distinct.chosen(chosen)
-            return count_at(hits, len(self), depths, weights)
-        cells = self.once("cells", key_of(depths), lambda: _cells(self.distinct, depths))
-        return _count_cells(cells if chosen is None else cells[chosen], len(self), depths, weights)
+        return self.once("distinct", key_of(depths), lambda: count_at(self.distinct, len(self), depths))
 
     def returned_at(self, depths: IntArray) -> IntArray:
         """Slots of the top K with any passage: int64[queries, depths]."""
         result: IntArray = np.minimum(self.returned[:, None], depths)
         return result
 
+    def repeats_at(self, depths: IntArray) -> BoolArray | None:
+        """Whether each list repeats a passage within its top K: bool[queries, depths].
+
+        None where it is known what that means: chunks of documents, or copies for which there is a rule.
+        """
+        if self.documents is not None or self.policy.duplicates is not None:
+            return None
+        first = np.zeros(len(self), np.int64) if self.first_repeat is None else self.first_repeat
+        result: BoolArray = (first[:, None] > 0) & (first[:, None] <= self.returned_at(depths))
+        return result
+
     def harmful_at(self, depths: IntArray, max_grade: int) -> IntArray:
         """Slots of the top K with a grade of at most `max_grade`; with `unjudged="worst"` also unjudged passages."""
-        harmful = count_at(self.hits.chosen(self.hits.grade <= max_grade), len(self), depths)
+        harmful = count_at(self.hits.take(self.hits.grade <= max_grade), len(self), depths)
         if self.policy.unjudged == "worst" and max_grade >= self.scale.lowest:
             harmful = harmful + self.returned_at(depths) - self.judged_at(depths)
         return harmful
-
-    @property
-    def candidates(self) -> Hits:
-        """The hits of the pool, or of the run's own full list if no pool was given."""
-        return self.hits if self.pool is None else self.pool
-
-    @property
-    def candidates_returned(self) -> IntArray:
-        """The length of each query's pool."""
-        return self.returned if self.pool_returned is None else self.pool_returned
-
-    @property
-    def selected_from(self) -> NDArray[np.bool_]:
-        """Whether each query has a pool other than its own list: bool[queries]."""
-        if self.pool is None:
-            return np.zeros(len(self), bool)
-        return np.ones(len(self), bool) if self.own_pool is None else ~self.own_pool
-
-    def hits_outside_pool(self) -> Hits:
-        """Distinct judged passages of the run that its pool lacks."""
-        if self.pool is None:
-            return self.hits.chosen(np.zeros(len(self.hits.query), bool))
-        return self.hits.chosen(~self.hits.repeated & ~np.isin(self.hits.judgment, self.pool.judgment))
 
     def slots_at(self, depths: IntArray) -> IntArray:
         """How many slots count at each depth: K, or with `short_lists="returned"` at most the length of the list.
 
         An empty list is a failure of K slots in both cases; as a whole list, of `empty_slots`.
         """
-        requested = np.broadcast_to(depths, (len(self.queries), depths.shape[-1]))
         if self.policy.short_lists != "returned":
-            return requested
+            return np.broadcast_to(depths, (len(self), depths.shape[-1]))
         of_empty = np.where(depths == WHOLE_LIST, self.empty_slots, depths)
-        returned = self.returned[:, None]
-        slots: IntArray = np.where(returned == 0, of_empty, np.minimum(requested, returned))
+        slots: IntArray = np.where(self.returned[:, None] == 0, of_empty, self.returned_at(depths))
         return slots
 
     def drawn_at(self, depths: IntArray) -> IntArray:
@@ -429,15 +474,6 @@ class JudgedRun:
         shares[:, -1] = counts.sum() - filled
         return shares / (counts.sum() if len(self) else 1.0)
 
-    def require_corpus_size(self, measure: str) -> IntArray:
-        """N for each query, or an error that says how to give it."""
-        if self.corpus_size is None:
-            raise InputError(
-                f"{measure} compares with a random draw and needs the corpus size N: "
-                f"give corpus_size=… (--corpus-size N) (how-to: corpus-size)"
-            )
-        return self.corpus_size
-
     def check_depths(self, depths: IntArray, *, one_by_one: bool = False) -> None:
         """Refuse depths that the corpus size or the policy does not allow. Needs all queries, not a part of them.
 
@@ -455,29 +491,62 @@ class JudgedRun:
                 )
         if self.policy.unjudged != "error":
             return
-        judged = np.bincount(self.hits.query[self.hits.rank <= deepest], minlength=len(self.queries))
-        short = np.flatnonzero(judged < np.minimum(self.returned, deepest))
-        if len(short):
-            i = min(short.tolist(), key=self.queries.__getitem__)
+        judged, returned = (each(np.array([deepest]))[:, 0] for each in (self.judged_at, self.returned_at))
+        short = np.flatnonzero(judged < returned).tolist()
+        if short:
+            i = min(short, key=self.queries.__getitem__)
             raise InputError(
-                f"query {self.queries[i]!r}: only {judged[i]} of the first {min(self.returned[i], deepest)} "
+                f"query {self.queries[i]!r}: only {judged[i]} of the first {returned[i]} "
                 f'passages are judged, and the policy is unjudged="error"'
             )
 
+    # -- the pool --------------------------------------------------------------------------------
 
-def _over(value: Any, chosen: NDArray[np.bool_]) -> Any:
+    @property
+    def candidates(self) -> Hits:
+        """The hits of the pool, or of the run's own full list if no pool was given."""
+        return self.hits if self.pool is None else self.pool
+
+    @property
+    def candidates_returned(self) -> IntArray:
+        """The length of each query's pool."""
+        return self.returned if self.pool_returned is None else self.pool_returned
+
+    @property
+    def selected_from(self) -> BoolArray:
+        """Whether each query has a pool other than its own list: bool[queries]."""
+        if self.pool is None:
+            return np.zeros(len(self), bool)
+        return np.ones(len(self), bool) if self.own_pool is None else ~self.own_pool
+
+    def hits_outside_pool(self) -> Hits:
+        """Distinct judged passages of the run that its pool lacks."""
+        return self.hits.take(~self.hits.repeated & ~np.isin(self.hits.judgment, self.candidates.judgment))
+
+
+def _controls(terms: Terms, listed: Hits) -> Controls | None:
+    """The random controls; `listed` are those in the run's lists."""
+    qrels, drawn = terms.qrels, terms.drawn
+    if qrels.origins is None or not drawn.any():
+        return None
+    rank = np.zeros(qrels.size, np.int64)
+    # A list may repeat a passage: the first rank counts, so the last ranks are written first.
+    rank[listed.judgment[::-1]] = listed.rank[::-1]
+    by_judge = np.where(qrels.origins.judge_grade >= 0, qrels.origins.judge_grade, qrels.grade)
+    return Controls(qrels.query[drawn], by_judge[drawn], rank[drawn])
+
+
+def _over(value: Any, chosen: BoolArray) -> Any:
     """What some of the queries have in a field of a `JudgedRun`."""
     if isinstance(value, OtherLists):
         return value if chosen.all() else None
     if isinstance(value, Mapping):
         return {name: _over(each, chosen) for name, each in value.items()}
-    if isinstance(value, (Rows, Controls, JudgedRun, QueryWeights)):
+    if isinstance(value, (Hits, Controls, Documents, JudgedRun)):
         return value.over(chosen)
+    if isinstance(value, QueryWeights):
+        return replace(value, values=value.values[chosen])
     return value[chosen] if isinstance(value, np.ndarray) else value
-
-
-def _cut(hits: Hits, cutoffs: IntArray) -> Hits:
-    return hits.chosen(hits.rank <= cutoffs[hits.query])
 
 
 def count_at(hits: Hits, queries: int, depths: IntArray, weights: NDArray[np.float64] | None = None) -> NDArray[Any]:
@@ -490,34 +559,19 @@ def count_at(hits: Hits, queries: int, depths: IntArray, weights: NDArray[np.flo
         within = hits.rank <= (depths[0] if depths.ndim == 1 else depths[hits.query, 0])
         counted = None if weights is None else weights[within]
         return np.bincount(hits.query[within], counted, minlength=queries)[:, None]
-    return _count_cells(_cells(hits, depths), queries, depths, weights)
+    order = np.argsort(depths, kind="stable")
+    width = len(depths) + 1
+    # The first depth that each hit is within, of its query.
+    cells = hits.query * width + np.searchsorted(depths[order], hits.rank)
+    counts = np.bincount(cells, weights, minlength=queries * width).reshape(queries, width)[:, :-1]
+    result = np.empty_like(counts)
+    result[:, order] = np.cumsum(counts, axis=1)
+    return result
 
 
 def key_of(depths: IntArray) -> tuple[Any, bytes]:
     """What stands for depths where figures of them are kept."""
     return depths.shape, depths.tobytes()
-
-
-def _cells(hits: Hits, depths: IntArray) -> IntArray:
-    """The number of each hit's query and of the first depth that it is within, as one: int64[hits]."""
-    cells: IntArray = hits.query * (len(depths) + 1) + np.searchsorted(np.sort(depths), hits.rank)
-    return cells
-
-
-def _count_cells(cells: IntArray, queries: int, depths: IntArray, weights: NDArray[np.float64] | None) -> NDArray[Any]:
-    width = len(depths) + 1
-    counts = np.bincount(cells, weights, minlength=queries * width).reshape(queries, width)[:, :-1]
-    if (depths[1:] >= depths[:-1]).all():
-        return np.cumsum(counts, axis=1)
-    result = np.empty_like(counts)
-    result[:, np.argsort(depths, kind="stable")] = np.cumsum(counts, axis=1)
-    return result
-
-
-def _read_only(array: NDArray[N]) -> NDArray[N]:
-    """The array, which several callers get and none may change."""
-    array.flags.writeable = False
-    return array
 
 
 def _count_column(values: ArrayLike, name: str) -> IntArray:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import IntFlag
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rag_selectivity.judged.rows import Rows
 from rag_selectivity.tables.ids import IntArray
 
 #: Stands in `LabelOrigins.judge_grade` for a pair that no judge graded.
@@ -27,7 +27,7 @@ class Chosen(IntFlag):
 
 
 @dataclass(frozen=True, slots=True)
-class LabelOrigins:
+class LabelOrigins(Rows):
     """The origin of every judgment, by its row.
 
     Attributes
@@ -75,15 +75,6 @@ class LabelOrigins:
         nobody, none = np.full(count, NO_GRADE, np.int64), np.zeros(count, np.int64)
         return cls(np.full(count, int(chosen), np.uint8), np.zeros(count, bool), nobody, none)
 
-    def beside(self, others: LabelOrigins) -> LabelOrigins:
-        """The origins of these judgments, and then those of others."""
-        both: dict[str, Any] = {name: np.concatenate([getattr(self, name), getattr(others, name)]) for name in _COLUMNS}
-        return replace(self, **both)
-
-    def take(self, rows: NDArray[Any]) -> LabelOrigins:
-        """The origins of some rows, by mask or by position."""
-        return replace(self, **{name: getattr(self, name)[rows] for name in _COLUMNS})
-
     def are(self, how: Chosen) -> NDArray[np.bool_]:
         """The rows that were chosen in this way: bool[judgments]."""
         result: NDArray[np.bool_] = (self.chosen & int(how)) != 0
@@ -108,6 +99,3 @@ class LabelOrigins:
         all_drawn, still = (np.bincount(query[rows], minlength=queries) for rows in (drawn, left))
         estimated = np.rint(size * still / np.maximum(all_drawn, 1)).astype(np.int64)
         return left, np.where(still > 0, np.maximum(estimated, still), 0)
-
-
-_COLUMNS = ("chosen", "by_person", "judge_grade", "tail_size")

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from rag_selectivity.judged.controls import control_rows
 from rag_selectivity.judged.qrels import Qrels
 from rag_selectivity.judged.run import Run
 from rag_selectivity.tables.ids import IntArray, ranges
@@ -31,14 +30,12 @@ class OtherLists:
     @classmethod
     def of(cls, labels: Qrels, queries: Sequence[str], lists: Run) -> OtherLists:
         """Look up the labels of each query in the lists of the others, by passage; random controls are no labels."""
-        drawn = control_rows(labels)
         position = {query: i for i, query in enumerate(queries)}
         place = np.array([position.get(query, -1) for query in labels.queries], np.int64)
-        rows = np.flatnonzero((place[labels.query] >= 0) & (True if drawn is None else ~drawn))
+        rows = np.flatnonzero((place[labels.query] >= 0) & ~labels.controls)
         code: dict[str, int] = {}
         of_label = np.array([code.setdefault(labels.passages[row], len(code)) for row in rows.tolist()], np.int64)
-        owner = np.repeat(np.array([position.get(query, -1) for query in lists.queries], np.int64), lists.lengths)
-        rank = ranges(np.ones_like(lists.lengths), lists.lengths)
+        owner, rank = np.array([position.get(query, -1) for query in lists.queries], np.int64)[lists.query], lists.ranks
         listed = np.array([code.get(passage, -1) for passage in lists.passages], np.int64)
         slots = np.flatnonzero((listed >= 0) & (owner >= 0))
         # The first of several copies in a list counts.

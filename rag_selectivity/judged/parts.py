@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -15,10 +14,8 @@ from rag_selectivity.tables.fast import Odd, Scan
 if TYPE_CHECKING:
     import polars as pl
 
-#: Of a run whose lists are scattered, so many rows are grouped at a time.
-_GROUPED_ROWS = 10_000_000
-#: Parts of the rows that are held.
-_PARTS = 64
+#: Of a run whose lists are scattered, so many rows are held at a time, and given out in so many parts.
+_HELD, _PARTS = 10_000_000, 64
 
 
 def parts_of_scan(scan: Scan, exactly: Callable[[], Run]) -> Iterator[Run]:
@@ -46,35 +43,19 @@ def _grouped(scan: Scan, exactly: Callable[[], Run]) -> Iterator[Run]:
     """The same run of rows that are scattered: the rows of some of the queries are held, and taken list by list."""
     import polars as pl
 
-    count, parts = 0, defaultdict[int, list[pl.DataFrame]](list)
     try:
         # Before a list is given out, all rows are seen.
-        for batch in scan.rows():
-            count += batch.height
-            if count <= _GROUPED_ROWS:
-                _add(parts, batch)
-            else:
-                parts.clear()
+        turns = -(-sum(batch.height for batch in scan.rows()) // _HELD)
     except Odd:
         yield exactly()
         return
-    turns = -(-count // _GROUPED_ROWS)
     for turn in range(turns):
-        for batch in scan.rows() if turns > 1 else ():
-            _add(parts, batch, turn, turns)
-        for part in sorted(parts):
-            rows = pl.concat(parts.pop(part)).sort("query", maintain_order=True)
+        part = pl.col("query").hash() % (_PARTS * turns)
+        batches = (batch.with_columns(part=part) for batch in scan.rows())
+        held = pl.concat(batch.filter(pl.col("part") // _PARTS == turn) for batch in batches)
+        for each in held["part"].unique():
+            rows = held.filter(pl.col("part") == each).sort("query", maintain_order=True)
             yield _run(rows.with_columns(new=pl.col("query").ne_missing(pl.col("query").shift())), scan)
-
-
-def _add(parts: dict[int, list[pl.DataFrame]], batch: pl.DataFrame, turn: int = 0, turns: int = 1) -> None:
-    """Add the rows to the parts of their queries, those of one turn only."""
-    import polars as pl
-
-    rows = batch.with_columns(part=pl.col("query").hash() % (_PARTS * turns))
-    of_part = rows.filter(pl.col("part") // _PARTS == turn).partition_by("part", as_dict=True, include_key=False)
-    for (part,), some in of_part.items():
-        parts[part].append(some)
 
 
 def _whole_lists(scan: Scan) -> Iterator[Run]:

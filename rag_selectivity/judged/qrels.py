@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
 from importlib import import_module
-from itertools import chain, islice, pairwise, repeat
-from operator import eq, le
+from itertools import chain, islice, pairwise
+from operator import le
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rag_selectivity.errors import InputError, examples
-from rag_selectivity.judged.origins import NO_GRADE, LabelOrigins
+from rag_selectivity.judged.origins import NO_GRADE, Chosen, LabelOrigins
+from rag_selectivity.judged.rows import Pairs
 from rag_selectivity.tables.cells import id_text
 from rag_selectivity.tables.columns import Columns, read
 from rag_selectivity.tables.exact import STORES, kind_of
@@ -25,12 +26,9 @@ from rag_selectivity.tables.grades import Scale, implied_scale, parse_grade_map,
 from rag_selectivity.tables.ids import HashArray, IntArray, id_hashes, mix, natural_key, numbered, ranges
 from rag_selectivity.tables.small import per
 
-#: Grades below are counted, to find which there are.
-_FEW = 1 << 10
-
 
 @dataclass(eq=False, repr=False)
-class Qrels:
+class Qrels(Pairs):
     """Judgments: one grade for each (query, passage) pair.
 
     Stored in columns; reads like a dict of dicts:
@@ -79,36 +77,26 @@ class Qrels:
     _settled: Scale | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
-        self._position = {query_id: i for i, query_id in enumerate(self.queries)}
-        if "" in self._position:
+        if "" in self.place:
             raise InputError(f"{self.source or 'qrels'}: a query id is empty")
         if self.expected is not None and not self.expected.any():
             self.expected = None
         below = self.grade < 0
         if below.any():
             self.negative += int(below.sum())
-            self._keep(np.flatnonzero(~below))
+            self._keep(~below)
         if (self.query[1:] < self.query[:-1]).any():
             self._keep(np.argsort(self.query, kind="stable"))
-        self._starts: list[int] = np.searchsorted(self.query, np.arange(len(self.queries) + 1)).tolist()
         doubles = self._doubles()
         if doubles:
             self.repeated += len(doubles)
-            self._keep(np.delete(np.arange(len(self.query)), doubles))
-            self._starts = np.searchsorted(self.query, np.arange(len(self.queries) + 1)).tolist()
+            self._keep(np.delete(np.arange(self.size), doubles))
+
+    def _keep(self, rows: NDArray[Any]) -> None:
+        self.__dict__.update(self.columns_at(rows))
+        self.__dict__.pop("offsets", None)
 
     # -- making one ------------------------------------------------------------------------------
-
-    @classmethod
-    def from_columns(cls, columns: Columns, **about: Any) -> Qrels:
-        """From the columns of labels, as `rag_selectivity.tables` reads them, and further arguments of the class."""
-        grade = np.empty(0, np.int64) if columns.grade is None else columns.grade
-        of_columns: dict[str, Any] = {
-            "source": columns.source if columns.source not in ("qrels", "qrels frame") else None,
-            "lines": columns.lines,
-            "expected": columns.expected,
-        }
-        return cls(columns.queries, columns.query, columns.passage, grade, **of_columns | about)
 
     @classmethod
     def of(
@@ -131,7 +119,14 @@ class Qrels:
             return stored
         if judges:
             raise InputError(f"{source} is no label store: its labels have no judges to choose from")
-        return cls.from_columns(read(source, "labels", format=format))
+        return cls._of_columns(read(source, "labels", format=format))
+
+    @classmethod
+    def _of_columns(cls, columns: Columns, **about: Any) -> Qrels:
+        source = columns.source if columns.source not in ("qrels", "qrels frame") else None
+        grade = np.empty(0, np.int64) if columns.grade is None else columns.grade
+        rows: dict[str, Any] = {"lines": columns.lines, "expected": columns.expected, "source": source}
+        return cls(columns.queries, columns.query, columns.passage, grade, **rows | about)
 
     @classmethod
     def from_records(
@@ -149,11 +144,10 @@ class Qrels:
         """
         given = read(records, "labels")
         further = [id_text(query, source or "qrels", "query") for query in queries]
-        queries, place = numbered([*further, *given.queries])
-        query = place[len(further) :][given.query]
-        named = replace(given, queries=tuple(queries), query=query, source=source or given.source)
+        names, place = numbered([*further, *given.queries])
         marked = given.expected if expected is None else np.array(expected, bool)
-        return cls.from_columns(named, expected=marked, **about)
+        named = replace(given, queries=tuple(names), query=place[len(further) :][given.query], expected=marked)
+        return cls._of_columns(named, **({} if source is None else {"source": source}), **about)
 
     def under(self, names: Mapping[str, str], passage: Callable[[str, str], str] | None = None) -> Qrels:
         """The judgments with queries renamed by {name: query}; a query may get several names.
@@ -164,17 +158,13 @@ class Qrels:
         >>> qrels.under({"monday": "q1", "tuesday": "q1"}).to_dict()
         {'monday': {'d1': 5}, 'tuesday': {'d1': 5}}
         """
-        of = np.array([self._position[query] for query in names.values()], np.int64)
-        start, stop = np.searchsorted(self.query, of), np.searchsorted(self.query, of, side="right")
-        count = stop - start
-        rows = ranges(start, count)
-        query, passages = np.repeat(np.arange(len(of)), count), self.passages_at(rows)
+        of = np.array([self.place[query] for query in names.values()], np.int64)
+        query = np.repeat(np.arange(len(of)), self.lengths[of])
+        columns = self.columns_at(ranges(self.offsets[of], self.lengths[of]))
         if passage is not None:
-            names_of_rows = map(tuple(names).__getitem__, query.tolist())
-            given = map(passage, names_of_rows, passages)
-            passages = [id_text(each, "qrels", "passage") for each in given]
-        named = {"queries": tuple(names), "query": query, "passages": passages}
-        return replace(self, **self._rows(rows) | named, repeated=0, negative=0)
+            given = map(passage, map(tuple(names).__getitem__, query.tolist()), columns["passages"])
+            columns["passages"] = [id_text(each, "qrels", "passage") for each in given]
+        return replace(self, **columns | {"queries": tuple(names), "query": query, "repeated": 0, "negative": 0})
 
     def inherit(self, documents: Any) -> Qrels:
         """The judgments of chunks: every chunk of a judged document has the grade of its document.
@@ -201,9 +191,9 @@ class Qrels:
                 f"{len(absent)} judged documents have no chunk ({examples(absent[:3])}): add their chunks, or leave "
                 f"out the labels of documents that the index lacks"
             )
-        of_rows = [chunks_of[name] for name in self.passages]
-        rows = np.repeat(np.arange(len(of_rows)), np.array([len(chunks) for chunks in of_rows], np.int64))
-        return replace(self, **self._rows(rows) | {"passages": list(chain.from_iterable(of_rows))})
+        chunks = [chunks_of[name] for name in self.passages]
+        rows = np.repeat(np.arange(self.size), np.fromiter(map(len, chunks), np.int64, self.size))
+        return replace(self, **self.columns_at(rows) | {"passages": list(chain.from_iterable(chunks))})
 
     def in_form(self, form: IdForm) -> Qrels:
         """The same judgments with all ids in a form.
@@ -218,23 +208,9 @@ class Qrels:
         """
         if not form.changes_ids or form == self.form:
             return self
-        position: dict[str, int] = {}
-        renumbered = np.array([position.setdefault(form(query), len(position)) for query in self.queries], np.int64)
+        queries, place = numbered(map(form, self.queries))
         passages = [*map(form, self.passages)]
-        return replace(self, queries=tuple(position), query=renumbered[self.query], passages=passages, form=form)
-
-    def only(self, rows: NDArray[np.bool_]) -> Qrels:
-        """Some of the judgments, bool[judgments]; all queries stay."""
-        return self.take(np.flatnonzero(rows))
-
-    def take(self, rows: IntArray) -> Qrels:
-        """Some of the judgments by their rows; all queries stay."""
-        return replace(self, **self._rows(rows))
-
-    def without_self(self) -> Qrels:
-        """The judgments without those of the passage that has the id of its query; all queries stay."""
-        own = np.fromiter(map(eq, map(self.queries.__getitem__, self.query.tolist()), self.passages), bool, self.size)
-        return self.only(~own) if own.any() else self
+        return replace(self, queries=tuple(queries), query=place[self.query], passages=passages, form=form)
 
     def in_order(self, *, by_passage: bool = False) -> Qrels:
         """The judgments in the natural order of their queries (q2 before q10), and `by_passage` of their passages.
@@ -248,46 +224,77 @@ class Qrels:
         if all(map(le, keys, keys[1:])) and not by_passage:
             return self
         order = sorted(range(len(keys)), key=keys.__getitem__)
-        place = np.argsort(np.array(order, np.int64))
-        query = place[self.query]
+        query = np.argsort(np.array(order, np.int64))[self.query]
+        rows = np.arange(self.size)
         if by_passage:
-            of_row = query.tolist()
-            key = lambda row: (of_row[row], self.passages[row])  # noqa: E731
-            rows = np.array(sorted(range(self.size), key=key), np.int64)
-        else:
-            rows = np.argsort(query, kind="stable")
+            rows = np.array(sorted(range(self.size), key=self.passages.__getitem__), np.int64)
+        rows = rows[np.argsort(query[rows], kind="stable")]
         queries = tuple(self.queries[i] for i in order)
-        return replace(self, **self._rows(rows) | {"queries": queries, "query": query[rows]})
+        return replace(self, **self.columns_at(rows) | {"queries": queries, "query": query[rows]})
+
+    # -- random controls -------------------------------------------------------------------------
+
+    @property
+    def controls(self) -> NDArray[np.bool_]:
+        """The judgments that are random controls and nothing else: bool[judgments].
+
+        A passage that was graded as a part of a list too is a label.
+        """
+        if self.origins is None:
+            return np.zeros(self.size, bool)
+        return self.origins.are(Chosen.CONTROL) & ~self.origins.are(Chosen.POOL | Chosen.TAIL)
+
+    def without_controls(self) -> Qrels:
+        """The judgments without the random controls; all queries stay."""
+        controls = self.controls
+        return self.take(~controls) if controls.any() else self
+
+    def with_controls(self, controls: Qrels) -> Qrels:
+        """The judgments and separate controls as one Qrels, whose origins tell them apart.
+
+        A control that the qrels judge too is left out of the controls.
+
+        Raises
+        ------
+        InputError
+            If there is no control, or a control is of a query that the qrels lack.
+        """
+        where = controls.source or "controls"
+        unknown = [query for query in controls.queries if query not in self]
+        if unknown:
+            raise InputError(
+                f"{where}: the qrels lack queries of the controls ({examples(unknown)}): remove these controls"
+            )
+        query = self.positions(controls.queries)[controls.query]
+        new = self.judgments(query, controls.passages) < 0
+        if not new.any():
+            raise InputError(
+                f"{where}: there are no controls that the qrels lack; draw them from the passages that are not in the "
+                f"qrels, or leave them out"
+            )
+        further = controls.take(new)
+        known = LabelOrigins.unknown(self.size) if self.origins is None else self.origins
+        return replace(
+            self,
+            query=np.append(self.query, query[new]),
+            passages=[*self.passages, *further.passages],
+            grade=np.append(self.grade, further.grade),
+            lines=None,
+            expected=None if self.expected is None else np.append(self.expected, np.zeros(further.size, bool)),
+            levels=(*self.levels, *controls.levels),
+            origins=known.beside([LabelOrigins.unknown(further.size, Chosen.CONTROL)]),
+        )
 
     # -- reading it ------------------------------------------------------------------------------
 
-    def __len__(self) -> int:
-        return len(self.queries)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.queries)
-
-    def __contains__(self, query: object) -> bool:
-        return query in self._position
-
     def __getitem__(self, query: str) -> dict[str, int]:
-        rows = self.rows(self._position[query])
+        rows = self.rows(self.place[query])
         return dict(zip(self.passages[rows], self.grade[rows].tolist(), strict=True))
 
     def to_dict(self) -> dict[str, dict[str, int]]:
         """As {query: {passage: grade}}."""
         labels = zip(self.passages, self.grade.tolist(), strict=True)
-        counts = self.counts().tolist()
-        return {query: dict(islice(labels, count)) for query, count in zip(self.queries, counts, strict=True)}
-
-    def rows(self, position: int) -> slice:
-        """The rows of the query at a position."""
-        return slice(self._starts[position], self._starts[position + 1])
-
-    def judgments_of(self, position: int) -> dict[str, int]:
-        """{passage: the row of its judgment} of the query at a position."""
-        rows = self.rows(position)
-        return dict(zip(self.passages[rows], range(rows.start, rows.stop), strict=True))
+        return {query: dict(islice(labels, n)) for query, n in zip(self.queries, self.lengths.tolist(), strict=True)}
 
     def judgments(self, query: IntArray, passages: Sequence[str]) -> IntArray:
         """The judgment of each pair: int64[pairs], a row of these columns, −1 for a pair that nobody judged.
@@ -298,7 +305,8 @@ class Qrels:
         found = []
         for position, passage in zip(query.tolist(), passages, strict=True):
             if position not in known:
-                known[position] = self.judgments_of(position)
+                rows = self.rows(position)
+                known[position] = dict(zip(self.passages[rows], range(rows.start, rows.stop), strict=True))
             found.append(known[position].get(passage, -1))
         return np.array(found, np.int64)
 
@@ -307,23 +315,10 @@ class Qrels:
         """How many judgments there are."""
         return len(self.query)
 
-    def counts(self) -> IntArray:
-        """How many judgments each query has: int64[queries]."""
-        return np.diff(self._starts)
-
-    def counts_by_grade(self, grades: IntArray) -> IntArray:
-        """How many judgments of each grade each query has: int64[queries, grades]; the grades are all that occur."""
-        cells = self.query * len(grades) + np.searchsorted(grades, self.grade)
-        counts = np.bincount(cells, minlength=len(self.queries) * len(grades))
-        return counts.reshape(len(self.queries), len(grades))
-
     def grades_present(self) -> list[int]:
         """The grades that occur, in order."""
-        return distinct_grades(self.grade)
-
-    def passages_at(self, rows: IntArray) -> list[str]:
-        """The passages of some judgments."""
-        return list(map(self.passages.__getitem__, rows.tolist()))
+        found: list[int] = np.unique(self.grade).tolist()
+        return found
 
     def label_hashes(self) -> HashArray:
         """A hash of each query's judgments in any order: uint64[queries]; 0 for a query without judgments.
@@ -333,33 +328,24 @@ class Qrels:
         >>> one.tolist() == other.tolist()
         True
         """
-        rows = mix(id_hashes(self.passages), self.grade.astype(np.uint64) + np.uint64(1))
-        # The sums may overflow: unsigned sums wrap around, so their differences are still right.
-        totals = np.concatenate([np.zeros(1, np.uint64), np.cumsum(rows, dtype=np.uint64)])
-        sums: HashArray = totals[self._starts[1:]] - totals[self._starts[:-1]]
+        sums = np.zeros(len(self), np.uint64)
+        # The sums may overflow: unsigned sums wrap around.
+        np.add.at(sums, self.query, mix(id_hashes(self.passages), self.grade.astype(np.uint64) + np.uint64(1)))
         return sums
 
-    def position(self, query: str) -> int:
-        """The query's position in `queries`; −1 if it is not there."""
-        return self._position.get(query, -1)
-
-    def positions(self, queries: Sequence[str]) -> IntArray:
-        """The `position` of each of some queries."""
-        return np.fromiter(map(self._position.get, queries, repeat(-1)), np.int64, len(queries))
+    # -- grades and their scale ------------------------------------------------------------------
 
     def regraded(self, grade_map: str | Mapping[int, int] | None) -> Qrels:
         """The same judgments with grades mapped to another scale by a grade map such as `0:1,1:3,2:4,3:5`."""
         mapping = parse_grade_map(grade_map)
         if mapping is None:
             return self
-        mapped = np.ones(self.size, bool) if self.expected is None else ~self.expected
-        grades, first = np.unique(self.grade[mapped], return_index=True)
-        for row, grade in zip(np.flatnonzero(mapped)[first], grades, strict=True):
-            if int(grade) not in mapping:
-                raise InputError(f"{self._row_text(int(row))} is not in the grade map; add {int(grade)}:NEW to it")
         # An expected id has no grade to map.
-        grades, back = np.unique(self.grade, return_inverse=True)
-        new = np.array([mapping.get(int(grade), 1) for grade in grades], np.int64)[back] if len(grades) else self.grade
+        graded = np.ones(self.size, bool) if self.expected is None else ~self.expected
+        for grade, row in zip(*np.unique(np.where(graded, self.grade, -1), return_index=True), strict=True):
+            if graded[row] and int(grade) not in mapping:
+                raise InputError(f"{self._row_text(int(row))} is not in the grade map; add {int(grade)}:NEW to it")
+        new = np.array([mapping.get(grade, 1) for grade in self.grade.tolist()], np.int64)
         origins = self.origins
         if origins is not None:
             by_judge = [mapping.get(grade, NO_GRADE) for grade in origins.judge_grade.tolist()]
@@ -382,7 +368,7 @@ class Qrels:
         if self._settled is not None and given in (self._settled, self._settled.name):
             return self
         expected = np.zeros(self.size, bool) if self.expected is None else self.expected
-        scale = settled_scale(given, self.scale, distinct_grades(self.grade[~expected]), self.source or "qrels")
+        scale = settled_scale(given, self.scale, np.unique(self.grade[~expected]).tolist(), self.source or "qrels")
         grades = np.where(expected, scale.relevant_from, self.grade)
         settled = replace(self, grade=grades) if (grades != self.grade).any() else copy(self)
         settled.check_scale(scale)
@@ -402,21 +388,10 @@ class Qrels:
 
     # -- inside ----------------------------------------------------------------------------------
 
-    def _rows(self, rows: IntArray) -> dict[str, Any]:
-        """The columns of some of the judgments, in this order."""
-        columns = {name: getattr(self, name) for name in ("query", "grade", "lines", "expected")}
-        some = {name: None if column is None else column[rows] for name, column in columns.items()}
-        origins = None if self.origins is None else self.origins.take(rows)
-        return some | {"passages": self.passages_at(rows), "origins": origins}
-
-    def _keep(self, rows: IntArray) -> None:
-        for name, column in self._rows(rows).items():
-            setattr(self, name, column)
-
     def _doubles(self) -> list[int]:
         """The rows of pairs that an earlier row has with the same grade; an InputError if the grades differ."""
         doubles = []
-        for start, stop in pairwise(self._starts):
+        for start, stop in pairwise(self.offsets.tolist()):
             passages = self.passages[start:stop]
             if len(set(passages)) == len(passages):
                 continue
@@ -438,17 +413,3 @@ class Qrels:
             f"{self.source or 'qrels'}{line}: query {self.queries[self.query[row]]!r}, "
             f"passage {self.passages[row]!r}: grade {self.grade[row]}"
         )
-
-    def __repr__(self) -> str:
-        return f"<Qrels: {len(self.queries)} queries, {self.size} judgments>"
-
-
-def distinct_grades(grades: NDArray[np.int64]) -> list[int]:
-    """Which grades there are, in order; none of them is negative.
-
-    >>> distinct_grades(np.array([5, 1, 5])), distinct_grades(np.array([1 << 20, 0]))
-    ([1, 5], [0, 1048576])
-    """
-    few = grades.max(initial=0) < _FEW
-    found: list[int] = (np.flatnonzero(np.bincount(grades)) if few else np.unique(grades)).tolist()
-    return found

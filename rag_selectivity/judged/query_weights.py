@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -33,15 +33,6 @@ class QueryWeights:
     unmeasured: int = 0
     unmeasured_sum: float = 0.0
 
-    def over(self, chosen: NDArray[np.bool_]) -> QueryWeights:
-        """The weights of some of the queries: bool[queries]."""
-        return replace(self, values=self.values[chosen])
-
-    @property
-    def effective(self) -> float:
-        """The effective number of queries, as `effective_size`."""
-        return effective_size(self.values)
-
     def to_dict(self) -> dict[str, Any]:
         """As plain data, ready for JSON: what a report says of its weights."""
         total = float(self.values.sum())
@@ -49,7 +40,7 @@ class QueryWeights:
             "source": self.source,
             "queries": len(self.values),
             "sum": total,
-            "effective": self.effective,
+            "effective": effective_size(self.values),
             "largest_share": float(self.values.max(initial=0.0)) / total if total else 0.0,
             "left_out": self.left_out,
             "unmeasured": self.unmeasured,

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from itertools import chain, pairwise
-from operator import ne
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -14,11 +13,12 @@ from numpy.typing import NDArray
 
 from rag_selectivity.errors import InputError
 from rag_selectivity.judged.policy import TIES, Policy
+from rag_selectivity.judged.rows import Pairs
 from rag_selectivity.tables.cells import iterated
 from rag_selectivity.tables.columns import Columns, read
 from rag_selectivity.tables.exact import is_frame
 from rag_selectivity.tables.forms import AS_THEY_ARE, IdForm
-from rag_selectivity.tables.ids import IntArray, ranges
+from rag_selectivity.tables.ids import IntArray
 
 #: Terms are whole numbers of this unit: their sums are exact but for far less than a float tells apart.
 _UNIT = 1 << 160
@@ -32,36 +32,14 @@ class ScatteredQueries(Exception):
         self.again = again
 
 
-def _against(codes: NDArray[np.integer[Any]], ranks: NDArray[np.float64], scores: NDArray[np.float64]) -> int:
-    """How many neighbouring rows of a query have the better rank and the worse score.
-
-    A better passage has a smaller rank and a larger score.
-    """
-    rising = (ranks[1:] > ranks[:-1]) & (scores[1:] > scores[:-1])
-    falling = (ranks[1:] < ranks[:-1]) & (scores[1:] < scores[:-1])
-    return int(((codes[1:] == codes[:-1]) & (rising | falling)).sum())
-
-
-def grouped(codes: NDArray[np.integer[Any]]) -> IntArray:
+def _grouped(codes: NDArray[np.integer[Any]]) -> IntArray:
     """The rows in the order of their codes; rows with equal codes stay as they are."""
     # NumPy sorts 16-bit numbers stably by radix sort, which is faster.
     return np.argsort(codes.astype(np.uint16) if codes.max(initial=0) < 1 << 16 else codes, kind="stable")
 
 
-def texts_at(texts: Any, rows: IntArray) -> Any:
-    """Some of the texts, which are a list, or a Series of Polars as in a part of a large file."""
-    return list(map(texts.__getitem__, rows.tolist())) if isinstance(texts, list) else texts.gather(rows)
-
-
-def inverse(order: IntArray) -> IntArray:
-    """The place of each row in an order."""
-    places = np.empty(len(order), np.int64)
-    places[order] = np.arange(len(order))
-    return places
-
-
 @dataclass(eq=False, repr=False)
-class Run:
+class Run(Pairs):
     """Ranked passage ids for each query, with scores if they are known.
 
     >>> run = Run.of({"q1": ["d3", "d1"], "q2": ["d7"]})
@@ -71,8 +49,8 @@ class Run:
     Attributes
     ----------
     queries : tuple of str
-    offsets : int64[queries + 1]
-        The list of query i is rows `offsets[i]:offsets[i + 1]`, in the order given.
+    query : int64[rows]
+        The position of each row's query in `queries`; the rows of a list stand together, in the order given.
     passages : list of str
         In a part of a large file or frame, a Series of Polars, so that few of them become objects of Python.
     scores : float64[rows] or None
@@ -86,7 +64,7 @@ class Run:
     """
 
     queries: tuple[str, ...]
-    offsets: IntArray
+    query: IntArray
     passages: list[str]
     scores: NDArray[np.float64] | None = None
     tokens: NDArray[np.float64] | None = None
@@ -115,21 +93,19 @@ class Run:
 
         Without scores, ranks order the lists. Of a file, the negatives of its ranks are scores.
         """
-        codes, passages = columns.query, columns.passage
-        scores, ranks, tokens = columns.score, columns.rank, columns.tokens
-        order: IntArray | None = None
-        counted = Counter[str]()
+        codes, scores, ranks = columns.query, columns.score, columns.rank
+        remarks, order = Counter[str](), None
         if scores is not None and ranks is not None:
-            counted["rank_against_score"] = _against(codes, ranks, scores)
-        if scores is None and ranks is not None:
+            rising = (ranks[1:] > ranks[:-1]) & (scores[1:] > scores[:-1])
+            falling = (ranks[1:] < ranks[:-1]) & (scores[1:] < scores[:-1])
+            # How many neighbouring rows of a query have the better, smaller rank and the worse score.
+            remarks["rank_against_score"] = int(((codes[1:] == codes[:-1]) & (rising | falling)).sum())
+        elif ranks is not None:
             order, scores = np.lexsort((ranks, codes)), -ranks if columns.lines is not None else None
-        elif (codes[1:] < codes[:-1]).any():
-            order = grouped(codes)
-        if order is not None:
-            scores, tokens = (None if column is None else column[order] for column in (scores, tokens))
-            passages = texts_at(passages, order)
-        offsets = np.append(0, np.cumsum(np.bincount(codes, minlength=len(columns.queries))))
-        return cls(columns.queries, offsets, passages, scores, tokens, +counted)
+        if order is None and (codes[1:] < codes[:-1]).any():
+            order = _grouped(codes)
+        run = cls(columns.queries, codes, columns.passage, scores, columns.tokens, +remarks)
+        return run if order is None else run.take(order)
 
     @classmethod
     def fused(cls, runs: Iterable[Any], k: int = 60, *, policy: Policy = Policy()) -> Run:
@@ -137,8 +113,9 @@ class Run:
 
         Each run is ordered first as the policy says (by score, ties by descending passage id). A run that does not list
         a passage adds nothing to it; of a passage that a list holds twice, the first rank counts; a query has the lists
-        of the runs that have it. Sums are exact and rounded once, and equal scores are ordered by descending passage
-        id, as trec_eval orders them. Lengths of passages (tokens) are not kept.
+        of the runs that have it. Sums are exact and rounded once, so that equal sums are equal scores whatever they are
+        made of, and equal scores are ordered by descending passage id, as trec_eval orders them. Lengths of passages
+        (tokens) are not kept.
 
         Parameters
         ----------
@@ -171,39 +148,28 @@ class Run:
             raise InputError("Run.fused takes a list of runs, and got an empty one")
         if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or k < 0:
             raise InputError(f"Run.fused: k must be a whole number ≥ 0, got {k!r}")
-        for each in held:
-            twice = [query for query, count in Counter(each.queries).items() if count > 1]
+        sums: dict[str, dict[str, int]] = {}
+        for run in held:
+            twice = [query for query, count in Counter(run.queries).items() if count > 1]
             if twice:
                 raise InputError(f"Run.fused: query {twice[0]!r} has two lists in a run: put their rows into one")
-        lists = _fused([dict(run.ordered(policy).lists()) for run in held], int(k))
-        scores = np.fromiter(chain.from_iterable(fused.values() for fused in lists.values()), np.float64)
-        offsets = np.append(0, np.cumsum([len(fused) for fused in lists.values()], dtype=np.int64))
-        remarks = sum((run.remarks for run in held), Counter[str]())
-        passages = list(chain.from_iterable(lists.values()))
-        return cls(tuple(lists), offsets, passages, scores, remarks=remarks, form=held[0].form)
-
-    def without_self(self) -> Run:
-        """The same lists without the passages that have the id of their query.
-
-        >>> Run.of({"d1": ["d1", "d2"], "d2": ["d3"]}).without_self().to_dict()
-        {'d1': ['d2'], 'd2': ['d3']}
-        """
-        own = map(self.queries.__getitem__, self.row_queries().tolist())
-        kept = np.fromiter(map(ne, own, self.passages), bool, len(self.passages))
-        if kept.all():
-            return self
-        return self._with_rows(self.queries, np.append(0, np.cumsum(kept))[self.offsets], np.flatnonzero(kept))
-
-    def without_scores(self) -> Run:
-        """The same lists, whose order is that of their rows."""
-        return replace(self, scores=None)
+            terms = [_UNIT // (int(k) + rank) for rank in range(1, int(run.lengths.max(initial=0)) + 1)]
+            for query, passages in run.ordered(policy).lists():
+                of_query = sums.setdefault(query, {})
+                # Read from the end, so that the first rank of a repeated passage is the one that stays.
+                first = dict(zip(reversed(passages), reversed(terms[: len(passages)]), strict=True))
+                for passage, term in first.items():
+                    of_query[passage] = of_query.get(passage, 0) + term
+        lists: dict[str, dict[str, float]] = {}
+        for query, of_query in sums.items():
+            scores = {passage: total / _UNIT for passage, total in sorted(of_query.items(), reverse=True)}
+            lists[query] = dict(sorted(scores.items(), key=lambda each: each[1], reverse=True))
+        return replace(cls.of(lists), remarks=sum((run.remarks for run in held), Counter[str]()), form=held[0].form)
 
     def top(self, depth: int, policy: Policy = Policy()) -> Run:
         """The first ranks of every list, in rank order."""
         ordered = self.ordered(policy)
-        if not (self.lengths > depth).any():
-            return ordered
-        return ordered.of_lists(np.arange(len(self)), depth)
+        return ordered.take(ordered.ranks <= depth) if (self.lengths > depth).any() else ordered
 
     def in_form(self, form: IdForm) -> Run:
         """The same run with all ids in a form; two queries may get the same id, which `join` refuses.
@@ -217,18 +183,8 @@ class Run:
 
     # -- reading it ------------------------------------------------------------------------------
 
-    def __len__(self) -> int:
-        return len(self.queries)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.queries)
-
     def __getitem__(self, query: str) -> list[str]:
-        try:
-            i = self.queries.index(query)
-        except ValueError:
-            raise KeyError(query) from None
-        return self.passages[int(self.offsets[i]) : int(self.offsets[i + 1])]
+        return self.passages[self.rows(self.place[query])]
 
     def to_dict(self) -> dict[str, list[str]]:
         """As {query: [passage, …]}, in the order given."""
@@ -239,86 +195,48 @@ class Run:
         for query, (start, stop) in zip(self.queries, pairwise(self.offsets.tolist()), strict=True):
             yield query, self.passages[start : stop if depth is None else min(stop, start + depth)]
 
-    @property
-    def lengths(self) -> IntArray:
-        """Length of each query's list: int64[queries]."""
-        return np.diff(self.offsets)
-
-    def places(self, rows: IntArray) -> tuple[IntArray, IntArray]:
-        """The list of each of some rows, by its position, and the row's rank there."""
-        lists = np.searchsorted(self.offsets, rows, "right") - 1
-        return lists, rows - self.offsets[lists] + 1
-
-    def row_queries(self) -> IntArray:
-        """The position of each row's query: int64[rows]."""
-        return np.repeat(np.arange(len(self.queries)), self.lengths)
-
-    def compared_scores(self, policy: Policy) -> NDArray[np.floating[Any]] | None:
-        """The scores as the policy compares them; None where the order given is the ranking."""
-        if self.scores is None or policy.order == "rank":
-            return None
-        if policy.scores != "float32":
-            return self.scores
-        with np.errstate(over="ignore"):  # a score beyond float32 is infinite to trec_eval too
-            return self.scores.astype(np.float32)
-
-    def neighbours(self, scores: NDArray[np.floating[Any]]) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-        """Whether each row but the last has a smaller score than the next one of its list, and whether an equal one."""
-        last_rows = self.offsets[1:-1] - 1
-        last_rows = last_rows[(last_rows >= 0) & (last_rows < len(scores) - 1)]
-        rising, tied = scores[1:] > scores[:-1], scores[1:] == scores[:-1]
-        # The order of a list's last row and the next list's first row does not matter.
-        rising[last_rows] = tied[last_rows] = False
-        return rising, tied
-
     def ordered(self, policy: Policy) -> Run:
         """The same lists in rank order: by score and the policy for ties, or in the order given."""
         order = self.order(policy)
-        return self if order is None else self.rows(order)
+        return self if order is None else self.take(order)
 
     def order(self, policy: Policy, needed: IntArray | None = None) -> IntArray | None:
         """The rows in rank order; None where they stand in it.
 
         `needed` are rows whose ranks are asked for: rows with equal scores are put in order only where one is needed.
         """
-        scores = self.compared_scores(policy)
-        if scores is None:
+        if self.scores is None or policy.order == "rank":
             return None
+        with np.errstate(over="ignore"):  # a score beyond float32 is infinite to trec_eval too
+            scores = self.scores.astype(policy.scores, copy=False)
+        within = self.query[1:] == self.query[:-1]
         order: IntArray | None = None
-        rising, tied = self.neighbours(scores)
-        if rising.any():
-            order = self.by_score(scores)
-            tied = self.neighbours(scores[order])[1]
+        if (within & (scores[1:] > scores[:-1])).any():
+            order = np.argsort(-scores, kind="stable")
+            order = order[_grouped(self.query[order])]
+            scores = scores[order]
+        tied = within & (scores[1:] == scores[:-1])
         if policy.ties == "as_given" or not tied.any():
             return order
-        return self._settled(order, tied, policy.ties, needed)
+        return self._tied_in_order(order, tied, policy.ties, needed)
 
-    def by_score(self, scores: NDArray[np.floating[Any]]) -> IntArray:
-        """The rows of each list by falling score; equal scores stay as they are."""
-        order: IntArray = np.argsort(-scores, kind="stable")
-        return order[grouped(self.row_queries()[order])]
-
-    def _settled(
+    def _tied_in_order(
         self, order: IntArray | None, tied: NDArray[np.bool_], rule: str, needed: IntArray | None
     ) -> IntArray | None:
         """The order with rows of equal scores in the order of a rule; `tied` says so of each row and the next."""
         starts = np.flatnonzero(tied & ~np.append(False, tied[:-1]))
         ends = np.flatnonzero(tied & ~np.append(tied[1:], False)) + 2
+        rows = np.arange(len(self.query)) if order is None else order
         if needed is not None:
-            place = needed if order is None else inverse(order)[needed]
-            asked = np.zeros(len(self.passages) + 1, np.int64)
-            asked[place + 1] = 1
-            asked = np.cumsum(asked)
-            wanted = asked[ends] > asked[starts]
+            is_needed = np.zeros(len(rows), bool)
+            is_needed[needed] = True
+            before = np.append(0, np.cumsum(is_needed[rows]))
+            wanted = before[ends] > before[starts]
             starts, ends = starts[wanted], ends[wanted]
         passages = self.passages
-        if rule == "docid_descending":
-            key: Callable[[int], Any] = passages.__getitem__
-        else:
-            query = self.row_queries()
-            of_pair = TIES[rule]
-            key = lambda row: of_pair(self.queries[query[row]], passages[row])  # noqa: E731
-        rows = np.arange(len(passages)) if order is None else order
+        key: Callable[[int], Any] = passages.__getitem__
+        if rule != "docid_descending":
+            key = lambda row: TIES[rule](self.queries[self.query[row]], passages[row])  # noqa: E731
         changed = order is not None
         for start, end in zip(starts.tolist(), ends.tolist(), strict=True):
             group = rows[start:end].tolist()
@@ -326,47 +244,3 @@ class Run:
             if settled != group:
                 rows[start:end], changed = settled, True
         return rows if changed else None
-
-    def rows(self, order: IntArray) -> Run:
-        """The same lists with their rows in another order."""
-        return self._with_rows(self.queries, self.offsets, order)
-
-    def of_lists(self, chosen: NDArray[np.integer[Any]], depth: int | None = None) -> Run:
-        """The lists at some positions, down to a depth."""
-        lengths = np.minimum(self.lengths[chosen], np.iinfo(np.int64).max if depth is None else depth)
-        queries, offsets = tuple(self.queries[i] for i in chosen.tolist()), np.append(0, np.cumsum(lengths))
-        return self._with_rows(queries, offsets, ranges(self.offsets[chosen], lengths))
-
-    def _with_rows(self, queries: tuple[str, ...], offsets: IntArray, rows: IntArray) -> Run:
-        scores, tokens = (None if column is None else column[rows] for column in (self.scores, self.tokens))
-        passages = texts_at(self.passages, rows)
-        return replace(self, queries=queries, offsets=offsets, passages=passages, scores=scores, tokens=tokens)
-
-    def __repr__(self) -> str:
-        return f"<Run: {len(self.queries)} queries, {len(self.passages)} passages>"
-
-
-def _fused(runs: Sequence[Mapping[str, Sequence[str]]], k: int) -> dict[str, dict[str, float]]:
-    """{query: {passage: score}}, best first: the score of a passage is Σ 1/(k + rank) over the runs that list it.
-
-    The sums are rounded to a float once, so that equal sums are equal scores whatever they are made of. Equal scores
-    are ordered by descending passage id. Of a passage that a list holds twice, the first rank counts. Queries come in
-    the order in which the runs name them.
-
-    >>> _fused([{"q": ["a", "b"]}, {"q": ["b", "c"]}], 0)
-    {'q': {'b': 1.5, 'a': 1.0, 'c': 0.5}}
-    """
-    longest = max((len(passages) for run in runs for passages in run.values()), default=0)
-    terms = [_UNIT // (k + rank) for rank in range(1, longest + 1)]
-    fused: dict[str, dict[str, float]] = {}
-    for query in dict.fromkeys(query for run in runs for query in run):
-        sums: dict[str, int] = {}
-        for run in runs:
-            passages = run.get(query, ())
-            # Read from the end, so that the first rank of a repeated passage is the one that stays.
-            for passage, term in dict(zip(reversed(passages), reversed(terms[: len(passages)]), strict=True)).items():
-                sums[passage] = sums.get(passage, 0) + term
-        scores = {passage: total / _UNIT for passage, total in sums.items()}
-        best = sorted(sorted(scores, reverse=True), key=scores.__getitem__, reverse=True)
-        fused[query] = {passage: scores[passage] for passage in best}
-    return fused

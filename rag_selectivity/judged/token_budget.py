@@ -6,9 +6,6 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from rag_selectivity.errors import InputError
 
 #: A budget is this number plus its tokens where depths stand as numbers: above every rank, below the whole list.
@@ -62,11 +59,6 @@ class TokenBudget(int):
 
     __repr__ = __str__
 
-    @property
-    def in_words(self) -> str:
-        """`what fits in 2,000 tokens`, for a sentence."""
-        return f"what fits in {self.tokens:,} tokens"
-
 
 def named_top(depth: Any) -> str:
     """What is shown at a depth, for a sentence.
@@ -75,18 +67,12 @@ def named_top(depth: Any) -> str:
     ('the top 5', 'what fits in 2,000 tokens')
     """
     budget = TokenBudget.of(depth)
-    return f"the top {depth}" if budget is None else budget.in_words
+    return f"the top {depth}" if budget is None else f"what fits in {budget.tokens:,} tokens"
 
 
-def is_budget(depth: Any) -> bool:
-    """Whether a depth is a budget of tokens."""
-    return bool(_FIRST < depth <= _FIRST + _LARGEST)
-
-
-def are_budgets(depths: NDArray[Any]) -> NDArray[np.bool_]:
-    """Which depths are budgets of tokens: bool[depths]."""
-    result: NDArray[np.bool_] = (depths > _FIRST) & (depths <= _FIRST + _LARGEST)
-    return result
+def is_budget(depth: Any) -> Any:
+    """Whether a depth is a budget of tokens; of an array, whether each is: bool[depths]."""
+    return (depth > _FIRST) & (depth <= _FIRST + _LARGEST)
 
 
 def budgets_among(depths: Iterable[Any]) -> list[TokenBudget]:

@@ -25,7 +25,7 @@ import numpy as np
 from rag_selectivity.errors import InputError, SelectivityWarning
 from rag_selectivity.indexes import given_size
 from rag_selectivity.inference.bootstrap import Bootstrap
-from rag_selectivity.judged.joining import size_with_counts
+from rag_selectivity.judged.terms import size_with_counts
 from rag_selectivity.live.alerts import FALSE_ALARM_EVERY, Alarm, Alerts
 from rag_selectivity.live.identity import Identity, Waiting
 from rag_selectivity.live.retrieval import Retrieval

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from rag_selectivity.errors import InputError, did_you_mean
 from rag_selectivity.judged.judged_run import WHOLE_LIST as WHOLE_LIST
 from rag_selectivity.judged.judged_run import JudgedRun
-from rag_selectivity.judged.token_budget import TokenBudget, are_budgets
+from rag_selectivity.judged.token_budget import TokenBudget, is_budget
 from rag_selectivity.measures.outcome import FloatArray as FloatArray
 from rag_selectivity.measures.outcome import Outcome as Outcome
 from rag_selectivity.tables.registry import Registry
@@ -244,7 +244,7 @@ class Measure(ABC):
         return outcome if judged.weights is None else replace(outcome, weights=judged.weights.values)
 
     def _of_all(self, judged: JudgedRun, depths: NDArray[Any]) -> Outcome:
-        if not are_budgets(depths).any():
+        if not is_budget(depths).any():
             return self.at_ranks(judged, depths)
         return Outcome.beside([self.at_ranks(*judged.at_depth(depth)) for depth in depths.tolist()])
 

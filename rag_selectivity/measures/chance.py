@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rag_selectivity.errors import InputError
-from rag_selectivity.judged.hits import Documents
 from rag_selectivity.judged.judged_run import JudgedRun
+from rag_selectivity.judged.rows import Documents
 from rag_selectivity.measures.base import (
     Choice,
     FloatArray,
@@ -26,23 +26,15 @@ from rag_selectivity.measures.base import (
     rel_parameter,
 )
 from rag_selectivity.measures.hypergeometric import distinct_columns, log2_of, random_success
-from rag_selectivity.measures.outcome import OF_A_PART, RATIO, Aggregate, Refusal
+from rag_selectivity.measures.outcome import OF_A_PART, RATIO, Aggregate, Refusal, itself
 from rag_selectivity.measures.shuffled import Universe
 from rag_selectivity.tables.ids import IntArray
-
-
-def m_parameter() -> Any:
-    return parameter(1, Whole(1), "hits in the top K that make a success")
 
 
 def refusal_of(judged: JudgedRun, depths: IntArray) -> Refusal | None:
     """At which depths the lists of a run have no comparison with a random draw; None if they have one in any case."""
     repeats = judged.repeats_at(depths)
     return None if repeats is None else Refusal(tuple(repeats.sum(axis=0).tolist()), int(judged.in_run.sum()))
-
-
-def _identity(value: FloatArray) -> FloatArray:
-    return value
 
 
 def _gain(success: FloatArray, chance: FloatArray, miss: FloatArray) -> FloatArray:
@@ -65,7 +57,7 @@ def _bits(success: FloatArray, chance: FloatArray, miss: FloatArray) -> FloatArr
     return np.where(miss < 0.5, _bits_of_gain(_gain(success, chance, miss)), far) + 0.0
 
 
-_BITS = Aggregate(value=_bits, statistic=_gain, link=_bits_of_gain, form="bits")
+_BITS = Aggregate(_gain, _bits_of_gain, "bits", _bits)
 
 
 def _ratio_over_lists(success: FloatArray, chance: FloatArray, floor: FloatArray, excess: FloatArray) -> FloatArray:
@@ -74,16 +66,12 @@ def _ratio_over_lists(success: FloatArray, chance: FloatArray, floor: FloatArray
         return success / np.maximum(success + excess, floor)
 
 
-def _bits_over_lists(*means: FloatArray) -> FloatArray:
-    return _log2(_ratio_over_lists(*means))
-
-
 def _log2(ratio: FloatArray) -> FloatArray:
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.log2(ratio) + 0.0
 
 
-_BITS_OVER_LISTS = Aggregate(value=_bits_over_lists, statistic=_ratio_over_lists, link=_log2, form="bits")
+_BITS_OVER_LISTS = Aggregate(_ratio_over_lists, _log2, "bits")
 
 
 def _ceiling(chance: FloatArray, miss: FloatArray) -> FloatArray:
@@ -97,8 +85,8 @@ def _ceiling_of_share(share: FloatArray) -> FloatArray:
         return 0.0 - np.log2(share) + 0.0
 
 
-_CEILING = Aggregate(value=_ceiling, statistic=_ceiling, link=_identity, form="ceiling")
-_CEILING_OF_SHARE = Aggregate(value=_ceiling_of_share, statistic=_ceiling_of_share, link=_identity, form="ceiling")
+_CEILING = Aggregate(_ceiling, itself, "ceiling")
+_CEILING_OF_SHARE = Aggregate(_ceiling_of_share, itself, "ceiling")
 
 
 @dataclass(frozen=True, repr=False)
@@ -106,7 +94,7 @@ class _ChanceMeasure(Measure):
     """The base of measures that ask for m or more relevant passages in the top K."""
 
     rel: int | None = rel_parameter()
-    m: int = m_parameter()
+    m: int = parameter(1, Whole(1), "hits in the top K that make a success")
 
     def _possible(self, judged: JudgedRun) -> IntArray:
         """R if a success is possible, otherwise −1: int64[queries]."""
@@ -120,18 +108,13 @@ class _ChanceMeasure(Measure):
             )
         return np.where(short, -1, relevant)
 
+    def _success(self, judged: JudgedRun, depths: IntArray) -> FloatArray:
+        """1 or 0: float64[queries, depths]."""
+        return (judged.hits_at(depths, self.rel) >= self.m).astype(np.float64)
+
     @property
     def _undefined(self) -> str:
         return f"no query has {self.m} or more relevant passages"
-
-
-def refuse_with_documents(what: str, m: int) -> None:
-    """Refuse the parameters with which the random baseline is unknown if documents have several passages."""
-    if m != 1:
-        raise InputError(
-            f"{what}: with passages_of the random baseline is known for m=1 only, got m={m}: leave m out, or label "
-            f"passages, as Qrels.inherit does"
-        )
 
 
 @dataclass(frozen=True, repr=False)
@@ -150,7 +133,11 @@ class BaselineMeasure(_ChanceMeasure):
         relevant = self._possible(judged)
         known = relevant >= 0
         if judged.documents is not None:
-            refuse_with_documents(str(self), self.m)
+            if self.m != 1:
+                raise InputError(
+                    f"{self}: with passages_of the random baseline is known for m=1 only, got m={self.m}: leave m out, "
+                    f"or label passages, as Qrels.inherit does"
+                )
             # One passage of any relevant document is a success.
             relevant = judged.relevant_in_corpus(self.rel)
         # Most queries have the same draws: N, R and the drawn passages at every depth.
@@ -187,7 +174,7 @@ class Success(_ChanceMeasure):
     """
 
     def at_ranks(self, judged: JudgedRun, depths: IntArray) -> Outcome:
-        success = (judged.hits_at(depths, self.rel) >= self.m).astype(np.float64)
+        success = self._success(judged, depths)
         success[self._possible(judged) < 0] = np.nan
         return Outcome((success,), self._undefined)
 
@@ -241,7 +228,7 @@ class EF(BaselineMeasure):
 
     def at_ranks(self, judged: JudgedRun, depths: IntArray) -> Outcome:
         chance, miss = self._chance(judged, depths)
-        success = np.where(np.isnan(chance), np.nan, (judged.hits_at(depths, self.rel) >= self.m).astype(np.float64))
+        success = np.where(np.isnan(chance), np.nan, self._success(judged, depths))
         parts = (success, chance, miss)
         refused = refusal_of(judged, depths)
         return Outcome(parts, self._undefined, self.aggregate, baseline=1, refused=refused)
@@ -300,7 +287,7 @@ class BoR(EF):
         if judged.other_lists is None:
             nothing = np.full((len(judged), len(depths)), np.nan)
             return Outcome((nothing,) * 4, OF_A_PART, _BITS_OVER_LISTS, of_all=True)
-        success = (judged.hits_at(depths, self.rel) >= self.m).astype(np.float64)
+        success = self._success(judged, depths)
         weights = np.ones(len(judged)) if judged.weights is None else judged.weights.values
         ranks = judged.other_lists.ranks_of_success(judged.threshold(self.rel), self.m, counted)
         columns = [

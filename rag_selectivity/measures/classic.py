@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rag_selectivity.errors import InputError
-from rag_selectivity.judged.hits import Hits
 from rag_selectivity.judged.judged_run import JudgedRun, count_at, key_of
+from rag_selectivity.judged.rows import Hits
 from rag_selectivity.measures.base import (
     WHOLE_LIST,
     Choice,
@@ -38,8 +38,7 @@ _NEVER = "no query returned anything"
 
 def relevant_hits(judged: JudgedRun, rel: int | None) -> tuple[Hits, IntArray]:
     """The distinct relevant hits in rank order, and the number of each hit among those of its query, from 1."""
-    threshold = judged.scale.relevant_from if rel is None else rel
-    hits = judged.distinct.chosen(judged.distinct.grade >= threshold)
+    hits = judged.distinct.take(judged.distinct.grade >= judged.threshold(rel))
     before = np.searchsorted(hits.query, np.arange(len(judged)))
     return hits, np.arange(len(hits.query)) - before[hits.query] + 1
 
@@ -64,11 +63,13 @@ class RankedMeasure(Measure):
 
 @dataclass(frozen=True, repr=False)
 class WholeListMeasure(RankedMeasure):
-    """The base of measures that take the whole list alone."""
+    """The base of measures that take no depth."""
+
+    why: ClassVar[str] = "it is of the whole list"
 
     @classmethod
     def check_cutoff(cls, at: int | float) -> None:
-        raise InputError(f"{cls.name} takes no depth, since it is of the whole list: leave out @{at}")
+        raise InputError(f"{cls.name} takes no depth, since {cls.why}: leave out @{at}")
 
 
 @register_measure
@@ -148,7 +149,7 @@ class F(Measure):
 
 
 @register_measure
-class Rprec(RankedMeasure):
+class Rprec(WholeListMeasure):
     """Precision at R: relevant passages in the top R / R, where R counts the query's relevant passages. Takes no @.
 
     Formula: relevant passages in the top R / R, the number of relevant passages
@@ -160,10 +161,7 @@ class Rprec(RankedMeasure):
     """
 
     compares_with_all_labels: ClassVar[bool] = True
-
-    @classmethod
-    def check_cutoff(cls, at: int | float) -> None:
-        raise InputError(f"Rprec takes no depth, since its depth is R: leave out @{at}")
+    why: ClassVar[str] = "its depth is R"
 
     def at_ranks(self, judged: JudgedRun, depths: IntArray) -> Outcome:
         hits, _ = relevant_hits(judged, self.rel)
@@ -245,7 +243,7 @@ class RR(RankedMeasure):
 
     def at_ranks(self, judged: JudgedRun, depths: IntArray) -> Outcome:
         hits, number = relevant_hits(judged, self.rel)
-        first = hits.chosen(number == 1)
+        first = hits.take(number == 1)
         return Outcome((count_at(first, len(judged), depths, 1 / first.rank),), _NEVER)
 
     def shuffled(self, universe: Universe) -> tuple[FloatArray, ...]:
@@ -268,7 +266,7 @@ class _Gain(Measure):
 
     def _gained(self, judged: JudgedRun, depths: IntArray) -> FloatArray:
         hits = judged.distinct
-        return judged.count_distinct(depths, weights=self.gains(hits.grade) / np.log2(hits.rank + 1))
+        return count_at(hits, len(judged), depths, self.gains(hits.grade) / np.log2(hits.rank + 1))
 
 
 @register_measure

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cache
+from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,28 +28,18 @@ def smallest_cover(table: NDArray[np.bool_]) -> tuple[int, ...]:
     columns = np.flatnonzero(table.any(axis=0)).tolist()
     if len(columns) > EXACT:
         return _greedy(table, columns)
-    held = [sum(1 << row for row in np.flatnonzero(table[:, column]).tolist()) for column in columns]
-    #: What the columns from one on hold together.
-    rest = [0] * (len(held) + 1)
-    for place in range(len(held) - 1, -1, -1):
-        rest[place] = rest[place + 1] | held[place]
-
-    @cache
-    def first_cover(start: int, wanted: int, size: int) -> tuple[int, ...] | None:
-        """The first cover of so many columns from `start` on."""
-        if not wanted:
-            return ()
-        for place in range(start, len(held) if size else start):
-            if wanted & ~rest[place]:
-                return None
-            if held[place] & wanted:
-                further = first_cover(place + 1, wanted & ~held[place], size - 1)
-                if further is not None:
-                    return (place, *further)
-        return None
-
-    covers = (first_cover(0, rest[0], size) for size in range(len(held) + 1))
-    return tuple(columns[place] for place in next(cover for cover in covers if cover is not None))
+    rows = table[table.any(axis=1)]
+    # What no other column holds is in every cover.
+    forced = [column for column in columns if (rows[:, column] & (rows.sum(axis=1) == 1)).any()]
+    left = rows[~rows[:, forced].any(axis=1)]
+    others = [column for column in columns if column not in forced]
+    covers = (
+        further
+        for size in range(len(others) + 1)
+        for further in combinations(others, size)
+        if left[:, list(further)].any(axis=1).all()
+    )
+    return tuple(sorted([*forced, *next(covers)]))
 
 
 def _greedy(table: NDArray[np.bool_], columns: list[int]) -> tuple[int, ...]:

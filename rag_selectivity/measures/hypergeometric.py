@@ -9,7 +9,6 @@ both probabilities are computed.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
 from math import inf
 from typing import Any
 
@@ -23,10 +22,6 @@ _FEW_FACTORS = 48
 _CHUNK = 1 << 20
 #: Numbers up to this fit into int64.
 _MOST_CODES = 1 << 62
-
-
-#: So few are looked up one by one: a host that measures a query at a time asks for the same ones again and again.
-_FEW = 16
 
 
 def random_success(N: ArrayLike, R: ArrayLike, K: ArrayLike, m: int = 1) -> tuple[FloatArray, FloatArray]:
@@ -57,20 +52,10 @@ def random_success(N: ArrayLike, R: ArrayLike, K: ArrayLike, m: int = 1) -> tupl
     big, relevant, drawn = np.broadcast_arrays(*(np.asarray(value, np.float64) for value in (N, R, K)))
     shape = big.shape
     triples = np.stack([big.ravel(), relevant.ravel(), drawn.ravel()])
-    if triples.shape[1] <= _FEW and (m > 1 or (triples[1:].min(axis=0) <= _FEW_FACTORS).all()):
-        few = np.array([_of_one(*triple, m) for triple in triples.T.tolist()]).reshape(-1, 2)
-        return few[:, 0].reshape(shape), few[:, 1].reshape(shape)
     first, back = distinct_columns(list(triples))
     size, held, taken = triples[:, first]
     success, miss = _at_least_one(size, held, taken) if m == 1 else _at_least(size, held, taken, m)
     return success[back].reshape(shape), miss[back].reshape(shape)
-
-
-@lru_cache(maxsize=4096)
-def _of_one(N: float, R: float, K: float, m: int) -> tuple[float, float]:
-    size, held, taken = (np.array([value]) for value in (N, R, K))
-    success, miss = _at_least_one(size, held, taken) if m == 1 else _at_least(size, held, taken, m)
-    return float(success[0]), float(miss[0])
 
 
 def distinct_columns(columns: Sequence[NDArray[Any]]) -> tuple[IntArray, IntArray]:
@@ -106,21 +91,13 @@ def _log_none(N: FloatArray, R: FloatArray, K: FloatArray) -> FloatArray:
     """log P[X = 0], element by element; −inf where R + K > N."""
     # A draw of K that misses R is as likely as a draw of R that misses K: use the form with fewer factors.
     factors, other = np.minimum(R, K), np.maximum(R, K)
-    result = np.zeros(len(N))
-    possible = R + K <= N
-    result[~possible] = -inf
-
-    active = np.flatnonzero(possible & (factors <= _FEW_FACTORS))
-    carry = np.zeros(len(N))
-    for i in range(_FEW_FACTORS):
-        active = active[factors[active] > i]
-        if not len(active):
-            break
-        term = _log_factor(N[active] - i, other[active])
-        _add_compensated(result, carry, active, term)
-    result -= carry
-
-    many = np.flatnonzero(possible & (factors > _FEW_FACTORS))
+    result = np.where(R + K > N, -inf, 0.0)
+    few = np.flatnonzero((R + K <= N) & (factors <= _FEW_FACTORS))
+    for i in range(int(factors[few].max(initial=0))):
+        # All terms have one sign, so that the sum of a few is exact but for its last digits.
+        few = few[factors[few] > i]
+        result[few] += _log_factor(N[few] - i, other[few])
+    many = np.flatnonzero((R + K <= N) & (factors > _FEW_FACTORS))
     if len(many):
         result[many] = _log_none_long(N[many], factors[many], other[many])
     return result
@@ -151,17 +128,8 @@ def _log_none_long(N: FloatArray, factors: FloatArray, other: FloatArray) -> Flo
 def _log_factor(remaining: FloatArray, taken: FloatArray | float) -> FloatArray:
     """log(1 − taken/remaining), accurate for shares near 0 and near 1."""
     share = taken / remaining
-    left: FloatArray = np.asarray(remaining - taken)
     # Above one half, the subtraction inside log1p would lose digits; the difference of the integers is exact.
-    return np.where(share < 0.5, np.log1p(-np.minimum(share, 0.5)), np.log(left / remaining))
-
-
-def _add_compensated(total: FloatArray, carry: FloatArray, at: NDArray[np.int64], term: FloatArray) -> None:
-    """Kahan summation of `term` into `total[at]`."""
-    adjusted = term - carry[at]
-    raised = total[at] + adjusted
-    carry[at] = (raised - total[at]) - adjusted
-    total[at] = raised
+    return np.where(share < 0.5, np.log1p(-np.minimum(share, 0.5)), np.log((remaining - taken) / remaining))
 
 
 def _at_least(N: FloatArray, R: FloatArray, K: FloatArray, m: int) -> tuple[FloatArray, FloatArray]:

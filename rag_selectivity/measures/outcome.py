@@ -63,25 +63,30 @@ class Aggregate:
 
     Attributes
     ----------
-    value : callable
-        Means of the parts → value, in the form that keeps the most digits.
     statistic : callable
-        Means of the parts → a finite number of which `value` is a monotone function. Intervals are quantiles of this.
+        Means of the parts → a finite number of which the value is a monotone function. Intervals are quantiles of this.
     link : callable
         statistic → value, applied to quantiles: log2 after, so that a resample without a success is no NaN.
+    exact : callable or None
+        Means of the parts → value, where this has a form that keeps more digits.
     form : {"mean", "ratio", "bits", "ceiling", "other"}
         The mean of the first part; the ratio of the first two parts' means, or log2 of it; −log2 of the first part's
         mean; or something else. The last two are properties of corpus, labels and depth and are not compared between
         runs.
     """
 
-    value: Callable[..., FloatArray]
     statistic: Callable[..., FloatArray]
     link: Callable[[FloatArray], FloatArray]
     form: Literal["mean", "ratio", "bits", "ceiling", "other"] = "other"
+    exact: Callable[..., FloatArray] | None = None
+
+    def value(self, *means: FloatArray) -> FloatArray:
+        """The value of means of the parts."""
+        return self.link(self.statistic(*means)) if self.exact is None else self.exact(*means)
 
 
-def _identity(mean: FloatArray, *_: FloatArray) -> FloatArray:
+def itself(mean: FloatArray, *_: FloatArray) -> FloatArray:
+    """The mean of the first part."""
     return mean
 
 
@@ -90,8 +95,8 @@ def _ratio(top: FloatArray, bottom: FloatArray, *_: FloatArray) -> FloatArray:
         return top / bottom
 
 
-MEAN = Aggregate(value=_identity, statistic=_identity, link=_identity, form="mean")
-RATIO = Aggregate(value=_ratio, statistic=_ratio, link=_identity, form="ratio")
+MEAN = Aggregate(itself, itself, "mean")
+RATIO = Aggregate(_ratio, itself, "ratio")
 
 
 #: Why a figure of all queries together is undefined.
@@ -162,13 +167,17 @@ class Outcome:
         given = [outcome.refused for outcome in outcomes if outcome.refused is not None]
         if given:
             refused = Refusal(tuple(count for each in given for count in each.repeating), given[0].lists)
-        ends = None
-        if all(outcome.bounds is not None for outcome in outcomes):
-            of_each = [[np.broadcast_to(e, o.parts[0].shape[1:]) for e in o.bounds or ()] for o in outcomes]
-            low, high = map(np.concatenate, zip(*of_each, strict=True))
-            ends = low, high
+        ends = [outcome.ends for outcome in outcomes if outcome.ends is not None]
+        bounds = (*np.hstack(ends),) if len(ends) == len(outcomes) else None
         premise = any(outcome.premise for outcome in outcomes)
-        return replace(outcomes[0], parts=parts, bounds=ends, premise=premise, refused=refused)
+        return replace(outcomes[0], parts=parts, bounds=bounds, premise=premise, refused=refused)
+
+    @property
+    def ends(self) -> FloatArray | None:
+        """Between what the first part lies at each depth: float64[2, depths]; None where that is not known."""
+        if self.bounds is None:
+            return None
+        return np.stack([np.broadcast_to(end, self.parts[0].shape[1:]) for end in self.bounds])
 
     def over(self, rows: NDArray[Any] | slice) -> Outcome:
         """The outcome of some of its queries, by mask, by position or by slice."""
@@ -193,20 +202,13 @@ class Outcome:
 
     def at(self, columns: slice) -> Outcome:
         """The outcome at some of its depths."""
-        bounds = self.bounds
-        if bounds is not None:
-            depths = self.parts[0].shape[1:]
-            low, high = (end if np.ndim(end) == 0 else np.broadcast_to(end, depths)[columns] for end in bounds)
-            bounds = low, high
+        bounds = None if self.ends is None else (*self.ends[:, columns],)
         refused = None if self.refused is None else self.refused.at(columns)
         return replace(self, parts=tuple(part[:, columns] for part in self.parts), bounds=bounds, refused=refused)
 
     def ends_at(self, column: int) -> tuple[float, float] | None:
         """Between what the first part lies at one of the depths; None where that is not known."""
-        if self.bounds is None:
-            return None
-        low, high = (float(np.broadcast_to(end, self.parts[0].shape[1:])[column]) for end in self.bounds)
-        return low, high
+        return None if self.ends is None else (*self.ends[:, column].tolist(),)
 
     def without_spread(self) -> NDArray[np.bool_]:
         """Whether it is a property of corpus and labels that all queries share, at each depth: bool[depths]."""

@@ -80,9 +80,8 @@ class Fe(Measure):
     alpha: float = parameter(0.5, Real(0, 1), "weight of precision")
 
     def at_ranks(self, judged: JudgedRun, depths: IntArray) -> Outcome:
-        threshold = judged.scale.relevant_from if self.rel is None else self.rel
         pool = judged.candidates
-        positives = pool.chosen((pool.grade >= threshold) & ~pool.repeated)
+        positives = pool.take((pool.grade >= judged.threshold(self.rel)) & ~pool.repeated)
         found = judged.hits_at(depths, self.rel)
         estimated = np.maximum(count_at(positives, len(judged), 2 * depths), found)
         values = f_score(found, judged.slots_at(depths), estimated, self.alpha)

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from rag_selectivity.judged.hits import Hits
 from rag_selectivity.judged.judged_run import JudgedRun, count_at
 from rag_selectivity.measures.hypergeometric import distinct_columns, random_success
 from rag_selectivity.measures.outcome import FloatArray
@@ -49,14 +48,10 @@ class Universe:
     @property
     def listed(self) -> IntArray:
         """How many of the top K are among these passages: int64[queries, depths]."""
-        return self._held(self.judged.distinct_at(self.depths), self.judged.returned, self.depths)
+        return self.held(self.judged.distinct_at(self.depths), self.judged.returned_at(self.depths))
 
-    def held(self, hits: Hits, returned: IntArray, depths: IntArray) -> IntArray:
-        """How many of the first K of some lists are among these passages: int64[queries, depths]."""
-        return self._held(count_at(hits, len(self.judged), depths), returned, depths)
-
-    def _held(self, labelled: IntArray, returned: IntArray, depths: IntArray) -> IntArray:
-        slots = np.minimum(returned[:, None], depths)
+    def held(self, labelled: IntArray, slots: IntArray) -> IntArray:
+        """How many of some slots, of which so many are labelled, hold these passages: int64[queries, depths]."""
         return np.where(self.of_labels, labelled, np.minimum(slots, self._corpus_size[:, None]))
 
     @property
@@ -76,7 +71,7 @@ class Universe:
         hits, labelled = self.judged.distinct, self.judged.labelled
         number = np.arange(len(hits.query)) - np.searchsorted(hits.query, np.arange(len(self.judged)))[hits.query] + 1
         weights = term(relevant[hits.query], labelled[hits.query], hits.rank, number)
-        of_labels: FloatArray = self.judged.count_distinct(self.depths, weights=weights)
+        of_labels: FloatArray = count_at(hits, len(self.judged), self.depths, weights)
         if self.of_labels.all():
             return of_labels
         # In the corpus each rank counts, so that queries with the same numbers have the same sums.

@@ -11,8 +11,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from rag_selectivity.judged.hits import Hits
-from rag_selectivity.judged.judged_run import WHOLE_LIST, JudgedRun, count_at, key_of
+from rag_selectivity.judged.judged_run import JudgedRun, count_at, key_of
+from rag_selectivity.judged.rows import Hits
 from rag_selectivity.measures.base import (
     Choice,
     FloatArray,
@@ -96,17 +96,14 @@ def rarity_weights(
 def best_of(counts: IntArray, weights: FloatArray, slots: IntArray) -> FloatArray:
     """The largest total weight that the given passages can have in so many slots: float64[queries, depths].
 
-    `counts` is int64[queries, 5], or int64[queries, depths, 5] if the passages differ by depth;
-    `slots` is int64[queries, depths].
+    `counts` is int64[queries, 5], `slots` is int64[queries, depths].
     """
     by_weight, rows = np.argsort(-weights, axis=1, kind="stable"), np.arange(len(weights))
-    if counts.ndim == 2:
-        counts = counts[:, None, :]
     result = np.zeros(slots.shape)
     left = slots
     for place in range(int((weights > 0).any(axis=0).sum())):
         level = by_weight[:, place]
-        taken = np.minimum(left, counts[rows, :, level])
+        taken = np.minimum(left, counts[rows, level][:, None])
         result += weights[rows, level][:, None] * taken
         left = left - taken
     return result
@@ -124,7 +121,7 @@ def level_counts(judged: JudgedRun) -> IntArray:
 
 
 def _counts_by_level(hits: Hits, queries: int) -> IntArray:
-    distinct = hits.chosen(~hits.repeated)
+    distinct = hits.take(~hits.repeated)
     cells = np.bincount(distinct.query * len(LEVELS) + distinct.grade - 1, minlength=queries * len(LEVELS))
     return cells.reshape(queries, len(LEVELS))
 
@@ -158,7 +155,7 @@ class _WeightedMeasure(Measure):
 
     def _observed(self, judged: JudgedRun, weights: FloatArray, depths: IntArray) -> FloatArray:
         hits = judged.distinct
-        result: FloatArray = judged.count_distinct(depths, weights=weights[hits.query, hits.grade - 1])
+        result: FloatArray = count_at(hits, len(judged), depths, weights[hits.query, hits.grade - 1])
         return result
 
     def oracle(self, judged: JudgedRun, weights: FloatArray, depths: IntArray) -> FloatArray:
@@ -246,10 +243,12 @@ class PROC(_WeightedMeasure):
         judged, depths = universe.judged, universe.depths
         weights, counts, slots = self.weights(judged), level_counts(judged), judged.slots_at(depths)
         # Passages of the list that the pool lacks are added to it.
-        candidates = judged.candidates.chosen(~judged.candidates.repeated)
-        everything = np.full(depths.shape[-1], WHOLE_LIST)
-        outside = np.bincount(judged.hits_outside_pool().query, minlength=len(judged))
-        in_pool = universe.held(candidates, judged.candidates_returned, everything) + outside[:, None]
+        candidates = judged.candidates.query[~judged.candidates.repeated]
+        of_pool, outside = (
+            np.bincount(query, minlength=len(judged))[:, None]
+            for query in (candidates, judged.hits_outside_pool().query)
+        )
+        in_pool = universe.held(of_pool, judged.candidates_returned[:, None]) + outside
         ordered = np.append(-np.sort(-weights, axis=1), np.zeros((len(weights), 1)), axis=1)
         best = np.zeros(slots.shape)
         for weight, below in zip(ordered.T[:-1], ordered.T[1:], strict=True):
@@ -502,7 +501,7 @@ class Evidence(Measure):
         worth = self.worth(judged)
         known = judged.labels[:, worth > 0].sum(axis=1) > 0
         levels = np.searchsorted(judged.grades, judged.distinct.grade)
-        held = judged.count_distinct(depths, weights=worth[levels])
+        held = count_at(judged.distinct, len(judged), depths, worth[levels])
         figures = np.where(known[:, None], np.minimum(held, self.enough), np.nan)
         return Outcome((figures,), "no labelled passage of any query is worth anything", bounds=(0.0, self.enough))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any
 
@@ -11,9 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rag_selectivity.errors import InputError, examples
-from rag_selectivity.judged.lists import Judging
+from rag_selectivity.judged.joining import join
 from rag_selectivity.judged.origins import Chosen
-from rag_selectivity.judged.policy import resolve_policy
 from rag_selectivity.judged.qrels import Qrels
 from rag_selectivity.judged.run import Run
 from rag_selectivity.tables.ids import IntArray
@@ -225,9 +224,10 @@ def _ranks(labels: Qrels, runs: Mapping[str, Run], depth: int) -> IntArray:
     if not runs:
         raise InputError("there are no runs to draw from: give at least one")
     ranks = np.full((len(labels.query), len(runs)), _NOT_LISTED, np.int64)
-    judging = Judging(labels, resolve_policy(None))
+    # Controls are drawn from too.
+    plain = replace(labels, origins=None)
     for column, (name, run) in enumerate(runs.items()):
-        hits = judging.lists(run, name).hits
+        hits = join(plain, run, scale="trec", name=name).hits
         top = hits.rank <= depth
         np.minimum.at(ranks[:, column], hits.judgment[top], hits.rank[top])
     if (ranks == _NOT_LISTED).all():

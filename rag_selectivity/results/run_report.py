@@ -9,8 +9,8 @@ from typing import Any
 
 from rag_selectivity.errors import InputError
 from rag_selectivity.figures.figures import Figures
-from rag_selectivity.judged.hits import Coverage
 from rag_selectivity.judged.judged_run import JudgedRun
+from rag_selectivity.judged.rows import Coverage
 from rag_selectivity.measures.base import FloatArray, Measure, parse_measure
 from rag_selectivity.results.estimate import Caveat, Estimate
 from rag_selectivity.results.plain import Plain

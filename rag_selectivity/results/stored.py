@@ -13,7 +13,7 @@ from pydantic import Field, model_validator
 from rag_selectivity.errors import InputError, MissingExtraError
 from rag_selectivity.figures.figures import Figures, Rules
 from rag_selectivity.figures.stored import digest_of, figures_of_data, figures_of_parquet
-from rag_selectivity.judged.hits import Coverage
+from rag_selectivity.judged.rows import Coverage
 from rag_selectivity.judged.token_budget import is_budget
 from rag_selectivity.measures import Measure, parse_measure
 from rag_selectivity.results.claims import RULES, ClaimMeasure, ClaimReport, ClaimRun

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from rag_selectivity.errors import InputError
 from rag_selectivity.inference.bootstrap import Bootstrap
-from rag_selectivity.judged.hits import Hits
 from rag_selectivity.judged.judged_run import JudgedRun
+from rag_selectivity.judged.rows import Hits
 from rag_selectivity.judged.token_budget import TokenBudget
 from rag_selectivity.measures.base import WHOLE_LIST, FloatArray, Measure, Outcome, Real
 from rag_selectivity.measures.chance import Success

@@ -10,8 +10,8 @@ import numpy as np
 
 from rag_selectivity.inference.bootstrap import Bootstrap
 from rag_selectivity.inference.exact import clopper_pearson
-from rag_selectivity.judged.controls import Controls
 from rag_selectivity.judged.judged_run import JudgedRun
+from rag_selectivity.judged.rows import Controls
 from rag_selectivity.judged.token_budget import is_budget
 from rag_selectivity.measures.base import FloatArray, Measure, Outcome
 from rag_selectivity.measures.chance import EF, BaselineMeasure, BoR, Lambda, refusal_of

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from rag_selectivity.judged.controls import control_rows
 from rag_selectivity.judged.judged_run import JudgedRun
 from rag_selectivity.judged.qrels import Qrels
 from rag_selectivity.judged.token_budget import TokenBudget
@@ -67,9 +66,7 @@ class Ground:
         settling: IntArray | None = None,
     ) -> Ground:
         """From labels and people's grades; the tails are those of the labels' origins."""
-        controls = control_rows(labels)
-        if controls is None:
-            controls = np.zeros(len(labels.query), bool)
+        controls = labels.controls
         in_tail, tail_open = np.zeros(len(labels.query), bool), np.zeros(len(labels), np.int64)
         if labels.origins is not None:
             in_tail, size = labels.origins.tails(labels.query, len(labels))
@@ -155,7 +152,7 @@ class Ground:
 
     def rows_of(self, run: JudgedRun) -> IntArray:
         """The positions of a join's queries among the labels' queries."""
-        return np.array([self.labels.position(query) for query in run.queries], np.int64)
+        return self.labels.positions(run.queries)
 
     def counts_of(self, run: JudgedRun) -> FloatArray | None:
         """How much each of the labels' queries counts in a join's figures: float64[queries]; None where all alike."""

@@ -46,7 +46,7 @@ def judge_labels(source: Any, *, format: str | None = None, judges: Sequence[str
         # The judge's grade where a person's took its place, and no label of people alone.
         rows = ~origins.by_person | (origins.judge_grade != NO_GRADE)
         grade = np.where(origins.by_person, origins.judge_grade, labels.grade)[rows]
-        labels = replace(labels.only(rows), grade=grade)
+        labels = replace(labels.take(rows), grade=grade)
         labels.origins = replace(origins.take(rows), by_person=np.zeros(len(labels.query), bool))
     if not len(labels.query):
         raise InputError(
@@ -130,7 +130,7 @@ def people_of(source: Any, grade_map: str | Mapping[int, int] | None = None) -> 
                 f"{counted(int(targeted.sum()), 'label')} by people left out, since the pairs were chosen by what was "
                 f"known of their labels: they are no random sample"
             )
-        return ReadLabels(labels.only(origins.by_person & ~targeted), draws, tuple(notes))
+        return ReadLabels(labels.take(origins.by_person & ~targeted), draws, tuple(notes))
     if origins is not None and origins.judges:
         raise InputError(
             f"{labels.source or 'human'}: these are labels by the judge {enumeration(list(origins.judges))}: give "
@@ -202,7 +202,7 @@ def _placed(people: Qrels, labels: Qrels, form: IdForm, notes: list[str]) -> Int
         people = people.on_scale(scale).in_form(form if form.changes_ids else AS_THEY_ARE)
     except InputError as error:
         raise InputError(f"labels by people: {error}") from None
-    position = np.array([labels.position(query) for query in people.queries], np.int64)[people.query]
+    position = labels.positions(people.queries)[people.query]
     judgments = labels.judgments(position, people.passages)
     rows = np.flatnonzero(judgments >= 0)
     judgments = judgments[rows]

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from rag_selectivity.figures.figures import Figures
 from rag_selectivity.inference.bootstrap import Bootstrap
 from rag_selectivity.judged.judged_run import JudgedRun
-from rag_selectivity.judged.token_budget import are_budgets
+from rag_selectivity.judged.token_budget import is_budget
 from rag_selectivity.measures.base import WHOLE_LIST, Measure, Outcome, Real
 from rag_selectivity.measures.chance import BoR
 from rag_selectivity.measures.plan import Plan
@@ -45,7 +45,7 @@ def placebos_of(
             continue
         among = of_labels[measure]
         pair = _placebo_of(measure, judged, at, among, outcome)
-        if are_budgets(at).any() and pair is not None:
+        if is_budget(at).any() and pair is not None:
             # Each query is measured at its own K.
             columns = []
             for i, depth in enumerate(at.tolist()):
@@ -105,7 +105,7 @@ def against_other_lists(figures: Figures, bootstrap: Bootstrap | None) -> dict[s
     if figures.join.other_lists is None or bootstrap is None:
         return result
     for measure, at in figures.plan:
-        ranks = at[~are_budgets(at) & (at < WHOLE_LIST)]
+        ranks = at[~is_budget(at) & (at < WHOLE_LIST)]
         if isinstance(measure, BoR) and measure.null == "random" and len(ranks):
             depth = ranks[[np.argmin(np.abs(np.log(ranks / 10)))]]
             over = replace(measure, null="lists")

@@ -8,11 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from rag_selectivity.judged.controls import control_rows
-from rag_selectivity.judged.judged_run import JudgedRun
+from rag_selectivity.judged.judged_run import JudgedRun, count_at
 from rag_selectivity.judged.origins import Chosen
 from rag_selectivity.judged.qrels import Qrels
-from rag_selectivity.judged.token_budget import are_budgets
+from rag_selectivity.judged.token_budget import is_budget
 from rag_selectivity.tables.ids import IntArray
 
 #: Labels are closed if at most this share of them is outside of what was retrieved.
@@ -73,7 +72,7 @@ class LabelReach:
         tail, _ = tails(judged)
         counted = judged.labels - tail
         lowest = judged.grades == judged.scale.lowest
-        by_number = not are_budgets(depths).any()
+        by_number = not is_budget(depths).any()
         tops = [_top(judged, depths)] if by_number else [_top(*judged.at_depth(each)) for each in depths.tolist()]
         inside, lowest_inside, returned, slots = (np.hstack(each) for each in zip(*tops, strict=True))
         with np.errstate(invalid="ignore", divide="ignore"):
@@ -129,7 +128,7 @@ class LabelReach:
 
 def _top(judged: JudgedRun, depths: IntArray) -> tuple[IntArray, IntArray, IntArray, IntArray]:
     """Distinct judged passages in the top K, those with the lowest grade, slots that are filled, and judged ones."""
-    lowest = judged.count_distinct(depths, judged.distinct.grade == judged.scale.lowest)
+    lowest = count_at(judged.distinct.take(judged.distinct.grade == judged.scale.lowest), len(judged), depths)
     return judged.distinct_at(depths), lowest, judged.returned_at(depths), judged.judged_at(depths)
 
 
@@ -143,9 +142,7 @@ def _known(qrels: Qrels) -> int:
     """How many labels, without the random controls, have a known origin."""
     if qrels.origins is None:
         return 0
-    controls = control_rows(qrels)
-    known = qrels.origins.chosen != 0
-    return int((known if controls is None else known & ~controls).sum())
+    return int(((qrels.origins.chosen != 0) & ~qrels.controls).sum())
 
 
 def labels_found_by_any(judged: Mapping[str, JudgedRun]) -> dict[str, IntArray]:
