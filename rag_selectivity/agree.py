@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,7 @@ import numpy as np
 
 from rag_selectivity.errors import InputError, SelectivityWarning, examples
 from rag_selectivity.evaluation.joining import join_runs
-from rag_selectivity.grading.labels_format import is_store, left_out_as_targeted
+from rag_selectivity.grading.labels_format import left_out_as_targeted
 from rag_selectivity.grading.store import Store, label_rows
 from rag_selectivity.inference.bootstrap import Bootstrap
 from rag_selectivity.inference.interval import Interval
@@ -22,12 +21,9 @@ from rag_selectivity.judged.reading import read_qrels
 from rag_selectivity.results.provenance import Provenance
 from rag_selectivity.results.workflows import JudgeReport
 from rag_selectivity.tables.cells import whole_count
-from rag_selectivity.tables.files import is_path
 from rag_selectivity.tables.grades import Scale, scale_named
 from rag_selectivity.trust.agreement import Agreement, agreement
-from rag_selectivity.trust.completions import Sampling
-from rag_selectivity.trust.ground import Ground
-from rag_selectivity.trust.people import calibration_ground, draws_of, judge_labels
+from rag_selectivity.trust.people import calibration_ground, draws_of, is_store, judge_labels
 from rag_selectivity.trust.ranking import Ranking, biases, rankings
 from rag_selectivity.wording import counted, enumeration
 
@@ -99,9 +95,9 @@ def agree(
     'as_people'
     """
     bootstrap, chosen = Bootstrap.required(bootstrap), scale_named(scale)
-    sides = _Sides.of(human, labels, judges)
-    by_hand, left_out = _by_people(sides)
-    by_hand, by_judge = by_hand.regraded(grade_map), _by_judges(sides).regraded(labels_grade_map)
+    human, judges, reference, without = _sides(human, labels, judges)
+    by_hand, left_out = _by_people(human, judges, reference, without)
+    by_hand, by_judge = by_hand.regraded(grade_map), _by_judges(labels, judges).regraded(labels_grade_map)
     for side in (by_hand, by_judge):
         side.check_scale(chosen)
     known, judged = (
@@ -129,11 +125,11 @@ def agree(
         bootstrap=bootstrap,
     )
     provenance, itself = Provenance(len(judged)), None
-    if sides.is_store:
-        provenance = Provenance.of(read_qrels(sides.labels, judges=sides.judges, humans=False), scale=chosen)
-        itself = _with_itself(sides, bootstrap)
+    if is_store(labels):
+        provenance = Provenance.of(read_qrels(labels, judges=judges, humans=False), scale=chosen)
+        itself = _with_itself(labels, judges, bootstrap)
     # Of two judges of one store nothing was drawn to compare the one with the other.
-    drawn = {} if sides.reference else draws_of(sides.human)
+    drawn = {} if reference else draws_of(human)
     ranks, by_group = _by_runs(by_hand, by_judge, runs, list_depth, corpus, chosen, bootstrap)
     return JudgeReport(found, itself, provenance.with_people(found, drawn, calibrated=False), ranks, by_group)
 
@@ -143,12 +139,12 @@ def _by_runs(
 ) -> tuple[tuple[Ranking, ...], dict[str, dict[str, Interval]]]:
     """How the judge ranks every two runs, and judge minus people by run, rank and length of the passage."""
     judged: Mapping[str, JudgedRun] = {}
-    ground: Ground | None = None
+    ground = None
     if runs is not None:
-        judged = (joined := join_runs(by_judge, runs, human=by_hand, scale=scale)).judged
+        joined = join_runs(by_judge, runs, human=by_hand, scale=scale)
+        judged, ground = joined.judged, joined.ground
         if len(judged) < 2:
             raise InputError(f"agree ranks two runs or more, got {next(iter(judged))} alone: give another")
-        ground = joined.ground
     elif corpus is not None:
         ground, _ = calibration_ground(judge_labels(by_judge).on_scale(scale), by_hand)
     if ground is None:
@@ -157,18 +153,17 @@ def _by_runs(
     depth = min(10, longest) if list_depth is None else whole_count(list_depth, "list_depth (--list-depth)")
     if not depth:
         raise InputError("list_depth (--list-depth) is 0: give the ranks of each run that count as its list")
-    found = rankings(ground, judged, depth, Sampling.of(bootstrap))
-    return tuple(found), biases(ground, judged, depth, corpus, bootstrap)
+    return tuple(rankings(ground, judged, depth, bootstrap)), biases(ground, judged, depth, corpus, bootstrap)
 
 
-@dataclass(frozen=True, slots=True)
-class _Sides:
-    """What is compared with what.
+def _sides(
+    human: Any, labels: Any, judges: Sequence[str] | None
+) -> tuple[Any, Sequence[str] | None, str, Sequence[str]]:
+    """What is compared with what: two sources, or two judges of one label store.
 
-    Attributes
-    ----------
-    human, labels : Any
-        As `labels agree` takes them.
+    Returns
+    -------
+    human : Any
     judges : sequence of str or None
         Those of `labels`.
     reference : str
@@ -176,88 +171,65 @@ class _Sides:
     without : sequence of str
         People who are not among the people of `human`, since they are `judges`.
     """
-
-    human: Any
-    labels: Any
-    judges: Sequence[str] | None
-    reference: str = ""
-    without: tuple[str, ...] = ()
-
-    @classmethod
-    def of(cls, human: Any, labels: Any, judges: Sequence[str] | None) -> _Sides:
-        """The sides of two sources, or of two judges of one store."""
-        if labels is None:
-            raise InputError("agree compares labels: give the judge's labels and people's labels")
-        sides = cls(human, labels, judges)
-        if human is None and not sides.is_store:
-            raise InputError(
-                "agree needs labels by people; without them it compares two judges of a label store, which LABELS "
-                "must then be"
-            )
-        stores = sides.is_store and _is_store(human)
-        if human is not None and not (stores and Path(human).resolve() == Path(labels).resolve()):
-            return sides
-        with Store(labels, read_only=True) as store:
-            people = store.annotators_among(judges)
-        if human is not None and not people:
-            return sides
-        if judges is not None and len(judges) == 2:
-            first, second = judges if judges[0] in people or judges[1] not in people else judges[::-1]
-            if first == second:
-                raise InputError(f"agree compares two judges, and {first!r} is named twice: name another one")
-            return cls(labels, labels, [second], reference=first)
-        if human is None:
-            raise InputError(
-                f"agree compares two judges of a label store, got {counted(len(judges or ()), 'judge')}: name two "
-                f"(--judge ada --judge ben), or give people's labels"
-            )
-        return cls(human, labels, judges, without=tuple(people))
-
-    @property
-    def is_store(self) -> bool:
-        """Whether the judge's labels are in a label store."""
-        return _is_store(self.labels)
+    if labels is None:
+        raise InputError("agree compares labels: give the judge's labels and people's labels")
+    stored, named = is_store(labels), [*(judges or ())]
+    if human is None and not stored:
+        raise InputError(
+            "agree needs labels by people; without them it compares two judges of a label store, which LABELS must "
+            "then be"
+        )
+    if human is not None and not (stored and is_store(human) and Path(human).resolve() == Path(labels).resolve()):
+        return human, judges, "", ()
+    with Store(labels, read_only=True) as store:
+        people = store.annotators_among(judges)
+    if human is not None and not (people and len(named) == 2):
+        return human, judges, "", people
+    if len(named) != 2:
+        raise InputError(
+            f"agree compares two judges of a label store, got {counted(len(named), 'judge')}: name two (--judge ada "
+            f"--judge ben), or give people's labels"
+        )
+    first, second = named if named[0] in people or named[1] not in people else named[::-1]
+    if first == second:
+        raise InputError(f"agree compares two judges, and {first!r} is named twice: name another one")
+    return labels, [second], first, ()
 
 
-def _is_store(source: Any) -> bool:
-    return is_path(source) and is_store(source)
-
-
-def _by_people(sides: _Sides) -> tuple[Qrels, dict[tuple[str, str], str]]:
+def _by_people(
+    source: Any, judges: Sequence[str] | None, reference: str, without: Sequence[str]
+) -> tuple[Qrels, dict[tuple[str, str], str]]:
     """The labels that the judge's are compared with, and {pair: draw} of those that are left out of these."""
-    source = sides.human
-    if not _is_store(source):
+    if not is_store(source):
         return Qrels.of(source), {}
     with Store(source, read_only=True) as store:
-        if sides.reference:
-            rows = list(label_rows(store, judges=[sides.reference], humans=False, as_given=True))
-            of_two = (sides.reference, *(sides.judges or ()))
-            of_both = (label for label in store.graded_by_people() if label.annotator in of_two)
-            left_out = {label.pair: label.design for label in of_both if label.is_targeted or label.is_adjudication}
+        if reference:
+            rows = list(label_rows(store, judges=[reference], humans=False, as_given=True))
+            of_both = (each for each in store.graded_by_people() if each.annotator in (reference, *(judges or ())))
+            left_out = {each.pair: each.design for each in of_both if each.is_targeted or each.is_adjudication}
         else:
-            people = [name for name in store.people() if name not in sides.without]
-            rows = list(label_rows(store, judges=people if sides.without else ())) if people else []
+            people = [name for name in store.people() if name not in without]
+            rows = list(label_rows(store, judges=people if without else ())) if people else []
             left_out = store.targeted_pairs()
     if left_out:
         what = left_out_as_targeted(left_out)
-        if sides.reference:
+        if reference:
             what = (
                 f"{counted(len(left_out), 'pair')} left out that a person graded because of what was known of its "
                 f"labels ({enumeration(sorted(set(left_out.values())))}): such pairs are no random sample"
             )
         warnings.warn(SelectivityWarning(f"{source}: {what}", "targeted-labels"), stacklevel=3)
     kept = [row for row in rows if row[:2] not in left_out]
-    if not kept and not sides.reference:
+    if not kept and not reference:
         drawn = " of pairs that were drawn at random: draw them with labels draw --draw agree:N" if left_out else ""
         raise InputError(f"{source}: the label store has no human labels{drawn}")
     graded = {row[:2] for row in rows}
     return Qrels.from_records(kept, source=str(source)), {pair: left_out[pair] for pair in left_out if pair in graded}
 
 
-def _by_judges(sides: _Sides) -> Qrels:
+def _by_judges(source: Any, judges: Sequence[str] | None) -> Qrels:
     """The grades of the judges."""
-    source, judges = sides.labels, sides.judges
-    if not sides.is_store:
+    if not is_store(source):
         if judges:
             raise InputError(
                 "--judge chooses among the judges of a label store, but LABELS is not a label store: leave it out"
@@ -270,12 +242,12 @@ def _by_judges(sides: _Sides) -> Qrels:
     return Qrels.from_records(rows, source=str(source))
 
 
-def _with_itself(sides: _Sides, bootstrap: Bootstrap) -> Agreement | None:
+def _with_itself(source: Any, judges: Sequence[str] | None, bootstrap: Bootstrap) -> Agreement | None:
     """The agreement of each judge's first grade of a pair with its second; None without pairs graded twice."""
-    with Store(sides.labels, read_only=True) as store:
+    with Store(source, read_only=True) as store:
         twice = [
             (query, grades[0], grades[1])
-            for query, _, by_judge in store.grades_by_pair(sides.judges, as_given=True, repeats=True)
+            for query, _, by_judge in store.grades_by_pair(judges, as_given=True, repeats=True)
             for grades in by_judge.values()
             if len(grades) > 1
         ]

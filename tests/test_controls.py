@@ -6,17 +6,12 @@ import json
 
 import numpy as np
 import pytest
-from scipy import stats
-from scipy.integrate import quad
-from scipy.stats import beta, binomtest
+from scipy.stats import beta
 
 import rag_selectivity as rs
 from rag_selectivity.advice.decide import decide
-from rag_selectivity.inference.exact import clopper_pearson
 from rag_selectivity.judged.origins import Chosen, LabelOrigins
 from rag_selectivity.judged.qrels import Qrels
-from rag_selectivity.trust import controls as formulas
-from rag_selectivity.trust.controls import Counts, Draw, RateDraws, _dispersion, _resampled_dispersion
 from tests.conftest import DATA
 
 pytestmark = pytest.mark.inside
@@ -28,10 +23,6 @@ SIZE, K, QUERIES = 2000, 10, 120
 def trial():
     """The trials whose short form is here; they stand beside the package, not in it."""
     return pytest.importorskip("benchmarks.trust_tables.controls")
-
-
-def counts(graded, relevant, units=None) -> Counts:
-    return Counts(np.asarray(graded), np.asarray(relevant), units)
 
 
 def judged_by(accepts, *, number: int, seed: int = 1, relevant_rank: int = 3):
@@ -56,61 +47,42 @@ def report(judge=None, **options):
     return rs.evaluate(labels, runs, **asked | options)
 
 
-# -- formulas ----------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("rate", [0.002, 0.1, 0.7])
-@pytest.mark.parametrize("alike", [0.05, 0.4, 0.9])
-@pytest.mark.parametrize("slots", [1.0, 10.0, 200.0])
-def test_a_draw_of_like_passages_misses_as_the_integral_over_rates_says(rate, alike, slots) -> None:
-    a, b = rate * (1 - alike) / alike, (1 - rate) * (1 - alike) / alike
-    # The density has poles at both ends: integrate over quantiles.
-    expected, _ = quad(lambda u: (1 - beta.ppf(u, a, b)) ** slots, 0, 1, limit=300)
-    logs = formulas.missed_outside(RateDraws(np.array([rate]), np.array([alike])), slots)
-    assert np.exp(logs[0]) == pytest.approx(expected, abs=2e-4)
-
-
-def test_unlike_passages_miss_one_by_one() -> None:
-    logs = formulas.missed_outside(RateDraws(np.array([0.03, 0.03]), np.array([0.0, 1e-6])), 10)
-    assert np.exp(logs) == pytest.approx(0.97**10, rel=1e-4)
+# -- without a model ----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
-    ("queries", "number", "bits"), [(225, 3, 4.2), (225, 10, 5.9), (225, 40, 5.9), (60_000, 10, 14.0)]
+    ("number", "hits", "of_bound", "times"),
+    # Of more controls than slots, ten of thirty hold the only relevant one in a third of the cases.
+    [(5, 30, 30, 2), (10, 30, 30, 1), (30, 30, 10, 1), (3, 0, 0, 10 / 3)],
 )
-def test_what_controls_can_show(queries, number, bits) -> None:
-    none = counts([number] * queries, [0] * queries)
-    assert formulas.most_bits_shown(none, K) == pytest.approx(bits, abs=0.06)
+def test_what_is_shown_is_the_bound_of_clopper_and_pearson(number, hits, of_bound, times) -> None:
+    labels, runs, drawn = judged_by(0.0, number=number)
+    labels = {query: {**row, f"d{query[1:]}-3": 1} for query, row in labels.items()}
+    for i in range(hits):
+        drawn[f"q{i}"][f"c{i}-0"] = 1
+    most = times * beta.ppf(0.975, of_bound + 1, QUERIES - of_bound) + 10 / SIZE
+    shown = report((labels, runs, drawn))["BoR@10"].shown
+    assert shown == pytest.approx(np.log2(0.025 ** (1 / QUERIES) / min(1.0, most)), abs=1e-9)
 
 
-def test_the_bound_without_a_model_is_clopper_and_pearsons() -> None:
-    few, many = counts([5] * 40, [1, 2, 0, 0] * 10), counts([30] * 40, [1, 0, 0, 0] * 10)
-    upper = binomtest(20, 40).proportion_ci(0.95).high
-    assert formulas.most_found_outside(few, K, 0.025) == pytest.approx(min(1.0, 2 * upper))
-    assert formulas.most_found_outside(few, 5, 0.025) == pytest.approx(upper)
-    # Ten of thirty controls hold the only relevant one in a third of the cases.
-    expected = clopper_pearson(10 / 3, 40, 0.025)[1]
-    assert formulas.most_found_outside(many, K, 0.025) == pytest.approx(expected)
-
-
-def test_a_query_with_failed_gradings_is_bounded_by_what_it_could_be() -> None:
-    whole = counts([10] * 100, [0] * 100)
-    one_less, few_less = counts([9] + [10] * 99, [0] * 100), counts([1] * 3 + [10] * 97, [0] * 100)
-    bounds = [formulas.most_found_outside(each, K, 0.025) for each in (whole, one_less, few_less)]
-    assert bounds == sorted(bounds)
-    assert bounds[1] < 1.12 * bounds[0]  # nine of ten in every query, not one query that spoils the rest
-    assert bounds[2] == pytest.approx(clopper_pearson(3, 100, 0.025)[1])
+def test_a_query_with_a_failed_grading_does_not_spoil_the_rest() -> None:
+    labels, runs, drawn = judged_by(0.0, number=10)
+    one_less = {**drawn, "q0": dict(list(drawn["q0"].items())[:9])}
+    whole, less = (report((labels, runs, each))["BoR@10"].shown for each in (drawn, one_less))
+    assert whole - 0.2 < less < whole
 
 
 def test_controls_as_many_as_the_draw_need_no_model_of_their_likeness() -> None:
-    # A fifth of the queries accepts every passage in five: no beta distribution of rates.
+    """A fifth of the queries accepts every passage in five: no beta distribution of rates."""
+    labels, runs, drawn = judged_by(0.0, number=40)
     rng = np.random.default_rng(3)
-    rates = np.where(rng.random(4000) < 0.2, 0.2, 0.0)
-    drawn = counts(np.full(4000, 40), rng.binomial(40, rates))
-    draw = Draw(np.zeros(4000), np.ones(4000), np.full(4000, 10.0), np.zeros(4000))
-    found, missed = formulas.chance_draws(draw, drawn, formulas.rate_draws(drawn, 2000, rng), rng)
-    assert np.median(found) == pytest.approx(0.2 * (1 - 0.8**10), abs=0.01)
-    assert found + missed == pytest.approx(1)
+    accepts = {query: 0.2 * (rng.random() < 0.2) for query in drawn}
+    drawn = {q: {p: int(rng.random() < accepts[q]) for p in row} for q, row in drawn.items()}
+    none = {query: {f"d{query[1:]}-1": 0} for query in labels}
+    found = report((none, runs, drawn), measures=["RandomSuccess"])["RandomSuccess@10"]
+    truth = np.mean([1 - (1 - accepts[query]) ** 10 for query in drawn])
+    assert found.low < truth < found.high
+    assert found.value == pytest.approx(truth, abs=0.02)
 
 
 # -- known judges ------------------------------------------------------------------------------------------
@@ -130,38 +102,6 @@ def test_a_judge_that_rolls_dice_is_shown_to_say_nothing() -> None:
 def rs_as_judged() -> float:
     labels, runs, _ = judged_by(0.4, number=3)
     return rs.evaluate(labels, runs, corpus_size=SIZE, depths=[K], measures=["BoR"], scale="trec")["BoR@10"].value
-
-
-@pytest.mark.parametrize(
-    ("sizes", "hits", "counted"),
-    [([4] * 10, [4] * 3 + [0] * 7, None), ([1, 2, 3, 4], [1, 2, 3, 4], 10**2 / 30), ([2] * 6, [0] * 6, 6.0)],
-)
-def test_successes_of_clusters_count_as_the_clusters_they_are(sizes, hits, counted) -> None:
-    units = np.repeat(np.arange(len(sizes)), sizes)
-    succeeded = np.concatenate([np.arange(size) < hit for size, hit in zip(sizes, hits, strict=True)])
-    if counted is None:
-        # All agree within a cluster: so many answers as the variance of the clusters' rates is that of.
-        rate = sum(hits) / sum(sizes)
-        gaps = np.array(hits) - rate * np.array(sizes)
-        counted = sum(sizes) * (rate * (1 - rate) * sum(sizes)) / ((gaps**2).sum() * len(sizes) / (len(sizes) - 1))
-    share = succeeded.mean()
-    expected = beta(share * counted + 0.5, (1 - share) * counted + 0.5)
-    drawn = formulas.success_draws(succeeded, units, 100_000, np.random.default_rng(0))
-    assert drawn.mean() == pytest.approx(expected.mean(), abs=5 * expected.std() / 100_000**0.5)
-    assert drawn.std() == pytest.approx(expected.std(), rel=0.02)
-
-
-def test_a_draw_misses_a_tail_by_the_mean_over_what_its_labels_allow() -> None:
-    rng = np.random.default_rng(4)
-    found, missed = rng.uniform(0.1, 0.2, 5), rng.uniform(0.6, 0.8, 5)
-    tail = -np.array([0.0, 0.3, 0.1, 0.8, 0.05])
-    draw = Draw(found, missed, np.zeros(5), tail, 3)
-    rows = np.array([True, True, False, True, True])
-    more, left = formulas._missed_with_tail(draw, 400, np.random.default_rng(6))(rows)
-    times = np.random.default_rng(6).gamma(3.5, 1 / 3.5, 400)
-    kept = np.array([(missed[rows] * np.exp(tail[rows] * each)).mean() for each in times])
-    assert left == pytest.approx(kept, rel=1e-3)
-    assert more == pytest.approx(found[rows].mean() + missed[rows].mean() - kept, rel=2e-3)
 
 
 def test_intervals_cover_the_truth_and_what_is_shown_is_true(trial) -> None:
@@ -282,9 +222,8 @@ def test_controls_of_a_store_and_separate_ones_give_the_same() -> None:
     assert facts["queries"] == QUERIES
     assert facts["graded"] == 5 * QUERIES
     assert facts["relevant"] == sum(grade for row in drawn.values() for grade in row.values())
-    assert facts["can_show"]["BoR@10"] == pytest.approx(
-        formulas.most_bits_shown(counts([5] * QUERIES, [0] * QUERIES), K)
-    )
+    least = 0.025 ** (1 / QUERIES)
+    assert facts["can_show"]["BoR@10"] == pytest.approx(np.log2(least / (2 * (1 - least))))
 
 
 def test_a_control_in_the_list_is_left_out_and_counted() -> None:
@@ -441,40 +380,3 @@ def test_a_paired_difference_in_bits_needs_no_baseline() -> None:
     assert row.value == pytest.approx(level + row.difference)
     ratio = rs.compare(labels, both, controls=drawn, **shared)["new", "EF@10"]
     assert "as-judged-baseline" in [caveat.code for caveat in ratio.caveats]
-
-
-def test_bits_without_a_success_are_minus_infinity() -> None:
-    assert formulas.bits_between(0.5, 0.125) == 2
-    assert formulas.bits_between(0.0, 0.125) == -np.inf
-
-
-def test_the_dispersion_of_counts_is_that_of_a_contingency_table() -> None:
-    rng = np.random.default_rng(3)
-    n = rng.integers(2, 9, 12).astype(np.float64)
-    x = np.floor(rng.random(12) * (n + 1))
-    table = stats.chi2_contingency(np.stack([x, n - x]), correction=False)
-    assert _dispersion(n, x) == pytest.approx(table.statistic / 11, rel=1e-12)
-    assert _dispersion(n, np.zeros(12)) == _dispersion(n, n) == 1.0
-
-
-@pytest.mark.parametrize("units", [None, np.repeat(np.arange(6), 2)])
-def test_resampled_dispersions_are_those_of_the_drawn_queries(units) -> None:
-    rng = np.random.default_rng(4)
-    n = rng.integers(2, 5, 12).astype(np.float64)
-    x = np.floor(rng.random(12) * (n + 1))
-    rows = {}
-    for unit in range(12 if units is None else 6):
-        chosen = [unit] if units is None else np.flatnonzero(units == unit)
-        row = (len(chosen), n[chosen].sum(), x[chosen].sum(), (x[chosen] ** 2 / n[chosen]).sum())
-        rows.setdefault(row, []).append(chosen)
-    kinds = sorted(rows)
-    share = np.array([len(rows[kind]) for kind in kinds]) / (12 if units is None else 6)
-    times = np.random.default_rng(8).multinomial(12 if units is None else 6, share, size=40)
-    expected = []
-    for drawn in times:
-        # Units with the same sums are the same to the dispersion.
-        places = [place for kind, count in zip(kinds, drawn, strict=True) for place in [rows[kind][0]] * count]
-        queries = np.concatenate(places).astype(int)
-        expected.append(_dispersion(n[queries], x[queries]))
-    found = _resampled_dispersion(n, x, units, 40, np.random.default_rng(8))
-    np.testing.assert_allclose(found, expected, rtol=1e-9)

@@ -5,13 +5,11 @@ from __future__ import annotations
 import math
 import warnings
 
-import numpy as np
 import pytest
 
 import rag_selectivity as rs
 from rag_selectivity import InputError, SelectivityWarning, join
 from rag_selectivity.judged.policy import resolve_policy
-from rag_selectivity.trust.reach import LabelReach
 
 pytestmark = pytest.mark.inside
 
@@ -289,10 +287,3 @@ def test_a_count_that_is_none_is_named_with_its_query() -> None:
         rs.JudgedRun.from_counts(N=[9, 9, 9], K=[3, 3, 3], R=[1, 2.5, 0.5], hit=[1, 0, 1])
     with pytest.raises(InputError, match="counts: K of query number 1 is -1; give a whole number ≥ 0"):
         rs.JudgedRun.from_counts(N=[9], K=[-1], R=[1], hit=[0])
-
-
-def test_the_judged_share_counts_lists_of_one_passage() -> None:
-    judged = joined({"q1": ["a", "x"], "q2": ["c"]}, {"q1": {"a": 1, "b": 0}, "q2": {"c": 1}})
-    reach = LabelReach.of(judged, np.array([1, 2]))
-    assert reach.judged_shares.tolist() == [1 + 1, 1 / 2 + 1]
-    assert reach.listed.tolist() == [2, 2]

@@ -12,7 +12,6 @@ from scipy import integrate, special, stats
 from scipy.stats import binomtest
 
 import rag_selectivity as rs
-from rag_selectivity.evaluation.joining import join_runs
 from rag_selectivity.inference import correlation, score
 from rag_selectivity.inference.always_valid import log_gamma_mixture
 from rag_selectivity.inference.exact import clopper_pearson, weighted_rate
@@ -23,10 +22,6 @@ from rag_selectivity.measures import Outcome
 from rag_selectivity.measures.chance import EF
 from rag_selectivity.measures.hypergeometric import random_success
 from rag_selectivity.measures.outcome import MEAN
-from rag_selectivity.trust import controls
-from rag_selectivity.trust.agreement import agreement
-from rag_selectivity.trust.controls import Counts, Draw, _shares_found
-from rag_selectivity.trust.reach import LabelReach
 
 pytestmark = pytest.mark.inside
 
@@ -35,21 +30,6 @@ pytestmark = pytest.mark.inside
 def test_the_ends_of_rates_of_controls_are_clopper_and_pearsons(hits, trials) -> None:
     expected = binomtest(hits, trials).proportion_ci(0.95, "exact")
     assert [*map(float, clopper_pearson(hits, trials, 0.025))] == pytest.approx([expected.low, expected.high], rel=1e-9)
-
-
-def test_draws_of_found_shares_have_the_variance_of_their_queries() -> None:
-    """Few queries carry nearly all of the weight: the controls of the others say little, however many they are."""
-    n = 200
-    rng = np.random.default_rng(2)
-    missed = np.where(np.arange(n) < 10, 1.0, 1e-3)
-    draw = Draw(np.zeros(n), missed, np.full(n, 5.0), np.zeros(n))
-    counts = Counts(np.full(n, 5), (np.arange(n) % 2).astype(np.int64))
-    found = _shares_found(draw, counts, np.ones(n, bool), 20_000, rng)
-    weight = missed / missed.mean()
-    mean = (weight * counts.relevant).mean()
-    spread = math.sqrt((((weight * (counts.relevant - mean)) ** 2).sum()) / n**2 * n / (n - 1))
-    assert spread > 3 * math.sqrt(mean * (1 - mean) / n)
-    assert found.std() == pytest.approx(spread, rel=0.2)
 
 
 def test_corpora_that_differ_by_one_passage_have_chances_of_their_own() -> None:
@@ -106,7 +86,8 @@ def test_the_ends_of_kappa_are_as_far_as_its_jackknife_says(chance) -> None:
         expected = sum((one == grade).mean() * (other == grade).mean() for grade in range(1, 6))
         return (observed - expected) / (1 - expected)
 
-    found = agreement(human, judge, [f"q{i}" for i in range(400)]).kappa
+    sides = ({f"q{i}": {"d": int(grade)} for i, grade in enumerate(grades)} for grades in (human, judge))
+    found = rs.agree(*sides).agreement.kappa
     without = np.array([kappa(np.delete(human, i), np.delete(judge, i)) for i in range(400)])
     spread = math.sqrt(((without - without.mean()) ** 2).sum() * 399 / 400)
     assert found.value == pytest.approx(kappa(human, judge), rel=1e-12)
@@ -198,19 +179,6 @@ def test_enrichment_on_other_queries_has_ends_as_far_as_its_variance_says() -> N
     assert (found.high[0] - found.low[0]) / 2 == pytest.approx(reach, rel=0.1)
 
 
-def test_draws_of_many_sizes_are_nearly_those_of_each_size(monkeypatch) -> None:
-    rng = np.random.default_rng(15)
-    n = 200
-    draw = Draw(np.zeros(n), np.ones(n), rng.uniform(5, 300, n), np.zeros(n))
-    graded = Counts(np.full(n, 3), rng.binomial(3, 0.02, n))
-    rates = controls.rate_draws(graded, 400, np.random.default_rng(1))
-    few, _ = controls.chance_draws(draw, graded, rates, np.random.default_rng(2))
-    monkeypatch.setattr(controls, "_GRID", n)
-    each, _ = controls.chance_draws(draw, graded, rates, np.random.default_rng(2))
-    assert few.mean() == pytest.approx(each.mean(), rel=0.01)
-    assert 0.1 < each.mean() < 0.95
-
-
 def test_lambda_that_rests_on_controls_has_the_ends_of_their_rate() -> None:
     """Ten random passages for each query, of which one in twenty is relevant; the labels hold no relevant one."""
     queries = [f"q{i}" for i in range(150)]
@@ -222,16 +190,6 @@ def test_lambda_that_rests_on_controls_has_the_ends_of_their_rate() -> None:
     )["lambda@10"]
     rate = binomtest(75, 1500).proportion_ci(0.95)
     assert (found.low, found.high) == pytest.approx((10 * rate.low, 10 * rate.high), rel=0.1)
-
-
-def test_labels_outside_the_lists_and_the_top_are_counted_as_by_hand() -> None:
-    labels = {"q1": {"a": 1, "b": 1, "c": 0, "d": 0}, "q2": {"a": 1}}
-    run = {"q1": ["x", "a", "y"], "q2": ["x"]}
-    reach = LabelReach.of(join_runs(labels, {"r": run}, scale="trec").judged["r"], np.array([1, 2, 4]))
-    assert (reach.labels, reach.lowest, reach.outside_lists) == (5, 2, 4)
-    assert reach.outside_top.tolist() == [5, 4, 4]
-    assert reach.lowest_outside_top.tolist() == [2, 2, 2]
-    np.testing.assert_allclose(reach.judged_shares, [0, 1 / 2, 1 / 3])
 
 
 def test_a_draw_for_a_query_without_a_list_has_no_average_precision() -> None:

@@ -7,12 +7,10 @@ import math
 import pytest
 
 import rag_selectivity as rs
-from rag_selectivity.grading.store import Store, label_rows
-from rag_selectivity.trust.people import calibration_ground
 from tests.forked_cli import run_command
 from tests.test_calibrated_figures import drawn, evaluated, world
 
-pytestmark = pytest.mark.inside
+pytestmark = pytest.mark.contract
 
 
 def write_qrels(path, labels):
@@ -66,19 +64,17 @@ def test_a_file_of_a_judges_labels_is_not_people(tmp_path) -> None:
 
 
 def test_people_who_contradict_each_other_are_named(tmp_path) -> None:
-    _, judge, _ = world(queries=3)
+    _, judge, runs = world(queries=3)
     alike = {"q0": {"d0": 3, "d1": 2}}
     for name, grades in (("ada", {"q0": {"d0": 1, "d1": 2}}), ("ben", {"q0": {"d0": 5, "d1": 2}}), ("cy", alike)):
         path = write_qrels(tmp_path / f"{name}.qrels", grades)
         assert run_command("labels", "import", tmp_path / "people.db", path, "--annotator", name).returncode == 0
-    labels = rs.Qrels.of(judge).on_scale("utility")
-    _, notes = calibration_ground(labels, tmp_path / "people.db")
+    notes = evaluated(judge, runs, human=tmp_path / "people.db").runs["one"].notes
     assert [note for note in notes if "different grades" in note] == [
         "people gave different grades to 1 pair, and the median counts (of two grades, the lower); the largest "
         "difference: query 'q0', passage 'd0' has the grades 1, 3 and 5"
     ]
-    with Store(tmp_path / "people.db", read_only=True) as store:
-        assert ("q0", "d0", 3) in list(label_rows(store, judges=()))
+    assert rs.read_qrels(tmp_path / "people.db")["q0"]["d0"] == 3
 
 
 # -- what the report says ---------------------------------------------------------------------------------------

@@ -20,9 +20,8 @@ from benchmarks.trust_tables import worlds
 from benchmarks.trust_tables.worlds import World, world_of
 from rag_selectivity.measures.base import parse_measure
 from rag_selectivity.people.designs import calibrate_draw, next_to_settle
-from rag_selectivity.trust.completions import Completed, Sampling, completed_figures
-from rag_selectivity.trust.ground import Ground
-from rag_selectivity.trust.people import PeoplesLabels, calibration_ground
+from rag_selectivity.trust.completions import Completed, completed_figures
+from rag_selectivity.trust.people import Ground, PeoplesLabels, calibration_ground
 
 MEASURES = [parse_measure(name) for name in ("Harm", "RA-nWG", "BoR")]
 #: Worlds that are tried at other K too.
@@ -114,7 +113,7 @@ def trial(cell: Cell) -> np.ndarray:
         for at in range(cell.slices):
             parts, true_parts = (_part(runs, place, at) if cell.slices > 1 else runs for runs in (judged, truth))
             more = (parts,) if cell.slices > 1 else ()
-            figures = completed_figures(ground, judged, targets, plan, Sampling(seed=seed), *more)
+            figures = completed_figures(ground, judged, targets, plan, rs.Bootstrap(seed=seed), *more)
             for run in world.runs:
                 for number, (measure, depth) in enumerate(plan):
                     true, as_judged = (
@@ -127,7 +126,7 @@ def trial(cell: Cell) -> np.ndarray:
 def figure_row(place: int, figure: Completed, true: float, as_judged: float) -> tuple[float, ...]:
     """Measure, error, error as judged, covered, covered as printed."""
     none = bool(figure.reason)
-    covered = np.nan if none else figure.fixed_low <= true <= figure.fixed_high
+    covered = np.nan if none else figure.fixed[0] <= true <= figure.fixed[1]
     return (
         place,
         abs(figure.value - true),
@@ -216,15 +215,12 @@ def difference_trial(name: str, favoured: float | None, seeds: range, labels: in
         judged, truth = joined(world, world.judge), joined(world, world.human)
         one, two = world.runs
         ground = ground_for_differences(world, labels, seed)
-        changes = completed_figures(ground, judged, [(two, one)], plan, Sampling(seed=seed))[two, one]
+        changes = completed_figures(ground, judged, [(two, one)], plan, rs.Bootstrap(seed=seed))[two, one]
         for place, (measure, at) in enumerate(plan):
             true = float(np.subtract(*(measure.outcome(truth[run], at).value()[0] for run in (two, one))))
             change = changes[str(measure @ 10)]
-            covered = change.fixed_low <= true + 1e-9 and true - 1e-9 <= change.fixed_high
-            shown = [
-                low > 1e-9 or high < -1e-9
-                for low, high in ((change.fixed_low, change.fixed_high), (change.low, change.high))
-            ]
+            covered = change.fixed[0] <= true + 1e-9 and true - 1e-9 <= change.fixed[1]
+            shown = [low > 1e-9 or high < -1e-9 for low, high in (change.fixed, (change.low, change.high))]
             rows.append(
                 (place, abs(change.value - true), *((covered, *shown) if change.reason is None else (np.nan,) * 3))
             )

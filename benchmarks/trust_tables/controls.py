@@ -24,7 +24,7 @@ from benchmarks.trust_tables.worlds import MS_MARCO, Collection, FloatArray
 from rag_selectivity.inference.exact import clopper_pearson
 from rag_selectivity.measures.hypergeometric import random_success
 from rag_selectivity.trust import controls as formulas
-from rag_selectivity.trust.controls import Counts, Draw
+from rag_selectivity.trust.controls import Draw
 
 IntArray = NDArray[np.int64]
 K, NUMBERS, TAIL, RELEVANT = 10, (3, 10, 40), 0.025, 4
@@ -93,17 +93,17 @@ def one(world: World, number: int, rng: np.random.Generator, draws: int) -> tupl
     """Value, low, high and shown bits of one repetition."""
     top, rest = world.draw(rng)
     known, succeeded = top.sum(axis=1), top.any(axis=1)
-    counts = Counts(np.full(world.queries, number), rng.hypergeometric(rest, world.size - K - rest, number))
+    relevant, every = rng.hypergeometric(rest, world.size - K - rest, number), np.arange(world.queries)
     found, missed = random_success(world.size, known, np.full(world.queries, K))
     outside = K * (world.size - K) / (world.size - known)
-    chance, _ = formulas.chance_draws(
-        Draw(found, missed, outside, np.zeros(world.queries)), counts, formulas.rate_draws(counts, draws, rng), rng
-    )
-    bits = np.log2(formulas.success_draws(succeeded, None, draws, rng) / chance)
-    most = min(1.0, formulas.most_found_outside(counts, K, TAIL) + float(found.mean()))
+    graded, tails = np.full(world.queries, number), np.zeros(world.queries)
+    draw = Draw(graded, relevant, every, found, missed, outside, tails)
+    chance, _ = formulas.chance_draws(draw, *formulas.rate_draws(draw, draws, rng), rng)
+    bits = np.log2(formulas.success_draws(succeeded, every, draws, rng) / chance)
+    most = min(1.0, formulas.most_found_outside(draw, K, TAIL) + float(found.mean()))
     shown = formulas.bits_between(float(clopper_pearson(float(succeeded.sum()), world.queries, TAIL)[0]), most)
     low, value, high = np.quantile(bits, [TAIL, 0.5, 1 - TAIL]).tolist()
-    if not counts.hits:
+    if not relevant.any():
         low, value, high = shown, np.nan, float(np.log2(succeeded.mean() / found.mean()))
     return value, low, high, shown
 

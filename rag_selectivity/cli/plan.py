@@ -16,7 +16,7 @@ from rag_selectivity.tables.grades import scale_named
 from rag_selectivity.wording import counted, percent
 
 if TYPE_CHECKING:
-    from rag_selectivity.trust.control_power import ControlPower
+    from rag_selectivity.trust.controls import ControlPower
 
 
 def _columns(typed: str | None, called: str) -> dict[str, str]:
@@ -196,7 +196,7 @@ def _control_power(
         return None
     if queries is None or controls is None:
         raise InputError("what controls can show depends on two numbers: give both --queries and --controls")
-    from rag_selectivity.trust.control_power import ControlPower
+    from rag_selectivity.trust.controls import ControlPower
 
     return ControlPower.of(queries, controls, depth, show_bits)
 

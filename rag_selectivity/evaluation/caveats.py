@@ -28,7 +28,7 @@ from rag_selectivity.results.estimate import (
 from rag_selectivity.results.provenance import UNLABELLED_STRATA
 from rag_selectivity.results.trust import CLOSED, EQUALS_PLACEBO, UNLESS_PERFECT
 from rag_selectivity.tables.ids import IntArray
-from rag_selectivity.trust.reach import AT_K, IN_LISTS, LabelReach, has_open_tails
+from rag_selectivity.trust.reach import AT_K, IN_LISTS, LabelReach
 from rag_selectivity.trust.strata import WithoutLabels
 from rag_selectivity.wording import counted, percent
 
@@ -51,8 +51,6 @@ class LabelFacts:
         WHOLE_LIST stands for whole lists.
     tail_ranks : (first, last) or None
         The ranks below the pools that passages were drawn from.
-    open_tails : bool
-        Whether some passages of these ranks were not drawn.
     controls_unused : bool
         Whether there are random controls on which no figure rests.
     exhaustive : bool
@@ -62,7 +60,6 @@ class LabelFacts:
     place: Mapping[int, int]
     reach: LabelReach
     tail_ranks: tuple[int, int] | None
-    open_tails: bool
     controls_unused: bool
     exhaustive: bool
 
@@ -74,7 +71,6 @@ class LabelFacts:
             {depth: i for i, depth in enumerate(depths.tolist())},
             LabelReach.of(run, depths, found),
             tail_ranks=None if run.qrels is None or run.qrels.origins is None else run.qrels.origins.tail_ranks,
-            open_tails=has_open_tails(run),
             controls_unused=run.controls is not None and calibrated,
             exhaustive=run.policy.unjudged == "worst",
         )
@@ -84,16 +80,16 @@ class LabelFacts:
 
         def among(depth: int) -> bool:
             known = depth in self.place and not self.exhaustive
-            return known and self.reach.shuffled_among_labels(self.place[depth])
+            return known and bool(self.reach.shuffled_among_labels[self.place[depth]])
 
         return {measure: np.array([among(depth) for depth in at.tolist()], bool) for measure, at in plan}
 
     def closed(self, measure: Measure) -> tuple[int, str | None]:
-        """The column of a measure's depth, and how the labels are closed for it (`LabelReach.closed`)."""
+        """The column of a measure's depth, and how the labels are closed for it (`LabelReach`)."""
         at_levels = isinstance(measure.cutoff, Real)
         # Measures at recall levels, and without a depth, rest on whole lists.
         column = self.place[WHOLE_LIST if measure.at is None or at_levels else int(measure.at)]
-        closed = self.reach.closed(column) if self.reach.known or not self.exhaustive else None
+        closed = self.reach.closed[column] if self.reach.known or not self.exhaustive else None
         if closed == AT_K and (at_levels or (measure.at is None and measure.takes_whole_lists)):
             # Measures of ranks in whole lists compare orders of what was found, not what was found.
             closed = IN_LISTS
@@ -215,7 +211,7 @@ def _of_tail(measure: Measure, estimate: Estimate, facts: LabelFacts, first: int
             f"relevant ones among these: it is too low if the rest of the corpus holds others. {controls}"
         )
         return Caveat(CLOSED, text, SOFT, numbers)
-    if facts.open_tails and estimate.basis == AS_JUDGED:
+    if facts.reach.open_tails and estimate.basis == AS_JUDGED:
         text = f"{about}, and those below rank {first - 1} that were not drawn count as not relevant."
         if measure.counts_ranks:
             text += " A tail tells how many relevant ones stand there, but not at which ranks of a list."

@@ -26,8 +26,7 @@ from rag_selectivity.tables.exact import NoRowsError
 from rag_selectivity.tables.forms import IdForm
 from rag_selectivity.tables.grades import Scale, scale_named
 from rag_selectivity.tables.small import per_passage
-from rag_selectivity.trust.ground import Ground
-from rag_selectivity.trust.people import calibration_ground, judge_labels
+from rag_selectivity.trust.people import Ground, calibration_ground, judge_labels
 
 #: The lists of other queries are looked up unasked in runs of at most so many rows.
 _LITTLE = 100_000

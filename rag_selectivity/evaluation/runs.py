@@ -37,10 +37,9 @@ from rag_selectivity.results.plain import finite
 from rag_selectivity.results.provenance import Provenance
 from rag_selectivity.results.run_report import RunReport, Slice
 from rag_selectivity.tables.ids import IntArray
-from rag_selectivity.trust.completions import DRAWS, Completed, Sampling, completed_figures
-from rag_selectivity.trust.controlled import Controlled, ControlledFigures
-from rag_selectivity.trust.ground import Ground
-from rag_selectivity.trust.people import calibration_ground
+from rag_selectivity.trust.completions import DRAWS, Completed, completed_figures
+from rag_selectivity.trust.controls import Controlled, controlled_figures
+from rag_selectivity.trust.people import Ground, calibration_ground
 from rag_selectivity.trust.placebo import against_other_lists, placebos_of
 from rag_selectivity.wording import counted
 
@@ -84,10 +83,10 @@ class Evaluation:
         """
         run, deepest = figures.join, int(ranks_in(self.plan).max(initial=0))
         facts = LabelFacts.of(run, self.plan, found, calibrated=self.ground is not None)
-        placebos = []
+        placebos = {}
         if run.qrels is not None:
             placebos = placebos_of(run, self.plan, figures.outcomes, facts.shuffled_among_labels(self.plan))
-        outcomes = [*figures.outcomes, *(each.beyond for each in placebos)]
+        outcomes = [*figures.outcomes, *(beyond for _, beyond in placebos.values())]
         places = [slicing.places(figures.queries) for slicing in self.slicings]
         parts = [
             (slicing.column, slicing.values[i], of_slicing == i)
@@ -100,9 +99,9 @@ class Evaluation:
 
         def qualified(estimates: Estimates, of_part: Sequence[Ends], chosen: NDArray[np.bool_] | None) -> Estimates:
             of_placebos = {}
-            for each, (low, high) in zip(placebos, of_part[len(self.plan) :], strict=True):
-                outcome = each.placebo if chosen is None else each.placebo.over(chosen)
-                of_placebos[each.measure] = np.stack([outcome.value(), low, high], axis=1)
+            for (measure, (placebo, _)), (low, high) in zip(placebos.items(), of_part[len(self.plan) :], strict=True):
+                outcome = placebo if chosen is None else placebo.over(chosen)
+                of_placebos[measure] = np.stack([outcome.value(), low, high], axis=1)
             return self._qualified(estimates, of_placebos, facts, whole=chosen is None)
 
         estimates, controls, remarks = self._estimates(name, figures, ends[0], whole=True)
@@ -159,9 +158,9 @@ class Evaluation:
             controls = _complete_by_controls(estimates, figures, self.bootstrap)
         if self._completing is None:
             return estimates, controls, []
-        parts, sampling = None if whole else {name: figures.join}, Sampling.of(self.bootstrap)
-        completing, targets = self._completing, [(name,)]
-        found = completed_figures(completing, self.judged, targets, self.plan, sampling, parts, self.completed)
+        parts, completing = None if whole else {name: figures.join}, self._completing
+        shared = self.plan, self.bootstrap, parts, self.completed
+        found = completed_figures(completing, self.judged, [(name,)], *shared)
         basis = WITH_TAIL if self.ground is None else CALIBRATED
         for key, figure in found[(name,)].items():
             estimates[key] = _of_completions(estimates[key], figure, basis, intervals=self.bootstrap is not None)
@@ -258,16 +257,12 @@ def _complete_by_controls(estimates: Estimates, figures: Figures, bootstrap: Boo
     judged, controls = figures.join, figures.join.controls
     if controls is None:
         return {}
-    controlled = ControlledFigures(judged, controls, bootstrap)
     can_show: dict[str, float | None] = {}
     used: dict[str, int] = {}
-    for (measure, at), outcome in zip(figures.plan, figures.outcomes, strict=True):
-        for depth in at.tolist():
-            key, figure = str(measure @ depth), controlled.of(measure, depth, outcome)
-            if figure is not None:
-                estimates[key] = _of_controls(estimates[key], figure, len(judged))
-            if figure is not None and figure.can_show is not None:
-                can_show[key], used[key] = finite(figure.can_show), figure.used
+    for key, figure in controlled_figures(figures, bootstrap).items():
+        estimates[key] = _of_controls(estimates[key], figure, len(judged))
+        if figure.can_show is not None:
+            can_show[key], used[key] = finite(figure.can_show), figure.used
     graded, relevant = controls.counts(len(judged), judged.threshold(), depth=0)
     counts = {"queries": (graded > 0).sum(), "graded": graded.sum(), "relevant": relevant.sum()}
     return {**{name: int(count) for name, count in counts.items()}, "used": used, "can_show": can_show}

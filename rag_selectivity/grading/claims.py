@@ -13,7 +13,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from rag_selectivity.compare.differences import Side, Testing, as_family, differences_of, settings_of
+from rag_selectivity.compare.differences import Side, Testing, as_family, rows_of, settings_of
 from rag_selectivity.errors import InputError
 from rag_selectivity.evaluation.estimates import estimates_of_table
 from rag_selectivity.grading.claim_questions import PROMPT_VERSION
@@ -263,7 +263,6 @@ def _differences(runs: Mapping[str, ClaimRun], baseline: str, bootstrap: Bootstr
     asked = [measure for measure, _ in runs[baseline].figures.plan if measure.higher_is_better is not None]
     if len(runs) < 2 or not asked:
         return ()
-    sides = {name: Side(name, run.figures.only(asked), run.estimates) for name, run in runs.items()}
-    base, testing = sides[baseline], Testing(bootstrap)
-    rows = [row for side in sides.values() if side is not base for row in differences_of(side, base, testing)]
-    return as_family(rows, sides.values(), testing)
+    sides, testing = {name: Side.of(name, run, asked) for name, run in runs.items()}, Testing(bootstrap)
+    rows = rows_of([(name, baseline) for name in runs if name != baseline], sides, testing)
+    return as_family(rows, testing, sides)

@@ -24,7 +24,7 @@ from rag_selectivity.grading.store.gaps import Gap, Gaps
 from rag_selectivity.grading.store.pool import CONTROL, TAIL, TOP
 from rag_selectivity.results.grading import Grading, PartCost
 from rag_selectivity.results.usage import Usage
-from rag_selectivity.trust.control_power import ControlPower
+from rag_selectivity.trust.controls import ControlPower
 
 ORDERS = ("rank", "query")
 #: The parts of a run, as `Grading.part_costs` names them.

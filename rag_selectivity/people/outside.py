@@ -18,7 +18,7 @@ from rag_selectivity.judged.reading import ranked_lists
 from rag_selectivity.people.designs import DrawnPair, Pair, pairs_at
 from rag_selectivity.people.drawing import Choice, numbers_of
 from rag_selectivity.tables.grades import scale_named
-from rag_selectivity.trust.sampled_totals import SampledTotal
+from rag_selectivity.trust.sampled_totals import sampled_total
 from rag_selectivity.wording import counted
 
 _RELEVANT = scale_named("utility").relevant_from
@@ -43,7 +43,7 @@ class OutsideEstimate:
     size : float
         Passages to draw from, of a query on average; of all queries if nobody labelled a passage.
     mean, low, high : float
-        Relevant passages there, of a query on average, and the interval of `SampledTotal`. NaN if nobody labelled a
+        Relevant passages there, of a query on average, and the interval of `sampled_total`. NaN if nobody labelled a
         passage.
     place : str
         As in `OutsideDraw`.
@@ -109,16 +109,13 @@ class OutsideDraw:
         if sizes and not found:
             size = sum(sizes.values()) / (len(sizes) + self.empty)
             return OutsideEstimate(0, len(sizes), self.empty, 0, 0, size, math.nan, math.nan, math.nan, self.place)
-        total = SampledTotal.counted(
-            np.array([round(sizes[query]) for query in found], np.int64),
-            np.array([len(labels) for labels in found.values()], np.int64),
-            np.array([sum(labels) for labels in found.values()], np.int64),
-        )
+        of_query = [(round(sizes[query]), len(labels), sum(labels)) for query, labels in found.items()]
+        drawn, labelled, relevant = np.array(of_query, np.int64).reshape(-1, 3).T
         queries = len(found) + self.empty
         among = max(1, queries)
-        low, high = total.interval(_ONE_SIDE)
-        counts = (queries, len(sizes) - len(found), self.empty, int(total.labelled.sum()), int(total.relevant.sum()))
-        means = (float(total.sizes.sum()) / among, total.value / among, low / among, high / among)
+        value, low, high = sampled_total(drawn, labelled, relevant, _ONE_SIDE)
+        counts = (queries, len(sizes) - len(found), self.empty, int(labelled.sum()), int(relevant.sum()))
+        means = (float(drawn.sum()) / among, value / among, low / among, high / among)
         return OutsideEstimate(*counts, *means, self.place)
 
 

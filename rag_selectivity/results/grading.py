@@ -11,7 +11,7 @@ from typing import Any
 from rag_selectivity.results.plain import Plain
 from rag_selectivity.results.result import Result
 from rag_selectivity.results.usage import Asked, Usage
-from rag_selectivity.trust.control_power import ControlPower
+from rag_selectivity.trust.controls import ControlPower
 
 
 def other_models(asked: str, served: Iterable[str]) -> tuple[str, ...]:

@@ -61,7 +61,7 @@ class Report(OfRuns, Result):
     bootstrap: Bootstrap | None = field(default=None, repr=False, compare=False)
     #: Measures that belong beside those shown and could not be measured, with the reason.
     absent: Mapping[str, str] = field(default_factory=dict)
-    #: The judge's labels beside people's, by which the figures are calibrated (`rag_selectivity.trust.ground`).
+    #: The judge's labels beside people's, by which the figures are calibrated (`rag_selectivity.trust.people`).
     ground: Any = field(default=None, repr=False, compare=False)
     #: What was computed of completed labels, for its decision (`rag_selectivity.trust.completions.Completed`).
     completed: Any = field(default=None, repr=False, compare=False)

@@ -16,7 +16,7 @@ from rag_selectivity.results.provenance import Provenance
 from rag_selectivity.results.run_report import RunReport
 from rag_selectivity.results.steps import Steps
 from rag_selectivity.trust.agreement import TOO_FEW
-from rag_selectivity.trust.control_power import most_bits
+from rag_selectivity.trust.controls import ControlPower
 from rag_selectivity.wording import counted, ends_text, enumeration, number
 
 #: The codes of caveats that decide what may be concluded.
@@ -132,7 +132,7 @@ class Trust:
             return ""
         acts = []
         if queries and "control" not in known.chosen and any(m.needs_corpus_size for m in self.measures):
-            bits = most_bits(queries, CONTROLS, self._depth or 10)
+            bits = ControlPower.of(queries, CONTROLS, self._depth or 10).most_bits
             acts.append(
                 f"{CONTROLS * queries:,} grades of random controls ({self.steps.controls(CONTROLS)})"
                 f"{self._cost(CONTROLS * queries)} can show up to {bits:.1f} bits over a random draw"

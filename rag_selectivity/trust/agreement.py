@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,10 +19,8 @@ from rag_selectivity.tables.ids import IntArray
 GOOD_KAPPA, GOOD_BIAS, LEAST_KAPPA = 0.6, 0.25, 0.4
 #: From these numbers on, the intervals keep their level in simulation (benchmarks/simulated/labels.py).
 MIN_PAIRS, MIN_QUERIES = 30, 10
-
 #: The factor that widens the jackknife's interval, so that it keeps its level with few queries (same simulation).
 _WIDER = 1.1
-
 _CELLS_AT_ONCE, _MOST_LEVELS = 1 << 20, 50
 
 GOOD, MODERATE, POOR = "good", "moderate", "poor"
@@ -110,14 +109,12 @@ class Agreement:
 
     @property
     def _verdict(self) -> tuple[str, str]:
-        units, name = (self.queries, "queries") if self.clusters is None else (self.clusters, "clusters")
+        kappa, units, name = self.kappa_quadratic, self.clusters, "clusters"
+        if units is None:
+            units, name = self.queries, "queries"
         if self.n < MIN_PAIRS or units < MIN_QUERIES:
-            return (
-                TOO_FEW,
-                f"A verdict, and intervals of kappa and the other coefficients, need at least {MIN_PAIRS} pairs of "
-                f"{MIN_QUERIES} {name}.",
-            )
-        kappa = self.kappa_quadratic
+            need = f"need at least {MIN_PAIRS} pairs of {MIN_QUERIES} {name}"
+            return TOO_FEW, f"A verdict, and intervals of kappa and the other coefficients, {need}."
         if kappa.reason:
             return UNDETERMINED, kappa.reason
         shown = f"The interval of the quadratic kappa, {kappa.low:.3f} to {kappa.high:.3f},"
@@ -137,17 +134,12 @@ class Agreement:
 
     def to_dict(self) -> dict[str, Any]:
         """As plain data, ready for JSON."""
-        values = {each.name: getattr(self, each.name) for each in fields(self)}
-        figures = {name: each.to_dict() for name, each in values.items() if isinstance(each, Interval)}
-        by_grade = {str(grade): interval.to_dict() for grade, interval in self.bias_by_grade.items()}
-        return {
-            **{name: values[name] for name in ("n", "queries", "clusters")},
-            **figures,
-            "bias": {**figures["bias"], "by_grade": by_grade},
-            "confusion": {"levels": list(self.levels), "counts": self.confusion.tolist()},
-            "verdict": self.verdict,
-            "reason": self.reason,
-        }
+        result = {each.name: getattr(self, each.name) for each in fields(self)}
+        levels, by_grade = result.pop("levels"), result.pop("bias_by_grade")
+        result |= {name: each.to_dict() for name, each in result.items() if isinstance(each, Interval)}
+        result["bias"]["by_grade"] = {str(grade): bias.to_dict() for grade, bias in by_grade.items()}
+        result["confusion"] = {"levels": list(levels), "counts": self.confusion.tolist()}
+        return {**result, "verdict": self.verdict, "reason": self.reason}
 
 
 def agreement(
@@ -182,58 +174,42 @@ def agreement(
     first, second = np.asarray(human, np.int64), np.asarray(judge, np.int64)
     if not len(first):
         raise InputError("no pair was graded by both sides: give grades of the same pairs")
-    tables = _Tables.of(first, second, queries, grades, bootstrap)
+    drawn = DrawnTables.of(first, second, queries, grades, bootstrap)
     return Agreement(
         n=len(first),
         queries=len(set(queries)),
-        clusters=None if bootstrap.clusters is None else len(tables.cells),
-        exact=tables.mean(lambda gaps: gaps == 0, (0, 1)),
-        within_one=tables.mean(lambda gaps: np.abs(gaps) <= 1, (0, 1)),
-        **tables.coefficients(),
-        bias=tables.bias(),
-        bias_by_grade={level: tables.bias(level) for level in np.unique(first).tolist()},
-        levels=tuple(tables.levels.tolist()),
-        confusion=tables.total.astype(np.int64),
+        clusters=None if bootstrap.clusters is None else len(drawn.tables),
+        exact=drawn.mean(drawn.gaps == 0, (0, 1)),
+        within_one=drawn.mean(np.abs(drawn.gaps) <= 1, (0, 1)),
+        **drawn.coefficients(),
+        bias=drawn.bias(),
+        bias_by_grade={level: drawn.bias(level) for level in np.unique(first).tolist()},
+        levels=tuple(drawn.levels.tolist()),
+        confusion=drawn.total.astype(np.int64),
     )
 
 
-def bias_over(
-    human: IntArray,
-    judge: IntArray,
-    queries: Sequence[str],
-    weight: FloatArray,
-    *,
-    grades: tuple[int, int],
-    bootstrap: Bootstrap = Bootstrap(),
-) -> Interval:
-    """The mean of the judge's grade minus the human's over pairs, each with a weight; by the method of `Agreement`.
-
-    >>> bias_over(np.array([1, 2]), np.array([3, 2]), ["p", "q"], np.array([3.0, 1.0]), grades=(1, 5)).value
-    1.5
-    """
-    return _Tables.of(human, judge, queries, grades, bootstrap, weight / weight.mean()).bias()
-
-
 @dataclass(frozen=True, slots=True)
-class _Tables:
-    """The table of each drawn unit, and the sums of all under random weights of the units.
+class DrawnTables:
+    """The confusion table of each drawn unit, and the sums of all under random weights of the units.
 
     The weights of a draw, divided by their sum, are Dirichlet(1, …, 1) over all units and an unseen one. The division
     is left out, since only ratios of the sums are used.
 
     Attributes
     ----------
-    cells : float64[units, human · judge]
-        The pairs of a unit by human grade and judge's grade.
+    tables : float64[units, human, judge]
+        The pairs of a unit by human grade and judge's grade, each with its weight.
     levels : int64[levels]
-    sums : float64[draws, human · judge]
+        The grades, without a gap.
+    sums : float64[draws, human, judge]
     unseen : float64[draws]
         The weight of the unseen unit.
     tail : float
         The probability outside an interval on either side.
     """
 
-    cells: FloatArray
+    tables: FloatArray
     levels: IntArray
     sums: FloatArray
     unseen: FloatArray
@@ -248,7 +224,7 @@ class _Tables:
         grades: tuple[int, int] | None,
         bootstrap: Bootstrap,
         weight: FloatArray | int = 1,
-    ) -> _Tables:
+    ) -> DrawnTables:
         names, unit = np.unique(np.asarray(queries, object).astype(str), return_inverse=True)
         groups = bootstrap.units(names.tolist())
         unit = unit if groups is None else groups[unit]
@@ -259,93 +235,91 @@ class _Tables:
                 f"the grades range from {levels[0]} to {levels[-1]}, more than {_MOST_LEVELS} levels: give grades of a "
                 f"scale"
             )
-        cells = np.zeros((int(unit.max()) + 1, len(levels) ** 2))
-        np.add.at(cells, (unit, (human - levels[0]) * len(levels) + judge - levels[0]), weight)
+        tables = np.zeros((int(unit.max()) + 1, len(levels), len(levels)))
+        np.add.at(tables, (unit, human - levels[0], judge - levels[0]), weight)
         # A cluster may have no pair that both sides graded.
-        cells = cells[cells.any(axis=1)]
+        tables = tables[tables.any(axis=(1, 2))]
         random, draws = np.random.default_rng(bootstrap.seed), bootstrap.resamples
-        unseen, sums = random.exponential(size=draws), np.empty((draws, cells.shape[1]))
-        step = max(1, _CELLS_AT_ONCE // len(cells))
+        unseen, sums = random.exponential(size=draws), np.empty((draws, *tables.shape[1:]))
+        step = max(1, _CELLS_AT_ONCE // len(tables))
         for start in range(0, draws, step):
             part = sums[start : start + step]
-            part[:] = random.exponential(size=(len(part), len(cells))) @ cells
-        return cls(cells, levels, sums, unseen, (1 - bootstrap.level) / 2)
+            part[:] = np.tensordot(random.exponential(size=(len(part), len(tables))), tables, axes=1)
+        return cls(tables, levels, sums, unseen, (1 - bootstrap.level) / 2)
 
     @property
     def total(self) -> FloatArray:
         """Pairs by human grade and judge's grade: float64[human, judge]."""
-        return self._square(self.cells.sum(axis=0))
+        result: FloatArray = self.tables.sum(axis=0)
+        return result
+
+    @property
+    def gaps(self) -> IntArray:
+        """The judge's grade minus the human's: int64[human, judge]."""
+        result: IntArray = self.levels - self.levels[:, None]
+        return result
 
     def bias(self, of_human: int | None = None) -> Interval:
-        """The mean of the judge's grade minus the human's, over all pairs or those of one human grade."""
-        ends = int(self.levels[0]), int(self.levels[-1])
-        bounds = (ends[0] - ends[1], ends[1] - ends[0])
-        if of_human is not None:
-            bounds = (ends[0] - of_human, ends[1] - of_human)
-        return self.mean(lambda gaps: gaps, bounds, of_human)
+        """The mean of the judge's grade minus the human's, over all pairs or those of one human grade.
 
-    def mean(self, value: Callable[[IntArray], Any], bounds: tuple[int, int], of_human: int | None = None) -> Interval:
-        """The mean of a function of the gap (judge minus human) over the pairs, or over those of one human grade.
+        >>> weights = np.array([1.5, 0.5])
+        >>> DrawnTables.of(np.array([1, 2]), np.array([3, 2]), ["p", "q"], (1, 5), Bootstrap(), weights).bias().value
+        1.5
+        """
+        lowest, highest = int(self.levels[0]), int(self.levels[-1])
+        if of_human is None:
+            return self.mean(self.gaps, (lowest - highest, highest - lowest))
+        return self.mean(self.gaps, (lowest - of_human, highest - of_human), (self.levels == of_human)[:, None])
+
+    def mean(self, values: Any, bounds: tuple[int, int], counted: Any = True) -> Interval:
+        """The mean of a value of each cell over the pairs in the cells that are counted: bool[human, judge].
 
         If every unit has the same number of values the interval is Gaffke's bound, which for values 0 and 1 is Clopper
         and Pearson's (Gaffke 2005; Learned-Miller and Thomas 2019, arXiv 1905.06208).
         """
-        gaps = self.levels - self.levels[:, None]
-        counts = np.ones(gaps.shape)
-        if of_human is not None:
-            counts[self.levels != of_human] = 0
-        columns = np.stack([(np.asarray(value(gaps), np.float64) * counts).ravel(), counts.ravel()], axis=1)
-        of_units, sums = self.cells @ columns, self.sums @ columns
-        total, count = of_units.sum(axis=0)
+        (total, drawn), (number, of_drawn) = (
+            (_over_cells(self.total * each), _over_cells(self.sums * each)) for each in (values * counted, 1 * counted)
+        )
         # All values of the unseen unit, which is of average size, are at an end of the range.
-        unseen = self.unseen * (count / np.count_nonzero(of_units[:, 1]))
-        low, high = ((sums[:, 0] + unseen * end) / (sums[:, 1] + unseen) for end in bounds)
+        unseen = self.unseen * (number / np.count_nonzero(_over_cells(self.tables * counted)))
+        low, high = ((drawn + unseen * end) / (of_drawn + unseen) for end in bounds)
         ends = max(np.quantile(low, self.tail), bounds[0]), min(np.quantile(high, 1 - self.tail), bounds[1])
-        return Interval(float(total / count), float(ends[0]), float(ends[1]))
+        return Interval(float(total / number), float(ends[0]), float(ends[1]))
 
     def coefficients(self) -> dict[str, Interval]:
         """Kappas, AC2, alpha and Spearman's rho."""
-        levels, reason = self.levels.astype(np.float64), self._why_no_interval()
-        result = {}
+        reason, result = self._why_no_interval(), {}
         with np.errstate(invalid="ignore", divide="ignore"):
             for name, coefficient in _COEFFICIENTS.items():
                 # Rounding may make full agreement a little more than 1.
-                value = float(np.minimum(1.0, coefficient(self.total, levels)))
-                ends = (np.nan, np.nan) if reason else self._ends(coefficient, levels, value)
+                value = float(np.minimum(1.0, coefficient(self.total)))
+                ends = (np.nan, np.nan) if reason else self._ends(coefficient, value)
                 result[name] = Interval(value, *ends, reason=reason)
         return result
 
     def _why_no_interval(self) -> str:
-        units, pairs = len(self.cells), int(self.cells.sum())
-        if pairs < MIN_PAIRS or units < MIN_QUERIES:
+        if int(self.total.sum()) < MIN_PAIRS or len(self.tables) < MIN_QUERIES:
             return f"An interval needs at least {MIN_PAIRS} pairs of {MIN_QUERIES} queries or clusters."
         for who, axis in (("People", 1), ("The judge", 0)):
-            given = np.flatnonzero(self.total.sum(axis=axis))
+            given = self.levels[self.total.sum(axis=axis) > 0]
             if len(given) == 1:
-                return (
-                    f"{who} gave grade {self.levels[given[0]]} to every pair: "
-                    f"kappa and the other coefficients need two grades or more on each side."
-                )
+                need = "kappa and the other coefficients need two grades or more on each side"
+                return f"{who} gave grade {given[0]} to every pair: {need}."
         return ""
 
-    def _ends(self, coefficient: _Coefficient, levels: FloatArray, value: float) -> tuple[float, float]:
-        size, count = float(self.cells.sum()) / len(self.cells), len(levels)
+    def _ends(self, coefficient: _Coefficient, value: float) -> tuple[float, float]:
+        size, count = float(self.total.sum()) / len(self.tables), len(self.levels)
         by_luck, agreeing = np.full((count, count), 1 / count**2), np.eye(count) / count
         # Agreement by chance hardly changes a rank coefficient if one grade is very common: reverse half of the unit.
         worst = (by_luck + agreeing[::-1]) / 2 if coefficient in (_alpha, _spearman) else by_luck
         low, high = (
-            coefficient(self._square(self.sums) + size * self.unseen[:, None, None] * unseen, levels)
-            for unseen in (worst, agreeing)
+            coefficient(self.sums + size * self.unseen[:, None, None] * unseen) for unseen in (worst, agreeing)
         )
-        without_each = coefficient(self._square(self.cells.sum(axis=0) - self.cells), levels)
-        below, above = _jackknifed(without_each, value, self.tail)
+        below, above = _jackknifed(coefficient(self.total - self.tables), value, self.tail)
         return (
             float(np.fmin(np.quantile(low, self.tail), np.fmin(below, value))),
             float(min(1.0, np.fmax(np.quantile(high, 1 - self.tail), np.fmax(above, value)))),
         )
-
-    def _square(self, cells: FloatArray) -> FloatArray:
-        return cells.reshape(*cells.shape[:-1], len(self.levels), len(self.levels))
 
 
 def _jackknifed(without_each: FloatArray, value: float, tail: float) -> tuple[float, float]:
@@ -374,28 +348,28 @@ def _outer(left: FloatArray, right: FloatArray) -> FloatArray:
     return left[..., :, None] * right[..., None, :]
 
 
-def _kappa(power: float) -> Callable[[FloatArray, FloatArray], FloatArray]:
-    def figure(table: FloatArray, levels: FloatArray) -> FloatArray:
-        gaps = np.abs(levels[:, None] - levels)
-        weights = (gaps > 0).astype(np.float64) if power == 0 else gaps**power
-        expected = _outer(table.sum(axis=-1), table.sum(axis=-2)) / _over_cells(table)[..., None, None]
-        return 1 - _over_cells(table * weights) / _over_cells(expected * weights)
-
-    return figure
+def _gaps(count: int) -> IntArray:
+    return np.abs(np.subtract.outer(np.arange(count), np.arange(count)))
 
 
-def _ac2(table: FloatArray, levels: FloatArray) -> FloatArray:
-    if len(levels) < 2:
-        return np.full(table.shape[:-2], np.nan)
-    weights = 1 - ((levels[:, None] - levels) / (levels[-1] - levels[0])) ** 2
+def _kappa(table: FloatArray, power: int) -> FloatArray:
+    gaps = _gaps(table.shape[-1])
+    weights = (gaps > 0) * gaps**power
+    expected = _outer(table.sum(axis=-1), table.sum(axis=-2)) / _over_cells(table)[..., None, None]
+    return 1 - _over_cells(table * weights) / _over_cells(expected * weights)
+
+
+def _ac2(table: FloatArray) -> FloatArray:
+    count = table.shape[-1]
+    weights = 1 - (_gaps(count) / (count - 1 or np.nan)) ** 2
     share = table / _over_cells(table)[..., None, None]
     prevalence = (share.sum(axis=-1) + share.sum(axis=-2)) / 2
-    by_luck = weights.sum() / (len(levels) * (len(levels) - 1)) * (prevalence * (1 - prevalence)).sum(axis=-1)
+    by_luck = weights.sum() / (count * (count - 1)) * (prevalence * (1 - prevalence)).sum(axis=-1)
     result: FloatArray = (_over_cells(share * weights) - by_luck) / (1 - by_luck)
     return result
 
 
-def _alpha(table: FloatArray, levels: FloatArray) -> FloatArray:
+def _alpha(table: FloatArray) -> FloatArray:
     coincidences = table + np.swapaxes(table, -1, -2)
     counts = coincidences.sum(axis=-1)
     # The ordinal distance of two grades: the number of values from one to the other, counting both ends by half.
@@ -406,7 +380,7 @@ def _alpha(table: FloatArray, levels: FloatArray) -> FloatArray:
     return result
 
 
-def _spearman(table: FloatArray, levels: FloatArray) -> FloatArray:
+def _spearman(table: FloatArray) -> FloatArray:
     half = (_over_cells(table) / 2)[..., None]
     first, second = table.sum(axis=-1), table.sum(axis=-2)
     left, right = (np.cumsum(counts, axis=-1) - counts / 2 - half for counts in (first, second))
@@ -415,11 +389,11 @@ def _spearman(table: FloatArray, levels: FloatArray) -> FloatArray:
     return result
 
 
-_Coefficient = Callable[[FloatArray, FloatArray], FloatArray]
+_Coefficient = Callable[[FloatArray], FloatArray]
 _COEFFICIENTS: dict[str, _Coefficient] = {
-    "kappa": _kappa(0),
-    "kappa_linear": _kappa(1),
-    "kappa_quadratic": _kappa(2),
+    "kappa": partial(_kappa, power=0),
+    "kappa_linear": partial(_kappa, power=1),
+    "kappa_quadratic": partial(_kappa, power=2),
     "ac2": _ac2,
     "alpha": _alpha,
     "spearman": _spearman,

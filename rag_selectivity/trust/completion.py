@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -33,13 +33,13 @@ class Completion:
     stratum : int64[pairs]
     label : int64[pairs]
         The position of the person's grade among the levels; −1 where nobody labelled the pair.
+    stands_for : float64[pairs]
+        How many unlabelled passages each known label stands for, times how much its query counts.
     prior : float64[strata, levels]
         Pseudo-labels.
     steps : float64[levels]
         How far a level is above not relevant, in the units of the query effect.
     queries : int
-    stands_for : float64[pairs]
-        How many unlabelled passages each known label stands for, times how much its query counts.
     counting : float64[queries], optional
         How much each query counts. The shares of a stratum are then weighted, so that a weighted mean is right also
         where heavy queries have other grades than light ones.
@@ -48,10 +48,10 @@ class Completion:
     query: IntArray
     stratum: IntArray
     label: IntArray
+    stands_for: FloatArray
     prior: FloatArray
     steps: FloatArray
     queries: int
-    stands_for: FloatArray
     counting: FloatArray | None = None
 
     @cached_property
@@ -86,12 +86,6 @@ class Completion:
         rows = np.flatnonzero(self.label < 0)
         cells, back = np.unique(self.stratum[rows] * self.queries + self.query[rows], return_inverse=True)
         return rows, cells, back
-
-    def over(self, inside: NDArray[np.bool_]) -> Completion:
-        """The pairs of some queries: bool[queries]. All queries keep their numbers."""
-        kept = inside[self.query]
-        columns = {name: getattr(self, name)[kept] for name in ("query", "stratum", "label", "stands_for")}
-        return replace(self, **columns)
 
     def draw(self, random: np.random.Generator, extra: IntArray) -> tuple[IntArray, IntArray]:
         """One draw: the level of every pair, and how many of the extra passages of each query have each level.

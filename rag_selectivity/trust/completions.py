@@ -6,13 +6,12 @@ M completions of Q queries are measured as one table of M · Q rows, in chunks.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rag_selectivity.errors import InputError
 from rag_selectivity.inference.bootstrap import Bootstrap
@@ -23,8 +22,8 @@ from rag_selectivity.measures.base import WHOLE_LIST, FloatArray, Measure, Outco
 from rag_selectivity.measures.chance import Success
 from rag_selectivity.measures.plan import Plan
 from rag_selectivity.tables.ids import IntArray
-from rag_selectivity.trust.ground import BoolArray, Ground
-from rag_selectivity.trust.strata import Places, Strata, WithoutLabels
+from rag_selectivity.trust.people import BoolArray, Ground
+from rag_selectivity.trust.strata import Strata, WithoutLabels
 
 #: Completions of the labels, and for each of them the resamples of the queries beside all of these.
 DRAWS, RESAMPLES = 150, 8
@@ -44,31 +43,8 @@ _SAME = 1e-12
 Completion = tuple[IntArray, IntArray]
 #: One run, or a run and its baseline.
 Names = tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class Sampling:
-    """How completions are drawn: level, seed, number of completions, the clusters of queries; and the stretch."""
-
-    level: float = 0.95
-    seed: int = 7
-    draws: int = DRAWS
-    units: Callable[[Sequence[str]], IntArray | None] = field(default=lambda _: None)
-    stretch: float = STRETCH
-
-    @classmethod
-    def of(cls, bootstrap: Bootstrap | None) -> Sampling:
-        """With a bootstrap's level, seed and clusters."""
-        return cls() if bootstrap is None else cls(bootstrap.level, bootstrap.seed, units=bootstrap.units)
-
-    def ends(self, values: FloatArray, middle: float) -> tuple[float, float]:
-        """The quantiles at the two ends of the level, with their distances from the middle stretched."""
-        tail = (1 - self.level) / 2
-        ends = quantile(values, tail), quantile(values, 1 - tail)
-        if not math.isfinite(middle):
-            return ends
-        low, high = (end if math.isinf(end) else middle + self.stretch * (end - middle) for end in ends)
-        return low, high
+#: Measures that rest on the same strata, by their names with the depth: (measure, depth).
+Wanted = dict[str, tuple[Measure, int]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +58,7 @@ class Completed:
     low, high : float
         The interval over completions and queries; that of a difference contains 0 if and only if p is more than
         1 − level.
-    fixed_low, fixed_high : float
+    fixed : (float, float)
         The interval over completions alone: for these very queries.
     n : int
         The median number of queries with a figure.
@@ -101,8 +77,7 @@ class Completed:
     value: float = math.nan
     low: float = math.nan
     high: float = math.nan
-    fixed_low: float = math.nan
-    fixed_high: float = math.nan
+    fixed: tuple[float, float] = (math.nan, math.nan)
     n: int = 0
     p: float = math.nan
     sides: tuple[float, ...] = ()
@@ -116,9 +91,10 @@ def completed_figures(
     judged: Mapping[str, JudgedRun],
     targets: Sequence[Names],
     plan: Plan,
-    sampling: Sampling,
+    bootstrap: Bootstrap | None,
     parts: Mapping[str, JudgedRun] | None = None,
     known: dict[Any, Completed] | None = None,
+    draws: int = DRAWS,
 ) -> dict[Names, dict[str, Completed]]:
     """Every figure, or difference, that completions bear on: {target: {measure with its depth: figure}}.
 
@@ -129,6 +105,8 @@ def completed_figures(
     Parameters
     ----------
     targets : sequence of (run,) or (run, baseline)
+    bootstrap : Bootstrap or None
+        Gives level, seed and clusters.
     parts : {run: JudgedRun}, optional
         The runs over the queries of a slice: their figures rest on what people labelled there.
     known : dict, optional
@@ -139,8 +117,8 @@ def completed_figures(
     InputError
         If a run and its baseline are over different queries.
     """
+    bootstrap = bootstrap or Bootstrap()
     known = {} if known is None or parts is not None else known
-    sampling = sampling if parts is None else replace(sampling, stretch=_STRETCH_IN_A_SLICE)
     measured = judged if parts is None else parts
     result: dict[Names, dict[str, Completed]] = {names: {} for names in targets}
     for depth, seed, wanted in _of_people(plan) if ground.has_people else _of_tails(ground, judged, plan):
@@ -152,41 +130,36 @@ def completed_figures(
                     "labels by people (human) calibrate differences over the same queries only: leave out "
                     "paired=False (intervals.unpaired)"
                 )
-            keys = {key: (names, sampling.level, sampling.seed, key) for key in wanted}
+            keys = {key: (names, bootstrap.level, bootstrap.seed, key) for key in wanted}
             new = {key: each for key, each in wanted.items() if keys[key] not in known}
             if new:
+                lists = {names[0]: tops[names[0]]}
+                if len(names) == 2:
+                    one, other = (tops[name] for name in names)
+                    lists = {f"{names[0]} only": one & ~other, f"{names[1]} only": other & ~one}
+                    lists[f"both {names[0]} and {names[1]}"] = one & other
                 top = "whole list" if depth == WHOLE_LIST else f"top {TokenBudget.of(depth) or depth}"
                 others = [each for name, each in tops.items() if name not in names]
-                places = Places.of(_lists(names, tops), others, top, ground.in_tail)
-                queries = None if parts is None else ground.rows_of(runs[0])
-                strata = Strata.of(ground, places, queries, ground.counts_of(runs[0]))
-                salt = seed if len(names) == 1 else (seed[0] + 2, *seed[1:])
-                for key, figure in _measured(strata, runs, new, sampling, salt, tops[names[0]]).items():
+                rows, counts = ground.labels.positions(runs[0].queries), None
+                if runs[0].weights is not None:
+                    counts = np.zeros(len(ground.labels))
+                    counts[rows] = runs[0].weights.values / runs[0].weights.values.max()
+                strata = Strata.of(ground, lists, others, top, None if parts is None else rows, counts)
+                salt = (seed[0] + 2 * (len(names) - 1), *seed[1:])
+                stretch = STRETCH if parts is None else _STRETCH_IN_A_SLICE
+                drawn = _Drawn(strata, runs, rows, bootstrap, salt, draws, stretch)
+                for key, figure in drawn.figures(new, tops[names[0]]).items():
                     known[keys[key]] = replace(figure, without=strata.without)
             result[names] |= {key: known[keys[key]] for key in wanted}
     return result
 
 
-def _lists(names: Names, tops: Mapping[str, BoolArray]) -> dict[str, BoolArray]:
-    """The parts of the lists that are strata of a figure, or of a difference."""
-    if len(names) == 1:
-        return {names[0]: tops[names[0]]}
-    one, other = (tops[name] for name in names)
-    return {
-        f"{names[0]} only": one & ~other,
-        f"{names[1]} only": other & ~one,
-        f"both {names[0]} and {names[1]}": one & other,
-    }
+def _of_people(plan: Plan) -> Iterator[tuple[int, tuple[int, ...], Wanted]]:
+    """The depth of some strata, the seed of the completions, and the measures that rest on them.
 
-
-#: Measures that rest on the same strata, by their names: the depth of these, the seed of the completions, the measures.
-_Wanted = dict[str, tuple[Measure, Any]]
-_Group = tuple[int, tuple[int, ...], _Wanted]
-
-
-def _of_people(plan: Plan) -> Iterator[_Group]:
-    """The measures of each K, whose strata are those of this K; a recall level takes the whole list."""
-    groups: dict[int, _Wanted] = {}
+    The strata are those of a measure's own K; a recall level takes the whole list.
+    """
+    groups: dict[int, Wanted] = {}
     for measure, depths in plan:
         for at in depths.tolist() if measure.name != "Judged" else ():
             of_depth = groups.setdefault(WHOLE_LIST if isinstance(measure.cutoff, Real) else at, {})
@@ -195,8 +168,10 @@ def _of_people(plan: Plan) -> Iterator[_Group]:
         yield depth, (1, min(depth, 1 << 30)), wanted
 
 
-def _of_tails(ground: Ground, judged: Mapping[str, JudgedRun], plan: Plan) -> Iterator[_Group]:
-    """The measures that other labels bear on, which the judge's own grades complete down to the last rank of the tails.
+def _of_tails(
+    ground: Ground, judged: Mapping[str, JudgedRun], plan: Plan
+) -> Iterator[tuple[int, tuple[int, ...], Wanted]]:
+    """As `_of_people`, of the measures that the judge's own grades complete down to the last rank of the tails.
 
     These compare a list with all labels, or leave out the queries without a relevant one (Success). Figures against a
     random draw rest on the controls instead, where there are any. At which ranks of a list the relevant passages of a
@@ -207,7 +182,7 @@ def _of_tails(ground: Ground, judged: Mapping[str, JudgedRun], plan: Plan) -> It
         return
     controlled, pooled = any(run.controls is not None for run in judged.values()), origins.tail_ranks[0] - 1
     below = max(int(run.returned.max(initial=0)) for run in judged.values()) > pooled
-    wanted: _Wanted = {}
+    wanted: Wanted = {}
     for measure, depths in plan:
         compares = measure.compares_with_all_labels or isinstance(measure, Success)
         if not compares or measure.higher_is_better is None or (controlled and measure.needs_corpus_size):
@@ -218,72 +193,175 @@ def _of_tails(ground: Ground, judged: Mapping[str, JudgedRun], plan: Plan) -> It
     yield pooled, (7,), wanted
 
 
-def _measured(
-    strata: Strata,
-    runs: Sequence[JudgedRun],
-    wanted: _Wanted,
-    sampling: Sampling,
-    salt: tuple[int, ...],
-    listed: BoolArray,
-) -> dict[str, Completed]:
-    """The figures of a run, or the differences of two, on completions of the labels; `salt` seeds what is drawn.
+@dataclass(frozen=True)
+class _Drawn:
+    """Completions of the labels of one run, or of two, and how they are drawn.
 
-    `listed` says which judgments are in the first run's list: bool[judgments].
+    Attributes
+    ----------
+    strata : Strata
+    runs : list of JudgedRun
+    rows : int64[queries]
+        The positions of the runs' queries among those of the labels.
+    bootstrap : Bootstrap
+    salt : tuple of int
+        Seeds what is drawn.
+    draws : int
+    stretch : float
     """
-    if strata.missing is not None:
-        return dict.fromkeys(wanted, Completed(reason=strata.missing))
-    # Completions may have queries without a relevant passage.
-    runs = [replace(run, policy=replace(run.policy, no_relevant="skip")) for run in runs]
-    rows, units = strata.ground.rows_of(runs[0]), sampling.units(runs[0].queries)
-    random = np.random.default_rng([sampling.seed, salt[0] + 1, *salt[1:]])
-    size = max(1, _ROWS_AT_ONCE // max(1, *(len(run) + len(run.hits.query) for run in runs)))
-    depths: dict[Measure, list[Any]] = {}
-    for measure, at in wanted.values():
-        depths.setdefault(measure, []).append(at)
-    plan = [(measure, np.array(at)) for measure, at in depths.items()]
-    draws = strata.draws(sampling.draws, (sampling.seed, *salt))
-    settled, successes = strata.ground.settled(listed, rows)
-    alone = settled > 0 and len(runs) == 1 and runs[0].weights is None
-    served = {measure for measure in depths if alone and _is_of_one_success(measure)}
-    of_success = random.spawn(1)[0]
-    relevant: list[float] = []
-    outcomes: dict[Measure, Outcome] = {}
-    columns: dict[Measure, list[tuple[FloatArray, ...]]] = {measure: [] for measure in depths}
-    while some := list(islice(draws, size)):
-        weights = np.stack([_resampled(units, len(runs[0]), random) for _ in some])
-        # The share of all queries that succeed: those that people settled, and what these tell of the others.
-        chance = of_success.beta(successes + 0.5, settled - successes + 0.5, weights.shape[:2])
-        share = (successes + of_success.binomial(len(rows) - settled, chance)) / max(1, len(rows))
-        together = [_on(run, rows, strata.levels, some) for run in runs]
-        relevant += np.median(together[0].relevant(None).reshape(len(some), -1), axis=1).tolist()
-        for measure, at in plan:
-            of_runs = [
-                _outcome(measure, at, run, joined, (rows, strata.levels, some))
-                for run, joined in zip(runs, together, strict=True)
-            ]
-            outcomes[measure] = of_runs[0]
-            of_each = [_counts(outcome).reshape(len(some), -1, len(at)) for outcome in of_runs]
-            counts = of_each[0] * np.logical_and.reduce([each > 0 for each in of_each])
-            known = share if measure in served else None
-            values = np.stack([_values(outcome, weights, counts, known) for outcome in of_runs], axis=1)
-            total, squares = counts.sum(axis=1), (counts**2).sum(axis=1)
-            effective = total**2 / np.where(squares > 0, squares, 1.0)
-            columns[measure].append((values, (counts > 0).sum(axis=1), effective))
-    few = strata.ground.has_people and float(np.median(relevant)) < _FEW_RELEVANT
-    result = {}
-    for measure, at in plan:
-        values, defined, effective = (np.concatenate(each) for each in zip(*columns[measure], strict=True))
-        rough = few and (measure.compares_with_all_labels or isinstance(measure, Success))
-        for i, depth in enumerate(at.tolist()):
-            if len(runs) == 2:
-                found = _difference(values[..., i], outcomes[measure].reasons[i], sampling)
-            else:
-                found = _figure(values[:, 0, :, i], np.median(effective[:, i]), outcomes[measure], i, sampling)
-            n = int(np.median(defined[:, i]))
-            if n < 2 and len(runs) == 1:
-                found = replace(found, low=math.nan, high=math.nan)
-            result[str(measure @ depth)] = replace(found, n=0 if found.reason else n, rough=rough or measure in served)
-    return result
+
+    strata: Strata
+    runs: list[JudgedRun]
+    rows: IntArray
+    bootstrap: Bootstrap
+    salt: tuple[int, ...]
+    draws: int
+    stretch: float
+
+    def figures(self, wanted: Wanted, listed: BoolArray) -> dict[str, Completed]:
+        """The figures of the run, or the differences of the two; `listed` are the judgments in the first list."""
+        strata, runs, seed = self.strata, self.runs, self.bootstrap.seed
+        if strata.missing is not None:
+            return dict.fromkeys(wanted, Completed(reason=strata.missing))
+        units = self.bootstrap.units(runs[0].queries)
+        random = np.random.default_rng([seed, self.salt[0] + 1, *self.salt[1:]])
+        size = max(1, _ROWS_AT_ONCE // max(1, *(len(run) + len(run.hits.query) for run in runs)))
+        depths: dict[Measure, list[int]] = {}
+        for measure, at in wanted.values():
+            depths.setdefault(measure, []).append(at)
+        completions = strata.draws(self.draws, (seed, *self.salt))
+        settled, successes = strata.ground.settled(listed, self.rows)
+        alone = settled > 0 and len(runs) == 1 and runs[0].weights is None
+        served = {measure for measure in depths if alone and _is_of_one_success(measure)}
+        of_success = random.spawn(1)[0]
+        relevant: list[float] = []
+        outcomes: dict[Measure, Outcome] = {}
+        columns: dict[Measure, list[tuple[FloatArray, ...]]] = {measure: [] for measure in depths}
+        while some := list(islice(completions, size)):
+            weights = np.stack([_resampled(units, len(runs[0]), random) for _ in some])
+            # The share of all queries that succeed: those that people settled, and what these tell of the others.
+            chance = of_success.beta(successes + 0.5, settled - successes + 0.5, weights.shape[:2])
+            share = (successes + of_success.binomial(len(self.rows) - settled, chance)) / max(1, len(self.rows))
+            together = [self._completed(run, some) for run in runs]
+            relevant += np.median(together[0].relevant(None).reshape(len(some), -1), axis=1).tolist()
+            for measure, at_depths in depths.items():
+                of_runs = [
+                    self._outcome(measure, np.array(at_depths), run, joined, some)
+                    for run, joined in zip(runs, together, strict=True)
+                ]
+                outcomes[measure] = of_runs[0]
+                of_each = [_counts(outcome).reshape(len(some), -1, len(at_depths)) for outcome in of_runs]
+                counts = of_each[0] * np.logical_and.reduce([each > 0 for each in of_each])
+                known = share if measure in served else None
+                values = np.stack([_values(outcome, weights, counts, known) for outcome in of_runs], axis=1)
+                total, squares = counts.sum(axis=1), (counts**2).sum(axis=1)
+                effective = total**2 / np.where(squares > 0, squares, 1.0)
+                columns[measure].append((values, (counts > 0).sum(axis=1), effective))
+        few = strata.ground.has_people and float(np.median(relevant)) < _FEW_RELEVANT
+        result = {}
+        for measure, at_depths in depths.items():
+            values, defined, effective = (np.concatenate(each) for each in zip(*columns[measure], strict=True))
+            rough = few and (measure.compares_with_all_labels or isinstance(measure, Success))
+            for i, depth in enumerate(at_depths):
+                n, outcome = int(np.median(defined[:, i])), outcomes[measure]
+                if len(runs) == 2:
+                    found = self._difference(values[..., i], outcome.reasons[i])
+                else:
+                    found = self._figure(values[:, 0, :, i], np.median(effective[:, i]), outcome, i)
+                    found = found if n > 1 else replace(found, low=math.nan, high=math.nan)
+                rough_here = rough or measure in served
+                result[str(measure @ depth)] = replace(found, n=0 if found.reason else n, rough=rough_here)
+        return result
+
+    def _figure(self, values: FloatArray, effective: float, outcome: Outcome, column: int) -> Completed:
+        """The median and the intervals of a figure: float64[completions, 1 + resamples].
+
+        `effective` says as how many queries of equal weight they count. The outcome is that of the last completions,
+        which says how the figures aggregate.
+        """
+        known, resampled = (each[~np.isnan(each)] for each in (values[:, 0], values[:, 1:].ravel()))
+        if len(known) < _MOST * len(values):
+            return Completed(reason=outcome.reasons[column])
+        value, form = quantile(known, 0.5), outcome.aggregate.form
+        bounds = own = outcome.ends_at(column) if form == "mean" else None
+        if own is None and form != "bits" and len(resampled) and resampled.min() >= 0:
+            bounds = (0.0, math.inf)
+
+        def around(of: FloatArray) -> tuple[float, float]:
+            if not len(of):
+                return math.nan, math.nan
+            low, high = stretched_ends(of, value, self.bootstrap.level, self.stretch)
+            low, high = min(low, value), max(high, value)
+            return (low, high) if bounds is None else (max(low, bounds[0]), min(high, bounds[1]))
+
+        low, high = around(resampled)
+        if own is not None and low == high and value in own:
+            # What so many queries without any spread can tell of an end of the range (Clopper and Pearson).
+            reach = (1 - ((1 - self.bootstrap.level) / 2) ** (1 / effective)) * (own[1] - own[0])
+            low, high = (value, value + reach) if value == own[0] else (value - reach, value)
+        return Completed(value, low, high, around(known))
+
+    def _difference(self, values: FloatArray, undefined: str) -> Completed:
+        """The medians, intervals and p of a difference, all of one distribution: float64[completions, 2, 1 + …]."""
+        one, other, level = values[:, 0], values[:, 1], self.bootstrap.level
+        with np.errstate(invalid="ignore"):
+            differences = one - other
+        finite = ~np.isnan(differences[:, 0])
+        if finite.sum() < _MOST * len(one):
+            known = ~np.isnan(one[:, 0]) & ~np.isnan(other[:, 0])
+            return Completed(reason=undefined if known.mean() < _MOST else "no query succeeded: log2 of 0")
+        middle = quantile(differences[finite, 0], 0.5)
+        resampled = differences[:, 1:].ravel()
+        resampled = resampled[~np.isnan(resampled)]
+        with np.errstate(invalid="ignore"):
+            spread = np.where(np.isinf(resampled), resampled, middle + self.stretch * (resampled - middle))
+        p = min(1.0, 2 * min(float((spread <= _SAME).mean()), float((spread >= -_SAME).mean())))
+        p = max(p, 2 / (len(spread) + 1))
+        low, high = stretched_ends(resampled, middle, level, self.stretch)
+        if p > 1 - level:
+            low, high = min(low, 0.0), max(high, 0.0)
+        fixed = stretched_ends(differences[finite, 0], middle, level, self.stretch)
+        sides = tuple(quantile(of[finite, 0], 0.5) for of in (one, other))
+        return Completed(middle, low, high, fixed, p=p, sides=sides)
+
+    def _outcome(
+        self, measure: Measure, at: IntArray, run: JudgedRun, together: JudgedRun, some: Sequence[Completion]
+    ) -> Outcome:
+        """A measure on some completions, one after another."""
+        if not measure.of_groups and (run.other_lists is None or getattr(measure, "null", "random") != "lists"):
+            return measure.outcome(together, at).settled()
+        # Completions of groups, and of the lists of other queries, do not stand one after another.
+        outcomes = [measure.outcome(self._completed(run, [each]), at).settled() for each in some]
+        joint = tuple(np.concatenate(columns) for columns in zip(*(each.parts for each in outcomes), strict=True))
+        weights = outcomes[0].weights
+        return replace(outcomes[0], parts=joint, weights=None if weights is None else np.tile(weights, len(some)))
+
+    def _completed(self, run: JudgedRun, completions: Sequence[Completion]) -> JudgedRun:
+        """The join with completed labels, once for each completion."""
+        times, queries = len(completions), len(run)
+        grades = np.stack([grade for grade, _ in completions])
+
+        def tiled(value: Any) -> Any:
+            if isinstance(value, Hits):
+                every = value.take(np.tile(np.arange(len(value.query)), times))
+                query = every.query + np.repeat(queries * np.arange(times), len(value.query))
+                return replace(every, query=query, grade=grades[:, value.judgment].ravel())
+            return None if value is None else np.tile(value, times)
+
+        others = run.other_lists
+        columns = ("returned", "corpus_size", "pool_returned", "own_pool", "missing", "first_repeat")
+        return replace(
+            run,
+            **{name: tiled(getattr(run, name)) for name in (*columns, "hits", "pool", "copies")},
+            queries=run.queries * times,
+            grades=self.strata.levels,
+            labels=np.concatenate([table[self.rows] for _, table in completions]),
+            # Completions may have queries without a relevant passage.
+            policy=replace(run.policy, no_relevant="skip"),
+            fitting={budget: tiled(fitting) for budget, fitting in run.fitting.items()},
+            weights=None if run.weights is None else replace(run.weights, values=tiled(run.weights.values)),
+            other_lists=None if others is None or times > 1 else replace(others, grade=grades[0][others.judgment]),
+        )
 
 
 def _is_of_one_success(measure: Measure) -> bool:
@@ -292,97 +370,30 @@ def _is_of_one_success(measure: Measure) -> bool:
     return measure.name in ("Success", "BoR", "EF") and first and getattr(measure, "null", "random") == "random"
 
 
-def _figure(values: FloatArray, effective: float, outcome: Outcome, column: int, sampling: Sampling) -> Completed:
-    """The median and the intervals of a figure.
-
-    Parameters
-    ----------
-    values : float64[completions, 1 + resamples]
-        Over all queries, and over each resample of them.
-    effective : float
-        As how many queries of equal weight they count.
-    outcome : Outcome
-        The figures of the last completions, which say how these aggregate.
-    """
-    known, resampled = (each[~np.isnan(each)] for each in (values[:, 0], values[:, 1:].ravel()))
-    if len(known) < _MOST * len(values):
-        return Completed(reason=outcome.reasons[column])
-    value, form = quantile(known, 0.5), outcome.aggregate.form
-    bounds = own = outcome.ends_at(column) if form == "mean" else None
-    if own is None and form != "bits" and len(resampled) and resampled.min() >= 0:
-        bounds = (0.0, math.inf)
-
-    def around(of: FloatArray) -> tuple[float, float]:
-        if not len(of):
-            return math.nan, math.nan
-        low, high = sampling.ends(of, value)
-        low, high = min(low, value), max(high, value)
-        return (low, high) if bounds is None else (max(low, bounds[0]), min(high, bounds[1]))
-
-    low, high = around(resampled)
-    if own is not None and low == high and value in own:
-        # What so many queries without any spread can tell of an end of the range (Clopper and Pearson).
-        reach = (1 - ((1 - sampling.level) / 2) ** (1 / effective)) * (own[1] - own[0])
-        low, high = (value, value + reach) if value == own[0] else (value - reach, value)
-    return Completed(value, low, high, *around(known))
-
-
-def _difference(values: FloatArray, undefined: str, sampling: Sampling) -> Completed:
-    """The medians, the intervals and p of a difference, all of one distribution: float64[completions, 2, 1 + …]."""
-    one, other = values[:, 0], values[:, 1]
-    with np.errstate(invalid="ignore"):
-        differences = one - other
-    finite = ~np.isnan(differences[:, 0])
-    if finite.sum() < _MOST * len(one):
-        known = ~np.isnan(one[:, 0]) & ~np.isnan(other[:, 0])
-        return Completed(reason=undefined if known.mean() < _MOST else "no query succeeded: log2 of 0")
-    middle = quantile(differences[finite, 0], 0.5)
-    resampled = differences[:, 1:].ravel()
-    resampled = resampled[~np.isnan(resampled)]
-    with np.errstate(invalid="ignore"):
-        spread = np.where(np.isinf(resampled), resampled, middle + sampling.stretch * (resampled - middle))
-    p = min(1.0, 2 * min(float((spread <= _SAME).mean()), float((spread >= -_SAME).mean())))
-    p = max(p, 2 / (len(spread) + 1))
-    low, high = sampling.ends(resampled, middle)
-    if p > 1 - sampling.level:
-        low, high = min(low, 0.0), max(high, 0.0)
-    sides = tuple(quantile(of[finite, 0], 0.5) for of in (one, other))
-    return Completed(middle, low, high, *sampling.ends(differences[finite, 0], middle), p=p, sides=sides)
-
-
 def quantile(values: FloatArray, at: float) -> float:
     """A quantile that does not average an infinite value with a finite one."""
     return float(np.quantile(values, at, method="inverted_cdf" if np.isinf(values).any() else "linear"))
 
 
+def stretched_ends(values: FloatArray, middle: float, level: float, stretch: float = STRETCH) -> tuple[float, float]:
+    """The quantiles at the two ends of the level, with their distances from the middle stretched."""
+    low, high = (
+        end if math.isinf(end) or not math.isfinite(middle) else middle + stretch * (end - middle)
+        for end in (quantile(values, (1 - level) / 2), quantile(values, 1 - (1 - level) / 2))
+    )
+    return low, high
+
+
 def _resampled(units: IntArray | None, queries: int, random: np.random.Generator) -> FloatArray:
     """1 for each query, and then how often each, or its cluster, is drawn: float64[1 + resamples, queries]."""
-    number = queries if units is None else int(units.max(initial=-1)) + 1
+    units = np.arange(queries) if units is None else units
+    number = int(units.max(initial=-1)) + 1
     result = np.ones((1 + RESAMPLES, queries))
     if number:
         drawn = random.integers(0, number, (RESAMPLES, number)) + np.arange(RESAMPLES)[:, None] * number
         counts = np.bincount(drawn.ravel(), minlength=RESAMPLES * number).reshape(RESAMPLES, number)
-        result[1:] = counts if units is None else counts[:, units]
+        result[1:] = counts[:, units]
     return result
-
-
-def _outcome(
-    measure: Measure,
-    at: NDArray[Any],
-    run: JudgedRun,
-    together: JudgedRun,
-    completed: tuple[IntArray, IntArray, Sequence[Completion]],
-) -> Outcome:
-    """A measure on some completions, one after another."""
-    if not measure.of_groups and (run.other_lists is None or getattr(measure, "null", "random") != "lists"):
-        return measure.outcome(together, at).settled()
-    # Completions of groups, and of the lists of other queries, do not stand one after another.
-    rows, levels, completions = completed
-    outcomes = [measure.outcome(_on(run, rows, levels, [each]), at).settled() for each in completions]
-    joint = tuple(np.concatenate(columns) for columns in zip(*(each.parts for each in outcomes), strict=True))
-    first = outcomes[0]
-    weights = None if first.weights is None else np.tile(first.weights, len(completions))
-    return replace(first, parts=joint, weights=weights)
 
 
 def _counts(outcome: Outcome) -> FloatArray:
@@ -412,33 +423,3 @@ def _values(outcome: Outcome, weights: FloatArray, counts: FloatArray, share: Fl
             if len(means) == 1:
                 means[0] = np.minimum(means[0], 1.0)
         return np.asarray(outcome.aggregate.value(*means), np.float64)
-
-
-def _on(run: JudgedRun, rows: IntArray, levels: IntArray, completions: Sequence[Completion]) -> JudgedRun:
-    """The join with completed labels, once for each completion."""
-    times, queries = len(completions), len(run)
-    grades = np.stack([grade for grade, _ in completions])
-
-    def hits(of: Hits | None) -> Any:
-        if of is None:
-            return None
-        query = (of.query + queries * np.arange(times)[:, None]).ravel()
-        grade = grades[:, of.judgment].ravel()
-        return Hits(query, np.tile(of.rank, times), grade, np.tile(of.repeated, times), np.tile(of.judgment, times))
-
-    def tiled(column: NDArray[Any] | None) -> Any:
-        return None if column is None else np.tile(column, times)
-
-    others = run.other_lists
-    columns = ("returned", "corpus_size", "pool_returned", "own_pool", "missing", "first_repeat")
-    return replace(
-        run,
-        **{name: tiled(getattr(run, name)) for name in columns},
-        **{name: hits(getattr(run, name)) for name in ("hits", "pool", "copies")},
-        queries=run.queries * times,
-        grades=levels,
-        labels=np.concatenate([table[rows] for _, table in completions]),
-        fitting={budget: tiled(fitting) for budget, fitting in run.fitting.items()},
-        weights=None if run.weights is None else replace(run.weights, values=tiled(run.weights.values)),
-        other_lists=None if others is None or times > 1 else replace(others, grade=grades[0][others.judgment]),
-    )

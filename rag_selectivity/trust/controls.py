@@ -1,4 +1,4 @@
-"""How often a random draw succeeds, from random control passages that the judge of the lists graded too.
+"""Chance-corrected figures of a run whose judge graded random control passages too.
 
 A judge that accepts too much raises the success of the lists. Its rate on passages drawn at random from the corpus
 raises the random baseline by the same judge's standard, so that a lenient judge, or one that rolls dice, gains nothing.
@@ -6,72 +6,276 @@ raises the random baseline by the same judge's standard, so that a lenient judge
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from rag_selectivity.errors import InputError
+from rag_selectivity.figures.figures import Figures
+from rag_selectivity.inference.bootstrap import Bootstrap
 from rag_selectivity.inference.exact import clopper_pearson
-from rag_selectivity.measures.base import FloatArray
+from rag_selectivity.judged.judged_run import JudgedRun
+from rag_selectivity.judged.query_weights import effective_size
+from rag_selectivity.judged.token_budget import is_budget
+from rag_selectivity.measures.base import FloatArray, Outcome
+from rag_selectivity.measures.chance import EF, BaselineMeasure, BoR, Lambda, refusal_of
+from rag_selectivity.measures.hypergeometric import random_success
 from rag_selectivity.tables.ids import IntArray
+from rag_selectivity.trust.people import BoolArray
+from rag_selectivity.trust.reach import tails
+from rag_selectivity.trust.sampled_totals import sampled_total
+from rag_selectivity.wording import counted, number
 
-#: The likeness of passages of one query is at most this.
-_MOST_ALIKE = 0.95
-#: Below this the passages of a query are drawn as if each were on its own.
-_LEAST_ALIKE = 1e-7
+#: Draws for figures without an interval, whose median alone is wanted.
+_DRAWS_OF_A_MEDIAN = 1000
+#: Hits in effectively fewer queries say little about the other queries.
+FEWEST_QUERIES_WITH_HITS = 3.0
+#: The likeness of passages of one query is at most this; below the other they are drawn as if each were on its own.
+_MOST_ALIKE, _LEAST_ALIKE = 0.95, 1e-7
 _CELLS_AT_ONCE = 1 << 21
 _GRID = 33
 #: The share of the queries with controls that must have as many as a draw takes, for an estimate without a model.
 _NEARLY_ALL = 0.9
+#: log of the error of each of the two one-sided limits of a plan.
+_LOG_TAIL = math.log(0.025)
+#: A corpus with so many bits over random has a million million passages.
+_MOST_BITS = 40
 
 
 @dataclass(frozen=True, slots=True)
-class Counts:
-    """The graded and the relevant controls of every query: int64[queries] each; a failed grading is not counted.
+class Controlled:
+    """A figure with controls.
 
-    `units` numbers the cluster of each query; None if every query is its own.
+    Attributes
+    ----------
+    value, low, high : float
+        NaN if undefined. If no control is relevant, the value is NaN, and the ends are what is shown without a model
+        and the figure as judged.
+    shown : float or None
+        The bits that are shown without a model, for BoR.
+    can_show : float or None
+        The bits that these controls could show at most, for BoR.
+    used : int
+        The controls behind the figure, for BoR: those that are not in the top K of their query's list.
+    reason : str or None
+        Why there is no value.
+    few_with_hits : float or None
+        Over how many queries the relevant controls are spread, if these are too few.
+    """
+
+    value: float = math.nan
+    low: float = math.nan
+    high: float = math.nan
+    shown: float | None = None
+    can_show: float | None = None
+    used: int = 0
+    reason: str | None = None
+    few_with_hits: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Draw:
+    """The random draw of each query at one depth, as far as its labels and controls tell.
+
+    Attributes
+    ----------
+    graded, relevant : int64[queries]
+        The graded and the relevant controls; a failed grading is not counted.
+    units : int64[queries]
+        The cluster of each query; without clusters, its own number.
+    found, missed : float64[queries]
+        The probability that a draw from the corpus holds a passage that is known to be relevant, and that it holds
+        none.
+    outside : float64[queries]
+        How many passages of a draw without a known relevant one are expected to come from outside the labels.
+    tail : float64[queries]
+        log of the probability that a draw misses the relevant passages that a sampled tail stands for (≤ 0).
+    tail_hits : float
+        How many relevant labels stand for these, if each stood for equally many: (Σw)²/Σw².
     """
 
     graded: IntArray
     relevant: IntArray
-    units: IntArray | None = None
-
-    @property
-    def queries(self) -> int:
-        """The number of queries with a graded control."""
-        return int((self.graded > 0).sum())
+    units: IntArray
+    found: FloatArray
+    missed: FloatArray
+    outside: FloatArray
+    tail: FloatArray
+    tail_hits: float = 0.0
 
     @property
     def total(self) -> int:
         """The number of graded controls."""
         return int(self.graded.sum())
 
-    @property
-    def hits(self) -> int:
-        """The number of relevant controls."""
-        return int(self.relevant.sum())
-
-    @property
-    def queries_with_hits(self) -> float:
-        """Over how many queries the hits are spread: (Σx)²/Σx²; 0 without a hit."""
-        squares = float((self.relevant.astype(np.float64) ** 2).sum())
-        return self.hits**2 / squares if squares else 0.0
-
 
 @dataclass(frozen=True, slots=True)
-class RateDraws:
-    """Draws of the share of passages outside the labels that the judge calls relevant: float64[draws] each.
+class _AtDepth:
+    """What the figures of one depth are made of.
 
-    `rate` is its mean over queries; `alike` the correlation of two passages of the same query.
+    Attributes
+    ----------
+    draw : Draw
+    success, chance, miss, rate : float64[draws]
+        Draws of the success rate, of the success and the miss of a random draw, and of the judge's rate on controls.
+    success_rate : float
+    success_low, chance_high : float
+        The lowest success rate and the highest success of a random draw, without a model.
+    expected, per_rate : float
+        Lambda is the first, and the second times the judge's rate.
     """
 
+    draw: Draw
+    success: FloatArray
+    chance: FloatArray
+    miss: FloatArray
     rate: FloatArray
-    alike: FloatArray
+    success_rate: float
+    success_low: float
+    chance_high: float
+    expected: float
+    per_rate: float
 
 
-def rate_draws(counts: Counts, draws: int, rng: np.random.Generator) -> RateDraws:
-    """Draws of the judge's rate of relevant controls, and of how alike the controls of a query are.
+def controlled_figures(figures: Figures, bootstrap: Bootstrap | None) -> dict[str, Controlled]:
+    """The chance-corrected figures of a run with its random controls: {measure with its depth: figure}.
+
+    All queries of the labels count, also those without a relevant label: over the queries with a relevant one alone, a
+    run whose labels are its own finds succeeds always. Figures that do not use the controls are left out, and those of
+    a depth at which none is left.
+    """
+    judged, known, result = figures.join, dict[tuple[int, int], _AtDepth | None](), dict[str, Controlled]()
+    sampling = bootstrap or Bootstrap(_DRAWS_OF_A_MEDIAN)
+    for (measure, depths), outcome in zip(figures.plan, figures.outcomes, strict=True):
+        if not isinstance(measure, (BaselineMeasure, Lambda)) or not measure.needs_corpus_size:
+            continue
+        judged.refuse_weights(
+            "a random baseline from controls",
+            ", or name measures without a random baseline, as in measures=['Success'] (--measure Success)",
+        )
+        for depth in depths.tolist():
+            name = str(measure @ depth)
+            if is_budget(depth):
+                reason = "random controls give a random baseline at depths K, and not at a budget of tokens"
+                result[name] = Controlled(reason=reason)
+                continue
+            refused = refusal_of(judged, np.array([depth])) if isinstance(measure, EF) else None
+            if refused is not None and refused.refused[0]:
+                continue
+            key = judged.threshold(measure.rel), depth
+            if key not in known:
+                known[key] = _at(judged, depth, measure.rel, sampling)
+            at = known[key]
+            if at is not None:
+                result[name] = _controlled(measure, depth, at, outcome, sampling)
+                # Without a bootstrap there are no intervals, but for the ends of what is possible.
+                if bootstrap is None and not math.isnan(result[name].value):
+                    result[name] = replace(result[name], low=math.nan, high=math.nan)
+    return result
+
+
+def _controlled(
+    measure: BaselineMeasure | Lambda, depth: int, at: _AtDepth, outcome: Outcome, sampling: Bootstrap
+) -> Controlled:
+    """The figure of a measure at a depth; `outcome` is that of the measure as judged, and gives the aggregate."""
+    tail, draw = (1 - sampling.level) / 2, at.draw
+    if isinstance(measure, Lambda):
+        highest = float(clopper_pearson(0.0, float((draw.graded > 0).sum()), tail)[1])
+        draws, ends = at.expected + at.per_rate * at.rate, (at.expected, at.expected + at.per_rate * highest)
+        return _figure(draws, draws, ends, draw, tail)
+    if measure.m != 1:
+        return Controlled(reason=f"random controls give a random baseline for m=1 only, and here m={measure.m}")
+
+    def figure(success: Any, chance: Any, miss: Any) -> FloatArray:
+        return np.asarray(outcome.aggregate.value(*measure.parts_of(*map(np.asarray, (success, chance, miss)))))
+
+    draws = figure(at.success, at.chance, at.miss)
+    # Beta(s + ½, Q − s + ½) excludes 1 also where all succeed: the upper end is then that of success 1.
+    upper = figure(np.where(at.success_rate == 1, 1.0, at.success), at.chance, at.miss)
+    least = figure(at.success_low, at.chance_high, 1 - at.chance_high)
+    as_judged = figure(at.success_rate, draw.found.mean(), draw.missed.mean())
+    result = _figure(draws, upper, (float(least), float(as_judged)), draw, tail)
+    if not isinstance(measure, BoR):
+        return result
+    shown = bits_between(at.success_low, at.chance_high)
+    if not draw.relevant.any():
+        reason = (
+            f"none of the {counted(draw.total, 'control')} is relevant: the figure is between "
+            f"{number(result.low)} ({'shown' if shown > 0 else 'nothing is shown'}) and {number(result.high)} (as "
+            f"judged); use low({measure @ depth}) or shown({measure @ depth})"
+        )
+        result = replace(result, reason=reason)
+    return replace(result, shown=shown, can_show=most_bits_shown(draw, depth, tail), used=draw.total)
+
+
+def _figure(draws: FloatArray, upper: FloatArray, ends: tuple[float, float], draw: Draw, tail: float) -> Controlled:
+    """Median and quantiles of the draws, the upper end of draws of its own.
+
+    Without a relevant control, the two ends of what is possible.
+    """
+    if not draw.relevant.any():
+        low, high = (math.nan, math.nan) if math.isnan(sum(ends)) else sorted(ends)
+        none = f"none of the {counted(draw.total, 'control')} is relevant"
+        return Controlled(low=low, high=high, reason=f"{none}: only the ends of the figure are known")
+    value, low = np.quantile(draws, [0.5, tail]).tolist()
+    high = float(np.quantile(upper, 1 - tail))
+    spread = effective_size(draw.relevant.astype(np.float64))
+    few = spread if draw.relevant.sum() > 1 and spread < FEWEST_QUERIES_WITH_HITS else None
+    return Controlled(value + 0.0, low + 0.0, high + 0.0, few_with_hits=few)
+
+
+def _at(judged: JudgedRun, depth: int, rel: int | None, bootstrap: Bootstrap) -> _AtDepth | None:
+    """What the figures of one depth are made of; None if no control is left there."""
+    threshold, depths, tail = judged.threshold(rel), np.array([depth]), (1 - bootstrap.level) / 2
+    if judged.controls is None:
+        return None
+    graded, relevant = judged.controls.counts(len(judged), threshold, depth)
+    if not graded.any():
+        return None
+    units = bootstrap.units(judged.queries)
+    units = np.arange(len(judged)) if units is None else units
+    sizes, drawn = judged.require_corpus_size("an estimate with random controls"), judged.drawn_at(depths)[:, 0]
+    labels, tail_size = tails(judged)
+    labelled, in_tail = labels.sum(axis=1), labels[:, judged.grades >= threshold].sum(axis=1)
+    known, rest = judged.relevant(rel), np.where(labelled > 0, np.maximum(tail_size - labelled, 0), 0)
+    # The passages that controls stand for, and the relevant ones that the drawn passages of a tail stand for.
+    beyond = np.maximum(sizes - judged.labelled - rest, 0).astype(np.float64)
+    each = rest / np.maximum(labelled, 1)
+    more = each * in_tail
+    found, missed = random_success(sizes, known, drawn)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        outside = np.where(sizes > known, drawn * beyond / (sizes - known), 0.0)
+        in_tails = np.where(more > 0, more * np.log1p(-np.minimum(drawn / sizes, 1 - 1e-12)), 0.0)
+    squares = float((each * more).sum())
+    hits = float(more.sum()) ** 2 / squares if squares else 0.0
+    draw = Draw(graded, relevant, units, found, missed, outside, in_tails, hits)
+    # A draw finds a relevant passage of the tail at most as often as it holds such passages on average.
+    share, some = drawn / np.maximum(sizes, 1), labelled > 0
+    chance = share[some] / len(sizes)
+    held = np.maximum(tail_size, labelled)[some], labelled[some], in_tail[some]
+    most_in_tail = sampled_total(*held, tail, chance)[2] - float((chance * in_tail[some]).sum())
+
+    rate, alike = rate_draws(draw, bootstrap.resamples, np.random.default_rng([bootstrap.seed, 0]))
+    rng = np.random.default_rng([bootstrap.seed, 1])
+    random, miss = chance_draws(draw, rate, alike, rng)
+    succeeded = judged.hits_at(depths, rel)[:, 0] >= 1
+    success = success_draws(succeeded, units, bootstrap.resamples, rng)
+    trials, success_rate = effective_units(units), float(succeeded.mean())
+    lowest = float(clopper_pearson(success_rate * trials, trials, tail)[0])
+    highest = most_found_outside(draw, int(drawn.max(initial=1)), tail) + most_in_tail + float(found.mean())
+    expected, per_rate = float((share * (known + more)).mean()), float((share * beyond).mean())
+    bounds = success_rate, lowest, min(1.0, highest)
+    return _AtDepth(draw, success, random, miss, rate, *bounds, expected, per_rate)
+
+
+# -- the judge's rate ----------------------------------------------------------------------------------
+
+
+def rate_draws(draw: Draw, draws: int, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
+    """Draws of the judge's mean rate of relevant controls, and of how alike the controls of a query are.
 
     With n controls of each of Q queries, X = Σx of them relevant: r ~ Beta(X/d + ½, (nQ − X)/d + ½), where d is the
     overdispersion of x over queries (Pearson's statistic over its degrees of freedom, at least 1). The likeness is
@@ -79,29 +283,19 @@ def rate_draws(counts: Counts, draws: int, rng: np.random.Generator) -> RateDraw
     with one control for each query, which cannot show it. It stays below 0 where d* is below 1: cut off there, it
     would be too high on average for a judge with nearly the same rate in all queries, and BoR with it. Queries may have
     different numbers of controls: n is then their mean, and Pearson's statistic has the n of each query.
-
-    Parameters
-    ----------
-    counts : Counts
-        With at least one graded control.
-    draws : int
-    rng : numpy.random.Generator
     """
-    known = counts.graded > 0
-    n, x = counts.graded[known].astype(np.float64), counts.relevant[known].astype(np.float64)
-    units = None if counts.units is None else counts.units[known]
+    known = draw.graded > 0
+    n, x, units = draw.graded[known].astype(np.float64), draw.relevant[known].astype(np.float64), draw.units[known]
     dispersion = 1.0 if x.sum() < 2 else max(1.0, _dispersion(*_by_unit(units, n, x)))
     rate = rng.beta(x.sum() / dispersion + 0.5, (n.sum() - x.sum()) / dispersion + 0.5, draws)
-    alike = np.zeros(draws)
     size = n.mean()
-    if x.sum() >= 2 and size > 1:
-        alike = np.clip((_resampled_dispersion(n, x, units, draws, rng) - 1) / (size - 1), -1 / (size - 1), _MOST_ALIKE)
-    return RateDraws(rate, alike)
+    if x.sum() < 2 or size <= 1:
+        return rate, np.zeros(draws)
+    alike = (_resampled_dispersion(n, x, units, draws, rng) - 1) / (size - 1)
+    return rate, np.clip(alike, -1 / (size - 1), _MOST_ALIKE)
 
 
-def _by_unit(units: IntArray | None, *columns: FloatArray) -> tuple[FloatArray, ...]:
-    if units is None:
-        return columns
+def _by_unit(units: IntArray, *columns: FloatArray) -> tuple[FloatArray, ...]:
     _, place = np.unique(units, return_inverse=True)
     return tuple(np.bincount(place, column).astype(np.float64) for column in columns)
 
@@ -115,43 +309,72 @@ def _dispersion(n: FloatArray, x: FloatArray) -> float:
 
 
 def _resampled_dispersion(
-    n: FloatArray, x: FloatArray, units: IntArray | None, draws: int, rng: np.random.Generator
+    n: FloatArray, x: FloatArray, units: IntArray, draws: int, rng: np.random.Generator
 ) -> FloatArray:
     """The dispersion over queries, with whole units drawn with replacement: float64[draws]; 1 without a spread."""
     rows = np.stack(_by_unit(units, np.ones(len(n)), n, x, x**2 / n), axis=1)
-    kinds, number = np.unique(rows, axis=0, return_counts=True)
-    result = np.ones(draws)
-    step = max(1, _CELLS_AT_ONCE // len(kinds))
-    for start in range(0, draws, step):
-        part = slice(start, min(start + step, draws))
-        times = rng.multinomial(len(rows), number / len(rows), size=part.stop - part.start)
-        queries, total, hits, squares = (times.astype(np.float64) @ kinds).T
-        rate = hits / total
-        with np.errstate(invalid="ignore", divide="ignore"):
-            spread = (squares - hits * rate) / (rate * (1 - rate)) / (queries - 1)
-        result[part] = np.where((rate > 0) & (rate < 1) & (queries > 1), spread, 1.0)
-    return result
+    kinds, times = np.unique(rows, axis=0, return_counts=True)
+    sums = []
+    for start in range(0, draws, step := max(1, _CELLS_AT_ONCE // len(kinds))):
+        sums.append(rng.multinomial(len(rows), times / len(rows), min(step, draws - start)).astype(np.float64) @ kinds)
+    queries, total, hits, squares = np.concatenate(sums).T
+    rate = hits / total
+    with np.errstate(invalid="ignore", divide="ignore"):
+        spread = (squares - hits * rate) / (rate * (1 - rate)) / (queries - 1)
+    return np.where((rate > 0) & (rate < 1) & (queries > 1), spread, 1.0)
 
 
-def success_draws(
-    succeeded: NDArray[np.bool_], units: IntArray | None, draws: int, rng: np.random.Generator
-) -> FloatArray:
+def success_draws(succeeded: BoolArray, units: IntArray, draws: int, rng: np.random.Generator) -> FloatArray:
     """Draws of the success rate: Beta(s + ½, Q − s + ½); with clusters, both counts over their overdispersion."""
-    total, hits = float(len(succeeded)), float(succeeded.sum())
-    design = _design_effect(succeeded, units)
-    return rng.beta(hits / design + 0.5, (total - hits) / design + 0.5, draws)
-
-
-def _design_effect(succeeded: NDArray[np.bool_], units: IntArray | None) -> float:
-    if units is None:
-        return 1.0
     sizes, hits = _by_unit(units, np.ones(len(units)), succeeded.astype(np.float64))
-    if not 0 < hits.sum() < sizes.sum():
-        return float((sizes**2).sum() / sizes.sum())
-    return max(1.0, _dispersion(sizes, hits))
+    total, design = float(sizes.sum()), 1.0
+    if len(sizes) < total:
+        agree = not 0 < hits.sum() < total
+        design = float((sizes**2).sum() / total) if agree else max(1.0, _dispersion(sizes, hits))
+    return rng.beta(hits.sum() / design + 0.5, (total - hits.sum()) / design + 0.5, draws)
 
 
-def missed_outside(rates: RateDraws, slots: float) -> FloatArray:
+# -- the success of a random draw ----------------------------------------------------------------------
+
+
+def chance_draws(
+    draw: Draw, rate: FloatArray, alike: FloatArray, rng: np.random.Generator
+) -> tuple[FloatArray, FloatArray]:
+    """Draws of the mean over queries of a random draw's success, and of its miss: float64[draws] each.
+
+    If nearly all queries have as many controls as the draw takes from outside the labels, the controls are such draws,
+    and no model of their likeness is needed (`_shares_found`). Otherwise `missed_outside` extends them to the draw.
+    """
+    inside = _missed_with_tail(draw, len(rate), rng)
+    found, missed = np.zeros(len(rate)), np.zeros(len(rate))
+    for rows, helped, failed in _outside(draw, rate, alike, rng):
+        known, unknown = inside(rows)
+        found += rows.mean() * (known + unknown * helped)
+        missed += rows.mean() * unknown * failed
+    return found, missed
+
+
+def _outside(
+    draw: Draw, rate: FloatArray, alike: FloatArray, rng: np.random.Generator
+) -> Iterator[tuple[BoolArray, FloatArray, FloatArray]]:
+    """Groups of the queries, and how often passages from outside the labels help there and how often they do not."""
+    enough = draw.graded >= draw.outside
+    if enough.sum() >= _NEARLY_ALL * (draw.graded > 0).sum():
+        shares = _shares_found(draw, enough, len(rate), rng)
+        yield np.ones(len(enough), bool), shares, 1 - shares
+        return
+    # Lists of different lengths give draws of different sizes; their means over few steps are exact enough.
+    slots, group = np.unique(np.round(draw.outside, 3), return_inverse=True)
+    if len(slots) > _GRID:
+        edges = np.quantile(draw.outside, np.linspace(0, 1, _GRID + 1)[1:-1])
+        _, group = np.unique(np.searchsorted(edges, draw.outside), return_inverse=True)
+        slots = np.bincount(group, draw.outside) / np.bincount(group)
+    for place, size in enumerate(slots.tolist()):
+        outside = missed_outside(rate, alike, size)
+        yield group == place, -np.expm1(outside), np.exp(outside)
+
+
+def missed_outside(rate: FloatArray, alike: FloatArray, slots: float) -> FloatArray:
     """log of the probability that none of some passages from outside the labels is relevant: float64[draws].
 
     A query's rate is Beta with mean r and likeness icc: a = r(1 − icc)/icc, b = (1 − r)(1 − icc)/icc, and the
@@ -160,72 +383,14 @@ def missed_outside(rates: RateDraws, slots: float) -> FloatArray:
     """
     from scipy.special import betaln
 
-    alone = rates.alike < _LEAST_ALIKE
-    alike = np.where(alone, 0.5, rates.alike)
-    scale = (1 - alike) / alike
-    a, b = rates.rate * scale, (1 - rates.rate) * scale
-    below = np.minimum(rates.alike, 0.0) * max(0.0, slots * (slots - 1) / 2) * rates.rate / (1 - rates.rate)
-    return np.where(alone, slots * np.log1p(-rates.rate) + below, np.minimum(0.0, betaln(a, b + slots) - betaln(a, b)))
+    alone = alike < _LEAST_ALIKE
+    scale = (1 - alike) / np.where(alone, 0.5, alike)
+    a, b = rate * scale, (1 - rate) * scale
+    below = np.minimum(alike, 0.0) * max(0.0, slots * (slots - 1) / 2) * rate / (1 - rate)
+    return np.where(alone, slots * np.log1p(-rate) + below, np.minimum(0.0, betaln(a, b + slots) - betaln(a, b)))
 
 
-@dataclass(frozen=True, slots=True)
-class Draw:
-    """The random draw of each query at one depth, as far as its labels are known.
-
-    Attributes
-    ----------
-    found, missed : float64[queries]
-        The probability that a draw from the corpus holds a passage that is known to be relevant, and that it holds
-        none.
-    outside : float64[queries]
-        How many passages of a draw without a known relevant one are expected to come from outside the labels.
-    tail : float64[queries]
-        log of the probability that a draw misses the relevant passages that a sampled tail stands for (≤ 0).
-    tail_hits : float
-        How many relevant labels stand for these, if each stood for equally many: (Σw)²/Σw².
-    """
-
-    found: FloatArray
-    missed: FloatArray
-    outside: FloatArray
-    tail: FloatArray
-    tail_hits: float = 0.0
-
-
-def chance_draws(
-    draw: Draw, counts: Counts, rates: RateDraws, rng: np.random.Generator
-) -> tuple[FloatArray, FloatArray]:
-    """Draws of the mean over queries of a random draw's success, and of its miss: float64[draws] each.
-
-    If nearly all queries have as many controls as the draw takes from outside the labels, the controls are such draws,
-    and no model of their likeness is needed (`_shares_found`). Otherwise `missed_outside` extends them to the draw.
-    """
-    inside = _missed_with_tail(draw, len(rates.rate), rng)
-    enough = counts.graded >= draw.outside
-    if enough.sum() >= _NEARLY_ALL * (counts.graded > 0).sum():
-        known, unknown = inside(np.ones(len(draw.found), bool))
-        shares = _shares_found(draw, counts, enough, len(rates.rate), rng)
-        return known + unknown * shares, unknown * (1 - shares)
-    found, missed = np.zeros(len(rates.rate)), np.zeros(len(rates.rate))
-    # Lists of different lengths give draws of different sizes; their means over few steps are exact enough.
-    slots, group = np.unique(np.round(draw.outside, 3), return_inverse=True)
-    if len(slots) > _GRID:
-        edges = np.quantile(draw.outside, np.linspace(0, 1, _GRID + 1)[1:-1])
-        _, group = np.unique(np.searchsorted(edges, draw.outside), return_inverse=True)
-        slots = np.bincount(group, draw.outside) / np.bincount(group)
-    for number, size in enumerate(slots.tolist()):
-        rows = group == number
-        share = rows.mean()
-        known, unknown = inside(rows)
-        outside = missed_outside(rates, size)
-        found += share * (known - unknown * np.expm1(outside))
-        missed += share * unknown * np.exp(outside)
-    return found, missed
-
-
-def _shares_found(
-    draw: Draw, counts: Counts, enough: NDArray[np.bool_], draws: int, rng: np.random.Generator
-) -> FloatArray:
+def _shares_found(draw: Draw, enough: BoolArray, draws: int, rng: np.random.Generator) -> FloatArray:
     """Draws of how often passages from outside the labels help where the labels do not: float64[draws].
 
     h = 1 − C(n − x, k)/C(n, k) is how often k of a query's n controls hold one of the x relevant ones. It is unbiased
@@ -233,31 +398,27 @@ def _shares_found(
     probability that the known labels are missed, is z ~ Beta(z·m + ½, (1 − z)·m + 1), with m = z(1 − z)/Var(z), the
     number of yes-or-no answers with this variance, at most the number of separate draws that the controls hold.
     """
-    hits = _hit_share(counts.graded[enough], counts.relevant[enough], draw.outside[enough])
+    graded, outside, units = draw.graded[enough], draw.outside[enough], draw.units[enough]
+    hits = _hit_share(graded, draw.relevant[enough], outside)
     weight = draw.missed[enough] / max(float(draw.missed[enough].mean()), 1e-300)
-    units = None if counts.units is None else counts.units[enough]
     size = float(len(hits))
     mean = min(1.0, float((weight * hits).mean()))
     (gaps,) = _by_unit(units, weight * (hits - mean))
     variance = float((gaps**2).sum()) / size**2 * len(gaps) / max(1, len(gaps) - 1)
     # The controls hold so many separate draws: queries that agree by luck must not count as more.
-    most = (
-        effective_units(units, len(hits))
-        / len(hits)
-        * float((counts.graded[enough] / np.maximum(draw.outside[enough], 1)).sum())
-    )
+    most = effective_units(units) / size * float((graded / np.maximum(outside, 1)).sum())
     answers = most if variance <= 0 else min(most, mean * (1 - mean) / variance)
     return rng.beta(mean * answers + 0.5, (1 - mean) * answers + 1.0, draws)
 
 
-def _missed_with_tail(draw: Draw, draws: int, rng: np.random.Generator) -> Any:
+def _missed_with_tail(draw: Draw, draws: int, rng: np.random.Generator) -> Callable[[BoolArray], tuple[Any, Any]]:
     """rows → mean found and missed known relevant passages, with the sampled tail's error if there is one."""
     if not draw.tail.any():
         return lambda rows: (draw.found[rows].mean(), draw.missed[rows].mean())
     times = rng.gamma(draw.tail_hits + 0.5, 1 / (draw.tail_hits + 0.5), draws)
     grid = np.linspace(0.0, times.max(), _GRID)
 
-    def means(rows: NDArray[np.bool_]) -> tuple[FloatArray, FloatArray]:
+    def means(rows: BoolArray) -> tuple[FloatArray, FloatArray]:
         missed = np.array([(draw.missed[rows] * np.exp(draw.tail[rows] * each)).mean() for each in grid])
         more = np.array([(-draw.missed[rows] * np.expm1(draw.tail[rows] * each)).mean() for each in grid])
         return draw.found[rows].mean() + np.interp(times, grid, more), np.interp(times, grid, missed)
@@ -268,15 +429,12 @@ def _missed_with_tail(draw: Draw, draws: int, rng: np.random.Generator) -> Any:
 # -- without a model ---------------------------------------------------------------------------------
 
 
-def effective_units(units: IntArray | None, queries: int) -> float:
+def effective_units(units: IntArray) -> float:
     """How many independent queries there are at least: (Σm)²/Σm² with m queries in a cluster."""
-    if units is None or not queries:
-        return float(queries)
-    sizes = np.unique(units, return_counts=True)[1].astype(np.float64)
-    return float(sizes.sum() ** 2 / (sizes**2).sum())
+    return effective_size(np.unique(units, return_counts=True)[1].astype(np.float64))
 
 
-def most_found_outside(counts: Counts, depth: int, tail: float, *, no_hit: bool = False) -> float:
+def most_found_outside(draw: Draw, depth: int, tail: float, *, no_hit: bool = False) -> float:
     """An upper bound of how often K random passages from outside the labels hold a relevant one. No model is used.
 
     The controls of a query are a random draw themselves. From n ≤ K of them: P ≤ (K/n)·U(H, Q), with H the queries with
@@ -288,29 +446,25 @@ def most_found_outside(counts: Counts, depth: int, tail: float, *, no_hit: bool 
 
     Parameters
     ----------
-    counts : Counts
+    draw : Draw
     depth : int
     tail : float
         The error on this side: .025 for an interval of 95 %.
     no_hit : bool
         The bound that these controls would give if none of them were relevant.
     """
-    known = counts.graded > 0
-    n = counts.graded[known]
-    x = np.zeros_like(n) if no_hit else counts.relevant[known]
+    known = draw.graded > 0
+    n, x = draw.graded[known], draw.relevant[known] * (not no_hit)
     if not len(n):
         return 1.0
-    trials = effective_units(None if counts.units is None else counts.units[known], len(n))
-    scale = trials / len(n)
+    trials = effective_units(draw.units[known])
 
     def bound(size: int, hits: float) -> float:
-        return depth / size * float(clopper_pearson(hits * scale, trials, tail)[1])
+        return depth / size * float(clopper_pearson(hits * trials / len(n), trials, tail)[1])
 
-    each = np.unique(np.minimum(n, depth)).tolist()
-    size = int(min(each, key=lambda size: bound(size, float((n < size).sum()))))
+    size = min(np.unique(np.minimum(n, depth)).tolist(), key=lambda size: bound(size, float((n < size).sum())))
     enough = n >= size
-    hits = float((~enough).sum()) + float(_hit_share(n[enough], x[enough], size).sum())
-    return min(1.0, bound(size, hits))
+    return min(1.0, bound(size, float((~enough).sum() + _hit_share(n[enough], x[enough], size).sum())))
 
 
 def _hit_share(n: IntArray, x: IntArray, size: Any) -> FloatArray:
@@ -330,12 +484,82 @@ def bits_between(success: float, chance: float) -> float:
     return float(np.log2(success / chance)) if success > 0 else -np.inf
 
 
-def most_bits_shown(counts: Counts, depth: int, tail: float = 0.025) -> float:
-    """The bits that these controls would show if every list held a relevant passage and no control were relevant.
-
-    >>> round(most_bits_shown(Counts(np.full(225, 3), np.zeros(225, int)), 10), 1)
-    4.2
-    """
-    queries = effective_units(counts.units, len(counts.graded))
+def most_bits_shown(draw: Draw, depth: int, tail: float = 0.025) -> float:
+    """The bits that these controls would show if every list held a relevant passage and no control were relevant."""
+    queries = effective_units(draw.units)
     least = float(clopper_pearson(queries, queries, tail)[0])
-    return bits_between(least, most_found_outside(counts, depth, tail, no_hit=True))
+    return bits_between(least, most_found_outside(draw, depth, tail, no_hit=True))
+
+
+# -- before any control is graded ----------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class ControlPower:
+    """What a plan of controls can show.
+
+    If the judge finds no control relevant, and every query succeeds, the controls still leave room for a random success
+    rate up to a limit. The bits between the two are the most that they can show.
+
+    Attributes
+    ----------
+    queries, controls, depth : int
+        Queries, controls of each query, and K.
+    most_bits : float
+        The most that they can show: the bits over random if no control is relevant and every query succeeds.
+    show_bits : float or None
+        The bits that are wanted, if any.
+    controls_needed : int or None
+        The fewest controls of each query that can show `show_bits`; None if no number can, or none are wanted.
+    queries_needed : int or None
+        Where no number of controls can show `show_bits`: the fewest queries that can, with `depth` controls each.
+    """
+
+    queries: int
+    controls: int
+    depth: int
+    most_bits: float
+    show_bits: float | None = None
+    controls_needed: int | None = None
+    queries_needed: int | None = None
+
+    @classmethod
+    def of(cls, queries: int, controls: int, depth: int, show_bits: float | None = None) -> ControlPower:
+        """The power of a plan: log2(S_low / p_up).
+
+        S_low is the lower Clopper-Pearson limit of a success rate with all queries successful, .025^(1/Q). p_up is the
+        upper limit of the rate of queries with a relevant control, of which there are none, 1 − .025^(1/Q), times
+        `depth / controls` where there are fewer controls than slots (union bound). More controls than slots show no
+        more: then only more queries help.
+
+        Raises
+        ------
+        InputError
+            If a value is out of range.
+
+        Examples
+        --------
+        >>> [round(ControlPower.of(225, n, 10).most_bits, 1) for n in (3, 10, 40)]
+        [4.2, 5.9, 5.9]
+        >>> ControlPower.of(225, 3, 10, 4).controls_needed, ControlPower.of(225, 3, 10, 6).queries_needed
+        (3, 238)
+        """
+        for name, value in (("queries", queries), ("controls", controls), ("depth", depth)):
+            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+                raise InputError(f"{name} must be a whole number ≥ 1, got {value!r}")
+        if show_bits is not None and not 0 < show_bits <= _MOST_BITS:
+            raise InputError(
+                f"the bits to show (--show-bits) must be more than 0 and at most {_MOST_BITS}, got {show_bits!r}"
+            )
+        log_low = _LOG_TAIL / queries
+        # −expm1 keeps its digits where a million queries leave a tiny rate.
+        rate = -math.expm1(log_low)
+        highest_chance = min(1.0, max(1.0, depth / controls) * rate)
+        power = cls(queries, controls, depth, max(0.0, (log_low - math.log(highest_chance)) / math.log(2)), show_bits)
+        if show_bits is None:
+            return power
+        # The largest p_up that leaves so many bits, as a multiple of the rate of a draw of K controls.
+        times = math.exp(log_low) / (2**show_bits * rate)
+        if times >= 1:
+            return replace(power, controls_needed=math.ceil(depth / times))
+        return replace(power, queries_needed=math.ceil(-_LOG_TAIL / math.log1p(2**-show_bits)))

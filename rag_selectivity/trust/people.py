@@ -3,27 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rag_selectivity.errors import InputError, examples
+from rag_selectivity.judged.judged_run import JudgedRun
 from rag_selectivity.judged.origins import NO_GRADE, Chosen
 from rag_selectivity.judged.qrels import Qrels
 from rag_selectivity.judged.reading import read_qrels
+from rag_selectivity.judged.token_budget import TokenBudget
+from rag_selectivity.measures.base import FloatArray
 from rag_selectivity.tables.exact import STORES, kind_of
 from rag_selectivity.tables.files import is_path
 from rag_selectivity.tables.forms import AS_THEY_ARE, IdForm
-from rag_selectivity.tables.grades import scale_named
+from rag_selectivity.tables.grades import Scale, scale_named
 from rag_selectivity.tables.ids import IntArray
-from rag_selectivity.trust.ground import UNLABELLED, Ground
 from rag_selectivity.wording import counted, enumeration
 
 __all__ = ["PeoplesLabels"]
 
+BoolArray = NDArray[np.bool_]
+#: No person graded the pair.
+UNLABELLED = -1
 #: So many equal grades of people and judge, without a different one, are named in a note.
 _MANY_ALIKE = 30
 
@@ -47,7 +53,7 @@ def judge_labels(source: Any, *, format: str | None = None, judges: Sequence[str
         rows = ~origins.by_person | (origins.judge_grade != NO_GRADE)
         grade = np.where(origins.by_person, origins.judge_grade, labels.grade)[rows]
         labels = replace(labels.take(rows), grade=grade)
-        labels.origins = replace(origins.take(rows), by_person=np.zeros(len(labels.query), bool))
+        labels.origins = replace(origins.take(rows), by_person=np.zeros(len(grade), bool))
     if not len(labels.query):
         raise InputError(
             f"{labels.source or 'qrels'}: there is no label by a judge that people's labels could calibrate"
@@ -92,16 +98,16 @@ class ReadLabels:
         InputError
             If people labelled none of the queries.
         """
-        known = {key: name for key, name in names.items() if name in self.labels}
-        if not known:
+        labels, settling = (
+            each and each.under({key: name for key, name in names.items() if name in each})
+            for each in (self.labels, self.settling)
+        )
+        if not labels:
             raise InputError(
                 f"human: the labels by people have queries {examples(self.labels.queries)}, and those that are "
                 f"measured are {examples(names.values())}: do both use the same ids?"
             )
-        settling = self.settling
-        if settling is not None:
-            settling = settling.under({key: name for key, name in names.items() if name in settling})
-        return replace(self, labels=self.labels.under(known), settling=settling)
+        return replace(self, labels=labels, settling=settling)
 
 
 def people_of(source: Any, grade_map: str | Mapping[int, int] | None = None) -> ReadLabels:
@@ -117,26 +123,25 @@ def people_of(source: Any, grade_map: str | Mapping[int, int] | None = None) -> 
     if isinstance(source, PeoplesLabels):
         drawn, settling = people_of(source.drawn, grade_map), people_of(source.settling, grade_map)
         return replace(drawn, notes=(*drawn.notes, *settling.notes), settling=settling.labels)
-    if _is_store(source):
-        rows, notes = _store().people_in(source)
+    if is_store(source):
+        rows, remarks = _store().people_in(source)
         labels = Qrels.from_records(rows, source=str(source), scale="utility")
-        return ReadLabels(labels, draws_of(source), tuple(notes))
-    labels, notes = Qrels.of(source), []
+        return ReadLabels(labels, draws_of(source), tuple(remarks))
+    labels = Qrels.of(source)
     draws, origins = draws_of(labels), labels.origins
-    if origins is not None and origins.by_person.any():
-        targeted = origins.by_person & origins.are(Chosen.TARGETED)
-        if targeted.any():
-            notes.append(
-                f"{counted(int(targeted.sum()), 'label')} by people left out, since the pairs were chosen by what was "
-                f"known of their labels: they are no random sample"
-            )
-        return ReadLabels(labels.take(origins.by_person & ~targeted), draws, tuple(notes))
-    if origins is not None and origins.judges:
+    if origins is None or not (origins.by_person.any() or origins.judges):
+        return ReadLabels(labels.regraded(grade_map), draws)
+    if not origins.by_person.any():
         raise InputError(
             f"{labels.source or 'human'}: these are labels by the judge {enumeration(list(origins.judges))}: give "
             f"labels by people (--human)"
         )
-    return ReadLabels(labels.regraded(grade_map), draws)
+    targeted = origins.by_person & origins.are(Chosen.TARGETED)
+    note = (
+        f"{counted(int(targeted.sum()), 'label')} by people left out, since the pairs were chosen by what was known of "
+        f"their labels: they are no random sample"
+    )
+    return ReadLabels(labels.take(origins.by_person & ~targeted), draws, (note,) * bool(targeted.any()))
 
 
 def draws_of(source: Any) -> Mapping[str, int]:
@@ -144,7 +149,7 @@ def draws_of(source: Any) -> Mapping[str, int]:
 
     Targeted draws and adjudications are left out: their labels are no sample, or belong to pairs of another draw.
     """
-    if _is_store(source):
+    if is_store(source):
         drawn: Mapping[str, int] = _store().drawn_in(source)
         return drawn
     labels = Qrels.of(source)
@@ -152,13 +157,147 @@ def draws_of(source: Any) -> Mapping[str, int]:
     return known or {"": len(labels.query)}
 
 
-def _is_store(source: Any) -> bool:
+def is_store(source: Any) -> bool:
+    """Whether a source is the path of a label store."""
     return is_path(source) and kind_of(Path(source)) == "store"
 
 
 def _store() -> Any:
     """The module that reads label stores, which stands above this one."""
     return import_module(STORES["store"])
+
+
+# -- beside the judge's ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Ground:
+    """What calibrated figures rest on: a judge's labels beside people's.
+
+    Attributes
+    ----------
+    labels : Qrels
+        The judge's labels on their scale, to whose rows the hits of `JudgedRun`s point.
+    human : int64[judgments]
+        A person's grade; −1 where there is none. Drawn at random within the judge's grades and the places.
+    settling : int64[judgments]
+        A person's grade of a pair that was labelled to settle its query, −1 elsewhere; none of these is in `human`.
+    tail_open : int64[queries]
+        How many passages of each query's tail no judge graded.
+    in_tail : bool[judgments]
+        Whether a pair was drawn from a tail.
+    counted : int64[rows]
+        The judgments that are labels; the others are random controls, which no figure here rests on.
+    drawn_for_people : {draw: number of pairs}
+        How the pairs that people labelled were drawn; the empty name: not by this tool.
+    labelled_controls : int
+        Random controls that people labelled, which no figure here rests on either.
+    """
+
+    labels: Qrels
+    human: IntArray
+    settling: IntArray
+    tail_open: IntArray
+    in_tail: BoolArray
+    counted: IntArray
+    drawn_for_people: Mapping[str, int] = field(default_factory=dict)
+    labelled_controls: int = 0
+
+    @classmethod
+    def of(
+        cls,
+        labels: Qrels,
+        human: IntArray,
+        drawn_for_people: Mapping[str, int] | None = None,
+        settling: IntArray | None = None,
+    ) -> Ground:
+        """From labels and people's grades; the tails are those of the labels' origins."""
+        controls = labels.controls
+        settling = np.full_like(human, UNLABELLED) if settling is None else settling
+        by_people, settled = (np.where(controls, UNLABELLED, grades) for grades in (human, settling))
+        in_tail, tail_open = np.zeros(len(labels.query), bool), np.zeros(len(labels), np.int64)
+        if labels.origins is not None:
+            in_tail, size = labels.origins.tails(labels.query, len(labels))
+            tail_open = size - np.bincount(labels.query[in_tail], minlength=len(labels))
+        counted, both = np.flatnonzero(~controls), int((controls & (human >= 0)).sum())
+        return cls(labels, by_people, settled, tail_open, in_tail, counted, drawn_for_people or {}, both)
+
+    @property
+    def scale(self) -> Scale:
+        """The scale of all grades."""
+        return scale_named(self.labels.scale or "trec")
+
+    @property
+    def open_of_a_label(self) -> FloatArray:
+        """How many passages that no judge graded each label of a tail stands for; 0 elsewhere: float64[judgments]."""
+        query = self.labels.query
+        drawn = np.bincount(query[self.in_tail], minlength=len(self.labels))
+        return np.where(self.in_tail, self.tail_open[query] / np.maximum(drawn[query], 1), 0.0)
+
+    @property
+    def levels(self) -> IntArray:
+        """Every grade that a judge or a person gave, in order."""
+        return np.unique(np.concatenate([self.labels.grade, self.human[self.human >= 0]]))
+
+    @property
+    def has_people(self) -> bool:
+        """Whether any person labelled a pair."""
+        return bool((self.human >= 0).any())
+
+    def over(self, queries: IntArray) -> Ground:
+        """The same for some of the labels' queries."""
+        inside = np.isin(np.arange(len(self.labels)), queries)
+        of_pair = inside[self.labels.query]
+        return replace(
+            self,
+            human=np.where(of_pair, self.human, UNLABELLED),
+            settling=np.where(of_pair, self.settling, UNLABELLED),
+            tail_open=np.where(inside, self.tail_open, 0),
+            in_tail=self.in_tail & of_pair,
+            counted=self.counted[of_pair[self.counted]],
+        )
+
+    def settled(self, listed: BoolArray, queries: IntArray) -> tuple[int, int]:
+        """How many of some queries people settled, and how many of these have a relevant passage in the list.
+
+        A query is settled once one of its passages that are `listed` (bool[judgments]) is relevant by a person's label,
+        or people labelled all of them. If more than one query was begun and is not settled, the labels were chosen for
+        other runs or another K: what they settle here are mostly successes, so that no query counts as settled.
+        """
+        known = np.where(self.settling >= 0, self.settling, self.human)
+        relevant, unknown, begun = (
+            np.bincount(self.labels.query[rows], minlength=len(self.labels))[queries] > 0
+            for rows in (listed & (known >= self.scale.relevant_from), listed & (known < 0), self.settling >= 0)
+        )
+        settled = begun & (relevant | ~unknown)
+        few = (begun & ~settled).sum() <= 1
+        return int(settled.sum() * few), int((settled & relevant).sum() * few)
+
+    def tops(self, judged: Mapping[str, JudgedRun], depth: int) -> dict[str, BoolArray]:
+        """Whether each judgment is in the top K of each run, or within a budget of tokens."""
+        budget, result = TokenBudget.of(depth), {}
+        for name, run in judged.items():
+            last = depth if budget is None else run.cutoffs(budget)[run.hits.query]
+            result[name] = np.zeros(len(self.labels.query), bool)
+            result[name][run.hits.judgment[run.hits.rank <= last]] = True
+        return result
+
+    @property
+    def calibrated_by(self) -> str:
+        """How many labels by people figures are calibrated by, in words."""
+        labelled = self.human >= 0
+        queries = counted(len(np.unique(self.labels.query[labelled])), "query", "queries")
+        return f"calibrated by {counted(int(labelled.sum()), 'label')} of people on {queries}"
+
+    @property
+    def controls_left_out(self) -> str:
+        """That calibrated figures do not use the random controls; empty if there are none."""
+        controls = len(self.labels.query) - len(self.counted)
+        which = counted(controls, "random control is", "random controls are")
+        why = ", since only the judge graded them"
+        if self.labelled_controls:
+            why = f", nor are people's labels of {self.labelled_controls:,} of them"
+        return f"{which} not used{why}" if controls else ""
 
 
 def calibration_ground(
@@ -180,16 +319,15 @@ def calibration_ground(
     InputError
         If people's labels contradict each other, are off the scale, or share no pair with the judge's.
     """
-    grades = settling = np.full(len(labels.query), UNLABELLED, np.int64)
-    drawn, notes = dict[str, int](), list[str]()
-    if human is not None:
-        people = people_of(human, grade_map)
-        drawn, notes = dict(people.drawn), list(people.notes)
-        grades = _placed(people.labels, labels, IdForm.of(ids), notes)
-        if people.settling is not None:
-            # What was drawn at random stays so, also if it later settled a query.
-            settling = np.where(grades >= 0, settling, _placed(people.settling, labels, IdForm.of(ids), notes))
-    return Ground.of(labels, grades, scale_named(labels.scale or "trec"), drawn, settling), notes
+    if human is None:
+        return Ground.of(labels, np.full(len(labels.query), UNLABELLED, np.int64)), []
+    people = people_of(human, grade_map)
+    notes = list(people.notes)
+    grades, settling = _placed(people.labels, labels, IdForm.of(ids), notes), None
+    if people.settling is not None:
+        # What was drawn at random stays so, also if it later settled a query.
+        settling = np.where(grades >= 0, UNLABELLED, _placed(people.settling, labels, IdForm.of(ids), notes))
+    return Ground.of(labels, grades, dict(people.drawn), settling), notes
 
 
 def _placed(people: Qrels, labels: Qrels, form: IdForm, notes: list[str]) -> IntArray:
@@ -197,32 +335,27 @@ def _placed(people: Qrels, labels: Qrels, form: IdForm, notes: list[str]) -> Int
     where = people.source or "human"
     if not len(people.query):
         raise InputError(f"{where}: there are no labels by people")
-    scale = scale_named(labels.scale or "trec")
     try:
-        people = people.on_scale(scale).in_form(form if form.changes_ids else AS_THEY_ARE)
+        people = people.on_scale(labels.scale or "trec").in_form(form if form.changes_ids else AS_THEY_ARE)
     except InputError as error:
         raise InputError(f"labels by people: {error}") from None
-    position = labels.positions(people.queries)[people.query]
-    judgments = labels.judgments(position, people.passages)
-    rows = np.flatnonzero(judgments >= 0)
-    judgments = judgments[rows]
-    if not len(rows):
+    rows = labels.judgments(labels.positions(people.queries)[people.query], people.passages)
+    known, unused = np.flatnonzero(rows >= 0), np.flatnonzero(rows < 0)
+    if not len(known):
         raise InputError(
             f"no pair was graded by both: the labels by people have queries {examples(people.queries)}, the judge's "
             f"{examples(labels.queries)}; do both use the same ids?"
         )
-    unused = len(people.query) - len(rows)
-    if unused:
-        row = int(np.setdiff1d(np.arange(len(people.query)), rows)[0])
+    if len(unused):
         notes.append(
-            f"{counted(unused, 'label')} by people not used, since no judge graded the pair, such as query "
-            f"{people.queries[people.query[row]]!r}, passage {people.passages[row]!r}"
+            f"{counted(len(unused), 'label')} by people not used, since no judge graded the pair, such as query "
+            f"{people.queries[people.query[unused[0]]]!r}, passage {people.passages[unused[0]]!r}"
         )
-    if len(rows) >= _MANY_ALIKE and (people.grade[rows] == labels.grade[judgments]).all():
+    if len(known) >= _MANY_ALIKE and (people.grade[known] == labels.grade[rows[known]]).all():
         notes.append(
-            f"all {len(rows):,} labels by people equal the judge's grades: check that {where} is not a file of the "
+            f"all {len(known):,} labels by people equal the judge's grades: check that {where} is not a file of the "
             f"judge's labels"
         )
     result = np.full(len(labels.query), UNLABELLED, np.int64)
-    result[judgments] = people.grade[rows]
+    result[rows[known]] = people.grade[known]
     return result

@@ -8,14 +8,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from rag_selectivity.errors import InputError
+from rag_selectivity.inference.bootstrap import Bootstrap
 from rag_selectivity.judged.judged_run import JudgedRun
 from rag_selectivity.judged.qrels import Qrels
 from rag_selectivity.measures.plan import Plan
-from rag_selectivity.tables.grades import scale_named
 from rag_selectivity.tables.ids import IntArray
-from rag_selectivity.trust.completions import Sampling, completed_figures
-from rag_selectivity.trust.ground import UNLABELLED, Ground
-from rag_selectivity.trust.strata import Places, Strata
+from rag_selectivity.trust.completions import completed_figures
+from rag_selectivity.trust.people import UNLABELLED, Ground
+from rag_selectivity.trust.strata import Strata
 
 #: Simulated draws of labels for each number; completions of each.
 _TIMES, _DRAWS = 3, 60
@@ -76,26 +76,21 @@ def expected_widths(
         )
     if agreement is not None and not 0 <= agreement <= 1:
         raise InputError(f"`agreement` must be a share from 0 to 1, got {agreement!r}")
-    random = np.random.default_rng(seed)
+    random, every = np.random.default_rng(seed), len(labels.query)
+    worlds = [_people(labels, judged, known, agreement or 0.0, depth, random) for _ in range(_TIMES)]
     result = []
-    pairs = zip(labels.query.tolist(), labels.passages, strict=True)
-    position = {(labels.queries[query], passage): row for row, (query, passage) in enumerate(pairs)}
-    counts = [number * factor for factor in _FACTORS if number * factor <= len(labels.query)] or [len(labels.query)]
-    worlds = [_people(labels, judged, known, agreement, depth, random) for _ in range(_TIMES)]
-    for count in counts:
+    for count in [number * factor for factor in _FACTORS if number * factor <= every] or [every]:
         widths: dict[str, list[tuple[float, float]]] = {}
         for time, people in enumerate(worlds):
-            human = np.full(len(labels.query), UNLABELLED, np.int64)
-            rows = [position[pair] for pair in draw(count, seed + time)]
+            queries, passages = zip(*draw(count, seed + time), strict=True)
+            rows = labels.judgments(labels.positions(queries), passages)
+            human = np.full(every, UNLABELLED, np.int64)
             human[rows] = people[rows]
-            ground = Ground.of(labels, human, scale_named(labels.scale or "trec"))
-            found = completed_figures(
-                ground, judged, [(name,) for name in judged], plan, Sampling(seed=seed, draws=_DRAWS)
-            )
-            for figures in found.values():
-                for key, figure in figures.items():
-                    ends = (figure.fixed_high - figure.fixed_low) / 2, (figure.high - figure.low) / 2
-                    widths.setdefault(key, []).append(ends)
+            ground, targets = Ground.of(labels, human), [(name,) for name in judged]
+            found = completed_figures(ground, judged, targets, plan, Bootstrap(seed=seed), draws=_DRAWS)
+            for key, figure in (each for figures in found.values() for each in figures.items()):
+                half_width = (figure.fixed[1] - figure.fixed[0]) / 2
+                widths.setdefault(key, []).append((half_width, (figure.high - figure.low) / 2))
         result += [ExpectedWidth(key, count, *np.mean(ends, axis=0).tolist()) for key, ends in widths.items()]
     return result
 
@@ -104,9 +99,8 @@ def halving(widths: Sequence[ExpectedWidth]) -> dict[str, int | None]:
     """{measure: the smallest tried number of labels that halves the width of the first}; None if none does."""
     result: dict[str, int | None] = {}
     for measure in dict.fromkeys(each.measure for each in widths):
-        of_measure = [each for each in widths if each.measure == measure]
-        enough = [each.labels for each in of_measure if each.half_width <= of_measure[0].half_width / 2]
-        result[measure] = min(enough, default=None)
+        first, *more = (each for each in widths if each.measure == measure)
+        result[measure] = min((each.labels for each in more if each.half_width <= first.half_width / 2), default=None)
     return result
 
 
@@ -114,20 +108,18 @@ def _people(
     labels: Qrels,
     judged: Mapping[str, JudgedRun],
     known: IntArray | None,
-    agreement: float | None,
+    agreement: float,
     depth: int,
     random: np.random.Generator,
 ) -> IntArray:
     """Grades that people could give to every pair."""
-    if known is not None:
-        ground = Ground.of(labels, known, scale_named(labels.scale or "trec"))
-        first, *others = ground.tops(judged, depth).items()
-        top = f"top {depth}"
-        strata = Strata.of(ground, Places.of(dict([first]), [each for _, each in others], top, ground.in_tail))
-        if strata.missing is not None:
-            raise InputError(f"the labels by people so far are too few to plan with: {strata.missing}")
-        grades, _ = next(strata.draws(1, (int(random.integers(1 << 30)),)))
-        return grades
-    other = labels.grade[random.integers(0, len(labels.grade), len(labels.grade))]
-    result: IntArray = np.where(random.random(len(labels.grade)) < float(agreement or 0.0), labels.grade, other)
-    return result
+    if known is None:
+        other = labels.grade[random.integers(0, len(labels.grade), len(labels.grade))]
+        return np.where(random.random(len(labels.grade)) < agreement, labels.grade, other)
+    ground = Ground.of(labels, known)
+    (name, first), *others = ground.tops(judged, depth).items()
+    strata = Strata.of(ground, {name: first}, [each for _, each in others], f"top {depth}")
+    if strata.missing is not None:
+        raise InputError(f"the labels by people so far are too few to plan with: {strata.missing}")
+    grades, _ = next(strata.draws(1, (int(random.integers(1 << 30)),)))
+    return grades

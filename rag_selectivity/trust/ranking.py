@@ -16,15 +16,13 @@ from rag_selectivity.judged.judged_run import JudgedRun
 from rag_selectivity.measures.base import parse_measure
 from rag_selectivity.tables.ids import IntArray
 from rag_selectivity.tables.small import read_texts
-from rag_selectivity.trust.agreement import bias_over
-from rag_selectivity.trust.completions import Sampling, quantile
-from rag_selectivity.trust.ground import UNLABELLED, BoolArray, Ground
-from rag_selectivity.trust.strata import Places, Strata
+from rag_selectivity.trust.agreement import DrawnTables
+from rag_selectivity.trust.completions import DRAWS, quantile, stretched_ends
+from rag_selectivity.trust.people import UNLABELLED, BoolArray, Ground
+from rag_selectivity.trust.strata import Strata
 
 #: The last ranks of the bands by which the judge is compared with people.
 _BANDS = (1, 3, 5, 10, 20, 50, 100)
-
-
 #: The verdicts of a ranking.
 AS_PEOPLE, INVERTS, OPEN = "as_people", "inverts", "open"
 
@@ -62,22 +60,22 @@ class Ranking:
     labels_needed: int | None = None
 
 
-def rankings(ground: Ground, judged: Mapping[str, JudgedRun], depth: int, sampling: Sampling) -> list[Ranking]:
+def rankings(ground: Ground, judged: Mapping[str, JudgedRun], depth: int, bootstrap: Bootstrap) -> list[Ranking]:
     """The ranking of every two runs by the share of their top K that is relevant, from the same labels."""
     top = ground.tops(judged, depth)
-    slots = depth * int(np.logical_or.reduce([run.in_run for run in judged.values()]).sum())
+    slots = max(1, depth * int(np.logical_or.reduce([run.in_run for run in judged.values()]).sum()))
     name = "Precision4+" if ground.scale.name == "utility" else "P"
     measure = str(parse_measure(f"{name}@{depth}"))
     return [
-        _ranking(ground, pair, top[pair[0]].astype(np.int64) - top[pair[1]], measure, max(1, slots), sampling)
+        # 1 for the judgments in the list of the one run only, −1 in that of the other only.
+        _ranking(ground, pair, top[pair[0]].astype(np.int64) - top[pair[1]], measure, slots, bootstrap)
         for pair in combinations(judged, 2)
     ]
 
 
 def _ranking(
-    ground: Ground, runs: tuple[str, str], sign: IntArray, measure: str, slots: int, sampling: Sampling
+    ground: Ground, runs: tuple[str, str], sign: IntArray, measure: str, slots: int, bootstrap: Bootstrap
 ) -> Ranking:
-    """`sign` is 1 for the judgments in the list of the one run only, −1 in that of the other only: int64[judgments]."""
     either = np.flatnonzero(sign)
     human = np.where(sign != 0, ground.human, UNLABELLED)
     labels, pairs = int((human >= 0).sum()), len(either)
@@ -90,35 +88,33 @@ def _ranking(
     if pairs:
         missing = "people labelled no passage that only one of the two has"
     if labels:
-        none: dict[str, Any] = {"tail_open": ground.tail_open * 0, "in_tail": ground.in_tail & False}
-        names = tuple(f"in the list of {name} only" for name in runs)
-        places = Places(np.where(sign < 0, 1, 0), names, np.array([True, True]))
-        strata = Strata.of(replace(ground, human=human, counted=either, **none), places)
+        of_both = replace(
+            ground, human=human, counted=either, tail_open=ground.tail_open * 0, in_tail=np.zeros_like(ground.in_tail)
+        )
+        lists = {f"{runs[0]} only": sign > 0, f"{runs[1]} only": sign < 0}
+        strata = Strata.of(of_both, lists, None, "list")
         missing = strata.missing
     if missing is not None:
         nowhere = Interval(math.nan, math.nan, math.nan, missing)
         return Ranking(runs, measure, OPEN, nowhere, as_judged, labels, pairs)
-    draws = np.array([difference(grades) for grades, _ in strata.draws(sampling.draws, (sampling.seed, 13))])
+    draws = np.array([difference(grades) for grades, _ in strata.draws(DRAWS, (bootstrap.seed, 13))])
     value = quantile(draws, 0.5)
-    low, high = sampling.ends(draws, value)
+    low, high = stretched_ends(draws, value, bootstrap.level)
     low, high = min(low, value), max(high, value)
-    settled = low > 0 or high < 0
+    settled, tie = low > 0 or high < 0, ""
     verdict = OPEN if not settled or as_judged == 0 else AS_PEOPLE if as_judged * value > 0 else INVERTS
-    tie = "by the judge's grades they tie" if settled and as_judged == 0 else ""
+    if settled and as_judged == 0:
+        tie = "by the judge's grades they tie"
     if labels == pairs and value == 0:
         settled, tie = True, "by people's labels they tie"
-    needed = None if settled else _needed(value, low, high, labels, pairs)
+    needed = None
+    if not settled:
+        # The squared half-width falls as 1/labels − 1/pairs does: so many make the interval leave out 0, if the value
+        # stays.
+        reach = value - low if value > 0 else high - value
+        wanted = (value / reach) ** 2 if reach > 0 else 0.0
+        needed = min(pairs, math.ceil(1 / (1 / pairs + wanted * (1 / labels - 1 / pairs))))
     return Ranking(runs, measure, verdict, Interval(value, low, high, tie), as_judged, labels, pairs, needed)
-
-
-def _needed(value: float, low: float, high: float, labels: int, pairs: int) -> int:
-    """Roughly how many labels of so many pairs make the interval leave out 0, if the value stays.
-
-    The squared half-width falls as 1/labels − 1/pairs does.
-    """
-    reach = value - low if value > 0 else high - value
-    wanted = (value / reach) ** 2 if reach > 0 else 0.0
-    return min(pairs, math.ceil(1 / (1 / pairs + wanted * (1 / labels - 1 / pairs))))
 
 
 def biases(
@@ -139,7 +135,8 @@ def biases(
             pairs, labelled = (np.bincount(graded[each], minlength=ends[1] + 1) for each in (member, rows))
             weight = (pairs / np.maximum(labelled, 1))[graded[rows]]
             queries = [labels.queries[i] for i in labels.query[rows].tolist()]
-            bias = bias_over(ground.human[rows], labels.grade[rows], queries, weight, grades=ends, bootstrap=bootstrap)
+            sides = ground.human[rows], labels.grade[rows]
+            bias = DrawnTables.of(*sides, queries, ends, bootstrap, weight / weight.mean()).bias()
         result.setdefault(kind, {})[name] = bias
     return result
 
@@ -159,13 +156,12 @@ def _by_run(ground: Ground, judged: Mapping[str, JudgedRun], depth: int) -> Iter
 
 def _by_length(ground: Ground, corpus: Any) -> Iterator[tuple[str, str, BoolArray]]:
     """(kind, name, bool[judgments]) of thirds of the pairs by the words of their passages, where a corpus has them."""
-    if corpus is None:
-        return
     wanted = set(ground.labels.passages)
-    words = {id_: float(len(text.split())) for id_, text in read_texts(corpus, "corpus") if id_ in wanted}
-    lengths = np.array([words.get(passage, math.nan) for passage in ground.labels.passages])
-    if np.isnan(lengths).all():
+    texts = () if corpus is None else read_texts(corpus, "corpus")
+    words = {id_: float(len(text.split())) for id_, text in texts if id_ in wanted}
+    if not words:
         return
+    lengths = np.array([words.get(passage, math.nan) for passage in ground.labels.passages])
     known = lengths[~np.isnan(lengths)]
     lower, upper = (int(end) for end in np.quantile(known, [1 / 3, 2 / 3], method="inverted_cdf"))
     yield "length", f"up to {lower:,} words", lengths <= lower

@@ -2,76 +2,51 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-import numpy as np
-
 from rag_selectivity.measures.base import FloatArray
 from rag_selectivity.tables.ids import IntArray
 
 
-@dataclass(frozen=True, slots=True)
-class SampledTotal:
+def sampled_total(
+    sizes: IntArray, labelled: IntArray, relevant: IntArray, tail: float, worth: FloatArray | float = 1.0
+) -> tuple[float, float, float]:
     """The relevant passages of some sets together, from passages of each set that were drawn at random and labelled.
 
-    Attributes
+    The value, and an interval with an error of at most about `tail` on each side. Each labelled passage stands for
+    size/labelled passages of its set (Horvitz and Thompson 1952): unbiased.
+
+    The interval is Clopper and Pearson's at the number of equal labels whose estimate would vary as this one does (Korn
+    and Graubard 1998). At the upper end, one more relevant label of the largest weight is allowed for, as in Fay and
+    Feuer (1997): a set in which none was found may hold some. What is labelled is known, so both ends keep to it, and
+    sets that are labelled whole vary in nothing. If all labels stand for equally many of very many passages, it is
+    Clopper and Pearson's own interval, which holds for sets with different rates too (Hoeffding 1956).
+
+    Parameters
     ----------
     sizes, labelled, relevant : int64[sets]
         The passages of each set, those that were labelled (at least one), and those of them that are relevant.
+    tail : float
     worth : float64[sets]
         What a relevant passage of a set adds to the total; 1 for a count.
+
+    References
+    ----------
+    Fay and Feuer 1997, Confidence intervals for directly standardized rates, Statistics in Medicine 16.
+    Korn and Graubard 1998, Confidence intervals for proportions with small expected number of positive counts
+    estimated from survey data, Survey Methodology 24.
     """
+    from scipy.special import betaincinv
 
-    sizes: IntArray
-    labelled: IntArray
-    relevant: IntArray
-    worth: FloatArray
-
-    @classmethod
-    def counted(cls, sizes: IntArray, labelled: IntArray, relevant: IntArray) -> SampledTotal:
-        """The number of relevant passages."""
-        return cls(sizes, labelled, relevant, np.ones(len(sizes)))
-
-    @property
-    def value(self) -> float:
-        """Each labelled passage stands for size/labelled passages of its set (Horvitz and Thompson 1952): unbiased."""
-        return float((self._stands_for * self.relevant).sum())
-
-    def interval(self, tail: float) -> tuple[float, float]:
-        """The ends of an interval with an error of at most about `tail` on each side.
-
-        Clopper and Pearson's interval at the number of equal labels whose estimate would vary as this one does (Korn
-        and Graubard 1998). At the upper end, one more relevant label of the largest weight is allowed for, as in Fay
-        and Feuer (1997): a set in which none was found may hold some. What is labelled is known, so both ends keep to
-        it, and sets that are labelled whole vary in nothing. If all labels stand for equally many of very many
-        passages, it is Clopper and Pearson's own interval, which holds for sets with different rates too (Hoeffding
-        1956).
-
-        References
-        ----------
-        Fay and Feuer 1997, Confidence intervals for directly standardized rates, Statistics in Medicine 16.
-        Korn and Graubard 1998, Confidence intervals for proportions with small expected number of positive counts
-        estimated from survey data, Survey Methodology 24.
-        """
-        from scipy.special import betaincinv
-
-        whole = float((self.worth * self.sizes).sum())
-        least = float((self.worth * self.relevant).sum())
-        most = whole - float((self.worth * (self.labelled - self.relevant)).sum())
-        weight = self._stands_for
-        spread = weight * self.worth * (self.sizes / self.labelled - 1)
-        total, variance = self.value, float((spread * self.relevant).sum())
-        low = total
-        if variance > 0:
-            hits, labels = total**2 / variance, total * whole / variance
-            low = whole * float(betaincinv(hits, labels - hits + 1, tail))
-        high = total
-        if (spread > 0).any():
-            total, variance = total + float(weight.max()), variance + float(spread.max())
-            hits, labels = total**2 / variance, total * whole / variance
-            high = whole * float(betaincinv(hits, labels - hits + 1, 1 - tail)) if labels > hits else most
-        return max(low, least), min(high, most)
-
-    @property
-    def _stands_for(self) -> FloatArray:
-        return self.worth * self.sizes / self.labelled
+    whole, least = float((worth * sizes).sum()), float((worth * relevant).sum())
+    most = whole - float((worth * (labelled - relevant)).sum())
+    weight = worth * sizes / labelled
+    spread = weight * worth * (sizes / labelled - 1)
+    value = total = float((weight * relevant).sum())
+    low, high, variance = value, value, float((spread * relevant).sum())
+    if variance > 0:
+        hits, labels = total**2 / variance, total * whole / variance
+        low = whole * float(betaincinv(hits, labels - hits + 1, tail))
+    if (spread > 0).any():
+        total, variance = total + float(weight.max()), variance + float(spread.max())
+        hits, labels = total**2 / variance, total * whole / variance
+        high = whole * float(betaincinv(hits, labels - hits + 1, 1 - tail)) if labels > hits else most
+    return value, max(low, least), min(high, most)
