@@ -7,10 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rag_selectivity.inference.bootstrap import Bootstrap, by_unit
+from rag_selectivity.inference.bootstrap import Bootstrap
 from rag_selectivity.inference.draws import resample_counts
+from rag_selectivity.inference.interval_methods import Estimand
 from rag_selectivity.judged.judged_run import JudgedRun
-from rag_selectivity.measures.base import FloatArray, Measure
+from rag_selectivity.measures.base import FloatArray, Measure, Outcome
 from rag_selectivity.measures.chance import EF, Success
 from rag_selectivity.measures.utility import Evidence
 from rag_selectivity.results.decision import AdvisedK
@@ -52,8 +53,8 @@ class EvidenceCurve:
 
     def resampled(self, bootstrap: Bootstrap) -> IntArray:
         """K in each resample of the queries, or of their clusters."""
-        units = bootstrap.units(self.queries)
-        sums, sizes = by_unit(self.values, units), by_unit(np.ones((len(self.values), 1)), units)
+        means = Estimand.of(Outcome((self.values,), ""), bootstrap.units(self.queries))
+        sums, sizes = means.parts[0], means.mask
         some = bootstrap.for_queries(len(sums))
         draws = resample_counts(some.seed, some.resamples, len(sums))
         return np.concatenate([last_worthwhile(counts @ sums / (counts @ sizes), self.worth) for counts in draws])

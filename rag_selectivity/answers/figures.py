@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from rag_selectivity.compare.differences import Side, Testing, differences_of
-from rag_selectivity.evaluation.estimates import estimates_of_table
+from rag_selectivity.evaluation.report import estimates_of_table
 from rag_selectivity.figures.figures import Figures
 from rag_selectivity.inference.bootstrap import Bootstrap
 from rag_selectivity.inference.paired import holm

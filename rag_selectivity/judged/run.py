@@ -58,7 +58,7 @@ class Run(Pairs):
     tokens : float64[rows] or None
         Lengths of the passages, if the run was given with them.
     remarks : {code: count}
-        What was noticed when it was read; `rag_selectivity.evaluation.doubts` has the words of the codes.
+        What was noticed when it was read; `rag_selectivity.evaluation.doubts` has the words.
     form : IdForm
         The form that the ids were brought into.
     """
