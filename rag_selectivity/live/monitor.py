@@ -164,9 +164,7 @@ class Monitor(Shared):
         #: All retrievals, and the outcomes of the last requests by their ids.
         self._traffic, self._requests = Traffic(), Latest[float | None](_MOST_REQUESTS)
         self._lock, self._measuring = threading.Lock(), threading.Lock()
-        self._worker = Worker[Retrieval | None](
-            self._measure, _MOST_WAITING, name="rag-selectivity-monitor", delay=_SECONDS, at_once=_BATCH
-        )
+        self._worker = Worker[Retrieval | None](self._measure, _MOST_WAITING, delay=_SECONDS, at_once=_BATCH)
         self._has_warned = False
         self._sample_rate, self._random = float(sample_rate), random.Random(seed)
         self._identity = Identity(None)
