@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from rag_selectivity.errors import InputError
-from rag_selectivity.tables.cells import integer_of, shown
+from rag_selectivity.tables.cells import shown
 from rag_selectivity.tables.files import first_bytes, opened
 from rag_selectivity.wording import counted
 
@@ -219,7 +219,7 @@ def _in_camel_case(fields: Mapping[str, Any]) -> dict[str, Any]:
 def _number(value: Any) -> int | None:
     """A whole number above 0, which OTLP JSON writes as a string where it has 64 bits."""
     try:
-        number = 0 if isinstance(value, bool) else integer_of(value)
+        number = 0 if isinstance(value, bool) else int(value)
     except (OverflowError, TypeError, ValueError):
         return None
     return number if 0 < number < 1 << 64 else None
