@@ -200,8 +200,12 @@ class DrawnTables:
     ----------
     tables : float64[units, human, judge]
         The pairs of a unit by human grade and judge's grade, each with its weight.
+    total : float64[human, judge]
+        Their sum.
     levels : int64[levels]
         The grades, without a gap.
+    gaps : int64[human, judge]
+        The judge's grade minus the human's.
     sums : float64[draws, human, judge]
     unseen : float64[draws]
         The weight of the unseen unit.
@@ -210,7 +214,9 @@ class DrawnTables:
     """
 
     tables: FloatArray
+    total: FloatArray
     levels: IntArray
+    gaps: IntArray
     sums: FloatArray
     unseen: FloatArray
     tail: float
@@ -245,19 +251,8 @@ class DrawnTables:
         for start in range(0, draws, step):
             part = sums[start : start + step]
             part[:] = np.tensordot(random.exponential(size=(len(part), len(tables))), tables, axes=1)
-        return cls(tables, levels, sums, unseen, (1 - bootstrap.level) / 2)
-
-    @property
-    def total(self) -> FloatArray:
-        """Pairs by human grade and judge's grade: float64[human, judge]."""
-        result: FloatArray = self.tables.sum(axis=0)
-        return result
-
-    @property
-    def gaps(self) -> IntArray:
-        """The judge's grade minus the human's: int64[human, judge]."""
-        result: IntArray = self.levels - self.levels[:, None]
-        return result
+        gaps = levels - levels[:, None]
+        return cls(tables, tables.sum(axis=0), levels, gaps, sums, unseen, (1 - bootstrap.level) / 2)
 
     def bias(self, of_human: int | None = None) -> Interval:
         """The mean of the judge's grade minus the human's, over all pairs or those of one human grade.

@@ -45,6 +45,8 @@ Completion = tuple[IntArray, IntArray]
 Names = tuple[str, ...]
 #: Measures that rest on the same strata, by their names with the depth: (measure, depth).
 Wanted = dict[str, tuple[Measure, int]]
+#: The depth of some strata, the seed of the completions, and the measures that rest on them.
+Groups = Iterator[tuple[int, tuple[int, ...], Wanted]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,11 +156,8 @@ def completed_figures(
     return result
 
 
-def _of_people(plan: Plan) -> Iterator[tuple[int, tuple[int, ...], Wanted]]:
-    """The depth of some strata, the seed of the completions, and the measures that rest on them.
-
-    The strata are those of a measure's own K; a recall level takes the whole list.
-    """
+def _of_people(plan: Plan) -> Groups:
+    """The measures by their own K, whose strata they rest on; a recall level takes the whole list."""
     groups: dict[int, Wanted] = {}
     for measure, depths in plan:
         for at in depths.tolist() if measure.name != "Judged" else ():
@@ -168,10 +167,8 @@ def _of_people(plan: Plan) -> Iterator[tuple[int, tuple[int, ...], Wanted]]:
         yield depth, (1, min(depth, 1 << 30)), wanted
 
 
-def _of_tails(
-    ground: Ground, judged: Mapping[str, JudgedRun], plan: Plan
-) -> Iterator[tuple[int, tuple[int, ...], Wanted]]:
-    """As `_of_people`, of the measures that the judge's own grades complete down to the last rank of the tails.
+def _of_tails(ground: Ground, judged: Mapping[str, JudgedRun], plan: Plan) -> Groups:
+    """The measures that the judge's own grades complete down to the last rank of the tails.
 
     These compare a list with all labels, or leave out the queries without a relevant one (Success). Figures against a
     random draw rest on the controls instead, where there are any. At which ranks of a list the relevant passages of a
