@@ -106,11 +106,6 @@ class Draw:
     tail: FloatArray
     tail_hits: float = 0.0
 
-    @property
-    def total(self) -> int:
-        """The number of graded controls."""
-        return int(self.graded.sum())
-
 
 @dataclass(frozen=True, slots=True)
 class _AtDepth:
@@ -180,51 +175,46 @@ def controlled_figures(figures: Figures, bootstrap: Bootstrap | None) -> dict[st
 def _controlled(
     measure: BaselineMeasure | Lambda, depth: int, at: _AtDepth, outcome: Outcome, sampling: Bootstrap
 ) -> Controlled:
-    """The figure of a measure at a depth; `outcome` is that of the measure as judged, and gives the aggregate."""
+    """The figure of a measure at a depth; `outcome` is that of the measure as judged, and gives the aggregate.
+
+    It is the median of draws with their quantiles; without a relevant control, the two ends of what is possible.
+    """
     tail, draw = (1 - sampling.level) / 2, at.draw
-    if isinstance(measure, Lambda):
-        highest = float(clopper_pearson(0.0, float((draw.graded > 0).sum()), tail)[1])
-        draws, ends = at.expected + at.per_rate * at.rate, (at.expected, at.expected + at.per_rate * highest)
-        return _figure(draws, draws, ends, draw, tail)
-    if measure.m != 1:
+    if not isinstance(measure, Lambda) and measure.m != 1:
         return Controlled(reason=f"random controls give a random baseline for m=1 only, and here m={measure.m}")
 
     def figure(success: Any, chance: Any, miss: Any) -> FloatArray:
-        return np.asarray(outcome.aggregate.value(*measure.parts_of(*map(np.asarray, (success, chance, miss)))))
+        parts = map(np.asarray, (success, chance, miss))
+        return np.asarray(outcome.aggregate.value(*measure.parts_of(*parts)))  # type: ignore[union-attr]
 
-    draws = figure(at.success, at.chance, at.miss)
-    # Beta(s + ½, Q − s + ½) excludes 1 also where all succeed: the upper end is then that of success 1.
-    upper = figure(np.where(at.success_rate == 1, 1.0, at.success), at.chance, at.miss)
-    least = figure(at.success_low, at.chance_high, 1 - at.chance_high)
-    as_judged = figure(at.success_rate, draw.found.mean(), draw.missed.mean())
-    result = _figure(draws, upper, (float(least), float(as_judged)), draw, tail)
-    if not isinstance(measure, BoR):
-        return result
-    shown = bits_between(at.success_low, at.chance_high)
-    if not draw.relevant.any():
+    if isinstance(measure, Lambda):
+        highest = float(clopper_pearson(0.0, float((draw.graded > 0).sum()), tail)[1])
+        draws = upper = at.expected + at.per_rate * at.rate
+        ends = at.expected, at.expected + at.per_rate * highest
+    else:
+        draws = figure(at.success, at.chance, at.miss)
+        # Beta(s + ½, Q − s + ½) excludes 1 also where all succeed: the upper end is then that of success 1.
+        upper = figure(np.where(at.success_rate == 1, 1.0, at.success), at.chance, at.miss)
+        least = float(figure(at.success_low, at.chance_high, 1 - at.chance_high))
+        ends = least, float(figure(at.success_rate, draw.found.mean(), draw.missed.mean()))
+    total, shown, can_show = int(draw.graded.sum()), None, None
+    if isinstance(measure, BoR):
+        shown, can_show = bits_between(at.success_low, at.chance_high), most_bits_shown(draw, depth, tail)
+    if draw.relevant.any():
+        value, low = np.quantile(draws, [0.5, tail]).tolist()
+        high = float(np.quantile(upper, 1 - tail))
+        spread = effective_size(draw.relevant.astype(np.float64))
+        few = spread if draw.relevant.sum() > 1 and spread < FEWEST_QUERIES_WITH_HITS else None
+        return Controlled(value + 0.0, low + 0.0, high + 0.0, shown, can_show, total, few_with_hits=few)
+    low, high = (math.nan, math.nan) if math.isnan(sum(ends)) else sorted(ends)
+    reason = f"none of the {counted(total, 'control')} is relevant: only the ends of the figure are known"
+    if shown is not None:
         reason = (
-            f"none of the {counted(draw.total, 'control')} is relevant: the figure is between "
-            f"{number(result.low)} ({'shown' if shown > 0 else 'nothing is shown'}) and {number(result.high)} (as "
-            f"judged); use low({measure @ depth}) or shown({measure @ depth})"
+            f"none of the {counted(total, 'control')} is relevant: the figure is between {number(low)} "
+            f"({'shown' if shown > 0 else 'nothing is shown'}) and {number(high)} (as judged); use "
+            f"low({measure @ depth}) or shown({measure @ depth})"
         )
-        result = replace(result, reason=reason)
-    return replace(result, shown=shown, can_show=most_bits_shown(draw, depth, tail), used=draw.total)
-
-
-def _figure(draws: FloatArray, upper: FloatArray, ends: tuple[float, float], draw: Draw, tail: float) -> Controlled:
-    """Median and quantiles of the draws, the upper end of draws of its own.
-
-    Without a relevant control, the two ends of what is possible.
-    """
-    if not draw.relevant.any():
-        low, high = (math.nan, math.nan) if math.isnan(sum(ends)) else sorted(ends)
-        none = f"none of the {counted(draw.total, 'control')} is relevant"
-        return Controlled(low=low, high=high, reason=f"{none}: only the ends of the figure are known")
-    value, low = np.quantile(draws, [0.5, tail]).tolist()
-    high = float(np.quantile(upper, 1 - tail))
-    spread = effective_size(draw.relevant.astype(np.float64))
-    few = spread if draw.relevant.sum() > 1 and spread < FEWEST_QUERIES_WITH_HITS else None
-    return Controlled(value + 0.0, low + 0.0, high + 0.0, few_with_hits=few)
+    return Controlled(math.nan, low, high, shown, can_show, total, reason)
 
 
 def _at(judged: JudgedRun, depth: int, rel: int | None, bootstrap: Bootstrap) -> _AtDepth | None:
