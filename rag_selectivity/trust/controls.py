@@ -183,15 +183,16 @@ def _controlled(
     if not isinstance(measure, Lambda) and measure.m != 1:
         return Controlled(reason=f"random controls give a random baseline for m=1 only, and here m={measure.m}")
 
-    def figure(success: Any, chance: Any, miss: Any) -> FloatArray:
-        parts = map(np.asarray, (success, chance, miss))
-        return np.asarray(outcome.aggregate.value(*measure.parts_of(*parts)))  # type: ignore[union-attr]
-
     if isinstance(measure, Lambda):
         highest = float(clopper_pearson(0.0, float((draw.graded > 0).sum()), tail)[1])
         draws = upper = at.expected + at.per_rate * at.rate
         ends = at.expected, at.expected + at.per_rate * highest
     else:
+        parts_of = measure.parts_of
+
+        def figure(success: Any, chance: Any, miss: Any) -> FloatArray:
+            return np.asarray(outcome.aggregate.value(*parts_of(*map(np.asarray, (success, chance, miss)))))
+
         draws = figure(at.success, at.chance, at.miss)
         # Beta(s + ½, Q − s + ½) excludes 1 also where all succeed: the upper end is then that of success 1.
         upper = figure(np.where(at.success_rate == 1, 1.0, at.success), at.chance, at.miss)
@@ -424,7 +425,7 @@ def effective_units(units: IntArray) -> float:
     return effective_size(np.unique(units, return_counts=True)[1].astype(np.float64))
 
 
-def most_found_outside(draw: Draw, depth: int, tail: float, *, no_hit: bool = False) -> float:
+def most_found_outside(draw: Draw, depth: int, tail: float) -> float:
     """An upper bound of how often K random passages from outside the labels hold a relevant one. No model is used.
 
     The controls of a query are a random draw themselves. From n ≤ K of them: P ≤ (K/n)·U(H, Q), with H the queries with
@@ -440,11 +441,9 @@ def most_found_outside(draw: Draw, depth: int, tail: float, *, no_hit: bool = Fa
     depth : int
     tail : float
         The error on this side: .025 for an interval of 95 %.
-    no_hit : bool
-        The bound that these controls would give if none of them were relevant.
     """
     known = draw.graded > 0
-    n, x = draw.graded[known], draw.relevant[known] * (not no_hit)
+    n, x = draw.graded[known], draw.relevant[known]
     if not len(n):
         return 1.0
     trials = effective_units(draw.units[known])
@@ -478,7 +477,7 @@ def most_bits_shown(draw: Draw, depth: int, tail: float = 0.025) -> float:
     """The bits that these controls would show if every list held a relevant passage and no control were relevant."""
     queries = effective_units(draw.units)
     least = float(clopper_pearson(queries, queries, tail)[0])
-    return bits_between(least, most_found_outside(draw, depth, tail, no_hit=True))
+    return bits_between(least, most_found_outside(replace(draw, relevant=0 * draw.relevant), depth, tail))
 
 
 # -- before any control is graded ----------------------------------------------------------------------

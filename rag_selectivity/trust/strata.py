@@ -112,7 +112,9 @@ class Strata:
         of_tail = np.where(ground.in_tail, open_of_a_label, 1.0)
         if counts is not None:
             weight, of_tail = weight * counts[labels.query], of_tail * counts[labels.query]
-        steps = steps_of(levels, ground.scale.lowest, ground.scale.relevant_from)
+        # Not relevant are the lower half of the grades below relevance: of 1 to 5 that are relevant from 4, 1 and 2.
+        zero = ground.scale.lowest + (ground.scale.relevant_from - ground.scale.lowest) // 2
+        steps = np.maximum(0, levels - zero).astype(np.float64)
 
         def model(of: IntArray, label: IntArray, prior: FloatArray, stands_for: FloatArray) -> Model:
             rows = part.counted
@@ -127,7 +129,9 @@ class Strata:
         if ground.has_people:
             missing = _of_one_query(draft) or missing
         if queries is not None:
-            part, prior = ground.over(queries), prior_of_a_part(draft.counts, prior)
+            # Two pseudo-labels a stratum, spread as people's grades are expected in all queries.
+            part, expected = ground.over(queries), draft.counts + prior
+            prior = SPARSE_PRIOR * expected / expected.sum(axis=1, keepdims=True)
             if missing is None and ground.has_people and not part.has_people:
                 missing = "people labelled no pair of these queries"
         whole = model(stratum, human, prior, weight)
@@ -258,7 +262,7 @@ class Model:
     prior : float64[strata, levels]
         Pseudo-labels.
     steps : float64[levels]
-        How far a level is above not relevant, in the units of the query effect.
+        How far a level is above not relevant, in the units of the query effect: 0, then 1, 2, …
     queries : int
     counting : float64[queries], optional
         How much each query counts. The shares of a stratum are then weighted, so that a weighted mean is right also
@@ -427,33 +431,3 @@ def stratified_prior(counts: FloatArray, stands_for: FloatArray, listed: BoolArr
         pooled = pooled / pooled.sum() if pooled.sum() > 0 else np.full(levels, 1.0 / levels)
         prior[~listed] = SPARSE_PRIOR * (number * pooled + 1.0) / (number + levels)
     return prior
-
-
-def prior_of_a_part(counts: FloatArray, prior: FloatArray) -> FloatArray:
-    """Pseudo-labels for the strata of some queries: two each, spread as people's grades are expected in all queries.
-
-    Parameters
-    ----------
-    counts, prior : float64[strata, levels]
-        The known labels of all queries, and the pseudo-labels for all queries.
-
-    Examples
-    --------
-    >>> prior_of_a_part(np.array([[5.9, 1.9], [0.0, 0.0]]), np.full((2, 2), 0.1)).tolist()
-    [[1.5, 0.5], [1.0, 1.0]]
-    """
-    expected = counts + prior
-    result: FloatArray = SPARSE_PRIOR * expected / expected.sum(axis=1, keepdims=True)
-    return result
-
-
-def steps_of(levels: IntArray, lowest: int, relevant_from: int) -> FloatArray:
-    """How far each grade is above not relevant: 0 for the lower half of the grades below relevance, then 1, 2, …
-
-    On grades 1 to 5 that are relevant from 4: 0, 0, 1, 2, 3. On grades from 0 that are relevant from 1: 0, 1, 2, …
-
-    >>> steps_of(np.array([1, 2, 3, 4, 5]), 1, 4).tolist(), steps_of(np.array([0, 1, 2]), 0, 1).tolist()
-    ([0.0, 0.0, 1.0, 2.0, 3.0], [0.0, 1.0, 2.0])
-    """
-    zero = lowest + (relevant_from - lowest) // 2
-    return np.maximum(0, levels - zero).astype(np.float64)
