@@ -37,7 +37,7 @@ from rag_selectivity.tables.grades import Scale
 from rag_selectivity.tables.ids import IntArray
 from rag_selectivity.trust.completions import Completed
 from rag_selectivity.trust.people import Ground
-from rag_selectivity.trust.reach import labels_found_by_any
+from rag_selectivity.trust.placebo import labels_found_by_any
 
 
 def evaluate(

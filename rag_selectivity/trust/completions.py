@@ -227,6 +227,7 @@ class _Drawn:
         size = max(1, _ROWS_AT_ONCE // max(1, *(len(run) + len(run.hits.query) for run in runs)))
         completions = strata.draws(self.draws, (seed, *self.salt))
         settled, successes = strata.ground.settled(listed, self.rows)
+        own = 1.0 if runs[0].weights is None else runs[0].weights.values / runs[0].weights.values.max()
         alone = settled > 0 and len(runs) == 1 and runs[0].weights is None
         served = {key for key, (measure, _) in wanted.items() if alone and _is_of_one_success(measure)}
         relevant: list[float] = []
@@ -242,8 +243,8 @@ class _Drawn:
             for key, (measure, at) in wanted.items():
                 of_runs = [self._outcome(measure, at, *each, some) for each in zip(runs, together, strict=True)]
                 outcomes[key] = of_runs[0]
-                of_each = [_counts(outcome).reshape(len(some), -1) for outcome in of_runs]
-                counts = of_each[0] * np.logical_and.reduce([each > 0 for each in of_each])
+                defined = [each.defined.reshape(len(some), -1) for each in of_runs]
+                counts = np.logical_and.reduce(defined) * own
                 known = share if key in served else None
                 values = np.stack([_values(outcome, weights, counts, known) for outcome in of_runs], axis=1)
                 squares = (counts**2).sum(axis=1)
@@ -251,8 +252,8 @@ class _Drawn:
                 columns[key].append((values, (counts > 0).sum(axis=1), effective))
         few, result = strata.ground.has_people and float(np.median(relevant)) < _FEW_RELEVANT, {}
         for key, (measure, _) in wanted.items():
-            values, defined, effective = (np.concatenate(each) for each in zip(*columns[key], strict=True))
-            n, outcome = int(np.median(defined)), outcomes[key]
+            values, number, effective = (np.concatenate(each) for each in zip(*columns[key], strict=True))
+            n, outcome = int(np.median(number)), outcomes[key]
             if len(runs) == 2:
                 found = self._difference(values[:, 0], values[:, 1], outcome.reasons[0])
             else:
@@ -384,12 +385,6 @@ def _resampled(units: IntArray | None, queries: int, random: np.random.Generator
         counts = np.bincount(drawn.ravel(), minlength=RESAMPLES * number).reshape(RESAMPLES, number)
         result[1:] = counts[:, units]
     return result
-
-
-def _counts(outcome: Outcome) -> FloatArray:
-    """How much each query counts: 0 where it has no figure, else 1, or its share of the largest weight."""
-    counts = outcome.counting()
-    return outcome.defined.astype(np.float64) if counts is None else counts
 
 
 def _values(outcome: Outcome, weights: FloatArray, counts: FloatArray, share: FloatArray | None) -> FloatArray:

@@ -25,7 +25,7 @@ from rag_selectivity.measures.chance import EF, BaselineMeasure, BoR, Lambda, re
 from rag_selectivity.measures.hypergeometric import random_success
 from rag_selectivity.tables.ids import IntArray
 from rag_selectivity.trust.people import BoolArray
-from rag_selectivity.trust.reach import tails
+from rag_selectivity.trust.placebo import tails
 from rag_selectivity.trust.sampled_totals import sampled_total
 from rag_selectivity.wording import counted, number
 

@@ -181,12 +181,7 @@ def _joined(listed: BoolArray, labelled: IntArray) -> IntArray:
 
 
 def _served(
-    serving: IntArray,
-    stratum: IntArray,
-    human: IntArray,
-    names: Sequence[str],
-    listed: BoolArray,
-    levels: IntArray,
+    serving: IntArray, stratum: IntArray, human: IntArray, names: Sequence[str], listed: BoolArray, levels: IntArray
 ) -> tuple[IntArray, str | None, WithoutLabels | None]:
     """The strata with labels by people that serve those without, why there are none, and the caveat about it.
 
