@@ -332,8 +332,7 @@ def _jackknifed(without_each: FloatArray, value: float, tail: float) -> tuple[fl
 
 
 def _over_cells(table: FloatArray) -> FloatArray:
-    result: FloatArray = table.sum(axis=(-2, -1))
-    return result
+    return np.asarray(table.sum(axis=(-2, -1)), np.float64)
 
 
 def _outer(left: FloatArray, right: FloatArray) -> FloatArray:
@@ -357,8 +356,7 @@ def _ac2(table: FloatArray) -> FloatArray:
     share = table / _over_cells(table)[..., None, None]
     prevalence = (share.sum(axis=-1) + share.sum(axis=-2)) / 2
     by_luck = weights.sum() / (count * (count - 1)) * (prevalence * (1 - prevalence)).sum(axis=-1)
-    result: FloatArray = (_over_cells(share * weights) - by_luck) / (1 - by_luck)
-    return result
+    return np.asarray((_over_cells(share * weights) - by_luck) / (1 - by_luck))
 
 
 def _alpha(table: FloatArray) -> FloatArray:
@@ -368,8 +366,7 @@ def _alpha(table: FloatArray) -> FloatArray:
     middle = np.cumsum(counts, axis=-1) - counts / 2
     distance = (middle[..., :, None] - middle[..., None, :]) ** 2
     expected = _over_cells(_outer(counts, counts) * distance)
-    result: FloatArray = 1 - (counts.sum(axis=-1) - 1) * _over_cells(coincidences * distance) / expected
-    return result
+    return np.asarray(1 - (counts.sum(axis=-1) - 1) * _over_cells(coincidences * distance) / expected)
 
 
 def _spearman(table: FloatArray) -> FloatArray:
@@ -377,8 +374,7 @@ def _spearman(table: FloatArray) -> FloatArray:
     first, second = table.sum(axis=-1), table.sum(axis=-2)
     left, right = (np.cumsum(counts, axis=-1) - counts / 2 - half for counts in (first, second))
     spread = (first * left**2).sum(axis=-1) * (second * right**2).sum(axis=-1)
-    result: FloatArray = _over_cells(table * _outer(left, right)) / np.sqrt(spread)
-    return result
+    return np.asarray(_over_cells(table * _outer(left, right)) / np.sqrt(spread))
 
 
 _Coefficient = Callable[[FloatArray], FloatArray]

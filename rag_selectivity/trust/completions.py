@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from rag_selectivity.errors import InputError
 from rag_selectivity.inference.bootstrap import Bootstrap
 from rag_selectivity.judged.judged_run import JudgedRun
 from rag_selectivity.judged.rows import Hits
@@ -107,17 +106,13 @@ def completed_figures(
     Parameters
     ----------
     targets : sequence of (run,) or (run, baseline)
+        Of the same queries.
     bootstrap : Bootstrap or None
         Gives level, seed and clusters.
     parts : {run: JudgedRun}, optional
         The runs over the queries of a slice: their figures rest on what people labelled there.
     known : dict, optional
         What was computed before of the same runs and labels; what is new is added.
-
-    Raises
-    ------
-    InputError
-        If a run and its baseline are over different queries.
     """
     bootstrap = bootstrap or Bootstrap()
     known = {} if known is None or parts is not None else known
@@ -127,11 +122,6 @@ def completed_figures(
         tops = ground.tops(judged, depth)
         for names in targets:
             runs = [measured[name] for name in names]
-            if any(run.queries != runs[0].queries for run in runs):
-                raise InputError(
-                    "labels by people (human) calibrate differences over the same queries only: leave out "
-                    "paired=False (intervals.unpaired)"
-                )
             keys = {key: (names, bootstrap.level, bootstrap.seed, key) for key in wanted}
             new = {key: each for key, each in wanted.items() if keys[key] not in known}
             if new:

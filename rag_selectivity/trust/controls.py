@@ -21,7 +21,7 @@ from rag_selectivity.judged.judged_run import JudgedRun
 from rag_selectivity.judged.query_weights import effective_size
 from rag_selectivity.judged.token_budget import is_budget
 from rag_selectivity.measures.base import FloatArray, Outcome
-from rag_selectivity.measures.chance import EF, BaselineMeasure, BoR, Lambda, refusal_of
+from rag_selectivity.measures.chance import BaselineMeasure, BoR, Lambda
 from rag_selectivity.measures.hypergeometric import random_success
 from rag_selectivity.tables.ids import IntArray
 from rag_selectivity.trust.people import BoolArray
@@ -151,14 +151,13 @@ def controlled_figures(figures: Figures, bootstrap: Bootstrap | None) -> dict[st
             "a random baseline from controls",
             ", or name measures without a random baseline, as in measures=['Success'] (--measure Success)",
         )
-        for depth in depths.tolist():
+        for column, depth in enumerate(depths.tolist()):
             name = str(measure @ depth)
             if is_budget(depth):
                 reason = "random controls give a random baseline at depths K, and not at a budget of tokens"
                 result[name] = Controlled(reason=reason)
                 continue
-            refused = refusal_of(judged, np.array([depth])) if isinstance(measure, EF) else None
-            if refused is not None and refused.refused[0]:
+            if outcome.refused is not None and outcome.refused.refused[column]:
                 continue
             key = judged.threshold(measure.rel), depth
             if key not in known:

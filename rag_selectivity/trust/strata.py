@@ -126,8 +126,7 @@ class Strata:
         stands_for = np.bincount(stratum[kept], minlength=strata).astype(np.float64)
         stands_for += np.bincount(stratum[ground.in_tail], open_of_a_label[ground.in_tail], strata)
         prior = stratified_prior(draft.counts, stands_for, np.repeat(listed, number))
-        if ground.has_people:
-            missing = _of_one_query(draft) or missing
+        missing = _of_one_query(draft) or missing
         if queries is not None:
             # Two pseudo-labels a stratum, spread as people's grades are expected in all queries.
             part, expected = ground.over(queries), draft.counts + prior
@@ -150,8 +149,7 @@ class Strata:
         random, ground = np.random.default_rng(list(seed)), self.ground
         query, count, kept = ground.labels.query, len(self.levels), ground.counted
         as_judged = np.searchsorted(self.levels, ground.labels.grade)
-        open_tail = np.zeros((len(ground.labels), 3), np.int64)
-        open_tail[:, 2] = ground.tail_open
+        open_tail = np.outer(ground.tail_open, [0, 0, 1])
         for _ in range(number):
             grades, more = as_judged, np.zeros((len(ground.labels), count), np.int64)
             if self.tail is not None:
