@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from rag_selectivity.compare.stored import SAME, Since, differences_since
+from rag_selectivity.compare.differences import ROUNDING, Side
+from rag_selectivity.compare.stored import differences_since
 from rag_selectivity.errors import InputError, did_you_mean
 from rag_selectivity.inference.exact import clopper_pearson
 from rag_selectivity.measures import Measure, parse_measure
@@ -18,16 +19,12 @@ from rag_selectivity.results.claims import ClaimMeasure, ClaimReport
 from rag_selectivity.results.comparison import RunDifference
 from rag_selectivity.results.estimate import AS_JUDGED, LEVELS, Estimate
 from rag_selectivity.results.report import Report
+from rag_selectivity.results.stored import read_claims, read_report
 from rag_selectivity.wording import counted, visible
 
 __all__ = ["Gate", "GateResult", "check", "parse"]
 
-_SIGNS: dict[str, Callable[[float, float], bool]] = {
-    "<": operator.lt,
-    "<=": operator.le,
-    ">": operator.gt,
-    ">=": operator.ge,
-}
+_SIGNS = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
 _OPPOSITE = {">": "<=", ">=": "<", "<": ">=", "<=": ">"}
 #: What a gate can look at: figures, how much worse a figure is than in a stored report, and levels of caveats.
 FIGURE, DROP, CAVEATS = "figure", "drop", "caveats"
@@ -79,7 +76,12 @@ class Gate:
 
     def meets(self, value: float) -> bool:
         """Whether a figure is on the side of the limit where the gate fails."""
-        return _SIGNS[self.sign](value, self.limit)
+        return bool(_SIGNS[self.sign](value, self.limit))
+
+    def look(self, estimate: Estimate) -> float:
+        """The figure itself where there is none as judged beside it, and NaN where no bits are shown."""
+        found: float | None = getattr(estimate, self.bound)
+        return (math.nan if self.bound == _SHOWN else estimate.value) if found is None else found
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,14 +139,25 @@ def parse(text: str, *, of_claims: bool = False) -> Gate:
     calls, name = found.calls, found.name
     if calls not in _CALLS:
         raise InputError(f"{named}: {'('.join(calls)}({name}) is nothing that a gate can look at")
-    of_all = name == CAVEATS and not calls
-    kind = CAVEATS if of_all else calls[-1] if calls and calls[-1] in (DROP, CAVEATS) else FIGURE
-    bound = calls[0] if calls and calls[0] != kind else _VALUE
-    measure = None if of_all else _measure(name, named, of_claims)
-    if kind == DROP and measure is not None and measure.higher_is_better is None:
-        why = "neither more nor less of it is better" if of_claims else "it depends on corpus, judgments and K only"
-        raise InputError(f"{named}: {measure} cannot get worse, since {why}; name another measure")
-    return Gate(kind, bound, measure, found.sign, _limit(found.limit, named, kind))
+    kind = next((each for each in (DROP, CAVEATS) if each in (*calls, name)), FIGURE)
+    bound = next((call for call in calls if call != kind), _VALUE)
+    measure: Measure | None = None
+    if calls or kind != CAVEATS:
+        try:
+            measure = ClaimMeasure.parse(name) if of_claims else parse_measure(name)
+        except InputError as error:
+            raise InputError(f"{named}: {error}") from None
+        if not of_claims and measure.at is None and not measure.takes_whole_lists:
+            raise InputError(f"{named}: name the depth, as in {measure}@10")
+        if kind == DROP and measure.higher_is_better is None:
+            why = "neither more nor less of it is better" if of_claims else "it depends on corpus, judgments and K only"
+            raise InputError(f"{named}: {measure} cannot get worse, since {why}; name another measure")
+    if kind != CAVEATS:
+        return Gate(kind, bound, measure, found.sign, limit_of(found.limit, named))
+    if found.limit not in LEVELS:
+        wrong = f"{found.limit!r}{did_you_mean(found.limit, LEVELS)}"
+        raise InputError(f"{named}: caveats have the levels {', '.join(LEVELS)}, not {wrong}")
+    return Gate(kind, bound, measure, found.sign, float(LEVELS.index(found.limit)))
 
 
 def check(
@@ -177,26 +190,31 @@ def check(
     """
     of_claims = isinstance(report, ClaimReport)
     read = [parse(gate, of_claims=of_claims) if isinstance(gate, str) else gate for gate in gates]
-    drops = [gate for gate in read if gate.kind == DROP]
-    since = _since(report, drops, against, on) if drops or against is not None else {}
+    since = _since(report, [gate for gate in read if gate.kind == DROP], against, on)
     results = []
     for gate in read:
         for run in report:
-            note = since[run].note if gate.kind == DROP else ""
+            note = ""
             if gate.kind == CAVEATS:
                 message = _of_caveats(gate, run, report)
             elif gate.kind == DROP:
-                message = _of_drop(gate, since[run].rows[drops.index(gate)])
+                rows, note = since[run]
+                message = _of_drop(gate, rows[gate])
             else:
-                message = _of_figure(gate, report[run, str(gate.measure)], report)
+                estimate = report[run, str(gate.measure)]
+                message = _beyond(gate, _exact(gate, estimate, report.settings), estimate)
             results.append(GateResult(gate, run, message and visible(f"{run}: {message}"), note))
     return results
 
 
-def _since(report: Report | ClaimReport, drops: Sequence[Gate], against: Any, on: str) -> dict[str, Since]:
-    """For each run, the differences from the stored report: a row for each gate on a drop."""
-    if against is None:
+def _since(
+    report: Report | ClaimReport, drops: Sequence[Gate], against: Any, on: str
+) -> dict[str, tuple[dict[Gate, RunDifference], str]]:
+    """For each run, the difference from the stored report under each gate on a drop, and a note on the queries."""
+    if against is None and drops:
         raise InputError(f"gate {str(drops[0])!r} needs a stored report: against=PATH (--against FILE)")
+    if against is None:
+        return {}
     if not drops:
         raise InputError(
             "a stored report (--against) needs a gate on a drop: name each figure that must not get worse, and by how "
@@ -205,24 +223,22 @@ def _since(report: Report | ClaimReport, drops: Sequence[Gate], against: Any, on
     for gate in drops:
         if gate.bound != _VALUE and report.bootstrap is None:
             raise InputError(f"gate {str(gate)!r} needs intervals: leave out --resamples 0 (bootstrap=None)")
-    stored = against
+    stored, labels = against, "judgments"
     if not isinstance(against, (Report, ClaimReport)):
-        from rag_selectivity.results.stored import read_claims, read_report
-
         stored = read_claims(against) if isinstance(report, ClaimReport) else read_report(against)
-    measures = [gate.measure for gate in drops if gate.measure is not None]
-    return {run: differences_since(report, run, stored, measures, on=on) for run in report}
+    if isinstance(stored, ClaimReport) and isinstance(report, ClaimReport):
+        stored.refuse_other(report.judge, list(report.runs))
+        labels = "questions or reference answers"
+    measures, found = [gate.measure for gate in drops if gate.measure is not None], {}
+    for run, now in report.runs.items():
+        then = stored.run_like(run, len(report.runs))
+        sides = Side(run, now.figures, now.estimates), Side(str(stored.path), then.figures, then.estimates)
+        rows, note = differences_since(*sides, measures, report.bootstrap, on=on, labels=labels)
+        found[run] = dict(zip(drops, rows, strict=True)), note
+    return found
 
 
 # -- what a gate finds ------------------------------------------------------------------------------------
-
-
-def _of_figure(gate: Gate, estimate: Estimate, report: Report | ClaimReport) -> str:
-    """Why a figure fails; empty if it passes."""
-    value = _figure(estimate, gate.bound)
-    if isinstance(gate.measure, Success) and gate.bound in (_LOW, _HIGH) and not math.isnan(value):
-        value = _exact_end(estimate, gate.bound, report.settings)
-    return _beyond(gate, value, estimate)
 
 
 def _of_drop(gate: Gate, row: RunDifference) -> str:
@@ -231,10 +247,13 @@ def _of_drop(gate: Gate, row: RunDifference) -> str:
     low, high = sorted((sign * row.low, sign * row.high))
     # Without a success on both sides nothing has changed.
     value = 0.0 if before == now == -math.inf else sign * row.difference
-    ends = None if row.possible is None else sorted(sign * end for end in row.possible)
-    drop = Estimate(value, low, high, row.n, row.n_total, row.reason, None if ends is None else (ends[0], ends[1]))
-    tested = _figure(drop, gate.bound)
-    room = SAME * max((abs(each) for each in (before, now) if math.isfinite(each)), default=0.0)
+    possible = None
+    if row.possible is not None:
+        least, most = sorted(sign * end for end in row.possible)
+        possible = least, most
+    drop = Estimate(value, low, high, row.n, row.n_total, row.reason, possible)
+    tested = gate.look(drop)
+    room = ROUNDING * max((abs(each) for each in (before, now) if math.isfinite(each)), default=0.0)
     message = _beyond(gate, gate.limit if abs(tested - gate.limit) <= room else tested, drop)
     if not message or row.possible is not None or (math.isnan(value) and row.reason):
         return message
@@ -279,45 +298,16 @@ def _of_caveats(gate: Gate, run: str, report: Report | ClaimReport) -> str:
     return "; ".join(found)
 
 
-def _figure(estimate: Estimate, bound: str) -> float:
-    """The figure itself where there is none as judged beside it, and NaN where no bits are shown."""
-    chosen: float | None = getattr(estimate, bound)
-    if chosen is None:
-        return math.nan if bound == _SHOWN else estimate.value
-    return chosen
+def _exact(gate: Gate, estimate: Estimate, settings: Mapping[str, Any]) -> float:
+    """What a gate looks at; of a success rate, an end that errs in at most half of 1 − level of all cases.
 
-
-def _exact_end(estimate: Estimate, bound: str, settings: Mapping[str, Any]) -> float:
-    """An end of the interval of a success rate that errs in at most half of 1 − level of all cases, not on average.
-
-    Clopper and Pearson 1934. The interval that is shown (mid-P) is nearer to its level, and errs more often for some
-    rates. Rates of weighted or clustered queries, and completed ones, have their own interval.
+    Clopper and Pearson 1934. The interval that is shown (mid-P) is nearer to its level on average, and errs more often
+    for some rates. Rates of weighted or clustered queries, and completed ones, have their own interval.
     """
-    if estimate.basis != AS_JUDGED or estimate.effective is not None or "clusters" in settings:
-        return _figure(estimate, bound)
+    value, of_rate = gate.look(estimate), isinstance(gate.measure, Success) and gate.bound in (_LOW, _HIGH)
+    plain = estimate.basis == AS_JUDGED and estimate.effective is None and "clusters" not in settings
+    if not of_rate or math.isnan(value) or not plain:
+        return value
     successes, tail = round(estimate.value * estimate.n), (1 - settings["level"]) / 2
-    events = successes if bound == _HIGH else estimate.n - successes
-    highest = float(clopper_pearson(events, estimate.n, tail)[1])
-    return highest if bound == _HIGH else 1 - highest
-
-
-# -- reading ----------------------------------------------------------------------------------------------
-
-
-def _measure(name: str, gate: str, of_claims: bool) -> Measure:
-    try:
-        measure: Measure = ClaimMeasure.parse(name) if of_claims else parse_measure(name)
-    except InputError as error:
-        raise InputError(f"{gate}: {error}") from None
-    if not of_claims and measure.at is None and not measure.takes_whole_lists:
-        raise InputError(f"{gate}: name the depth, as in {measure}@10")
-    return measure
-
-
-def _limit(text: str, gate: str, kind: str) -> float:
-    if kind == CAVEATS:
-        if text not in LEVELS:
-            levels = ", ".join(LEVELS)
-            raise InputError(f"{gate}: caveats have the levels {levels}, not {text!r}{did_you_mean(text, LEVELS)}")
-        return float(LEVELS.index(text))
-    return limit_of(text, gate)
+    low, high = clopper_pearson(successes, estimate.n, tail)
+    return float(low if gate.bound == _LOW else high)

@@ -25,15 +25,9 @@ _SHELL = """<!doctype html><html lang="en"><head><meta charset="utf-8"><title>A 
 <meta name="viewport" content="width=device-width, initial-scale=1"><meta name="color-scheme" content="light dark">
 <meta http-equiv="Content-Security-Policy"
  content="default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'">
-<style>{{ style }}</style></head><body><main><h1>A page</h1>
+<style>{{ style | safe }}</style></head><body class="first-screen"><main><h1>A page</h1>
 <section id="explorer" aria-labelledby="explorer-title">{% include "explorer.html.j2" %}</section>
 </main></body></html>"""
-
-_STYLE = """:root { --paper: #fff; --ink: #1b1d21; --muted: #595f69; --line: #767d88; --edge: #d9dde3; --link: #0b5cad }
-@media (prefers-color-scheme: dark) {
-  :root { --paper: #14161a; --ink: #e8eaee; --muted: #a9b0bb; --line: #8a919c; --edge: #343a43; --link: #8cc4ff }
-}
-* { box-sizing: border-box } body { background: var(--paper); color: var(--ink); font-family: sans-serif }"""
 
 
 class ExplorerWorld:
@@ -96,19 +90,10 @@ def unpacked(shown: Explorer) -> dict[str, Any]:
 
 def written(shown: Explorer, path: Path) -> Path:
     """A page that holds the explorer alone, under the policy of the report's page."""
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+    from rag_selectivity.render.templates import environment, style_of
 
-    import rag_selectivity.render as render
-
-    folder = Path(render.__file__).with_name("page")
-    environment = Environment(
-        loader=FileSystemLoader(folder),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    path.write_text(environment.from_string(_SHELL).render(explorer=shown, style=_STYLE), encoding="utf-8")
+    style = style_of("colours", "base", "style", "explorer/style")
+    path.write_text(environment("tests").from_string(_SHELL).render(explorer=shown, style=style), encoding="utf-8")
     return path
 
 

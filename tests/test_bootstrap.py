@@ -47,7 +47,8 @@ def test_the_interval_of_a_success_rate_is_mid_p(successes: int, n: int) -> None
 
 def test_the_same_seed_gives_the_same_digits_for_every_chunk_size(monkeypatch) -> None:
     whole = evaluated().to_dict()
-    monkeypatch.setattr(draws, "_CELLS_PER_CHUNK", 777)
+    for name in ("_CELLS_DRAWN", "_CELLS_SUMMED"):
+        monkeypatch.setattr(draws, name, 777)
     draws._kept.cache_clear()
     for name, part in evaluated().to_dict()["runs"].items():
         for key, cell in part["measures"].items():

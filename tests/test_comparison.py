@@ -176,8 +176,12 @@ def test_a_query_counts_only_where_both_runs_define_it() -> None:
 @pytest.mark.parametrize("cells", [500, 4096, 1 << 22])
 def test_the_same_seed_gives_the_same_digits_for_every_chunk_size(monkeypatch, cells) -> None:
     whole = json.loads(compared().to_json())
-    for module in (draws_module, paired_module):
-        monkeypatch.setattr(module, "_CELLS_PER_CHUNK", cells)
+    for module, name in (
+        (draws_module, "_CELLS_DRAWN"),
+        (draws_module, "_CELLS_SUMMED"),
+        (paired_module, "_CELLS_PER_CHUNK"),
+    ):
+        monkeypatch.setattr(module, name, cells)
     monkeypatch.setattr(bootstrap_module, "_SUMS_AT_ONCE", 3)
     draws_module._kept.cache_clear()
     for row, expected in zip(json.loads(compared().to_json())["differences"], whole["differences"], strict=True):

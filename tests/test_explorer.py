@@ -159,7 +159,7 @@ def test_texts_are_cut_and_those_of_the_worst_queries_come_first(world, monkeypa
     data = unpacked(world.explorer(corpus=dict.fromkeys(world.corpus, "x" * 5000)))
     assert {len(text) for text in data["texts"]} == {data["longest"] + 1}
     assert data["texted"] is None
-    monkeypatch.setattr(import_module("rag_selectivity.render.explorer.explorer"), "_MOST_TEXTS", 30)
+    monkeypatch.setattr(import_module("rag_selectivity.render.explorer"), "_MOST_TEXTS", 30)
     shown = world.explorer()
     data = unpacked(shown)
     figures = data["figures"][data["best"]]

@@ -19,15 +19,15 @@ import rag_selectivity as rs
 from rag_selectivity import golden, online
 from rag_selectivity.advice.costs import measured_costs
 from rag_selectivity.answers.given import answers_given
-from rag_selectivity.answers.references import read_references
+from rag_selectivity.answers.prompt import read_references
 from rag_selectivity.explain.report import explain
 from rag_selectivity.grading.judge import Reply
 from rag_selectivity.judged.policy import resolve_policy
 from rag_selectivity.measures.udcg import udcg
 from rag_selectivity.single import evaluate_query
 from rag_selectivity.tables.grades import parse_grade_map
-from rag_selectivity.tables.scores import answer_scores
 from rag_selectivity.tables.small import read_texts
+from rag_selectivity.validate.scores import answer_scores
 
 pytestmark = pytest.mark.inside
 

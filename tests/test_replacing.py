@@ -23,7 +23,7 @@ from rag_selectivity.cli.app import app
 from rag_selectivity.grading.store import Store
 from rag_selectivity.live.monitor import Monitor
 from rag_selectivity.live.retrieval import Retrieval
-from rag_selectivity.live.trace_writer import append_whole, opened_to_append
+from rag_selectivity.live.trace import append_whole, opened_to_append
 from rag_selectivity.tables.writing import refuse_unwritable, write_files, write_rows, write_whole
 
 pytestmark = [pytest.mark.skipif(os.name == "nt", reason="modes, pipes and signals of POSIX"), pytest.mark.inside]

@@ -26,7 +26,7 @@ from rag_selectivity.inference.correlation import (
     correlated_means,
     detectable,
 )
-from rag_selectivity.tables.scores import answer_scores
+from rag_selectivity.validate.scores import answer_scores
 
 pytestmark = pytest.mark.inside
 
@@ -416,7 +416,7 @@ def test_scores_of_files(tmp_path) -> None:
         ([{"query_id": "q0", "grade": 1}], "no column 'score'.*--score-column"),
         ([{"query_id": "q0", "score": 1, "k": 0}, {"query_id": "q0", "score": 0, "k": 0}], "has a score already"),
         ([{"query_id": "q0", "score": 1, "k": 3}, {"query_id": "q1", "score": 0, "k": None}], "in every row of a run"),
-        ([{"query_id": "q0", "score": 1e300}], "too large to calculate with"),
+        ([{"query_id": "q0", "score": 1e300}], "off its scale"),
         (
             [{"query_id": "q0", "score": 1, "model": "a"}, {"query_id": "q1", "score": 1, "model": "b"}],
             "answers are of several models: 'a'",

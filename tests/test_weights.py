@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import rag_selectivity as rs
+from rag_selectivity.compare.differences import Side
 from rag_selectivity.compare.stored import differences_since
 from rag_selectivity.errors import InputError
 from rag_selectivity.inference.bootstrap import Bootstrap
@@ -393,11 +394,16 @@ def test_a_stored_report_is_compared_with_its_weights(tmp_path) -> None:
     options = {**OPTIONS, "measures": ["RA-nWG", "Success"]}
     now = rs.evaluate(LABELS, {"one": RUNS["other"]}, weights=WEIGHTS, **options)
     measures = [rs.parse_measure("RA-nWG@3")]
-    (change,) = differences_since(now, "one", before, measures).rows
+
+    def since(report):
+        sides = [Side.of("before.json", of.runs["one"], measures) for of in (report, before)]
+        return differences_since(*sides, measures, report.bootstrap)[0][0]
+
+    change = since(now)
     row = rs.compare(LABELS, RUNS, weights=WEIGHTS, **options)["other", "RA-nWG@3"]
     assert (change.low, change.high, change.p) == pytest.approx((row.low, row.high, row.p))
     doubled = rs.evaluate(LABELS, RUNS, weights={q: 2 * w for q, w in WEIGHTS.items()}, **options)
-    assert differences_since(doubled, "one", before, measures).rows[0].n == 60
+    assert since(doubled).n == 60
 
 
 # -- the command line -------------------------------------------------------------------------------------

@@ -13,8 +13,7 @@ from rag_selectivity.advice import sentences
 from rag_selectivity.advice.costs import Costs, cheapest_run
 from rag_selectivity.advice.losses import Losses, losses_of
 from rag_selectivity.advice.which_k import Advice, parameters_of
-from rag_selectivity.compare.differences import Testing
-from rag_selectivity.compare.pairs import Pairs, differences
+from rag_selectivity.compare.differences import Pairs, Side, Testing, as_family, rows_of
 from rag_selectivity.errors import InputError, did_you_mean
 from rag_selectivity.evaluation.evaluate import measure_all, report_on
 from rag_selectivity.judged.judged_run import JudgedRun
@@ -172,9 +171,9 @@ def _differences(
     """The differences of pairs of runs as one family; unless unpaired, runs over different queries make no pair."""
     if testing.bootstrap is None:
         return ()
-    figures = {name: run.figures.only(measures) for name, run in at_k.runs.items()}
-    compared = [(a, b) for a, b in pairs if not testing.paired or figures[a].queries == figures[b].queries]
-    return differences(compared, figures, at_k, testing)
+    sides = {name: Side.of(name, run, measures) for name, run in at_k.runs.items()}
+    compared = [(a, b) for a, b in pairs if not testing.paired or at_k.runs[a].queries == at_k.runs[b].queries]
+    return as_family(rows_of(compared, sides, testing, at_k.ground), testing, sides)
 
 
 def _pair(row: RunDifference) -> Pair:

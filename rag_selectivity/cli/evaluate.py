@@ -265,7 +265,7 @@ def _changes(report: Report, gating: o.Gating) -> Changes | None:
     """What changed in the figures of the decision since the report of `--against`."""
     if gating.against is None or report.decision is None:
         return None
-    from rag_selectivity.compare.changes import changes_since
+    from rag_selectivity.compare.stored import changes_since
     from rag_selectivity.results.stored import read_report
 
     return changes_since(report, report.decision, read_report(gating.against), on=gating.on)

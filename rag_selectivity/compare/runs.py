@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from rag_selectivity.compare.differences import Testing, settings_of
-from rag_selectivity.compare.pairs import differences, sliced_differences
+from rag_selectivity.compare.differences import Pairs, Side, Testing, as_family, rows_of, settings_of
 from rag_selectivity.errors import InputError, did_you_mean, examples
 from rag_selectivity.evaluation.evaluate import measure_all, report_on
 from rag_selectivity.evaluation.joining import join_runs
-from rag_selectivity.figures.by import slicings_of
+from rag_selectivity.figures.by import Slicing, slicings_of
 from rag_selectivity.figures.weighting import weighted, weights_notes, weights_settings
 from rag_selectivity.inference.bootstrap import Bootstrap
 from rag_selectivity.judged.judged_run import JudgedRun
 from rag_selectivity.judged.policy import Policy, resolve_policy
 from rag_selectivity.measures import Measure
 from rag_selectivity.measures.plan import compared_depths, compared_measures, need_other_lists
-from rag_selectivity.results.comparison import Comparison
-from rag_selectivity.trust.people import Ground
+from rag_selectivity.results.comparison import Comparison, SliceDifferences
+from rag_selectivity.results.report import Report
 
 #: Runs that share less than this share of their queries are compared query by query only if the user asks for it.
 LEAST_SHARED = 0.5
@@ -107,7 +107,9 @@ def compare(
     other_lists = need_other_lists(measures) or None
     joined = join_runs(qrels, runs, measures=measures, ids=ids, other_lists=other_lists, **inputs)
     judged, ground = weighted(joined.judged, weights, ids=ids), joined.ground
-    base = _baseline(judged, baseline, testing, ground)
+    base = _baseline(judged, baseline, power)
+    if not paired:
+        _refuse_unpaired(judged[base], clustered=bootstrap.clusters is not None, calibrated=ground is not None)
     slicings = slicings_of(by, judged, ids=ids)
     judged, notes = _over_shared_queries(judged, base, paired, missing_query)
     notes += weights_notes(judged[base])
@@ -126,11 +128,12 @@ def compare(
             )
     report = report_on(measured, bootstrap, joined.notes, ground, slicings)
     pairs = [(name, base) for name in judged if name != base]
-    rows = differences(pairs, measured.figures, report, testing)
+    sides = {name: Side.of(name, run, report.measures) for name, run in report.runs.items()}
+    rows = as_family(rows_of(pairs, sides, testing, ground), testing, sides)
     settings = {**bootstrap.settings, **settings_of(rows, testing), **weights_settings(judged)}
     if ground is not None:
         notes[:0] = [ground.calibrated_by, *filter(None, [ground.controls_left_out])]
-    slices = sliced_differences(pairs, measured.figures, report, testing, slicings)
+    slices = _in_slices(pairs, report, testing, slicings)
     if slicings:
         in_slices = [row for by_value in slices.values() for part in by_value.values() for row in part.rows]
         settings["family_of_slices"] = settings_of(in_slices, testing)["family"]
@@ -138,67 +141,97 @@ def compare(
     return Comparison(base, rows, report, settings, tuple(notes), slices)
 
 
-def _baseline(judged: Mapping[str, JudgedRun], baseline: str | None, testing: Testing, ground: Ground | None) -> str:
-    """The baseline run; an InputError if the runs cannot be compared like this."""
+def _in_slices(
+    pairs: Pairs, report: Report, testing: Testing, slicings: Sequence[Slicing]
+) -> dict[str, dict[str, SliceDifferences]]:
+    """The differences in each slice, by column and value; those of all slices are one family of tests."""
+    whole, rows = {name: run.figures for name, run in report.runs.items()}, []
+    sizes: dict[tuple[str, str], int] = {}
+    for slicing in slicings:
+        places = {name: slicing.places(table.queries) for name, table in whole.items()}
+        for place, value in enumerate(slicing.values):
+            sides: dict[str, Side] = {}
+            for name, table in whole.items():
+                if (places[name] == place).any():
+                    inside = table.where(places[name] == place).only(report.measures)
+                    sides[name] = Side(name, inside, report.runs[name].slices[slicing.column][value].estimates)
+            compared = [pair for pair in pairs if set(pair) <= sides.keys()]
+            if compared:
+                counts = [len(side.figures.queries) for side in sides.values()]
+                sizes[slicing.column, value] = counts[0] if testing.paired else sum(counts)
+                found = rows_of(compared, sides, testing, report.ground, whole)
+                rows += [replace(row, by=(slicing.column, value)) for row in found]
+    family, slices = as_family(rows, testing), dict[str, dict[str, SliceDifferences]]()
+    for (column, value), queries in sizes.items():
+        inside_it = tuple(row for row in family if row.by == (column, value))
+        slices.setdefault(column, {})[value] = SliceDifferences(column, value, queries, inside_it)
+    return slices
+
+
+def _baseline(judged: Mapping[str, JudgedRun], baseline: str | None, power: float) -> str:
+    """The baseline run, the first one unless it is given."""
     if len(judged) < 2:
         raise InputError(f"a comparison needs at least two runs, got {', '.join(judged) or 'none'}")
     base = next(iter(judged)) if baseline is None else baseline
     if base not in judged:
         raise InputError(f"the baseline {base!r} is none of the runs {', '.join(judged)}{did_you_mean(base, judged)}")
-    if testing.power is not None and not 0 < testing.power < 1:
-        raise InputError(f"`power` must be in the open interval (0, 1), got {testing.power!r}")
-    clustered = testing.bootstrap is not None and testing.bootstrap.clusters is not None
-    if not testing.paired and (clustered or ground is not None):
-        what = "clusters" if ground is None else "labels by people (human)"
+    if not 0 < power < 1:
+        raise InputError(f"`power` must be in the open interval (0, 1), got {power!r}")
+    return base
+
+
+def _refuse_unpaired(run: JudgedRun, *, clustered: bool, calibrated: bool) -> None:
+    """Refuse what has no meaning for runs over different queries."""
+    if clustered or calibrated:
+        what = "labels by people (human)" if calibrated else "clusters"
         raise InputError(
             f"{what} need comparisons over the same queries: leave out paired=False (intervals.unpaired), or evaluate "
             f"each run alone"
         )
-    if not testing.paired:
-        judged[base].refuse_weights("an unpaired comparison")
-    return base
+    run.refuse_weights("an unpaired comparison")
 
 
 def _over_shared_queries(
     judged: dict[str, JudgedRun], base: str, paired: bool, missing_query: str | None
 ) -> tuple[dict[str, JudgedRun], list[str]]:
     """The joins over the queries that count for each run, and notes on queries that a run lacks."""
-    has = {name: run.in_run for name, run in judged.items()}
-    shared = {name: int((mask & has[base]).sum()) for name, mask in has.items() if name != base}
-    if not paired:
-        apart = "the comparison treats these as different queries"
-        notes = [f"{name} and {base} share {count} queries; {apart}" for name, count in shared.items() if count]
-        return {name: run.over(has[name]) for name, run in judged.items()}, notes
-    if missing_query == "skip":
+    has, notes = {name: run.in_run for name, run in judged.items()}, []
+    if paired and missing_query == "skip":
         by_all = np.logical_and.reduce(list(has.values()))
         if not by_all.any():
             raise InputError(
                 f"no query is in all of the runs {', '.join(judged)}: compare them with paired=False "
                 f"(-c intervals.unpaired=true)"
             )
-        left_out = int((~by_all).sum())
-        notes = [f"{left_out} queries are left out, since not every run has them"] if left_out else []
+        if left_out := int((~by_all).sum()):
+            notes.append(f"{left_out} queries are left out, since not every run has them")
         return {name: run.over(by_all) for name, run in judged.items()}, notes
-    for name, count in shared.items():
-        either = int((has[name] | has[base]).sum())
-        if missing_query is None and count < LEAST_SHARED * either:
-            queries = np.array(judged[name].queries, object)
-            only = [
-                f"only {one} has {examples(queries[has[one] & ~has[other]].tolist()) or 'none'}"
-                for one, other in ((name, base), (base, name))
-            ]
-            skip = ', missing_query="skip" (-c rules.missing_query=skip) to compare over the shared queries'
-            raise InputError(
-                f"{name} and {base} share {count} of {either} queries ({', '.join(only)}): a query that a run lacks "
-                f"would count as its failure. Use paired=False (intervals.unpaired) for samples of different "
-                f'queries{skip if count else ""}, or missing_query="fail" (-c rules.missing_query=fail) if a missing '
-                f"query is a failure"
+    for name, mask in has.items():
+        lacking, shared = int((~mask).sum()), int((mask & has[base]).sum())
+        if not paired and name != base and shared:
+            notes.append(f"{name} and {base} share {shared} queries; the comparison treats these as different queries")
+        if paired and missing_query is None and shared < LEAST_SHARED * int((mask | has[base]).sum()):
+            raise InputError(_few_shared(judged, name, base))
+        if paired and lacking:
+            notes.append(
+                f"{name} lacks {lacking} of the {len(mask)} queries; they count as its failures, but Harm and Judged "
+                f"leave them out"
             )
-    lacking = {name: int((~mask).sum()) for name, mask in has.items()}
-    notes = [
-        f"{name} lacks {count} of the {len(has[name])} queries; they count as its failures, but Harm and Judged leave "
-        f"them out"
-        for name, count in lacking.items()
-        if count
+    return judged if paired else {name: run.over(has[name]) for name, run in judged.items()}, notes
+
+
+def _few_shared(judged: Mapping[str, JudgedRun], name: str, base: str) -> str:
+    """Why two runs with few queries in common are not compared query by query."""
+    queries, has = np.array(judged[name].queries, object), {each: judged[each].in_run for each in (name, base)}
+    shared = int((has[name] & has[base]).sum())
+    only = [
+        f"only {one} has {examples(queries[has[one] & ~has[other]].tolist()) or 'none'}"
+        for one, other in ((name, base), (base, name))
     ]
-    return judged, notes
+    skip = ', missing_query="skip" (-c rules.missing_query=skip) to compare over the shared queries'
+    return (
+        f"{name} and {base} share {shared} of {int((has[name] | has[base]).sum())} queries ({', '.join(only)}): a "
+        f"query that a run lacks would count as its failure. Use paired=False (intervals.unpaired) for samples of "
+        f'different queries{skip if shared else ""}, or missing_query="fail" (-c rules.missing_query=fail) if a '
+        f"missing query is a failure"
+    )

@@ -3,105 +3,175 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
-from rag_selectivity.compare.differences import Side, Testing, differences_of
+from rag_selectivity.compare.differences import ROUNDING, Side, Testing, as_family, differences_of, settings_of
 from rag_selectivity.errors import InputError, examples
-from rag_selectivity.figures.figures import Figures, Rules
+from rag_selectivity.figures.figures import Figures
+from rag_selectivity.inference.bootstrap import Bootstrap
 from rag_selectivity.measures import Measure
-from rag_selectivity.measures.base import WHOLE_LIST, FloatArray, Outcome
-from rag_selectivity.results.claims import ClaimReport
-from rag_selectivity.results.comparison import RunDifference
+from rag_selectivity.measures.base import WHOLE_LIST, Outcome
+from rag_selectivity.results.comparison import Changes, FigureChange, RunChange, RunDifference
+from rag_selectivity.results.decision import Decision
 from rag_selectivity.results.estimate import AS_JUDGED, Estimate
 from rag_selectivity.results.report import Report
-from rag_selectivity.tables.ids import IntArray
 from rag_selectivity.wording import counted
 
 #: The queries that a comparison with a stored report uses.
-ON = ("all", "shared")
+ALL, SHARED = "all", "shared"
 _FEWEST_SHARED = 2
-#: Two figures with a smaller relative difference are equal but for rounding.
-SAME = 1e-11
-
-
-@dataclass(frozen=True, slots=True)
-class Since:
-    """The differences of a run from its stored form, in the order of the measures.
-
-    Attributes
-    ----------
-    rows : tuple of RunDifference
-        As judged, each as a family of its own. What cannot be compared has a reason and no difference.
-    note : str
-        With `on="shared"`, over how many queries; else empty.
-    """
-
-    rows: tuple[RunDifference, ...]
-    note: str = ""
 
 
 def differences_since(
-    report: Report | ClaimReport,
-    run: str,
-    stored: Report | ClaimReport,
+    now: Side,
+    then: Side,
     measures: Sequence[Measure],
+    bootstrap: Bootstrap | None,
     *,
-    on: str = "all",
-) -> Since:
+    on: str = ALL,
+    labels: str = "judgments",
+) -> tuple[list[RunDifference], str]:
     """The figures of a run minus those that a stored report has of it, paired query by query.
 
     Parameters
     ----------
-    report : Report or ClaimReport
-    run : str
-    stored : Report or ClaimReport
+    now : Side
+    then : Side
+        Named for the file of the stored report.
     measures : sequence of Measure
         With their depths.
+    bootstrap : Bootstrap or None
     on : {"all", "shared"}
         `all` refuses a stored report with other queries or labels. `shared` compares over the queries that both have
         with the same labels, and computes both sides over these.
+    labels : str
+        What the labels of a query are called.
+
+    Returns
+    -------
+    rows : list of RunDifference
+        As judged, each as a family of its own. What cannot be compared has a reason and no difference.
+    note : str
+        With `on="shared"`, over how many queries; else empty.
 
     Raises
     ------
     InputError
-        If queries, labels, corpus size, scale, policy or judge differ (the message names what differs), if fewer than
-        two queries are shared, or if the stored report lacks a measure.
+        If queries, labels, corpus size, scale or policy differ (the message names what differs), if fewer than two
+        queries are shared, or if the stored report lacks a measure.
     """
-    if on not in ON:
-        raise InputError(f"on (gates.on) must be one of {', '.join(ON)}, got {on!r}")
-    what = "judgments"
-    if isinstance(stored, ClaimReport) and isinstance(report, ClaimReport):
-        stored.refuse_other(report.judge, list(report.runs))
-        what = "questions or reference answers"
-    path, reports = str(stored.path), (report.runs[run], stored.run_like(run, len(report.runs)))
     for measure in measures:
-        if str(measure) not in reports[1].estimates:
-            raise InputError(f"{path} has no {measure} of {run!r} (it has: {', '.join(reports[1].estimates)})")
-    now, then, note = _paired(run, reports[0].figures, reports[1].figures, path, what, shared=on == "shared")
-    pools = [of_run.figures.rules and of_run.figures.rules.pool for of_run in reports]
-    estimates = [{key: as_judged(each) for key, each in of_run.estimates.items()} for of_run in reports]
-    rows = []
-    for measure in measures:
-        pair = _columns(measure, now, then, path)
-        plan = [(measure.without_depth, np.array([WHOLE_LIST if measure.at is None else measure.at]))]
-        one, other = (Figures(now.queries, plan, [outcome]) for outcome in pair)
-        (row,) = differences_of(
-            Side(run, one, estimates[0]), Side(path, other, estimates[1]), Testing(report.bootstrap)
-        )
-        reason = None
-        if measure.uses_pool and pools[0] != pools[1]:
-            reason = f"{measure} uses the pool (--pool), and only one of the two was given one"
-        elif on == "all":
-            reason = _undefined_in_one(now.queries, pair, path)
-        elif row.possible is not None:
+        if str(measure) not in then.estimates:
+            raise InputError(f"{then.name} has no {measure} of {now.name!r} (it has: {', '.join(then.estimates)})")
+    if on not in (ALL, SHARED):
+        raise InputError(f"on (gates.on) must be one of {ALL}, {SHARED}, got {on!r}")
+    one, other, note = _paired(now, then, labels, on)
+    pairs = [_columns(measure, one, other, then.name) for measure in measures]
+    plan = [(each.without_depth, np.array([WHOLE_LIST if each.at is None else each.at])) for each in measures]
+    sides = [
+        Side(side.name, Figures(one.queries, plan, outcomes), {key: as_judged(e) for key, e in side.estimates.items()})
+        for side, outcomes in zip((now, then), list(zip(*pairs, strict=True)) or [(), ()], strict=True)
+    ]
+    rows, pools = [], {table.rules is not None and table.rules.pool for table in (now.figures, then.figures)}
+    for row, pair in zip(differences_of(sides[0], sides[1], Testing(bootstrap)), pairs, strict=True):
+        reason = _undefined_in_one(one.queries, pair, then.name) if on == ALL else None
+        if row.measure.uses_pool and len(pools) > 1:
+            reason = f"{row.measure} uses the pool (--pool), and only one of the two was given one"
+        elif on == SHARED and row.possible is not None:
             reason = "lists are judged in part, so it is a range, and gates.on=shared cannot compare ranges"
         if reason is not None:
             row = replace(row, difference=math.nan, low=math.nan, high=math.nan, p=math.nan, test="", reason=reason)
         rows.append(row)
-    return Since(tuple(rows), note)
+    return rows, note
+
+
+def changes_since(report: Report, decision: Decision, stored: Report, *, on: str = ALL) -> Changes:
+    """The figures of a decision against those of a stored report, paired query by query.
+
+    What differs between the two reports is not an error but a reason in the result.
+
+    Parameters
+    ----------
+    report : Report
+        With the lists of the runs; the decision was made from it.
+    decision : Decision
+    stored : Report
+    on : {"all", "shared"}
+        As in `differences_since`.
+
+    Notes
+    -----
+    Holm's correction is over two families: the changes of all runs under the measure that ranks the runs, and the
+    changes under all other measures. BoR changes exactly where Success does and shares its test. A figure that is the
+    same for every query has no test and is in no family.
+    """
+    path, stored_as = stored.path, {line.run: line.run for line in decision.lines if line.run in stored.runs}
+    if len(decision.lines) == len(stored.runs) == 1:
+        # With a single run on both sides its name does not matter.
+        stored_as = {decision.lines[0].run: next(iter(stored.runs))}
+    rows: dict[str, list[RunDifference]] = {}
+    not_compared: dict[str, str] = {}
+    notes: dict[str, None] = {}
+    lines = [line for line in decision.lines if line.run in stored_as]
+    for line in lines:
+        then = stored.runs[stored_as[line.run]]
+        # A decision need not be about a K that the report has.
+        shown = {str(each.measure): each.estimate for each in line.figures.values()}
+        sides = Side(line.run, report.runs[line.run].figures, shown), Side(str(path), then.figures, then.estimates)
+        both = [each.measure for each in line.figures.values() if str(each.measure) in then.estimates]
+        try:
+            rows[line.run], note = differences_since(*sides, both, report.bootstrap, on=on)
+            notes |= {note: None} if note else {}
+        except InputError as error:
+            not_compared[line.run] = str(error).removeprefix(_problem(*sides))
+    tested, tests = _in_families(rows, str(decision.measure), Testing(report.bootstrap))
+    runs = []
+    for line in lines:
+        then, figures, reasons = stored.runs[stored_as[line.run]], dict[str, FigureChange](), dict[str, str]()
+        for row in rows.get(line.run, ()):
+            key, name = str(row.measure), row.measure.name
+            if _is_unknown(row):
+                reasons[key] = row.reason or ""
+                continue
+            before, now = as_judged(then.estimates[key]), as_judged(line.figures[name].estimate)
+            figures[name] = FigureChange(before, now, tested.get((row.run, row.measure), row))
+        if line.run in rows:
+            runs.append(RunChange(line.run, stored_as[line.run], figures, reasons))
+    keys = dict.fromkeys(str(figure.measure) for line in lines for figure in line.figures.values())
+    return Changes(
+        name="" if path is None else path.name,
+        runs=tuple(runs),
+        new=tuple(line.run for line in decision.lines if line.run not in stored_as),
+        gone=tuple(name for name in stored.runs if name not in stored_as.values()),
+        not_compared=not_compared,
+        not_stored=tuple(key for key in keys if not any(key in run.estimates for run in stored.runs.values())),
+        level=None if report.bootstrap is None else report.bootstrap.level,
+        tests=tests,
+        as_judged=any(each.estimate.basis != AS_JUDGED for line in decision.lines for each in line.figures.values()),
+        notes=tuple(notes),
+    )
+
+
+def _in_families(
+    rows: Mapping[str, Sequence[RunDifference]], ranking: str, testing: Testing
+) -> tuple[dict[tuple[str, Measure], RunDifference], dict[str, int]]:
+    """The rows that changed after Holm's correction in two families, and the number of tests of each family."""
+    changed = [row for of_run in rows.values() for row in of_run if row.moved and not _is_unknown(row)]
+    tested: dict[tuple[str, Measure], RunDifference] = {}
+    tests: dict[str, int] = {}
+    for name in (ranking, ""):
+        family = [row for row in changed if (row.tested_as == ranking) == bool(name)]
+        tests[name] = settings_of(family, testing)["family"]
+        tested |= {(row.run, row.measure): row for row in as_family(family, testing)}
+    return tested, tests
+
+
+def _is_unknown(row: RunDifference) -> bool:
+    """Whether there is no difference; without a success on both sides nothing has changed."""
+    return math.isnan(row.difference) and not row.value == row.baseline_value == -math.inf
 
 
 def as_judged(estimate: Estimate) -> Estimate:
@@ -113,83 +183,80 @@ def as_judged(estimate: Estimate) -> Estimate:
     return replace(estimate, value=estimate.as_judged, low=low, high=high, reason=reason, basis=AS_JUDGED)
 
 
-def _paired(
-    run: str, now: Figures, then: Figures, path: str, what: str, *, shared: bool
-) -> tuple[Figures, Figures, str]:
+def _problem(now: Side, then: Side) -> str:
+    return f"{then.name} cannot be compared with run {now.name!r}: "
+
+
+def _paired(mine: Side, theirs: Side, labels: str, on: str) -> tuple[Figures, Figures, str]:
     """The rows of the queries that are compared, in the same order, and with `shared` a note on them.
 
     Queries are paired by their ids; with `shared`, those that have the same labels on both sides.
     """
-    problem = f"{path} cannot be compared with run {run!r}"
-    labels = now.facts.labels, then.facts.labels
-    if labels[0] is None or labels[1] is None or now.rules is None or then.rules is None:
+    now, then, path, problem = mine.figures, theirs.figures, theirs.name, _problem(mine, theirs)
+    hashes = now.facts.labels, then.facts.labels
+    if hashes[0] is None or hashes[1] is None:
         raise InputError(
-            f"{problem}: {'the report' if labels[0] is None else path} does not identify its queries and "
-            f"judgments (reports of live retrievals and of counts never do); evaluate both with judgments"
+            f"{problem}{'the report' if hashes[0] is None else path} does not identify its queries and judgments "
+            f"(reports of live retrievals and of counts never do); evaluate both with judgments"
         )
-    if len(set(now.queries)) < len(now.queries):
-        raise InputError(f"run {run!r} has two samples of one id, so they cannot be paired: give each an id (query_id)")
-    place = {query: row for row, query in enumerate(then.queries)}
+    place, asked = {query: row for row, query in enumerate(then.queries)}, set(now.queries)
+    if len(asked) < len(now.queries):
+        raise InputError(
+            f"run {mine.name!r} has two samples of one id, so they cannot be paired: give each an id (query_id)"
+        )
     rows = np.array([place.get(query, -1) for query in now.queries], np.int64)
-    known = rows >= 0
-    alike = known & (labels[0] == labels[1][rows])
-    names, only_then = np.array(now.queries, object), set(then.queries) - set(now.queries)
+    known, names = rows >= 0, np.array(now.queries, object)
+    alike = known & (hashes[0] == hashes[1][rows])
     groups = (
         (names[~known].tolist(), "only here"),
-        ([query for query in then.queries if query in only_then], f"only in {path}"),
-        (names[known & ~alike].tolist(), f"with other {what} in {path}"),
+        ([query for query in place if query not in asked], f"only in {path}"),
+        (names[known & ~alike].tolist(), f"with other {labels} in {path}"),
     )
     left_out = "; ".join(f"{_queries(len(ids))} {where} ({examples(ids)})" for ids, where in groups if ids)
-    chosen = np.flatnonzero(alike if shared else known)
-    settings = [*_other_rules(now.rules, then.rules, path), *_other_facts(now, then, chosen, rows[chosen], path)]
-    found = [*settings, *([left_out] if left_out and not shared else [])]
+    chosen = np.flatnonzero(alike if on == SHARED else known)
+    one, other = now.where(chosen), then.where(rows[chosen])
+    settings = list(_other_settings(one, other, path))
+    if settings:
+        mend = f"evaluate with the settings of {path}, or write that report again"
+    else:
+        mend = f"use the queries that both have with the same {labels} (-c gates.on=shared), or write {path} again"
+    found = [*settings, *([left_out] if left_out and on == ALL else [])]
     if found:
-        mend = f"use the queries that both have with the same {what} (-c gates.on=shared), or write {path} again"
-        if settings:
-            mend = f"evaluate with the settings of {path}, or write that report again"
-        raise InputError(f"{problem}: {'; '.join(found)}. To compare them, {mend}")
-    if shared and len(chosen) < _FEWEST_SHARED:
+        raise InputError(f"{problem}{'; '.join(found)}. To compare them, {mend}")
+    over = f"{_queries(len(chosen))} with the same"
+    if on == SHARED and len(chosen) < _FEWEST_SHARED:
         raise InputError(
-            f"{problem}: both have only {_queries(len(chosen))} with the same {what}, and at least {_FEWEST_SHARED} "
-            f"are needed ({left_out})"
+            f"{problem}both have only {over} {labels}, and at least {_FEWEST_SHARED} are needed ({left_out})"
         )
-    note = f"{run} and {path} are compared over {_queries(len(chosen))} with the same labels"
-    note = f"{note}; left out: {left_out or 'none'}" if shared else ""
-    return now.where(chosen), then.where(rows[chosen]), note
+    note = f"{mine.name} and {path} are compared over {over} labels; left out: {left_out or 'none'}"
+    return one, other, note if on == SHARED else ""
 
 
-def _other_rules(given: Rules, stored: Rules, path: str) -> Iterator[str]:
-    """Which rules of the two tables differ."""
+def _other_settings(now: Figures, then: Figures, path: str) -> Iterator[str]:
+    """Which rules differ, and whether N and the weights of the queries do."""
     named = []
-    for rules in (given, stored):
+    for rules in filter(None, (now.rules, then.rules)):
         passages = {} if rules.passages_of is None else {"passages_of": f"the table {rules.passages_of[:8]}"}
         policy = {f"the policy {each}": rule for each, rule in rules.policy.items()}
         named.append({"the scale": rules.scale, **policy, **passages})
-    for name in dict.fromkeys([*named[0], *named[1]]):
-        here, there = (each.get(name, "not given") for each in named)
-        if here != there:
-            yield f"{name} is {here} here and {there} in {path}"
-
-
-def _other_facts(now: Figures, then: Figures, mine: IntArray, theirs: IntArray, path: str) -> Iterator[str]:
-    """Whether N and the weights of the paired queries differ."""
-    facts = now.facts.over(mine), then.facts.over(theirs)
+    for name in dict.fromkeys(name for rules in named for name in rules):
+        texts = [rules.get(name, "not given") for rules in named]
+        if texts[0] != texts[-1]:
+            yield f"{name} is {texts[0]} here and {texts[-1]} in {path}"
+    facts = now.facts, then.facts
     weights = [None if each.weights is None else each.weights / each.weights[:1] for each in facts]
     columns = (("the corpus size N", facts[0].sizes, facts[1].sizes), ("the weight", weights[0], weights[1]))
     for name, here, there in columns:
         if here is None or there is None:
             if here is not there:
-                only = f"here and not in {path}" if there is None else f"in {path} and not here"
-                yield f"{name} is given {only}"
+                yield f"{name} is given {f'here and not in {path}' if there is None else f'in {path} and not here'}"
             continue
         rows = np.flatnonzero(~np.isclose(here, there, rtol=1e-9, atol=0.0))
         if len(rows) and np.ptp(here) == np.ptp(there) == 0:
             yield f"{name} is {here[0]:,.12g} here and {there[0]:,.12g} in {path}"
         elif len(rows):
-            shown = ", ".join(
-                f"{now.queries[mine[row]]!r}: {here[row]:,.12g} here, {there[row]:,.12g} there" for row in rows[:3]
-            )
-            yield f"{name} of {_queries(len(rows))} is not that in {path} ({shown})"
+            first = (f"{now.queries[i]!r}: {here[i]:,.12g} here, {there[i]:,.12g} there" for i in rows[:3].tolist())
+            yield f"{name} of {_queries(len(rows))} is not that in {path} ({', '.join(first)})"
 
 
 def _columns(measure: Measure, now: Figures, then: Figures, path: str) -> tuple[Outcome, Outcome]:
@@ -197,14 +264,12 @@ def _columns(measure: Measure, now: Figures, then: Figures, path: str) -> tuple[
     one, other = now.outcome(measure), then.outcome(measure)
     if one is None or other is None or len(other.parts) != len(one.parts):
         raise InputError(f"{path}: the figures of each query do not fit {measure}; write the file again")
+    parts = []
+    for part, stored in zip(one.parts, other.parts, strict=True):
+        same = np.abs(part - stored) <= ROUNDING * np.maximum(np.abs(part), np.abs(stored))
+        parts.append(np.where(same, part, stored))
     # A stored table has numbers alone: how they aggregate is the measure's.
-    return one, replace(one, parts=tuple(map(_rounded_to, one.parts, other.parts)), refused=None)
-
-
-def _rounded_to(part: FloatArray, other: FloatArray) -> FloatArray:
-    """The other part, with the figures of this one where the two differ only by rounding."""
-    same = np.abs(part - other) <= SAME * np.maximum(np.abs(part), np.abs(other))
-    return np.where(same, part, other)
+    return one, replace(one, parts=tuple(parts), refused=None)
 
 
 def _undefined_in_one(queries: Sequence[str], pair: tuple[Outcome, Outcome], path: str) -> str | None:

@@ -147,14 +147,16 @@ class Figures:
 
     def where(self, chosen: NDArray[Any]) -> Figures:
         """The rows of some of the queries, by mask, or by position in any order (then without the join)."""
-        rows = np.flatnonzero(chosen) if chosen.dtype == bool else chosen
-        whole = None
+        rows, every = np.flatnonzero(chosen) if chosen.dtype == bool else chosen, np.arange(len(self.queries))
+        if np.array_equal(rows, every):
+            return self
+        whole, stored = None, None
         if self.whole is not None and self.whole[1] is None and (rows[1:] > rows[:-1]).all():
-            mask = np.zeros(len(self.queries), bool)
-            mask[rows] = True
-            whole = self.whole[0], mask
+            whole = self.whole[0], np.isin(every, rows)
+        else:
+            stored = self.facts.over(rows), self.rules
         outcomes = [outcome.over(rows) for outcome in self.outcomes]
-        return Figures(tuple(self.queries[row] for row in rows.tolist()), self.plan, outcomes, whole)
+        return Figures(tuple(self.queries[row] for row in rows.tolist()), self.plan, outcomes, whole, stored)
 
     def only(self, measures: Collection[Measure]) -> Figures:
         """The columns of some measures, at all their depths."""

@@ -14,7 +14,7 @@ from rag_selectivity.errors import InputError, examples
 from rag_selectivity.inference import bounded
 from rag_selectivity.inference.draws import Columns, Parts, resample_counts
 from rag_selectivity.inference.exact import weighted_rate
-from rag_selectivity.inference.interval_methods import Estimand, bca_ends, means_of, of_success_rate
+from rag_selectivity.inference.interval_methods import Estimand, bca_ends, means_of, of_success_rates
 from rag_selectivity.judged.query_weights import effective_size
 from rag_selectivity.measures.base import FloatArray, Outcome
 from rag_selectivity.tables.cells import is_missing
@@ -24,7 +24,7 @@ from rag_selectivity.tables.ids import IntArray
 #: Low and high of an outcome, float64[depths] each.
 Ends = tuple[FloatArray, FloatArray]
 #: Sums that are held at once for each resample, over all columns.
-_SUMS_AT_ONCE = 1536
+_SUMS_AT_ONCE = 2304
 _DEPTHS_AT_ONCE = 64
 #: All resamples together draw at most so many queries, but there are always some hundreds.
 _MOST_DRAWN, _FEWEST_RESAMPLES = 500_000_000, 200
@@ -131,30 +131,42 @@ class Bootstrap:
                 number, piece = waiting.pop(0)
                 pieces.append((number, piece, [columns.add(block) for block in _blocks_of(piece)]))
             sums = self._resampled_sums(columns.matrix(), units, parts)
-            for of_part, rows, of_rows in zip(found, parts.rows, sums, strict=True):
-                drawn = units if units is None else units[rows]
-                for number, piece, places in pieces:
-                    of_part[number].append(self._ends_of(piece.over(rows), drawn, of_rows, places))
+            for number, piece, places in pieces:
+                ends = self._ends_of([piece.over(rows) for rows in parts.rows], units, parts.rows, sums[:, places])
+                for of_part, of_piece in zip(found, ends, strict=True):
+                    of_part[number].append(of_piece)
         joined = [[np.concatenate(each, axis=1) for each in of_part] for of_part in found]
         return [[(low, high) for low, high in of_part] for of_part in joined]
 
     def _ends_of(
-        self, outcome: Outcome, units: IntArray | None, sums: FloatArray, places: list[list[int]]
-    ) -> FloatArray:
-        """Low and high of an outcome: float64[2, depths], from the resampled sums of its columns."""
-        tail = (1 - self.level) / 2
-        *by_unit, counted = (_by_unit(block, units) for block in _blocks_of(outcome))
-        weighted = outcome.counting() is not None
-        estimand = Estimand(tuple(by_unit), counted, outcome.aggregate.statistic, weighted)
-        *parts, mask = (sums[place] for place in places)
+        self, outcomes: Sequence[Outcome], units: IntArray | None, rows: Sequence[Any], sums: FloatArray
+    ) -> list[FloatArray]:
+        """Low and high of the outcome of each part: float64[2, depths], from the resampled sums of its columns.
+
+        `sums` are float64[parts, blocks, depths, resamples].
+        """
+        tail, depths, estimands = (1 - self.level) / 2, sums.shape[2], []
+        for outcome, chosen in zip(outcomes, rows, strict=True):
+            *by_unit, counted = (_by_unit(each, units, chosen) for each in _blocks_of(outcome))
+            weighted = outcome.counting() is not None
+            estimands.append(Estimand(tuple(by_unit), counted, outcome.aggregate.statistic, weighted))
+        *tops, mask = np.moveaxis(sums, 1, 0)
         with np.errstate(invalid="ignore", divide="ignore"):
-            resampled = estimand.statistic(*(part / mask for part in parts))
-        bounds = np.sort(outcome.aggregate.link(bca_ends(estimand, resampled, tail)), axis=0)
-        decided = np.zeros(bounds.shape[1], bool)
-        if units is None:
-            exact = of_success_rate(outcome, tail)
-            bounds = np.where(np.isnan(exact), bounds, exact)
-            decided = np.asarray(np.isfinite(exact).all(axis=0))
+            resampled = estimands[0].statistic(*(top / mask for top in tops))
+        ends = bca_ends(estimands, resampled.reshape(-1, sums.shape[-1]), tail)
+        ends = np.sort(outcomes[0].aggregate.link(ends), axis=0)
+        exact = (
+            [np.full((2, depths), np.nan)] * len(outcomes) if units is not None else of_success_rates(outcomes, tail)
+        )
+        parts = zip(outcomes, estimands, np.split(ends, len(outcomes), axis=1), exact, strict=True)
+        return [self._allowing_for_few(*part, tail) for part in parts]
+
+    def _allowing_for_few(
+        self, outcome: Outcome, estimand: Estimand, bounds: FloatArray, exact: FloatArray, tail: float
+    ) -> FloatArray:
+        """The exact bounds where there are some, and bounds that are no narrower than few queries can tell."""
+        decided = np.asarray(np.isfinite(exact).all(axis=0))
+        bounds = np.where(np.isnan(exact), bounds, exact)
         bounds = _widened(bounds, _if_all_agree(outcome, estimand.effective, tail))
         bounds = np.where(estimand.units < 2, np.nan, bounds)
         bounds = self._for_few(outcome, estimand, bounds, decided)
@@ -173,22 +185,26 @@ class Bootstrap:
         lowest, highest = (np.broadcast_to(end, low.shape) for end in outcome.bounds)
         for column in np.flatnonzero(estimand.units > 1).tolist():
             inside = estimand.mask[:, column] > 0
-            rows = np.stack([estimand.parts[0][inside, column], estimand.mask[inside, column]], axis=1)
-            alone = (rows[:, 1] == 1).all()
-            if alone and ((rows[:, 0] == 0) | (rows[:, 0] == 1)).all():
+            sums, sizes = estimand.parts[0][inside, column], estimand.mask[inside, column]
+            alone = bool((sizes == 1).all())
+            if alone and ((sums == 0) | (sums == 1)).all():
                 continue
             # Of what lies beyond a placebo, the figures themselves, which are the last part, say whether few differ.
             figures = estimand.parts[-1][inside, column]
             unequal = estimand.weighted and not alone
             if unequal and decided[column]:
                 continue
-            means, sizes = (figures / rows[:, 1])[:, None], rows[:, 1]
-            if not (bounded.few_differ(means, sizes) if unequal else bounded.few_differ(np.stack([figures, sizes], 1))):
+            if unequal:
+                few = bounded.few_differ((figures / sizes)[:, None], sizes)
+            else:
+                few = bounded.few_differ(np.stack([figures, sizes], axis=1))
+            if not few:
                 continue
             # An unseen query stands for as much as an average one; where queries weigh unequally, for as much as the
             # average of what is weighed, so that the bound of rows that agree is that of their effective number.
             size = (sizes**2).sum() / sizes.sum() if unequal else sizes.mean()
             worst, best = (np.array([end[column] * size, size]) for end in (lowest, highest))
+            rows = np.stack([sums, sizes], axis=1)
             below, above = bounded.ends(rows, worst, best, lambda sums: sums[:, 0] / sums[:, 1], self.level, self.seed)
             low[column], high[column] = min(low[column], below), max(high[column], above)
         return np.stack([low, high])
@@ -213,7 +229,7 @@ class Bootstrap:
         order = parts.order if units is None or parts.order is None else units[parts.order]
         order = units if order is None else order
         counts = resample_counts(self.seed, self.resamples, int(number.max(initial=-1)) + 1, order)
-        return parts.sums(matrix, counts)
+        return parts.sums(matrix, counts, self.resamples)
 
 
 def _blocks_of(outcome: Outcome) -> list[FloatArray]:
@@ -230,12 +246,12 @@ def _blocks_of(outcome: Outcome) -> list[FloatArray]:
     return [*(part * counts for part in parts), counts]
 
 
-def _by_unit(filled: FloatArray, units: IntArray | None) -> FloatArray:
-    """Sums over the queries of each unit."""
+def _by_unit(filled: FloatArray, units: IntArray | None, rows: Any) -> FloatArray:
+    """Sums over the queries of each unit; the rows are some of those that have units."""
     if units is None:
         return filled
     sums = np.zeros((int(units.max(initial=-1)) + 1, filled.shape[1]))
-    np.add.at(sums, units, filled)
+    np.add.at(sums, units[rows], filled)
     return sums
 
 
@@ -257,9 +273,8 @@ def _allowing_for_heavy(
     both ends are moved away from the figure by the root of the ratio. Equal weights have the ratio 1.
     """
     mask, total = estimand.mask, estimand.mask.sum(axis=0)
-    value = outcome.aggregate.value(*means_of(outcome))
+    value, away = outcome.aggregate.value(*means_of(outcome)), estimand.away()
     with np.errstate(invalid="ignore", divide="ignore"):
-        away = np.where(mask > 0, estimand.value - estimand.without_each(), 0.0)
         effects = np.where(mask > 0, away * (total - mask) / np.where(mask > 0, mask, 1.0), 0.0)
         of_all = (mask * effects**2).sum(axis=0) / total / estimand.effective
         own = ((mask * effects) ** 2).sum(axis=0) / total**2

@@ -15,6 +15,7 @@ from rag_selectivity.measures.base import FloatArray
 
 #: If fewer queries than this differ from the most common value, these intervals are used.
 FEW = 10
+_FIRST = 200
 _DRAWS = 5_000
 _CELLS_AT_ONCE = 1 << 22
 
@@ -28,10 +29,15 @@ def few_differ(rows: FloatArray, weights: FloatArray | None = None) -> bool:
     counted = np.ones(len(rows)) if weights is None else weights
     if effective_size(counted) < FEW:
         return True
+    if weights is None and len(rows) > 2 * FEW:
+        # If fewer than FEW rows differ from the most common one, it is the median of any 2 · FEW − 1 of them.
+        common = np.median(_to_digits(rows[: 2 * FEW - 1]), axis=0)
+        # Most often the first rows tell.
+        return all(int((_to_digits(some) != common).any(axis=1).sum()) < FEW for some in (rows[:_FIRST], rows))
+    rows = _to_digits(rows)
     group = np.zeros(len(rows), np.int64)
-    for column in _to_digits(rows).T:
-        value = np.unique(column, return_inverse=True)[1]
-        group = np.unique(group * len(rows) + value, return_inverse=True)[1]
+    for column in rows.T:
+        group = np.unique(group * len(rows) + np.unique(column, return_inverse=True)[1], return_inverse=True)[1]
     return effective_size(counted[group != np.bincount(group, counted).argmax()]) < FEW
 
 

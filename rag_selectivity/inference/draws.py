@@ -118,17 +118,18 @@ class Parts:
             inside += [slicing[first] == value for value in values] or [np.ones(1)]
         return cls(rows, order, list(zip([0, *ends], ends, strict=False)), np.array(inside, np.float64))
 
-    def sums(self, matrix: FloatArray, counts: Iterable[FloatArray]) -> FloatArray:
+    def sums(self, matrix: FloatArray, counts: Iterable[FloatArray], resamples: int) -> FloatArray:
         """Column sums of each part, by how often each row (in `order`) counts: float64[parts, columns, resamples]."""
         ordered = matrix if self.order is None else matrix[self.order]
-        found = []
+        found, done = np.empty((len(self.inside), matrix.shape[1], resamples)), 0
         for some in counts:
             of_cells = np.empty((len(self.cells), len(some), matrix.shape[1]))
             for sums, (start, end) in zip(of_cells, self.cells, strict=True):
                 np.matmul(some[:, start:end], ordered[start:end], out=sums)
             of_parts = of_cells if len(self.cells) == 1 else np.tensordot(self.inside, of_cells, axes=1)
-            found.append(of_parts.transpose(0, 2, 1))
-        return np.concatenate(found, axis=2)
+            found[:, :, done : done + len(some)] = of_parts.transpose(0, 2, 1)
+            done += len(some)
+        return found
 
 
 def _cells(slicings: Sequence[IntArray]) -> tuple[IntArray, IntArray]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -61,24 +61,36 @@ class Estimand:
         with np.errstate(invalid="ignore", divide="ignore"):
             return self.statistic(*(part.sum(axis=0) / self.mask.sum(axis=0) for part in self.parts))
 
-    def without_each(self) -> FloatArray:
-        """The statistic without each unit in turn: float64[units, depths]."""
+    def away(self) -> FloatArray:
+        """By how much each unit moves the statistic: float64[units, depths]; 0 for a unit without a defined query."""
         left = self.mask.sum(axis=0) - self.mask
         with np.errstate(invalid="ignore", divide="ignore"):
-            return self.statistic(*((part.sum(axis=0) - part) / left for part in self.parts))
+            without = self.statistic(*((part.sum(axis=0) - part) / left for part in self.parts))
+            return np.where(self.mask > 0, self.value - without, 0.0)
+
+    @property
+    def acceleration(self) -> FloatArray:
+        """A sixth of the skewness of the jackknife's values; 0 where they have no spread."""
+        away = self.away()
+        away = np.where(np.isfinite(away), away, 0.0)
+        squares = away * away
+        with np.errstate(invalid="ignore", divide="ignore"):
+            skewness: FloatArray = (squares * away).sum(axis=0) / (6 * squares.sum(axis=0) ** 1.5)
+        return np.where(np.isnan(skewness), 0.0, skewness)
 
 
-def bca_ends(estimand: Estimand, resampled: FloatArray, tail: float) -> FloatArray:
-    """Low and high of the statistic: float64[2, depths], bias-corrected and accelerated (Efron 1987).
+def bca_ends(estimands: Sequence[Estimand], resampled: FloatArray, tail: float) -> FloatArray:
+    """Low and high of some statistics: float64[2, columns], bias-corrected and accelerated (Efron 1987).
 
     With the quantile of Student's t for few queries. With weights, the effective number of queries takes the place of
     their number.
 
     Parameters
     ----------
-    estimand : Estimand
-        The queries as they are; `estimand.value` is the statistic of all of them.
-    resampled : float64[depths, resamples]
+    estimands : sequence of Estimand
+        The queries as they are; `value` is the statistic of all of them. Their depths, one after the other, are the
+        columns.
+    resampled : float64[columns, resamples]
         The statistic of each resample, NaN where it does not exist.
     tail : float
         The share of the resamples below the interval, and above it: .025 at the level .95.
@@ -87,19 +99,14 @@ def bca_ends(estimand: Estimand, resampled: FloatArray, tail: float) -> FloatArr
 
     ordered = np.sort(resampled, axis=1)  # NaN last
     present = ordered.shape[1] - np.isnan(ordered).sum(axis=1)
-    value = estimand.value
+    value, acceleration, effective = (
+        np.concatenate([getattr(each, name) for each in estimands]) for name in ("value", "acceleration", "effective")
+    )
     below, upto = _tie(ordered, value, present)
     with np.errstate(invalid="ignore", divide="ignore"):
         share = (below + upto) / (2 * present)
         bias = ndtri(np.clip(share, 0.5 / present, 1 - 0.5 / present))
-
-        away = np.where(estimand.mask > 0, value - estimand.without_each(), 0.0)
-        away = np.where(np.isfinite(away), away, 0.0)
-        squares = away * away
-        skewness = (squares * away).sum(axis=0) / (6 * squares.sum(axis=0) ** 1.5)
-        acceleration = np.nan_to_num(skewness, nan=0.0)
-
-        units = np.maximum(estimand.effective, 2)
+        units = np.maximum(effective, 2)
         reach = -stdtrit(units - 1.0, tail) * np.sqrt(units / (units - 1))
         bounds = []
         for z in (-reach, reach):
@@ -144,37 +151,46 @@ def _mid_quantile(ordered: FloatArray, level: FloatArray, present: IntArray) -> 
     return np.where(present > 0, np.where(inside, between, value), np.nan)
 
 
-def of_success_rate(outcome: Outcome, tail: float) -> FloatArray:
+def of_success_rates(outcomes: Sequence[Outcome], tail: float) -> list[FloatArray]:
     """Bounds from the binomial distribution where every query is a success or none and all else is nearly the same.
 
-    float64[2, depths], NaN elsewhere. Mid-P: half of the probability of what was observed counts as
+    float64[2, depths] for each outcome, NaN elsewhere. Mid-P: half of the probability of what was observed counts as
     more extreme (Lancaster 1961). Weighted rates have the bounds of `weighted_rate`. Where the chances of the queries
     differ, the error of their mean is added to both ends (`_with_error_of`).
     """
+    results = [np.full((2, outcome.parts[0].shape[1]), np.nan) for outcome in outcomes]
+    plain = [_are_rates(outcome) for outcome in outcomes]
+    if not any(columns.any() for columns in plain):
+        return results
+    trials = [outcome.defined.sum(axis=0)[columns] for outcome, columns in zip(outcomes, plain, strict=True)]
+    hits = [np.nansum(outcome.parts[0][:, columns], axis=0) for outcome, columns in zip(outcomes, plain, strict=True)]
+    ends = mid_p_rate(np.concatenate(hits), np.concatenate(trials), np.array([[1 - tail], [tail]]))
+    parts = np.split(ends, np.cumsum([len(each) for each in trials])[:-1], axis=1)
+    for outcome, columns, rates, result in zip(outcomes, plain, parts, results, strict=True):
+        counts, means = outcome.counting(), [mean[columns] for mean in means_of(outcome)]
+        if counts is not None:
+            unequal = np.where(outcome.defined, counts, 1.0).min(axis=0, initial=1.0)[columns] < 1
+            weighted = weighted_rate(outcome.parts[0][:, columns], counts[:, columns], tail)
+            rates = np.where(unequal, weighted, rates)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            result[:, columns] = [outcome.aggregate.value(rate, *means[1:]) for rate in rates]
+        if len(means) > 1:
+            result[:, columns] = _with_error_of(outcome, columns, result[:, columns], tail)
+    return results
+
+
+def _are_rates(outcome: Outcome) -> NDArray[np.bool_]:
+    """At which depths every query is a success or none, and the random chances are nearly the same: bool[depths]."""
     first, *others = outcome.parts
-    defined = outcome.defined
-    plain = np.asarray(np.where(defined, (first == 0) | (first == 1), True).all(axis=0))
+    if outcome.bounds is None:
+        return np.zeros(first.shape[1], bool)
+    known = outcome.defined
+    plain = np.asarray(((first == 0) | (first == 1) | ~known).all(axis=0))
     # The third part of a ratio, if there is one, is 1 minus the second.
     for part in others[:1]:
-        least, most = (np.where(defined, part, end).T for end in (np.inf, -np.inf))
-        plain &= most.max(axis=1) <= _NEARLY * least.min(axis=1)
-    result = np.full((2, first.shape[1]), np.nan)
-    if outcome.bounds is None or not plain.any():
-        return result
-    trials = defined.sum(axis=0)[plain]
-    successes = np.where(defined, first, 0.0).sum(axis=0)[plain]
-    means = [mean[plain] for mean in means_of(outcome)]
-    rates = mid_p_rate(successes, trials, np.array([[1 - tail], [tail]]))
-    counts = outcome.counting()
-    if counts is not None:
-        unequal = np.where(defined, counts, 1.0).min(axis=0, initial=1.0)[plain] < 1
-        rates = np.where(unequal, weighted_rate(first[:, plain], counts[:, plain], tail), rates)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        for row, rate in enumerate(rates):
-            result[row, plain] = outcome.aggregate.value(rate, *means[1:])
-    if others:
-        result[:, plain] = _with_error_of(outcome, plain, result[:, plain], tail)
-    return result
+        least, most = (np.where(known, part, end).T for end in (np.inf, -np.inf))
+        plain &= most.max(axis=1, initial=-np.inf) <= _NEARLY * least.min(axis=1, initial=np.inf)
+    return plain
 
 
 def _with_error_of(outcome: Outcome, near: NDArray[np.bool_], ends: FloatArray, tail: float) -> FloatArray:

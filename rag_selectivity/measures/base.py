@@ -19,7 +19,7 @@ from rag_selectivity.judged.judged_run import JudgedRun
 from rag_selectivity.judged.token_budget import TokenBudget, is_budget
 from rag_selectivity.measures.outcome import FloatArray as FloatArray
 from rag_selectivity.measures.outcome import Outcome as Outcome
-from rag_selectivity.tables.registry import Registry
+from rag_selectivity.measures.registry import Registry
 
 if TYPE_CHECKING:
     from rag_selectivity.measures.shuffled import Universe
@@ -290,7 +290,7 @@ def plain_text(value: Any) -> str:
 
 
 #: Every measure class by its name. The parser, the docs, the adapters and the command line read it.
-REGISTRY: Registry[type[Measure]] = Registry("measure", "rag_selectivity.measures", Measure)
+REGISTRY = Registry(Measure)
 
 
 @dataclass_transform(frozen_default=True)

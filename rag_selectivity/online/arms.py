@@ -356,8 +356,7 @@ class TwoArms:
         from scipy.special import ndtri
 
         sizes = self._blocks.sizes
-        slope = self._slope()
-        variance = sum(arm.variance(slope) / size for arm, size in zip(self._moments, sizes, strict=True))
+        variance = sum(arm.variance(self._slope()) / size for arm, size in zip(self._moments, sizes, strict=True))
         if not variance > 0:
             return None
         reach = float(ndtri(power))

@@ -21,7 +21,7 @@ def annotation_page(task: AnnotationTask) -> str:
         If Jinja2 is not installed (the extra `report`).
     """
     template = environment("a page of annotation").get_template("annotation.html.j2")
-    style, script = style_of("annotation"), script_of("explorer/dom", "explorer/words", "annotation")
+    style, script = style_of("colours", "base", "annotation"), script_of("explorer/dom", "explorer/words", "annotation")
     page = template.render(
         style=style,
         script=script,

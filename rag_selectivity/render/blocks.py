@@ -6,12 +6,15 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
-from typing import Any
+from typing import Any, TypeVar
 
 from rag_selectivity.results.estimate import CALIBRATED, WITH_TAIL, Caveat, Estimate
-from rag_selectivity.wording import MARKS, ends_text, enumeration, number, signed
+from rag_selectivity.results.usage import Asked
+from rag_selectivity.wording import MARKS, counted, ends_text, enumeration, number, signed
 
 BLANK = "–"
+_K = TypeVar("_K")
+_V = TypeVar("_V")
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +130,29 @@ def p_value(p: float) -> str:
     return "–" if math.isnan(p) else "<0.0001" if p < 0.0001 else f"{p:.4f}"
 
 
+def grouped(pairs: Iterable[tuple[_K, _V]]) -> dict[_K, list[_V]]:
+    """The values of each key, in the order in which the keys occur first.
+
+    >>> grouped([("a", 1), ("b", 2), ("a", 3)])
+    {'a': [1, 3], 'b': [2]}
+    """
+    found: dict[_K, list[_V]] = {}
+    for key, value in pairs:
+        found.setdefault(key, []).append(value)
+    return found
+
+
+def ending(asked: Asked) -> str:
+    """How asking a model ended, for the end of a line: the calls that failed, and why it stopped."""
+    failed = f", {counted(asked.failed, 'call')} failed" if asked.failed else ""
+    return f"{failed}, stopped: {asked.stopped}" if asked.stopped else failed
+
+
+def cost_text(cost: float | None) -> str:
+    """A cost behind what it is of; empty where it is not known."""
+    return "" if cost is None else f", cost {cost:.4g}"
+
+
 def caveat_lines(found: Iterable[tuple[str, str, Caveat]], runs: int = 1) -> Iterable[str]:
     """Each kind of caveat once, with its mark and its figures, in the words for the first figure that has it.
 
@@ -136,10 +162,7 @@ def caveat_lines(found: Iterable[tuple[str, str, Caveat]], runs: int = 1) -> Ite
     runs : int
         The number of all runs: with one, it needs no name.
     """
-    of_kind: dict[tuple[str, str], list[tuple[str, str, Caveat]]] = {}
-    for each in found:
-        of_kind.setdefault((each[2].level, each[2].code), []).append(each)
-    for (level, code), concerned in of_kind.items():
+    for (level, code), concerned in grouped(((each[2].level, each[2].code), each) for each in found).items():
         measures = enumeration(list(dict.fromkeys(measure for _, measure, _ in concerned)))
         names = list(dict.fromkeys(run for run, _, _ in concerned))
         whose = "" if runs == 1 else " of all runs" if len(names) == runs else f" of {enumeration(names)}"

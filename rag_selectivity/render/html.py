@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from contextlib import suppress
 from typing import Any
 
 from rag_selectivity.errors import MissingExtraError
 from rag_selectivity.render.blocks import Block, Note
-from rag_selectivity.render.explorer import explorer
+from rag_selectivity.render.explorer import Explorer, explorer
 from rag_selectivity.render.first_screen import (
     FirstScreen,
     decided_on,
@@ -20,8 +20,8 @@ from rag_selectivity.render.first_screen import (
     in_words,
 )
 from rag_selectivity.render.pictures import pictures_of
-from rag_selectivity.render.report_table import run_blocks
-from rag_selectivity.render.run_styles import shape_of_run
+from rag_selectivity.render.report_tables import run_blocks
+from rag_selectivity.render.run_styles import OF_RUNS, shape_of_run
 from rag_selectivity.render.templates import environment, page_policy, style_of
 from rag_selectivity.render.writers import html_of, html_text
 from rag_selectivity.results.decision import Decision, RunFigure
@@ -49,13 +49,8 @@ def to_html(
     report: Report,
     *,
     decision: Decision | None = None,
-    qrels: Any = None,
-    runs: Mapping[str, Any] | None = None,
-    queries: Any = None,
-    corpus: Any = None,
-    reasons: Mapping[tuple[str, str], str] | None = None,
-    by: Any = None,
     title: str = "What retrieval is worth",
+    **given: Any,
 ) -> str:
     """The whole report as one HTML file. It loads nothing from the network, has light and dark colours, and prints.
 
@@ -64,16 +59,11 @@ def to_html(
     decision : Decision, optional
         What the first screen shows. Default: that of the report, or `rag_selectivity.advice.decide(report)`. A report
         that holds only sums (of a monitor) has none, and neither has one with weights of queries.
-    qrels, runs : optional
-        As in `evaluate`: what the passages of the queries are read from.
-    queries, corpus : optional
-        {id: text} or files: the texts of the queries and of the passages.
-    reasons : {(query, passage): reason}, optional
-        Why a passage has its grade.
-    by : table of queries, optional
-        A column `query_id` and columns to filter the queries by, such as type, language or customer: a path, a frame
-        or records.
     title : str
+    qrels, runs, queries, corpus, reasons, by : optional
+        What the explorer shows (`rag_selectivity.render.explorer.explorer`): the labels and the lists of the runs, as
+        in `evaluate`; {id: text} or files of queries and passages; {(query, passage): why it has its grade}; and a
+        table of queries with a column `query_id`, and columns to filter by, such as type, language or customer.
 
     Returns
     -------
@@ -92,34 +82,23 @@ def to_html(
     depth = decision.K if decision is not None else None if report.weights is None else depth_without_decision(report)
     explored = None
     if depth is not None:
-        explored = explorer(
-            report,
-            depth,
-            qrels=qrels,
-            runs=runs,
-            queries=queries,
-            corpus=corpus,
-            reasons=reasons,
-            by=by,
-            measure=None if decision is None else decision.measure,
-            best=None if decision is None else decision.best,
-        )
+        explored = explorer(report, depth, decision=decision, **given)
     details = {name: html_of([*run_blocks(report, name), *_of_sums(report, name)]) for name in report.runs}
     if decision is not None:
         legend = f"+ and − mark what is shown to be better and worse than {decision.baseline}."
         details = {f"All runs at K = {decision.K}": html_of([decision_table(decision), Note(legend)]), **details}
     screen = first_screen(report)
+    groups = pictures[:_FIRST_PICTURES], pictures[_FIRST_PICTURES:]
     return _rendered(
         "report.html.j2",
+        _colours_of_runs(report) + style_of("explorer/style"),
         title=title,
         screen=screen,
         rows=_rows(report, screen),
         decided=decision is not None,
-        first_pictures=pictures[:_FIRST_PICTURES],
-        more_pictures=pictures[_FIRST_PICTURES:],
+        pictures=[group for group in groups if group],
         details=details,
         explorer=explored,
-        shapes=_shapes(report),
     )
 
 
@@ -129,14 +108,17 @@ def notebook_html(report: Report) -> str:
         # A notebook shows a report without being asked to, so that a missing extra must not be an error.
         with suppress(MissingExtraError):
             screen, template = first_screen(report), environment("the first screen").get_template("notebook.html.j2")
-            style = style_of("first_screen")
-            rows = _rows(report, screen)
-            return str(template.render(screen=screen, rows=rows, style=style, shapes=_shapes(report)))
+            style = style_of("colours", "first_screen") + _colours_of_runs(report)
+            return str(template.render(screen=screen, rows=_rows(report, screen), style=style))
     return f"<pre>{html_text(report.to_text())}</pre>"
 
 
-def _shapes(report: Report) -> list[str]:
-    return [shape_of_run(place) for place in range(len(report.runs))]
+def _colours_of_runs(report: Report) -> str:
+    """Markers of the runs, and colours of those after the last one, which take the same colours again."""
+    places = range(len(report.runs))
+    again = [f"--run-{place}: var(--run-{place % len(OF_RUNS)});" for place in places[len(OF_RUNS) :]]
+    shapes = [f"--shape-{place}: {shape_of_run(place)};" for place in places]
+    return f".first-screen {{ {' '.join([*again, *shapes])} }}\n"
 
 
 def _of_sums(report: Report, name: str) -> Iterable[Block]:
@@ -146,18 +128,13 @@ def _of_sums(report: Report, name: str) -> Iterable[Block]:
         yield Note(f"The figures were summed over {queries}, of which nothing else was kept.")
 
 
-def _rendered(template: str, *, shapes: Sequence[str] = (), explorer: Any = None, **values: Any) -> str:
+def _rendered(template: str, more_style: str = "", *, explorer: Explorer | None = None, **values: Any) -> str:
     """The one page: its style and scripts, and no others, may do something."""
-    templates = environment("to_html")
-    # A macro returns markup, which would escape what it is added to.
-    style = style_of("first_screen", "style")
-    style += str(templates.get_template("first_screen.html.j2").module.colours(list(shapes)))
-    policy = page_policy(
-        styles=[style] if explorer is None else [style, explorer.style],
-        scripts=[] if explorer is None or explorer.data is None else [explorer.script],
-        style_attributes=True,
-    )
-    return str(templates.get_template(template).render(style=style, policy=policy, explorer=explorer, **values))
+    style = style_of("colours", "base", "first_screen", "style") + more_style
+    scripts = [] if explorer is None or explorer.data is None else [explorer.script]
+    policy = page_policy(styles=[style], scripts=scripts, style_attributes=True)
+    page = environment("to_html").get_template(template)
+    return str(page.render(style=style, policy=policy, explorer=explorer, **values))
 
 
 # -- the table of the first screen, with drawings ------------------------------------------------------

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from functools import singledispatch
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from string import ascii_lowercase
 from typing import Any
 
+from rag_selectivity.measures.base import Measure, parse_measure
 from rag_selectivity.render.blocks import Block, Details, Lines
-from rag_selectivity.render.claims import claim_blocks
-from rag_selectivity.render.comparison import change_blocks, comparison_blocks
-from rag_selectivity.render.first_screen import decision_blocks, first_screen
-from rag_selectivity.render.judging import agreement_blocks, calibration_blocks, grading_lines
-from rag_selectivity.render.paper import as_latex
-from rag_selectivity.render.report_table import report_blocks
+from rag_selectivity.render.first_screen import decided_on, decision_blocks, depth_without_decision, first_screen
+from rag_selectivity.render.judging import agreement_blocks, calibration_blocks, claim_blocks, grading_lines
+from rag_selectivity.render.report_tables import change_blocks, comparison_blocks, report_blocks
 from rag_selectivity.render.workflows import (
     answer_blocks,
     arm_blocks,
@@ -20,11 +18,12 @@ from rag_selectivity.render.workflows import (
     preference_blocks,
     validation_blocks,
 )
-from rag_selectivity.render.writers import markdown_of, text_of
+from rag_selectivity.render.writers import latex_of, latex_text, markdown_of, text_of
 from rag_selectivity.results.answers import AnswerReport
 from rag_selectivity.results.claims import ClaimReport
-from rag_selectivity.results.comparison import Changes, Comparison
+from rag_selectivity.results.comparison import BETTER, WORSE, Changes, Comparison
 from rag_selectivity.results.decision import Decision
+from rag_selectivity.results.estimate import Estimate
 from rag_selectivity.results.grading import Grading
 from rag_selectivity.results.report import Report
 from rag_selectivity.results.result import VIEWS, Result
@@ -36,39 +35,30 @@ from rag_selectivity.results.workflows import (
     Preference,
     Validation,
 )
+from rag_selectivity.wording import counted, level_text, number
 
-
-@singledispatch
-def blocks_of(result: Result) -> Iterable[Block]:
-    """The headings, tables and notes of a result; `blocks_of.register` adds a kind of result."""
-    raise TypeError(f"a {type(result).__name__} has no tables: register a function with blocks_of.register")
-
-
-_MORE = Lines(["All figures, intervals and notes: --details, or details() in Python."])
-#: The titles of pages.
-_TITLES: dict[type[Result], str] = {
-    Comparison: "Runs compared",
-    ClaimReport: "What passages support",
-    AnswerReport: "What a model makes of passages",
-    Validation: "Which measures follow the answers",
-    Preference: "Which system is preferred",
-    ExperimentDecision: "Which arm is better",
-    JudgeReport: "How far a judge agrees with people",
+#: How each kind of result is shown: the title of its page, and its headings, tables and notes.
+SHOWN: dict[type[Result], tuple[str, Callable[[Any], Iterable[Block]]]] = {
+    Report: ("What retrieval is worth", report_blocks),
+    Decision: ("Decision", decision_blocks),
+    Comparison: ("Runs compared", comparison_blocks),
+    Changes: ("What changed", change_blocks),
+    ClaimReport: ("What passages support", claim_blocks),
+    AnswerReport: ("What a model makes of passages", answer_blocks),
+    Validation: ("Which measures follow the answers", validation_blocks),
+    Preference: ("Which system is preferred", preference_blocks),
+    ArmComparison: ("Which arm is better", arm_blocks),
+    ExperimentDecision: ("Which arm is better", experiment_blocks),
+    Calibration: ("Which α follows the answers", calibration_blocks),
+    JudgeReport: ("How far a judge agrees with people", agreement_blocks),
+    Grading: ("What was graded", grading_lines),
 }
+_MORE = Lines(["All figures, intervals and notes: --details, or details() in Python."])
 
-blocks_of.register(Report)(report_blocks)
-blocks_of.register(Decision)(decision_blocks)
-blocks_of.register(Comparison)(comparison_blocks)
-blocks_of.register(Changes)(change_blocks)
-blocks_of.register(ClaimReport)(claim_blocks)
-blocks_of.register(AnswerReport)(answer_blocks)
-blocks_of.register(Validation)(validation_blocks)
-blocks_of.register(Preference)(preference_blocks)
-blocks_of.register(ArmComparison)(arm_blocks)
-blocks_of.register(ExperimentDecision)(experiment_blocks)
-blocks_of.register(Calibration)(calibration_blocks)
-blocks_of.register(JudgeReport)(agreement_blocks)
-blocks_of.register(Grading)(grading_lines)
+
+def blocks_of(result: Result) -> Iterable[Block]:
+    """The headings, tables and notes of a result."""
+    return SHOWN[type(result)][1](result)
 
 
 def _first(result: Result) -> list[Block]:
@@ -102,13 +92,91 @@ def _page(result: Result, **options: Any) -> str:
     if isinstance(result, Report):
         return to_html(result, **options)
     blocks = claim_blocks(result, whole=True) if isinstance(result, ClaimReport) else blocks_of(result)
-    return page_of_blocks(_TITLES.get(type(result), type(result).__name__), [*_first(result), *blocks])
+    return page_of_blocks(SHOWN[type(result)][0], [*_first(result), *blocks])
 
 
 def _in_a_notebook(report: Report) -> str:
     from rag_selectivity.render.html import notebook_html
 
     return notebook_html(report)
+
+
+def as_latex(result: Report | Comparison) -> str:
+    """The LaTeX table of a report or a comparison, at the K of its decision; it needs booktabs.
+
+    A superscript at a figure names the systems that a test shows to be worse: in a comparison each run is tested
+    against the baseline run, with Holm's correction over all tests.
+    """
+    report = result.report if isinstance(result, Comparison) else result
+    figures = _figures(result, report)
+    names = list(report.runs)
+    letters = (
+        ascii_lowercase if len(names) <= len(ascii_lowercase) else [f"{place}," for place in range(1, len(names) + 1)]
+    )
+    letter_of = dict(zip(names, letters, strict=False))
+    measures = dict.fromkeys(measure for of_run in figures.values() for measure in of_run)
+    columns = [
+        list(_cells(result, {name: of_run.get(measure) for name, of_run in figures.items()}, measure, letter_of))
+        for measure in measures
+    ]
+    sign = r"$^{{{}}}$ " if isinstance(result, Comparison) else ""
+    rows = [
+        [rf"{sign.format(letter_of[name].rstrip(','))}\texttt{{{latex_text(name)}}}", *cells]
+        for name, *cells in zip(names, *columns, strict=True)
+    ]
+    return latex_of(["system", *(latex_text(str(measure)) for measure in measures)], rows, _caption(result, report))
+
+
+def _figures(result: Report | Comparison, report: Report) -> dict[str, dict[Measure, Estimate]]:
+    """The figures of each run at the K of the decision, and of whole lists; of a comparison at a depth it tested."""
+    known = decided_on(report, baseline=result.baseline if isinstance(result, Comparison) else None)
+    wanted = depth_without_decision(report) if isinstance(known, str) else known.K
+    if wanted is not None and wanted not in report.depths:
+        if isinstance(result, Report) and not isinstance(known, str):
+            lines = {line.run: line.figures.values() for line in known.lines}
+            return {name: {each.measure: each.estimate for each in lines[name]} for name in report.runs}
+        decided = wanted
+        wanted = min(report.depths, key=lambda depth: abs(depth - decided), default=None)
+    figures = {}
+    for name, run in report.runs.items():
+        parsed = {parse_measure(key): estimate for key, estimate in run.estimates.items()}
+        ranked = {m: each for m, each in parsed.items() if m.higher_is_better is not None and m.name != "Judged"}
+        figures[name] = {m: each for m, each in ranked.items() if m.at in (None, wanted)} or ranked
+    return figures
+
+
+def _cells(
+    result: Report | Comparison, shown: Mapping[str, Estimate | None], measure: Measure, letter_of: Mapping[str, str]
+) -> Iterator[str]:
+    """The figures of a measure in LaTeX."""
+    values = [each.value for each in shown.values() if each is not None and each.value == each.value]
+    best = number(max(values) if measure.higher_is_better else min(values)) if values else ""
+    worse: dict[str, str] = dict.fromkeys(shown, "")
+    for row in result.rows if isinstance(result, Comparison) else ():
+        if row.measure == measure and row.verdict in (BETTER, WORSE):
+            better, other = (row.run, row.baseline) if row.verdict == BETTER else (row.baseline, row.run)
+            worse[better] += letter_of[other]
+    for name, estimate in shown.items():
+        text = "–" if estimate is None else number(estimate.value)
+        figure = rf"\textbf{{{latex_text(text)}}}" if text == best and len(shown) > 1 else latex_text(text)
+        yield f"{figure}$^{{{worse[name].rstrip(',')}}}$" if worse[name] else figure
+
+
+def _caption(result: Report | Comparison, report: Report) -> str:
+    n = max((run.evaluated for run in report.runs.values()), default=0)
+    size = "" if report.corpus_size is None else f", N = {report.corpus_size:,} passages"
+    text = f"{counted(len(report.runs), 'system')}, n = {counted(n, 'query', 'queries')}{size}, {report.scale} scale."
+    if len(report.runs) > 1:
+        text += " The best figure of a column is bold."
+    if isinstance(result, Comparison):
+        settings = result.settings
+        kind = "paired tests" if settings["paired"] else "tests of independent samples"
+        text += (
+            f" A superscript names the systems that are significantly worse at the {level_text(settings['level'])} "
+            f"level: {kind} of each system against {result.baseline}, with Holm's correction over "
+            f"{counted(settings['family'], 'test')}."
+        )
+    return latex_text(text)
 
 
 VIEWS.update(text=as_text, markdown=as_markdown, latex=as_latex, page=_page, notebook=_in_a_notebook)

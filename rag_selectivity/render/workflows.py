@@ -15,8 +15,11 @@ from rag_selectivity.render.blocks import (
     bare,
     cell,
     change,
+    cost_text,
     count,
     difference,
+    ending,
+    grouped,
     p_value,
     table_of,
 )
@@ -82,8 +85,8 @@ def answer_blocks(report: AnswerReport) -> Iterator[Block]:
         if contrasts:
             yield Heading(title)
             yield from _contrast_blocks(kind, contrasts, level)
-        if kind == SLOPE:
-            yield from map(Note, _junk_in_words(report, contrasts, level))
+    slopes = [each for each in report.contrasts if each.kind == SLOPE]
+    yield from map(Note, _junk_in_words(report, slopes, level))
     yield from (Note(note, "note") for note in report.notes)
     served = report.settings.get("served") or ()
     if served and list(served) != [report.settings["model"]]:
@@ -93,16 +96,13 @@ def answer_blocks(report: AnswerReport) -> Iterator[Block]:
 def _spent(spent: Spent, model: str | None) -> str:
     if not spent.prompts:
         return ""
-    requests = f"{counted(spent.requests, 'request')} to {model}"
-    cost = "" if spent.cost is None else f", cost {spent.cost:.4g}"
+    prompts, requests = counted(spent.prompts, "prompt"), f"{counted(spent.requests, 'request')} to {model}"
     if spent.dry_run:
         return (
-            f": {counted(spent.prompts, 'prompt')}, {spent.cached:,} answered already; {requests} to make, about "
-            f"{spent.usage.total:,} tokens{cost}; nothing was sent"
+            f": {prompts}, {spent.cached:,} answered already; {requests} to make, about {spent.usage.total:,} tokens"
+            f"{cost_text(spent.cost)}; nothing was sent"
         )
-    failed = f", {counted(spent.failed, 'call')} failed" if spent.failed else ""
-    stopped = f", stopped: {spent.stopped}" if spent.stopped else ""
-    return f", {counted(spent.prompts, 'prompt')}, {requests}{cost}{failed}{stopped}"
+    return f", {prompts}, {requests}{cost_text(spent.cost)}{ending(spent)}"
 
 
 def _contrast_blocks(kind: str, contrasts: Sequence[Contrast], level: str) -> Iterator[Block]:
@@ -116,9 +116,8 @@ def _contrast_blocks(kind: str, contrasts: Sequence[Contrast], level: str) -> It
         ("ceiling", lambda each: each.ceiling if kind == BITS else None, number),
         ("p Holm", lambda each: None if math.isnan(each.p_adjusted) else each.p_adjusted, p_value),
     )
-    for reason in dict.fromkeys(each.reason for each in contrasts if each.reason is not None):
-        about = [f"{each.score} of {each.shown}" for each in contrasts if each.reason == reason]
-        yield Note(f"{', '.join(about)}: {reason}.")
+    why = grouped((each.reason, f"{each.score} of {each.shown}") for each in contrasts if each.reason is not None)
+    yield from (Note(f"{', '.join(about)}: {reason}.") for reason, about in why.items())
 
 
 def _with_value(contrast: Contrast) -> Contrast | None:
@@ -210,11 +209,9 @@ def preference_blocks(found: Preference) -> Iterator[Block]:
         EQUAL: f"{shown} a share of the {found.unit}s within 50% ± {percent(found.margin or 0)}.",
     }
     yield Note(words.get(found.verdict, f"not yet: the {found.unit}s so far do not show which system is better."))
-    if found.needed is not None and found.still_needed is not None:
-        yield Note(
-            f"A true share of {percent(found.detect or 0)} is shown in {level_text(found.power)} of such tests with "
-            f"{counted(found.needed, found.unit)}, if ties stay as frequent: {_more(found.still_needed)}."
-        )
+    if found.needed is not None:
+        units = f"{counted(found.needed, found.unit)}, if ties stay as frequent"
+        yield Note(_needed(found, f"share of {percent(found.detect or 0)}", units))
     yield from (Note(note, "note") for note in found.notes)
 
 
@@ -276,16 +273,15 @@ def _of_arms(rows: Sequence[ArmComparison]) -> Iterator[Block]:
             KEPT: f"it is shown that arm b is not worse by {margin} or more ({looks}).",
             BROKEN: f"arm b is shown to be worse by more than {margin} ({looks}).",
         }
-        needed = ""
-        if row.needed is not None and row.still_needed is not None:
-            needed = (
-                f" A true difference of {number(row.detect or 0)} is shown in {level_text(row.power)} of such tests "
-                f"with {row.needed:,} values of both arms together: {_more(row.still_needed)}."
-            )
-        yield Note(f"{row.metric}: {words.get(row.verdict, 'not decided yet.')}{needed}")
+        conclusion = f"{row.metric}: {words.get(row.verdict, 'not decided yet.')}"
+        if row.needed is not None:
+            units = f"{row.needed:,} values of both arms together"
+            conclusion += f" {_needed(row, f'difference of {number(row.detect or 0)}', units)}"
+        yield Note(conclusion)
     for note in dict.fromkeys(note for row in rows for note in row.notes):
         yield Note(note, "note")
 
 
-def _more(missing: int) -> str:
-    return f"{missing:,} more are needed" if missing else "no more are needed"
+def _needed(tested: Preference | ArmComparison, truth: str, units: str) -> str:
+    more = f"{tested.still_needed:,} more are needed" if tested.still_needed else "no more are needed"
+    return f"A true {truth} is shown in {level_text(tested.power)} of such tests with {units}: {more}."

@@ -6,6 +6,7 @@ import os
 from collections import Counter
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -81,30 +82,7 @@ def run_of(row: Mapping[str, Any], runs: Sequence[str], where: str, what: str) -
 # -- values -----------------------------------------------------------------------------------------------
 
 
-def per_query(source: Any, what: str, kind: type[V], **options: Any) -> dict[str, V]:
-    """{query: value} of a mapping, a frame, rows or a file; the options are those of `per`.
-
-    >>> per_query([{"qid": 1, "weight": "2.5"}], "weight", float)
-    {'1': 2.5}
-    """
-    return per("query", source, what, kind, **options)
-
-
-def per_passage(source: Any, what: str, kind: type[V], **options: Any) -> dict[str, V]:
-    """{passage: value}, as `per_query`."""
-    return per("passage", source, what, kind, **options)
-
-
-def per(
-    of: str,
-    source: Any,
-    what: str,
-    kind: type[V],
-    *,
-    name: str = "",
-    form: IdForm = AS_THEY_ARE,
-    column: str | None = None,
-) -> dict[str, V]:
+def per(of: str, source: Any, what: str, kind: type[V], *, name: str = "", form: IdForm = AS_THEY_ARE) -> dict[str, V]:
     """{id: value} of a mapping, a frame, rows or a file.
 
     Parameters
@@ -120,30 +98,34 @@ def per(
         That of the argument, for errors. Default: that of the value.
     form : IdForm
         The form of the ids.
-    column : str, optional
-        The column of the values.
 
     Raises
     ------
     InputError
         If a column is missing, an id or a value is none, or an id has two values.
+
+    >>> per("query", [{"qid": 1, "weight": "2.5"}], "weight", float)
+    {'1': 2.5}
     """
-    accepted = COLUMNS[what] if column is None else (column,)
     found: dict[str, Any] = {}
-    for where, id_, row, of_id in rows_by_id(source, name or what, of, value=accepted[0], form=form):
-        cell = row[find_column([each for each in row if each != of_id], what, where, accepted)]
+    for where, id_, row, of_id in rows_by_id(source, name or what, of, value=COLUMNS[what][0], form=form):
+        cell = row[find_column([each for each in row if each != of_id], what, where)]
         owner = f"the {what} of {of} {id_!r}"
-        if kind is not str and is_missing(cell):
-            raise InputError(f"{where}: {of} {id_!r} has no {what}: give a number")
         value: Any
         if kind is str:
             value = AS_THEY_ARE.of_cell(cell, where, what)
+        elif is_missing(cell):
+            raise InputError(f"{where}: {of} {id_!r} has no {what}: give a number")
         else:
             value = (whole_count if kind is int else cost_or_length)(cell, f"{where}: {owner}")
         if found.setdefault(id_, value) != value:
             one, other = (f"{each:g}" if kind is float else each for each in (value, found[id_]))
             raise InputError(f"{where}: {owner} is {one}, and {other} before: keep one of them")
     return found
+
+
+per_query = partial(per, "query")
+per_passage = partial(per, "passage")
 
 
 # -- chunks of documents ----------------------------------------------------------------------------------
@@ -191,12 +173,12 @@ def passage_counts_of(given: Any, form: IdForm = AS_THEY_ARE) -> PassageCounts |
     """
     if given is None:
         return None
-    if isinstance(given, PassageCounts):
-        counts = given
-    else:
-        counts = PassageCounts(per("document", given, "number of passages", int, name="passages_of"))
-        if not counts.passages:
-            raise InputError("passages_of has no documents: give the number of passages of each document")
+    own = isinstance(given, PassageCounts)
+    counts: PassageCounts = (
+        given if own else PassageCounts(per("document", given, "number of passages", int, name="passages_of"))
+    )
+    if not own and not counts.passages:
+        raise InputError("passages_of has no documents: give the number of passages of each document")
     in_form = Counter[str]()
     for document, number in counts.passages.items():
         if not number:

@@ -3,13 +3,19 @@
 A model reads the definition of every tool that it is shown. Knows no framework.
 """
 
-from rag_selectivity.live.tools.arguments import misfit
-from rag_selectivity.live.tools.definitions import ToolCall, ToolDefinition
+from rag_selectivity.live.tools.definitions import ToolCall, ToolDefinition, misfit
 from rag_selectivity.live.tools.monitor import ToolMonitor
-from rag_selectivity.live.tools.report import Confusion, Misfit, SimilarTools, ToolChoice, ToolReport, ToolUse
-from rag_selectivity.live.tools.similar import similar_tools
+from rag_selectivity.live.tools.report import (
+    Confusion,
+    Misfit,
+    SimilarTools,
+    ToolChoice,
+    ToolReport,
+    ToolUse,
+    similar_tools,
+)
 from rag_selectivity.live.tools.words import tool_blocks
-from rag_selectivity.render.views import blocks_of
+from rag_selectivity.render.views import SHOWN
 
 __all__ = [
     "Confusion",
@@ -25,4 +31,4 @@ __all__ = [
     "similar_tools",
 ]
 
-blocks_of.register(ToolReport)(tool_blocks)
+SHOWN[ToolReport] = "What the tools shown are worth", tool_blocks

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from rag_selectivity.live.tools.report import Confusion, ToolChoice, ToolReport
-from rag_selectivity.live.tools.rows import advice
+from rag_selectivity.live.tools.report import Confusion, ToolChoice, ToolReport, advice
 from rag_selectivity.render.blocks import Block, Column, Heading, Lines, Table, table_of
-from rag_selectivity.render.views import blocks_of
+from rag_selectivity.render.report_tables import report_blocks
 from rag_selectivity.results.estimate import Estimate
 from rag_selectivity.wording import counted, number, percent
 
@@ -53,7 +52,7 @@ def tool_blocks(report: ToolReport) -> Iterable[Block]:
             yield _listed(rows, columns, total)
     if report.selection is not None:
         yield Heading("Selection: was a tool that applies shown?")
-        yield from blocks_of(report.selection)
+        yield from report_blocks(report.selection)
 
 
 def _listed(rows: Sequence[Any], columns: Sequence[Column], total: int) -> Table:

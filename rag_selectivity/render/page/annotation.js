@@ -1,241 +1,225 @@
-"use strict";
-(() => {
-  const task = JSON.parse(document.getElementById("task").textContent);
-  const at = (id) => document.getElementById(id);
-  const storageKey = "rag-selectivity:annotation:" + task.task;
-  const longest = 180; // seconds that count at most for one passage: whoever takes longer is away
-  let answers = {}; // item: {grade, skipped, note, answered, seconds}
-  let drafts = {}; // item: a note that has no grade yet
-  let current = null;
-  let keeps = true;
-  let unsaved = false;
-  let second = []; // skipped items that are gone through again
-  let shownAt = 0;
-  let seconds = 0;
+// The page on which a person grades passages, one after the other.
+const task = JSON.parse(document.getElementById("task").textContent);
+const at = (id) => document.getElementById(id);
+const storageKey = "rag-selectivity:annotation:" + task.task;
+const longest = 180; // seconds that count at most for one passage: whoever takes longer is away
+let answers = {}; // item: {grade, skipped, note, answered, seconds}
+let drafts = {}; // item: a note that has no grade yet
+let current = null;
+let keeps = true;
+let unsaved = false;
+let second = []; // skipped items that are gone through again
+let shownAt = 0;
+let seconds = 0;
 
-  // -- what is kept ------------------------------------------------------------------------------
+// -- what is kept ------------------------------------------------------------------------------
 
-  const isAnswer = (each) =>
-    each !== null && typeof each === "object" && (each.skipped === true || task.grades.includes(each.grade));
+const isAnswer = (each) =>
+  each !== null && typeof each === "object" && (each.skipped === true || task.grades.includes(each.grade));
 
-  function merge(others) {
-    for (const [item, other] of Object.entries(others)) {
-      const mine = answers[item];
-      if (item in task.items && isAnswer(other) && (!mine || other.answered > mine.answered)) answers[item] = other;
-    }
+function merge(others) {
+  for (const [item, other] of Object.entries(others)) {
+    const mine = answers[item];
+    if (item in task.items && isAnswer(other) && (!mine || other.answered > mine.answered)) answers[item] = other;
   }
+}
 
-  function keep() {
-    unsaved = true;
-    try {
-      localStorage.setItem(storageKey, JSON.stringify({ answers, drafts }));
-      keeps = true;
-    } catch {
-      keeps = false;
-      problem("This browser does not keep your answers. Save them as a file before you close the page.");
-    }
+function keep() {
+  unsaved = true;
+  try {
+    localStorage.setItem(storageKey, JSON.stringify({ answers, drafts }));
+    keeps = true;
+  } catch {
+    keeps = false;
+    problem("This browser does not keep your answers. Save them as a file before you close the page.");
   }
+}
 
-  function recall() {
-    try {
-      const kept = JSON.parse(localStorage.getItem(storageKey) || "{}");
-      merge(kept.answers || {});
-      drafts = Object.assign({}, kept.drafts, drafts);
-    } catch {
-      keeps = false;
-    }
+function recall() {
+  try {
+    const kept = JSON.parse(localStorage.getItem(storageKey) || "{}");
+    merge(kept.answers || {});
+    drafts = Object.assign({}, kept.drafts, drafts);
+  } catch {
+    keeps = false;
   }
+}
 
-  function result() {
-    const rows = Object.keys(answers).map(Number).sort((a, b) => a - b).map((item) => {
-      const { grade, skipped, note, answered, seconds: took } = answers[item];
-      const [query, , passage] = task.items[item];
-      return {
-        item, query: task.queries[query][1], passage, grade: skipped ? null : grade, skipped: !!skipped,
-        note: note || "", answered, seconds: took,
-      };
-    });
+function result() {
+  const rows = Object.keys(answers).map(Number).sort((a, b) => a - b).map((item) => {
+    const { grade, skipped, note } = answers[item];
+    const [query, , passage] = task.items[item];
     return {
-      format: task.format, version: task.version, task: task.task, annotator: task.annotator, rubric: task.rubric,
-      saved: Date.now() / 1000, items: task.items.length, answers: rows,
+      ...answers[item], item, query: task.queries[query][1], passage, grade: skipped ? null : grade, skipped: !!skipped, note: note || "",
     };
-  }
-
-  function save() {
-    const link = document.createElement("a");
-    link.href = URL.createObjectURL(new Blob([JSON.stringify(result(), null, 1)], { type: "application/json" }));
-    link.download = task.file;
-    link.click();
-    setTimeout(() => URL.revokeObjectURL(link.href), 10000);
-    unsaved = false;
-    say("Answers saved as " + task.file);
-  }
-
-  async function load(file) {
-    let given;
-    try {
-      given = JSON.parse(await file.text());
-    } catch {
-      return problem(file.name + " is not a file of saved answers.");
-    }
-    if (given === null || given.format !== task.format || !Array.isArray(given.answers))
-      return problem(file.name + " is not a file of saved answers.");
-    if (given.task !== task.task)
-      return problem(file.name + " holds the answers to another task. Load it in the page that it was made with.");
-    const rows = given.answers.filter((row) => row !== null && typeof row === "object" && row.item in task.items);
-    merge(Object.fromEntries(rows.map((row) => [row.item, {
-      grade: row.grade, skipped: row.skipped === true, note: String(row.note || ""),
-      answered: Number(row.answered) || 0, seconds: Number(row.seconds) || 0,
-    }])));
-    problem("");
-    keep();
-    next();
-    say("Loaded " + rows.length + " answers from " + file.name);
-  }
-
-  // -- what is shown -----------------------------------------------------------------------------
-
-  function say(text) {
-    at("live").textContent = text;
-  }
-
-  function problem(text) {
-    at("problem").textContent = text;
-    at("problem").hidden = !text;
-  }
-
-  const isOpen = (item) => !(item in answers);
-  const all = [...task.items.keys()];
-
-  function show(focus) {
-    const answered = Object.keys(answers).length;
-    const skipped = Object.values(answers).filter((each) => each.skipped).length;
-    at("bar").value = answered;
-    at("progress-text").textContent = answered + " of " + all.length + " done";
-    const done = current === null;
-    for (const id of ["work", "grading", "extras"]) at(id).hidden = done;
-    at("done").hidden = !done;
-    at("save").hidden = done;
-    at("undo").disabled = at("undo-done").disabled = answered === 0;
-    if (done) {
-      at("done-text").textContent = answered - skipped + " graded" + (skipped ? ", " + skipped + " skipped." : ".");
-      at("again").hidden = !skipped;
-      if (focus) at("done-title").focus();
-      return;
-    }
-    const [query, text] = task.items[current];
-    const question = task.queries[query][0];
-    at("position").textContent = "Passage " + (current + 1) + " of " + all.length;
-    at("question").textContent = question;
-    at("passage").replaceChildren(...marked(text, wordsOf(question)));
-    const known = answers[current];
-    at("note").value = known ? known.note || "" : drafts[current] || "";
-    for (const button of at("grades").querySelectorAll("button"))
-      button.setAttribute("aria-pressed", String(!!known && !known.skipped && known.grade === Number(button.dataset.grade)));
-    seconds = 0;
-    shownAt = performance.now();
-    if (focus) {
-      at("question").focus({ preventScroll: true });
-      window.scrollTo(0, 0);
-    }
-  }
-
-  function next(focus = true) {
-    while (second.length && !(answers[second[0]] || {}).skipped) second.shift();
-    const open = all.find(isOpen);
-    current = open !== undefined ? open : second.length ? second[0] : null;
-    show(focus);
-  }
-
-  // -- what the annotator does -------------------------------------------------------------------
-
-  function answer(grade) {
-    if (current === null) return;
-    seconds += document.hidden ? 0 : (performance.now() - shownAt) / 1000;
-    answers[current] = {
-      grade, skipped: grade === null, note: at("note").value.trim(), answered: Date.now() / 1000,
-      seconds: Math.round(10 * Math.min(seconds, longest)) / 10,
-    };
-    delete drafts[current];
-    if (second[0] === current) second.shift();
-    const what = grade === null ? "Skipped" : "Graded " + grade;
-    keep();
-    next();
-    say(what + ". " + (current === null ? "Every passage is done." : at("position").textContent));
-  }
-
-  function undo() {
-    const last = Object.keys(answers).map(Number).sort((a, b) => answers[b].answered - answers[a].answered || b - a)[0];
-    if (last === undefined) return;
-    if (answers[last].note) drafts[last] = answers[last].note;
-    delete answers[last];
-    keep();
-    current = last;
-    show(true);
-    say("Undone. " + at("position").textContent);
-  }
-
-  function again() {
-    second = all.filter((item) => (answers[item] || {}).skipped);
-    next();
-  }
-
-  at("grades").addEventListener("click", (event) => {
-    const button = event.target.closest("button");
-    if (button) answer(Number(button.dataset.grade));
   });
-  at("skip").addEventListener("click", () => answer(null));
-  at("undo").addEventListener("click", undo);
-  at("undo-done").addEventListener("click", undo);
-  at("again").addEventListener("click", again);
-  at("save").addEventListener("click", save);
-  at("save-done").addEventListener("click", save);
-  at("load").addEventListener("click", () => at("file").click());
-  at("file").addEventListener("change", () => {
-    const file = at("file").files[0];
-    at("file").value = "";
-    if (file) load(file);
-  });
-  at("meanings").addEventListener("click", () => {
-    const open = at("grading").classList.toggle("open");
-    at("meanings").setAttribute("aria-expanded", String(open));
-  });
-  at("note").addEventListener("input", () => {
-    if (current === null) return;
-    drafts[current] = at("note").value;
-    keep();
-  });
-  at("note").addEventListener("keydown", (event) => {
-    if (event.key === "Escape") at("question").focus();
-  });
-  document.addEventListener("keydown", (event) => {
-    // A key that is held down must not grade one passage after another.
-    if (event.repeat || event.ctrlKey || event.metaKey || event.altKey || !at("keys").checked) return;
-    if (event.target.closest("textarea, input[type=file]")) return;
-    const key = event.key.toLowerCase();
-    if (key === "u") undo();
-    else if (current === null) return;
-    else if (task.grades.includes(Number(key)) && key.trim()) answer(Number(key));
-    else if (key === "s") answer(null);
-    else if (key === "n") at("note").focus();
-    else return;
-    event.preventDefault();
-  });
-  document.addEventListener("visibilitychange", () => {
-    if (document.hidden) seconds += (performance.now() - shownAt) / 1000;
-    else shownAt = performance.now();
-  });
-  window.addEventListener("storage", (event) => {
-    // The same task in another window.
-    if (event.key !== storageKey) return;
-    const before = current;
-    recall();
-    if (before !== null && !isOpen(before)) next(false);
-  });
-  window.addEventListener("beforeunload", (event) => {
-    if (!keeps && unsaved) event.preventDefault();
-  });
+  return {
+    format: task.format, version: task.version, task: task.task, annotator: task.annotator, rubric: task.rubric,
+    saved: Date.now() / 1000, items: task.items.length, answers: rows,
+  };
+}
 
+function save() {
+  saveFile(task.file, [JSON.stringify(result(), null, 1)], "application/json");
+  unsaved = false;
+  say("Answers saved as " + task.file);
+}
+
+async function load(file) {
+  const given = await file.text().then(JSON.parse).catch(() => null);
+  if (given === null || given.format !== task.format || !Array.isArray(given.answers))
+    return problem(file.name + " is not a file of saved answers.");
+  if (given.task !== task.task)
+    return problem(file.name + " holds the answers to another task. Load it in the page that it was made with.");
+  const rows = given.answers.filter((row) => row !== null && typeof row === "object" && row.item in task.items);
+  merge(Object.fromEntries(rows.map((row) => [row.item, {
+    grade: row.grade, skipped: row.skipped === true, note: String(row.note || ""),
+    answered: Number(row.answered) || 0, seconds: Number(row.seconds) || 0,
+  }])));
+  problem("");
+  keep();
+  next();
+  say("Loaded " + rows.length + " answers from " + file.name);
+}
+
+// -- what is shown -----------------------------------------------------------------------------
+
+const say = (text) => { at("live").textContent = text; };
+
+function problem(text) {
+  at("problem").textContent = text;
+  at("problem").hidden = !text;
+}
+
+const isOpen = (item) => !(item in answers);
+const all = [...task.items.keys()];
+
+function show(focus) {
+  const answered = Object.keys(answers).length;
+  const skipped = Object.values(answers).filter((each) => each.skipped).length;
+  at("bar").value = answered;
+  at("progress-text").textContent = answered + " of " + all.length + " done";
+  const done = current === null;
+  for (const id of ["work", "grading", "extras"]) at(id).hidden = done;
+  at("done").hidden = !done;
+  at("save").hidden = done;
+  at("undo").disabled = at("undo-done").disabled = answered === 0;
+  if (done) {
+    at("done-text").textContent = answered - skipped + " graded" + (skipped ? ", " + skipped + " skipped." : ".");
+    at("again").hidden = !skipped;
+    if (focus) at("done-title").focus();
+    return;
+  }
+  const [query, text] = task.items[current];
+  const question = task.queries[query][0];
+  at("position").textContent = "Passage " + (current + 1) + " of " + all.length;
+  at("question").textContent = question;
+  at("passage").replaceChildren(...marked(text, wordsOf(question)));
+  const known = answers[current];
+  at("note").value = known ? known.note || "" : drafts[current] || "";
+  for (const button of at("grades").querySelectorAll("button"))
+    button.setAttribute("aria-pressed", String(!!known && !known.skipped && known.grade === Number(button.dataset.grade)));
+  seconds = 0;
+  shownAt = performance.now();
+  if (focus) {
+    at("question").focus({ preventScroll: true });
+    window.scrollTo(0, 0);
+  }
+}
+
+function next(focus = true) {
+  while (second.length && !(answers[second[0]] || {}).skipped) second.shift();
+  const open = all.find(isOpen);
+  current = open !== undefined ? open : second.length ? second[0] : null;
+  show(focus);
+}
+
+// -- what the annotator does -------------------------------------------------------------------
+
+function answer(grade) {
+  if (current === null) return;
+  seconds += document.hidden ? 0 : (performance.now() - shownAt) / 1000;
+  answers[current] = {
+    grade, skipped: grade === null, note: at("note").value.trim(), answered: Date.now() / 1000,
+    seconds: Math.round(10 * Math.min(seconds, longest)) / 10,
+  };
+  delete drafts[current];
+  if (second[0] === current) second.shift();
+  const what = grade === null ? "Skipped" : "Graded " + grade;
+  keep();
+  next();
+  say(what + ". " + (current === null ? "Every passage is done." : at("position").textContent));
+}
+
+function undo() {
+  const last = Object.keys(answers).map(Number).sort((a, b) => answers[b].answered - answers[a].answered || b - a)[0];
+  if (last === undefined) return;
+  if (answers[last].note) drafts[last] = answers[last].note;
+  delete answers[last];
+  keep();
+  current = last;
+  show(true);
+  say("Undone. " + at("position").textContent);
+}
+
+function again() {
+  second = all.filter((item) => (answers[item] || {}).skipped);
+  next();
+}
+
+at("grades").addEventListener("click", (event) => {
+  const button = event.target.closest("button");
+  if (button) answer(Number(button.dataset.grade));
+});
+function toggleMeanings() {
+  const open = at("grading").classList.toggle("open");
+  at("meanings").setAttribute("aria-expanded", String(open));
+}
+
+const clicks = {
+  skip: () => answer(null), undo, "undo-done": undo, again, save, "save-done": save, load: () => at("file").click(), meanings: toggleMeanings,
+};
+for (const [id, click] of Object.entries(clicks)) at(id).addEventListener("click", click);
+at("file").addEventListener("change", () => {
+  const file = at("file").files[0];
+  at("file").value = "";
+  if (file) load(file);
+});
+at("note").addEventListener("input", () => {
+  if (current === null) return;
+  drafts[current] = at("note").value;
+  keep();
+});
+at("note").addEventListener("keydown", (event) => {
+  if (event.key === "Escape") at("question").focus();
+});
+document.addEventListener("keydown", (event) => {
+  // A key that is held down must not grade one passage after another.
+  if (event.repeat || event.ctrlKey || event.metaKey || event.altKey || !at("keys").checked) return;
+  if (event.target.closest("textarea, input[type=file]")) return;
+  const key = event.key.toLowerCase();
+  if (key === "u") undo();
+  else if (current === null) return;
+  else if (task.grades.includes(Number(key)) && key.trim()) answer(Number(key));
+  else if (key === "s") answer(null);
+  else if (key === "n") at("note").focus();
+  else return;
+  event.preventDefault();
+});
+document.addEventListener("visibilitychange", () => {
+  if (document.hidden) seconds += (performance.now() - shownAt) / 1000;
+  else shownAt = performance.now();
+});
+window.addEventListener("storage", (event) => {
+  // The same task in another window.
+  if (event.key !== storageKey) return;
+  const before = current;
   recall();
-  next(false);
-})();
+  if (before !== null && !isOpen(before)) next(false);
+});
+window.addEventListener("beforeunload", (event) => {
+  if (!keeps && unsaved) event.preventDefault();
+});
+
+recall();
+next(false);

@@ -1,12 +1,16 @@
 // Elements whose contents are text, never markup; figures and files.
-const at = (id) => document.getElementById("x-" + id);
+
+/** Set an attribute, empty if it is true; remove it if it is false or nothing. */
+function setAttribute(element, name, value) {
+  if (value === false || value === null || value === undefined) element.removeAttribute(name);
+  else element.setAttribute(name, value === true ? "" : value);
+}
 
 function make(tag, options = {}, ...children) {
   const element = document.createElement(tag);
   for (const [name, value] of Object.entries(options)) {
     if (name === "click") element.addEventListener("click", value);
-    else if (value === true) element.setAttribute(name, "");
-    else if (value !== false && value !== null && value !== undefined) element.setAttribute(name, value);
+    else setAttribute(element, name, value);
   }
   element.append(...children.filter((child) => child !== null && child !== undefined));
   return element;
@@ -31,11 +35,16 @@ function figureText(value) {
 
 const signedText = (value) => (value > 0 ? "+" : value < 0 ? "−" : "") + threeDecimals(Math.abs(value));
 
+/** Have the browser save a file. */
+function saveFile(name, parts, type) {
+  const link = make("a", { download: name, href: URL.createObjectURL(new Blob(parts, { type })) });
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 10000);
+}
+
 function counted(count, one, many) {
   return count.toLocaleString("en") + " " + (count === 1 ? one : many || one + "s");
 }
-
-const fallbackColours = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#8a6d00", "#56b4e9", "#7f3fbf", "#666666"];
 
 /** A name as short as a heading of a column allows; the element that holds it has the whole as its title. */
 const shortName = (name, longest = 40) => (name.length > longest ? name.slice(0, longest - 1) + "…" : name);
@@ -47,7 +56,7 @@ const breakable = (name) => (name.match(/[^-+_/.:]*[-+_/.:]?/g) || []).flatMap((
 function runName(model, run) {
   const dot = make("span", { class: "x-dot", "aria-hidden": "true" });
   dot.style.clipPath = `var(--shape-${run}, circle())`;
-  dot.style.background = `var(--run-${run}, ${fallbackColours[run % fallbackColours.length]})`;
+  dot.style.background = `var(--run-${run})`;
   return make("span", { class: "x-run" }, dot, model.runs[run]);
 }
 

@@ -42,7 +42,7 @@ function labellingTable(model, name, file, pairs, { meaning, ...table }) {
     : (rows.length ? "" : "There are none. ") + meaning + (rows.length < total ? ` The first ${rows.length} of ${total.toLocaleString("en")} are listed.` : "");
   if (rows.length) rowTable({ host: at(name), ...table }).setRows(rows);
   if (!pairs.length) return;
-  const said = make("span", { role: "status", class: "x-muted" });
+  const said = make("span", { role: "status", class: "muted" });
   const save = () => {
     savePairs(model, pairs, file);
     const ids = pairs.flatMap(([query, passage]) => [model.queries[query], model.passages[passage]]);
@@ -51,9 +51,9 @@ function labellingTable(model, name, file, pairs, { meaning, ...table }) {
   };
   at("save-" + name).replaceChildren(
     button(`Save ${counted(pairs.length, "pair")} without a label as ${file}`, save, { class: "x-button" }), " ", said,
-    make("p", { class: "x-muted" }, "For a judge: ",
+    make("p", { class: "muted" }, "For a judge: ",
       make("code", {}, `rag-selectivity grade --queries queries.jsonl --corpus corpus.jsonl --pool ${file} --store graded.db --model NAME`)),
-    make("p", { class: "x-muted" }, "For people: ",
+    make("p", { class: "muted" }, "For people: ",
       make("code", {}, `rag-selectivity labels draw --queries queries.jsonl --corpus corpus.jsonl --draw file:${file} graded.db --output task.html`)));
 }
 
@@ -67,9 +67,5 @@ const unlabelledPairs = (model, passages) => model.all.flatMap((query) =>
 function savePairs(model, pairs, name) {
   const cell = (text) => (/[",\r\n]/.test(text) ? '"' + text.replaceAll('"', '""') + '"' : text);
   const rows = pairs.map(([query, passage]) => cell(model.queries[query]) + "," + cell(model.passages[passage]) + "\n");
-  const link = document.createElement("a");
-  link.href = URL.createObjectURL(new Blob(["query_id,passage_id\n", ...rows], { type: "text/csv" }));
-  link.download = name;
-  link.click();
-  setTimeout(() => URL.revokeObjectURL(link.href), 10000);
+  saveFile(name, ["query_id,passage_id\n", ...rows], "text/csv");
 }

@@ -18,7 +18,7 @@ function movedQueries(model, a, b) {
 
 function pairView(model, { change, open }) {
   if (model.runs.length < 2) {
-    at("pair").replaceChildren(make("p", { class: "x-muted" }, "There is one run, so nothing to set against it. A second --run adds that here."));
+    at("pair").replaceChildren(make("p", { class: "muted" }, "There is one run, so nothing to set against it. A second --run adds that here."));
     return { show() {} };
   }
   let shown = null;

@@ -84,7 +84,7 @@ function queriesView(model, { change, open }) {
   at("presets").replaceChildren(...presets.values());
 
   const menus = model.columns.map(({ name, words }, column) => {
-    if (words.length > mostValues) return [null, make("span", { class: "x-muted" }, `${shortName(name)} has ${counted(words.length, "value")}: use the search.`)];
+    if (words.length > mostValues) return [null, make("span", { class: "muted" }, `${shortName(name)} has ${counted(words.length, "value")}: use the search.`)];
     const values = [...words].filter(Boolean).sort(byName.compare);
     const numbers = new Map();
     for (const query of model.all) numbers.set(model.cell(column, query), (numbers.get(model.cell(column, query)) || 0) + 1);
@@ -106,7 +106,7 @@ function queriesView(model, { change, open }) {
       const total = known.reduce((sum, query) => sum + weight(query), 0);
       const mean = known.length ? known.reduce((sum, query) => sum + weight(query) * model.figure(run, query), 0) / total : null;
       const of = `n = ${known.length.toLocaleString("en")}${model.weights ? ", weighted" : ""}`;
-      return make("li", {}, runName(model, run), ` ${figureText(mean)} `, make("span", { class: "x-muted" }, of));
+      return make("li", {}, runName(model, run), ` ${figureText(mean)} `, make("span", { class: "muted" }, of));
     }));
     at("slice").hidden = !sliced;
   }

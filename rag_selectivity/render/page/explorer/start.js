@@ -29,7 +29,7 @@ function explore(model) {
 
   function open(query) {
     change((each) => { each.q = query; }, true);
-    reading.focus();
+    reading.reveal({ focus: true });
   }
 
   /** Show what the address says. An address without a state is a place on the page, and changes nothing. */
@@ -41,7 +41,7 @@ function explore(model) {
     state = given === null ? firstState(model) : given.state;
     at("note").textContent = given === null ? "" : given.problems.join(" ");
     show();
-    if (given !== null && state.q !== null) reading.reveal();
+    if (given !== null && state.q !== null) reading.reveal({ focus: false });
   }
 
   at("static").hidden = true;

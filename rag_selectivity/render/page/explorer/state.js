@@ -17,44 +17,35 @@ function presetKeys(model) {
 
 /** The state of an address and what of it cannot be shown; null if the address holds no state. */
 function stateOf(model, hash) {
-  const text = hash.replace(/^#/, "");
-  if (!text.includes("=")) return null;
-  const given = new URLSearchParams(text);
+  if (!hash.includes("=")) return null;
+  const given = new URLSearchParams(hash.replace(/^#/, ""));
+  const first = firstState(model);
   const state = firstState(model);
   const problems = [];
   const short = (value) => "“" + (value.length > 60 ? value.slice(0, 60) + "…" : value) + "”";
-  const ignored = (what, value) => problems.push(`The link names ${what} ${short(value)}, which this page does not have; it is ignored.`);
+  /** Take a part of the address if the page has what it names. */
+  function take(has, what, value, change) {
+    if (has) Object.assign(state, change);
+    else problems.push(`The link names ${what} ${short(value)}, which this page does not have; it is ignored.`);
+  }
   for (const [key, value] of given) {
+    const run = model.runs.indexOf(value);
+    const sort = value.replace(/^-/, "");
+    const column = model.columns.findIndex(({ name }) => "by " + name === key);
     if (key === "k") {
       if (value !== String(model.K)) problems.push(`The link is to K = ${short(value)}, and this page is at K = ${model.K}.`);
-    } else if (key === "a" || key === "b") {
-      const run = model.runs.indexOf(value);
-      if (run < 0) ignored("the run", value);
-      else if (model.runs.length > 1) state[key] = run;
-    } else if (key === "q") {
-      if (model.place(value) === undefined) ignored("the query", value);
-      else state.q = model.place(value);
-    } else if (key === "preset") {
-      if (presetKeys(model).includes(value)) state.preset = value;
-      else ignored("the list", value);
-    } else if (key === "search") state.search = value;
-    else if (key === "sort") {
-      const name = value.replace(/^-/, "");
-      if (sortKeys(model).includes(name)) Object.assign(state, { sort: name, descending: value.startsWith("-") });
-      else ignored("the order", value);
-    } else if (key.startsWith("by ")) {
-      const column = model.columns.findIndex(({ name }) => name === key.slice(3));
-      if (column < 0) ignored("the column", key.slice(3));
-      else if (!model.columns[column].words.includes(value)) ignored("the value", value);
-      else state.filters[column] = value;
-    } else ignored("the part", key);
+    } else if (key === "a" || key === "b") take(run >= 0, "the run", value, model.runs.length > 1 ? { [key]: run } : {});
+    else if (key === "q") take(model.place(value) !== undefined, "the query", value, { q: model.place(value) });
+    else if (key === "preset") take(presetKeys(model).includes(value), "the list", value, { preset: value });
+    else if (key === "search") state.search = value;
+    else if (key === "sort") take(sortKeys(model).includes(sort), "the order", value, { sort, descending: value.startsWith("-") });
+    else if (column >= 0)
+      take(model.columns[column].words.includes(value), "the value", value, { filters: { ...state.filters, [column]: value } });
+    else take(false, key.startsWith("by ") ? "the column" : "the part", key.replace(/^by /, ""));
   }
   if (state.a === state.b) {
-    const others = [firstState(model).b, firstState(model).a];
     if (given.has("a") && given.has("b")) problems.push("The link names one run twice; another one takes the second place.");
-    const other = others.find((run) => run !== state.a);
-    if (given.has("b") && !given.has("a")) state.a = other;
-    else state.b = other;
+    state[given.has("b") && !given.has("a") ? "a" : "b"] = [first.b, first.a].find((run) => run !== state.a);
   }
   return { state, problems };
 }

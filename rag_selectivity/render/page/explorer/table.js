@@ -68,18 +68,11 @@ function rowTable({ host, label, columns, open, sort }) {
       drawMore();
     },
     setSort(key, descending) {
-      columns.forEach((column, i) => {
-        if (column.key === key) heads[i].setAttribute("aria-sort", descending ? "descending" : "ascending");
-        else heads[i].removeAttribute("aria-sort");
-      });
+      columns.forEach((column, i) => { setAttribute(heads[i], "aria-sort", column.key === key ? (descending ? "descending" : "ascending") : null); });
     },
     mark(row) {
       current = row;
-      [...body.rows].forEach((tr, i) => {
-        const opens = tr.querySelector("button.x-open");
-        if (rows[i] === row) opens.setAttribute("aria-current", "true");
-        else opens.removeAttribute("aria-current");
-      });
+      [...body.rows].forEach((tr, i) => { setAttribute(tr.querySelector("button.x-open"), "aria-current", rows[i] === row ? "true" : null); });
     },
   };
 }

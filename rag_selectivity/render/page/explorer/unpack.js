@@ -1,4 +1,15 @@
 // The data of the page: unpacked, and read by the numbers of runs, queries and passages.
+const at = (id) => document.getElementById("x-" + id);
+
+/** A function of a key that is called once for each. */
+function remembered(call) {
+  const known = new Map();
+  return (key) => {
+    if (!known.has(key)) known.set(key, call(key));
+    return known.get(key);
+  };
+}
+
 async function unpack(base64) {
   const packed = atob(base64.trim());
   const bytes = new Uint8Array(packed.length);
@@ -8,8 +19,6 @@ async function unpack(base64) {
 }
 
 function modelOf(data) {
-  const gradesOf = new Map();
-  const haystacks = [];
   const reasons = new Map(data.reasons.map(([query, passage, reason]) => [query + " " + passage, reason]));
   const texted = data.texted && new Set(data.texted);
   const places = new Map(data.queries.map((id, query) => [id, query]));
@@ -26,15 +35,10 @@ function modelOf(data) {
     /** The passages of a run's list; null where the page has no lists of the run. */
     list: (run, query) => (data.listed.includes(run) ? data.lists[data.listed.indexOf(run)][query] : null),
     /** {passage: grade} of the passages in the lists of a query. */
-    grades(query) {
-      if (!gradesOf.has(query)) {
-        const flat = data.grades[query];
-        const pairs = new Map();
-        for (let i = 0; i < flat.length; i += 2) pairs.set(flat[i], flat[i + 1]);
-        gradesOf.set(query, pairs);
-      }
-      return gradesOf.get(query);
-    },
+    grades: remembered((query) => {
+      const flat = data.grades[query];
+      return new Map(flat.flatMap((passage, i) => (i % 2 ? [] : [[passage, flat[i + 1]]])));
+    }),
     reason: (query, passage) => reasons.get(query + " " + passage),
     /** Whether the texts of a query's passages were left out, so that the page stays small. */
     leftOut: (query) => Boolean(texted) && !texted.has(query),
@@ -45,13 +49,10 @@ function modelOf(data) {
       const top = (model.list(run, query) || []).slice(0, data.K);
       return new Set(top.filter((passage) => grades.get(passage) >= data.rel));
     },
-    haystack(query) {
-      if (haystacks[query] === undefined) {
-        const cells = data.columns.map((_, column) => model.cell(column, query));
-        haystacks[query] = [data.queries[query], model.text(query) || "", ...cells].join(" ").toLowerCase();
-      }
-      return haystacks[query];
-    },
+    haystack: remembered((query) => {
+      const cells = data.columns.map((_, column) => model.cell(column, query));
+      return [data.queries[query], model.text(query) || "", ...cells].join(" ").toLowerCase();
+    }),
   };
   return model;
 }

@@ -1,34 +1,39 @@
-"""The data of the explorer, packed into one text: every passage once, and numbers in place of names."""
+"""The part of the HTML report in which one digs: queries, two runs against each other, and what to label next.
+
+Its data are packed into one text: every passage once, and numbers in place of names.
+"""
 
 from __future__ import annotations
 
 import json
 import zlib
 from base64 import b64encode
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from rag_selectivity.advice.which_k import parameters_of
+from rag_selectivity.errors import InputError
 from rag_selectivity.figures.query_table import QueryTable, read_query_table
+from rag_selectivity.judged.judged_run import JudgedRun
 from rag_selectivity.judged.policy import Policy
 from rag_selectivity.judged.qrels import Qrels
 from rag_selectivity.judged.run import Run
 from rag_selectivity.measures import Measure
+from rag_selectivity.measures.chance import Success
+from rag_selectivity.measures.plan import at_depth
+from rag_selectivity.measures.utility import RANWG
 from rag_selectivity.render.blocks import table_of
-from rag_selectivity.render.explorer.facts import DECIMALS, MUCH_JUNK, Facts, Terms, best_run, chosen_measure
-from rag_selectivity.render.explorer.stand_outs import (
-    JUNK_QUERIES,
-    UNLABELLED_QUERIES,
-    Grades,
-    Lists,
-    hard_negatives,
-    magnets,
-)
-from rag_selectivity.render.templates import script_of, style_of
+from rag_selectivity.render.templates import script_of
 from rag_selectivity.render.writers import html_of
+from rag_selectivity.results.decision import Decision
 from rag_selectivity.results.report import Report
+from rag_selectivity.results.run_report import RunReport
 from rag_selectivity.tables.forms import IdForm
 from rag_selectivity.tables.small import read_texts
 from rag_selectivity.wording import counted, number
@@ -57,7 +62,7 @@ class Explorer:
         Base64 of gzip of JSON; None for a report without the lists.
     static : str
         The table of the worst queries that needs no script, as HTML, and its title.
-    style, script : str
+    script : str
         For the page's one file.
     notes : tuple of str
         What is not shown, and why.
@@ -66,7 +71,6 @@ class Explorer:
     data: str | None
     title: str
     static: str
-    style: str
     script: str
     notes: tuple[str, ...]
 
@@ -75,14 +79,13 @@ def explorer(
     report: Report,
     depth: int,
     *,
+    decision: Decision | None = None,
     qrels: Any = None,
     runs: Mapping[str, Any] | None = None,
     queries: Any = None,
     corpus: Any = None,
     reasons: Mapping[tuple[str, str], str] | None = None,
     by: Any = None,
-    measure: Measure | None = None,
-    best: str | None = None,
 ) -> Explorer:
     """Collect and pack what the explorer shows, all of it at one K.
 
@@ -91,6 +94,9 @@ def explorer(
     report : Report
     depth : int
         K.
+    decision : Decision, optional
+        Its measure and its best run, of which the diagnosis is shown, order the queries. Default: RA-nWG on the utility
+        scale, else Success, and the run with the highest figure.
     qrels, runs : optional
         As in `rag_selectivity.evaluate`. Without runs, only figures are shown. Labels are those that the report
         measured, if it holds them.
@@ -99,10 +105,6 @@ def explorer(
         Why a passage has its grade.
     by : path to a table, frame or records, optional
         A column of query ids, and columns to filter by.
-    measure : Measure, optional
-        With the depth K. Default: RA-nWG on the utility scale, else Success.
-    best : str, optional
-        The run whose diagnosis is shown and by which the queries are sorted. Default: the highest figure.
 
     Raises
     ------
@@ -110,13 +112,13 @@ def explorer(
         As `read_query_table`, and as the readers of files.
     """
     terms = Terms.of(report)
-    shown = chosen_measure(report, depth) if measure is None else measure
+    shown = chosen_measure(report, depth) if decision is None else decision.measure
     facts = Facts.of(report, shown, depth, terms)
-    leader = list(report.runs).index(best_run(report, shown) if best is None else best)
-    style, script = style_of("explorer/style"), script_of(*_SCRIPTS)
+    leader = list(report.runs).index(best_run(report, shown) if decision is None else decision.best)
+    script = script_of(*_SCRIPTS)
     if not facts.queries:
         note = "Queries cannot be shown one by one: the figures were summed, and nothing else was kept."
-        return Explorer(None, "", "", style, script, (note,))
+        return Explorer(None, "", "", script, (note,))
     form = IdForm.of(next((run.input.get("ids") for run in report.runs.values()), None))
     names = {query: i for i, query in enumerate(facts.queries)}
     table = None if by is None else read_query_table(by, names.keys(), form)
@@ -192,7 +194,7 @@ def explorer(
         (f"diagnosis of {run}", lambda row: row[3], str),
     )
     title = f"The {len(static)} worst of {counted(len(names), 'query', 'queries')} by {shown} of {run}."
-    return Explorer(_packed(data), title, html_of([worst_table]), style, script, tuple(notes))
+    return Explorer(_packed(data), title, html_of([worst_table]), script, tuple(notes))
 
 
 def _lists(runs: Mapping[str, Any], report: Report, queries: Collection[str], depth: int, form: IdForm) -> Lists:
@@ -313,3 +315,177 @@ def _weights(report: Report, names: Iterable[str]) -> list[float] | None:
         if run.judged is not None and run.judged.weights is not None:
             weight_of.update(zip(run.queries, run.judged.weights.values.tolist(), strict=True))
     return [weight_of.get(query, 0.0) for query in names] if weight_of else None
+
+
+# -- what is known of each query, and what stands out --------------------------------------------------
+
+#: A query has much junk on top if at least this share of the top K is junk.
+MUCH_JUNK = 0.5
+#: Figures of two runs are the same if they agree to so many decimals.
+DECIMALS = 6
+#: The highest grade that is junk on the utility scale.
+_JUNK_GRADE = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """What the words mean on this page: the lowest relevant grade, the hits of an answer, the highest junk grade."""
+
+    rel: int
+    m: int
+    junk: int
+
+    @classmethod
+    def of(cls, report: Report) -> Terms:
+        rel, m = parameters_of(report.measures)
+        scale = next((run.judged.scale for run in report.runs.values() if run.judged is not None), None)
+        lowest = rel if rel is not None else 1 if scale is None else scale.relevant_from
+        return cls(lowest, m or 1, _JUNK_GRADE if report.scale == "utility" else lowest - 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """Columns of all queries that are known by themselves; figures and diagnoses have a row for each run.
+
+    Attributes
+    ----------
+    relevant : int[queries]
+        Relevant passages among the labels.
+    figures : float[runs, queries]
+        NaN where the measure is undefined for the query, or the run has no such figure.
+    diagnoses : list of lists of (str or None)
+    presets : {name: bool[queries]}
+        Which lists of failures hold the query: no run answers it (`none`), no pool has the evidence (`pool`), one run
+        alone answers it (`one`), a run has much junk on top (`junk`). Queries that the labels do not let anybody
+        answer are in none.
+    only : int[queries]
+        The run that alone answers it; of others any.
+    can_be_answered : bool[queries]
+    """
+
+    queries: list[str]
+    relevant: NDArray[np.int64]
+    figures: NDArray[np.float64]
+    diagnoses: list[list[str | None]]
+    presets: dict[str, NDArray[np.bool_]]
+    only: NDArray[np.int64]
+    can_be_answered: NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, report: Report, measure: Measure, depth: int, terms: Terms) -> Facts:
+        queries = list(dict.fromkeys(query for run in report.runs.values() for query in run.queries))
+        place = {query: i for i, query in enumerate(queries)}
+        shape = len(report.runs), len(queries)
+        figures, junk = np.full(shape, np.nan), np.zeros(shape)
+        relevant, hits, pool = (np.zeros(shape, np.int64) for _ in range(3))
+        diagnoses: list[list[str | None]] = []
+        for r, (name, run) in enumerate(report.runs.items()):
+            at = np.array([place[query] for query in run.queries], np.int64)
+            figures[r, at] = np.round(_figures(run, measure), DECIMALS)
+            verdicts: Any = {}
+            with suppress(InputError):
+                verdicts = report.diagnosis(name, depth).queries
+            diagnoses.append([verdicts.get(query) for query in queries])
+            if run.judged is not None:
+                k = np.array([depth])
+                relevant[r, at] = run.judged.relevant(terms.rel)
+                hits[r, at] = run.judged.hits_at(k, terms.rel)[:, 0]
+                pool[r, at] = _in_pool(run.judged, terms.rel)
+                slots = np.maximum(run.judged.slots_at(k)[:, 0], 1)
+                junk[r, at] = run.judged.harmful_at(k, terms.junk)[:, 0] / slots
+        answered = hits >= terms.m
+        most = relevant.max(axis=0, initial=0)
+        can: NDArray[np.bool_] = np.asarray((relevant >= terms.m).any(axis=0))
+        presets = {
+            "none": can & ~answered.any(axis=0),
+            "pool": can & ~(pool >= terms.m).any(axis=0),
+            "one": can & (answered.sum(axis=0) == 1) & (len(report.runs) > 1),
+            "junk": can & (junk >= MUCH_JUNK).any(axis=0),
+        }
+        return cls(queries, most, figures, diagnoses, presets, answered.argmax(axis=0), can)
+
+
+def chosen_measure(report: Report, depth: int) -> Measure:
+    """What ranks the runs: RA-nWG on the utility scale, else Success with the report's parameters."""
+    rel, m = parameters_of(report.measures)
+    chosen: Measure = RANWG() if report.scale == "utility" else Success(rel=rel, m=m or 1)
+    of_report = at_depth({str(each): each for each in report.measures}, chosen, depth)
+    return chosen @ depth if of_report is None else of_report
+
+
+def best_run(report: Report, measure: Measure) -> str:
+    """The run with the highest figure; the first one of equals, and where none has a figure."""
+
+    def figure(name: str) -> float:
+        estimate = report.runs[name].estimates.get(str(measure))
+        return -np.inf if estimate is None or not np.isfinite(estimate.value) else estimate.value
+
+    return max(report.runs, key=figure)
+
+
+def _figures(run: RunReport, measure: Measure) -> NDArray[np.float64] | float:
+    measured = run.per_query.get(str(measure))
+    if measured is not None:
+        return measured
+    outcome = run.figures.outcome(measure)
+    # A ratio of means has no figure for a single query.
+    return np.nan if outcome is None or len(outcome.parts) != 1 else outcome.parts[0][:, 0]
+
+
+def _in_pool(judged: JudgedRun, rel: int) -> NDArray[np.int64]:
+    """Distinct relevant passages of each query's pool, with those of the run that its pool lacks."""
+    counts = np.zeros(len(judged), np.int64)
+    for hits in (judged.candidates.take(~judged.candidates.repeated), judged.hits_outside_pool()):
+        counts += np.bincount(hits.query[hits.grade >= rel], minlength=len(judged))
+    return counts
+
+
+#: {run: {query: [passage, …]}} and {query: {passage: grade}}.
+Lists = Mapping[str, Mapping[str, list[str]]]
+Grades = Mapping[str, Mapping[str, int]]
+
+#: So many queries for which it is labelled as junk make a passage a magnet, or so many that retrieve it unlabelled.
+JUNK_QUERIES, UNLABELLED_QUERIES = 2, 3
+
+
+def hard_negatives(lists: Lists, grades: Grades, depth: int) -> list[tuple[str, str, list[int | None], float]]:
+    """(query, passage, its rank in each run, mean of 1 / rank): passages without a label, the best first.
+
+    They are in the top K of at least two runs, or of the only run. A rank is None outside the top K, and counts 0.
+    """
+    found = []
+    for query in _queries(lists):
+        tops = [of_run.get(query, [])[:depth] for of_run in lists.values()]
+        for passage in dict.fromkeys(passage for top in tops for passage in top):
+            ranks = [top.index(passage) + 1 if passage in top else None for top in tops]
+            known = [1 / rank for rank in ranks if rank is not None]
+            if passage not in grades.get(query, {}) and len(known) >= min(2, len(lists)):
+                found.append((query, passage, ranks, sum(known) / len(ranks)))
+    # Sorting is stable: of equals, the first query's first passage stays in front.
+    return sorted(found, key=lambda each: -each[3])
+
+
+def magnets(lists: Lists, grades: Grades, depth: int, terms: Terms) -> list[tuple[str, int, int, int, int]]:
+    """(passage, queries, junk, relevant, unlabelled): in the top K of how many queries, and how they label it.
+
+    They are junk for two queries or more, or three queries or more retrieve them and none has a label; those that are
+    junk or unlabelled for most queries come first.
+    """
+    queries, junk, relevant, unlabelled = (Counter[str]() for _ in range(4))
+    for query in _queries(lists):
+        for passage in {passage: None for of_run in lists.values() for passage in of_run.get(query, ())[:depth]}:
+            queries[passage] += 1
+            grade = grades.get(query, {}).get(passage)
+            if grade is None:
+                unlabelled[passage] += 1
+            elif grade <= terms.junk:
+                junk[passage] += 1
+            elif grade >= terms.rel:
+                relevant[passage] += 1
+    rows = [(each, n, junk[each], relevant[each], unlabelled[each]) for each, n in queries.items()]
+    standing_out = [row for row in rows if row[2] >= JUNK_QUERIES or row[4] == row[1] >= UNLABELLED_QUERIES]
+    return sorted(standing_out, key=lambda row: (-row[2] - row[4], -row[1]))
+
+
+def _queries(lists: Lists) -> dict[str, None]:
+    return dict.fromkeys(query for of_run in lists.values() for query in of_run)
