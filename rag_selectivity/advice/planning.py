@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from numbers import Real
 from pathlib import Path
 from typing import Any
@@ -31,7 +31,7 @@ from rag_selectivity.tables.cells import shown, whole_count
 from rag_selectivity.tables.names import find_column
 from rag_selectivity.tables.small import rows_of
 from rag_selectivity.trust.people import calibration_ground, judge_labels
-from rag_selectivity.trust.plan import expected_widths, halving
+from rag_selectivity.trust.plan import expected_widths
 from rag_selectivity.wording import percent
 
 PLAN_SCHEMA = "rag-selectivity/plan/1"
@@ -215,12 +215,14 @@ def plan_human(
         "half_width: half the width of the interval to expect for these very queries, narrower with more labels",
         "with_queries: the same with the uncertainty from the choice of queries, as evaluate prints it",
     ]
-    halved, most = halving(widths), max(each.labels for each in widths)
-    for name, count in halved.items():
-        notes.append(
-            f"{name}: {f'{count:,} labels halve it' if count else f'{most:,} (the most tried) do not halve it'}"
-        )
-    return {"rows": [asdict(each) for each in widths], "halved_by": halved, "basis": basis, "notes": notes}
+    halved = dict[str, int | None]()
+    for name in dict.fromkeys(each["measure"] for each in widths):
+        half_width = {each["labels"]: each["half_width"] for each in widths if each["measure"] == name}
+        enough = [labels for labels, half in half_width.items() if half <= next(iter(half_width.values())) / 2]
+        halved[name] = min(enough, default=None)
+        does = f"{min(enough):,} labels halve it" if enough else f"{max(half_width):,} (the most tried) do not halve it"
+        notes.append(f"{name}: {does}")
+    return {"rows": widths, "halved_by": halved, "basis": basis, "notes": notes}
 
 
 def audit(path: str | Path, *, fields: Mapping[str, str] | None = None) -> dict[str, Any]:

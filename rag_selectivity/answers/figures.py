@@ -61,7 +61,9 @@ class Scored:
 
     def table_of(self, outcome: Outcome) -> Figures:
         """The figures of an outcome over the queries."""
-        measure = Given(self.kind.name, self.kind.low, self.kind.high, self.kind.higher_is_better)
+        measure = Given(
+            name=self.kind.name, ends=(self.kind.low, self.kind.high), higher_is_better=self.kind.higher_is_better
+        )
         return Figures(self.queries, [(measure, np.arange(outcome.parts[0].shape[1]) + 1)], [outcome])
 
     @property
