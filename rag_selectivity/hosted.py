@@ -33,7 +33,7 @@ from rag_selectivity.tables.files import is_path
 from rag_selectivity.tables.identity import AUTO, TEXT
 from rag_selectivity.tables.matching import ChosenIdentity, choose_identity
 from rag_selectivity.tables.small import PassageCounts, passage_counts_of
-from rag_selectivity.trust.people import ReadLabels, judge_labels, people_of
+from rag_selectivity.trust.people import PeoplesLabels, judge_labels, people_of
 
 __all__ = [
     "AUTO",
@@ -270,12 +270,12 @@ def _people_named(
     human: Any,
     names: Mapping[str, Sequence[str]],
     grade_map: Any,
-) -> ReadLabels | None:
+) -> PeoplesLabels | None:
     """Labels by people, if any, for queries that go by other keys: {key: what they may call it, the likeliest last}."""
     if human is None:
         return None
     people = people_of(human, grade_map)
-    called = {key: next((name for name in each if name in people.labels), each[-1]) for key, each in names.items()}
+    called = {key: next((name for name in each if name in people.drawn), each[-1]) for key, each in names.items()}
     return people.under(called)
 
 

@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 
 import rag_selectivity as rs
 from rag_selectivity.cli.app import app
-from rag_selectivity.grading.claim_verdicts import PeoplesVerdicts
+from rag_selectivity.grading.claim_verdicts import read_verdicts
 from rag_selectivity.grading.exchange import import_labels
 from rag_selectivity.grading.rubric import Rubric
 from rag_selectivity.grading.store import Store
@@ -160,7 +160,7 @@ READERS = {
     "verdicts": Reader(
         ".jsonl",
         objects({"query_id": "QUERY", "claim": "c", "passage_id": "PASSAGE", "verdict": "yes", "n": 987}),
-        lambda p: [text for query, _, passage in PeoplesVerdicts.read(p).by_pair for text in (query, passage)],
+        lambda p: [text for query, _, passage in read_verdicts(p) for text in (query, passage)],
         "987",
         True,
     ),

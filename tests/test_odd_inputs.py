@@ -19,7 +19,7 @@ import rag_selectivity as rs
 from rag_selectivity import golden, online
 from rag_selectivity.advice.costs import measured_costs
 from rag_selectivity.answers.given import answers_given
-from rag_selectivity.answers.references import read_references
+from rag_selectivity.answers.prompt import read_references
 from rag_selectivity.explain.report import explain
 from rag_selectivity.grading.judge import Reply
 from rag_selectivity.judged.policy import resolve_policy

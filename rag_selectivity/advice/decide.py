@@ -15,7 +15,8 @@ from rag_selectivity.advice.losses import Losses, losses_of
 from rag_selectivity.advice.which_k import Advice, parameters_of
 from rag_selectivity.compare.differences import Pairs, Side, Testing, as_family, rows_of
 from rag_selectivity.errors import InputError, did_you_mean
-from rag_selectivity.evaluation.evaluate import measure_all, report_on
+from rag_selectivity.evaluation.evaluate import measure_all
+from rag_selectivity.evaluation.report import report_on
 from rag_selectivity.judged.judged_run import JudgedRun
 from rag_selectivity.measures import Measure
 from rag_selectivity.measures.chance import BoR, BoR_max, Success
@@ -153,9 +154,8 @@ def _report_at(report: Report, judged: Mapping[str, JudgedRun], measures: Sequen
     """The report at one depth: of its own figures where it has all of them, else measured now."""
     at = [measure @ depth for measure in measures]
     if not all(str(each) in run.estimates for run in report.runs.values() for each in at):
-        found = report_on(
-            measure_all(judged, measures, [depth]), report.bootstrap, ground=report.ground, completed=report.completed
-        )
+        measured = measure_all(judged, measures, [depth])
+        found = report_on(*measured, report.bootstrap, ground=report.ground, completed=report.completed)
         return replace(found, provenance=report.provenance, steps=report.steps)
     runs = {}
     for name, run in report.runs.items():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from numbers import Real
 from pathlib import Path
 from typing import Any
@@ -31,7 +31,7 @@ from rag_selectivity.tables.cells import shown, whole_count
 from rag_selectivity.tables.exact import read_records
 from rag_selectivity.tables.names import find_column
 from rag_selectivity.trust.people import calibration_ground, judge_labels
-from rag_selectivity.trust.plan import expected_widths, halving
+from rag_selectivity.trust.plan import expected_widths
 from rag_selectivity.wording import percent
 
 PLAN_SCHEMA = "rag-selectivity/plan/1"
@@ -216,11 +216,15 @@ def plan_human(
         return [(pair.query, pair.passage) for pair in calibrate_draw(judges, named, count, depth=depth, seed=seed)]
 
     widths = expected_widths(judges, drawn, joined.judged, people, agreement, number, measures, depth=depth)
-    halved, most = halving(widths), max(each.labels for each in widths)
+    most, halved = max(each["labels"] for each in widths), dict[str, int | None]()
+    for name in dict.fromkeys(each["measure"] for each in widths):
+        rows = [each for each in widths if each["measure"] == name]
+        enough = (each["labels"] for each in rows if each["half_width"] <= rows[0]["half_width"] / 2)
+        halved[name] = min(enough, default=None)
     basis = f"a stated agreement of {percent(float(agreement or 0))}, with errors at random"
     basis = basis if people is None else f"{int((people >= 0).sum())} labels of people so far"
     return {
-        "rows": [asdict(each) for each in widths],
+        "rows": widths,
         "halved_by": halved,
         "basis": f"simulated from {basis}",
         "notes": [

@@ -17,7 +17,6 @@ from rag_selectivity.errors import InputError
 from rag_selectivity.judged.judged_run import JudgedRun, count_at, key_of
 from rag_selectivity.judged.rows import Hits
 from rag_selectivity.measures.base import (
-    WHOLE_LIST,
     Choice,
     FloatArray,
     Measure,
@@ -54,11 +53,8 @@ class RankedMeasure(Measure):
     """The base of measures that take the whole list without @, and the top K with @K."""
 
     counts_ranks: ClassVar[bool] = True
+    takes_whole_lists: ClassVar[bool] = True
     rel: int | None = rel_parameter()
-
-    @classmethod
-    def default_depths(cls, grid: NDArray[Any]) -> NDArray[Any]:
-        return np.array([WHOLE_LIST])
 
 
 @dataclass(frozen=True, repr=False)

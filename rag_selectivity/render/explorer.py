@@ -434,10 +434,7 @@ def _figures(run: RunReport, measure: Measure) -> NDArray[np.float64] | float:
 
 def _in_pool(judged: JudgedRun, rel: int) -> NDArray[np.int64]:
     """Distinct relevant passages of each query's pool, with those of the run that its pool lacks."""
-    counts = np.zeros(len(judged), np.int64)
-    for hits in (judged.candidates.take(~judged.candidates.repeated), judged.hits_outside_pool()):
-        counts += np.bincount(hits.query[hits.grade >= rel], minlength=len(judged))
-    return counts
+    return np.bincount(judged.pooled.query[judged.pooled.grade >= rel], minlength=len(judged))
 
 
 #: {run: {query: [passage, …]}} and {query: {passage: grade}}.
