@@ -47,8 +47,7 @@ from rag_selectivity.tables.ids import IntArray
 from rag_selectivity.trust.completions import DRAWS, Completed, completed_figures
 from rag_selectivity.trust.controls import controlled_figures
 from rag_selectivity.trust.people import Ground, calibration_ground
-from rag_selectivity.trust.placebo import against_other_lists, placebos_of
-from rag_selectivity.trust.reach import labels_found_by_any
+from rag_selectivity.trust.placebo import against_other_lists, labels_found_by_any, placebos_of
 from rag_selectivity.wording import counted
 
 Estimates = dict[str, Estimate]
