@@ -97,7 +97,7 @@ class Lists:
 
     def _add(self, part: Run, terms: Terms, name: str) -> None:
         """Judge some lists, each whole."""
-        qrels, policy, labels = terms.qrels, terms.policy, terms.label_counts
+        qrels, policy, labels = terms.qrels, terms.policy, terms.labels.lengths
         if policy.exclude_self:
             part = part.without_self()
         position = qrels.positions(part.queries)

@@ -99,15 +99,12 @@ class Policy:
             )
 
     def __post_init__(self) -> None:
-        for name, choices in _choices().items():
+        for name, choices in {**_choices(), "ties": (*_TIES_OF_RUNS, *TIES)}.items():
             value = getattr(self, name)
             if not isinstance(value, (str, type(None))) or value not in choices:
                 raise InputError(f"{name} must be one of {', '.join(filter(None, choices))}, got {value!r}")
         if not isinstance(self.exclude_self, bool):
             raise InputError(f"exclude_self must be True or False, got {self.exclude_self!r}")
-        if not isinstance(self.ties, str) or (self.ties not in _TIES_OF_RUNS and self.ties not in TIES):
-            known = ", ".join([*_TIES_OF_RUNS, *TIES])
-            raise InputError(f"ties must be one of {known}, got {self.ties!r}")
 
 
 def _choices() -> dict[str, tuple[str | None, ...]]:

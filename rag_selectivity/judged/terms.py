@@ -117,11 +117,6 @@ class Terms:
         """The labels without the controls."""
         return self.qrels.without_controls()
 
-    @cached_property
-    def label_counts(self) -> IntArray:
-        """How many labels each query has: int64[queries]."""
-        return self.labels.lengths
-
 
 def _within_corpus(qrels: Qrels, ids: Set[str]) -> tuple[Qrels, list[SelectivityWarning]]:
     """The judgments of the corpus's passages, which alone can be retrieved or drawn, and a warning if others were left.

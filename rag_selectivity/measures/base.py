@@ -234,13 +234,12 @@ class Measure(ABC):
                 f"scale='utility' (--scale utility); if the judgments have other grades, also give a grade map, as in "
                 f"grade_map='0:1,1:3,2:4,3:5' (--grade-map 0:1,1:3,2:4,3:5) (how-to: labels-on-the-wrong-scale)"
             )
-        outcome = self._of_all(judged.by_group(str(self)) if self.of_groups else judged, depths)
+        measured = judged.by_group(str(self)) if self.of_groups else judged
+        if is_budget(depths).any():
+            outcome = Outcome.beside([self.at_ranks(*measured.at_depth(depth)) for depth in depths.tolist()])
+        else:
+            outcome = self.at_ranks(measured, depths)
         return outcome if judged.weights is None else replace(outcome, weights=judged.weights.values)
-
-    def _of_all(self, judged: JudgedRun, depths: NDArray[Any]) -> Outcome:
-        if not is_budget(depths).any():
-            return self.at_ranks(judged, depths)
-        return Outcome.beside([self.at_ranks(*judged.at_depth(depth)) for depth in depths.tolist()])
 
     @property
     def of_groups(self) -> bool:

@@ -143,7 +143,7 @@ def _tails(N: float, R: float, K: float, m: int) -> tuple[float, float]:
         at_cut = np.exp(start + np.sum(np.log(ratios)))
 
     below = at_cut / ratios[-1]
-    miss = below * _sum_of_products(1 / ratios[:-1][::-1])
+    miss = below * float(1 + np.sum(np.cumprod(1 / ratios[:-1][::-1])))
     if miss < 0.5:
         return 1 - miss, miss
     success = at_cut * _sum_of_products_until_small(N, R, K, np.arange(m, min(R, K)))
@@ -162,11 +162,6 @@ def _ratio(N: float, R: float, K: float, k: FloatArray) -> FloatArray:
     """P[X = k + 1] / P[X = k]."""
     result: FloatArray = ((R - k) * (K - k)) / ((k + 1) * (N - R - K + k + 1))
     return result
-
-
-def _sum_of_products(ratios: FloatArray) -> float:
-    """1 + r0 + r0·r1 + …"""
-    return float(1 + np.sum(np.cumprod(ratios)))
 
 
 def _sum_of_products_until_small(N: float, R: float, K: float, upper: FloatArray) -> float:

@@ -224,18 +224,17 @@ class Outcome:
 
         With weights it is (Σwp)²/Σ(wp)².
         As many as there are where chance is the same for all of them; 1 where a single query carries it. Infinite
-        where all queries have the very same chance, so that there is no spread to know.
+        where all queries have the very same chance, so that there is no spread to know (Kish 1965, Survey Sampling).
         """
         if self.baseline is None:
             return None
         chance, counts = self.parts[self.baseline], self.counting()
         carried = chance if counts is None else chance * counts
-        return effective_number(
-            np.nansum(carried, axis=0),
-            np.nansum(carried**2, axis=0),
-            np.where(np.isnan(chance), np.inf, chance).min(axis=0, initial=np.inf),
-            np.where(np.isnan(chance), -np.inf, chance).max(axis=0, initial=-np.inf),
-        )
+        lowest = np.where(np.isnan(chance), np.inf, chance).min(axis=0, initial=np.inf)
+        highest = np.where(np.isnan(chance), -np.inf, chance).max(axis=0, initial=-np.inf)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            effective = np.nansum(carried, axis=0) ** 2 / np.nansum(carried**2, axis=0)
+            return np.where(highest - lowest <= 1e-12 * np.abs(highest), np.inf, effective)
 
     def value(self, weights: NDArray[Any] | None = None) -> FloatArray:
         """The measure's figure at each depth; with weights, as if each query were there so many times.
@@ -257,9 +256,3 @@ class Outcome:
         """Whether each query counts at each depth."""
         result: NDArray[np.bool_] = ~np.isnan(self.parts[0])
         return result
-
-
-def effective_number(total: FloatArray, squares: FloatArray, lowest: FloatArray, highest: FloatArray) -> FloatArray:
-    """(Σp)²/Σp², infinite where all p are the same (Kish 1965, Survey Sampling)."""
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return np.where(highest - lowest <= 1e-12 * np.abs(highest), np.inf, total**2 / squares)

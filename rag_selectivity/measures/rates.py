@@ -40,17 +40,13 @@ class Bits:
 
     def __str__(self) -> str:
         text = f"{number(self.bor)} bits of at most {number(self.ceiling)}, headroom {number(self.headroom)}"
-        return "; ".join([text, *notes_of_left_out(self.left_out)])
-
-
-def notes_of_left_out(count: int) -> list[str]:
-    """What a published rate is taken to be over; empty where no query is left out."""
-    if not count:
-        return []
-    return [
-        f"{counted(count, 'query', 'queries')} left out, with too few relevant passages for a success: the rate is "
-        f"taken to be over the others. If it is over all queries, divide it by the share of the others first"
-    ]
+        if not self.left_out:
+            return text
+        return (
+            f"{text}; {counted(self.left_out, 'query', 'queries')} left out, with too few relevant passages for a "
+            f"success: the rate is taken to be over the others. If it is over all queries, divide it by the share of "
+            f"the others first"
+        )
 
 
 def bits(rate: float, N: int, K: int, R: int | Iterable[int], *, m: int = 1) -> Bits:
@@ -131,10 +127,7 @@ def relevant_counts(relevant: Any) -> list[int]:
 
 def _rate(value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, Real) or not 0 <= cast(Any, value) <= 1:
-        hint = f"; is it a percentage? give {float(value) / 100:g}" if _may_be_percent(value) else ""
+        may_be_percent = isinstance(value, (int, float)) and 1 < value <= 100
+        hint = f"; is it a percentage? give {float(value) / 100:g}" if may_be_percent else ""
         raise InputError(f"the success rate must be a number from 0 to 1, got {value!r}{hint}")
     return float(value)
-
-
-def _may_be_percent(value: Any) -> bool:
-    return isinstance(value, (int, float)) and 1 < value <= 100
