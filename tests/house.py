@@ -25,8 +25,9 @@ ASSETS = {".js", ".css", ".j2"}
 PUBLIC = {
     f"rag_selectivity.{name}"
     for name in (
-        *("advice", "cli", "cli.app", "errors", "explain", "gates", "golden", "grading.judge"),
-        *("grading.openai_judge", "grading.store", "people", "trust.people"),
+        *("advice", "answers.given", "answers.pipeline", "cli", "cli.app", "errors", "explain", "gates", "golden"),
+        *("grading.claims", "grading.claim_verdicts", "grading.judge", "grading.openai_judge", "grading.rubric"),
+        *("grading.single", "grading.store", "people", "trust.people"),
         *("live.tools", "live.trace", "online", "sample", "single"),
     )
 }

@@ -276,10 +276,10 @@ def test_answers_of_texts_that_changed_since_are_left_out(world) -> None:
     with Store(world.store) as store:
         loaded = store.new_pool()
         with loaded.filling():
-            loaded.add_pairs([(item.query, item.passage, 1)])
-            loaded.query_texts().add([(item.query, world.queries[item.query])])
-            loaded.passage_texts().add([(item.passage, "another text")])
-        loaded.record_texts()
+            loaded.add(Draw("pool"), 0, [(item.query, item.passage, 1, 1, {})])
+            loaded.add_texts("queries", {item.query: world.queries[item.query]})
+            loaded.add_texts("corpus", {item.passage: "another text"})
+        loaded.record()
     with pytest.warns(rs.SelectivityWarning, match=rf"1 answer left out, since .*'{item.passage}'"):
         imported = put(world, task, {3: 5, 2: 4})
     assert imported.new == 1

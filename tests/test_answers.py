@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 import math
+import random
 import re
 import string
 from collections import Counter
@@ -13,20 +13,15 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 from scipy.stats import binomtest
 
 import rag_selectivity as rs
-from rag_selectivity.answers.scoring import exact_match, normalised, token_f1
-from rag_selectivity.answers.sets import Sets
 from rag_selectivity.errors import InputError
 from rag_selectivity.grading.openai_judge import OpenAIJudge
-from rag_selectivity.results.answers import Shown
 from tests.answer_world import ScriptedModel, World, world
 from tests.judge_server import JudgeServer, texts
 
-pytestmark = pytest.mark.inside
+pytestmark = pytest.mark.contract
 
 # -- the scores -----------------------------------------------------------------------------------------
 
@@ -51,23 +46,45 @@ def squad_f1(gold: str, answer: str) -> float:
     return (2 * precision * recall) / (precision + recall)
 
 
-words = st.lists(st.sampled_from(["the", "A", "an", "Seine", "seine,", "in", "Paris.", "1.5", "–", "é", "!"])).map(
-    " ".join
-)
+def test_exact_match_and_f1_are_squads(tmp_path: Path) -> None:
+    draw = random.Random(11)
+    words = ["the", "A", "an", "Seine", "seine,", "in", "Paris.", "1.5", "–", "é", "!"]
+    pairs = {f"q{i}": [" ".join(draw.choices(words, k=draw.randint(1, 6))) for _ in range(2)] for i in range(400)}
+    # Without a word on one side, texts are compared as they are.
+    pairs |= {"none": ["The", ""], "case": ["The", "the"], "signs": ["!", "?"]}
+    report = scored(pairs, tmp_path / "a.db")
+    for query, (reference, answer) in pairs.items():
+        row = next(each for each in report.answers if each.query == query)
+        exact, f1 = row.scores["exact_match"], row.scores["f1"]
+        assert exact <= f1 <= 1
+        if squad_normalised(reference):
+            assert exact == (squad_normalised(answer) == squad_normalised(reference))
+            assert f1 == pytest.approx(squad_f1(reference, answer), abs=1e-15)
+    by_query = {row.query: row.scores for row in report.answers}
+    assert [by_query[query]["exact_match"] for query in ("none", "case", "signs")] == [0, 1, 0]
+    assert by_query["signs"]["f1"] == 0
 
 
-@given(words, words)
-@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
-def test_exact_match_and_f1_are_squads(reference: str, answer: str) -> None:
-    assert normalised(answer) == squad_normalised(answer)
-    if squad_normalised(reference):
-        assert exact_match(answer, [reference]) == (squad_normalised(answer) == squad_normalised(reference))
-        assert token_f1(answer, [reference]) == pytest.approx(squad_f1(reference, answer), abs=1e-15)
-    assert exact_match(answer, [reference]) <= token_f1(answer, [reference]) <= 1
+def scored(pairs: dict[str, list[str]], store: Path) -> Any:
+    """The report of answers that a model gives to (reference, answer) pairs without passages."""
 
+    async def model(messages: Any, schema: Any) -> Any:
+        return {"answer": pairs[messages.question][1]}
 
-def test_a_reference_without_a_word_is_compared_as_it_is() -> None:
-    assert (exact_match("", ["The"]), exact_match("the", ["The"]), token_f1("?", ["!"])) == (0, 1, 0)
+    return rs.measure_answers(
+        {"first": {query: ["d"] for query in pairs}},
+        corpus={"d": "a text"},
+        queries={query: query for query in pairs},
+        references={query: reference for query, (reference, _) in pairs.items()},
+        model=model,
+        store=store,
+        depths=[1],
+        controls=[],
+        cite=False,
+        abstain=False,
+        bootstrap=rs.Bootstrap(10),
+        progress=False,
+    )
 
 
 # -- what is shown ---------------------------------------------------------------------------------------
@@ -141,22 +158,40 @@ def test_every_prompt_holds_exactly_its_set_in_its_order(small: World, tmp_path:
     assert report["first", 5, "choice", "middle"].n == len(small.queries) - len(without)
 
 
-def test_random_sets_are_nested_and_even_over_the_corpus() -> None:
-    corpus = [f"p{i}" for i in range(50)]
-    drawn: Counter[str] = Counter()
-    for number in range(2000):
-        sets = Sets({}, {}, corpus, seed=number)
-        few, many = sets.passages("q", Shown("random", 5)), sets.passages("q", Shown("random", 12))
-        assert few is not None
-        assert many is not None
-        assert (len(set(many)), many[:5]) == (12, few)
-        drawn.update(few)
-    assert len(drawn) == 50
-    # Each passage is drawn 200 times on average; 6 standard deviations around it.
-    assert all(abs(count - 200) < 6 * math.sqrt(2000 * 0.1 * 0.9) for count in drawn.values())
-    assert Sets({}, {}, corpus).passages("q", Shown("random", 5)) == Sets({}, {}, corpus).passages(
-        "q", Shown("random", 5)
+def test_random_sets_are_nested_and_even_over_the_corpus(tmp_path: Path) -> None:
+    corpus = {f"p{i}": f"text {i}" for i in range(50)}
+    queries = {f"q{i}": f"question {i}" for i in range(600)}
+
+    async def model(messages: Any, schema: Any) -> Any:
+        return {"choice": "A"}
+
+    given = {
+        "corpus": corpus,
+        "queries": queries,
+        "references": [{"query_id": query, "reference": "x", "choices": ["x", "y"]} for query in queries],
+        "controls": ["random"],
+        "depths": [5, 12, 50],
+        "model": model,
+        "cite": False,
+        "abstain": False,
+        "progress": False,
+        "bootstrap": rs.Bootstrap(10),
+    }
+    report = rs.measure_answers({"r": {query: ["p0"] for query in queries}}, store=tmp_path / "a.db", **given)
+    drawn = {(row.query, row.shown.k): row.passages for row in report.answers if row.shown.run == "random"}
+    counts = Counter(passage for (_, k), passages in drawn.items() if k == 5 for passage in passages)
+    for query in queries:
+        few, many, every = (drawn[query, k] for k in (5, 12, 50))
+        assert (len(set(many)), many[:5], every[:12]) == (12, few, many)
+        assert sorted(every) == sorted(corpus)
+    assert len(counts) == 50
+    # Each passage is drawn 60 times on average; 6 standard deviations around it.
+    assert all(abs(count - 60) < 6 * math.sqrt(600 * 0.1 * 0.9) for count in counts.values())
+    shuffled = dict(reversed(list(corpus.items())))
+    again = rs.measure_answers(
+        {"r": {query: ["p0"] for query in queries}}, store=tmp_path / "b.db", **given | {"corpus": shuffled}
     )
+    assert {(row.query, row.shown.k): row.passages for row in again.answers if row.shown.run == "random"} == drawn
 
 
 # -- figures ---------------------------------------------------------------------------------------------
@@ -168,28 +203,28 @@ def test_the_figures_are_those_of_the_answers(small: World, tmp_path: Path) -> N
         model = OpenAIJudge("scripted", base_url=server.url)
         report = rs.measure_answers(small.runs, **options(small, tmp_path / "a.db", model=model, depths=[2, 5]))
     right = {each["query_id"]: each["reference"] for each in small.references}
-    by_shown: dict[Shown, dict[str, float]] = {}
+    by_shown: dict[tuple[str, int | None], dict[str, float]] = {}
     for row in report.answers:
-        by_shown.setdefault(row.shown, {})[row.query] = float(row.text == right[row.query])
+        by_shown.setdefault((row.shown.run, row.shown.k), {})[row.query] = float(row.text == right[row.query])
     queries = list(small.queries)
     for shown, of_query in by_shown.items():
-        figure = report[shown.run, shown.k, "choice"]
+        figure = report[(*shown, "choice")]
         assert figure.value == pytest.approx(np.mean(list(of_query.values())))
         assert figure.low <= figure.value <= figure.high
-    run, closed = by_shown[Shown("first", 5)], by_shown[Shown("closed-book", 0)]
+    run, closed = by_shown["first", 5], by_shown["closed-book", 0]
     lift = report.contrast("lift", "choice", "first", 5)
     assert lift.value == pytest.approx(np.mean([run[q] - closed[q] for q in queries]))
     gained = sum(run[q] > closed[q] for q in queries)
     changed = sum(run[q] != closed[q] for q in queries)
     assert lift.p == pytest.approx(binomtest(gained, changed).pvalue if changed else 1.0)
     assert (lift.low <= 0 <= lift.high) == (lift.p > 0.05)
-    random = by_shown[Shown("random", 5)]
+    random = by_shown["random", 5]
     bits = report.contrast("bits", "choice", "first", 5)
     assert bits.value == pytest.approx(math.log2(sum(run.values()) / sum(random.values())))
     assert bits.ceiling == pytest.approx(-math.log2(np.mean(list(random.values()))))
     assert (bits.low <= 0 <= bits.high) == (bits.p > 0.05)
     assert report.contrast("depth", "choice", "first", 5).value == pytest.approx(
-        np.mean([run[q] - by_shown[Shown("first", 2)][q] for q in queries])
+        np.mean([run[q] - by_shown["first", 2][q] for q in queries])
     )
     cited = report["first", 5, "cited"]
     held = [f"d{q[1:]}" in small.runs["first"][q][:5] for q in queries]
@@ -386,25 +421,16 @@ def test_an_injection_in_a_passage_stays_between_the_markers(tmp_path: Path) -> 
 
 
 def test_score_rows_are_what_validate_reads(small: World, tmp_path: Path) -> None:
-    from rag_selectivity.tables.scores import answer_scores
-
     with JudgeServer(ScriptedModel(slope=0.1).respond) as server:
         model = OpenAIJudge("scripted", base_url=server.url)
         report = rs.measure_answers(
             small.runs, **options(small, tmp_path / "a.db", model=model, depths=[2, 5], orders=["shuffled"])
         )
-    read = answer_scores(report.score_rows("choice"), ["first"], list(small.queries))
-    assert sorted(read.by_run["first"]) == [2, 5]
-    assert len(read.closed_book) == 12
+    rows = report.score_rows("choice")
+    assert sorted({(row["run"], row["k"]) for row in rows}) == [("closed-book", 0), ("first", 2), ("first", 5)]
+    assert sum(row["k"] == 0 for row in rows) == 12
     for k in (2, 5):
-        assert np.mean(list(read.by_run["first"][k].values())) == pytest.approx(report["first", k, "choice"].value)
+        scores = [row["score"] for row in rows if row["k"] == k]
+        assert np.mean(scores) == pytest.approx(report["first", k, "choice"].value)
     with pytest.raises(InputError, match="no score 'em'"):
         report.score_rows("em")
-
-
-def test_random_passages_of_a_smaller_k_are_the_first_of_a_larger_one() -> None:
-    sets = Sets({}, corpus=[f"p{i}" for i in range(12)])
-    drawn = [sets.passages("q", Shown("random", k)) for k in range(1, 15)]
-    for smaller, larger in itertools.pairwise(drawn):
-        assert larger[: len(smaller)] == smaller
-    assert sorted(drawn[-1]) == sorted(sets.corpus)

@@ -16,7 +16,7 @@ from tests.answer_world import ScriptedModel, world
 from tests.endpoint_runs import cli
 from tests.judge_server import JudgeServer
 
-pytestmark = pytest.mark.inside
+pytestmark = pytest.mark.contract
 
 
 def write_world(folder: Path, **options: Any) -> None:

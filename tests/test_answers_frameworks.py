@@ -15,7 +15,7 @@ from rag_selectivity.errors import InputError
 from rag_selectivity.grading.judge import GradingError
 from tests.answer_world import World, world
 
-pytestmark = pytest.mark.inside
+pytestmark = pytest.mark.contract
 
 os.environ.setdefault("RAGAS_DO_NOT_TRACK", "true")
 

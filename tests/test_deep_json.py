@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import rag_selectivity as rs
-from rag_selectivity.live.tools.arguments import misfit
+from rag_selectivity.live.tools import misfit
 
 pytestmark = pytest.mark.inside
 

@@ -17,7 +17,6 @@ import pytest
 
 import rag_selectivity as rs
 from rag_selectivity.judged.policy import Policy, register_ties
-from rag_selectivity.tables.registry import Registry
 from tests.extensions import PAGE, install, registries_as_before, titled_files
 from tests.test_docs import blocks
 
@@ -156,23 +155,21 @@ def test_a_package_that_cannot_be_loaded_is_named_and_takes_nothing_else_away(tm
     assert "the measure 'Wrong' of another package (careful:CAREFUL) cannot be used: InputError" in warnings
 
 
-# -- registries --------------------------------------------------------------------------------------------
+# -- names and ties ----------------------------------------------------------------------------------------
 
 
+@pytest.mark.usefixtures("registries_as_before")
 def test_a_name_that_is_taken_is_refused_and_a_definition_can_be_repeated() -> None:
-    registry: Registry[type] = Registry("shape", "rag_selectivity.none", object)
+    def measure(qualname: str, name: str) -> type:
+        return type(qualname, (type(rs.parse_measure("P")),), {"__qualname__": qualname, "name": name})
 
-    def shape(qualname: str, name: str) -> type:
-        return type(qualname, (), {"__qualname__": qualname, "name": name})
-
-    registry.add(shape("Round", "Round"))
-    again = shape("Round", "Round")
-    registry.add(again)
-    assert registry["ROUND"] is again
-    with pytest.raises(rs.InputError, match="there is a shape 'round' already: choose another name"):
-        registry.add(shape("Square", "round"))
-    with pytest.raises(rs.InputError, match=r"unknown shape 'Rond'; did you mean \"Round\"\? \(known: Round\)"):
-        registry.find("Rond")
+    rs.register_measure(measure("Round", "Round"))
+    again = rs.register_measure(measure("Round", "Round"))
+    assert type(rs.parse_measure("ROUND")) is again
+    with pytest.raises(rs.InputError, match="there is a measure 'round' already: choose another name"):
+        rs.register_measure(measure("Square", "round"))
+    with pytest.raises(rs.InputError, match=r"unknown measure 'Rond'; did you mean \"Round\""):
+        rs.parse_measure("Rond")
 
 
 @pytest.mark.usefixtures("registries_as_before")

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from rag_selectivity.grading.claim_questions import of_reference
+from rag_selectivity.grading.claim_checks import of_reference
 from rag_selectivity.grading.prompts import GradingPrompt, block, neutralised, new_marker
 from rag_selectivity.grading.rubric import DEFAULT_RUBRIC
 from rag_selectivity.results.samples import Sample

@@ -17,14 +17,13 @@ from typer.testing import CliRunner
 
 import rag_selectivity as rs
 from rag_selectivity.cli.app import app
-from rag_selectivity.grading.claim_verdicts import PeoplesVerdicts
+from rag_selectivity.grading.claim_verdicts import read_verdicts
 from rag_selectivity.grading.exchange import import_labels
 from rag_selectivity.grading.rubric import Rubric
 from rag_selectivity.grading.store import Store
 from rag_selectivity.judged.reading import read_qrels, read_run
 from rag_selectivity.live.retrieval import Retrieval
-from rag_selectivity.live.trace import Trace
-from rag_selectivity.live.trace_writer import TraceWriter
+from rag_selectivity.live.trace import Trace, TraceWriter
 from rag_selectivity.people import read_answers
 from rag_selectivity.results.stored import read_claims, read_report
 from rag_selectivity.tables.small import read_ids, read_texts
@@ -161,7 +160,7 @@ READERS = {
     "verdicts": Reader(
         ".jsonl",
         objects({"query_id": "QUERY", "claim": "c", "passage_id": "PASSAGE", "verdict": "yes", "n": 987}),
-        lambda p: [text for query, _, passage in PeoplesVerdicts.read(p).by_pair for text in (query, passage)],
+        lambda p: [text for query, _, passage in read_verdicts(p) for text in (query, passage)],
         "987",
         True,
     ),

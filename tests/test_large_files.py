@@ -70,3 +70,12 @@ def test_an_odd_line_of_trec(tmp_path: Path, line: str) -> None:
 def test_an_odd_line_of_json(tmp_path: Path, cells: str) -> None:
     small, line = JSONL[: JSONL.index('{"query_id": "q1"')], f'{{"query_id": "q", {cells}}}\n'
     assert read(tmp_path / "run.jsonl", JSONL + line) == read(tmp_path / "run.jsonl", small + line)
+
+
+@pytest.mark.parametrize(("suffix", "text"), [("trec", TREC), ("jsonl", JSONL)])
+def test_windows_line_ends_change_nothing(tmp_path: Path, suffix: str, text: str) -> None:
+    files = [tmp_path / f"{name}.{suffix}" for name in ("plain", "windows")]
+    for file, end in zip(files, ("\n", "\r\n"), strict=True):
+        file.write_text(text.replace("\n", end), newline="")
+    plain, windows = map(rs.read_run, files)
+    assert (windows.to_dict(), windows.scores.tolist()) == (plain.to_dict(), plain.scores.tolist())

@@ -19,15 +19,15 @@ import rag_selectivity as rs
 from rag_selectivity import golden, online
 from rag_selectivity.advice.costs import measured_costs
 from rag_selectivity.answers.given import answers_given
-from rag_selectivity.answers.references import read_references
+from rag_selectivity.answers.prompt import read_references
 from rag_selectivity.explain.report import explain
 from rag_selectivity.grading.judge import Reply
 from rag_selectivity.judged.policy import resolve_policy
 from rag_selectivity.measures.udcg import udcg
 from rag_selectivity.single import evaluate_query
 from rag_selectivity.tables.grades import parse_grade_map
-from rag_selectivity.tables.scores import answer_scores
 from rag_selectivity.tables.small import read_texts
+from rag_selectivity.validate.scores import answer_scores
 
 pytestmark = pytest.mark.inside
 
@@ -60,8 +60,8 @@ def evaluated(**options: Any) -> Any:
         (lambda: rs.agree(LABELS, LABELS, bootstrap=1.5), "bootstrap must be a Bootstrap, as in"),  # type: ignore[arg-type]
         (lambda: rs.Bootstrap(level="high"), "level must be between 0 and 1"),  # type: ignore[arg-type]
         (lambda: rs.Qrels.of({"q": NO_LIST}), "qrels of query 'q': expected"),
-        (lambda: rs.Qrels.from_records(NO_LIST), "qrels: expected .query, passage, grade. rows"),  # type: ignore[arg-type]
-        (lambda: rs.Run.of([3]), "run: expected .query, passage. or .query, passage, score., got 3"),
+        (lambda: rs.Qrels.from_records(NO_LIST), "qrels: give a file, a frame, a mapping or a list of rows"),  # type: ignore[arg-type]
+        (lambda: rs.Run.of([3]), "run, row 1: expected .column: value. or .query, passage, score., got 3"),
         (lambda: rs.Run.of({"q": NO_LIST}), "run: query 'q': expected a list of ids"),
         (lambda: rs.read_qrels("x" * 5000), "cannot be read .File name too long"),
         (lambda: rs.read_qrels("a\0b"), "cannot be the path of a file"),
@@ -85,7 +85,7 @@ def evaluated(**options: Any) -> Any:
         (lambda: rs.Retrieval("q", ["d"], texts=b""), "texts must be .passage: text."),  # type: ignore[arg-type]
         (lambda: evaluate_query("Harm@2", {"a"}, ["a"]), "grades of a query must be"),  # type: ignore[arg-type]
         (lambda: evaluate_query("Harm@2", {"a": 2**70}, ["a"]), "grade"),
-        (lambda: list(read_texts([5], "corpus")), "corpus, row 1: expected .column: value. or .id, value., got 5"),
+        (lambda: list(read_texts([5], "corpus")), "corpus, row 1: expected .column: value. or ._id, text., got 5"),
         (lambda: list(read_texts(5, "corpus")), "corpus: give a file, a frame, a mapping"),
         (lambda: list(read_texts({"a": "\ud800"}, "corpus")), "'a' holds half of a surrogate pair"),
     ],

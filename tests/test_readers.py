@@ -140,7 +140,7 @@ def test_frames_and_rows_of_dicts_are_read_as_files_are(kind) -> None:
     ("read", "name", "content", "message"),
     [
         (rs.read_qrels, "q", b"q 0 d\n", r"q:1: expected 4 fields .*found 3"),
-        (rs.read_qrels, "q", b"q 0 d 1\nq 0 e 1.5\n", r"q:2: query 'q', passage 'e': grade '1.5' is not a whole"),
+        (rs.read_qrels, "q", b"q 0 d 1\nq 0 e 1.5\n", r"q:2: query 'q', passage 'e': the grade '1.5' is not a whole"),
         (rs.read_qrels, "q", b"q 0 d 1\nq 0 d 2\n", r"q:2: .*but .*q:1: query 'q', passage 'd': grade 1: one pair"),
         (rs.read_qrels, "q", b"q 0 \xff 1\n", r"q:1: this line is not UTF-8"),
         (rs.read_qrels, "q", b"", r"q: the file of labels is empty"),

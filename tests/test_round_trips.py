@@ -25,8 +25,7 @@ from rag_selectivity.grading.exchange import export_labels, import_labels
 from rag_selectivity.grading.rubric import DEFAULT_RUBRIC, Rubric
 from rag_selectivity.grading.store import Draw, HumanLabel, Store
 from rag_selectivity.judged.policy import TIES, Policy, resolve_policy
-from rag_selectivity.live.trace import Trace
-from rag_selectivity.live.trace_writer import TraceWriter
+from rag_selectivity.live.trace import Trace, TraceWriter
 from rag_selectivity.people import Answer, read_answers, write_answers
 from rag_selectivity.people.task import AnnotationTask, Item
 from rag_selectivity.results.stored import json_schema, read_report

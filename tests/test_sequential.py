@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from rag_selectivity.errors import InputError
 from rag_selectivity.inference.sequential import RiseDetector
-from rag_selectivity.live.log_histogram import LogHistogram
+from rag_selectivity.live.traffic import LogHistogram
 
 pytestmark = pytest.mark.inside
 

@@ -92,10 +92,10 @@ def test_a_label_of_a_person_knows_the_text_that_was_read(tmp_path) -> None:
             pass
         pool = store.new_pool()
         with pool.filling():
-            pool.add_pairs([("q", "a", 2), ("q", "b", 1)], Draw("pool", "later", 5))
-            pool.query_texts().add([("q", "q")])
-            pool.passage_texts().add([("a", "a text that changed"), ("b", "b")])
-        pool.record_texts()
+            pool.add(Draw("pool", "later", 5), 0, [("q", "a", 2, 2, {}), ("q", "b", 1, 1, {})])
+            pool.add_texts("queries", {"q": "q"})
+            pool.add_texts("corpus", {"a": "a text that changed", "b": "b"})
+        pool.record()
         # Which text ben read is not known.
         assert store.outdated_human_labels() == [("q", "a", "ada")]
         assert [(p, o.draw.source, o.rank) for _, p, o in store.origins()] == [("a", "later", 2), ("b", "later", 1)]

@@ -19,8 +19,7 @@ from rag_selectivity.grading.rubric import Rubric
 from rag_selectivity.grading.store import Store
 from rag_selectivity.judged.reading import read_qrels
 from rag_selectivity.live.retrieval import Retrieval
-from rag_selectivity.live.trace import Trace
-from rag_selectivity.live.trace_writer import TraceWriter
+from rag_selectivity.live.trace import Trace, TraceWriter
 from rag_selectivity.measures import REGISTRY
 from rag_selectivity.people import read_answers
 from rag_selectivity.results.stored import read_report

@@ -26,7 +26,7 @@ from rag_selectivity.inference.correlation import (
     correlated_means,
     detectable,
 )
-from rag_selectivity.tables.scores import answer_scores
+from rag_selectivity.validate.scores import answer_scores
 
 pytestmark = pytest.mark.inside
 
@@ -416,7 +416,7 @@ def test_scores_of_files(tmp_path) -> None:
         ([{"query_id": "q0", "grade": 1}], "no column 'score'.*--score-column"),
         ([{"query_id": "q0", "score": 1, "k": 0}, {"query_id": "q0", "score": 0, "k": 0}], "has a score already"),
         ([{"query_id": "q0", "score": 1, "k": 3}, {"query_id": "q1", "score": 0, "k": None}], "in every row of a run"),
-        ([{"query_id": "q0", "score": 1e300}], "too large to calculate with"),
+        ([{"query_id": "q0", "score": 1e300}], "off its scale"),
         (
             [{"query_id": "q0", "score": 1, "model": "a"}, {"query_id": "q1", "score": 1, "model": "b"}],
             "answers are of several models: 'a'",
@@ -424,7 +424,7 @@ def test_scores_of_files(tmp_path) -> None:
         ([{"query_id": "other", "score": 1}], "left out: queries: 'other'"),
         ([{"query_id": "q0", "score": None}], "left out: unknown: 'q0'"),
         ([], "there are no rows"),
-        ([1.0, 2.0], r"scores, row 1: expected \{column: value\} or \(id, value\), got 1.0"),
+        ([1.0, 2.0], r"scores, row 1: expected \{column: value\} or \(query_id, score\), got 1.0"),
         ({"r": {"q0": 1.0}, "q1": 2.0}, "some values are mappings"),
         (3, "scores: give a file, a frame, a mapping or a list of rows, got 3"),
     ],

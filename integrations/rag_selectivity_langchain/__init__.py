@@ -16,10 +16,9 @@ except ImportError as error:
 
 from rag_selectivity import InputError, Run
 from rag_selectivity.single import load_on_first_use
-from rag_selectivity_langchain.answers import answer_scores
 from rag_selectivity_langchain.batch import selectivity
 from rag_selectivity_langchain.documents import identity_of
-from rag_selectivity_langchain.langsmith import run_evaluator, summary_evaluator
+from rag_selectivity_langchain.langsmith import answer_scores, run_evaluator, summary_evaluator
 from rag_selectivity_langchain.tools import ToolSelectivityCallback
 from rag_selectivity_langchain.watching import SelectivityCallback
 
@@ -41,17 +40,8 @@ __all__ = [
 ]
 
 # Judges need the extra [judge], which the rest does without.
-__getattr__ = load_on_first_use(
-    __name__,
-    {
-        "ChainModel": "answering",
-        "ChatModelJudge": "judge",
-        "agrade_retriever": "grading",
-        "feedback_of": "answering",
-        "grade_retriever": "grading",
-        "run_id_of": "answering",
-    },
-)
+_FROM_JUDGING = "ChainModel ChatModelJudge agrade_retriever feedback_of grade_retriever run_id_of"
+__getattr__ = load_on_first_use(__name__, dict.fromkeys(_FROM_JUDGING.split(), "judging"))
 
 
 def run_from_documents(

@@ -1,11 +1,13 @@
-"""LangChain's documents and messages as ids and texts."""
+"""LangChain's documents and messages as ids and texts, wherever a chain or a tool holds them."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import dataclasses
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from langchain_core.documents import Document
+from langchain_core.messages import BaseMessage
 
 from rag_selectivity import InputError
 from rag_selectivity.single import candidates, passage_identity
@@ -68,3 +70,89 @@ def text_of(message: Any) -> str:
     if isinstance(content, str):
         return content
     return "".join(part if isinstance(part, str) else str(part.get("text", "")) for part in content)
+
+
+def document_lists(value: Any) -> dict[str, list[Document]]:
+    """The lists of documents in a list, a state or an update of one, by the name of their field.
+
+    A state is a mapping, a dataclass, a model of pydantic, or LangGraph's `Command` with an update. Pairs of a document
+    and its score count as documents.
+    """
+    if isinstance(value, (list, tuple)):
+        return {"": _only(value)}
+    lists = {name: inner for name, inner in _fields(value).items() if isinstance(inner, (list, tuple))}
+    documents = {name: _only(inner) for name, inner in lists.items()}
+    return {name: each for name, each in documents.items() if each or not lists[name]}
+
+
+def documents_selected(given: Any, taken: Mapping[str, Sequence[Document]]) -> list[Document]:
+    """The documents that a selecting step leaves, if `taken` are those that it took.
+
+    A list that the step passes on as it took it is not its selection, unless there is no other.
+
+    Raises
+    ------
+    InputError
+        If the step gives no list of documents, or several.
+    """
+    if isinstance(given, (list, tuple)):
+        documents = _only(given)
+        if given and not documents:
+            raise InputError(f"it gives a list of {type(given[0]).__name__}, and not of Document")
+        return documents
+    lists = document_lists(given)
+    if not lists:
+        raise InputError(f"it gives {type(given).__name__} without a list of Document")
+    changed = {name: each for name, each in lists.items() if name not in taken or not _same(each, taken[name])}
+    filled = {name: each for name, each in (changed or lists).items() if each}
+    if len(filled) > 1:
+        as_taken = "" if changed else " as it took them"
+        raise InputError(f"it gives several lists of documents{as_taken} ({', '.join(filled)}): which one is shown?")
+    return next(iter(filled.values()), [])
+
+
+def documents_of_tool(output: Any) -> list[Document] | None:
+    """The documents that a tool gives as its artifact or result; None if it gives none."""
+    given = getattr(output, "artifact", output)
+    if not isinstance(given, (list, tuple)):
+        return None
+    documents = _only(given)
+    return documents if len(documents) == len(given) else None
+
+
+def questions_in(inputs: Any, depth: int = 3) -> Iterator[str]:
+    """The texts of what a chain or graph is given: of a message, of a list of messages the last first, of a state."""
+    if isinstance(inputs, str):
+        yield inputs
+    elif isinstance(inputs, BaseMessage):
+        yield text_of(inputs)
+    elif depth and isinstance(inputs, (list, tuple)):
+        for each in reversed(inputs):
+            yield from questions_in(each, depth - 1)
+    elif depth and not isinstance(inputs, Document):
+        for each in _fields(inputs).values():
+            yield from questions_in(each, depth - 1)
+
+
+def _fields(value: Any) -> Mapping[str, Any]:
+    if isinstance(value, Mapping):
+        return value
+    update = getattr(value, "update", None)
+    if isinstance(update, Mapping):
+        return update
+    if dataclasses.is_dataclass(value) or hasattr(type(value), "model_fields"):
+        return dict(vars(value))
+    return {}
+
+
+def _same(one: Sequence[Document], other: Sequence[Document]) -> bool:
+    return len(one) == len(other) and all(a is b or a == b for a, b in zip(one, other, strict=True))
+
+
+def _only(values: Iterable[Any]) -> list[Document]:
+    found = []
+    for value in values:
+        first = value[0] if isinstance(value, tuple) and len(value) == 2 else value
+        if isinstance(first, Document):
+            found.append(first)
+    return found

@@ -1,4 +1,4 @@
-"""Evaluators for LangSmith's `evaluate`, without importing it: plain functions of outputs and reference outputs."""
+"""What LangSmith's `evaluate` takes and gives, without importing it: evaluators, and scores of answers."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from typing import Any
 from langchain_core.documents import Document
 
 from rag_selectivity import Bootstrap, InputError, Measure
-from rag_selectivity.hosted import Retrieved, labels_for, measure_hosted
+from rag_selectivity.errors import did_you_mean
+from rag_selectivity.hosted import Retrieved, labels_for, measure_hosted, scores_by_name
 from rag_selectivity.indexes import given_size
-from rag_selectivity.single import QueryScorer, measure_with_depth, per_query_measure, text_or_number
+from rag_selectivity.single import QueryScorer, measure_with_depth, numbered_queries, per_query_measure, text_or_number
 from rag_selectivity_langchain.batch import STEPS
 from rag_selectivity_langchain.documents import candidates_of, document_of
 
@@ -173,3 +174,39 @@ def _ids(passage: str | Document) -> dict[str, str]:
 
 def _numbered(rows: Iterable[Any]) -> dict[str, Any]:
     return {f"example {i}": row for i, row in enumerate(rows, 1)}
+
+
+def answer_scores(results: Iterable[Any], key: str, *, question: str | None = "question") -> dict[str, float | None]:
+    """{query: score} of an evaluator of answers, for `rag_selectivity.validate`.
+
+    Parameters
+    ----------
+    results : ExperimentResults, or rows with "run", "example" and "evaluation_results"
+        What `evaluate` returns.
+    key : str
+        The key of the evaluator's result, such as `correctness`.
+    question : str or None
+        The key of the examples' inputs that holds the query. A question that was asked again is numbered. With None the
+        query is the id of the run.
+
+    Raises
+    ------
+    InputError
+        If an example has no such input, or if no row has a result of the key.
+    """
+    rows = list(results)
+    queries = [_query(row, question, number) for number, row in enumerate(rows, 1)]
+    scores = [{each.key: each.score for each in row["evaluation_results"]["results"]} for row in rows]
+    return scores_by_name(numbered_queries(queries), scores, key)
+
+
+def _query(row: Any, question: str | None, number: int) -> str:
+    if question is None:
+        return str(row["run"].id)
+    inputs = getattr(row["example"], "inputs", None) or {}
+    if question not in inputs:
+        raise InputError(
+            f"row {number}: the inputs of its example have no {question!r}{did_you_mean(question, inputs)}: name the "
+            f"key as question=…, or give question=None to go by the ids of the runs"
+        )
+    return str(inputs[question])

@@ -19,8 +19,15 @@ from rag_selectivity import InputError, Monitor, Report
 from rag_selectivity.live.calls import CallTree, Kind
 from rag_selectivity.live.retrieval import Passages, approximate_tokens
 from rag_selectivity.live.watching import Latest, Watcher
-from rag_selectivity_langchain.documents import document_of, parts_of, plain_ids
-from rag_selectivity_langchain.steps import document_lists, documents_of_tool, documents_selected, questions_in
+from rag_selectivity_langchain.documents import (
+    document_lists,
+    document_of,
+    documents_of_tool,
+    documents_selected,
+    parts_of,
+    plain_ids,
+    questions_in,
+)
 
 #: The calls of each monitor, so that two handlers of one monitor do not record a retrieval twice.
 _CALLS: WeakValueDictionary[tuple[int, bool], CallTree] = WeakValueDictionary()

@@ -16,11 +16,14 @@ except ImportError as error:
 
 from rag_selectivity import Run
 from rag_selectivity.single import load_on_first_use
-from rag_selectivity_llama_index.answers import answer_scores
-from rag_selectivity_llama_index.evaluator import Evaluation, SelectivityEvaluator
-from rag_selectivity_llama_index.metrics import SelectivityMetric
+from rag_selectivity_llama_index.evaluator import (
+    Evaluation,
+    SelectivityEvaluator,
+    SelectivityMetric,
+    answer_scores,
+    report_from_results,
+)
 from rag_selectivity_llama_index.nodes import identity_of
-from rag_selectivity_llama_index.results import report_from_results
 from rag_selectivity_llama_index.tools import LiveToolSelectivity
 from rag_selectivity_llama_index.watching import LiveSelectivity
 
@@ -46,20 +49,11 @@ __all__ = [
 ]
 
 # What asks a judge needs the extra [judge], which the rest does without.
-__getattr__ = load_on_first_use(
-    __name__,
-    {
-        "LLMJudge": "judge",
-        "SynthesizerModel": "answering",
-        "ContextEntityRecallEvaluator": "judging",
-        "ContextPrecisionEvaluator": "judging",
-        "ContextRecallEvaluator": "judging",
-        "ContextRelevanceEvaluator": "judging",
-        "UtilityEvaluator": "judging",
-        "agrade_retriever": "grading",
-        "grade_retriever": "grading",
-    },
+_FROM_JUDGING = (
+    "ContextEntityRecallEvaluator ContextPrecisionEvaluator ContextRecallEvaluator ContextRelevanceEvaluator "
+    "LLMJudge SynthesizerModel UtilityEvaluator agrade_retriever grade_retriever"
 )
+__getattr__ = load_on_first_use(__name__, dict.fromkeys(_FROM_JUDGING.split(), "judging"))
 
 
 def run_from_nodes(retrieved: Mapping[str, Sequence[NodeWithScore]]) -> Run:

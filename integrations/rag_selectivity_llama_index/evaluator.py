@@ -1,4 +1,4 @@
-"""`SelectivityEvaluator`: a retriever with its postprocessors, measured over a dataset in one run."""
+"""Evaluations by LlamaIndex: its metrics, a retriever with its postprocessors over a dataset, and what results hold."""
 
 from __future__ import annotations
 
@@ -8,18 +8,127 @@ from dataclasses import dataclass
 from typing import Any
 
 from llama_index.core.async_utils import asyncio_run
+from llama_index.core.evaluation import EvaluationResult
 from llama_index.core.evaluation.retrieval.base import RetrievalEvalMode, RetrievalEvalResult
 from llama_index.core.evaluation.retrieval.evaluator import RetrieverEvaluator
+from llama_index.core.evaluation.retrieval.metrics_base import BaseRetrievalMetric, RetrievalMetricResult
 from pydantic import PrivateAttr
 
-from rag_selectivity import Bootstrap, InputError, Report, SelectivityWarning, parse_measure
+from rag_selectivity import Bootstrap, InputError, Measure, Report, SelectivityWarning, parse_measure
 from rag_selectivity.hosted import AUTO, Retrieved, labelled_queries, labels_for, measure_hosted
 from rag_selectivity.indexes import corpus_size_of_index, given_size
 from rag_selectivity.measures import default_query_measures, given_depths
-from rag_selectivity.single import Labels, at_depths, choose_identity
-from rag_selectivity_llama_index.metrics import SelectivityMetric
-from rag_selectivity_llama_index.results import STEPS, add_caveats
-from rag_selectivity_llama_index.retrieving import Pipeline
+from rag_selectivity.single import (
+    Labels,
+    QueryScorer,
+    Steps,
+    at_depths,
+    choose_identity,
+    numbered_queries,
+    per_query_measure,
+)
+from rag_selectivity_llama_index.nodes import Pipeline
+
+
+class SelectivityMetric(BaseRetrievalMetric):  # type: ignore[misc,unused-ignore]
+    """A measure with its depth, `RA-nWG@10`, as a LlamaIndex metric of that name.
+
+    Parameters
+    ----------
+    measure : str or Measure
+    labels : qrels, label store, {query: {passage: grade}}, or a dataset with `.relevant_docs`, optional
+        Queries by their text. Where there are none, `expected_ids` are the relevant passages.
+    corpus_size : int, index, vector store or retriever, optional
+        N, for the chance-corrected measures.
+    passages_of : {document: number of its nodes}, optional
+        As in `rag_selectivity.evaluate`, if labels name documents and nodes are their chunks.
+    scale, grade_map
+        As in `rag_selectivity.evaluate`.
+
+    A query without a figure scores NaN, with the reason in its metadata.
+    """
+
+    _scorer: QueryScorer = PrivateAttr()
+
+    def __init__(self, measure: str | Measure, labels: Any = None, **options: Any) -> None:
+        super().__init__()
+        self._scorer = QueryScorer(per_query_measure(measure), labels=labels, **options)
+
+    @property
+    def metric_name(self) -> str:  # type: ignore[override,unused-ignore]
+        """The canonical name with the depth: two depths are two metrics."""
+        return str(self._scorer.measures[0])
+
+    def compute(
+        self,
+        query: str | None = None,
+        expected_ids: list[str] | None = None,
+        retrieved_ids: list[str] | None = None,
+        expected_texts: list[str] | None = None,
+        retrieved_texts: list[str] | None = None,
+        **kwargs: Any,
+    ) -> RetrievalMetricResult:
+        """The figure of one query; an empty retrieval is a failed query, not an error."""
+        found = () if retrieved_ids is None else retrieved_ids
+        (figure,) = self._scorer.figures(found, kwargs.get("query_id"), query, relevant=expected_ids)
+        reason = {} if figure.reason is None else {"reason": figure.reason}
+        return RetrievalMetricResult(score=figure.value, metadata={**figure.details, **reason})
+
+
+#: How the reports of this package word their next steps.
+STEPS = Steps("grade_retriever")
+
+
+def report_from_results(
+    results: Sequence[RetrievalEvalResult], labels: Any = None, *, name: str = "retriever", **options: Any
+) -> Report:
+    """The core's report from what an evaluation of LlamaIndex already produced.
+
+    Where no labels are given, `expected_ids` are the relevant passages. A question that was asked twice is measured
+    twice. Options are those of `rag_selectivity.hosted.measure_hosted`: `corpus_size`, `measures`, `depths`, `scale`,
+    `grade_map`, `human`, `bootstrap` and policies.
+    """
+    by_key = dict(zip(numbered_queries(result.query for result in results), results, strict=True))
+    return measure_hosted(
+        {name: {key: Retrieved.by_id(result.retrieved_ids) for key, result in by_key.items()}},
+        labels,
+        {key: result.query for key, result in by_key.items()},
+        expected={key: result.expected_ids for key, result in by_key.items()},
+        steps=STEPS,
+        identity=None,
+        **options,
+    ).report
+
+
+def add_caveats(results: Sequence[RetrievalEvalResult], report: Report, run: str) -> None:
+    """Put the caveats of each figure in a report into the metadata of the results' metrics of its name."""
+    estimates = report.runs[run].estimates
+    for result in results:
+        for metric, figure in result.metric_dict.items():
+            estimate = estimates.get(metric)
+            if estimate is not None and estimate.caveats:
+                figure.metadata["caveats"] = [caveat.text for caveat in estimate.caveats]
+
+
+def answer_scores(results: Sequence[EvaluationResult]) -> dict[str, float | None]:
+    """{query: score} of an evaluator of responses, for `rag_selectivity.validate`.
+
+    Parameters
+    ----------
+    results : sequence of EvaluationResult
+        Of one evaluator, such as `(await BatchEvalRunner(…).aevaluate_queries(…))["correctness"]`, in the order in
+        which the queries were asked. A result that is invalid has no score.
+
+    Raises
+    ------
+    InputError
+        If a result does not name its query.
+    """
+    for number, result in enumerate(results, 1):
+        if not result.query:
+            raise InputError(f"result {number} does not name its query: evaluate with the query")
+    keys = numbered_queries(str(result.query) for result in results)
+    return {key: None if result.invalid_result else result.score for key, result in zip(keys, results, strict=True)}
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Evaluators for LlamaIndex that ask a judge: grades of the contexts, and the four claim checks."""
+"""What asks an LLM: a judge, grades for what retrievers return, evaluators, a synthesizer that answers from sets."""
 
 from __future__ import annotations
 
@@ -8,14 +8,123 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from llama_index.core import Settings
+from llama_index.core.base.llms.types import ChatMessage, MessageRole
 from llama_index.core.evaluation import BaseEvaluator, EvaluationResult
-from pydantic import Field
+from llama_index.core.llms import LLM
+from llama_index.core.schema import NodeWithScore, TextNode
+from pydantic import BaseModel, Field
 
-from rag_selectivity import InputError, Measure, SelectivityError, parse_measure
-from rag_selectivity.grading.single import SingleQuery, claim_measure_name
+from rag_selectivity import InputError, Measure, Qrels, SelectivityError, parse_measure
+from rag_selectivity.answers.pipeline import PassagePrompt, PipelineModel
+from rag_selectivity.grading.judge import GradingError, Message, ModelJudge, Usage, known_settings, with_schema
+from rag_selectivity.grading.single import SingleQuery, blocking, claim_measure_name, label_lists
+from rag_selectivity.hosted import check_retrieved, queries_of, to_grade
 from rag_selectivity.log import LOG
 from rag_selectivity.single import figures_of_query, per_query_measure
-from rag_selectivity_llama_index.judge import LLMJudge
+from rag_selectivity_llama_index.nodes import Pipeline
+
+_ROLES = {"system": MessageRole.SYSTEM, "user": MessageRole.USER, "assistant": MessageRole.ASSISTANT}
+
+
+class LLMJudge(ModelJudge):
+    """Any LlamaIndex `LLM`, by function calling where the model has it, else asked for JSON in words.
+
+    Parameters
+    ----------
+    llm : LLM
+    name : str, optional
+        Default: the model's name from its metadata.
+
+    Raises
+    ------
+    GradingError
+        If it is no LLM, such as the name of one.
+    """
+
+    def __init__(self, llm: LLM, *, name: str | None = None) -> None:
+        if not hasattr(llm, "achat"):
+            raise GradingError(f"an LLM of LlamaIndex is needed, got {type(llm).__name__}")
+        super().__init__(name or llm.metadata.model_name, known_settings(llm, ("temperature", "max_tokens")))
+        self._llm: Any = llm
+
+    async def complete(self, conversation: Sequence[Message], schema: type[BaseModel]) -> tuple[Any, Usage | None]:
+        """Ask once."""
+        calls_functions = self._llm.metadata.is_function_calling_model
+        messages = conversation if calls_functions else with_schema(conversation, schema)
+        chat = [ChatMessage(role=_ROLES[message["role"]], content=message["content"]) for message in messages]
+        model = self._llm.as_structured_llm(schema) if calls_functions else self._llm
+        try:
+            reply = await model.achat(chat)
+        except ValueError as error:
+            # What its own parsers raise when a model's words are not the object that was asked for.
+            return f"{error}", None
+        return (reply.raw if isinstance(reply.raw, BaseModel) else reply.message.content or ""), _usage(reply)
+
+
+def _usage(reply: Any) -> Usage:
+    raw = getattr(reply.raw, "usage", None) or (reply.raw.get("usage") if isinstance(reply.raw, dict) else None)
+    counts = [_count(name, reply.additional_kwargs, raw) for name in ("prompt_tokens", "completion_tokens")]
+    return Usage(*counts)
+
+
+def _count(name: str, *places: Any) -> int:
+    """A number of tokens, where the first of some places has it."""
+    found = (each.get(name) if isinstance(each, dict) else getattr(each, name, None) for each in places)
+    return int(next((each for each in found if each is not None), 0))
+
+
+async def agrade_retriever(
+    retriever: Any,
+    queries: Any,
+    llm: Any = None,
+    store: str | Path = "",
+    *,
+    identity: str = "node_id",
+    workers: int = 8,
+    **options: Any,
+) -> Qrels:
+    """Have an LLM grade every node that a retriever returns from 1 to 5; the labels for `SelectivityEvaluator`.
+
+    Parameters
+    ----------
+    retriever : BaseRetriever, or list of them
+        Of several, all that they return is graded; what more than one returns is graded once.
+    queries : {query id: text}, texts, or anything with `.queries`
+    llm : LLM, or any judge of rag_selectivity; default: Settings.llm
+    store : str or Path
+        The label store: what it holds is not asked again, also if nodes got new ids.
+    identity : str
+        By which id the labels name a node: `node_id` (default), `text` (a hash, which lasts if the index is made anew),
+        or a key of the metadata that each node has for itself.
+    workers : int
+        Retrievals at the same time. Default: 8.
+    options
+        `corpus` and `controls` (passages of the corpus to draw at random for each query), `tail`, `pool_depth`, and
+        all others, as in `rag_selectivity.grading.single.label_lists`.
+
+    Returns
+    -------
+    Qrels
+        With the origin of each label. Pairs that failed for good are left out, with a warning.
+
+    Raises
+    ------
+    InputError
+        If all retrievals fail, controls are asked for without a corpus, the corpus has none of the nodes, or an id
+        stands for nodes with different texts.
+    """
+    if not store:
+        raise InputError('a label store is needed, the file that keeps the grades: store="labels.db"')
+    asked = queries_of(queries)
+    found = []
+    for each in retriever if isinstance(retriever, (list, tuple)) else [retriever]:
+        found.append(await Pipeline(each).retrieve_all(asked, workers))
+        check_retrieved("retriever", found[-1])
+    judge = LLMJudge.of(Settings.llm if llm is None else llm)
+    return await label_lists(asked, **to_grade(found, identity), store=store, judge=judge, **options)
+
+
+grade_retriever = blocking(agrade_retriever)
 
 
 class UtilityResult(EvaluationResult):  # type: ignore[misc,unused-ignore]
@@ -193,3 +302,40 @@ class ContextRelevanceEvaluator(_ClaimEvaluator):
     """Statements of the top K that bear on the question / all statements. Needs no reference."""
 
     _check = "relevance"
+
+
+class SynthesizerModel(PipelineModel):
+    """A response synthesizer (`get_response_synthesizer`, or one of your own) for `measure_answers`.
+
+    It answers each question from exactly the passages of a set, as nodes in their order. Synthesizers give a fixed
+    answer without nodes and ask no LLM, so that there is no control `closed-book`.
+
+    Parameters
+    ----------
+    synthesizer : BaseSynthesizer
+    name : str
+        Answers are kept under it: change it when the prompt, the mode or the LLM changes.
+    parameters : {name: value}, optional
+        All else that can change an answer.
+
+    Raises
+    ------
+    GradingError
+        If it is no response synthesizer.
+    """
+
+    answers_without_passages = False
+
+    def __init__(self, synthesizer: Any, name: str, parameters: Mapping[str, Any] | None = None) -> None:
+        if not hasattr(synthesizer, "asynthesize"):
+            raise GradingError(f"a response synthesizer of LlamaIndex is needed, got {type(synthesizer).__name__}")
+        super().__init__(name, parameters or {})
+        self._synthesizer = synthesizer
+
+    async def answer(self, shown: PassagePrompt) -> str:
+        """Synthesize an answer from the passages as nodes."""
+        nodes = [
+            NodeWithScore(node=TextNode(id_=id_, text=text), score=1 / rank)
+            for rank, (id_, text) in enumerate(shown.passages, 1)
+        ]
+        return str(await self._synthesizer.asynthesize(shown.question, nodes=nodes))

@@ -12,8 +12,7 @@ from rag_selectivity.errors import examples
 from rag_selectivity.hosted import AUTO, Retrieved, labels_for, measure_hosted, scores_by_name
 from rag_selectivity.single import Labels, Steps
 from rag_selectivity.tables.matching import labels_found
-from rag_selectivity_ragas.corpus import corpus_of
-from rag_selectivity_ragas.rows import ID, IDS, UTILITY_GRADES, Row, asked_rows, items_of, rows_of
+from rag_selectivity_ragas.rows import ID, IDS, UTILITY_GRADES, Row, asked_rows, corpus_of, items_of, rows_of
 
 
 def selectivity(

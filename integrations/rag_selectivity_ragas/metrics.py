@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+import warnings
 from abc import abstractmethod
 from collections.abc import Collection, Mapping, Sequence, Sized
+from dataclasses import replace
 from numbers import Real
 from typing import Any
 
@@ -13,9 +15,23 @@ from ragas.metrics.collections.base import BaseMetric
 from ragas.metrics.result import MetricResult
 
 from rag_selectivity import Bootstrap, Estimate, InputError, Measure, parse_measure
+from rag_selectivity.errors import SelectivityWarning, examples
+from rag_selectivity.hosted import AUTO
 from rag_selectivity.measures import default_query_measures
-from rag_selectivity.single import Labels, at_depths, bits_over_random_of_rows, per_query_measure
-from rag_selectivity_ragas.scoring import RowScorer
+from rag_selectivity.single import (
+    Labels,
+    OfRepeats,
+    QueryFigure,
+    at_depths,
+    bits_over_random_of_rows,
+    figures_of_query,
+    per_query_measure,
+)
+from rag_selectivity.tables.matching import LISTS_BEFORE_DOUBT, Meeting, labels_found
+from rag_selectivity_ragas.rows import ID, IDS, UTILITY_GRADES, Row, corpus_of, row_of
+
+_NO_SIZE = "the sample has no corpus_size N, and a random draw needs one"
+
 
 _OPTIONAL_COLUMNS = (
     "retrieved_contexts",
@@ -80,7 +96,7 @@ class SelectivityMetric(HybridMetric):
     def __init__(self, measure: str | Measure, labels: Any = None, **options: Any) -> None:
         self.measure = per_query_measure(measure)
         super().__init__(str(self.measure), required=["user_input"], optional=_OPTIONAL_COLUMNS)
-        self._scorer = RowScorer(labels, measures=[self.measure], **options)
+        self._scorer = RowFigures(labels, measures=[self.measure], **options)
 
     def value_of(self, sample: Any) -> tuple[float, str | None]:
         """The figure of one sample, and why it is NaN."""
@@ -129,23 +145,98 @@ class RowFigures:
         *,
         measures: Sequence[str | Measure] | None = None,
         depths: Sequence[int] = (10,),
+        corpus_size: Any = None,
+        passages_of: Any = None,
+        pool: Mapping[str, Sequence[str]] | None = None,
         scale: str | None = None,
         grade_map: Any = None,
-        **options: Any,
+        identity: str = AUTO,
     ) -> None:
-        given = None if labels is None else Labels.of(labels, grade_map=grade_map, scale=scale, measures=measures)
+        self._given, self._scale = labels is not None, scale
+        self.labels = Labels.of(labels, grade_map=grade_map, scale=scale, measures=measures)
         if measures is None:
-            sized = any(options.get(name) is not None for name in ("corpus_size", "passages_of"))
-            measures = default_query_measures((scale or "trec") if given is None else given.scale, sized=sized)
-        self._scorer = RowScorer(given, measures=at_depths(measures, depths), scale=scale, **options)
+            sized = corpus_size is not None or passages_of is not None
+            measures = default_query_measures(self.labels.scale, sized=sized)
+        self.measures = at_depths(measures, depths)
+        if self._given:
+            for measure in self.measures:
+                self.labels.require_for(measure)
+        labelled_ids = {passage for grades in self.labels.by_query.values() for passage in grades}
+        self._size, self._passages_of, _ = corpus_of(corpus_size, passages_of, labelled_ids)
+        self._pool, self._identity = pool, ID if identity == IDS else identity
+        self._met = Meeting()
 
     def score(self, **fields: Any) -> dict[str, float | None]:
         """{measure: figure} of a sample by its fields; None if the figure is undefined for it."""
-        return {str(figure.measure): figure.score for figure in self._scorer.figures(fields)}
+        return {str(figure.measure): figure.score for figure in self.figures(fields)}
 
     async def ascore(self, **fields: Any) -> dict[str, float | None]:
         """`score` from asynchronous code."""
         return self.score(**fields)
+
+    def figures(self, sample: Any) -> tuple[QueryFigure, ...]:
+        """The figures of a sample, in the order of the measures."""
+        row = row_of(sample)
+        expected = None if self._given else row.expected()
+        grades = row.own_grades or self.labels.of_query(row.query, row.user_input, relevant=expected)
+        passages = self._named(row, grades or {})
+        if grades is None:
+            return figures_of_query(self.measures, None, passages)
+        size = self._size
+        if isinstance(size, Mapping):
+            size = size.get(row.query, size.get(row.user_input))
+        size, is_own = row.corpus_size if size is None else size, row.own_grades is not None
+        is_sized = size is not None or self._passages_of is not None
+        found = figures_of_query(
+            [each for each in self.measures if is_sized or not each.needs_corpus_size],
+            grades,
+            passages,
+            pool=None if self._pool is None else row.pooled(self._pool.get(row.query, ()), grades),
+            corpus_size=size,
+            passages_of=self._passages_of,
+            scale=self._scale or ("utility" if is_own else self.labels.scale),
+            levels=UTILITY_GRADES if is_own else self.labels.levels,
+        )
+        known = {figure.measure: self._marked(figure, passages) for figure in found}
+        doubt = self._doubt(passages, grades)
+        if doubt is not None:
+            known = {measure: QueryFigure(measure, math.nan, doubt) for measure in known}
+        return tuple(known.get(each, QueryFigure(each, math.nan, _NO_SIZE)) for each in self.measures)
+
+    def _named(self, row: Row, grades: Mapping[str, int]) -> list[str]:
+        """The passages by the id that finds most labels: their own, unless another one alone finds some."""
+        passages, taken = row.passages(grades), self._identity
+        if taken == AUTO:
+            found = labels_found([(grades, passages)])
+            taken = ID if found.get(ID) else max(found, key=lambda name: len(found[name]), default=ID)
+        return [ids.get(taken, ids[ID]) for ids in passages]
+
+    def _marked(self, figure: QueryFigure, passages: Sequence[str]) -> QueryFigure:
+        """RandomSuccess marked where the list repeats a passage within its top K, and no rule says what that means."""
+        if figure.measure.name != "RandomSuccess" or self._passages_of is not None:
+            return figure
+        top = passages[: figure.measure.at] if isinstance(figure.measure.at, int) else passages
+        return replace(figure, value=OfRepeats(figure.value)) if len(set(top)) < len(top) else figure
+
+    def _doubt(self, passages: Sequence[str], grades: Mapping[str, int]) -> str | None:
+        """Why there are no figures, if no row of many held a labelled passage; a warning says it once."""
+        was_nothing = self._met.nothing
+        if grades:
+            self._met.add(passages, grades)
+        if not self._met.nothing:
+            return None
+        if not was_nothing:
+            doubt = (
+                f"not one of the first {LISTS_BEFORE_DOUBT} labelled samples retrieved a labelled passage, so ids may "
+                f"differ: {self._met.sides('and retrieved were')}. Figures are NaN until a labelled passage is "
+                f"retrieved, and were those of lists without evidence before; give labels by these ids, or the "
+                f"identity that the labels name, as in identity='text'"
+            )
+            warnings.warn(SelectivityWarning(doubt, "ids-do-not-match"), stacklevel=4)
+        return (
+            f"no labelled passage was retrieved in {LISTS_BEFORE_DOUBT} labelled samples, so ids may differ: the "
+            f"labels name {examples(grades)}, and retrieved were {examples(passages)}"
+        )
 
 
 def BoR(labels: Any = None, *, corpus_size: Any = None, k: int = 10, **options: Any) -> list[SelectivityMetric]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,8 +18,8 @@ from rag_selectivity.results.answers import CLOSED_BOOK, RESERVED, AnswerReport,
 from rag_selectivity.tables.cells import ends_of, iterated, whole_count
 from rag_selectivity.tables.cells import shown as shown_value
 from rag_selectivity.tables.names import COLUMNS, optional_column
-from rag_selectivity.tables.scores import answer_scores
 from rag_selectivity.tables.small import rows_by_id
+from rag_selectivity.validate.scores import answer_scores
 
 __all__ = ["AnswerReport", "answers_given"]
 
@@ -83,74 +83,48 @@ def answers_given(
     runs: dict[str, None] = {}
     lists = None if run is None else {name: dict(ranked_lists(each)) for name, each in named_runs(run).items()}
     for where, query, row, _ in rows_by_id(scores, "scores"):
-        names = [str(name) for name in row]
         queries[query] = None
-        held = optional_column(names, COLUMNS["run"])
+        held = optional_column([*map(str, row)], COLUMNS["run"])
         name = _ONE_RUN if held is None else str(row[held])
         if name != CLOSED_BOOK:
             runs[name] = None
         if lists is not None:
-            _check_set(row, names, where, query, name, lists)
+            _check_set(row, where, query, name, lists)
     if baseline is not None:
         known_baseline(baseline, runs)
     read = answer_scores(scores, list(runs), list(queries), column=column, score_range=ends)
-    values = {
-        Shown(name, k): _column(by_query, queries) for name, by_k in read.by_run.items() for k, by_query in by_k.items()
-    }
+    by_shown = {Shown(run, k): scores for run, by_k in read.by_run.items() for k, scores in by_k.items()}
     if read.closed_book:
-        values[Shown(CLOSED_BOOK, 0)] = _column(read.closed_book, queries)
-    name = column or "score"
-    kinds = _kinds(name, ends, correct_from, values)
-    scored = [Scored(kind, tuple(queries), of_kind) for kind, of_kind in kinds.items()]
-    figures, differences = figures_of(scored, bootstrap, baseline)
-    notes = list(read.remarks)
-    if not any(kind.is_correct for kind in kinds):
+        by_shown[Shown(CLOSED_BOOK, 0)] = read.closed_book
+    values = {shown: np.array([each.get(query, math.nan) for query in queries]) for shown, each in by_shown.items()}
+    every = np.concatenate([each[~np.isnan(each)] for each in values.values()])
+    is_binary = ends == (0.0, 1.0) and bool(((every == 0) | (every == 1)).all())
+    name, notes = column or "score", list(read.remarks)
+    kinds = {ScoreKind(name, *ends, "as given", is_correct=is_binary): values}
+    if correct_from is not None:
+        named = f"{name} ≥ {correct_from:g}", 0, 1, f"1 if {name} is at least {correct_from:g}"
+        kinds[ScoreKind(*named, is_correct=True)] = {
+            shown: np.where(np.isnan(each), np.nan, (each >= correct_from).astype(np.float64))
+            for shown, each in values.items()
+        }
+    elif not is_binary:
         notes.append(
             "scores other than 0 and 1 have no bits over random: say from which score an answer is right, "
             "correct_from=… (-c judge.correct_from=SCORE)"
         )
-    return AnswerReport(
-        figures,
-        differences,
-        tuple(queries),
-        {kind.name: kind for kind in kinds},
-        {"model": None, "judge": None, "source": str(scores) if not isinstance(scores, list) else None}
-        | bootstrap.settings,
-        notes=tuple(notes),
-    )
-
-
-def _kinds(
-    name: str, ends: tuple[float, float], correct_from: float | None, values: Mapping[Shown, Any]
-) -> dict[ScoreKind, Mapping[Shown, Any]]:
-    """The scores as given, and whether they make answers right."""
-    every = np.concatenate([each[~np.isnan(each)] for each in values.values()])
-    binary = ends == (0.0, 1.0) and bool(((every == 0) | (every == 1)).all())
-    given = {ScoreKind(name, *ends, "as given", is_correct=binary): values}
-    if correct_from is None:
-        return given
-    right = ScoreKind(f"{name} ≥ {correct_from:g}", 0, 1, f"1 if {name} is at least {correct_from:g}", is_correct=True)
-    turned = {
-        shown: np.where(np.isnan(each), np.nan, (each >= correct_from).astype(np.float64))
-        for shown, each in values.items()
-    }
-    return {**given, right: turned}
-
-
-def _column(by_query: Mapping[str, float], queries: Iterable[str]) -> Any:
-    return np.array([by_query.get(query, math.nan) for query in queries])
+    scored = [Scored(kind, tuple(queries), of_kind) for kind, of_kind in kinds.items()]
+    figures, differences = figures_of(scored, bootstrap, baseline)
+    source = None if isinstance(scores, list) else str(scores)
+    settings = {"model": None, "judge": None, "source": source, **bootstrap.settings}
+    of_names = {kind.name: kind for kind in kinds}
+    return AnswerReport(figures, differences, tuple(queries), of_names, settings, notes=tuple(notes))
 
 
 def _check_set(
-    row: Mapping[str, Any],
-    names: Sequence[str],
-    where: str,
-    query: str,
-    run: str,
-    lists: Mapping[str, Mapping[str, Sequence[str]]],
+    row: Mapping[str, Any], where: str, query: str, run: str, lists: Mapping[str, Mapping[str, Sequence[str]]]
 ) -> None:
     """Refuse a score of an answer for another set than the one that was retrieved."""
-    held = optional_column(names, _PASSAGES)
+    held, depth = (optional_column([*map(str, row)], names) for names in (_PASSAGES, COLUMNS["k"]))
     if held is None or run in RESERVED:
         return
     name = next(iter(lists)) if run == _ONE_RUN and len(lists) == 1 else run
@@ -158,30 +132,21 @@ def _check_set(
         raise InputError(
             f"{where}: there is no run {run!r}{did_you_mean(run, lists)} (the runs are {', '.join(lists)})"
         )
-    shown = _ids(row[held], where)
-    depth = optional_column(names, COLUMNS["k"])
+    ids = row[held] or ()
+    if isinstance(ids, str):
+        # As `ids_in_cell` writes them.
+        try:
+            ids = json.loads(ids) if ids.lstrip().startswith("[") else ids.split()
+        except ValueError:
+            raise InputError(f"{where}: the passages are no list of ids, got {ids!r}") from None
+    shown = [str(each) for each in iterated(ids, f"{where}: the passages must be a list of ids")]
     k = len(shown) if depth is None or row[depth] in (None, "") else whole_count(row[depth], f"{where}: k")
     retrieved = list(lists[name].get(query, ()))[:k]
     if sorted(shown) != sorted(retrieved):
-        extra = [passage for passage in shown if passage not in retrieved]
-        about = (
-            f"it was shown {extra[0]!r}, which is not in the top {k}" if extra else f"{len(shown)} of {len(retrieved)}"
-        )
+        extra = next((passage for passage in shown if passage not in retrieved), None)
+        counts = f"{len(shown)} of {len(retrieved)}"
+        about = counts if extra is None else f"it was shown {extra!r}, which is not in the top {k}"
         raise InputError(
             f"{where}: the answer of query {query!r} is not to what {name} retrieved ({about}): score answers to the "
             f"retrieved sets, or give the run that they are of"
         )
-
-
-def _ids(value: Any, where: str) -> list[str]:
-    """Ids of a cell: a list, a list as JSON, or ids with spaces between them."""
-    if isinstance(value, str) and value.lstrip().startswith("["):
-        try:
-            value = json.loads(value)
-        except ValueError:
-            raise InputError(f"{where}: the passages are no list of ids, got {value!r}") from None
-    if isinstance(value, str):
-        return value.split()
-    return (
-        [] if value is None else [str(each) for each in iterated(value, f"{where}: the passages must be a list of ids")]
-    )

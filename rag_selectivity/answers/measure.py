@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from rag_selectivity.answers.figures import figures_of, scored_of
-from rag_selectivity.answers.planning import Reading, all_shown, read_all
-from rag_selectivity.answers.prompt import INSTRUCTIONS, PROMPT_VERSION, Answer, Planned
-from rag_selectivity.answers.references import read_references
+from rag_selectivity.answers.prompt import INSTRUCTIONS, PROMPT_VERSION, read_references
 from rag_selectivity.answers.scoring import ANSWER_RUBRIC, AnswerJudge, chosen_scores, ruled_scores
+from rag_selectivity.answers.sets import Plan, all_shown, plan
 from rag_selectivity.errors import InputError
-from rag_selectivity.grading.gate import Gate
+from rag_selectivity.grading.gate import Budget, Gate, Limits
 from rag_selectivity.grading.given import known_baseline, whole_numbers
 from rag_selectivity.grading.judge import judge_of
-from rag_selectivity.grading.limits import Budget, Limits
 from rag_selectivity.grading.questions import Asker, Question
 from rag_selectivity.grading.rubric import Rubric
 from rag_selectivity.grading.runner import asking, blocking
@@ -136,24 +135,23 @@ async def ameasure_answers(
         )
     known_baseline(baseline, runs)
     right = read_references(references)
-    labels = qrels is not None
     kinds = chosen_scores(
         scores,
         multiple_choice=any(reference.choices for reference in right.values()),
         cite=cite,
         abstain=abstain,
-        labels=labels,
+        labels=qrels is not None,
         judge=judge is not None,
     )
     asked, grader = judge_of(model), None if judge is None else judge_of(judge)
     depths, junk = whole_numbers(depths, "depth"), whole_numbers(junk, "number of junk passages", 0)
     alone = getattr(asked, "answers_without_passages", True)
-    shown = all_shown(runs, depths, controls, orders, junk, labels=labels, alone=alone)
+    shown = all_shown(runs, depths, controls, orders, junk, labels=qrels is not None, alone=alone)
     if not isinstance(instructions, str):
         raise InputError(f"instructions must be a text, got {instructions!r:.80}")
     wording = {"instructions": instructions, "cite": cite, "abstain": abstain}
-    read = read_all(runs, corpus, queries, right, qrels, scale, shown, seed, wording)
-    gate = gate or Gate(limits, budget)
+    planned = plan(runs, corpus, queries, right, (qrels, scale), shown, seed, wording)
+    gate, rows = gate or Gate(limits, budget), list[AnswerRow]()
     settings = {
         "model": asked.name,
         "parameters": dict(asked.parameters),
@@ -164,27 +162,34 @@ async def ameasure_answers(
     with Store(store) as opened:
         answering = Settings("answer", asked.name, asked.parameters, prompt_version=PROMPT_VERSION)
         answers = Asker(opened, answering, served)
-        missing = answers.missing(each.prompt for each in read.planned)
-        distinct = len({each.prompt.content for each in read.planned})
+        missing = answers.missing(each.prompt for each in planned.prompts)
+        prompts = len({each.prompt.content for each in planned.prompts})
+        cached = prompts - len(missing)
         if dry_run:
-            estimate = _estimated(missing, budget)
-            spent = Spent(distinct, distinct - len(missing), len(missing), dry_run=True, **estimate)
-            return _report(read, kinds, (), bootstrap, baseline, spent, settings)
+            spent = Spent(prompts, cached, len(missing), dry_run=True, **_estimated(missing, budget))
+            return _report(planned, kinds, (), bootstrap, baseline, settings, spent)
         scoring = None if grader is None else AnswerJudge(opened, grader, rubric, list(kinds))
         with asking(asked, gate, len(missing), "answering", progress) as runner:
             await answers.ask(runner, missing)
             runner.raise_if_fatal()
-            stored = [(each, answers.found(each.prompt)) for each in read.planned]
-            found = [(each, Answer.of(each.prompt, *answer)) for each, answer in stored if answer is not None]
-            _refuse_mixed_models(found)
+            stored = [(each, found) for each in planned.prompts if (found := answers.found(each.prompt)) is not None]
+            said = [
+                (each.prompt.question, each.prompt.row(each.query, each.shown, *found), right[each.query])
+                for each, found in stored
+            ]
+            _refuse_mixed_models([row for _, row, _ in said])
             if scoring is not None and grader is not None and gate.stop is None:
                 runner.turn_to(grader)
-                await scoring.ask(runner, found, read.references)
+                await scoring.ask(runner, said)
                 runner.raise_if_fatal()
-        rows = [_scored(each, answer, read, kinds, scoring) for each, answer in found]
-        spent = Spent(distinct, distinct - len(missing), gate.spending.requests, **runner.told())
-        by_model = {row.served_model for row in rows if row.served_model is not None}
-        return _report(read, kinds, rows, bootstrap, baseline, spent, {**settings, "served": sorted(by_model)})
+        for question, row, reference in said:
+            by_name = ruled_scores(kinds, row, reference, planned.relevant.get(row.query, ()))
+            if scoring is not None:
+                by_name |= scoring.scores(question, row, reference)
+            rows.append(replace(row, scores={name: by_name[name] for name in kinds}))
+        spent = Spent(prompts, cached, gate.spending.requests, **runner.told())
+    settings["served"] = sorted({row.served_model for row in rows if row.served_model is not None})
+    return _report(planned, kinds, rows, bootstrap, baseline, settings, spent)
 
 
 measure_answers = blocking(ameasure_answers)
@@ -194,15 +199,38 @@ def _estimated(missing: Sequence[Question], budget: Budget) -> dict[str, Any]:
     """The tokens that prompts would take, at four characters a token, and their cost; None without prices."""
     characters = sum(len(message["content"]) for prompt in missing for message in prompt.messages())
     usage = Usage(characters // 4, _ANSWER_TOKENS * len(missing))
-    return {"usage": usage, "cost": None if budget.prices is None else budget.prices.of(usage)}
+    return {"usage": usage, "cost": budget.price(usage)}
 
 
-def _refuse_mixed_models(answers: Sequence[tuple[Planned, Answer]]) -> None:
+def _report(
+    planned: Plan,
+    kinds: Mapping[str, ScoreKind],
+    rows: Sequence[AnswerRow],
+    bootstrap: Bootstrap,
+    baseline: str | None,
+    settings: Mapping[str, Any],
+    spent: Spent,
+) -> AnswerReport:
+    queries, notes, scored = tuple(planned.references), planned.notes, []
+    for name, kind in kinds.items() if rows else ():
+        shown = [each for each in planned.shown if not (kind.needs_passages and each.run == CLOSED_BOOK)]
+        values = ((row.query, row.shown, row.scores[name]) for row in rows if row.shown in shown)
+        scored.append(scored_of(kind, queries, values, shown))
+    if rows and (lost := len(planned.prompts) - len(rows)):
+        notes += (
+            f"{lost:,} of {counted(len(planned.prompts), 'answer')} are missing, because calls failed or the run "
+            f"stopped; each figure says over how many queries it is (n)",
+        )
+    figures, differences = figures_of(scored, bootstrap, baseline)
+    return AnswerReport(figures, differences, queries, kinds, settings, tuple(rows), notes, spent)
+
+
+def _refuse_mixed_models(rows: Sequence[AnswerRow]) -> None:
     """Refuse answers of several models behind one name."""
-    named = Counter(answer.served_model for _, answer in answers if answer.served_model is not None)
+    named = Counter(row.served_model for row in rows if row.served_model is not None)
     if len(named) < 2:
         return
-    first = {answer.served_model: each for each, answer in reversed(answers)}
+    first = {row.served_model: row for row in reversed(rows)}
     each = "; ".join(
         f"{name} gave {count:,}, such as that of query {first[name].query!r} with {first[name].shown}"
         for name, count in named.most_common()
@@ -212,50 +240,3 @@ def _refuse_mixed_models(answers: Sequence[tuple[Planned, Answer]]) -> None:
         f"the model changed between the answers, and no figure mixes models: {each}. Choose one with served={newest!r} "
         f"(-c judge.served={newest}): the answers of the others are asked for again"
     )
-
-
-def _scored(
-    planned: Planned, answer: Answer, read: Reading, kinds: Mapping[str, ScoreKind], scoring: AnswerJudge | None
-) -> AnswerRow:
-    reference = read.references[planned.query]
-    scores = ruled_scores(kinds, planned, answer, reference, read.sets.judged.get(planned.query))
-    if scoring is not None:
-        scores |= scoring.scores(planned, answer, reference)
-    return AnswerRow(
-        planned.query,
-        planned.shown,
-        planned.passages,
-        answer.text,
-        answer.abstained,
-        tuple(planned.passages[number - 1] for number in answer.cited),
-        {name: scores[name] for name in kinds},
-        planned.prompt.content.hex(),
-        answer.served_model,
-    )
-
-
-def _report(
-    read: Reading,
-    kinds: Mapping[str, ScoreKind],
-    rows: Sequence[AnswerRow],
-    bootstrap: Bootstrap,
-    baseline: str | None,
-    spent: Spent,
-    settings: Mapping[str, Any],
-) -> AnswerReport:
-    queries = tuple(read.references)
-    scored = []
-    notes = list(read.notes)
-    if rows:
-        for name, kind in kinds.items():
-            shown = [each for each in read.shown if not (kind.needs_passages and each.run == CLOSED_BOOK)]
-            values = ((row.query, row.shown, row.scores[name]) for row in rows if row.shown in shown)
-            scored.append(scored_of(kind, queries, values, shown))
-        lost = len(read.planned) - len(rows)
-        if lost:
-            notes.append(
-                f"{lost:,} of {counted(len(read.planned), 'answer')} are missing, because calls failed or the run "
-                f"stopped; each figure says over how many queries it is (n)"
-            )
-    figures, differences = figures_of(scored, bootstrap, baseline)
-    return AnswerReport(figures, differences, queries, kinds, settings, tuple(rows), tuple(notes), spent)

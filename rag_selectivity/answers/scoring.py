@@ -6,22 +6,19 @@ import math
 import re
 import string
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
-from rag_selectivity.answers.prompt import Answer, Planned
-from rag_selectivity.answers.references import Reference
-from rag_selectivity.answers.sets import Judged
+from rag_selectivity.answers.prompt import Reference
 from rag_selectivity.errors import InputError, did_you_mean
-from rag_selectivity.grading.claim_questions import PROMPT_VERSION as CLAIMS_VERSION
-from rag_selectivity.grading.claim_questions import of_reference, passage_questions
-from rag_selectivity.grading.claim_results import share_of_claims
+from rag_selectivity.grading.claim_checks import PROMPT_VERSION as CLAIMS_VERSION
+from rag_selectivity.grading.claim_checks import of_reference, passage_questions, share_of_claims
 from rag_selectivity.grading.judge import Judge
 from rag_selectivity.grading.prompts import grade_shape
 from rag_selectivity.grading.questions import Asker, Question, question_of
 from rag_selectivity.grading.rubric import Rubric
 from rag_selectivity.grading.runner import Runner
 from rag_selectivity.grading.store import Settings, Store
-from rag_selectivity.results.answers import RIGHT_FROM, SCORES, ScoreKind
+from rag_selectivity.results.answers import RIGHT_FROM, SCORES, AnswerRow, ScoreKind
 from rag_selectivity.results.samples import Sample
 from rag_selectivity.tables.cells import names_in
 
@@ -29,7 +26,6 @@ _ARTICLES = re.compile(r"\b(a|an|the)\b")
 _PUNCTUATION = str.maketrans("", "", string.punctuation)
 #: Scores that a judge gives.
 JUDGED = ("judge", "judged_right", "claims")
-_LOWEST = SCORES["judge"].low
 
 ANSWER_RUBRIC = Rubric(
     "answers",
@@ -81,26 +77,20 @@ def chosen_scores(
 
 
 def ruled_scores(
-    names: Collection[str], planned: Planned, answer: Answer, reference: Reference, judged: Judged | None
+    names: Collection[str], row: AnswerRow, reference: Reference, relevant: Collection[str]
 ) -> dict[str, float]:
     """The scores that need no judge. An answer that declines is not right."""
-    texts = () if answer.abstained else (answer.text,)
-    found: dict[str, float] = {}
-    if "choice" in names:
-        found["choice"] = float(any(text in reference.texts for text in texts))
-    if "exact_match" in names:
-        found["exact_match"] = max((exact_match(text, reference.texts) for text in texts), default=0.0)
-    if "f1" in names:
-        found["f1"] = max((token_f1(text, reference.texts) for text in texts), default=0.0)
-    if "cited" in names:
-        relevant = () if judged is None else judged.relevant
-        cited = {planned.passages[number - 1] for number in answer.cited}
-        # A run that retrieved nothing has failed; closed-book answers were never to cite anything.
-        defined = bool(relevant) and (bool(planned.passages) or planned.shown.is_run)
-        found["cited"] = float(not cited.isdisjoint(relevant)) if defined else math.nan
-    if "abstained" in names:
-        found["abstained"] = float(answer.abstained)
-    return found
+    texts = () if row.abstained else (row.text,)
+    # A run that retrieved nothing has failed; closed-book answers were never to cite anything.
+    can_cite = bool(relevant) and (bool(row.passages) or row.shown.is_run)
+    every = {
+        "choice": float(any(text in reference.texts for text in texts)),
+        "exact_match": max((exact_match(text, reference.texts) for text in texts), default=0.0),
+        "f1": max((token_f1(text, reference.texts) for text in texts), default=0.0),
+        "cited": float(not set(row.cited).isdisjoint(relevant)) if can_cite else math.nan,
+        "abstained": float(row.abstained),
+    }
+    return {name: score for name, score in every.items() if name in names}
 
 
 class AnswerJudge:
@@ -112,45 +102,43 @@ class AnswerJudge:
     def __init__(self, store: Store, judge: Judge, rubric: Rubric, names: Collection[str]) -> None:
         self._rubric = rubric
         self._names = names
-        self._grades = "judge" in names or "judged_right" in names
         asked, version = (judge.name, judge.parameters), rubric.version
-        self._graded = Asker(store, Settings("answer grade", *asked, rubric.name, version, prompt_version="1"))
+        self._grades = Asker(store, Settings("answer grade", *asked, rubric.name, version, prompt_version="1"))
         # The settings of `claims`, so that a reference that was taken apart for it is not asked about again.
         self._claims = Asker(store, Settings("claims", *asked, prompt_version=CLAIMS_VERSION))
 
-    async def ask(
-        self, runner: Runner, answers: Sequence[tuple[Planned, Answer]], references: Mapping[str, Reference]
-    ) -> None:
-        """Ask all questions about the answers that have no reply in the store."""
-        about = [(each, answer, references[each.query]) for each, answer in answers]
-        asked = [each for each in about if each[1].says_something]
-        if self._grades:
-            await self._graded.ask(runner, [self._grade(*each) for each in asked])
+    async def ask(self, runner: Runner, answers: Sequence[tuple[str, AnswerRow, Reference]]) -> None:
+        """Ask what the store has no reply to about (question, answer, reference) rows."""
+        said = [each for each in answers if _says_something(each[1])]
+        if "judge" in self._names or "judged_right" in self._names:
+            await self._grades.ask(runner, [self._grade(*each) for each in said])
         if "claims" in self._names:
-            await self._claims.ask(runner, [of_reference(_sample(*each)) for each in about])
-            await self._claims.ask(runner, [q for each in asked if (q := self._support(_sample(*each))) is not None])
+            await self._claims.ask(runner, [of_reference(_sample(*each)) for each in answers])
+            supports = (self._support(_sample(*each)) for each in said)
+            await self._claims.ask(runner, [question for question in supports if question is not None])
 
-    def scores(self, planned: Planned, answer: Answer, reference: Reference) -> dict[str, float]:
+    def scores(self, question: str, row: AnswerRow, reference: Reference) -> dict[str, float]:
         """The judge's scores of an answer; NaN where a call failed."""
-        found: dict[str, float] = {}
-        if self._grades:
-            grade = _LOWEST
-            if answer.says_something:
-                said = self._graded.answer(self._grade(planned, answer, reference))
-                grade = math.nan if said is None else float(said["grade"])
-            found["judge"] = grade
-            found["judged_right"] = math.nan if math.isnan(grade) else float(grade >= RIGHT_FROM)
-        if "claims" in self._names:
-            found["claims"] = self._share_of_claims(_sample(planned, answer, reference), answer)
-        return {name: value for name, value in found.items() if name in self._names}
+        grade, share = SCORES["judge"].low, math.nan
+        if _says_something(row):
+            found = self._grades.answer(self._grade(question, row, reference))
+            grade = math.nan if found is None else float(found["grade"])
+        right = math.nan if math.isnan(grade) else float(grade >= RIGHT_FROM)
+        sample = _sample(question, row, reference)
+        support = self._support(sample) if "claims" in self._names else None
+        if support is not None:
+            found = self._claims.answer(support) if _says_something(row) else {"supported": []}
+            share = math.nan if found is None else share_of_claims(found, self._claims.answer(of_reference(sample)))
+        every = {"judge": grade, "judged_right": right, "claims": share}
+        return {name: score for name, score in every.items() if name in self._names}
 
-    def _grade(self, planned: Planned, answer: Answer, reference: Reference) -> Question:
+    def _grade(self, question: str, row: AnswerRow, reference: Reference) -> Question:
         several = len(reference.texts) > 1
         right = "\n".join(f"- {text}" for text in reference.texts) if several else reference.texts[0]
         return question_of(
             "answer grade",
             self._rubric.text,
-            [("question", planned.prompt.question), ("reference answer", right), ("answer", answer.text)],
+            [("question", question), ("reference answer", right), ("answer", row.text)],
             "Grade the answer: the reason in one short sentence, then the grade as a whole number from 1 to 5."
             + (" Any one of the reference answers is enough." if several else ""),
             grade_shape(()),
@@ -163,19 +151,15 @@ class AnswerJudge:
             return None
         return passage_questions(sample, parts, ("recall",), batch=False)[0]
 
-    def _share_of_claims(self, sample: Sample, answer: Answer) -> float:
-        question = self._support(sample)
-        if question is None:
-            return math.nan
-        if not answer.says_something:
-            return 0.0
-        found = self._claims.answer(question)
-        return math.nan if found is None else share_of_claims(found, self._claims.answer(of_reference(sample)))
+
+def _says_something(row: AnswerRow) -> bool:
+    """Whether an answer is neither empty nor declined."""
+    return not row.abstained and bool(row.text.strip())
 
 
-def _sample(planned: Planned, answer: Answer, reference: Reference) -> Sample:
+def _sample(question: str, row: AnswerRow, reference: Reference) -> Sample:
     """The answer in the place of a passage: which claims of the reference it holds."""
-    return Sample(planned.prompt.question, (answer.text,), reference.texts[0], planned.query)
+    return Sample(question, (row.text,), reference.texts[0], row.query)
 
 
 # -- by rules: exact match and token F1 as SQuAD has them (Rajpurkar et al. 2016, evaluate-v2.0.py) ------------

@@ -106,7 +106,7 @@ class Asking:
 
     def options(self) -> dict[str, Any]:
         """As options of the functions that ask."""
-        from rag_selectivity.grading.limits import Budget, Limits
+        from rag_selectivity.grading.gate import Budget, Limits
 
         limits = {
             name: getattr(self, name) for name in ("concurrency", "rpm", "tpm", "timeout", "attempts", "max_wait")

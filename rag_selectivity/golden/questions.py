@@ -10,8 +10,7 @@ from typing import Any
 
 from rag_selectivity.errors import InputError
 from rag_selectivity.live.spans import is_otlp
-from rag_selectivity.live.trace import Trace
-from rag_selectivity.live.trace_writer import SCHEMA
+from rag_selectivity.live.trace import SCHEMA, Trace
 from rag_selectivity.tables.cells import checked_id, holds_half, iterated, shown
 from rag_selectivity.tables.exact import is_frame
 from rag_selectivity.tables.files import first_bytes, is_path, text_lines

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from hashlib import blake2b
 from random import Random
-from typing import Any
+from typing import Any, NamedTuple
 
 from rag_selectivity.errors import InputError, examples
 from rag_selectivity.inference.bootstrap import Bootstrap
@@ -20,16 +19,19 @@ from rag_selectivity.tables.writing import without_apostrophe
 from rag_selectivity.trust.agreement import Agreement, agreement
 from rag_selectivity.wording import counted
 
-#: What people may write into the column `verdict`.
-YES, NO, SKIPPED = ("yes", "1", "true"), ("no", "0", "false"), ("", "skip", "none")
+#: What people may write into the column `verdict`; None: skipped, or not filled in.
+_VERDICTS = {
+    **dict.fromkeys(("yes", "1", "true"), True),
+    **dict.fromkeys(("no", "0", "false"), False),
+    **dict.fromkeys(("", "skip", "none"), None),
+}
 _DRAWN = "random"
 
 #: The query, the claim and the passage of a verdict.
 Key = tuple[str, str, str]
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
+class Verdict(NamedTuple):
     """Whether a passage by itself supports a claim, as the judge says, with the texts that it read."""
 
     supported: bool
@@ -40,6 +42,17 @@ class Verdict:
         """16 hexadecimal digits that change if one of the texts changes."""
         texts = "\0".join((self.question, claim, self.passage))
         return blake2b(texts.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
+
+
+class PeoplesVerdict(NamedTuple):
+    """A person's verdict, its row for errors, the fingerprint of the texts that the person read (empty if it is not
+    known), and whether the tool drew the pair.
+    """
+
+    where: str
+    supported: bool
+    fingerprint: str
+    drawn: bool
 
 
 def verdicts_of(runs: Mapping[str, Sequence[ClaimCheck]]) -> dict[Key, Verdict]:
@@ -82,104 +95,72 @@ def verdict_sheet(report: ClaimReport, pairs: int = 200, *, seed: int = 7) -> li
     verdicts = verdicts_of({name: run.samples for name, run in report.runs.items()})
     if not verdicts:
         raise InputError("there is no claim to draw: a sheet needs the check recall or groundedness, and its answers")
-    keys = sorted(verdicts)
-    return [_row(key, verdicts[key]) for key in Random(seed).sample(keys, min(pairs, len(keys)))]
+    drawn = Random(seed).sample(sorted(verdicts), min(pairs, len(verdicts)))
+    return [
+        {
+            "question": verdicts[key].question,
+            "claim": claim,
+            "passage": verdicts[key].passage,
+            "verdict": "",
+            "note": "",
+            "query_id": query,
+            "passage_id": passage,
+            "fingerprint": verdicts[key].fingerprint(claim),
+            "drawn": _DRAWN,
+        }
+        for key in drawn
+        for query, claim, passage in [key]
+    ]
 
 
-def _row(key: Key, verdict: Verdict) -> dict[str, str]:
-    query, claim, passage = key
-    return {
-        "question": verdict.question,
-        "claim": claim,
-        "passage": verdict.passage,
-        "verdict": "",
-        "note": "",
-        "query_id": query,
-        "passage_id": passage,
-        "fingerprint": verdict.fingerprint(claim),
-        "drawn": _DRAWN,
-    }
+def name_of(source: Any) -> str:
+    """What errors and notes call people's verdicts."""
+    return str(source) if is_path(source) else "human"
 
 
-@dataclass(frozen=True, slots=True)
-class PeoplesVerdict:
-    """A person's verdict.
+def read_verdicts(source: Any) -> dict[Key, PeoplesVerdict]:
+    """People's verdicts from a file, a frame or records with `query_id`, `claim`, `passage_id` and `verdict`.
 
-    Attributes
-    ----------
-    where : str
-        Its row, for errors.
-    fingerprint : str
-        That of the texts which the person read; empty if it is not known.
-    drawn : bool
-        Whether the tool drew the pair.
+    Raises
+    ------
+    InputError
+        If a column is missing, a verdict is neither yes nor no, two verdicts of a pair differ, or none is filled in.
     """
-
-    where: str
-    supported: bool
-    fingerprint: str
-    drawn: bool
-
-
-@dataclass(frozen=True, slots=True)
-class PeoplesVerdicts:
-    """People's verdicts by query, claim and passage."""
-
-    source: str
-    by_pair: Mapping[Key, PeoplesVerdict]
-
-    @classmethod
-    def read(cls, source: Any) -> PeoplesVerdicts:
-        """From a file, a frame or records with `query_id`, `claim`, `passage_id` and `verdict`.
-
-        Raises
-        ------
-        InputError
-            If a column is missing, a verdict is neither yes nor no, or two verdicts of a pair differ.
-        """
-        name = str(source) if is_path(source) else "human"
-        found: dict[Key, PeoplesVerdict] = {}
-        for where, row in rows_of(source, name):
-            given = _verdict_of(row, where)
-            if given is None:
-                continue
-            key = (
-                checked_id(_cell(row, ("query_id", *COLUMNS["query"]), "query", where), where, "query"),
-                _cell(row, ("claim",), "claim", where),
-                checked_id(_cell(row, ("passage_id", *COLUMNS["passage"]), "passage", where), where, "passage"),
+    found: dict[Key, PeoplesVerdict] = {}
+    for where, row in rows_of(source, name_of(source)):
+        cell = row[find_column(list(row), "verdict", where, ("verdict",))]
+        text = "" if cell is None or cell != cell else str(cell).strip().casefold()
+        if text not in _VERDICTS:
+            raise InputError(f"{where}: the verdict must be yes or no, or skip, got {str(cell)!r}")
+        supported = _VERDICTS[text]
+        if supported is None:
+            continue
+        query, claim, passage = (
+            without_apostrophe(str(row[find_column(list(row), what, where, names)]))
+            for what, names in (
+                ("query", ("query_id", *COLUMNS["query"])),
+                ("claim", ("claim",)),
+                ("passage", ("passage_id", *COLUMNS["passage"])),
             )
-            before = found.get(key)
-            if before is not None and before.supported != given:
-                raise InputError(
-                    f"{where}: query {key[0]!r}, passage {key[2]!r}: another verdict on the same claim is in "
-                    f"{before.where}; settle it, and keep one row"
-                )
-            drawn = str(row.get("drawn") or "").strip() == _DRAWN
-            found[key] = PeoplesVerdict(where, given, str(row.get("fingerprint") or ""), drawn)
-        if not found:
-            raise InputError(f"{name}: no verdict is filled in; write yes or no into the column verdict")
-        return cls(name, found)
-
-
-def _cell(row: Mapping[str, Any], names: Sequence[str], what: str, where: str) -> str:
-    return without_apostrophe(str(row[find_column(list(row), what, where, names)]))
-
-
-def _verdict_of(row: Mapping[str, Any], where: str) -> bool | None:
-    """The verdict of a row; None if it is not filled in, or skipped."""
-    cell = row[find_column(list(row), "verdict", where, ("verdict",))]
-    text = "" if cell is None or cell != cell else str(cell).strip().casefold()
-    if text in SKIPPED:
-        return None
-    if text not in (*YES, *NO):
-        raise InputError(f"{where}: the verdict must be yes or no, or skip, got {str(cell)!r}")
-    return text in YES
+        )
+        key = checked_id(query, where, "query"), claim, checked_id(passage, where, "passage")
+        if key in found and found[key].supported != supported:
+            raise InputError(
+                f"{where}: query {query!r}, passage {passage!r}: another verdict on the same claim is in "
+                f"{found[key].where}; settle it, and keep one row"
+            )
+        drawn = str(row.get("drawn") or "").strip() == _DRAWN
+        found[key] = PeoplesVerdict(where, supported, str(row.get("fingerprint") or ""), drawn)
+    if not found:
+        raise InputError(f"{name_of(source)}: no verdict is filled in; write yes or no into the column verdict")
+    return found
 
 
 def compared_with_people(
     runs: Mapping[str, Sequence[ClaimCheck]],
     judge: str,
-    people: PeoplesVerdicts | None,
+    people: Mapping[Key, PeoplesVerdict] | None,
+    name: str,
     bootstrap: Bootstrap,
 ) -> tuple[Provenance, Agreement | None, tuple[str, ...]]:
     """Where the verdicts come from and how far the judge agrees with people, and notes on verdicts that are left out.
@@ -196,35 +177,30 @@ def compared_with_people(
     known = Provenance(len(verdicts), judges={judge: len(verdicts)})
     if people is None:
         return known, None, ()
-    shared = {key: given for key, given in people.by_pair.items() if key in verdicts}
+    shared = {key: given for key, given in people.items() if key in verdicts}
     if not shared:
         raise InputError(
-            f"{people.source}: none of {counted(len(people.by_pair), 'verdict')} is about a claim and a passage of "
-            f"this check; it has queries {examples(key[0] for key in people.by_pair)}, and claims must be those that "
-            f"this judge made of the answers: draw the sheet with this judge and store"
+            f"{name}: none of {counted(len(people), 'verdict')} is about a claim and a passage of this check; it has "
+            f"queries {examples(key[0] for key in people)}, and claims must be those that this judge made of the "
+            f"answers: draw the sheet with this judge and store"
         )
     same = {key: given for key, given in shared.items() if given.fingerprint in ("", verdicts[key].fingerprint(key[1]))}
-    notes = _notes(people, len(people.by_pair) - len(shared), len(shared) - len(same))
     found: Agreement | None = None
     if same:
-        sampling = Bootstrap(bootstrap.resamples, bootstrap.seed, bootstrap.level, clusters=bootstrap.clusters)
-        people_say, judge_says = (
-            [int(each.supported) for each in same.values()],
-            [int(verdicts[k].supported) for k in same],
+        found = agreement(
+            [int(given.supported) for given in same.values()],
+            [int(verdicts[key].supported) for key in same],
+            [query for query, _, _ in same],
+            grades=(0, 1),
+            bootstrap=Bootstrap(bootstrap.resamples, bootstrap.seed, bootstrap.level, clusters=bootstrap.clusters),
         )
-        queries = [query for query, _, _ in same]
-        found = agreement(people_say, judge_says, queries, grades=(0, 1), bootstrap=sampling)
     drawn = sum(given.drawn for given in same.values())
-    counts = {name: count for name, count in (("claims", drawn), ("", len(same) - drawn)) if count}
-    return known.with_people(found, counts, calibrated=False), found, notes
-
-
-def _notes(people: PeoplesVerdicts, unknown: int, outdated: int) -> tuple[str, ...]:
+    counts = {design: count for design, count in (("claims", drawn), ("", len(same) - drawn)) if count}
     notes = []
-    if unknown:
+    if unknown := len(people) - len(shared):
         what = "is about no claim and passage" if unknown == 1 else "are about no claims and passages"
-        notes.append(f"{counted(unknown, 'verdict')} of {people.source} {what} of this check")
-    if outdated:
+        notes.append(f"{counted(unknown, 'verdict')} of {name} {what} of this check")
+    if outdated := len(shared) - len(same):
         what = "is about a text that has changed since" if outdated == 1 else "are about texts that have changed since"
-        notes.append(f"{counted(outdated, 'verdict')} of {people.source} {what}, and left out")
-    return tuple(notes)
+        notes.append(f"{counted(outdated, 'verdict')} of {name} {what}, and left out")
+    return known.with_people(found, counts, calibrated=False), found, tuple(notes)

@@ -1,7 +1,8 @@
-"""Pairs drawn at random for grading: from the ranks below the pool (its tail), and from the corpus (controls).
+"""The pairs to grade: the top ranks of runs, and pairs drawn at random from the ranks below and from the corpus.
 
-Draws depend on nothing but the seed, the lists and the corpus. So a command that is repeated draws the same pairs, a
-larger draw contains the smaller one, and the order of a file does not matter.
+Those below the pool are its tail, those of the corpus are controls. Draws depend on nothing but the seed, the lists and
+the corpus. So a command that is repeated draws the same pairs, a larger draw contains the smaller one, and the order of
+a file does not matter.
 """
 
 from __future__ import annotations
@@ -11,14 +12,16 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import blake2b
 from itertools import islice
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from rag_selectivity.errors import InputError, examples
-from rag_selectivity.grading.store.pool import DrawnPair
-from rag_selectivity.judged.reading import ranked_lists, ranked_rows
+from rag_selectivity.grading.store import Draw
+from rag_selectivity.grading.store.pool import CONTROL, TAIL, TOP, Pool
+from rag_selectivity.judged.reading import pool_names, ranked_lists, ranked_rows
 from rag_selectivity.judged.run import Run
+from rag_selectivity.results.grading import DrawnPart
 from rag_selectivity.tables.cells import id_text
 from rag_selectivity.tables.ids import HashArray, id_hashes
 from rag_selectivity.tables.small import read_texts
@@ -29,6 +32,15 @@ Pair = tuple[str, str]
 Lists = Sequence[tuple[str, Run]]
 #: {query: passages} that are graded anyway.
 Taken = Mapping[str, Collection[str]]
+
+
+class DrawnPair(NamedTuple):
+    """A pair that was drawn at random, its rank in the run or in the fused runs, and `detail` as in `Origin`."""
+
+    query: str
+    passage: str
+    rank: int | None
+    detail: Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,11 +89,127 @@ class Tail:
         return cls(pool_depth + 1, int(last), int(drawn))
 
 
+def fill_pool(
+    pool: Pool,
+    queries: Any,
+    corpus: Any,
+    runs: Sequence[Any],
+    depth: int | None,
+    tail: str | None,
+    controls: int,
+    seed: int,
+) -> tuple[DrawnPart | None, DrawnPart | None]:
+    """Add the pairs of some runs down to a depth, those drawn from below and from the corpus, and their texts.
+
+    The store keeps as the origin of each pair the run (a file by its name, a Run by its own), the rank and the depth,
+    or how it was drawn. Returns what was drawn from the tail and what as controls; None for nothing.
+
+    Raises
+    ------
+    InputError
+        If there are no pairs, a query or passage has no text, or a draw is impossible.
+    """
+    if not runs:
+        raise InputError("a pool is needed: the passages to grade for each query (--pool FILE)")
+    if depth is not None and (isinstance(depth, bool) or not isinstance(depth, int) or depth < 1):
+        raise InputError(f"pool_depth must be a whole number ≥ 1, got {depth!r}")
+    below = None if tail is None else Tail.parse(tail, depth)
+    is_drawn = below is not None or check_controls(controls) > 0
+    tail_part = control_part = None
+    with pool.filling():
+        lists = [*zip(pool_names(runs), [Run.of(run) for run in runs] if is_drawn else runs, strict=True)]
+        for name, run in lists:
+            ranked = ranked_rows(run, depth)
+            pool.add(Draw("pool", name, depth), TOP, ((query, passage, k, k, {}) for query, passage, k in ranked))
+        graded = _Graded.of(lists, depth) if is_drawn else _Graded()
+        if below is not None:
+            tail_part = _draw_tail(pool, lists, graded, below, seed)
+        if controls:
+            control_part = _draw_controls(pool, lists, graded, corpus, controls, depth, below, seed)
+        pool.add_texts("queries", queries)
+        pool.add_texts("corpus", corpus)
+    if not pool.count():
+        raise InputError("the pool is empty: there is nothing to grade")
+    return tail_part, control_part
+
+
 def check_controls(controls: Any) -> int:
     """The number of controls, if it is one; else an InputError."""
     if isinstance(controls, bool) or not isinstance(controls, int) or controls < 0:
         raise InputError(f"controls (--controls) must be a whole number of passages ≥ 0, got {controls!r}")
     return controls
+
+
+class _Graded:
+    """What of some lists is graded anyway: the passages of their top ranks, and the deepest rank of each query."""
+
+    def __init__(self) -> None:
+        self.passages: dict[str, set[str]] = {}
+        self.deepest: dict[str, int] = {}
+
+    @classmethod
+    def of(cls, lists: Lists, depth: int | None) -> _Graded:
+        graded = cls()
+        for _, run in lists:
+            for query, row in ranked_lists(run, depth):
+                graded.passages.setdefault(query, set()).update(row)
+                # A passage that comes again has its best rank.
+                deepest = row.index([*dict.fromkeys(row)][-1]) + 1 if row else 0
+                graded.deepest[query] = max(deepest, graded.deepest.get(query, 0))
+        return graded
+
+    def add_drawn(self, pool: Pool, draw: Draw, part: int, pairs: Iterable[DrawnPair], seed: int) -> None:
+        """Add drawn pairs at random places among the ranks of their query, so that a judge cannot tell them apart."""
+        places = (self.deepest[q] * (pair_number(seed, "position", q, p) / 2**64) for q, p, _, _ in pairs)
+        rows = zip(pairs, places, strict=True)
+        pool.add(draw, part, ((q, p, rank, 0.5 + place, detail) for (q, p, rank, detail), place in rows))
+
+
+def _draw_tail(pool: Pool, lists: Lists, graded: _Graded, tail: Tail, seed: int) -> DrawnPart:
+    fused = len(lists) > 1
+    drawn = drawn_tail(lists, tail, graded.passages, seed)
+    pairs = [pair for of_query in drawn.values() for pair in of_query]
+    draw = Draw("tail", "+".join(name for name, _ in lists), tail.last, how_of_tail(tail, fused=fused, seed=seed))
+    graded.add_drawn(pool, draw, TAIL, pairs, seed)
+    return DrawnPart(
+        pairs=len(pairs),
+        queries=len(graded.passages),
+        each=tail.drawn,
+        ranks=(tail.first, tail.last),
+        fused=fused,
+        without=len(graded.passages) - sum(map(bool, drawn.values())),
+        short=sum(0 < len(of_query) < tail.drawn for of_query in drawn.values()),
+    )
+
+
+def _draw_controls(
+    pool: Pool,
+    lists: Lists,
+    graded: _Graded,
+    corpus: Any,
+    controls: int,
+    depth: int | None,
+    tail: Tail | None,
+    seed: int,
+) -> DrawnPart:
+    """Draw passages of the corpus: any but those that are graded anyway, or in the tail.
+
+    So every passage of the corpus is graded, drawn from, or stands behind the controls.
+    """
+    order = CorpusOrder.of(corpus)
+    listed = {query: set(passages) for query, passages in graded.passages.items()}
+    if tail is not None:
+        for query, row in ranked_lists(ordered(lists), tail.last):
+            listed.setdefault(query, set()).update(row)
+    pairs = [
+        DrawnPair(query, passage, None, {"drawn": controls})
+        for query in sorted(listed)
+        for passage in order.drawn(query, listed[query], controls, seed, "controls (--controls)")
+    ]
+    below = depth if tail is None else tail.last
+    how = {"drawn": controls, "corpus_size": len(order), "seed": seed, "below": below}
+    graded.add_drawn(pool, Draw("control", how=how), CONTROL, pairs, seed)
+    return DrawnPart(pairs=len(pairs), queries=len(graded.passages), each=controls, corpus_size=len(order))
 
 
 def drawn_tail(lists: Lists, tail: Tail, taken: Taken, seed: int) -> dict[str, list[DrawnPair]]:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
+from pydantic import TypeAdapter, ValidationError
+
 from rag_selectivity.errors import InputError, did_you_mean
+from rag_selectivity.grading.reading import problems_of
 from rag_selectivity.grading.store import (
     Draw,
     HumanLabel,
@@ -28,18 +31,15 @@ from rag_selectivity.results.shapes import check_version
 from rag_selectivity.tables.cells import (
     checked_id,
     id_fault,
-    integer_of,
     is_missing,
-    number_of,
     shown,
-    whole_count,
     whole_grade,
 )
 from rag_selectivity.tables.exact import is_table, kind_of, read_records
 from rag_selectivity.tables.files import json_value
 from rag_selectivity.tables.grades import SCALES
 from rag_selectivity.tables.writing import without_apostrophe, write_rows, write_whole
-from rag_selectivity.wording import visible
+from rag_selectivity.wording import counted, visible
 
 #: What origins are called in a summary, where their own name says too little.
 _ORIGINS = {"person": "drawn for people"}
@@ -52,6 +52,7 @@ _SEPARATORS = frozenset(" \t\n\v\f\r")
 _NO_BEGINNINGS = ("#", "\ufeff")
 #: What each row of an export has.
 _IDENTITY = ("source", "judge", "query_id", "passage_id")
+_HASHES = ("query_hash", "passage_hash")
 _SETTINGS = ("model", "parameters", "rubric", "rubric_version", "prompt_version")
 
 
@@ -131,42 +132,8 @@ def label_table(store: Store, *, judges: list[str] | None = None) -> list[dict[s
 # -- into a store -----------------------------------------------------------------------------------------
 
 
-def _text(value: Any, name: str) -> str | None:
-    if is_missing(value):
-        return None
-    if not isinstance(value, str):
-        raise TypeError(f"{name} is no text, but {shown(value)}")
-    value.encode()  # half of a surrogate pair cannot be stored
-    return value
-
-
-def _count(value: Any, name: str) -> int:
-    return whole_count(value or 0, name)
-
-
-def _number(value: Any, name: str) -> float | None:
-    number = None if is_missing(value) else number_of(value)
-    if number is not None and not math.isfinite(number):
-        raise ValueError(f"{name} is {number}")
-    return number
-
-
-def _flag(value: Any, name: str) -> bool | None:
-    return None if is_missing(value) else bool(integer_of(value))
-
-
-def _hash(value: Any, name: str) -> bytes | None:
-    return None if is_missing(value) else bytes.fromhex(value)
-
-
-#: How the cells of an export are read, beside its ids, settings, grade and origins.
-_CELLS: dict[str, Callable[[Any, str], Any]] = {
-    **dict.fromkeys(("reason", "relevant_span", "failure", "error", "last_answer", "served_model", "way"), _text),
-    **dict.fromkeys(("prompt_tokens", "completion_tokens", "attempts", "sample"), _count),
-    **dict.fromkeys(("cost", "seconds"), _number),
-    "misleading": _flag,
-    **dict.fromkeys(("query_hash", "passage_hash"), _hash),
-}
+#: How the cells of an export are read as a label.
+_LABEL, _FIELDS = TypeAdapter(Label), [field.name for field in fields(Label)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -306,32 +273,30 @@ def _of_export(file: Path) -> Incoming:
             )
         try:
             origins = [Origin.from_dict(origin) for origin in json_value(row.get("origins") or "[]")]
-            said = {name: read(row.get(name), name) for name, read in _CELLS.items()}
-            texts, sample = (said.pop("query_hash"), said.pop("passage_hash")), said.pop("sample")
+            of_query, of_passage = (None if is_missing(row.get(name)) else bytes.fromhex(row[name]) for name in _HASHES)
+            cells = {name: row[name] for name in _FIELDS if not is_missing(row.get(name))}
+            key = 0, of_query or b"", of_passage or b"", row.get("sample") or 0
+            label = _LABEL.validate_python({**cells, "key": key, "grade": grade})
             if row["source"] != "human":
-                incoming.labels.append((_settings_of(row), _label(texts, sample, grade, said)))
-                incoming.pairs.append((query, passage, *texts))
+                if not (of_query and of_passage):
+                    raise ValueError(f"{' or '.join(_HASHES)} is missing")
+                incoming.labels.append((_settings_of(row), label))
+                incoming.pairs.append((query, passage, of_query, of_passage))
                 incoming.origins.extend((query, passage, origin) for origin in origins)
                 continue
         except (AttributeError, KeyError, OverflowError, TypeError, ValueError) as error:
-            raise InputError(
-                f"{where}: not a label as `labels export` writes it ({type(error).__name__}: {error})"
-            ) from None
+            why = problems_of(error) if isinstance(error, ValidationError) else f"{type(error).__name__}: {error}"
+            raise InputError(f"{where}: not a label as `labels export` writes it ({why})") from None
+        sample = label.key[3]
         annotator, draw = str(row["judge"]), origins[0].draw if origins else None
         if given.setdefault((query, passage, annotator, sample), grade) != grade:
             raise InputError(
                 f"{where}: query {query!r}, passage {passage!r}: {annotator} graded it "
                 f"{given[query, passage, annotator, sample]} and {grade}; remove one"
             )
-        incoming.people.append(HumanLabel(query, passage, annotator, grade, said["reason"], *texts, sample, draw))
+        texts = of_query, of_passage
+        incoming.people.append(HumanLabel(query, passage, annotator, grade, label.reason, *texts, sample, draw))
     return incoming
-
-
-def _label(texts: tuple[Any, Any], sample: int, grade: int | None, said: dict[str, Any]) -> Label:
-    if None in texts:
-        raise ValueError("query_hash or passage_hash is missing")
-    taken = {"attempts": said["attempts"] or 1, "seconds": said["seconds"] or 0.0}
-    return Label((0, *texts, sample), grade, **{**said, **taken})
 
 
 def _settings_of(row: dict[str, Any]) -> Settings:
@@ -351,14 +316,14 @@ def summary_lines(store: Store) -> Iterator[str]:
         tokens = f"{judge['prompt_tokens'] or 0:,} + {judge['completion_tokens'] or 0:,} tokens"
         cost = f", cost {judge['cost']:.4g}" if judge["cost"] is not None else ""
         yield (
-            f"{judge['judge']}: {_many(judge['graded'], 'grade')}, {_many(judge['failed'], 'failure')}, "
+            f"{judge['judge']}: {counted(judge['graded'], 'grade')}, {counted(judge['failed'], 'failure')}, "
             f"rubric {judge['rubric']} {judge['rubric_version']}, parameters {judge['parameters']} ({tokens}{cost})"
         )
         yield from (f"  {line}" for line in _details(judge))
     outdated = Counter(annotator for _, _, annotator in store.outdated_human_labels())
     for annotator, count in sorted(Counter(x.annotator for x in store.human_labels() if x.grade is not None).items()):
         changed = f", {outdated[annotator]} of texts that have changed since" if outdated[annotator] else ""
-        yield f"{annotator} (human): {_many(count, 'grade')}{changed}"
+        yield f"{annotator} (human): {counted(count, 'grade')}{changed}"
 
 
 def _details(judge: dict[str, Any]) -> Iterator[str]:
@@ -368,16 +333,12 @@ def _details(judge: dict[str, Any]) -> Iterator[str]:
     if judge["origins"]:
         yield f"origin of the pairs: {_counted({_ORIGINS.get(kind, kind): n for kind, n in judge['origins'].items()})}"
     for way, count in judge["ways"].items():
-        yield f"asked with {way}: {_many(count, 'label')}"
+        yield f"asked with {way}: {counted(count, 'label')}"
     if judge["served_models"]:
         yield f"model that the server named: {_counted(judge['served_models'])}"
     others = other_models(judge["model"], judge["served_models"])
     if others:
         yield f"warning: asked for {judge['model']}, but the server named {', '.join(others)}"
-
-
-def _many(count: int, noun: str) -> str:
-    return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
 def _counted(counts: dict[str, int]) -> str:
@@ -391,10 +352,6 @@ def failure_lines(failures: Sequence[dict[str, Any]]) -> Iterator[str]:
         if row["query_id"] is not None:
             yield f"  for example query {row['query_id']}, passage {row['passage_id']}"
         if row["error"]:
-            yield f"  message: {_on_one_line(row['error'])}"
+            yield f"  message: {visible(' '.join(row['error'].split()))}"
         if row["last_answer"] and row["last_answer"] not in (row["error"] or ""):
-            yield f"  last answer: {_on_one_line(row['last_answer'])}"
-
-
-def _on_one_line(text: str) -> str:
-    return visible(" ".join(text.split()))
+            yield f"  last answer: {visible(' '.join(row['last_answer'].split()))}"

@@ -15,17 +15,112 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import islice
+from numbers import Real
 from typing import Any, NamedTuple
 
 from pydantic import BaseModel
 
-from rag_selectivity.errors import warn
+from rag_selectivity.errors import InputError, warn
 from rag_selectivity.grading.judge import Ask, JudgeFailure, Message, Reply, Request
-from rag_selectivity.grading.limits import Budget, Limits
 from rag_selectivity.log import LOG
 from rag_selectivity.results.usage import Usage
 from rag_selectivity.tables.cells import shown
 from rag_selectivity.wording import counted
+
+#: Names that differ from those of the command line.
+_OPTIONS = {
+    "answer_tokens": "answer_tokens (judge.max_answer_tokens)",
+    "calls": "calls (--max-calls)",
+    "tokens": "tokens (judge.max_tokens)",
+    "cost": "cost (--max-cost)",
+}
+
+
+def _is_number(value: Any, least: float) -> bool:
+    is_number = isinstance(value, Real) and not isinstance(value, bool)
+    return is_number and bool(value >= least)
+
+
+def _check(given: Any, names: Sequence[str], holds: Callable[[Any], bool], rule: str) -> None:
+    for name in names:
+        value = getattr(given, name)
+        if not holds(value):
+            raise InputError(f"{_OPTIONS.get(name, name)} must be {rule}, got {value!r}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """How many requests to send at the same time, how fast, and how often to try again.
+
+    Attributes
+    ----------
+    concurrency : int
+        The most requests at the same time. A run begins with one request, goes on with 4 at the same time, adds one
+        after each answer, and halves their number when the endpoint is overloaded.
+    rpm, tpm : float or None
+        The most requests and tokens in any 60 seconds; None: no limit.
+    timeout : float
+        The longest time for a request, in seconds.
+    attempts : int
+        The most requests for a call whose failure may be temporary; after rate limits four times as many.
+    backoff : float
+        Seconds before the second attempt. They double with each attempt, up to a minute.
+    max_wait : float
+        The longest wait, in seconds, that an endpoint may ask for (Retry-After), and the longest time without any
+        answer while requests fail. After it the run stops.
+    answer_tokens : int
+        The most tokens of an answer, reasoning included. If an answer is cut, the judge is asked once more, with a
+        limit of four times as many tokens.
+    give_up_after : int
+        The run stops when so many requests in a row fail for the same reason.
+    """
+
+    concurrency: int = 16
+    rpm: float | None = None
+    tpm: float | None = None
+    timeout: float = 60.0
+    attempts: int = 6
+    backoff: float = 1.0
+    max_wait: float = 120.0
+    answer_tokens: int = 1000
+    give_up_after: int = 20
+
+    def __post_init__(self) -> None:
+        whole = ("concurrency", "attempts", "answer_tokens", "give_up_after")
+        _check(self, whole, lambda value: isinstance(value, int) and _is_number(value, 1), "a whole number ≥ 1")
+        positive = ("rpm", "tpm", "timeout", "max_wait")
+        _check(self, positive, lambda value: value is None or (_is_number(value, 0) and value > 0), "more than 0")
+        _check(self, ("backoff",), lambda value: _is_number(value, 0), "a number ≥ 0")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Budget:
+    """The most requests, tokens or money to spend. Prices are for a million tokens, in the currency of `cost`.
+
+    A budget in money needs `price_in` and `price_out`, or an endpoint that says what a request costs.
+    """
+
+    calls: int | None = None
+    tokens: int | None = None
+    cost: float | None = None
+    price_in: float | None = None
+    price_out: float | None = None
+
+    def __post_init__(self) -> None:
+        amounts = ("calls", "tokens", "cost", "price_in", "price_out")
+        _check(self, amounts, lambda value: value is None or _is_number(value, 0), "a number ≥ 0")
+        if (self.price_in is None) != (self.price_out is None):
+            given, other = ("in", "out") if self.price_out is None else ("out", "in")
+            raise InputError(
+                f"price_{given} is given without price_{other}: give both (judge.price_in, judge.price_out)"
+            )
+
+    def price(self, usage: Usage | None) -> float | None:
+        """What tokens cost; None if the prices or the tokens are unknown."""
+        if usage is None or self.price_in is None or self.price_out is None:
+            return None
+        return (usage.prompt_tokens * self.price_in + usage.completion_tokens * self.price_out) / 1e6
+
 
 _FIRST_CONCURRENCY = 4
 _WINDOW = 60.0
@@ -171,7 +266,8 @@ class Gate:
         JudgeFailure
             If the request failed.
         """
-        ticket = await self._enter(_length_of(messages), answer_tokens, again)
+        prompt_bytes = sum(len(message["content"].encode("utf-8", "surrogatepass")) for message in messages)
+        ticket = await self._enter(prompt_bytes, answer_tokens, again)
         usage, ended = ticket.worst, "answered"
         cost: float | None = None
         try:
@@ -247,7 +343,11 @@ class Gate:
                         ticket = self._ticket(prompt_bytes, answer_tokens())
                         seconds = min(seconds, self._obstacle(ticket))
                     if seconds == 0:
-                        self._send(ticket)
+                        ticket.sent = now = time.monotonic()
+                        self._under_way.add(ticket)
+                        self.spending.requests += 1
+                        if self.limits.rpm is not None:
+                            self._next_turn = max(now, self._next_turn) + _WINDOW / self.limits.rpm * _PACE_MARGIN
                         return ticket
                     place.event.clear()
                 with suppress(TimeoutError):
@@ -264,17 +364,11 @@ class Gate:
             for place in islice(self._line, room):
                 place.loop.call_soon_threadsafe(place.event.set)
 
-    def _send(self, ticket: _Ticket) -> None:
-        ticket.sent = now = time.monotonic()
-        self._under_way.add(ticket)
-        self.spending.requests += 1
-        if self.limits.rpm is not None:
-            self._next_turn = max(now, self._next_turn) + _WINDOW / self.limits.rpm * _PACE_MARGIN
-
     def _ticket(self, prompt_bytes: int, answer_tokens: int) -> _Ticket:
         prompt = int(prompt_bytes * self._tokens_in_a_byte * _MARGIN) + 16
-        worst, prices = Usage(prompt, max(answer_tokens, self._longest_answer)), self.budget.prices
-        cost = worst.total * self._dearest_token if prices is None else prices.of(worst)
+        worst = Usage(prompt, max(answer_tokens, self._longest_answer))
+        price = self.budget.price(worst)
+        cost = worst.total * self._dearest_token if price is None else price
         return _Ticket(worst, prompt_bytes, answer_tokens, cost)
 
     def _obstacle(self, ticket: _Ticket) -> float:
@@ -288,8 +382,15 @@ class Gate:
                 self.shut(why, "budget")
             return _LOOK_AGAIN
         # The requests of `rpm` are spaced evenly, so that no minute has too many.
-        turn = 0.0 if self.limits.rpm is None else self._next_turn - now
-        return max(0.0, self._not_before - now, turn, self._tokens_in(ticket, now))
+        wait = max(0.0, self._not_before - now, self._next_turn - now)
+        if self.limits.tpm is not None:
+            while self._taken and self._taken[0][0] <= now - _WINDOW:
+                self._taken.popleft()
+            taken = sum(tokens for _, tokens in self._taken) + sum(each.worst.total for each in self._under_way)
+            # A request larger than `tpm` is sent when a minute has no other.
+            if (self._taken or self._under_way) and taken + ticket.worst.total > self.limits.tpm:
+                return max(wait, _LOOK_AGAIN)
+        return wait
 
     def _used_up(self, ticket: _Ticket) -> str | None:
         """Which budget this request could exceed, together with the requests under way; None if none."""
@@ -309,23 +410,13 @@ class Gate:
             )
         return None
 
-    def _tokens_in(self, ticket: _Ticket, now: float) -> float:
-        """Seconds until `tpm` allows this request. A request larger than `tpm` is sent when a minute has no other."""
-        if self.limits.tpm is None:
-            return 0.0
-        while self._taken and self._taken[0][0] <= now - _WINDOW:
-            self._taken.popleft()
-        taken = sum(tokens for _, tokens in self._taken) + sum(each.worst.total for each in self._under_way)
-        is_alone = not self._taken and not self._under_way
-        return 0.0 if is_alone or taken + ticket.worst.total <= self.limits.tpm else _LOOK_AGAIN
-
     def _leave(self, ticket: _Ticket, usage: Usage, cost: float | None) -> None:
         with self._lock:
             self._under_way.discard(ticket)
-            spending, prices = self.spending, self.budget.prices
+            spending, price = self.spending, self.budget.price(usage)
             spending.usage += usage
-            if prices is not None:
-                spending.cost, spending.cost_from = (spending.cost or 0.0) + prices.of(usage), "prices"
+            if price is not None:
+                spending.cost, spending.cost_from = (spending.cost or 0.0) + price, "prices"
             elif cost is not None:
                 spending.cost, spending.cost_from = (spending.cost or 0.0) + cost, "server"
                 if usage.total:
@@ -359,7 +450,7 @@ class Gate:
     def _succeeded(self, ticket: _Ticket, reply: Reply) -> None:
         with self._lock:
             self._holds_in_a_row = 0
-            if self.budget.cost is not None and reply.cost is None and self.budget.prices is None:
+            if self.budget.cost is not None and reply.cost is None and self.budget.price_in is None:
                 why = "this endpoint does not say what a request costs, so a budget in money needs prices: give "
                 self.shut(f"{why}judge.price_in and judge.price_out", "fatal")
             if not self._probing and ticket.sent >= self._halved:
@@ -414,8 +505,3 @@ class Gate:
         content = "" if reply.content is None else str(reply.content)
         written = len(content.encode(errors="replace")) + len((reply.reasoning or "").encode())
         return Usage(int(ticket.prompt_bytes * self._tokens_in_a_byte) + 8, int(written * _TOKENS_IN_A_BYTE) + 1)
-
-
-def _length_of(messages: Sequence[Message]) -> int:
-    """The length of messages in UTF-8."""
-    return sum(len(message["content"].encode("utf-8", "surrogatepass")) for message in messages)

@@ -7,22 +7,21 @@ import json
 import random
 from collections import deque
 from collections.abc import Iterator, Sequence
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
 from rag_selectivity.errors import InputError
-from rag_selectivity.grading.gate import Gate
+from rag_selectivity.grading.drawing import fill_pool
+from rag_selectivity.grading.gate import Budget, Gate, Limits
 from rag_selectivity.grading.judge import PASSING, Judge, Reply, judge_of
-from rag_selectivity.grading.limits import Budget, Limits
 from rag_selectivity.grading.prompts import EXTRAS, PROMPT_VERSION, GradingPrompt, batch_item, batch_shape, grade_shape
 from rag_selectivity.grading.reading import Unreadable, read_answer, read_batch
 from rag_selectivity.grading.rubric import DEFAULT_RUBRIC, Rubric
 from rag_selectivity.grading.runner import Outcome, Runner, Task, asking, blocking
-from rag_selectivity.grading.sources import Loaded, load_pool
 from rag_selectivity.grading.store import Label, Settings, Store
-from rag_selectivity.grading.store.gaps import Gap, Gaps
-from rag_selectivity.grading.store.pool import CONTROL, TAIL, TOP
-from rag_selectivity.results.grading import Grading, PartCost
+from rag_selectivity.grading.store.pool import CONTROL, TAIL, TOP, Gap, Pool
+from rag_selectivity.results.grading import DrawnPart, Grading, PartCost
 from rag_selectivity.results.usage import Usage
 from rag_selectivity.trust.controls import ControlPower
 
@@ -134,44 +133,43 @@ async def agrade(
     asked = judge_of(judge)
     instructions = rubric if isinstance(rubric, Rubric) else Rubric.read(rubric)
     pools = pool if isinstance(pool, list) and not (pool and isinstance(pool[0], (tuple, list))) else [pool]
-    settings = settings_of(asked, instructions, extras, batch, seed)
+    prompt = GradingPrompt(instructions, tuple(extras))
     with Store(store) as labels:
-        drawn = load_pool(labels, queries, corpus, pools, pool_depth, tail, controls, seed)
-        number = labels.settings_id(settings)
-        gaps = drawn.pool.gaps(number, samples=samples, batch=batch, by_rank=order == "rank")
-        before = gaps.counts()
-        missing = gaps.find(retried=None if retried is None else (*PASSING, *retried))
-        prompt = GradingPrompt(instructions, tuple(extras))
+        pairs = labels.new_pool()
+        in_tail, drawn = fill_pool(pairs, queries, corpus, pools, pool_depth, tail, controls, seed)
+        settings = labels.settings_id(settings_of(asked, instructions, extras, batch, seed))
+        pairs.ask_for(settings, samples=samples, batch=batch, by_rank=order == "rank")
+        cached, failed, absent = pairs.counts()
+        missing = pairs.find(retried=None if retried is None else (*PASSING, *retried))
         common: dict[str, Any] = {
             "judge": asked.name,
             "store": labels.path,
-            "pairs": drawn.pool.count(),
-            "cached": before.cached,
-            "earlier_failures": before.failed + before.missing - missing,
-            "tail": drawn.tail,
-            "controls": drawn.controls,
+            "pairs": pairs.count(),
+            "cached": cached,
+            "earlier_failures": failed + absent - missing,
+            "tail": in_tail,
+            "controls": drawn,
         }
         if dry_run:
             power = _power(drawn, show_bits, show_k)
-            by_part = drawn.tail is not None or drawn.controls is not None
-            plan = _plan(gaps.sizes(), prompt, batch, gate, by_part)
+            plan = _plan(pairs.sizes(), prompt, batch, gate, by_part=in_tail is not None or drawn is not None)
             return Grading(**common, **plan, left=missing, control_power=power)
-        drawn.pool.record_texts()
+        pairs.record()
         with asking(asked, gate, missing, "grading", progress) as runner:
-            await _Grading(labels, gaps, prompt, batch, seed).finish(runner)
-        done, spending = runner.progress, gate.spending
-        runner.raise_if_fatal(f"; new grades in {labels.path}: {done.answered:,}" if done.answered else "")
+            await _Grading(labels, pairs, prompt, batch, seed).finish(runner)
+        spending = gate.spending
+        runner.raise_if_fatal(f"; new grades in {labels.path}: {runner.answered:,}" if runner.answered else "")
         return Grading(
             **common,
             **runner.told(),
-            graded=done.answered,
-            left=gaps.counts().missing,
+            graded=runner.answered,
+            left=pairs.counts()[2],
             requests=spending.requests,
             usage_from=spending.usage_from,
             cost_from=spending.cost_from,
-            served_models=tuple(sorted(done.served)),
-            way=None if done.way is None else json.loads(done.way),
-            last_answer=done.last_answer,
+            served_models=tuple(sorted(runner.served)),
+            way=None if runner.way is None else json.loads(runner.way),
+            last_answer=runner.last_answer,
         )
 
 
@@ -185,79 +183,63 @@ Judgments = list[Any]
 class _Grading:
     """Asks for the labels that a pool lacks, and stores them."""
 
-    def __init__(self, store: Store, gaps: Gaps, prompt: GradingPrompt, batch: int, seed: int) -> None:
+    def __init__(self, store: Store, pool: Pool, prompt: GradingPrompt, batch: int, seed: int) -> None:
         self._store = store
-        self._gaps = gaps
+        self._pool = pool
         self._prompt = prompt
         self._batch = batch
         self._seed = seed
-        self._shape = grade_shape(prompt.extras)
-        self._to_split: deque[tuple[Gap, ...]] = deque()
+        #: Parts of batches that were left without a grade.
+        self._to_split: deque[list[Gap]] = deque()
         #: Whether another process grades the same pairs.
         self._is_shared = self._from_end = False
 
     async def finish(self, runner: Runner) -> None:
         """Ask until no label is missing, or the runner stops."""
         at_once = max(_GAPS_AT_ONCE, 4 * runner.limits.concurrency * self._batch)
-        while runner.stop is None and self._gaps.any_left():
+        while runner.stop is None and self._pool.after(0, 1):
             await runner.run(self._tasks(at_once), self._put)
             while self._to_split and runner.stop is None:
-                await runner.run(self._halves(), self._put)
+                await runner.run(self._parts(), self._put)
             if runner.stop is None:
-                self._gaps.find(retried=())
+                self._pool.find(retried=())
 
     def _tasks(self, at_once: int) -> Iterator[Task[Judgments]]:
         place = 0
-        while gaps := self._gaps.after(place, at_once * (_SHARED_FACTOR if self._is_shared else 1)):
+        while gaps := self._pool.after(place, at_once * (_SHARED_FACTOR if self._is_shared else 1)):
             place = gaps[-1].place
-            waiting = deque(self._batches(gaps))
+            waiting = deque[list[Gap]]()
+            for _, group in groupby(gaps, lambda gap: gap.group):
+                together = list(group)
+                # An empty passage has a task of its own.
+                waiting += [[gap] for gap in together if not gap.passage.strip()]
+                waiting += [[gap for gap in together if gap.passage.strip()]]
             while waiting:
                 if batch := self._not_graded(waiting.pop() if self._from_end else waiting.popleft()):
                     yield self._task(batch)
-                yield from self._halves()
+                yield from self._parts()
 
-    def _batches(self, gaps: Sequence[Gap]) -> Iterator[list[Gap]]:
-        """The pairs of each task; an empty passage has one of its own."""
-        batch: list[Gap] = []
-        for gap in gaps:
-            is_empty = not gap.passage.strip()
-            if batch and not is_empty and (gap.group != batch[-1].group or len(batch) == self._batch):
-                yield batch
-                batch = []
-            if is_empty:
-                yield [gap]
-            else:
-                batch.append(gap)
-        if batch:
-            yield batch
-
-    def _not_graded(self, gaps: Sequence[Gap]) -> list[Gap]:
-        """Those that have no grade by now; another process may have graded some since they were listed."""
-        left = [gap for gap in gaps if not self._gaps.is_graded(gap.key)]
-        self._is_shared |= len(left) < len(gaps)
-        return left
-
-    def _halves(self) -> Iterator[Task[Judgments]]:
-        """Tasks for the passages that their batch left without a grade."""
+    def _parts(self) -> Iterator[Task[Judgments]]:
         while self._to_split:
             yield self._task(self._to_split.popleft())
 
-    def _task(self, gaps: Sequence[Gap]) -> Task[Judgments]:
-        query, passages = gaps[0].query, [gap.passage for gap in gaps]
-        if len(gaps) > 1:
-            return self._of_batch(tuple(gaps), query, passages)
-        known: Judgments | None = None
-        if not passages[0].strip():
-            # An empty passage helps nobody: nobody is asked.
-            known = [self._shape.model_construct(reason="the passage is empty", grade=1)]
-        messages = self._prompt.one(query, passages[0])
-        return Task(tuple(gaps), messages, self._shape, lambda reply: [read_answer(reply, self._shape)], answer=known)
+    def _not_graded(self, gaps: Sequence[Gap]) -> list[Gap]:
+        """Those that have no grade by now; another process may have graded some since they were listed."""
+        left = [gap for gap in gaps if not self._pool.is_graded(gap.key)]
+        self._is_shared |= len(left) < len(gaps)
+        return left
 
-    def _of_batch(self, gaps: tuple[Gap, ...], query: str, passages: Sequence[str]) -> Task[Judgments]:
+    def _task(self, gaps: list[Gap]) -> Task[Judgments]:
+        query, passages, extras = gaps[0].query, [gap.passage for gap in gaps], self._prompt.extras
+        if len(gaps) == 1:
+            shape = grade_shape(extras)
+            # An empty passage helps nobody: nobody is asked.
+            known = None if passages[0].strip() else [shape.model_construct(reason="the passage is empty", grade=1)]
+            messages = self._prompt.one(query, passages[0])
+            return Task(gaps, messages, shape, lambda reply: [read_answer(reply, shape)], answer=known)
         _, query_hash, passage_hash, sample = gaps[0].key
         draw = random.Random(f"{self._seed} {query_hash.hex()} {passage_hash.hex()} {sample}").randrange(1 << 30)
         messages, ids = self._prompt.several(query, passages, draw)
-        extras = self._prompt.extras
 
         def read(reply: Reply) -> Judgments:
             by_id = read_batch(reply, batch_item(extras), ids)
@@ -265,76 +247,68 @@ class _Grading:
                 raise Unreadable("the answer holds no grade for any passage of the batch")
             return [by_id.get(id_) for id_ in ids]
 
-        more = _TOKENS_OF_A_PASSAGE * (len(gaps) - 1)
-        return Task(gaps, messages, batch_shape(extras), read, more, repeat=False)
+        return Task(gaps, messages, batch_shape(extras), read, _TOKENS_OF_A_PASSAGE * (len(gaps) - 1), repeat=False)
 
     async def _put(self, outcome: Outcome[Judgments]) -> int:
-        labels = self._labels(outcome)
-        gaps = outcome.task.key
+        """Store the labels of a task; a batch with passages that have no grade is split in halves."""
+        gaps: list[Gap] = outcome.task.key
         if len(self._not_graded(gaps)) < len(gaps):
             # Another process had the same task on its way: one of the two should go on from the other end.
             self._from_end = bool(random.getrandbits(1))
+        judged = [*zip(gaps, outcome.answer or [None] * len(gaps), strict=True)]
+        without = [gap for gap, judgment in judged if judgment is None]
+        record = outcome.record(len(gaps) - len(without) or len(gaps))
+        labels = [_label(gap, judgment, record) for gap, judgment in judged if judgment is not None]
+        if outcome.failure is not None and (len(gaps) == 1 or outcome.failure in PASSING):
+            labels += [Label(gap.key, None, **record) for gap in without]
+        elif without:
+            middle = (len(without) + 1) // 2
+            self._to_split.extend(half for half in (without[:middle], without[middle:]) if half)
         await asyncio.wrap_future(self._store.put(labels))
         return len(labels)
 
-    def _labels(self, outcome: Outcome[Judgments]) -> list[Label]:
-        """The labels of a task; a batch with passages that have no grade is split."""
-        gaps: Sequence[Gap] = outcome.task.key
-        pairs = len(gaps)
-        judgments: Judgments = [None] * pairs if outcome.answer is None else outcome.answer
-        graded = [(gap, each) for gap, each in zip(gaps, judgments, strict=True) if each is not None]
-        without = [gap for gap, each in zip(gaps, judgments, strict=True) if each is None]
-        common = outcome.taken(len(graded) or pairs)
-        labels = [_label(gap, each, common) for gap, each in graded]
-        if outcome.failure is not None and (pairs == 1 or outcome.failure in PASSING):
-            labels += [Label(gap.key, None, **outcome.failed, **common) for gap in without]
-        elif pairs > 1:
-            middle = (len(without) + 1) // 2
-            self._to_split.extend(tuple(half) for half in (without[:middle], without[middle:]) if half)
-        return labels
 
-
-def _label(gap: Gap, judgment: Any, common: dict[str, Any]) -> Label:
+def _label(gap: Gap, judgment: Any, record: dict[str, Any]) -> Label:
     return Label(
         gap.key,
         int(judgment.grade),
         reason=judgment.reason[:_LONGEST_REASON],
         relevant_span=getattr(judgment, "relevant_span", None),
         misleading=getattr(judgment, "misleading", None),
-        **common,
+        **record,
     )
 
 
 def _plan(
-    sizes: dict[int, tuple[int, int, int]], prompt: GradingPrompt, batch: int, gate: Gate, by_part: bool
+    sizes: dict[int, tuple[int, int, int]], prompt: GradingPrompt, batch: int, gate: Gate, *, by_part: bool
 ) -> dict[str, Any]:
     """What the missing labels of each part need, at four characters a token."""
-    prices = gate.budget.prices
     fixed = sum(len(message["content"]) for message in prompt.one("", ""))
-    parts = {}
+    parts = dict.fromkeys(PARTS.values(), PartCost())
     for part, (left, asked, characters) in sorted(sizes.items()):
         usage = Usage(int((characters + asked * fixed / batch) / 4), asked * _ANSWER_TOKENS)
-        cost = None if prices is None else prices.of(usage)
+        cost = gate.budget.price(usage)
         parts[PARTS[part]] = PartCost(left=left, requests=-(-asked // batch), usage=usage, cost=cost)
     usage = sum((part.usage for part in parts.values()), Usage())
+    cost = gate.budget.price(usage)
     return {
         "usage": usage,
         "usage_from": "estimate",
         "requests": -(-sum(asked for _, asked, _ in sizes.values()) // batch),
-        "cost": None if prices is None else prices.of(usage),
-        "cost_from": None if prices is None else "prices",
+        "cost": cost,
+        "cost_from": None if cost is None else "prices",
         "dry_run": True,
-        "part_costs": {name: parts.get(name, PartCost()) for name in PARTS.values()} if by_part else {},
+        "part_costs": parts if by_part else {},
     }
 
 
-def _power(drawn: Loaded, show_bits: float | None, show_k: int) -> ControlPower | None:
+def _power(controls: DrawnPart | None, show_bits: float | None, show_k: int) -> ControlPower | None:
     """What the controls can show; None without controls."""
-    if drawn.controls is None:
+    if controls is None:
         if show_bits is not None:
             raise InputError("show_bits (--show-bits) is about controls: give controls (--controls) too, such as 3")
         return None
-    return ControlPower.of(drawn.controls.queries, drawn.controls.each, show_k, show_bits)
+    return ControlPower.of(controls.queries, controls.each, show_k, show_bits)
 
 
 def settings_of(judge: Judge, rubric: Rubric, extras: Sequence[str] = (), batch: int = 1, seed: int = 7) -> Settings:

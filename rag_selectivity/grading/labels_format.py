@@ -6,7 +6,7 @@ Reading any file asks whether it is one: what a store needs is imported when the
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from rag_selectivity.errors import InputError
@@ -108,7 +108,7 @@ def people_in(path: str | Path) -> tuple[list[tuple[str, str, int]], list[str]]:
         outdated = {(query, passage) for query, passage, _ in store.outdated_human_labels()}
         targeted = {pair: design for pair, design in store.targeted_pairs().items() if pair not in outdated}
         rows = [row for row in label_rows(store, judges=()) if row[:2] not in outdated and row[:2] not in targeted]
-        notes = _contradictions(store.human_grades())
+        notes = _contradictions(store.grades_of_people())
     if outdated:
         query, passage = min(outdated)
         notes.append(
@@ -148,11 +148,8 @@ def left_out_as_targeted(targeted: Mapping[tuple[str, str], str]) -> str:
     )
 
 
-def _contradictions(rows: Iterable[tuple[str, str, int]]) -> list[str]:
+def _contradictions(grades: Mapping[tuple[str, str], Sequence[int]]) -> list[str]:
     """A note that names a pair to which people gave different grades, if there is any."""
-    grades: dict[tuple[str, str], list[int]] = {}
-    for query, passage, grade in rows:
-        grades.setdefault((query, passage), []).append(grade)
     differ = {pair: sorted(given) for pair, given in grades.items() if len(set(given)) > 1}
     if not differ:
         return []

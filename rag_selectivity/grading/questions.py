@@ -94,6 +94,6 @@ class Asker:
 
     async def _put(self, outcome: Outcome[BaseModel]) -> int:
         value = None if outcome.answer is None else outcome.answer.model_dump()
-        record = StoredAnswer(self._number, outcome.task.key.content, value, **outcome.taken(), **outcome.failed)
+        record = StoredAnswer(self._number, outcome.task.key.content, value, **outcome.record())
         await asyncio.wrap_future(self._store.put([record]))
         return 1

@@ -245,7 +245,7 @@ def _one_of(objects: Sequence[Any], schema: type[T]) -> T:
         try:
             read.append(schema.model_validate(value))
         except ValidationError as error:
-            problem = _problems(error)
+            problem = problems_of(error)
             if "grade" in value:
                 raise _Contradiction(problem) from None
     if not read:
@@ -263,7 +263,8 @@ def _unwrapped(objects: Sequence[Any]) -> Iterator[Mapping[str, Any]]:
         yield inner if isinstance(inner, Mapping) else value
 
 
-def _problems(error: ValidationError) -> str:
+def problems_of(error: ValidationError) -> str:
+    """What does not fit a schema, and where."""
     return "; ".join(
         f"{'.'.join(map(str, each['loc'])) or 'the answer'}: {each['msg'].removeprefix('Value error, ')}"
         for each in error.errors()[:3]

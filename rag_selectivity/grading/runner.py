@@ -99,11 +99,6 @@ class Outcome(Generic[T]):
     cost: float | None = None
     seconds: float = 0.0
 
-    @classmethod
-    def of(cls, task: Task[T]) -> Outcome[T]:
-        """A task that was not asked yet."""
-        return cls(task, task.messages, task.answer)
-
     @property
     def answer(self) -> T | None:
         """What was read of the replies, unless the task failed."""
@@ -129,37 +124,22 @@ class Outcome(Generic[T]):
             Message(role="user", content=f"That answer is not valid: {problem}. Answer again, with valid JSON only."),
         ]
 
-    def taken(self, sharing: int = 1) -> dict[str, Any]:
-        """What the task took as fields of a stored label or answer; of a task for several, the share of each."""
+    def record(self, sharing: int = 1) -> dict[str, Any]:
+        """What the task took and why it failed, as a stored label or answer has it; of several, the share of each."""
+        problem, reply = self.problem, self.reply
+        answer = None if problem is None else problem.answer
         return {
             "prompt_tokens": self.usage.prompt_tokens // sharing,
             "completion_tokens": self.usage.completion_tokens // sharing,
             "cost": None if self.cost is None else self.cost / sharing,
             "seconds": round(self.seconds, 4),
             "attempts": self.attempts,
-            "served_model": None if self.reply is None else self.reply.model,
-            "way": None if self.reply is None else self.reply.way,
+            "served_model": None if reply is None else reply.model,
+            "way": None if reply is None else reply.way,
+            "failure": self.failure,
+            "error": None if problem is None else str(problem),
+            "last_answer": None if answer is None else answer[:_LONGEST_ANSWER_KEPT],
         }
-
-    @property
-    def failed(self) -> dict[str, Any]:
-        """Why there is no answer, as fields of a stored label or answer."""
-        problem = self.problem
-        last = None if problem is None or problem.answer is None else problem.answer[:_LONGEST_ANSWER_KEPT]
-        return {"failure": self.failure, "error": None if problem is None else str(problem), "last_answer": last}
-
-
-@dataclass(slots=True)
-class Progress:
-    """What a runner has done so far, in pairs."""
-
-    answered: int = 0
-    failed: int = 0
-    errors: Counter[str] = field(default_factory=Counter)
-    last_error: str | None = None
-    last_answer: str | None = None
-    served: set[str] = field(default_factory=set)
-    way: str | None = None
 
 
 #: Called after every task, with the runner and the number of pairs that the task finished.
@@ -169,12 +149,31 @@ Storing = Callable[[Outcome[Any]], Awaitable[int]]
 
 
 class Runner:
-    """Asks a judge, with the limits and the budget of a gate."""
+    """Asks a judge, with the limits and the budget of a gate.
+
+    Attributes
+    ----------
+    gate : Gate
+    answered, failed : int
+        What was done so far, in pairs.
+    errors : {kind of failure: pairs}
+    last_error, last_answer : str or None
+        The message of the last failure, and what the judge said.
+    served : set of str
+        The models that the server named.
+    way : str or None
+        How the server was asked, as JSON.
+    """
 
     def __init__(self, judge: Judge, gate: Gate, watch: Watch | None = None) -> None:
         self.gate = gate
         self.limits = gate.limits
-        self.progress = Progress()
+        self.answered = self.failed = 0
+        self.errors: Counter[str] = Counter()
+        self.last_error: str | None = None
+        self.last_answer: str | None = None
+        self.served: set[str] = set()
+        self.way: str | None = None
         self._sending: set[asyncio.Task[Any]] = set()
         self.turn_to(judge, watch)
 
@@ -205,12 +204,11 @@ class Runner:
         async def work() -> None:
             try:
                 while self.stop is None and (task := next(tasks, None)) is not None:
+                    outcome, start = Outcome(task, task.messages, task.answer), time.monotonic()
                     if task.answer is not None:
-                        self._count(known := Outcome.of(task), await store(known))
+                        self._count(outcome, await store(outcome))
                         continue
-                    start = time.monotonic()
-                    outcome = await self._ask(task)
-                    if outcome is None:
+                    if not await self._ask(outcome):
                         continue
                     outcome.seconds = time.monotonic() - start
                     if outcome.failure is not None and (task.repeat or outcome.failure in PASSING):
@@ -238,45 +236,40 @@ class Runner:
 
     # -- one task ----------------------------------------------------------------------------------
 
-    async def _ask(self, task: Task[T]) -> Outcome[T] | None:
-        """Ask a task, with all its attempts; None if the whole run has to stop."""
-        asked = Outcome.of(task)
+    async def _ask(self, asked: Outcome[Any]) -> bool:
+        """Ask a task, with all its attempts; False if the whole run has to stop."""
         while True:
             try:
                 reply = await self._send(asked)
             except (Stopped, asyncio.CancelledError):
                 if self.stop is None:
                     raise
-                return None
+                return False
             except JudgeFailure as failure:
                 if failure.kind == ADAPTED:
                     continue
                 if failure.kind == "fatal" or (failure.kind == "unreachable" and not self._has_answered):
                     self.gate.shut(str(failure), "fatal")
-                    return None
+                    return False
                 asked.problem = failure
-                asked.count(failure.usage, self._price(failure.usage))
+                asked.count(failure.usage, self.gate.budget.price(failure.usage))
                 self._note_failure(asked, failure)
                 if await self._may_pass(asked, failure):
                     continue
-                return None if self.stop is not None else asked
-            priced = self._price(reply.usage)
+                return self.stop is None
+            priced = self.gate.budget.price(reply.usage)
             asked.reply = reply
             asked.count(reply.usage, reply.cost if priced is None else priced)
-            problem = asked.problem = self._read(asked, reply)
-            if problem is not None:
-                self._note_failure(asked, problem)
-                if self._ask_again(asked, problem):
+            asked.problem = self._read(asked, reply)
+            if asked.problem is not None:
+                self._note_failure(asked, asked.problem)
+                if self._ask_again(asked, asked.problem):
                     continue
                 if asked.read is not None:
                     asked.problem = None
             if asked.problem is None:
                 self._note_answer(asked, reply)
-            return asked
-
-    def _price(self, usage: Usage | None) -> float | None:
-        prices = self.gate.budget.prices
-        return None if usage is None or prices is None else prices.of(usage)
+            return True
 
     async def _may_pass(self, asked: Outcome[Any], failure: JudgeFailure) -> bool:
         """Wait, and say whether to send the request again. After a rate limit the gate waits, not this."""
@@ -344,9 +337,9 @@ class Runner:
         self._silence = (time.monotonic(), 0)
         # A limit that cut this answer would cut others too, so all tasks get the larger one.
         self._more_tokens = max(self._more_tokens, asked.more_tokens)
-        self.progress.way = reply.way
+        self.way = reply.way
         if reply.model:
-            self.progress.served.add(reply.model)
+            self.served.add(reply.model)
         self.gate.probed()
 
     def _note_failure(self, asked: Outcome[Any], failure: JudgeFailure) -> None:
@@ -382,14 +375,13 @@ class Runner:
             self._count(outcome, await store(outcome))
 
     def _count(self, outcome: Outcome[Any], pairs: int) -> None:
-        progress = self.progress
         if outcome.failure is None:
-            progress.answered += pairs
+            self.answered += pairs
         elif pairs:
-            progress.failed += pairs
-            progress.errors[outcome.failure] += pairs
-            progress.last_error = f"{outcome.failure}: {outcome.problem}"
-            progress.last_answer = outcome.failed["last_answer"]
+            self.failed += pairs
+            self.errors[outcome.failure] += pairs
+            self.last_error = f"{outcome.failure}: {outcome.problem}"
+            self.last_answer = outcome.record()["last_answer"]
         if self._watch is not None:
             self._watch(self, pairs)
 
@@ -397,13 +389,13 @@ class Runner:
 
     def told(self) -> dict[str, Any]:
         """What the results of all runs say: what was spent, what failed, and why the run stopped."""
-        done, spending, stop = self.progress, self.gate.spending, self.stop
+        spending, stop = self.gate.spending, self.stop
         return {
             "usage": spending.usage,
             "cost": spending.cost,
-            "failed": done.failed,
-            "errors": dict(done.errors),
-            "last_error": done.last_error,
+            "failed": self.failed,
+            "errors": dict(self.errors),
+            "last_error": self.last_error,
             "stopped": None if stop is None else stop.why,
             "stopped_by": None if stop is None else stop.cause,
         }
@@ -451,7 +443,7 @@ def _progress_line(total: int, what: str, shown: bool) -> tuple[Watch | None, Ca
 
     def watch(runner: Runner, pairs: int) -> None:
         spending = runner.gate.spending
-        failed = ", ".join(f"{count} {kind}" for kind, count in runner.progress.errors.items())
+        failed = ", ".join(f"{count} {kind}" for kind, count in runner.errors.items())
         spent = f"{spending.usage.total:,} tokens" if spending.cost is None else f"cost {spending.cost:.4g}"
         bar.set_postfix_str(", ".join(filter(None, [failed and f"failed: {failed}", spent])), refresh=False)
         bar.update(pairs)

@@ -16,10 +16,9 @@ import numpy as np
 from rag_selectivity.errors import InputError, examples, warn
 from rag_selectivity.grading.claims import acheck_claims
 from rag_selectivity.grading.drawing import check_controls
-from rag_selectivity.grading.gate import Gate
+from rag_selectivity.grading.gate import Gate, Limits
 from rag_selectivity.grading.grade import agrade, settings_of
 from rag_selectivity.grading.judge import judge_of
-from rag_selectivity.grading.limits import Limits
 from rag_selectivity.grading.origins import labels_in
 from rag_selectivity.grading.rubric import DEFAULT_RUBRIC, Rubric
 from rag_selectivity.grading.runner import blocking
@@ -255,7 +254,17 @@ async def label_lists(
     with Store(store, read_only=True) as kept:
         asked = {query: query for each in several for query in each}
         labels = labels_in(kept, [judge.name] if len(kept.judges()) > 1 else None, queries=asked).under(asked)
-    return _of_this_run(labels, listed, judge.name, tail=tail is not None, controls=controls > 0)
+    origins = labels.origins
+    if origins is None:
+        return labels
+    # The labels of the lists, and those that were drawn in this run if any were.
+    drawn = (origins.are(Chosen.CONTROL) & (controls > 0)) | (origins.are(Chosen.TAIL) & (tail is not None))
+    pairs = zip((labels.queries[i] for i in labels.query.tolist()), labels.passages, strict=True)
+    ours = labels.take(drawn | np.fromiter((pair in listed for pair in pairs), bool, len(labels.query)))
+    if ours.origins is not None:
+        by_judge = int((ours.origins.judge_grade != NO_GRADE).sum())
+        ours.origins = replace(ours.origins, judges={judge.name: by_judge} if by_judge else {})
+    return ours
 
 
 def _texts(
@@ -280,18 +289,3 @@ def _texts(
             stacklevel=3,
         )
     return {**known, **passages}
-
-
-def _of_this_run(labels: Qrels, listed: set[tuple[str, str]], judge: str, *, tail: bool, controls: bool) -> Qrels:
-    """The labels of the lists, and those that were drawn if any were; the judge's are counted among these."""
-    origins = labels.origins
-    if origins is None:
-        return labels
-    drawn = (origins.are(Chosen.CONTROL) & controls) | (origins.are(Chosen.TAIL) & tail)
-    pairs = zip((labels.queries[i] for i in labels.query.tolist()), labels.passages, strict=True)
-    rows = drawn | np.fromiter((pair in listed for pair in pairs), bool, len(labels.query))
-    ours = labels.take(rows)
-    if ours.origins is not None:
-        by_judge = int((ours.origins.judge_grade != NO_GRADE).sum())
-        ours.origins = replace(ours.origins, judges={judge: by_judge} if by_judge else {})
-    return ours

@@ -1,4 +1,4 @@
-"""Alarms about live retrievals, by a sequential test."""
+"""Alarms about live retrievals: conditions such as `BoR < 2` or `p95(seconds) > 2`, by a sequential test."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import time
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
@@ -16,22 +17,40 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rag_selectivity.errors import InputError
+from rag_selectivity.errors import InputError, did_you_mean
 from rag_selectivity.inference.sequential import RiseDetector
-from rag_selectivity.live.conditions import (
-    TRAFFIC,
-    Condition,
-    Excess,
-    excess_of,
-    excess_of_traffic,
-    parse_condition,
-)
 from rag_selectivity.live.retrieval import Retrieval
 from rag_selectivity.log import LOG
-from rag_selectivity.measures import Measure, Outcome
+from rag_selectivity.measures import Measure, Outcome, parse_measure
+from rag_selectivity.measures.conditions import limit_of, parts_of
 
 #: The expected number of retrievals until a false alarm is at least this.
 FALSE_ALARM_EVERY = 100_000
+#: What can be watched of every retrieval, labelled or not.
+TRAFFIC: dict[str, Callable[[Retrieval], float | None]] = {
+    "tokens": lambda retrieval: retrieval.tokens,
+    "seconds": lambda retrieval: None if retrieval.failed else retrieval.seconds,
+    "shown": lambda retrieval: None if retrieval.failed else len(retrieval.shown),
+    "empty": lambda retrieval: not retrieval.shown and not retrieval.failed,
+    "failed": lambda retrieval: retrieval.failed,
+    "outcome": lambda retrieval: retrieval.outcome,
+}
+#: Those without an upper end. Shares are quantities that lie between 0 and 1.
+_UNBOUNDED = frozenset({"tokens", "seconds", "shown"})
+#: That a mean is below a limit cannot be shown of numbers without an upper end, so they are cut at this many limits.
+_CUT = 10.0
+#: What is tested, by how a measure aggregates: for a limit the constant, and the factors of its first two parts.
+#: −log2 of a mean is above the limit if the mean is below 2^−limit.
+_TESTED: dict[str, Callable[[float], tuple[float, float, float]]] = {
+    "mean": lambda limit: (-limit, 1.0, 0.0),
+    "ratio": lambda limit: (0.0, 1.0, -limit),
+    "bits": lambda limit: (0.0, 1.0, -(2.0**limit)),
+    "ceiling": lambda limit: (2.0**-limit, -1.0, 0.0),
+}
+#: From so many values on, no random baseline is expected to be more than twice the largest so far.
+_KNOWN_AFTER = 50
+#: The largest number of bits whose power of 2 is a float.
+_MOST_BITS = 1000.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,16 +96,76 @@ class _Mark(NamedTuple):
 
 
 class _Watched:
-    """A condition, the figures of its window, and the test for its change."""
+    """A condition, the figures of its window, and the test for its change.
 
-    def __init__(self, condition: Condition, window: int, false_alarm_every: float) -> None:
-        self.condition = condition
+    Tested is the mean of constant + factor · first part + baseline · second part, which is above 0 exactly if the
+    figure is above the limit. The first part lies from `low` to `high`, the second, a random baseline, from 0 to 1.
+
+    Raises
+    ------
+    InputError
+        If the text is not a condition, names no figure, or has a limit that no figure can have.
+    """
+
+    def __init__(self, text: str, window: int, false_alarm_every: float) -> None:
+        found = parts_of(text, r"p\d{1,2}")
+        if found is None:
+            raise InputError(
+                f"alert {text!r} is not a condition such as 'BoR < 2', 'tokens > 8000' or 'p95(seconds) > 2'"
+            )
+        self.text, self.figure, self.above = text.strip(), found.name, found.sign[0] == ">"
+        self.limit = limit_of(found.limit, f"alert {text!r}")
+        percent = int(found.calls[0][1:]) if found.calls else None
+        if percent is not None and found.name not in _UNBOUNDED:
+            raise InputError(f"alert {text!r}: quantiles are known of {', '.join(sorted(_UNBOUNDED))}")
+        if percent == 0:
+            raise InputError(f"alert {text!r}: the quantile must be from p1 to p99")
+        self.quantile = None if percent is None else percent / 100
+        self.measure = None if found.name in TRAFFIC else self._measure()
+        #: The constant, factor and baseline; None while the measure is unknown, or for one that cannot be tested.
+        self._weights: tuple[float, float, float] | None = None
+        self._low, self._high = 0.0, 1.0
+        if self.measure is None:
+            # A quantile is above a limit if enough single values are.
+            self._weights = (-self.limit if self.quantile is None else self.quantile - 1, 1.0, 0.0)
+            self._high = math.inf if self.quantile is None and found.name in _UNBOUNDED else 1.0
         self.outcome: Outcome | None = None
-        self.is_refused = False
-        self.excess: Excess | None = excess_of_traffic(condition) if condition.measure is None else None
+        self._largest, self._seen = 0.0, 0
         self._window: deque[tuple[float, ...]] = deque(maxlen=window)
         self._false_alarm_every, self._is_raised = false_alarm_every, False
         self._begin()
+
+    def _measure(self) -> Measure:
+        try:
+            measure = parse_measure(self.figure)
+        except InputError as error:
+            hint = did_you_mean(self.figure, TRAFFIC)
+            raise InputError(
+                f"alert {self.text!r}: {error}{hint and f', or{hint}'}; also: {', '.join(TRAFFIC)}"
+            ) from None
+        if abs(self.limit) > _MOST_BITS and measure.name.startswith("BoR"):
+            raise InputError(f"alert {self.text!r}: the limit must be from −{_MOST_BITS:g} to {_MOST_BITS:g} bits")
+        self.figure = str(measure)
+        return measure
+
+    @property
+    def name(self) -> str:
+        """Of the figure: `BoR@10`, `tokens`, `p95(seconds)`."""
+        return self.figure if self.quantile is None else f"p{round(100 * self.quantile)}({self.figure})"
+
+    def take(self, outcome: Outcome, column: int) -> list[tuple[float, ...]]:
+        """The parts of the measure for each retrieval that has a figure."""
+        if self.outcome is None:
+            form = outcome.aggregate.form
+            if form != "ceiling":
+                self._low, self._high = outcome.ends_at(column) or (0.0, math.inf if form == "mean" else 1.0)
+            if form in _TESTED:
+                self._weights = _TESTED[form](self.limit)
+            else:
+                LOG.error("alert %r: %s is no mean, so it cannot be tested", self.text, self.measure)
+        self.outcome = outcome
+        rows = np.stack([part[:, column] for part in outcome.parts], axis=1)
+        return list(map(tuple, rows[~np.isnan(rows[:, 0])].tolist()))
 
     def _begin(self) -> None:
         self._detector: RiseDetector[_Mark] = RiseDetector(self._false_alarm_every)
@@ -94,29 +173,46 @@ class _Watched:
 
     def add(self, parts: tuple[float, ...]) -> Alarm | None:
         """Take in the parts of one retrieval; the alarm if a change is shown."""
-        condition, excess = self.condition, self.excess
         self._window.append(parts)
-        if excess is None:
+        if self._weights is None:
             return None
         before, now = self._total, time.time()
         mark = _Mark(before.n, before.sums or (0.0,) * len(parts), now)
-        tested = parts if condition.quantile is None else (float(parts[0] > condition.limit),)
-        value, lowest, highest, cut = excess.of(tested)
-        rising = condition.above != self._is_raised
-        shown = self._detector.add(value, -lowest, mark) if rising else self._detector.add(-cut, highest, mark)
+        value, lowest, highest = self._excess(
+            parts if self.quantile is None else (float(parts[0] > self.limit),), *self._weights
+        )
+        rises = self.above != self._is_raised
+        bet = (value, -lowest) if rises else (-min(value, highest), highest)
+        is_shown = self._detector.add(*bet, mark)
         self._total = _Mark(mark.n + 1, tuple(map(sum, zip(mark.sums, parts, strict=True))), now)
-        return self._change(self._detector.mark or mark) if shown else None
+        return self._change(self._detector.mark or mark) if is_shown else None
+
+    def _excess(
+        self, parts: tuple[float, ...], constant: float, factor: float, baseline: float
+    ) -> tuple[float, float, float]:
+        """What is tested, and the lowest and the highest that it could have been."""
+        value, ends = constant + factor * parts[0], (constant + factor * self._low, constant + factor * self._high)
+        lowest, highest = min(ends), max(ends)
+        if baseline:
+            bound = min(1.0, 2 * self._largest) if self._seen >= _KNOWN_AFTER and self._largest else 1.0
+            lowest, highest = lowest + min(0.0, baseline) * bound, highest + max(0.0, baseline) * bound
+            self._largest, self._seen = max(self._largest, parts[1]), self._seen + 1
+            value += baseline * parts[1]
+        if highest == math.inf:
+            # The constant is minus the limit here.
+            highest = max(0.0, (_CUT - 1) * -constant)
+        return value, lowest, highest
 
     def _change(self, began: _Mark) -> Alarm:
         n = self._total.n - began.n
-        if self.condition.quantile is None:
+        if self.quantile is None:
             sums = zip(self._total.sums, began.sums, strict=True)
             value = self._figure([(after - before) / n for after, before in sums])
         else:
             n = min(n, len(self._window))  # older values are not kept
             value = self._quantile(list(self._window)[-n:])
         self._is_raised = not self._is_raised
-        alarm = Alarm(self.condition.text, value, n, self._is_raised, began.time, self._detector.evidence)
+        alarm = Alarm(self.text, value, n, self._is_raised, began.time, self._detector.evidence)
         self._begin()
         return alarm
 
@@ -127,13 +223,13 @@ class _Watched:
             return float(self.outcome.aggregate.value(*(np.array([mean]) for mean in means))[0])
 
     def _quantile(self, rows: Sequence[tuple[float, ...]]) -> float:
-        return float(np.quantile([row[0] for row in rows], self.condition.quantile or 0.0, method="inverted_cdf"))
+        return float(np.quantile([row[0] for row in rows], self.quantile or 0.0, method="inverted_cdf"))
 
     def value(self) -> float:
         """The figure over the window; NaN before there is one."""
         if not self._window:
             return math.nan
-        if self.condition.quantile is not None:
+        if self.quantile is not None:
             return self._quantile(self._window)
         return self._figure(np.array(self._window).mean(axis=0).tolist())
 
@@ -188,45 +284,43 @@ class Alerts:
             raise InputError(f"window must be a whole number ≥ 1, got {window!r}")
         if isinstance(false_alarm_every, bool) or not 1 < false_alarm_every < math.inf:
             raise InputError(f"false_alarm_every must be a number of retrievals above 1, got {false_alarm_every!r}")
-        self._watched = [_Watched(parse_condition(text), window, float(false_alarm_every)) for text in conditions]
+        self._watched = [_Watched(text, window, float(false_alarm_every)) for text in conditions]
         self._alarms: list[Alarm] = []
         self._on_alert, self.name = on_alert, name
         self._lock = threading.Lock()
-        self._counter = _counter_of(self) if self._watched else None
+        #: OpenTelemetry's, where it is installed.
+        self._counter: Any = None
+        if self._watched:
+            with suppress(ImportError):
+                from opentelemetry import metrics
+
+                self._counter = _instruments(metrics)
+                _observed.add(self)
 
     @property
     def measures(self) -> list[Measure]:
         """What has to be measured for the conditions."""
-        return [watched.condition.measure for watched in self._watched if watched.condition.measure is not None]
+        return [watched.measure for watched in self._watched if watched.measure is not None]
 
     def traffic(self, retrieval: Retrieval) -> None:
         """Take in what is known of any retrieval, labelled or not."""
         for watched in self._watched:
-            if watched.condition.measure is None:
-                value = TRAFFIC[watched.condition.quantity](retrieval)
+            if watched.measure is None:
+                value = TRAFFIC[watched.figure](retrieval)
                 if value is not None and 0 <= value < math.inf:
                     self._add(watched, [(float(value),)])
 
     def outcome(self, value: float) -> None:
         """Take in an outcome that became known after its retrieval."""
         for watched in self._watched:
-            if watched.condition.quantity == "outcome":
+            if watched.figure == "outcome":
                 self._add(watched, [(float(value),)])
 
     def figures(self, outcomes: Mapping[Measure, tuple[Outcome, int]]) -> None:
         """Take in measured retrievals: the outcome of each measure that can be said, and the column of its depth."""
         for watched in self._watched:
-            measure = watched.condition.measure
-            if measure is None or measure not in outcomes:
-                continue
-            watched.outcome, column = outcomes[measure]
-            if watched.excess is None and not watched.is_refused:
-                watched.excess = excess_of(watched.condition, watched.outcome, column)
-                watched.is_refused = watched.excess is None
-                if watched.is_refused:
-                    LOG.error("alert %r: %s is no mean, so it cannot be tested", watched.condition.text, measure)
-            rows = np.stack([part[:, column] for part in watched.outcome.parts], axis=1)
-            self._add(watched, map(tuple, rows[~np.isnan(rows[:, 0])].tolist()))
+            if watched.measure is not None and watched.measure in outcomes:
+                self._add(watched, watched.take(*outcomes[watched.measure]))
 
     def _add(self, watched: _Watched, rows: Iterable[tuple[float, ...]]) -> None:
         with self._lock:
@@ -254,21 +348,11 @@ class Alerts:
     def values(self) -> dict[str, float]:
         """The figure of each condition over its window; NaN before there is one."""
         with self._lock:
-            return {watched.condition.name: watched.value() for watched in self._watched}
+            return {watched.name: watched.value() for watched in self._watched}
 
 
 #: One gauge for the whole process, since a meter takes a name once; it must not keep monitors alive.
 _observed: weakref.WeakSet[Alerts] = weakref.WeakSet()
-
-
-def _counter_of(alerts: Alerts) -> Any:
-    """A counter of alarms at OpenTelemetry's meter, beside the gauges; None where it is not installed."""
-    try:
-        from opentelemetry import metrics
-    except ImportError:
-        return None
-    _observed.add(alerts)
-    return _instruments(metrics)
 
 
 @cache

@@ -6,12 +6,12 @@ are retrievals.
 
 from __future__ import annotations
 
-import math
 import threading
 import time
 from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
+from typing import Any
 
 from rag_selectivity.live.retrieval import Passages, Retrieval, union
 
@@ -35,11 +35,13 @@ class Kind(Enum):
 
 @dataclass(slots=True, eq=False)
 class _Call:
-    """A call; `retrieval` and `tool` are the nearest of their kind around it."""
+    """A call; `retrieval` and `tool` are the nearest of their kind around it.
+
+    The outermost one has the calls under way below it, and the retrievals that ended there and wait, the latest last.
+    """
 
     id: Hashable
     above: _Call | None
-    tree: _Tree
     kind: Kind
     query: str
     query_id: str | None
@@ -49,19 +51,30 @@ class _Call:
     children: list[Passages] = field(default_factory=list)
     retrieval: _Call | None = None
     tool: _Call | None = None
+    root: _Call = field(init=False)
+    below: dict[Hashable, _Call] = field(default_factory=dict)
+    held: list[_Retrieved] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         above = self.above
+        self.root = self if above is None else above.root
+        self.root.below[self.id] = self
         if above is not None:
             self.retrieval = above if above.kind is Kind.RETRIEVE else above.retrieval
             self.tool = above if above.kind is Kind.TOOL else above.tool
             if self.query_id is None:
                 self.query_id = above.query_id
 
-    @property
-    def retrieves(self) -> bool:
-        """Whether it is the outermost of nested retrievals."""
-        return self.kind is Kind.RETRIEVE and self.retrieval is None
+    def take(self, is_meant: Callable[[_Retrieved], bool]) -> list[_Retrieved]:
+        """Take out those of the retrievals held that are meant."""
+        taken = [each for each in self.held if is_meant(each)]
+        if taken:
+            self.held = [each for each in self.held if not is_meant(each)]
+        return taken
+
+    def take_inside(self, call: _Call) -> list[_Retrieved]:
+        """Take out the retrievals inside a call that have not failed."""
+        return self.take(lambda each: not each.failed and call in _path(each.around))
 
 
 @dataclass(slots=True, eq=False)
@@ -84,16 +97,6 @@ class _Retrieved:
     @property
     def shown(self) -> Passages:
         return self.pool if self.final is None else self.final
-
-
-@dataclass(slots=True, eq=False)
-class _Tree:
-    """The calls under way below a root, and the retrievals that ended there and wait, the latest last."""
-
-    root: Hashable
-    calls: dict[Hashable, _Call] = field(default_factory=dict)
-    held: list[_Retrieved] = field(default_factory=list)
-    failures: list[_Retrieved] = field(default_factory=list)
 
 
 class CallTree:
@@ -121,9 +124,9 @@ class CallTree:
         Hand a retrieval over when it ends, or when the tool around it ends: nothing else selects from it.
     clock : callable
         Gives the time in seconds; of calls that were recorded earlier, the time of the record.
-    most_held : int or None
+    most_held : int
         The most retrievals that wait inside one outermost call. Beyond these the one that ended first is handed over as
-        it stands. None: no limit, for calls that were recorded earlier.
+        it stands. Infinity for calls that were recorded earlier.
 
     Every method may be called from any thread.
     """
@@ -134,12 +137,11 @@ class CallTree:
         *,
         at_once: bool = False,
         clock: Callable[[], float] = time.perf_counter,
-        most_held: int | None = MOST_HELD,
+        most_held: float = MOST_HELD,
     ) -> None:
         self._record, self._at_once, self._clock, self._most_held = record, at_once, clock, most_held
         self._lock = threading.Lock()
         self._calls: dict[Hashable, _Call] = {}
-        self._trees: dict[Hashable, _Tree] = {}
 
     def __len__(self) -> int:
         """Calls under way."""
@@ -164,12 +166,9 @@ class CallTree:
             if call in self._calls:
                 return
             above = self._calls.get(parent) if parent is not None else None
-            tree = self._trees.setdefault(call, _Tree(call)) if above is None else above.tree
-            made = _Call(call, above, tree, kind, query, query_id, given, self._clock())
-            self._calls[call] = tree.calls[call] = made
+            self._calls[call] = _Call(call, above, kind, query, query_id, given, self._clock())
             if len(self._calls) > _MOST_CALLS:
-                oldest = next(iter(self._calls.values())).tree
-                done = self._forget(oldest)
+                done = self._forget(next(iter(self._calls.values())).root)
         self._hand_over(done)
 
     def end(self, call: Hashable, passages: Passages | None = None) -> None:
@@ -181,7 +180,7 @@ class CallTree:
             of = self._calls.get(call)
             if of is None:
                 return
-            done = self._finished(of, passages) + self._close(of) + self._too_many(of.tree)
+            done = self._outcome(of, passages) + self._close(of)
         self._hand_over(done)
 
     def fail(self, call: Hashable) -> None:
@@ -194,13 +193,14 @@ class CallTree:
             if failed is None:
                 return
             done: list[_Retrieved] = []
-            for each in [each for each in failed.tree.calls.values() if each.retrieves and failed in _path(each)]:
+            inside = [each for each in failed.root.below.values() if failed in _path(each)]
+            for each in [each for each in inside if each.kind is Kind.RETRIEVE and each.retrieval is None]:
                 nothing, seconds = Passages(()), self._clock() - each.started
                 failure = _Retrieved(each.query, each.query_id, each.above, nothing, seconds, nothing, failed=True)
-                (done if each.above is None else each.tree.failures).append(failure)
+                (done if each.above is None else each.root.held).append(failure)
                 if each is not failed:
                     done += self._close(each)
-            done += self._close(failed, failed=True) + self._too_many(failed.tree)
+            done += self._close(failed, failed=True)
         self._hand_over(done)
 
     def around(self, call: Hashable) -> list[tuple[str, str | None]]:
@@ -224,29 +224,41 @@ class CallTree:
     def finish(self) -> None:
         """Forget what is under way; retrievals that are over are handed over as they stand."""
         with self._lock:
-            done = [each for tree in list(self._trees.values()) for each in self._forget(tree)]
+            roots = list(dict.fromkeys(call.root for call in self._calls.values()))
+            done = [each for root in roots for each in self._forget(root)]
         self._hand_over(done)
 
     # -- with the lock held --------------------------------------------------------------------------
 
-    def _finished(self, of: _Call, passages: Passages | None) -> list[_Retrieved]:
+    def _outcome(self, of: _Call, passages: Passages | None) -> list[_Retrieved]:
         """What is handed over because of the result of a call; it still has to be closed."""
-        tree = of.tree
         if of.retrieval is not None:
             siblings = of.retrieval.children
-            if of.kind is Kind.RETRIEVE and passages is not None and len(siblings) < (self._most_held or math.inf):
+            if of.kind is Kind.RETRIEVE and passages is not None and len(siblings) < self._most_held:
                 siblings.append(passages)
             return []
         if of.kind is Kind.SELECT:
-            self._selected(of, passages)
+            # If what it left is unknown, its retrievals are dropped: the whole pool was not that.
+            worked_on = _worked_on(of)
+            of.root.take(lambda each: each in worked_on)
+            if worked_on and passages is not None:
+                of.root.held.append(_merged(worked_on, passages, selected=True))
         if passages is None:
             return []
         if of.kind is Kind.RETRIEVE:
             return self._retrieved(of, passages)
         if of.kind is Kind.TOOL:
-            return self._given_by_tool(of, _taken(tree.held, lambda each: _is_inside(each, of)), passages)
+            inside = of.root.take_inside(of)
+            if not inside:
+                seconds = self._clock() - of.started
+                return [_Retrieved(of.query, of.query_id, of.above, passages, seconds)] if passages.ids else []
+            only = inside[0] if len(inside) == 1 else None
+            if only is not None and only.shown.ids == passages.ids:
+                return inside
+            query = (only is None and of.query) or inside[-1].query
+            return [_merged(inside, passages, query=query)]
         if of.kind is Kind.ANSWER:
-            done = _taken(tree.held, lambda each: _is_inside(each, of))
+            done = of.root.take_inside(of)
             if len(done) == 1 and not done[0].selected:
                 only = done[0]
                 if passages.ids != only.shown.ids and set(passages.ids) & set(only.pool.ids):
@@ -260,60 +272,31 @@ class CallTree:
         passes_on = len(of.children) == 1 and of.children[0].ids == passages.ids
         if of.children and not passes_on:
             retrieval.pool, retrieval.final = union([*of.children, passages]), passages
-        _taken(of.tree.failures, lambda each: each.around is of.above and each.query == of.query)
+        of.root.take(lambda each: each.failed and each.around is of.above and each.query == of.query)
         if of.above is None or (self._at_once and of.tool is None):
             return [retrieval]
-        of.tree.held.append(retrieval)
+        of.root.held.append(retrieval)
         return []
 
-    def _given_by_tool(self, of: _Call, inside: list[_Retrieved], passages: Passages) -> list[_Retrieved]:
-        if not inside:
-            seconds = self._clock() - of.started
-            return [_Retrieved(of.query, of.query_id, of.above, passages, seconds)] if passages.ids else []
-        last = inside[-1]
-        if len(inside) == 1:
-            return inside if last.shown.ids == passages.ids else [replace(last, final=passages)]
-        pool, seconds = union([each.pool for each in inside]), sum(each.seconds for each in inside)
-        return [replace(last, query=of.query or last.query, pool=pool, seconds=seconds, final=passages)]
-
-    def _selected(self, of: _Call, left: Passages | None) -> None:
-        """Write what a selection left to the retrievals that it worked on, which become one with one pool.
-
-        They are dropped if that is unknown: the whole pool was not what it left.
-        """
-        worked_on = _worked_on(of)
-        if not worked_on:
-            return
-        _taken(of.tree.held, lambda each: each in worked_on)
-        if left is not None:
-            pool, seconds = union([each.pool for each in worked_on]), sum(each.seconds for each in worked_on)
-            of.tree.held.append(replace(worked_on[-1], pool=pool, seconds=seconds, final=left, selected=True))
-
     def _close(self, of: _Call, *, failed: bool = False) -> list[_Retrieved]:
-        tree, is_root = of.tree, of.id == of.tree.root
+        root = of.root
         of.is_open = False
-        del self._calls[of.id], tree.calls[of.id]
-        if not tree.calls or (failed and is_root):
-            return self._forget(tree)
-        if is_root:
-            return _taken(tree.held, _is_left) + _taken(tree.failures, _is_left)
-        done = _taken(tree.held, lambda each: _is_inside(each, of)) if of.kind is Kind.TOOL else []
-        return done + _taken(tree.failures, lambda each: each.around is of)
-
-    def _forget(self, tree: _Tree) -> list[_Retrieved]:
-        self._trees.pop(tree.root, None)
-        for call in tree.calls.values():
-            call.is_open = False
-            self._calls.pop(call.id, None)
-        done = [*tree.held, *tree.failures]
-        tree.calls, tree.held, tree.failures = {}, [], []
+        del self._calls[of.id], root.below[of.id]
+        if not root.below or (failed and of is root):
+            return self._forget(root)
+        if of is root:
+            return root.take(lambda each: not any(call.is_open for call in _path(each.around)))
+        done = root.take_inside(of) if of.kind is Kind.TOOL else []
+        done += root.take(lambda each: each.failed and each.around is of)
+        while len(root.held) > self._most_held:
+            done.append(root.held.pop(0))
         return done
 
-    def _too_many(self, tree: _Tree) -> list[_Retrieved]:
-        """What has to be handed over early."""
-        done = []
-        while self._most_held is not None and len(tree.held) + len(tree.failures) > self._most_held:
-            done.append((tree.held or tree.failures).pop(0))
+    def _forget(self, root: _Call) -> list[_Retrieved]:
+        for call in root.below.values():
+            call.is_open = False
+            del self._calls[call.id]
+        done, root.held, root.below = root.held, [], {}
         return done
 
     # -- without it ----------------------------------------------------------------------------------
@@ -340,14 +323,6 @@ class CallTree:
             )
 
 
-def _taken(held: list[_Retrieved], is_meant: Callable[[_Retrieved], bool]) -> list[_Retrieved]:
-    """Those of the retrievals that are meant, which are taken out."""
-    taken = [each for each in held if is_meant(each)]
-    if taken:
-        held[:] = [each for each in held if not is_meant(each)]
-    return taken
-
-
 def _path(call: _Call | None) -> Iterator[_Call]:
     """A call and the calls around it."""
     while call is not None:
@@ -355,13 +330,10 @@ def _path(call: _Call | None) -> Iterator[_Call]:
         call = call.above
 
 
-def _is_inside(retrieval: _Retrieved, call: _Call) -> bool:
-    return call in _path(retrieval.around)
-
-
-def _is_left(retrieval: _Retrieved) -> bool:
-    """Whether every call around a retrieval is over."""
-    return not any(call.is_open for call in _path(retrieval.around))
+def _merged(parts: Sequence[_Retrieved], final: Passages, **changes: Any) -> _Retrieved:
+    """Retrievals as one with one pool, of which `final` was shown."""
+    pool, seconds = union([each.pool for each in parts]), sum(each.seconds for each in parts)
+    return replace(parts[-1], pool=pool, seconds=seconds, final=final, **changes)
 
 
 # -- what a selection works on ---------------------------------------------------------------------------
@@ -375,7 +347,8 @@ def _worked_on(selection: _Call) -> list[_Retrieved]:
     with most passages in it, or else to the last. Others take part if some of what went in is from them alone, or if
     they are for the same query or in the same call and all that they found went in.
     """
-    given, around, held = frozenset(selection.given), selection.above, selection.tree.held
+    given, around = frozenset(selection.given), selection.above
+    held = [each for each in selection.root.held if not each.failed]
     overlapping = [each for each in held if not given.isdisjoint(each.pool.ids)] if given else held
     candidates = overlapping or [each for each in held if each.around is around][-1:]
     steps = {call: step for step, call in enumerate(_path(around))}

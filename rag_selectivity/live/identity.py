@@ -67,31 +67,25 @@ class Identity:
         As in `rag_selectivity.single.passage_identity`, or `"auto"`: without labels, that is None.
     labels : {query: passages}, optional
         By which `"auto"` is chosen.
-    keep_unlabelled : bool
-        Whether retrievals of queries without labels wait as well, since their ids are written down.
 
     Attributes
     ----------
     chosen : ChosenIdentity or None
-    failure : InputError or None
-        Why there will be no choice: 50 queries were not enough for one.
+    doubt : InputError or None
+        Why there is no choice so far.
+    has_failed : bool
+        Whether there will be none: 50 queries were not enough for one.
     passages_without : int
         Passages shown that lack the chosen id. They go by their own id, or by a hash of their text.
     """
 
-    def __init__(
-        self,
-        given: str | None,
-        labels: Mapping[str, Collection[str]] | Qrels | None = None,
-        *,
-        keep_unlabelled: bool = False,
-    ) -> None:
+    def __init__(self, given: str | None, labels: Mapping[str, Collection[str]] | Qrels | None = None) -> None:
         self.given = None if given == AUTO and not labels else given
         self._labels = labels or {}
-        self._keep_unlabelled = keep_unlabelled
         self._waiting: list[Waiting] = []
         self.chosen: ChosenIdentity | None = None
-        self.failure: InputError | None = None
+        self.doubt: InputError | None = None
+        self.has_failed = False
         self.passages_without = 0
 
     @property
@@ -100,6 +94,11 @@ class Identity:
         if self.given != AUTO:
             return self.given
         return None if self.chosen is None else self.chosen.name
+
+    @property
+    def _is_open(self) -> bool:
+        """Whether the choice is still to be made."""
+        return self.given == AUTO and self.chosen is None and not self.has_failed
 
     def id_of(
         self, ids: Mapping[str, Any], text: Callable[[], str], metadata: Mapping[str, Any], *, name: str = "passage"
@@ -115,49 +114,40 @@ class Identity:
         all_ids = candidates(ids, text, metadata)
         return CandidateId(all_ids.get(next(iter(ids), TEXT), all_ids[TEXT]), all_ids)
 
-    @property
-    def _is_open(self) -> bool:
-        """Whether the choice is still to be made."""
-        return self.given == AUTO and self.chosen is None and self.failure is None
-
     def take(self, seen: Waiting) -> list[Waiting]:
         """Take a retrieval in, and return those that can be recorded now."""
         if not self._is_open:
             return [self._named(seen)]
-        if not seen.labelled and not self._keep_unlabelled:
-            return [seen]
         self._waiting.append(seen)
         labelled = sum(each.labelled for each in self._waiting)
-        if labelled < QUERIES_TO_CHOOSE_BY and len(self._waiting) < _MOST_WAITING:
-            return []
-        done, error = self.decide()
-        if error is not None and sum(each.tells for each in self._waiting) >= QUERIES_TO_CHOOSE_BY:
-            return self.release(error)
-        if self.chosen is None:
-            done += [self._named(each) for each in self._waiting if not each.tells]
-            self._waiting = [each for each in self._waiting if each.tells]
-        return done
+        return self.decide() if labelled >= QUERIES_TO_CHOOSE_BY or len(self._waiting) >= _MOST_WAITING else []
 
-    def decide(self) -> tuple[list[Waiting], InputError | None]:
-        """Choose by what is waiting. Returns what can be recorded now, and why there is no choice if there is none."""
-        if self.failure is not None:
-            return [], self.failure
+    def decide(self) -> list[Waiting]:
+        """Choose by what is waiting, and return what can be recorded now; `doubt` is why there is no choice, if any."""
         telling = [each for each in self._waiting if each.tells]
-        if not telling:
-            # Retrievals that brought nothing need no ids.
-            done = [each for each in self._waiting if each.labelled]
-            self._waiting = [each for each in self._waiting if not each.labelled]
-            return done, None
         names = ((each.retrieval.name_in(self._labels) or "", each.passages) for each in telling)
         try:
-            self.chosen = choose_identity([(self._labels[name], passages) for name, passages in names])
+            if telling:
+                self.chosen = choose_identity([(self._labels[name], passages) for name, passages in names])
+                self.doubt = None
+                return self.release()
         except InputError as error:
-            return [], error
-        return self.release(), None
+            self.doubt = error
+            if len(telling) >= QUERIES_TO_CHOOSE_BY:
+                return self.give_up()
+        # Retrievals that brought nothing need no ids, and the others wait, unless they are too many.
+        is_full = len(self._waiting) >= _MOST_WAITING
+        done = [each for each in self._waiting if not each.tells and (each.labelled or is_full)]
+        self._waiting = [each for each in self._waiting if each.tells or not (each.labelled or is_full)]
+        return list(map(self._named, done))
 
-    def release(self, failure: InputError | None = None) -> list[Waiting]:
-        """End the waiting, with the reason for which there will be no choice. Returns what was waiting."""
-        self.failure = self.failure or failure
+    def give_up(self) -> list[Waiting]:
+        """End the waiting without a choice, if there are doubts. Returns what was waiting."""
+        self.has_failed = self.doubt is not None
+        return self.release()
+
+    def release(self) -> list[Waiting]:
+        """What was waiting, by the ids that are known now."""
         done, self._waiting = self._waiting, []
         return list(map(self._named, done))
 

@@ -9,8 +9,8 @@ import os
 import random
 import threading
 import time
-import warnings
 import weakref
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from contextvars import ContextVar
@@ -20,18 +20,16 @@ from numbers import Real
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from rag_selectivity.errors import InputError, SelectivityWarning
-from rag_selectivity.indexes import given_size
+from rag_selectivity.indexes import documents_in_index, given_size
 from rag_selectivity.inference.bootstrap import Bootstrap
 from rag_selectivity.judged.terms import size_with_counts
 from rag_selectivity.live.alerts import FALSE_ALARM_EVERY, Alarm, Alerts
 from rag_selectivity.live.identity import Identity, Waiting
-from rag_selectivity.live.retrieval import Retrieval
-from rag_selectivity.live.trace_writer import TraceWriter
-from rag_selectivity.live.traffic import Requests, Traffic
-from rag_selectivity.live.watching import Shared
+from rag_selectivity.live.retrieval import Retrieval, checked_outcome
+from rag_selectivity.live.trace import TraceWriter
+from rag_selectivity.live.traffic import Traffic
+from rag_selectivity.live.watching import Latest, Shared, tell
 from rag_selectivity.live.window import Window
 from rag_selectivity.live.worker import Worker
 from rag_selectivity.log import LOG
@@ -49,6 +47,8 @@ _BATCH, _SECONDS = 512, 5.0
 _MOST_WAITING = 8192
 #: A look at the figures gives up when nothing was measured for so long, as when `on_alert` does not return.
 _PATIENCE = 30.0
+#: Requests whose late outcome can still be joined; a hundred bytes or two each.
+_MOST_REQUESTS = 50_000
 #: The id, query id and arm of the request that is under way. Tasks and threads that copy the context keep it.
 _REQUEST: ContextVar[dict[str, str]] = ContextVar("rag_selectivity_request")
 
@@ -143,7 +143,7 @@ class Monitor(Shared):
     ) -> None:
         counts = passage_counts_of(passages_of)
         self._index = None if counts is not None or isinstance(corpus_size, (str, Real)) else corpus_size
-        corpus_size = size_with_counts(given_size(corpus_size), counts)
+        corpus_size = self.corpus_size = size_with_counts(given_size(corpus_size), counts)
         if isinstance(kept, bool) or not isinstance(kept, int) or kept < 1:
             raise InputError(f"kept must be a whole number ≥ 1, got {kept!r}")
         if isinstance(sample_rate, bool) or not isinstance(sample_rate, (int, float)) or not 0 < sample_rate <= 1:
@@ -151,31 +151,23 @@ class Monitor(Shared):
         if ids not in (None, "exact"):
             raise InputError(f"ids must be 'exact' or None, got {ids!r}")
         self.labels = Labels.of(labels, grade_map=grade_map, scale=scale, measures=measures)
-        self.corpus_size = corpus_size
         self.name = name
         self._alerts = Alerts(alerts, window=window, on_alert=on_alert, name=name, false_alarm_every=false_alarm_every)
         sized = corpus_size is not None
         asked = [*wanted_measures(measures, self.labels.scale, sized=sized, pooled=True), *self._alerts.measures]
-        self.measures = tuple(dict.fromkeys(replace(measure, at=None) for measure in asked))
+        self.measures = tuple(dict.fromkeys(measure.without_depth for measure in asked))
         alert_depths = [measure.at for measure in self._alerts.measures if isinstance(measure.at, int)]
-        grid = given_depths([*depths, *alert_depths], ())
-        plan = plan_of(self.measures, grid, whole_lists=True)
-
-        right = ids == "exact"
-        self._window = Window(
-            self.labels, corpus_size, plan, self._alerts.measures, kept, name=name, ids_are_right=right
-        )
-        self._window.passages_of = counts
+        plan = plan_of(self.measures, given_depths([*depths, *alert_depths], ()), whole_lists=True)
+        limited = deque[Retrieval](maxlen=kept)
+        self._window = Window(name, self.labels, corpus_size, plan, limited, ids == "exact", counts)
         self._trace = TraceWriter(trace, texts=trace_texts) if trace is not None else None
-        self._traffic, self._requests = Traffic(), Requests()
+        #: All retrievals, and the outcomes of the last requests by their ids.
+        self._traffic, self._requests = Traffic(), Latest[float | None](_MOST_REQUESTS)
         self._lock, self._measuring = threading.Lock(), threading.Lock()
-        self._worker = Worker[Retrieval | None](
-            self._measure, _MOST_WAITING, name="rag-selectivity-monitor", delay=_SECONDS, at_once=_BATCH
-        )
+        self._worker = Worker[Retrieval | None](self._measure, _MOST_WAITING, delay=_SECONDS, at_once=_BATCH)
         self._has_warned = False
-        self._sample_rate = float(sample_rate)
-        self._random = random.Random(seed)
-        self._fixed = self._choice = Identity(None)
+        self._sample_rate, self._random = float(sample_rate), random.Random(seed)
+        self._identity = Identity(None)
 
     # -- taking in ---------------------------------------------------------------------------------
 
@@ -198,43 +190,35 @@ class Monitor(Shared):
         labels know it. Without labels, the monitor cannot choose: it takes the first id of a passage, or a hash of its
         text.
         """
-        if identity != AUTO or not self.labels.by_query:
-            self._fixed = Identity(identity)
-            return self._fixed
         with self._lock:
-            if self._choice.given != AUTO:
-                self._choice = Identity(AUTO, self.labels.by_query, keep_unlabelled=self._trace is not None)
-                if self._trace is not None:
-                    # Also at the exit of the interpreter.
-                    weakref.finalize(self, _write_waiting, self._choice, self._trace)
-            return self._choice
+            if self._identity.given == AUTO:
+                return self._identity if identity == AUTO else Identity(identity)
+            self._identity = Identity(identity, self.labels.by_query)
+            if self._identity.given == AUTO and self._trace is not None:
+                # Also at the exit of the interpreter.
+                weakref.finalize(self, _write_waiting, self._identity, self._trace)
+            return self._identity
 
     def record(self, retrieval: Retrieval) -> None:
         """Record a retrieval, which a thread of the monitor measures later.
 
         If the id of the passages is not chosen yet, it is measured after the choice. If more than 8,192 retrievals
         wait, since they come faster than they can be measured, the thread that records one measures what waits.
-
-        Raises
-        ------
-        InputError
-            If its outcome is not from 0 to 1.
         """
         request = _REQUEST.get({})
         lacking = {name: value for name, value in request.items() if getattr(retrieval, name) is None}
         if lacking:
             retrieval = replace(retrieval, **lacking)  # type: ignore[arg-type]
-        outcome = None if retrieval.outcome is None else _checked_outcome(retrieval.outcome)
         labelled = retrieval.name_in(self.labels.by_query) is not None
         ready: list[Waiting] = []
         with self._lock:
             drawn = self._sample_rate == 1 or self._random.random() < self._sample_rate
             self._traffic.add(retrieval, labelled=labelled, drawn=drawn)
-            self._requests.add(retrieval.id, outcome, self._traffic)
-            failure = self._choice.failure
+            self._add_outcome(retrieval.id, retrieval.outcome)
+            had_failed = self._identity.has_failed
             if drawn and (labelled or self._trace is not None):
-                ready = self._choice.take(Waiting(retrieval, labelled))
-            gives_up = failure is not self._choice.failure
+                ready = self._identity.take(Waiting(retrieval, labelled))
+            gives_up = self._identity.has_failed and not had_failed
         self._alerts.traffic(retrieval)
         self._take(ready)
         if self._alerts.changed:
@@ -264,10 +248,10 @@ class Monitor(Shared):
         InputError
             If one of them is not a text.
         """
-        for what, value in (("id", id), ("arm", arm), ("query_id", query_id)):
+        given = {"id": id, "arm": arm, "query_id": query_id}
+        for what, value in given.items():
             if value is not None and not isinstance(value, str):
                 raise InputError(f"{what} must be a text, got {value!r}")
-        given = {"id": id, "query_id": query_id, "arm": arm}
         return _requested({name: value for name, value in given.items() if value is not None})
 
     def outcome(self, id: str, outcome: float) -> bool:
@@ -293,10 +277,10 @@ class Monitor(Shared):
         InputError
             If the outcome is not from 0 to 1.
         """
-        value = _checked_outcome(outcome)
+        value = checked_outcome(outcome)
         with self._lock:
             known = id in self._requests
-            before = self._requests.add(id, value, self._traffic) if known else None
+            before = self._add_outcome(id, value) if known else None
             self._traffic.lost_outcomes += not known
         if known and before is None:
             self._alerts.outcome(value)
@@ -304,12 +288,22 @@ class Monitor(Shared):
             self._trace.write_outcome(id, value, time.time())
         return known
 
+    def _add_outcome(self, id: str | None, outcome: float | None) -> float | None:
+        """Remember a request as the last, and count its outcome if there is one now; the one that it had before."""
+        before = None
+        if id is not None:
+            before = self._requests.take(id)
+            self._requests.keep(id, before if outcome is None else outcome)
+        if outcome is not None:
+            self._traffic.add_outcome(outcome, before)
+        return before
+
     def _take(self, ready: Iterable[Waiting]) -> None:
         """Write retrievals whose ids are known, and have them measured."""
         for seen in ready:
             if self._trace is not None:
                 self._trace.write(seen.retrieval, seen.time)
-            if seen.labelled and self._choice.failure is None:
+            if seen.labelled and not self._identity.has_failed:
                 self._later(seen.retrieval if seen.retrieval.texts is None else replace(seen.retrieval, texts=None))
 
     def _later(self, retrieval: Retrieval | None) -> None:
@@ -322,66 +316,52 @@ class Monitor(Shared):
     def _measure(self, batch: list[Retrieval | None]) -> None:
         try:
             with self._measuring:
-                self._add([each for each in batch if each is not None])
-                unmatched = self._window.ids_do_not_meet
-                is_new, self._has_warned = unmatched is not None and not self._has_warned, unmatched is not None
+                identity = self._identity.settled
+                if self._index is not None and identity is not None:
+                    # By their ids, the passages of each document can be counted in the index now.
+                    self._window.passages_of = documents_in_index(self._index, identity) or self._window.passages_of
+                    self._index = None
+                for figures in self._window.add([each for each in batch if each is not None], self._alerts.measures):
+                    self._alerts.figures(figures)
+                unmatched = None if self._has_warned else self._window.ids_do_not_meet
+                self._has_warned |= unmatched is not None
             self._alerts.check()
-            if is_new:
-                _warn(f"monitor {self.name!r} has no figures so far: {unmatched}", "ids-do-not-match")
+            if unmatched is not None:
+                tell(f"monitor {self.name!r} has no figures so far: {unmatched}")
         except SelectivityWarning:
             pass  # warnings are errors here, and the log has it already
         except Exception:
             LOG.exception("monitor %r: %d retrievals could not be measured", self.name, len(batch))
 
-    def _add(self, batch: list[Retrieval]) -> None:
-        if batch:
-            self._count_passages()
-        for outcomes in self._window.add(batch):
-            self._alerts.figures(outcomes)
-
     def flush(self) -> None:
         """Measure everything recorded so far, and check the alerts."""
         self._decide()
-        before = self._worker.waiting
-        while not self._worker.drain(_PATIENCE) and not self._worker.works_here:
-            if self._worker.waiting >= before:
-                LOG.warning("monitor %r: no retrieval was measured for %d seconds", self.name, _PATIENCE)
-                break
-            before = self._worker.waiting
+        if not self._worker.drain(_PATIENCE):
+            LOG.warning("monitor %r: no retrieval was measured for %d seconds", self.name, _PATIENCE)
 
     def close(self) -> None:
         """Measure what is left, and close the trace."""
-        undecided = self._decide()
-        gives_up = undecided is not None and self._choice.failure is None
+        had_failed = self._identity.has_failed
+        self._decide()
         with self._lock:
-            ready = self._choice.release(undecided)
+            ready = self._identity.give_up()
         self._take(ready)
         self.flush()
         if self._trace is not None:
             self._trace.close()
-        if gives_up:
+        if self._identity.has_failed and not had_failed:
             self._warn_of_the_choice()
 
     # -- the id of the passages ----------------------------------------------------------------------
 
-    def _decide(self) -> InputError | None:
-        """Choose the id of the passages now, if that is still to be done; why it cannot be done."""
+    def _decide(self) -> None:
+        """Choose the id of the passages now, if that is still to be done."""
         with self._lock:
-            ready, undecided = self._choice.decide()
+            ready = self._identity.decide()
         self._take(ready)
-        return undecided
 
     def _warn_of_the_choice(self) -> None:
-        _warn(f"monitor {self.name!r} has no figures: {self._choice.failure}", "ids-do-not-match")
-
-    def _count_passages(self) -> None:
-        """Count the passages of each document in the index, once it is known by which id the labels know them."""
-        identity = self._choice.settled or self._fixed.settled
-        if self._index is not None and identity is not None:
-            from rag_selectivity.indexes import documents_in_index
-
-            index, self._index = self._index, None
-            self._window.passages_of = documents_in_index(index, identity) or self._window.passages_of
+        tell(f"monitor {self.name!r} has no figures: {self._identity.doubt}")
 
     # -- giving out --------------------------------------------------------------------------------
 
@@ -410,19 +390,16 @@ class Monitor(Shared):
             If no retrieval had labels; if ten or more had labels and brought no labelled passage; or if the labels do
             not tell by which id they know the passages.
         """
-        undecided = self._decide()
-        if undecided is not None:
-            raise InputError(str(undecided))
+        self._decide()
+        if self._identity.doubt is not None:
+            raise InputError(str(self._identity.doubt))
         self.flush()
         with self._measuring:
             report = self._window.report(self.traffic, self.measures, bootstrap)
             odd = self._window.ids_hardly_meet
         if odd is not None:
-            _warn(odd, "ids-partly-match")
-        facts, notes = self._choice.about()
-        if facts:
-            report = report.with_input(self.name, facts, notes)
-        return replace(report, corpus_size=self.corpus_size)
+            tell(odd, "ids-partly-match")
+        return report.with_input(self.name, *self._identity.about())
 
     @property
     def retrievals(self) -> list[Retrieval]:
@@ -434,8 +411,7 @@ class Monitor(Shared):
 
 def _write_waiting(choice: Identity, trace: TraceWriter) -> None:
     """Write what waits for the choice of an id, of a monitor that nobody closed."""
-    ready, undecided = choice.decide()
-    for seen in (*ready, *choice.release(undecided)):
+    for seen in (*choice.decide(), *choice.give_up()):
         # What a parent process waits with is its own to write.
         if seen.process == os.getpid():
             trace.write(seen.retrieval, seen.time)
@@ -450,19 +426,3 @@ def _requested(request: dict[str, str]) -> Iterator[None]:
         # A generator may be closed from another context; its own context is gone then.
         with suppress(ValueError):
             _REQUEST.reset(token)
-
-
-def _checked_outcome(outcome: Any) -> float:
-    is_number = isinstance(outcome, (Real, np.bool_))
-    if not is_number or not 0 <= outcome <= 1:
-        raise InputError(
-            f"outcome must be True, False or a number from 0 to 1, got {outcome!r}; "
-            f"divide a rating by its range: (rating - 1) / 4 for 1 to 5"
-        )
-    return float(outcome)
-
-
-def _warn(text: str, code: str) -> None:
-    warning = SelectivityWarning(text, code)
-    LOG.warning("%s", warning)
-    warnings.warn(warning, stacklevel=3)

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Integral, Real
+from typing import Any
 
 import numpy as np
 
 from rag_selectivity.errors import InputError
 from rag_selectivity.tables.ids import check_ids
 
-__all__ = ["Passages", "Retrieval", "approximate_tokens", "union"]
+__all__ = ["Passages", "Retrieval", "approximate_tokens", "checked_outcome", "union"]
 
 _TEXT = {str}
 
@@ -52,7 +53,8 @@ class Retrieval:
     ------
     InputError
         If `shown` or `pool` is no list of ids (a text, say, or pairs), `failed` is neither true nor false, `tokens` or
-        `seconds` is negative or no number, `texts` is no dict, or `query`, `query_id`, `id` or `arm` is no text.
+        `seconds` is negative or no number, `texts` is no dict, `query`, `query_id`, `id` or `arm` is no text, or the
+        outcome is not from 0 to 1.
     """
 
     query: str
@@ -88,6 +90,8 @@ class Retrieval:
         for name, text in (("id", self.id), ("query_id", self.query_id), ("arm", self.arm)):
             if text is not None and not isinstance(text, str):
                 raise InputError(f"Retrieval: {name} must be a text, got {text!r}")
+        if self.outcome is not None:
+            object.__setattr__(self, "outcome", checked_outcome(self.outcome))
 
     def name_in(self, labels: Container[str]) -> str | None:
         """The name of the query in the labels, which may be its id or its text; None if they do not have it."""
@@ -105,6 +109,17 @@ def _checked_ids(ids: Sequence[str], name: str) -> Sequence[str]:
             if not isinstance(each, (str, Integral)):
                 raise InputError(f"Retrieval: {name} must be a list of ids, which are texts; it holds {each!r:.80}")
     return ids
+
+
+def checked_outcome(outcome: Any) -> float:
+    """An outcome from 0 to 1."""
+    is_number = isinstance(outcome, (Real, np.bool_))
+    if not is_number or not 0 <= outcome <= 1:
+        raise InputError(
+            f"outcome must be True, False or a number from 0 to 1, got {outcome!r}; "
+            f"divide a rating by its range: (rating - 1) / 4 for 1 to 5"
+        )
+    return float(outcome)
 
 
 def approximate_tokens(text: str) -> int:

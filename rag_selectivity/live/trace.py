@@ -1,31 +1,189 @@
-"""A trace of live retrievals: one JSON line each, read back for evaluation and grading, as spans (OTLP JSON) are."""
+"""A trace of live retrievals: one JSON line each, written while a service runs, and read back as spans (OTLP) are."""
 
 from __future__ import annotations
 
+import errno
+import json
+import os
 import re
+import stat
+import threading
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from contextlib import suppress
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
+from itertools import compress
 from pathlib import Path
 from statistics import fmean
-from typing import Any
+from typing import Any, BinaryIO
 
 from rag_selectivity.errors import InputError, SelectivityWarning
 from rag_selectivity.judged.qrels import Qrels
 from rag_selectivity.judged.run import Run
-from rag_selectivity.live.retrieval import Retrieval
+from rag_selectivity.live.retrieval import Retrieval, checked_outcome
 from rag_selectivity.live.spans import is_otlp, names_spans, retrievals_of_spans
-from rag_selectivity.live.trace_writer import SCHEMA, Line, OutcomeLine, is_cut_off, unfinished_line
-from rag_selectivity.results.shapes import check_version, fitted
-from rag_selectivity.tables.cells import id_fault
+from rag_selectivity.log import LOG
+from rag_selectivity.results.plain import plain
+from rag_selectivity.results.shapes import check_version
+from rag_selectivity.tables.cells import id_fault, id_text
 from rag_selectivity.tables.exact import read_records
 from rag_selectivity.tables.files import STANDARD_INPUT, first_bytes
 from rag_selectivity.tables.identity import AUTO, numbered_queries
 from rag_selectivity.tables.ids import text_id
+from rag_selectivity.tables.writing import json_line, named
 from rag_selectivity.wording import counted
 
-__all__ = ["Trace", "trace_lines"]
+__all__ = ["LineWriter", "Trace", "TraceWriter", "is_trace", "trace_lines"]
+
+#: The name and the version that each line carries; lines of a time before have none.
+SCHEMA = "rag-selectivity/trace/1"
+#: What a line has of a retrieval.
+_FIELDS = {each.name for each in fields(Retrieval)} - {"empty_passages", "nan_scores"}
+#: A line that was cut off is looked for in so many bytes at the end of a file.
+_LONGEST_LINE = 1 << 24
+
+
+def opened_to_append(path: str | Path) -> BinaryIO:
+    """A file to append to, unbuffered; a new one can be read and written by its owner alone.
+
+    Raises
+    ------
+    InputError
+        If it cannot be written.
+    """
+    with named(path):
+        return open(path, "ab", buffering=0, opener=lambda name, flags: os.open(name, flags, 0o600))
+
+
+def append_whole(file: BinaryIO, line: bytes) -> None:
+    """Append a line to a file of `opened_to_append`, whole or not at all: a disk that fills up takes a part of it.
+
+    Raises
+    ------
+    OSError
+        If there is no room for it.
+    """
+    written = file.write(line)
+    if written < len(line):
+        os.ftruncate(file.fileno(), file.tell() - written)
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+class LineWriter:
+    """Appends objects to a file, a line of JSON each, at once. A new file can be read and written by its owner alone.
+
+    The file is opened for each line, so one that is moved or removed, as when logs are rotated, is made anew. A file
+    that cannot be written, as on a full disk, does not end what is being watched: the log says it once, and the lines
+    are left out and counted.
+
+    Attributes
+    ----------
+    lost : int
+        How many lines could not be written.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be written at the beginning.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        self._lock = threading.Lock()
+        self.lost = 0
+        self._is_closed = False
+        #: How many lines were lost before those that cannot be written at present.
+        self._lost_before: int | None = None
+        with opened_to_append(self.path) as file:
+            if stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                self._end_last_line(file)
+
+    def append(self, row: Mapping[str, Any]) -> None:
+        """Append an object; what cannot be written is counted in `lost`."""
+        with self._lock:
+            try:
+                if self._is_closed:
+                    self.lost += 1
+                    return
+                line = f"{json_line(row)}\n".encode()
+                with opened_to_append(self.path) as file, named(self.path):
+                    append_whole(file, line)
+            except (InputError, TypeError, ValueError) as error:
+                self.lost += 1
+                if not isinstance(error, InputError):
+                    LOG.error("%s: lacks a line that cannot be written as JSON (%s)", self.path, error)
+                elif self._lost_before is None:
+                    self._lost_before = self.lost - 1
+                    LOG.error("%s. Until it can be written, lines are left out, and counted", error)
+                return
+            if self._lost_before is not None:
+                lost, self._lost_before = counted(self.lost - self._lost_before, "line"), None
+                LOG.warning("%s: can be written again; it lacks %s", self.path, lost)
+
+    def close(self) -> None:
+        """Write no more; what comes later is counted as lost."""
+        with self._lock:
+            self._is_closed = True
+
+    def _end_last_line(self, file: BinaryIO) -> None:
+        """End the last line of a file to which a killed process wrote; one of which only a part is there goes."""
+        line = unfinished_line(self.path)
+        if is_cut_off(line):
+            os.ftruncate(file.fileno(), file.tell() - len(line))
+            LOG.warning("%s: the last line was cut off, as when its process is killed; it was removed", self.path)
+        elif line:
+            append_whole(file, b"\n")
+
+
+class TraceWriter(LineWriter):
+    """Appends retrievals to a file, as `LineWriter` does.
+
+    Without `texts`, a hash takes the place of a query's text. The same text always has the same hash, so that labels by
+    the text still find it. A hash hides a text from readers, not from somebody who guesses the text and compares.
+    """
+
+    def __init__(self, path: str | Path, *, texts: bool) -> None:
+        super().__init__(path)
+        self.texts = texts
+
+    def write(self, retrieval: Retrieval, at: float) -> None:
+        """Append a retrieval that happened at a time, in seconds since 1970."""
+        pool, seconds = retrieval.pool, retrieval.seconds
+        names = ("query_id", "corpus_size", "tokens", "id", "arm", "outcome")
+        row = {
+            **({"query": retrieval.query} if self.texts else {"query_hash": text_id(retrieval.query)}),
+            **{name: plain(getattr(retrieval, name)) for name in names},
+            "shown": list(map(str, retrieval.shown)),
+            # Whether retrievals have pools is not known from one that failed.
+            "pool": None if pool is None or retrieval.failed else list(map(str, pool)),
+            "seconds": None if seconds is None else plain(round(float(seconds), 6)),
+            "failed": bool(retrieval.failed) or None,
+            "texts": dict(retrieval.texts) if self.texts and retrieval.texts is not None else None,
+        }
+        known = {name: value for name, value in row.items() if value is not None}
+        self.append({"schema": SCHEMA, "time": round(at, 3), **known})
+
+    def write_outcome(self, id_: str, outcome: float, at: float) -> None:
+        """Append an outcome that became known after its retrievals."""
+        self.append({"schema": SCHEMA, "time": round(at, 3), "outcome_of": id_, "outcome": outcome})
+
+
+def unfinished_line(path: str | Path) -> bytes:
+    """What stands after the last line feed of a file."""
+    with open(path, "rb") as file:
+        file.seek(max(0, file.seek(0, os.SEEK_END) - _LONGEST_LINE))
+        return file.read().rpartition(b"\n")[2]
+
+
+def is_cut_off(line: bytes) -> bool:
+    """Whether only a part of a line of JSON is there."""
+    try:
+        json.loads(line)
+    except (ValueError, RecursionError):
+        return bool(line)
+    return False
+
 
 #: The first line of a trace: an object with the schema of a monitor, or with what was shown.
 _SHOWN = re.compile(rb'\s*\{[^\n]*"(%s"|shown"\s*:)' % SCHEMA.encode())
@@ -91,23 +249,29 @@ class Trace:
         for option, value in (("identity", identity), ("query_id_key", query_id_key)):
             if value is not None:
                 raise InputError(f"{path}: {option} is for spans, and this trace has ids of its own: leave it out")
-        retrievals, without_text, late = [], [], {}
-        for line, row in trace_lines(path):
-            where = f"{path}:{line}"
+        retrievals, hashed, late = [], [], {}
+        for number, row in trace_lines(path):
+            where = f"{path}:{number}"
             if "schema" in row:
                 check_version(row["schema"], SCHEMA, f"{where}: schema", f"not a line of a trace ({SCHEMA})")
-            if "outcome_of" in row:
-                told = fitted(OutcomeLine, row, f"{where}: not a line of a trace")
-                late[told.outcome_of] = told.outcome
-            else:
-                retrievals.append(_retrieval(row, where))
-                without_text.append("query" not in row)
+            try:
+                if "outcome_of" in row:
+                    late[str(row["outcome_of"])] = checked_outcome(row.get("outcome"))
+                    continue
+                known = {name: value for name, value in row.items() if name in _FIELDS and value is not None}
+                named_by = {name: str(known[name]) for name in ("id", "arm") if type(known.get(name)) in (int, float)}
+                read = Retrieval(**{"query": row.get("query_hash"), "shown": None, **known, **named_by})
+                for id_ in (*read.shown, *(read.pool or ())):
+                    id_text(id_, f"query {read.query!r}", "passage")
+            except InputError as error:
+                raise InputError(f"{where}: not a line of a trace: {error}") from None
+            retrievals.append(read)
+            hashed.append("query" not in known)
         if not retrievals:
             raise InputError(f"{path}: the trace is empty")
+        last = (replace(each, outcome=late.get(each.id, each.outcome)) for each in retrievals)  # type: ignore[arg-type]
         names = _names(retrievals)
-        hashed = frozenset(name for name, is_hashed in zip(names, without_text, strict=True) if is_hashed)
-        known = (replace(each, outcome=late[each.id]) if each.id in late else each for each in retrievals)
-        return cls(Path(path), dict(zip(names, known, strict=True)), hashed)
+        return cls(Path(path), dict(zip(names, last, strict=True)), frozenset(compress(names, hashed)))
 
     @cached_property
     def shown(self) -> Run:
@@ -117,10 +281,12 @@ class Trace:
     @cached_property
     def pool(self) -> Run | None:
         """The candidates; it lacks the retrievals that had no others than those shown, and is None where none had."""
-        pooled = {name: each for name, each in self.retrievals.items() if each.failed or each.pool is not None}
-        if all(each.failed for each in pooled.values()):
-            return None
-        return Run.of({name: [] if each.failed else list(each.pool or ()) for name, each in pooled.items()})
+        pools = {
+            name: [] if each.failed else list(each.pool or ())
+            for name, each in self.retrievals.items()
+            if each.failed or each.pool is not None
+        }
+        return None if all(self.retrievals[name].failed for name in pools) else Run.of(pools)
 
     @property
     def names(self) -> dict[str, tuple[str | None, str]]:
@@ -130,8 +296,7 @@ class Trace:
     @property
     def corpus_sizes(self) -> dict[str, int]:
         """{retrieval: N} where it was traced."""
-        known = {name: each.corpus_size for name, each in self.retrievals.items()}
-        return {name: size for name, size in known.items() if size is not None}
+        return {name: each.corpus_size for name, each in self.retrievals.items() if each.corpus_size is not None}
 
     @cached_property
     def texts(self) -> dict[str, str]:
@@ -221,30 +386,15 @@ def trace_lines(path: str | Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
     try:
         yield from read_records(path)
     except InputError as error:
-        try:
-            line = unfinished_line(path)
-        except (OSError, ValueError):
-            # There is no such file, or none that can be read: the first error says so.
-            raise error from None
-        if not is_cut_off(line):
-            raise
-        with open(path, "rb") as file:
-            number = 1 + sum(block.count(b"\n") for block in iter(lambda: file.read(1 << 20), b""))
-        if number == 1 or not str(error).startswith(f"{path}:{number}:"):
+        number = 0
+        with suppress(OSError, ValueError):  # there may be no such file
+            if is_cut_off(unfinished_line(path)):
+                with open(path, "rb") as file:
+                    number = 1 + sum(block.count(b"\n") for block in iter(lambda: file.read(1 << 20), b""))
+        if number < 2 or not str(error).startswith(f"{path}:{number}:"):
             raise
         note = f"{path}:{number}: the last line was cut off, as when its process is killed; it was left out"
         warnings.warn(SelectivityWarning(note, "trace-incomplete"), stacklevel=4)
-
-
-def _retrieval(row: Mapping[str, Any], where: str) -> Retrieval:
-    """The retrieval of a line."""
-    line = fitted(Line, row, f"{where}: not a line of a trace")
-    query = line.query_hash if line.query is None else line.query
-    if query is None:
-        raise InputError(
-            f"{where}: not a line of a trace: `query` (a text) or `query_hash`, and `shown` (ids) are needed"
-        )
-    return Retrieval(**{**line.model_dump(exclude={"query_hash"}, exclude_none=True), "query": query})
 
 
 def _names(retrievals: Iterable[Retrieval]) -> list[str]:

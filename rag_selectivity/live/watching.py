@@ -1,15 +1,17 @@
-"""What the adapters share that watch an application: faults stay here, and figures come from a monitor."""
+"""What watches an application shares: faults stay here, and figures come from a monitor."""
 
 from __future__ import annotations
 
 import threading
+import warnings
 from collections import OrderedDict
 from types import TracebackType
 from typing import Any, Generic, Self, TypeVar
 
+from rag_selectivity.errors import SelectivityWarning
 from rag_selectivity.log import LOG
 
-__all__ = ["Faults", "Latest", "Shared", "Watcher"]
+__all__ = ["Faults", "Latest", "Shared", "Watcher", "tell"]
 
 Value = TypeVar("Value")
 
@@ -104,6 +106,9 @@ class Latest(Generic[Value]):
     def __len__(self) -> int:
         return len(self._values)
 
+    def __contains__(self, call: object) -> bool:
+        return call in self._values
+
     def keep(self, call: Any, value: Value) -> None:
         """Keep the value of a call."""
         with self._lock:
@@ -121,3 +126,10 @@ class Latest(Generic[Value]):
             return None
         with self._lock:
             return self._values.pop(call, None)
+
+
+def tell(text: str, code: str = "ids-do-not-match") -> None:
+    """Warn of something, and log it: an application may show no warnings."""
+    warning = SelectivityWarning(text, code)
+    LOG.warning("%s", warning)
+    warnings.warn(warning, stacklevel=4)

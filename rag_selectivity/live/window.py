@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from rag_selectivity.errors import InputError
-from rag_selectivity.evaluation.evaluate import Measured, report_on
+from rag_selectivity.evaluation.report import report_on
 from rag_selectivity.figures.figures import Figures
 from rag_selectivity.inference.bootstrap import Bootstrap
 from rag_selectivity.judged.joining import join
@@ -35,6 +35,8 @@ from rag_selectivity.wording import counted
 _MOST_REASONS, _OTHER_REASONS = 100, "other reasons, which are not named"
 #: The slots of an empty list if nothing was shown so far.
 _SLOTS_IF_UNKNOWN = 10
+#: A list keeps its own order, and is as long as it is.
+_POLICY = resolve_policy(None, order="rank", short_lists="returned")
 #: Notes about the traffic, with the count that they are about.
 _NOTES = {
     "lost_outcomes": "{} outcomes came with an id that no known retrieval has, and are not counted",
@@ -49,30 +51,26 @@ _NOTES = {
 }
 
 
+@dataclass
 class Window:
     """Keeps the last retrievals that have labels, and measures them when a report is made.
 
     Only what alerts are about is measured as it comes. One thread at a time may call it.
 
-    Parameters
+    Attributes
     ----------
+    name : str
+        Of the run.
     labels : Labels
     corpus_size : int or None
     plan : Plan
         The measures and their depths.
-    alerted : sequence of Measure
-        What alerts are about, each with its depth.
-    kept : int
-        How many retrievals are kept.
-    name : str
-        Of the run.
+    kept : deque of Retrieval
+        As many as its limit allows.
     ids_are_right : bool
         Whether the passage ids are known to be those of the labels, even if not one of them is ever retrieved.
-
-    Attributes
-    ----------
     passages_of : PassageCounts or None
-        The number of passages of each document, if labels and lists name documents. Set it before the first `add`.
+        The number of passages of each document, if labels and lists name documents.
 
     Raises
     ------
@@ -80,40 +78,33 @@ class Window:
         If a measure can never have a figure: BoR without a corpus size, or RA-nWG with binary labels.
     """
 
-    def __init__(
-        self,
-        labels: Labels,
-        corpus_size: int | None,
-        plan: Plan,
-        alerted: Sequence[Measure],
-        kept: int,
-        *,
-        name: str,
-        ids_are_right: bool,
-    ) -> None:
-        self._labels, self._corpus_size, self._plan, self._name = labels, corpus_size, plan, name
-        self._alerted = tuple(dict.fromkeys(alerted))
-        self._policy = resolve_policy(None, order="rank", short_lists="returned")
-        self._ids_are_right = ids_are_right
-        self.kept: deque[Retrieval] = deque(maxlen=kept)
-        self.passages_of: PassageCounts | None = None
-        #: Of what alerts are about, over all retrievals so far: where it is undefined for the whole.
-        self._undefined: dict[Measure, Refusal | None] = {}
-        self._refused: Counter[str] = Counter()
-        self._met = Meeting()
-        #: All measured retrievals, the lists among them that hold something, and the passages in these.
-        self._measured = self._lists = self._passages = 0
-        junk = {"q": {"d": max(1, scale_named(labels.scale).lowest)}}
-        probe = join(
-            Qrels.of(junk), Run.of({"q": ["d"]}), corpus_size=corpus_size, scale=labels.scale, policy=self._policy
-        )
-        for measure, at in plan:
+    name: str
+    labels: Labels
+    corpus_size: int | None
+    plan: Plan
+    kept: deque[Retrieval]
+    ids_are_right: bool
+    passages_of: PassageCounts | None
+    #: Of what alerts are about, over all retrievals so far: where it is undefined for the whole.
+    _undefined: dict[Measure, Refusal | None] = field(default_factory=dict)
+    _refused: Counter[str] = field(default_factory=Counter)
+    _met: Meeting = field(default_factory=Meeting)
+    #: All measured retrievals, the lists among them that hold something, and the passages in these.
+    _measured: int = 0
+    _lists: int = 0
+    _passages: int = 0
+
+    def __post_init__(self) -> None:
+        junk = {"q": {"d": max(1, scale_named(self.labels.scale).lowest)}}
+        size, scale = self.corpus_size, self.labels.scale
+        probe = join(Qrels.of(junk), Run.of({"q": ["d"]}), corpus_size=size, scale=scale, policy=_POLICY)
+        for measure, at in self.plan:
             measure.outcome(probe, at)
 
     @property
     def ids_do_not_meet(self) -> str | None:
         """Why there are no figures, if ten retrievals or more brought no labelled passage; else None."""
-        if self._ids_are_right or not self._met.nothing:
+        if self.ids_are_right or not self._met.nothing:
             return None
         return (
             f"not one labelled passage was retrieved for {self._met.lists:,} labelled queries: "
@@ -124,7 +115,7 @@ class Window:
     @property
     def ids_hardly_meet(self) -> str | None:
         """What is odd, if far fewer labelled passages were retrieved than the labels promise; else None."""
-        if self._ids_are_right or not self._met.too_few:
+        if self.ids_are_right or not self._met.too_few:
             return None
         return (
             f"the lists hold {self._met.known:,} labelled passages, and could hold {self._met.promised:,}: "
@@ -134,39 +125,43 @@ class Window:
 
     # -- taking in ---------------------------------------------------------------------------------
 
-    def add(self, batch: Sequence[Retrieval]) -> list[dict[Measure, tuple[Outcome, int]]]:
-        """Take in retrievals that have labels; what alerts are about, with the column of its depth, part by part."""
+    def add(
+        self, batch: Sequence[Retrieval], alerted: Collection[Measure]
+    ) -> Iterator[dict[Measure, tuple[Outcome, int]]]:
+        """Take in retrievals that have labels; the figures that alerts are about, with the column of each depth."""
         self._lists += sum(bool(each.shown) for each in batch)
         self._passages += sum(len(each.shown) for each in batch)
-        measured = self._outcomes(batch) if batch else None
-        if measured is not None:
-            return [measured]
-        # One bad retrieval must not cost the others.
-        return [found for each in batch for found in [self._outcomes([each])] if found is not None]
+        parts, bases = [batch] if batch else [], {measure.without_depth for measure in alerted}
+        while parts:
+            part = parts.pop(0)
+            try:
+                judged = self._judged({str(i): each for i, each in enumerate(part)})
+                outcomes = {base: base.outcome(judged, at) for base, at in self.plan if base in bases}
+            except Exception as error:
+                if len(part) == 1:
+                    self._refuse(error)
+                else:
+                    # One bad retrieval must not cost the others.
+                    parts = [[each] for each in part]
+                continue
+            self.kept.extend(part)
+            self._measured += len(part)
+            for retrieval in part:
+                labels = self.labels.by_query.get(retrieval.name_in(self.labels.by_query) or "", {})
+                self._met.add([*retrieval.shown, *(retrieval.pool or ())], labels)
+            yield self._known(outcomes, alerted)
 
-    def _outcomes(self, part: Sequence[Retrieval]) -> dict[Measure, tuple[Outcome, int]] | None:
-        """Keep retrievals; what alerts are about. None if they cannot be measured."""
-        try:
-            judged = self._judged({str(i): each for i, each in enumerate(part)})
-            depths = dict(self._plan)
-            outcomes = {each: each.outcome(judged, depths[each]) for each in {m.without_depth for m in self._alerted}}
-        except Exception as error:
-            if len(part) == 1:
-                self._refuse(error)
-            return None
-        self.kept.extend(part)
-        self._measured += len(part)
+    def _known(
+        self, outcomes: Mapping[Measure, Outcome], alerted: Collection[Measure]
+    ) -> dict[Measure, tuple[Outcome, int]]:
+        """Those figures that can be said of the whole."""
         for base, outcome in outcomes.items():
             self._undefined[base] = joint_refusal((self._undefined.get(base), outcome.refused))
-        for retrieval in part:
-            name = retrieval.name_in(self._labels.by_query)
-            labels = {} if name is None else self._labels.by_query[name]
-            self._met.add([*retrieval.shown, *(retrieval.pool or ())], labels)
         # While passages came and none was labelled, ids may be those of something else: no alarm must rest on that.
-        if not self._met.known and self._met.lists and not self._ids_are_right:
+        if not self._met.known and self._met.lists and not self.ids_are_right:
             return {}
-        found = {}
-        for measure in self._alerted:
+        depths, found = dict(self.plan), {}
+        for measure in alerted:
             base, at = measure.without_depth, WHOLE_LIST if measure.at is None else measure.at
             column, undefined = depths[base].tolist().index(at), self._undefined[base]
             if outcomes[base].premise and not (undefined is not None and undefined.refused[column]):
@@ -176,34 +171,36 @@ class Window:
     def _refuse(self, error: Exception) -> None:
         reason = str(error)
         if not isinstance(error, InputError):
-            LOG.error("run %r: a retrieval could not be measured", self._name, exc_info=error)
+            LOG.error("run %r: a retrieval could not be measured", self.name, exc_info=error)
             reason = f"{type(error).__name__}: {error}"
         is_kept = reason in self._refused or len(self._refused) < _MOST_REASONS
         self._refused[reason if is_kept else _OTHER_REASONS] += 1
 
     def _judged(self, retrievals: Mapping[str, Retrieval]) -> JudgedRun:
         """The join of retrievals, each under a name of its own."""
-        names = {name: each.name_in(self._labels.by_query) or "" for name, each in retrievals.items()}
-        sizes: Any = self._corpus_size
+        sizes: Any = self.corpus_size
         own = {name: each.corpus_size for name, each in retrievals.items()}
         if sizes is not None and (self.passages_of is not None or any(size is not None for size in own.values())):
-            sizes = {name: self._corpus_size if size is None else size for name, size in own.items()}
+            sizes = {name: self.corpus_size if size is None else size for name, size in own.items()}
         pools = {name: each.pool for name, each in retrievals.items() if each.pool is not None}
         judged = join(
-            self._labels.qrels.under(names),
+            self.labels.qrels.under(self._queries(retrievals)),
             Run.of({name: each.shown for name, each in retrievals.items()}),
             pool=Run.of(pools) if pools else None,
             corpus_size=sizes,
             passages_of=self.passages_of,
-            scale=self._labels.scale,
-            policy=self._policy,
-            name=self._name,
+            scale=self.labels.scale,
+            policy=_POLICY,
+            name=self.name,
             # Whether any ids match can be said only of all retrievals.
             ids="exact",
         )
         # An empty list has as many slots as the others on average, where no depth is given.
         slots = round(self._passages / self._lists) if self._lists else _SLOTS_IF_UNKNOWN
         return replace(judged, empty_slots=slots)
+
+    def _queries(self, retrievals: Mapping[str, Retrieval]) -> dict[str, str]:
+        return {name: each.name_in(self.labels.by_query) or "" for name, each in retrievals.items()}
 
     # -- reporting ---------------------------------------------------------------------------------
 
@@ -219,18 +216,19 @@ class Window:
         kept = list(self.kept)
         rows = dict(zip(numbered_queries(each.query_id or each.query for each in kept), kept, strict=True))
         judged = self._judged(rows)
-        plan = [(measure, at[(at == WHOLE_LIST) | (at <= traffic.longest)]) for measure, at in self._plan]
+        plan = [(measure, at[(at == WHOLE_LIST) | (at <= traffic.longest)]) for measure, at in self.plan]
         outcomes = [measure.outcome(judged, at).settled() for measure, at in plan]
-        query_of = {row: each.name_in(self._labels.by_query) for row, each in rows.items()}
+        query_of = self._queries(rows)
         queries = len(set(query_of.values()))
         if queries < len(rows) and bootstrap.clusters is None:
             bootstrap = replace(bootstrap, clusters=query_of)
-        measured = Measured(list(measures), {self._name: Figures(judged.queries, plan, outcomes, (judged, None))})
-        notes = {self._name: list(self._notes(traffic, len(rows), queries))}
-        report = report_on(measured, bootstrap, notes, provenance=self._labels.provenance)
+        figures = {self.name: Figures(judged.queries, plan, outcomes, (judged, None))}
+        notes = {self.name: list(self._notes(traffic, len(rows), queries))}
+        report = report_on(figures, measures, bootstrap, notes, provenance=self.labels.provenance)
         # Live retrievals cannot be repeated, so a later report is not compared with this one query by query.
-        run = report.runs[self._name]
-        return replace(report, runs={self._name: replace(run, figures=replace(run.figures, whole=None), input={})})
+        run = report.runs[self.name]
+        run = replace(run, figures=replace(run.figures, whole=None), input={})
+        return replace(report, runs={self.name: run}, corpus_size=self.corpus_size)
 
     def _refuse_without_figures(self, traffic: Traffic) -> None:
         if self._measured:
@@ -239,7 +237,7 @@ class Window:
             why = f"no retrieval could be measured so far: {next(iter(self._refused))}"
         elif not traffic.retrievals:
             why = "no retrieval was recorded so far: if there were some, the log names what went wrong"
-        elif not self._labels.by_query:
+        elif not self.labels.by_query:
             why = (
                 f"there are no labels, and figures need some: give labels=…, or let a judge grade a trace "
                 f"(Monitor(trace=…, trace_texts=True), then rag-selectivity grade --trace). What needs none is in "

@@ -27,11 +27,9 @@ class Worker(Generic[Item]):
     Parameters
     ----------
     work : callable
-        Takes a list of items; must not raise.
+        Takes a list of items; must not raise. It may drain what waits meanwhile.
     most : int
         At most so many items wait.
-    name : str
-        Of the thread.
     delay : float
         Work begins so many seconds after the first item came: the application is answering its request at that time.
     at_once : int
@@ -42,14 +40,16 @@ class Worker(Generic[Item]):
     worked on, since the child gets the locks that the work uses as they are.
     """
 
-    _thread: threading.Thread | None
-    _worked_by: int | None
-
-    def __init__(self, work: Callable[[list[Item]], None], most: int, *, name: str, delay: float, at_once: int) -> None:
-        self._work, self._most, self._name, self._delay, self._at_once = work, most, name, delay, at_once
+    def __init__(self, work: Callable[[list[Item]], None], most: int, *, delay: float, at_once: int) -> None:
+        self._work, self._most, self._delay, self._at_once = work, most, delay, at_once
         self._is_stopped = False
-        self._after_fork_in_child()
+        self._begin()
         _workers.add(self)
+
+    def _begin(self) -> None:
+        self._lock, self._working = threading.Lock(), threading.RLock()
+        self._queue: deque[Item] = deque()
+        self._timer: threading.Timer | None = None
 
     def put(self, item: Item) -> bool:
         """Queue an item; False if there is no room for it, or if the interpreter is about to end."""
@@ -57,109 +57,58 @@ class Worker(Generic[Item]):
             if self._is_stopped or len(self._queue) >= self._most:
                 return False
             self._queue.append(item)
-            if self._thread is None:
-                self._thread = threading.Thread(target=self._run, name=self._name, daemon=True)
-                self._thread.start()
+            if len(self._queue) in (1, self._at_once):
+                if self._timer is not None:
+                    self._timer.cancel()
+                self._timer = threading.Timer(self._delay if len(self._queue) == 1 else 0, self.drain)
+                self._timer.daemon = True
+                self._timer.start()
                 # Before what was registered earlier, such as the end of a trace.
-                atexit.unregister(_work_off_all)
-                atexit.register(_work_off_all)
-            if len(self._queue) == self._at_once:
-                self._is_full.set()
+                atexit.unregister(_stop_all)
+                atexit.register(_stop_all)
         return True
 
-    def drain(self, seconds: float) -> bool:
-        """Work off what waits, in this thread; False if that takes longer, or if this is called from the work itself.
-
-        The time is looked at between pieces of work.
-        """
-        if self.works_here:
-            return False
-        until = time.monotonic() + seconds
-        while True:
-            if not self._working.acquire(timeout=max(0.0, until - time.monotonic())):
-                return False
+    def drain(self, patience: float = threading.TIMEOUT_MAX) -> bool:
+        """Work off what waits, in this thread; False if another thread works on the same items for so many seconds."""
+        while self._working.acquire(timeout=patience):
             try:
-                if not self._work_on_next():
+                with self._lock:
+                    items = [self._queue.popleft() for _ in range(min(self._at_once, len(self._queue)))]
+                if not items:
                     return True
-            finally:
-                self._working.release()
-            if time.monotonic() >= until:
-                return not self._queue
-
-    def stop(self) -> None:
-        """Take no more items, and work off what waits."""
-        with self._lock:
-            self._is_stopped = True
-        self.drain(_LONGEST_EXIT)
-
-    @property
-    def waiting(self) -> int:
-        """How many items wait."""
-        return len(self._queue)
-
-    @property
-    def works_here(self) -> bool:
-        """Whether this is called from the work itself."""
-        return self._worked_by == threading.get_ident()
-
-    def _run(self) -> None:
-        while True:
-            self._is_full.wait(self._delay)
-            self._is_full.clear()
-            is_left = True
-            while is_left:
-                with self._working:
-                    is_left = self._work_on_next()
-                time.sleep(_PAUSE)
-            with self._lock:
-                if not self._queue:
-                    self._thread = None
-                    return
-
-    def _work_on_next(self) -> bool:
-        """Work on the next items, with `_working` held; False if none waits."""
-        with self._lock:
-            items = [self._queue.popleft() for _ in range(min(self._at_once, len(self._queue)))]
-        if items:
-            self._worked_by = threading.get_ident()
-            try:
                 self._work(items)
             finally:
-                self._worked_by = None
-        return bool(items)
-
-    # -- forks ---------------------------------------------------------------------------------------
-
-    def _before_fork(self) -> None:
-        self._holds_for_fork = not self.works_here and self._working.acquire(timeout=_LONGEST_FORK)
-
-    def _after_fork(self) -> None:
-        if self._holds_for_fork:
-            self._working.release()
-
-    def _after_fork_in_child(self) -> None:
-        self._lock, self._working, self._is_full = threading.Lock(), threading.Lock(), threading.Event()
-        self._queue: deque[Item] = deque()
-        self._thread = self._worked_by = None
+                self._working.release()
+            time.sleep(_PAUSE)
+        return False
 
 
-#: The workers of this process: a fork asks all of them, and cannot be told to forget one.
+#: The workers of this process: the exit and a fork ask all of them, and cannot be told to forget one.
 _workers: weakref.WeakSet[Worker[Any]] = weakref.WeakSet()
+#: Those whose work a fork has stopped.
+_held: list[Worker[Any]] = []
 
 
-def _for_all(method: Callable[[Worker[Any]], object]) -> Callable[[], None]:
-    def call() -> None:
-        for worker in list(_workers):
-            method(worker)
+def _stop_all() -> None:
+    """Take no more items, and work off what waits."""
+    for worker in list(_workers):
+        worker._is_stopped = True
+        worker.drain(_LONGEST_EXIT)
 
-    return call
+
+def _before_fork() -> None:
+    _held[:] = [each for each in list(_workers) if each._working.acquire(timeout=_LONGEST_FORK)]
 
 
-_work_off_all = _for_all(Worker.stop)
+def _after_fork() -> None:
+    for worker in _held:
+        worker._working.release()
+
+
+def _after_fork_in_child() -> None:
+    for worker in list(_workers):
+        worker._begin()
+
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(
-        before=_for_all(Worker._before_fork),
-        after_in_parent=_for_all(Worker._after_fork),
-        after_in_child=_for_all(Worker._after_fork_in_child),
-    )
+    os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_after_fork_in_child)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 
-from rag_selectivity.live.trace_writer import LineWriter
+from rag_selectivity.live.trace import LineWriter
 from rag_selectivity.online.interleaving import Draft
 from rag_selectivity.online.records import SCHEMA, finite, mapping_of
 

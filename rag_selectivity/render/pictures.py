@@ -11,9 +11,9 @@ from html import escape
 from io import StringIO
 from typing import Any
 
-from rag_selectivity.advice.which_k import parameters_of
+from rag_selectivity.advice.which_k import success_of
 from rag_selectivity.errors import InputError, MissingExtraError
-from rag_selectivity.measures.chance import BoR, Success
+from rag_selectivity.measures.chance import BoR
 from rag_selectivity.measures.utility import RANWG
 from rag_selectivity.render import plots
 from rag_selectivity.render.run_styles import OF_RUNS
@@ -54,8 +54,8 @@ class Picture:
 def pictures_of(report: Report, decision: Decision | None) -> Iterator[Picture]:
     """Everything that the report can show, the most important first."""
     depth = None if decision is None else decision.K
-    rel, m = parameters_of(report.measures)
-    bor, success = BoR(rel=rel, m=m or 1), Success(rel=rel, m=m or 1)
+    success = success_of(report.measures)
+    bor = BoR(rel=success.rel, m=success.m)
     losses = partial(plots.evidence, report, depth or max(report.depths, default=1))
     drawn: list[tuple[str, Callable[..., Any], int]] = [
         ("Bits over random, over K", partial(plots.selectivity, report, measure=bor, depth=depth), 0),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -176,7 +176,8 @@ def number_of(value: Any) -> float:
         ...
     ValueError: '1_000' is not a number
     """
-    _refuse_underscore(value)
+    if isinstance(value, (str, bytes)) and ("_" if isinstance(value, str) else b"_") in value:  # type: ignore[operator]
+        raise ValueError(f"{shown(value)} is not a number")
     try:
         return float(value)
     except OverflowError:
@@ -191,15 +192,13 @@ def number_or_nan(value: Any) -> float:
         return math.nan
 
 
-def integer_of(value: Any) -> int:
-    """A whole number, or the text of one, as an int, as `int` makes it; see `number_of`."""
-    _refuse_underscore(value)
-    return int(value)
-
-
-def _refuse_underscore(value: Any) -> None:
-    if isinstance(value, (str, bytes)) and ("_" if isinstance(value, str) else b"_") in value:  # type: ignore[operator]
-        raise ValueError(f"{shown(value)} is not a number")
+#: What a number must be, by what it is: which ones hold, as an array, and the rule in words.
+RULES: dict[str, tuple[Callable[[Any], Any], str]] = {
+    "grade": (lambda each: (abs(each) < LARGEST_GRADE) & (each == np.floor(each)), "not a whole number"),
+    "score": (lambda each: ~np.isnan(each), "not a number"),
+    "rank": (lambda each: ~np.isnan(each), "not a number"),
+    "tokens": (lambda each: (each >= 0) & (each < math.inf), "not a number of tokens; give a number ≥ 0"),
+}
 
 
 def whole_grade(value: Any, where: str) -> int:
@@ -209,15 +208,16 @@ def whole_grade(value: Any, where: str) -> int:
     (1, 2, 1)
     """
     grade = float(value) if isinstance(value, (bool, np.bool_)) else number_or_nan(value)
-    if not (abs(grade) < LARGEST_GRADE and grade.is_integer()):
-        raise InputError(f"{where}: grade {shown(value)} is not a whole number")
+    holds, rule = RULES["grade"]
+    if not holds(grade):
+        raise InputError(f"{where}: grade {shown(value)} is {rule}")
     return int(grade)
 
 
 def whole_count(value: Any, what: str) -> int:
     """A whole number from 0 to 2**53 as an int; any other value is an InputError that names `what`."""
     count = number_or_nan(value)
-    if not (0 <= count <= 1 << 53 and count.is_integer()) or (isinstance(value, int) and value != count):
+    if not (0 <= count <= 1 << 53 and count.is_integer()):
         raise InputError(f"{what} is {shown(value)}; give a whole number from 0 to 2**53")
     return int(count)
 

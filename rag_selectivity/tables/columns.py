@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
@@ -14,22 +13,18 @@ from numpy.typing import NDArray
 
 from rag_selectivity.errors import InputError
 from rag_selectivity.tables import exact
-from rag_selectivity.tables.cells import (
-    LARGEST_GRADE,
-    id_fault,
-    id_text,
-    iterated,
-    number_or_nan,
-    shown,
-    whole_grade,
-)
+from rag_selectivity.tables.cells import RULES, id_fault, id_text, iterated, number_or_nan, shown
 from rag_selectivity.tables.exact import Row
-from rag_selectivity.tables.fast import Kind, Odd, scan
+from rag_selectivity.tables.fast import Odd, scan
 from rag_selectivity.tables.files import damage_first, is_large, is_path
 from rag_selectivity.tables.ids import IntArray, numbered, refuse_set
-from rag_selectivity.tables.names import columns_of
+from rag_selectivity.tables.names import Kind, columns_of
 
 FloatArray = NDArray[np.float64]
+#: What each kind of rows has besides a query and a passage.
+_VALUE = {"labels": "grade", "run": "score"}
+#: So many rows are checked at a time.
+_ROWS = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -97,9 +92,9 @@ def read(source: Any, kind: Kind, *, format: str | None = None, long_tags: bool 
     if isinstance(source, Mapping):
         return _of_dict(source, what, kind)
     if not is_path(source):
-        frame = exact.is_frame(source)
-        rows = exact.frame_rows(source, f"{what} frame") if frame else _records(source, what, kind)
-        return _of_rows(enumerate(rows, 1), f"{what} frame" if frame else what, kind, ", row ")
+        refuse_set(source, what)
+        rows = exact.records(source, what, ("query", "passage", _VALUE[kind]), 3 if kind == "labels" else 2)
+        return _of_rows(rows, what, kind, ", row ")
     path, name = Path(source), exact.kind_of(Path(source), format)
     if kind == "run" and (name in exact.STORES or name == "beir"):
         what = {"golden": "a golden set", "beir": "a folder"}.get(name, "a label store")
@@ -144,197 +139,142 @@ def _scanned(path: Path, kind: Kind, name: str) -> Columns | None:
     return Columns(tuple(queries), query, frame["passage"].to_list(), source=found.source, lines=lines, **numbers)
 
 
-# -- rows, which are checked one by one -------------------------------------------------------------------
+# -- cells, which are checked column by column ------------------------------------------------------------
+
+_NUMBERS = (int, float, np.integer, np.floating, np.bool_)
 
 
-@dataclass(slots=True)
-class _Place:
-    """The place of a cell, which is written out for a message alone."""
-
-    source: str
-    before: str
-    row: Any = None
-    query: str | None = None
-    passage: str | None = None
-
-    def __str__(self) -> str:
-        query = "" if self.query is None else f": query {self.query!r}"
-        passage = "" if self.passage is None else f", passage {self.passage!r}"
-        return f"{self.source}{self.before}{self.row}{query}{passage}"
+def _ids(cells: list[Any], what: str, where: Callable[[int], str]) -> list[str]:
+    """Cells as ids; an InputError that begins with `where` for the first that cannot be one."""
+    types = set(map(type, cells))
+    if types <= {str, int}:
+        texts = cells if types <= {str} else list(map(str, cells))
+        if all(texts) and id_fault("".join(texts) or "-") is None:
+            return texts
+    return [id_text(cell, where(row), what) for row, cell in enumerate(cells)]
 
 
-def _of_rows(
-    rows: Iterator[tuple[Any, Row]], source: str, kind: Kind, before: str, queries: Iterable[str] = ()
-) -> Columns:
-    """The columns of rows, the first of which has the names of all.
-
-    Parameters
-    ----------
-    rows : iterator of (place, row)
-    source, before : str
-        What messages call a place: `run.trec` and `:`, then the number of the line.
-    queries : iterable of str
-        The queries that there are, those without rows too.
-    """
-    first = next(rows, None)
-    if first is None and before == ":":
-        raise InputError(f"{source}: the {'file of labels' if kind == 'labels' else 'run file'} is empty")
-    names = {"query": "query", "passage": "passage"} if first is None else columns_of([*first[1]], kind, source)
-    position = {query: i for i, query in enumerate(queries)}
-    query: list[int] = []
-    passages: list[str] = []
-    places: list[Any] = []
-    expected: list[bool] = []
-    numbers: dict[str, list[float]] = {role: [] for role in names if role not in ("query", "passage")}
-    # What a table calls rank beside scores may be anything.
-    loose = "score" in names and "Q0" not in (first or ("", {}))[1]
-    where: Any = _Place(source, before)
-    for where.row, row in chain(() if first is None else [first], rows):
-        where.query = where.passage = None
-        where.query = id_text(row.get(names["query"]), where, "query")
-        where.passage = id_text(row.get(names["passage"]), where, "passage")
-        for role, column in numbers.items():
-            column.append(_number(row.get(names[role]), role, where, loose))
-        query.append(position.setdefault(where.query, len(position)))
-        passages.append(where.passage)
-        places.append(where.row)
-        expected.append(row.get(_EXPECTED, False))
-    types = {"grade": np.int64}
-    if kind == "labels":
-        numbers.setdefault("grade", [])
-    return Columns(
-        tuple(position),
-        np.array(query, np.int64),
-        passages,
-        source=source,
-        lines=np.array(places, np.int64) if before == ":" else None,
-        expected=np.array(expected, bool) if any(expected) else None,
-        **{role: np.array(column, types.get(role, np.float64)) for role, column in numbers.items()},  # type: ignore[arg-type]
-    )
-
-
-def _number(cell: Any, role: str, where: str, loose: bool) -> float:
-    """A cell as the number that it must be; NaN for another rank if the rule for ranks is `loose`."""
-    if role == "grade":
-        return _grade(cell, where)
-    number = float(cell) if isinstance(cell, (bool, np.bool_)) else number_or_nan(cell)
-    if role == "tokens" and not 0 <= number < math.inf:
-        raise InputError(f"{where}: {shown(cell)} is not a number of tokens; give a number ≥ 0")
-    if math.isnan(number) and not (loose and role == "rank"):
-        raise InputError(f"{where}: the {role} {shown(cell)} is not a number")
-    return number
-
-
-def _grade(cell: Any, where: str) -> int:
-    """A grade as an int; a fractional one may be the score of a run."""
+def _numbers(cells: list[Any], role: str, where: Callable[[int], str], loose: bool) -> Any:
+    """Cells as the numbers that they must be; NaN for another rank if the rule for ranks is `loose`."""
     try:
-        return whole_grade(cell, where)
-    except InputError as error:
-        if number_or_nan(cell) % 1 > 0:
-            raise InputError(f"{error}: is this a run? The labels come first") from None
-        raise
+        are_numbers = all(issubclass(each, _NUMBERS) for each in set(map(type, cells)))
+        numbers = np.array(cells if are_numbers else list(map(number_or_nan, cells)), np.float64)
+    except OverflowError:
+        numbers = np.array(list(map(number_or_nan, cells)))
+    holds, rule = RULES[role]
+    wrong = np.zeros(0, np.int64) if loose and role == "rank" else np.flatnonzero(~holds(numbers))
+    if len(wrong):
+        is_score = role == "grade" and float(numbers[wrong[0]]) % 1 > 0
+        is_run = ": is this a run? The labels come first" if is_score else ""
+        raise InputError(f"{where(wrong[0])}: the {role} {shown(cells[wrong[0]])} is {rule}{is_run}")
+    return numbers.astype(np.int64) if role == "grade" else numbers
 
 
-def _records(source: Any, what: str, kind: Kind) -> Iterator[Row]:
-    """Rows of dicts, or of a query, a passage, and a grade or perhaps a score."""
-    form = "(query, passage, grade)" if kind == "labels" else "(query, passage) or (query, passage, score)"
-    refuse_set(source, what)
-    width = 0
-    for record in iterated(source, f"{what}: expected {form} rows, dicts, a DataFrame or a path"):
-        if isinstance(record, Mapping):
-            yield dict(record)
-            continue
-        if not isinstance(record, (tuple, list)) or not (2 if kind == "run" else 3) <= len(record) <= 3:
-            raise InputError(f"{what}: expected {form}, got {record!r}")
-        width = width or len(record)
-        if len(record) != width:
-            raise _mixed(record[0], width == 2)
-        yield dict(zip(("query", "passage", _VALUE[kind]), record, strict=False))
+def _checked(cells: Mapping[str, list[Any]], where: Callable[[int], str], loose: bool = False) -> dict[str, Any]:
+    """The columns of some rows: ids and numbers. `where` names a row's place, and its query if there are no such cells.
+
+    Raises
+    ------
+    InputError
+        For the first fault of a column.
+    """
+    found: dict[str, Any] = {}
+    of_query = where
+    if "query" in cells:
+        found["query"] = queries = _ids(cells["query"], "query", where)
+        of_query = lambda row: f"{where(row)}: query {queries[row]!r}"  # noqa: E731
+    found["passage"] = passages = _ids(cells["passage"], "passage", of_query)
+    of_pair = lambda row: f"{of_query(row)}, passage {passages[row]!r}"  # noqa: E731
+    return found | {role: _numbers(cells[role], role, of_pair, loose) for role in RULES if role in cells}
 
 
-_VALUE = {"labels": "grade", "run": "score"}
+# -- rows -------------------------------------------------------------------------------------------------
 
 
-def _mixed(query: Any, scored: bool) -> InputError:
-    return InputError(f"run: query {query!r} has {'' if scored else 'no '}scores, unlike those before it")
+def _of_rows(rows: Iterator[tuple[Any, Row]], source: str, kind: Kind, before: str) -> Columns:
+    """The columns of (place, row), the first of which has the names of all.
+
+    Messages call a place by `source`, `before`, and its own: `run.trec`, `:`, and the number of the line.
+    """
+    first = list(islice(rows, 1))
+    if not first and before == ":":
+        raise InputError(f"{source}: the {'file of labels' if kind == 'labels' else 'run file'} is empty")
+    names = columns_of([*first[0][1]], kind, source) if first else {}
+    # What a table calls rank beside scores may be anything.
+    loose = "score" in names and "Q0" not in first[0][1]
+
+    def columns(batch: list[tuple[Any, Row]]) -> dict[str, Any]:
+        cells = {role: [row.get(name) for _, row in batch] for role, name in names.items()}
+        return _checked(cells, lambda row: f"{source}{before}{batch[row][0]}", loose)
+
+    rows = chain(first, rows)
+    lines: list[Any] = []
+    parts: list[dict[str, Any]] = []
+    while batch := list(islice(rows, _ROWS)):
+        try:
+            parts.append(columns(batch))
+        except InputError:
+            for row in batch:
+                columns([row])  # so that the first row with a fault is named
+            raise
+        lines += [line for line, _ in batch]
+    roles = [role for role in RULES if role in names] or ["grade"] * (kind == "labels")
+    queries, query = numbered(chain.from_iterable(part["query"] for part in parts))
+    return Columns(
+        tuple(queries),
+        query,
+        [passage for part in parts for passage in part["passage"]],
+        source=source,
+        lines=np.array(lines, np.int64) if before == ":" else None,
+        **{role: np.concatenate([np.zeros(0, np.int64), *(part[role] for part in parts)]) for role in roles},
+    )
 
 
 # -- dicts ------------------------------------------------------------------------------------------------
 
-#: Marks the row of an expected id, which has no grade of its own.
-_EXPECTED = "expected id"
-
 
 def _of_dict(lists: Mapping[Any, Any], what: str, kind: Kind) -> Columns:
     """The columns of {query: {passage: grade or score}}, {query: [passage, …]}, or {query: [(passage, score), …]}."""
-    regular = _regular(lists, what, kind)
-    if regular is not None:
-        return regular
-    queries = [id_text(query, what, "query") for query in lists]
-    if len(set(queries)) < len(queries) and kind == "run":
-        raise InputError("run: two query ids are the same when written as text; make them different")
-    return _of_rows((("", row) for row in _dict_rows(lists, what, kind)), what, kind, "", dict.fromkeys(queries))
-
-
-def _regular(lists: Mapping[Any, Any], what: str, kind: Kind) -> Columns | None:
-    """The columns of a dict of dicts, or of lists, whose ids are texts and whole numbers; None for any other."""
-    rows = list(lists.values())
-    are_dicts = set(map(type, rows)) <= {dict}
-    if not are_dicts and not set(map(type, rows)) <= {list, tuple}:
-        return None
-    queries, passages = _texts(lists), _texts(chain.from_iterable(rows))
-    if queries is None or passages is None or len(set(queries)) < len(queries):
-        return None
-    about: dict[str, Any] = {"source": what}
-    if are_dicts:
-        numbers = np.array(list(chain.from_iterable(row.values() for row in rows)))
-        if numbers.dtype.kind not in "biuf" and len(numbers):
-            return None
-        value = numbers.astype(np.float64)
-        if kind == "labels":
-            # NaN is no whole number either.
-            if not ((np.abs(value) < LARGEST_GRADE) & (value == np.floor(value))).all():
-                return None
-            about["grade"] = value.astype(np.int64)
-        elif np.isnan(value).any():
-            return None
-        elif len(value):
-            about["score"] = value
-    elif kind == "labels":
-        about |= {"grade": np.ones(len(passages), np.int64), "expected": np.ones(len(passages), bool)}
-    return Columns(tuple(queries), np.repeat(np.arange(len(rows)), list(map(len, rows))), passages, **about)
-
-
-def _texts(ids: Iterable[Any]) -> list[str] | None:
-    """Ids as texts; None if one is no text and no whole number, or cannot be an id."""
-    listed = list(ids)
-    types = set(map(type, listed))
-    if not types <= {str, int}:
-        return None
-    texts = listed if types <= {str} else list(map(str, listed))
-    return texts if all(texts) and id_fault("".join(texts) or "-") is None else None
-
-
-def _dict_rows(lists: Mapping[Any, Any], what: str, kind: Kind) -> Iterator[Row]:
-    """The rows of a dict of any of its forms."""
-    form = "{passage: grade} or a list of ids" if kind == "labels" else "a list of ids or {passage: score}"
-    scored: bool | None = None
+    passages: list[Any] = []
+    values: list[Any] = []
+    counts: list[int] = []
+    without: list[bool] = []
+    forms: set[bool] = set()
     for query, row in lists.items():
-        where = f"{what} of query {query!r}" if kind == "labels" else f"{what}: query {query!r}"
-        if kind == "run":
-            refuse_set(row, where)
-        if isinstance(row, str):
-            raise InputError(f"{where}: expected {form}, got {row!r}")
-        for item in row.items() if isinstance(row, Mapping) else iterated(row, f"{where}: expected {form}"):
-            if kind == "labels":
-                passage, grade = item if isinstance(row, Mapping) else (item, 1)
-                yield {"query": query, "passage": passage, "grade": grade, _EXPECTED: not isinstance(row, Mapping)}
-                continue
-            has_score = isinstance(item, (tuple, list))
-            if has_score and len(item) != 2:
-                raise InputError(f"{where}: expected (passage, score) with a number, got {item!r}")
-            scored = has_score if scored is None else scored
-            if scored != has_score:
-                raise _mixed(query, has_score)
-            pair = item if has_score else (item,)
-            yield dict(zip(("query", "passage", "score"), (query, *pair), strict=False))
+        some, of_some = _list_of(row, kind, f"{what}{' of' if kind == 'labels' else ':'} query {query!r}")
+        passages += some
+        values += [1] * len(some) if of_some is None else of_some
+        counts.append(len(some))
+        without.append(of_some is None)
+        if some:
+            forms.add(without[-1])
+        if kind == "run" and len(forms) > 1:
+            some_have = "no " if without[-1] else ""
+            raise InputError(f"run: query {query!r} has {some_have}scores, unlike those before it")
+    ids = _ids(list(lists), "query", lambda row: what)
+    queries, place = numbered(ids)
+    if len(queries) < len(ids) and kind == "run":
+        raise InputError("run: two query ids are the same when written as text; make them different")
+    query = np.repeat(place, counts)
+    cells = {"passage": passages} | ({_VALUE[kind]: values} if kind == "labels" or False in forms else {})
+    expected = np.repeat(without, counts) if kind == "labels" and True in forms else None
+    found = _checked(cells, lambda row: f"{what}: query {queries[query[row]]!r}")
+    return Columns(tuple(queries), query, source=what, expected=expected, **found)
+
+
+def _list_of(row: Any, kind: Kind, where: str) -> tuple[list[Any], list[Any] | None]:
+    """The passages of a query, and their grades or scores if they have some."""
+    if isinstance(row, Mapping):
+        return list(row), list(row.values())
+    form = "{passage: grade} or a list of ids" if kind == "labels" else "a list of ids or {passage: score}"
+    if isinstance(row, str):
+        raise InputError(f"{where}: expected {form}, got {row!r}")
+    if kind == "run":
+        refuse_set(row, where)
+    items = list(iterated(row, f"{where}: expected {form}"))
+    if kind == "labels" or not any(issubclass(each, (tuple, list)) for each in set(map(type, items))):
+        return items, None
+    odd = [each for each in items if not isinstance(each, (tuple, list)) or len(each) != 2]
+    if odd:
+        raise InputError(f"{where}: expected (passage, score) with a number, got {odd[0]!r}")
+    return [passage for passage, _ in items], [score for _, score in items]

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import csv
-import json
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from importlib import import_module
 from itertools import chain
@@ -14,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from rag_selectivity.errors import InputError, MissingExtraError, did_you_mean
-from rag_selectivity.tables.cells import shown
-from rag_selectivity.tables.files import byte_lines, first_bytes, first_line, not_utf8, opened, text_lines
+from rag_selectivity.tables.cells import iterated, shown
+from rag_selectivity.tables.files import byte_lines, first_bytes, first_line, json_value, not_utf8, opened, text_lines
 from rag_selectivity.tables.names import COLUMNS, optional_column
 
 #: A row of a table by its column names.
@@ -29,7 +28,6 @@ STORES = {
     "golden": "rag_selectivity.golden.golden_set",
 }
 SEPARATORS = {"csv": ",", "tsv": "\t"}
-_TABLES = ("parquet", "jsonl", *SEPARATORS)
 #: A file whose first line has none of these names has no header.
 _FIRST_NAMES = ("_id", "id", *COLUMNS["query"], *COLUMNS["passage"], *COLUMNS["text"])
 _PARQUET = (".parquet", ".pq")
@@ -85,13 +83,7 @@ def suffix_of(path: Path) -> str:
 
 def is_table(path: str | Path) -> bool:
     """Whether a file is recognised as a table: rows with named columns."""
-    return kind_of(Path(path)) in (*_TABLES, "exported")
-
-
-def is_headless(path: Path) -> bool:
-    """Whether a file has an id, a tab and a text on each line and no header, as those of MS MARCO have."""
-    first = first_line(path).split("\t")
-    return len(first) == 2 and not first[0].startswith("{") and optional_column(first, _FIRST_NAMES) is None
+    return kind_of(Path(path)) in ("parquet", "jsonl", *SEPARATORS, "exported")
 
 
 # -- text -------------------------------------------------------------------------------------------------
@@ -100,7 +92,8 @@ def is_headless(path: Path) -> bool:
 def read_records(source: str | Path, kind: str | None = None) -> Iterator[tuple[int, Row]]:
     """(line, row) of a table with named columns; rows of Parquet count from 1.
 
-    Without a suffix, the separator in its first line shows the format.
+    Without a suffix, the separator in its first line shows the format. A file of MS MARCO has no header, but an id, a
+    tab and a text on each line.
 
     Raises
     ------
@@ -111,18 +104,21 @@ def read_records(source: str | Path, kind: str | None = None) -> Iterator[tuple[
     kind = kind or kind_of(path)
     if kind == "exported":
         kind = suffix_of(path)[1:]
-    elif kind == "trec" and is_headless(path):
-        kind = "headless"
-    elif kind == "trec" and not path.suffix:
-        kind = next((name for name in ("tsv", "csv") if SEPARATORS[name] in first_line(path)), kind)
+    elif kind == "trec":
+        first = first_line(path)
+        ids = first.split("\t")
+        if len(ids) == 2 and not first.startswith("{") and optional_column(ids, _FIRST_NAMES) is None:
+            kind = "headless"
+        elif not path.suffix:
+            kind = next((name for name in ("tsv", "csv") if SEPARATORS[name] in first), kind)
     if kind not in _READERS:
         with opened(path):  # text in another encoding than UTF-8 is refused by its name
             raise InputError(f"{path}: expected JSONL, CSV or Parquet rows")
     rows = _READERS[kind](path)
-    first = next(rows, None)
-    if first is None:
+    first_row = next(rows, None)
+    if first_row is None:
         raise NoRowsError(f"{path}: the file has no rows")
-    return chain([first], rows)
+    return chain([first_row], rows)
 
 
 def trec_rows(path: Path, kind: str, long_tags: bool) -> Iterator[tuple[int, Row]]:
@@ -158,13 +154,11 @@ def _headless_rows(path: Path) -> Iterator[tuple[int, Row]]:
 
 
 def _json_rows(path: Path) -> Iterator[tuple[int, Row]]:
-    read = json.JSONDecoder().decode
     for number, line in text_lines(path):
         try:
-            row = read(line)
-        except (ValueError, RecursionError) as error:
-            what = "it is nested too deep" if isinstance(error, RecursionError) else error
-            raise InputError(f"{path}:{number}: not a JSON object ({what})") from None
+            row = json_value(line)
+        except ValueError as error:
+            raise InputError(f"{path}:{number}: not a JSON object ({error})") from None
         if type(row) is not dict:
             raise InputError(f"{path}:{number}: expected a JSON object, got {type(row).__name__}")
         yield number, row
@@ -209,11 +203,8 @@ def parquet_files(path: Path) -> list[Path]:
     """A Parquet file, or those of a folder and its subfolders in the order of their names."""
     if not os.path.isdir(path):
         return [path]
-    files = sorted(
-        file
-        for file in path.rglob("*")
-        if file.suffix in _PARQUET and not any(part[0] in "._" for part in file.relative_to(path).parts)
-    )
+    inside = sorted(file.relative_to(path) for file in path.rglob("*") if file.suffix in _PARQUET)
+    files = [path / file for file in inside if not any(part[0] in "._" for part in file.parts)]
     if not files:
         raise InputError(f"{path}: there is no Parquet file in this folder")
     return files
@@ -255,6 +246,31 @@ def is_frame(value: Any) -> bool:
     by_name = hasattr(value, "__getitem__")
     has_names = hasattr(value, "columns") or hasattr(value, "column_names")
     return has_names if by_name else hasattr(value, "__arrow_c_stream__")
+
+
+def records(source: Any, name: str, cells: Sequence[str], least: int = 2) -> Iterator[tuple[int, Row]]:
+    """(number, row) of a frame, or of rows: dicts, or tuples of these cells, all of one length.
+
+    Tuples may lack the last cells, down to `least` of them.
+
+    Raises
+    ------
+    InputError
+        Beginning with `name`, for anything else.
+    """
+    if is_frame(source):
+        source = frame_rows(source, name)
+    width = 0
+    for number, row in enumerate(iterated(source, f"{name}: give a file, a frame, a mapping or a list of rows"), 1):
+        if isinstance(row, (tuple, list)) and least <= len(row) <= len(cells):
+            width = width or len(row)
+            if len(row) != width:
+                raise InputError(f"{name}, row {number}: expected {width} cells, as in the others, got {shown(row)}")
+            row = dict(zip(cells, row, strict=False))
+        if not isinstance(row, Mapping):
+            form = ", ".join(cells)
+            raise InputError(f"{name}, row {number}: expected {{column: value}} or ({form}), got {shown(row)}")
+        yield number, {str(column): cell for column, cell in row.items()}
 
 
 def frame_rows(frame: Any, where: str) -> Iterator[Row]:

@@ -11,20 +11,19 @@ from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from rag_selectivity.errors import InputError
 from rag_selectivity.tables import exact
-from rag_selectivity.tables.cells import LARGEST_GRADE
+from rag_selectivity.tables.cells import RULES
 from rag_selectivity.tables.files import first_line, is_path, opened
-from rag_selectivity.tables.names import columns_of
+from rag_selectivity.tables.names import Kind, columns_of
 
 if TYPE_CHECKING:
     import polars as pl
 
-Kind = Literal["labels", "run"]
 #: Bytes of a text and rows of a table that are parsed at a time.
 _BLOCK, _ROWS = 1 << 22, 1 << 18
 _IDS = ("query", "passage")
@@ -87,7 +86,7 @@ def scan(source: Any, kind: Kind, *, format: str | None = None) -> Scan | None:
             if not isinstance(frame, pl.DataFrame):
                 chosen = list(columns_of(exact.column_names(frame), kind, "").values())
                 frame = pl.DataFrame(frame.select(chosen) if hasattr(frame, "select") else frame[chosen])
-            return _scan_of_columns(frame.lazy(), kind, "qrels frame" if kind == "labels" else "run frame")
+            return _scan_of_columns(frame.lazy(), kind, "qrels" if kind == "labels" else "run")
         path, name = Path(source), exact.kind_of(Path(source), format)
         if name != "parquet":
             return _scan_of_text(path, kind, name)
@@ -125,6 +124,8 @@ def _scan_of_text(path: Path, kind: Kind, name: str) -> Scan | None:
     marks = [f"{json.dumps(key)}:{blank}{start}".encode() for key, start in starts.items()]
 
     def parsed(block: bytes, with_header: bool) -> pl.DataFrame:
+        # A line end within a quoted cell is odd in any case.
+        block = block.replace(b"\r\n", b"\n")
         if row:
             frame = pl.read_ndjson(block, schema=types)
         else:
@@ -141,10 +142,10 @@ def _scan_of_text(path: Path, kind: Kind, name: str) -> Scan | None:
         if name == "trec":
             is_odd |= not _has_fields(block, lines, len(names))
         else:
-            is_odd |= b"\0" in block or (b"\r" in block and block.count(b"\r") != block.count(b"\r\n"))
-        if is_odd or (row and b"\\u0000" in block):
+            is_odd |= any(sign in block for sign in (b"\0", b"\r", b"\\u0000"))
+        if is_odd:
             raise Odd
-        return _checked(frame.lazy(), columns, is_text=True).collect()
+        return _checked(frame, columns, is_text=True)
 
     def batches() -> Iterator[pl.DataFrame]:
         for number, block in enumerate(_blocks(path)):
@@ -197,33 +198,28 @@ def _scan_of_columns(frame: pl.LazyFrame, kind: Kind, where: str, lines: int | N
             return None
 
     def batches() -> Iterator[pl.DataFrame]:
-        rows = frame.select(pl.len()).collect(engine="streaming").item()
+        needed = frame.select(*columns.values())
+        rows = needed.select(pl.len()).collect(engine="streaming").item()
         for start in range(0, max(rows, 1), _ROWS):
-            yield _checked(frame.slice(start, _ROWS), columns).collect()
+            yield _checked(needed.slice(start, _ROWS).collect(), columns)
 
     return Scan(batches, where, lines)
 
 
-def _checked(frame: pl.LazyFrame, columns: Mapping[str, str], is_text: bool = False) -> pl.LazyFrame:
-    """The columns by what they hold; the first one with numbers cannot be cast where a row is odd, or an id is."""
+def _checked(frame: pl.DataFrame, columns: Mapping[str, str], is_text: bool = False) -> pl.DataFrame:
+    """The columns by what they hold; `Odd` where a cell is missing, or is not what it must be."""
     import polars as pl
 
-    ids = [pl.col(columns[role]).cast(pl.String).alias(role) for role in _IDS]
-    numbers = {role: pl.col(name).cast(pl.Float64) for role, name in columns.items() if role not in _IDS}
-    wrong = pl.any_horizontal(each.is_null() | (each.str.len_bytes() == 0) for each in ids)
-    if not is_text:
-        wrong |= pl.any_horizontal(each.str.contains("\0", literal=True) for each in ids)
-    if not numbers:
-        if frame.select(wrong.any()).collect().item():
+    types = {role: pl.String if role in _IDS else pl.Float64 for role in columns}
+    found = frame.select(pl.col(name).cast(types[role]).alias(role) for role, name in columns.items())
+    for role, kind in types.items():
+        cells = found[role]
+        if kind == pl.String:
+            has_nul = not is_text and cells.str.contains("\0", literal=True).any()
+            is_odd = has_nul or (cells.str.len_bytes() == 0).any()
+        else:
+            numbers = cells.to_numpy()
+            is_odd = not (RULES[role][0](numbers) & np.isfinite(numbers)).all()
+        if is_odd or cells.null_count():
             raise Odd
-        return frame.select(ids)
-    if "grade" in numbers:
-        wrong |= (numbers["grade"].abs() >= LARGEST_GRADE) | (numbers["grade"] != numbers["grade"].floor())
-    if "tokens" in numbers:
-        wrong |= numbers["tokens"] < 0
-    # NaN where a number is not finite, null where one is missing, else 0; NaN is no whole number.
-    zero = pl.sum_horizontal([each - each for each in numbers.values()], ignore_nulls=False)
-    first = next(iter(numbers))
-    numbers[first] += pl.when(wrong | zero.is_null()).then(float("nan")).otherwise(zero).cast(pl.Int8)
-    types = {"grade": pl.Int64}
-    return frame.select(*ids, *(each.cast(types.get(role, pl.Float64)).alias(role) for role, each in numbers.items()))
+    return found.cast({"grade": pl.Int64}) if "grade" in columns else found

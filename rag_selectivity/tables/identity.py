@@ -10,7 +10,7 @@ from typing import Any
 from rag_selectivity.errors import InputError, examples
 from rag_selectivity.tables.cells import shown, text_or_number
 from rag_selectivity.tables.ids import TEXT_PREFIX, text_id
-from rag_selectivity.tables.matching import choose_identity
+from rag_selectivity.tables.matching import labels_found
 
 #: The value of `identity` that asks for `choose_identity`.
 AUTO = "auto"
@@ -178,43 +178,30 @@ def document_ids(
     >>> document_ids([{"id": "a uuid", "metadata": {"source": "d1"}}], identity="source")
     ['d1']
     """
-    documents = {rank: _parts(each) for rank, each in enumerate(passages) if _is_document(each)}
-    ids = [
-        passage_identity(identity, name="document", **documents[rank])
-        if rank in documents
-        else text_or_number(each, f"{place}, passage {rank + 1},")
-        for rank, each in enumerate(passages)
-    ]
-    if identity is None and labels:
-        _check(ids, list(documents.values()), labels, place)
-    return ids
-
-
-def _check(ids: Sequence[str], documents: Sequence[Mapping[str, Any]], labels: Collection[str], place: str) -> None:
-    if documents and not set(ids) & set(labels) and (other := _other_identity(documents, labels)) is not None:
-        raise InputError(
-            f'the labels know the documents by {other}, and not by their id or text: say identity="{other}"'
-        )
-    if _by_text(ids) and not _by_text(labels):
+    documents: list[dict[str, Any]] = []
+    ids: list[str] = []
+    for rank, each in enumerate(passages, 1):
+        if isinstance(each, Mapping) or getattr(each, "__dict__", None):
+            documents.append(_parts(each))
+            ids.append(passage_identity(identity, name="document", **documents[-1]))
+        else:
+            ids.append(text_or_number(each, f"{place}, passage {rank},"))
+    if identity is not None or not labels:
+        return ids
+    if documents and not set(ids) & set(labels):
+        found = labels_found([(labels, [candidates(**document) for document in documents])])
+        other = max(found, key=lambda name: len(found[name]))
+        if found[other]:
+            raise InputError(
+                f'the labels know the documents by {other}, and not by their id or text: say identity="{other}"'
+            )
+    by_text = [any(each.startswith(TEXT_PREFIX) for each in side) for side in (ids, labels)]
+    if by_text == [True, False]:
         raise InputError(
             f"the labels name passages by id ({examples(labels)}), and what was retrieved holds texts without ids: "
             f"give the ids in {place}, or label by rag_selectivity.single.text_id(text)"
         )
-
-
-def _by_text(ids: Collection[str]) -> bool:
-    return any(each.startswith(TEXT_PREFIX) for each in ids)
-
-
-def _other_identity(documents: Sequence[Mapping[str, Any]], labels: Collection[str]) -> str | None:
-    try:
-        return choose_identity([(labels, [candidates(**document) for document in documents])]).name
-    except InputError:
-        return None  # no id finds a label: nothing relevant was retrieved
-
-
-def _is_document(passage: Any) -> bool:
-    return isinstance(passage, Mapping) or bool(getattr(passage, "__dict__", None))
+    return ids
 
 
 def _parts(document: Any) -> dict[str, Any]:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from difflib import get_close_matches
+from typing import Literal
 
 from rag_selectivity.errors import InputError
 
+Kind = Literal["labels", "run"]
 _PASSAGE = ("doc_id", "docid", "corpus-id", "corpus_id", "passage_id", "docno", "pid", "did", "doc", "passage")
 _TOKENS = ("tokens", "n_tokens", "num_tokens", "token_count")
 COLUMNS: dict[str, tuple[str, ...]] = {
@@ -37,8 +39,6 @@ IDS = {
     "query": ("query_id", "qid", "query-id", "q_id", "_id", "id", "query", "topic"),
     "passage": ("_id", "id", *_PASSAGE),
 }
-#: What BEIR calls the passage column of its qrels, whose grades it calls `score`.
-_BEIR_PASSAGE = ("corpus-id", "corpus_id")
 #: How alike a wrong name is to the one that is meant.
 _ALIKE = 0.75
 
@@ -72,7 +72,7 @@ def optional_column(names: Sequence[str], accepted: Sequence[str]) -> str | None
     return next((by_folded[name.casefold()] for name in accepted if name.casefold() in by_folded), None)
 
 
-def columns_of(names: Sequence[str], kind: str, where: str) -> dict[str, str]:
+def columns_of(names: Sequence[str], kind: Kind, where: str) -> dict[str, str]:
     """The columns of labels or of a run by what they hold.
 
     A grade that is called `score` counts only in the qrels of BEIR.
@@ -88,9 +88,10 @@ def columns_of(names: Sequence[str], kind: str, where: str) -> dict[str, str]:
 doc_id, score, but needs one of grade, relevance, rel, label
     """
     found = {role: find_column(names, role, where) for role in ("query", "passage")}
-    if kind == "run":
-        further = {role: optional_column(names, COLUMNS[role]) for role in ("score", "rank", "tokens")}
-        return found | {role: name for role, name in further.items() if name is not None}
-    of_beir = optional_column(names, ("score",)) if optional_column(names, _BEIR_PASSAGE) else None
-    grade = optional_column(names, COLUMNS["grade"]) or of_beir
-    return found | {"grade": grade or find_column(names, "grade", f"{where} (labels come before runs)")}
+    for role in ("grade",) if kind == "labels" else ("score", "rank", "tokens"):
+        if (name := optional_column(names, COLUMNS[role])) is not None:
+            found[role] = name
+    if kind == "labels" and "grade" not in found:
+        of_beir = optional_column(names, ("corpus-id", "corpus_id")) and optional_column(names, ("score",))
+        found["grade"] = of_beir or find_column(names, "grade", f"{where} (labels come before runs)")
+    return found

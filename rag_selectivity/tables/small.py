@@ -6,14 +6,15 @@ import os
 from collections import Counter
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
 
 from rag_selectivity.errors import InputError, examples
-from rag_selectivity.tables.cells import cost_or_length, holds_half, is_missing, iterated, shown, whole_count
-from rag_selectivity.tables.exact import frame_rows, is_frame, read_records
+from rag_selectivity.tables.cells import cost_or_length, holds_half, is_missing, shown, whole_count
+from rag_selectivity.tables.exact import read_records, records
 from rag_selectivity.tables.files import is_path
 from rag_selectivity.tables.forms import AS_THEY_ARE, IdForm
 from rag_selectivity.tables.ids import id_hashes, mix
@@ -41,15 +42,7 @@ def rows_of(source: Any, name: str, key: str = "query_id", value: str = "value")
         for id_, row in source.items():
             yield f"{name}[{id_!r}]", {key: id_, **(row if isinstance(row, Mapping) else {value: row})}
     else:
-        if is_frame(source):
-            source = frame_rows(source, f"{name} frame")
-        rows = iterated(source, f"{name}: give a file, a frame, a mapping or a list of rows")
-        for number, row in enumerate(rows, 1):
-            if isinstance(row, (tuple, list)) and len(row) == 2:
-                row = {key: row[0], value: row[1]}
-            if not isinstance(row, Mapping):
-                raise InputError(f"{name}, row {number}: expected {{column: value}} or (id, value), got {shown(row)}")
-            yield f"{name}, row {number}", {str(column): cell for column, cell in row.items()}
+        yield from ((f"{name}, row {number}", row) for number, row in records(source, name, (key, value)))
 
 
 def rows_by_id(
@@ -81,30 +74,7 @@ def run_of(row: Mapping[str, Any], runs: Sequence[str], where: str, what: str) -
 # -- values -----------------------------------------------------------------------------------------------
 
 
-def per_query(source: Any, what: str, kind: type[V], **options: Any) -> dict[str, V]:
-    """{query: value} of a mapping, a frame, rows or a file; the options are those of `per`.
-
-    >>> per_query([{"qid": 1, "weight": "2.5"}], "weight", float)
-    {'1': 2.5}
-    """
-    return per("query", source, what, kind, **options)
-
-
-def per_passage(source: Any, what: str, kind: type[V], **options: Any) -> dict[str, V]:
-    """{passage: value}, as `per_query`."""
-    return per("passage", source, what, kind, **options)
-
-
-def per(
-    of: str,
-    source: Any,
-    what: str,
-    kind: type[V],
-    *,
-    name: str = "",
-    form: IdForm = AS_THEY_ARE,
-    column: str | None = None,
-) -> dict[str, V]:
+def per(of: str, source: Any, what: str, kind: type[V], *, name: str = "", form: IdForm = AS_THEY_ARE) -> dict[str, V]:
     """{id: value} of a mapping, a frame, rows or a file.
 
     Parameters
@@ -120,30 +90,34 @@ def per(
         That of the argument, for errors. Default: that of the value.
     form : IdForm
         The form of the ids.
-    column : str, optional
-        The column of the values.
 
     Raises
     ------
     InputError
         If a column is missing, an id or a value is none, or an id has two values.
+
+    >>> per("query", [{"qid": 1, "weight": "2.5"}], "weight", float)
+    {'1': 2.5}
     """
-    accepted = COLUMNS[what] if column is None else (column,)
     found: dict[str, Any] = {}
-    for where, id_, row, of_id in rows_by_id(source, name or what, of, value=accepted[0], form=form):
-        cell = row[find_column([each for each in row if each != of_id], what, where, accepted)]
+    for where, id_, row, of_id in rows_by_id(source, name or what, of, value=COLUMNS[what][0], form=form):
+        cell = row[find_column([each for each in row if each != of_id], what, where)]
         owner = f"the {what} of {of} {id_!r}"
-        if kind is not str and is_missing(cell):
-            raise InputError(f"{where}: {of} {id_!r} has no {what}: give a number")
         value: Any
         if kind is str:
             value = AS_THEY_ARE.of_cell(cell, where, what)
+        elif is_missing(cell):
+            raise InputError(f"{where}: {of} {id_!r} has no {what}: give a number")
         else:
             value = (whole_count if kind is int else cost_or_length)(cell, f"{where}: {owner}")
         if found.setdefault(id_, value) != value:
             one, other = (f"{each:g}" if kind is float else each for each in (value, found[id_]))
             raise InputError(f"{where}: {owner} is {one}, and {other} before: keep one of them")
     return found
+
+
+per_query = partial(per, "query")
+per_passage = partial(per, "passage")
 
 
 # -- chunks of documents ----------------------------------------------------------------------------------
@@ -191,12 +165,12 @@ def passage_counts_of(given: Any, form: IdForm = AS_THEY_ARE) -> PassageCounts |
     """
     if given is None:
         return None
-    if isinstance(given, PassageCounts):
-        counts = given
-    else:
-        counts = PassageCounts(per("document", given, "number of passages", int, name="passages_of"))
-        if not counts.passages:
-            raise InputError("passages_of has no documents: give the number of passages of each document")
+    own = isinstance(given, PassageCounts)
+    counts: PassageCounts = (
+        given if own else PassageCounts(per("document", given, "number of passages", int, name="passages_of"))
+    )
+    if not own and not counts.passages:
+        raise InputError("passages_of has no documents: give the number of passages of each document")
     in_form = Counter[str]()
     for document, number in counts.passages.items():
         if not number:

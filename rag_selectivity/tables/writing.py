@@ -11,7 +11,6 @@ import stat
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from io import BytesIO
-from itertools import repeat
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, BinaryIO
@@ -23,8 +22,8 @@ Content = str | bytes | Callable[[BinaryIO], object]
 Row = dict[str, Any]
 #: So many characters of a name stand in that of its partial file, since the length of names is limited.
 _NAMED = 40
-#: How a cell begins that programs for sheets take for a formula, some of them in full width too.
-_FORMULA = re.compile(r"[=+@\t\r\n＝＋－＠]|-(?!(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?\Z)")
+#: How a cell begins that programs for sheets take for a formula, some of them in full width too, or one made harmless.
+_FORMULA = re.compile(r"'*(?:[=+@\t\r\n＝＋－＠]|-(?!(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?\Z))")
 #: What JSON may hold as it is, but a terminal would obey, and halves of pairs of surrogates, which UTF-8 lacks.
 _TO_ESCAPE = re.compile("[\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
@@ -53,9 +52,8 @@ def write_files(contents: Mapping[str | Path, Content] | Mapping[Path, Content])
     files: dict[str | Path, Any] = {}
     with ExitStack() as stack:
         for path, content in contents.items():
-            refuse_unwritable(path)
             with named(path):
-                file = files[path] = BytesIO() if is_written_into(path) else stack.enter_context(_beside(path))
+                file = files[path] = stack.enter_context(_target(path))
                 if callable(content):
                     content(file)
                 else:
@@ -75,27 +73,21 @@ def write_files(contents: Mapping[str | Path, Content] | Mapping[Path, Content])
 
 def refuse_unwritable(path: str | Path) -> None:
     """Raise now, before any work, the InputError that `write_files` would raise after it for this file."""
-    with named(path):
-        if os.fspath(path).endswith(os.sep) or os.path.isdir(path):
-            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
-        if os.path.exists(path) and not os.access(path, os.W_OK, effective_ids=os.access in os.supports_effective_ids):
-            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
-        if not is_written_into(path):
-            with _beside(path):
-                pass
+    with named(path), _target(path):
+        pass
 
 
 def refuse_unwritable_folder(path: str | Path) -> None:
     """As `refuse_unwritable`, for files in a folder that is there or will be made."""
     with named(path):
         place = next(each for each in (Path(path), *Path(path).parents) if each.exists())
-        with _beside(place / "file"):
+        with _target(place / os.urandom(6).hex()):
             pass
 
 
 def is_written_into(path: str | Path) -> bool:
     """Whether a path is a pipe, a device or an open file (`/dev/stdout`): what is written there replaces no file."""
-    with suppress(FileNotFoundError):
+    with suppress(FileNotFoundError, NotADirectoryError):
         is_regular = stat.S_ISREG(os.stat(path).st_mode)
         return not is_regular or os.path.abspath(path).startswith(("/dev/", "/proc/"))
     return False
@@ -133,8 +125,15 @@ def named(path: str | Path) -> Iterator[None]:
 
 
 @contextmanager
-def _beside(path: str | Path) -> Iterator[BinaryIO]:
-    """A new file beside the target, which is removed if it has not taken its place."""
+def _target(path: str | Path) -> Iterator[BinaryIO]:
+    """A new file beside the target, removed if it has not taken its place; memory for what is written into."""
+    if os.fspath(path).endswith(os.sep) or os.path.isdir(path):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+    if os.path.exists(path) and not os.access(path, os.W_OK, effective_ids=os.access in os.supports_effective_ids):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+    if is_written_into(path):
+        yield BytesIO()
+        return
     folder, name = os.path.split(os.path.realpath(path))
     partial = os.path.join(folder, f".{name[:_NAMED]}.{os.urandom(6).hex()}.partial")
     # Permissions alone do not say whether a file can be made.
@@ -168,8 +167,7 @@ def write_rows(path: str | Path, rows: list[Row], *, columns: Sequence[str] = ()
         import pyarrow
         from pyarrow import parquet
 
-        none = pyarrow.table({name: pyarrow.array([], pyarrow.string()) for name in columns})
-        table = pyarrow.Table.from_pylist(rows) if rows else none
+        table = pyarrow.Table.from_pylist(rows) if rows else pyarrow.table({name: [""] for name in columns})[:0]
         write_whole(path, lambda file: parquet.write_table(table, file))
 
 
@@ -200,34 +198,26 @@ def csv_text(rows: Sequence[Row], *, line_end: str = "\n", columns: Sequence[str
     written: list[str] = []
     # The writer quotes line feeds and carriage returns only if both end its own lines.
     writer: Any = csv.writer(SimpleNamespace(write=written.append), lineterminator="\r\n")
-    nested = (list, tuple, dict)
-    writer.writerows(
-        [json_line(cell) if isinstance(cell, nested) else harmless(cell) for cell in line] for line in lines
-    )
+    writer.writerows([_csv_cell(cell) for cell in line] for line in lines)
     return "".join(line.removesuffix("\r\n") + line_end for line in written)
 
 
-def is_formula(cell: Any) -> bool:
-    """Whether a program for sheets would take a cell for a formula.
-
-    >>> [is_formula(cell) for cell in ("=1+1", "-a", "@x", "-12.5", "a=1", -3)]
-    [True, True, True, False, False, False]
-    """
-    return isinstance(cell, str) and _FORMULA.match(cell) is not None
-
-
-def harmless(cell: Any) -> Any:
-    """A cell that programs for sheets show as it is: with an apostrophe in front where they would compute it.
-
-    >>> harmless("=1+1"), harmless("a"), without_apostrophe("'=1+1")
-    ("'=1+1", 'a', '=1+1')
-    """
-    return f"'{cell}" if isinstance(cell, str) and is_formula(cell.lstrip("'")) else cell
+def _csv_cell(cell: Any) -> Any:
+    if isinstance(cell, (list, tuple, dict)):
+        return json_line(cell)
+    return f"'{cell}" if isinstance(cell, str) and _FORMULA.match(cell) else cell
 
 
 def without_apostrophe(cell: str) -> str:
-    """The text that `harmless` made a cell of."""
-    return cell[1:] if cell.startswith("'") and is_formula(cell.lstrip("'")) else cell
+    """The text that a cell of `csv_text` was made of.
+
+    >>> print(csv_text([{"a": "=1+1", "b": -3}]), end="")
+    a,b
+    '=1+1,-3
+    >>> without_apostrophe("'=1+1"), without_apostrophe("'a")
+    ('=1+1', "'a")
+    """
+    return cell[1:] if cell.startswith("'") and _FORMULA.match(cell) else cell
 
 
 # -- JSON -------------------------------------------------------------------------------------------------
@@ -245,8 +235,8 @@ def json_line(data: Any, indent: int | None = None) -> str:
     return _TO_ESCAPE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
-def json_text(data: Any, indent: int | None = 2) -> str:
-    """Plain data as JSON; a list of numbers or texts stands on one line, however long.
+def json_text(data: Any, indent: int | None = 2, newline: str = "\n") -> str:
+    """Plain data as JSON; a list of numbers or texts stands on one line, however long. `newline` is for parts of it.
 
     >>> print(json_text({"K": [1, 5, 10], "rows": [{"K": 1}]}))
     {
@@ -258,20 +248,13 @@ def json_text(data: Any, indent: int | None = 2) -> str:
       ]
     }
     """
-    return json_line(data) if indent is None else "".join(_json_pieces(data, " " * indent, "\n"))
-
-
-def _json_pieces(data: Any, step: str, newline: str) -> Iterator[str]:
-    """The text of the data piece by piece; `newline` ends a line and indents the next."""
     is_dict = isinstance(data, dict)
     of = data.values() if is_dict else data if isinstance(data, (list, tuple)) else ()
-    if not of or not (is_dict or any(isinstance(item, (dict, list, tuple)) for item in of)):
-        yield json_line(data)
-        return
+    if indent is None or not (of if is_dict else any(isinstance(item, (dict, list, tuple)) for item in of)):
+        return json_line(data)
+    inner = newline + " " * indent
+    items = [json_text(item, indent, inner) for item in of]
+    if is_dict:
+        items = [f"{json_line(str(key))}: {item}" for key, item in zip(data, items, strict=True)]
     before, closing = "{}" if is_dict else "[]"
-    labels = (f"{json_line(str(key))}: " for key in data) if is_dict else repeat("", len(data))
-    for label, item in zip(labels, of, strict=True):
-        yield before + newline + step + label
-        yield from _json_pieces(item, step, newline + step)
-        before = ","
-    yield newline + closing
+    return f"{before}{inner}{f',{inner}'.join(items)}{newline}{closing}"

@@ -9,13 +9,14 @@ All SQL of the project is in this package.
 
 from rag_selectivity.grading.store.connection import DatabaseError as DatabaseError
 from rag_selectivity.grading.store.connection import damaged as damaged
-from rag_selectivity.grading.store.one_grade import LabelReading as LabelReading
-from rag_selectivity.grading.store.one_grade import label_rows as label_rows
-from rag_selectivity.grading.store.one_grade import median_grade as median_grade
+from rag_selectivity.grading.store.labels import LabelReading as LabelReading
+from rag_selectivity.grading.store.labels import label_rows as label_rows
+from rag_selectivity.grading.store.labels import median_grade as median_grade
 from rag_selectivity.grading.store.records import ADJUDICATION as ADJUDICATION
 from rag_selectivity.grading.store.records import TARGETED_DRAWS as TARGETED_DRAWS
 from rag_selectivity.grading.store.records import Draw as Draw
 from rag_selectivity.grading.store.records import HumanLabel as HumanLabel
+from rag_selectivity.grading.store.records import Incoming as Incoming
 from rag_selectivity.grading.store.records import Key as Key
 from rag_selectivity.grading.store.records import Label as Label
 from rag_selectivity.grading.store.records import Origin as Origin
@@ -23,4 +24,3 @@ from rag_selectivity.grading.store.records import Settings as Settings
 from rag_selectivity.grading.store.records import StoredAnswer as StoredAnswer
 from rag_selectivity.grading.store.records import digest as digest
 from rag_selectivity.grading.store.store import Store as Store
-from rag_selectivity.grading.store.writing import Incoming as Incoming

@@ -1,35 +1,59 @@
-"""The pairs of a grading run and their texts, in temporary tables beside the labels."""
+"""The pairs of a grading run with their texts, in temporary tables, and the labels that the store lacks for them."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from contextlib import AbstractContextManager
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
+from rag_selectivity.errors import InputError, examples
 from rag_selectivity.grading.store.connection import Connection
-from rag_selectivity.grading.store.gaps import Gaps
-from rag_selectivity.grading.store.records import Draw, digest
-from rag_selectivity.grading.store.writing import draw_number
+from rag_selectivity.grading.store.records import Draw, Key, digest, draw_number
+from rag_selectivity.tables.small import read_texts
+from rag_selectivity.wording import counted
 
-_UNKNOWN = Draw("unknown")
 #: The parts of a pool: the top ranks of its runs, what was drawn from the ranks below, and from the rest of the corpus.
 TOP, TAIL, CONTROL = 0, 1, 2
+#: Query id, passage id, rank, place in the order of asking among the query's other pairs, and `detail` as in `Origin`.
+PoolRow = tuple[str, str, int | None, float, Mapping[str, Any]]
+
+_WITH_LABELS = (
+    "FROM asked a JOIN samples n LEFT JOIN labels l ON l.settings = ? AND l.query_hash = a.query_hash"
+    " AND l.passage_hash = a.passage_hash AND l.sample = n.number"
+)
+#: What `str.strip` takes off.
+_BLANK = "".join(chr(code) for code in range(0x3001) if chr(code).isspace())
 
 
-class DrawnPair(NamedTuple):
-    """A pair that was drawn at random, its rank in the run or in the fused runs, and `detail` as in `Origin`."""
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """A missing label, with the texts to ask about.
 
+    Attributes
+    ----------
+    place : int
+        Position in the order of asking, from 1.
+    key : Key
+    group : tuple
+        Gaps that follow each other and have the same group may share a call.
+    query, passage : str
+        Texts.
+    """
+
+    place: int
+    key: Key
+    group: tuple[int, int, int]
     query: str
     passage: str
-    rank: int | None
-    detail: Mapping[str, Any]
 
 
 class Pool:
-    """The pairs of a grading run and their texts.
+    """The pairs of a grading run, and the labels that the store lacks for them under some settings.
 
-    The tables are SQLite's temporary ones: they are on disk, and closing the connection deletes them.
+    The tables are SQLite's temporary ones: they are on disk, and closing the connection deletes them. First the pairs
+    are added, then their texts, then `ask_for` says which labels are wanted.
 
     Parameters
     ----------
@@ -47,105 +71,151 @@ class Pool:
             " PRIMARY KEY (query_id, passage_id, draw)) WITHOUT ROWID"
         )
 
+    # -- pairs and texts ---------------------------------------------------------------------------
+
     def filling(self) -> AbstractContextManager[None]:
         """Commit everything that is added in the block, or nothing."""
         return self._connection.moment()
 
-    def add_pairs(self, rows: Iterable[tuple[str, str, int]], draw: Draw = _UNKNOWN) -> None:
-        """Add (query id, passage id, rank) rows; a pair that occurs several times has its best rank.
+    def add(self, draw: Draw, part: int, rows: Iterable[PoolRow]) -> None:
+        """Add pairs; one that occurs several times in a draw has its best rank.
 
         `draw` says how they were chosen; the store keeps it as the origin of their labels.
         """
-        number = self._number(draw)
-        self._connection.executemany(
-            f"INSERT INTO pool VALUES (?1, ?2, {number}, ?3, ?3, {TOP}, NULL) ON CONFLICT DO UPDATE"
-            " SET rank = excluded.rank, position = excluded.position WHERE excluded.rank < rank",
-            rows,
-        )
-
-    def add_drawn(
-        self, pairs: Iterable[DrawnPair], draw: Draw, part: int, position: Callable[[str, str], float]
-    ) -> None:
-        """Add pairs that were drawn at random.
-
-        `position` gives the place of each in the order of asking, among the ranks of the query's other pairs.
-        """
-        self._connection.executemany(
-            f"INSERT INTO pool VALUES (?, ?, {self._number(draw)}, ?, ?, {part}, ?)",
-            (
-                (query, passage, rank, position(query, passage), json.dumps(dict(detail), sort_keys=True))
-                for query, passage, rank, detail in pairs
-            ),
-        )
-
-    def _number(self, draw: Draw) -> int:
         if draw not in self._draws:
             self._draws.append(draw)
-        return self._draws.index(draw)
+        self._connection.executemany(
+            f"INSERT INTO pool VALUES (?, ?, {self._draws.index(draw)}, ?, ?, {part}, ?) ON CONFLICT DO UPDATE"
+            " SET rank = excluded.rank, position = excluded.position WHERE excluded.rank < rank",
+            ((*row, json.dumps(dict(detail), sort_keys=True) if detail else None) for *row, detail in rows),
+        )
 
-    def query_texts(self) -> PoolTexts:
-        """The texts that the queries of the pairs need; call it once, when all pairs are in."""
-        return PoolTexts(self._connection, "queries", "query_id")
+    def add_texts(self, what: str, source: Any) -> None:
+        """Add the texts of all pairs from the `queries` or the `corpus`, as `read_texts` reads them.
 
-    def passage_texts(self) -> PoolTexts:
-        """The texts that the passages of the pairs need; call it once, when all pairs are in."""
-        return PoolTexts(self._connection, "passages", "passage_id")
+        Raises
+        ------
+        InputError
+            If an id has no text, or a query an empty one.
+        """
+        table, column = ("queries", "query_id") if what == "queries" else ("passages", "passage_id")
+        self._connection.execute(
+            f"CREATE TEMP TABLE {table} (id TEXT PRIMARY KEY, hash BLOB NOT NULL, text TEXT NOT NULL)"
+        )
+        needed = {row[0] for row in self._connection.execute(f"SELECT DISTINCT {column} FROM pool")}
+        self._connection.executemany(
+            f"INSERT OR IGNORE INTO {table} VALUES (?, ?, ?)",
+            ((id_, digest(text), text) for id_, text in read_texts(source, what, only=needed)),
+        )
+        # An empty passage helps nobody and can be graded so; of an empty question nothing can be said.
+        filled = " WHERE trim(text, char(9, 10, 13, 32)) != ''" if what == "queries" else ""
+        needed.difference_update(row[0] for row in self._connection.execute(f"SELECT id FROM {table}{filled}"))
+        if needed:
+            raise InputError(
+                f"{what}: {counted(len(needed), 'id')} of the pool without a text ({examples(sorted(needed))}); add "
+                f"the texts, or check that the {what} and the pool use the same ids"
+            )
 
     def count(self) -> int:
         """How many pairs there are."""
-        pairs = "SELECT DISTINCT query_id, passage_id FROM pool"
-        return int(self._connection.execute(f"SELECT count(*) FROM ({pairs})").fetchone()[0])
+        return self._number("SELECT count(*) FROM (SELECT DISTINCT query_id, passage_id FROM pool)")
 
-    def gaps(self, settings: int, *, samples: int, batch: int, by_rank: bool) -> Gaps:
-        """The labels that the store does not hold for these pairs, when all texts are in; a call ends the last Gaps."""
-        return Gaps(self._connection, settings, samples, batch, by_rank)
-
-    def record_texts(self) -> None:
+    def record(self) -> None:
         """Write to the store which texts the ids have now, and where the pairs come from."""
-        numbers = [(i, draw_number(self._connection, d)) for i, d in enumerate(self._draws) if d.kind != "unknown"]
-        self._connection.execute("CREATE TEMP TABLE draw_numbers (place INTEGER PRIMARY KEY, number INTEGER NOT NULL)")
-        self._connection.executemany("INSERT INTO draw_numbers VALUES (?, ?)", numbers)
         self._connection.execute(
             "INSERT INTO pairs SELECT DISTINCT pool.query_id, pool.passage_id, q.hash, p.hash FROM pool"
             " JOIN queries q ON q.id = pool.query_id JOIN passages p ON p.id = pool.passage_id WHERE true"
             " ON CONFLICT DO UPDATE SET query_hash = excluded.query_hash, passage_hash = excluded.passage_hash"
             " WHERE query_hash != excluded.query_hash OR passage_hash != excluded.passage_hash"
         )
+        for place, draw in enumerate(self._draws):
+            self._connection.execute(
+                "INSERT INTO origins SELECT query_id, passage_id, ?, rank, detail FROM pool WHERE draw = ?"
+                " ON CONFLICT DO UPDATE SET rank = excluded.rank, detail = excluded.detail"
+                " WHERE rank IS NOT excluded.rank OR detail IS NOT excluded.detail",
+                (draw_number(self._connection, draw), place),
+            )
+
+    # -- missing labels ----------------------------------------------------------------------------
+
+    def ask_for(self, settings: int, *, samples: int, batch: int, by_rank: bool) -> None:
+        """Want so many labels of each pair under some settings, when all texts are in.
+
+        Parameters
+        ----------
+        settings : int
+            Number of the settings in the store.
+        samples : int
+            Labels for each pair.
+        batch : int
+            Passages in a call.
+        by_rank : bool
+            The top ranks of all queries come first; otherwise query by query.
+        """
+        self._settings, self._batch = settings, batch
+        self._order = "block, query" if by_rank else "query, block"
+        self._connection.execute("CREATE TEMP TABLE samples (number INTEGER PRIMARY KEY)")
+        self._connection.executemany("INSERT INTO samples VALUES (?)", [(number,) for number in range(samples)])
+        # Two ids with the same texts are one question.
         self._connection.execute(
-            "INSERT INTO origins SELECT pool.query_id, pool.passage_id, d.number, pool.rank, pool.detail FROM pool"
-            " JOIN draw_numbers d ON d.place = pool.draw WHERE true"
-            " ON CONFLICT DO UPDATE SET rank = excluded.rank, detail = excluded.detail"
-            " WHERE rank IS NOT excluded.rank OR detail IS NOT excluded.detail"
-        )
-        self._connection.execute("DROP TABLE draw_numbers")
-
-
-class PoolTexts:
-    """The texts of a pool's queries, or of its passages."""
-
-    def __init__(self, connection: Connection, table: str, column: str) -> None:
-        self._connection = connection
-        self._table = table
-        connection.execute(f"CREATE TEMP TABLE {table} (id TEXT PRIMARY KEY, hash BLOB NOT NULL, text TEXT NOT NULL)")
-        connection.execute(f"CREATE TEMP TABLE needed_{table} (id TEXT PRIMARY KEY) WITHOUT ROWID")
-        connection.execute(f"INSERT INTO needed_{table} SELECT DISTINCT {column} FROM pool")
-
-    def needed_ids(self) -> Iterator[str]:
-        """The ids that need a text."""
-        return (row[0] for row in self._connection.execute(f"SELECT id FROM needed_{self._table}"))
-
-    def add(self, texts: Iterable[tuple[str, str]]) -> None:
-        """Add (id, text) rows, in which an id has one text. Ids that need no text are left out."""
-        self._connection.executemany(
-            f"INSERT INTO {self._table} SELECT ?1, ?2, ?3 WHERE EXISTS (SELECT 1 FROM needed_{self._table}"
-            f" WHERE id = ?1) AND NOT EXISTS (SELECT 1 FROM {self._table} WHERE id = ?1)",
-            ((id_, digest(text), text) for id_, text in texts),
+            "CREATE TEMP TABLE asked AS SELECT q.hash AS query_hash, p.hash AS passage_hash, min(q.rowid) AS query,"
+            " min(p.rowid) AS passage, min(pool.position) AS rank, min(pool.part) AS part"
+            " FROM pool JOIN queries q ON q.id = pool.query_id"
+            " JOIN passages p ON p.id = pool.passage_id GROUP BY q.hash, p.hash"
         )
 
-    def missing(self, limit: int, *, empty_too: bool = False) -> tuple[int, list[str]]:
-        """How many ids have no text (or an empty one), and the first few of them."""
-        filled = " WHERE trim(text, char(9, 10, 13, 32)) != ''" if empty_too else ""
-        without_text = f"FROM needed_{self._table} WHERE id NOT IN (SELECT id FROM {self._table}{filled})"
-        count = int(self._connection.execute(f"SELECT count(*) {without_text}").fetchone()[0])
-        ids = self._connection.execute(f"SELECT id {without_text} LIMIT ?", (limit,))
-        return count, [row[0] for row in ids]
+    def counts(self) -> tuple[int, int, int]:
+        """How many of the labels are grades now, how many are failures, and how many do not exist."""
+        cached, failed, total = self._connection.execute(
+            f"SELECT count(l.grade), count(l.settings) - count(l.grade), count(*) {_WITH_LABELS}", (self._settings,)
+        ).fetchone()
+        return cached, failed, total - cached - failed
+
+    def find(self, retried: Collection[str] | None) -> int:
+        """List the labels to ask for: missing ones, and failures of the kinds to retry (None: all); how many."""
+        self._connection.execute("DROP TABLE IF EXISTS pending")
+        kinds = () if retried is None else tuple(retried)
+        is_retried = "true" if retried is None else f"l.failure IN ({', '.join('?' * len(kinds))})"
+        block = f"(row_number() OVER (PARTITION BY a.query, n.number ORDER BY a.rank, a.passage) - 1) / {self._batch}"
+        self._connection.execute(
+            f"CREATE TEMP TABLE pending AS SELECT a.*, n.number AS sample, {block} AS block {_WITH_LABELS}"
+            f" WHERE l.settings IS NULL OR (l.grade IS NULL AND {is_retried})"
+            f" ORDER BY n.number, {self._order}, a.rank, a.passage",
+            (self._settings, *kinds),
+        )
+        return self._number("SELECT count(*) FROM pending")
+
+    def sizes(self) -> dict[int, tuple[int, int, int]]:
+        """{part of the pool: (listed labels, those of passages that are not empty, length of their texts)}."""
+        rows = self._connection.execute(
+            "SELECT part, count(*), count(CASE WHEN trim(p.text, ?) != '' THEN 1 END),"
+            " total(length(q.text) + length(p.text)) FROM pending JOIN queries q"
+            " ON q.rowid = query JOIN passages p ON p.rowid = passage GROUP BY part",
+            (_BLANK,),
+        )
+        return {part: (count, asked, int(characters)) for part, count, asked, characters in rows}
+
+    def is_graded(self, key: Key) -> bool:
+        """Whether the store has a grade of this key now."""
+        row = self._connection.execute(
+            "SELECT 1 FROM labels WHERE settings = ? AND query_hash = ? AND passage_hash = ? AND sample = ?"
+            " AND grade IS NOT NULL",
+            key,
+        )
+        return row.fetchone() is not None
+
+    def after(self, place: int, limit: int) -> list[Gap]:
+        """The next few of the list, behind a place (0: from the start)."""
+        rows = self._connection.execute(
+            "SELECT pending.rowid, query_hash, passage_hash, sample, block, query, q.text, p.text FROM pending"
+            " JOIN queries q ON q.rowid = query JOIN passages p ON p.rowid = passage"
+            " WHERE pending.rowid > ? ORDER BY pending.rowid LIMIT ?",
+            (place, limit),
+        )
+        return [
+            Gap(number, (self._settings, query_hash, passage_hash, sample), (sample, block, query), question, passage)
+            for number, query_hash, passage_hash, sample, block, query, question, passage in rows
+        ]
+
+    def _number(self, statement: str) -> int:
+        return int(self._connection.execute(statement).fetchone()[0])

@@ -1,17 +1,29 @@
-"""What the label store holds, as values: settings, labels of judges and people, where they come from, other answers."""
+"""What the label store holds, as values: settings, labels, where they come from, answers; and how each is written."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+import time
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from hashlib import blake2b
-from typing import Any
+from operator import attrgetter
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import Field, FiniteFloat
 
 from rag_selectivity.errors import InputError, did_you_mean
+from rag_selectivity.grading.store.connection import Connection, damaged
+from rag_selectivity.results.plain import plain_fields
 
+#: A query and a passage, by their ids.
+Pair = tuple[str, str]
+#: A number that a file of labels may hold.
+Count = Annotated[int, Field(ge=0, le=1 << 53)]
 #: Number of the settings, hash of the query, hash of the passage, number of the sample.
-Key = tuple[int, bytes, bytes, int]
+Key = tuple[int, bytes, bytes, Count]
 
 #: How a pair can come into a store. `unknown` is that of labels whose origin nobody wrote down.
 ORIGIN_KINDS = ("pool", "tail", "control", "person", "unknown")
@@ -63,11 +75,11 @@ class _Asked:
         How the server was asked, as JSON: what it could do.
     """
 
-    prompt_tokens: int = 0
-    completion_tokens: int = 0
-    cost: float | None = None
-    seconds: float = 0.0
-    attempts: int = 1
+    prompt_tokens: Count = 0
+    completion_tokens: Count = 0
+    cost: FiniteFloat | None = None
+    seconds: FiniteFloat = 0.0
+    attempts: Count = 1
     failure: str | None = None
     error: str | None = None
     last_answer: str | None = None
@@ -257,3 +269,239 @@ class HumanLabel:
 def digest(text: str) -> bytes:
     """The hash of a text."""
     return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+
+
+# -- writing -----------------------------------------------------------------------------------------------
+
+
+def _upsert(table: str, keys: Sequence[str], columns: Sequence[str], done: str) -> str:
+    """Insert a row, or replace one without a result: a grade in the store is never overwritten."""
+    names, values = (*keys, *columns), ", ".join("?" * (len(keys) + len(columns)))
+    server = "(SELECT id FROM servers WHERE served_model = ? AND way = ?)"
+    changed = ", ".join(f"{name} = excluded.{name}" for name in (*columns, "server", "created"))
+    return (
+        f"INSERT INTO {table} ({', '.join(names)}, server, created) VALUES ({values}, {server}, ?)"
+        f" ON CONFLICT DO UPDATE SET {changed} WHERE {table}.{done} IS NULL"
+    )
+
+
+_PUT_LABEL = _upsert("labels", ("settings", "query_hash", "passage_hash", "sample"), LABEL_COLUMNS, "grade")
+_PUT_ANSWER = _upsert("answers", ("settings", "content"), ("value", *ASKED_COLUMNS), "value")
+_of_label, _of_asked = attrgetter(*LABEL_COLUMNS), attrgetter(*ASKED_COLUMNS)
+_of_person = attrgetter("query", "passage", "annotator", "sample", "grade", "reason", "query_hash", "passage_hash")
+
+
+@dataclass(slots=True)
+class Incoming:
+    """What a file brings into a store.
+
+    Attributes
+    ----------
+    labels : list of (Settings, Label)
+        The number of the settings in the label's key does not count.
+    pairs : list of (query id, passage id, query hash, passage hash)
+    origins : list of (query id, passage id, Origin)
+    people : list of HumanLabel
+    """
+
+    labels: list[tuple[Settings, Label]] = field(default_factory=list)
+    pairs: list[tuple[str, str, bytes, bytes]] = field(default_factory=list)
+    origins: list[tuple[str, str, Origin]] = field(default_factory=list)
+    people: list[HumanLabel] = field(default_factory=list)
+
+
+def write_records(connection: Connection, records: Iterable[Label | StoredAnswer]) -> None:
+    """Write labels and answers of judges, unless the store holds a grade or a value in their place."""
+    now = time.time()
+    for record in records:
+        server = record.served_model or "", record.way or ""
+        if any(server):
+            connection.execute("INSERT OR IGNORE INTO servers (served_model, way) VALUES (?, ?)", server)
+        if isinstance(record, Label):
+            connection.execute(_PUT_LABEL, (*record.key, *_of_label(record), *server, now))
+        else:
+            value = None if record.value is None else json.dumps(record.value, ensure_ascii=False)
+            key = (record.settings, record.content)
+            connection.execute(_PUT_ANSWER, (*key, value, *_of_asked(record), *server, now))
+
+
+def settings_number(connection: Connection, settings: Settings) -> int:
+    """The number of these settings in the store; new settings get one."""
+    values = {**plain_fields(settings), "parameters": settings.parameters_text}
+    return _number_of(connection, "settings", {"fingerprint": settings.fingerprint, **values})
+
+
+def draw_number(connection: Connection, draw: Draw) -> int:
+    """The number of a draw in the store; a new draw gets one."""
+    values = {"kind": draw.kind, "source": draw.source, "depth": draw.depth, "how": draw.how_text}
+    return _number_of(connection, "draws", {"fingerprint": draw.fingerprint, **values})
+
+
+def _number_of(connection: Connection, table: str, values: Mapping[str, Any]) -> int:
+    """The number of the row of a table that has the fingerprint of these values; a new one gets one."""
+    names = (*values, "created")
+    connection.execute(
+        f"INSERT OR IGNORE INTO {table} ({', '.join(names)}) VALUES ({', '.join('?' * len(names))})",
+        (*values.values(), time.time()),
+    )
+    row = connection.execute(f"SELECT id FROM {table} WHERE fingerprint = ?", (values["fingerprint"],)).fetchone()
+    return int(row[0])
+
+
+def write_texts(connection: Connection, pairs: Iterable[tuple[str, str, bytes, bytes]]) -> None:
+    """Write (query id, passage id, query hash, passage hash) rows; a pair that the store has keeps its texts."""
+    connection.executemany("INSERT OR IGNORE INTO pairs VALUES (?, ?, ?, ?)", pairs)
+
+
+def write_origins(connection: Connection, rows: Sequence[tuple[str, str, Origin]]) -> None:
+    """Write (query id, passage id, origin) rows; one of the same pair and draw is replaced."""
+    # The draws get their numbers before the first row is written, not while a statement runs.
+    draws = {origin.draw.fingerprint: origin.draw for _, _, origin in rows}
+    numbers = {mark: draw_number(connection, draw) for mark, draw in draws.items()}
+    connection.executemany(
+        "INSERT OR REPLACE INTO origins VALUES (?, ?, ?, ?, ?)",
+        [
+            (query, passage, numbers[origin.draw.fingerprint], origin.rank, origin.detail_text)
+            for query, passage, origin in rows
+        ],
+    )
+
+
+def write_people(connection: Connection, labels: Iterable[HumanLabel]) -> None:
+    """Write the labels of people; one of the same annotator, pair and sample is replaced."""
+    now = time.time()
+    for label in labels:
+        draw = None if label.draw is None else draw_number(connection, label.draw)
+        connection.execute(
+            "INSERT OR REPLACE INTO human VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", (*_of_person(label), draw, now)
+        )
+
+
+def write_all(connection: Connection, incoming: Incoming, *, replace_labels: bool, other_texts: bool) -> None:
+    """Write what a file brings; `other_texts` takes labels of other texts too.
+
+    A person's label that the store has stays as it is if the file says nothing but the same grade: it keeps its texts,
+    note, draw and date.
+
+    Raises
+    ------
+    InputError
+        If the store knows a pair with other texts, or holds another grade of the same person (unless it is to be
+        replaced), with an example.
+    """
+    if not other_texts:
+        _refuse_other_texts(connection, incoming)
+    people = []
+    for label in incoming.people:
+        known = connection.execute(
+            "SELECT grade FROM human WHERE query_id = ? AND passage_id = ? AND annotator = ? AND sample = ?",
+            (label.query, label.passage, label.annotator, label.sample),
+        ).fetchone()
+        if known is not None and not replace_labels and None not in (*known, label.grade) and known[0] != label.grade:
+            raise InputError(
+                f"query {label.query!r}, passage {label.passage!r}: {label.annotator} graded it {known[0]} in the "
+                f"store and {label.grade} in the file (nothing was imported). Give --replace (replace=True) to take "
+                f"the new grades, or another --annotator"
+            )
+        says_more = any(each is not None for each in (label.reason, label.query_hash, label.passage_hash, label.draw))
+        if says_more or known != (label.grade,):
+            people.append(label)
+    write_texts(connection, incoming.pairs)
+    write_origins(connection, incoming.origins)
+    numbers: dict[bytes, int] = {}
+    for settings, of_judge in incoming.labels:
+        mark = settings.fingerprint
+        if mark not in numbers:
+            numbers[mark] = settings_number(connection, settings)
+        write_records(connection, [replace(of_judge, key=(numbers[mark], *of_judge.key[1:]))])
+    write_people(connection, people)
+
+
+def _refuse_other_texts(connection: Connection, incoming: Incoming) -> None:
+    read_by_people = (
+        (label.query, label.passage, label.query_hash, label.passage_hash)
+        for label in incoming.people
+        if label.query_hash and label.passage_hash
+    )
+    wrong = []
+    for query, passage, *hashes in (*incoming.pairs, *read_by_people):
+        known = connection.execute(
+            "SELECT query_hash, passage_hash FROM pairs WHERE query_id = ? AND passage_id = ?", (query, passage)
+        ).fetchone()
+        if known is not None and list(known) != hashes:
+            wrong.append((query, passage, "query" if known[0] != hashes[0] else "passage"))
+    if wrong:
+        query, passage, what = wrong[0]
+        raise InputError(
+            f"{len(wrong):,} of the labels are of other texts than the store has: the {what} of query {query!r}, "
+            f"passage {passage!r} has changed (nothing was imported). Import into a new store, or label these texts "
+            f"again"
+        )
+
+
+# -- reading -----------------------------------------------------------------------------------------------
+
+#: From the labels to the pairs that have these texts, by an index.
+PAIRS_OF_LABELS = "CROSS JOIN pairs p ON p.query_hash = l.query_hash AND p.passage_hash = l.passage_hash"
+
+
+class _Names(dict[int, str]):
+    """Names of judges by the numbers of their settings; labels that name others belong to a damaged store."""
+
+    def __init__(self, path: Path, names: dict[int, str]) -> None:
+        super().__init__(names)
+        self._path = path
+
+    def __missing__(self, number: object) -> str:
+        raise damaged(self._path, f"labels name the judge {number!r}, whose settings are missing")
+
+
+def models_of(connection: Connection, kind: str | None = None) -> dict[int, str]:
+    """{number of the settings: model}."""
+    rows = connection.execute("SELECT id, model FROM settings WHERE ? IS NULL OR kind = ? ORDER BY id", (kind, kind))
+    models = dict(rows.fetchall())
+    for number, model in models.items():
+        if not isinstance(model, str):
+            raise damaged(connection.path, f"the name of the judge {number!r} is no text")
+    return models
+
+
+def names_of(connection: Connection, kind: str | None = "grade") -> _Names:
+    """{number of the settings: name of the judge}; where a model has several settings, the number is added."""
+    models = models_of(connection, kind)
+    often = Counter(models.values())
+    names = {number: model if often[model] == 1 else f"{model}#{number}" for number, model in models.items()}
+    return _Names(connection.path, names)
+
+
+def draws_of(connection: Connection) -> dict[int, Draw]:
+    """The draws of a store."""
+    rows = connection.execute("SELECT id, kind, source, depth, how FROM draws").fetchall()
+    return {number: Draw(kind, source, depth, json.loads(how)) for number, kind, source, depth, how in rows}
+
+
+def grades_of_judges(
+    connection: Connection, names: dict[int, str], as_given: bool
+) -> Iterator[tuple[str, str, dict[str, list[int]]]]:
+    """The grades of some settings for each pair, in the order of the ids; see `Store.grades_by_pair`."""
+    junk = "CASE WHEN l.misleading IS NULL OR l.grade > 2 THEN l.grade WHEN l.misleading THEN 1 ELSE 2 END"
+    total = connection.execute("SELECT count(*) FROM settings").fetchone()[0]
+    # A store's only judge is read in the order of the file; one of several by the index on the settings.
+    of_chosen = "" if len(names) == total else f"AND l.settings IN ({', '.join('?' * len(names))})"
+    rows = connection.execute(
+        f"SELECT p.query_id, p.passage_id, l.settings, {'l.grade' if as_given else junk} FROM labels l"
+        f" {PAIRS_OF_LABELS} WHERE l.grade IS NOT NULL {of_chosen}"
+        " ORDER BY p.query_id, p.passage_id, l.settings, l.sample",
+        tuple(names) if of_chosen else (),
+    )
+    pair: Pair | None = None
+    grades: dict[str, list[int]] = {}
+    # Not by groupby: a store may hold millions of pairs.
+    for query, passage, number, grade in rows:
+        if pair is None or passage != pair[1] or query != pair[0]:
+            if pair is not None:
+                yield *pair, grades
+            pair, grades = (query, passage), {}
+        grades.setdefault(names[number], []).append(grade)
+    if pair is not None:
+        yield *pair, grades

@@ -17,26 +17,22 @@ from typing import Any, TypeVar
 from rag_selectivity.errors import InputError
 from rag_selectivity.grading.store.connection import Connection, connect, connect_to_read, explaining
 from rag_selectivity.grading.store.pool import Pool
-from rag_selectivity.grading.store.reading import (
+from rag_selectivity.grading.store.records import (
+    LABEL_COLUMNS,
     PAIRS_OF_LABELS,
+    UNKNOWN_FAILURE,
+    Draw,
+    HumanLabel,
+    Incoming,
+    Label,
+    Origin,
+    Pair,
+    Settings,
+    StoredAnswer,
     draws_of,
     grades_of_judges,
     models_of,
     names_of,
-    origins_text,
-)
-from rag_selectivity.grading.store.records import (
-    LABEL_COLUMNS,
-    UNKNOWN_FAILURE,
-    Draw,
-    HumanLabel,
-    Label,
-    Origin,
-    Settings,
-    StoredAnswer,
-)
-from rag_selectivity.grading.store.writing import (
-    Incoming,
     settings_number,
     write_all,
     write_origins,
@@ -51,7 +47,6 @@ _ROWS_AT_ONCE, _RECORDS_AT_ONCE, _READ_AT_ONCE = 2000, 500, 20_000
 _SETTINGS = ("model", "parameters", "rubric", "rubric_version", "prompt_version")
 _FAILURE = f"coalesce(failure, '{UNKNOWN_FAILURE}')"
 _T = TypeVar("_T")
-Pair = tuple[str, str]
 
 
 class Store:
@@ -232,14 +227,12 @@ class Store:
 
     def judges(self) -> list[dict[str, Any]]:
         """A row for each judge: its settings, its labels, what they cost, and where their pairs come from."""
-        counted = ("graded", "failed", "prompt_tokens", "completion_tokens", "cost")
-        by_settings = {
+        sums = ("graded", "failed", "prompt_tokens", "completion_tokens", "cost")
+        of_server = "count(*) FROM labels l CROSS JOIN servers v ON v.id = l.server WHERE"
+        tallies = {
             "failures": f"SELECT settings, {_FAILURE}, count(*) FROM labels WHERE grade IS NULL GROUP BY 1, 2",
-            **{
-                f"{column}s": f"SELECT l.settings, v.{column}, count(*) FROM labels l CROSS JOIN servers v"
-                f" ON v.id = l.server WHERE v.{column} != '' GROUP BY 1, 2"
-                for column in ("served_model", "way")
-            },
+            "served_models": f"SELECT l.settings, served_model, {of_server} served_model != '' GROUP BY 1, 2",
+            "ways": f"SELECT l.settings, way, {of_server} way != '' GROUP BY 1, 2",
             # A pair may have several origins.
             "origins": "SELECT settings, kind, count(*) FROM (SELECT DISTINCT l.settings, p.query_id, p.passage_id,"
             f" coalesce(d.kind, 'unknown') AS kind FROM labels l {PAIRS_OF_LABELS} LEFT JOIN origins o"
@@ -247,30 +240,21 @@ class Store:
             " WHERE l.grade IS NOT NULL) GROUP BY 1, 2",
         }
         with self._reading() as connection:
-            counts = {
-                row[0]: dict(zip(counted, row[1:], strict=True))
-                for row in connection.execute(
-                    "SELECT settings, count(grade), count(*) - count(grade), CAST(total(prompt_tokens) AS INTEGER),"
-                    " CAST(total(completion_tokens) AS INTEGER), sum(cost) FROM labels GROUP BY settings"
-                )
-            }
-            tallies: dict[str, dict[int, dict[str, int]]] = {}
-            for name, statement in by_settings.items():
-                tallies[name] = {}
-                for number, value, count in connection.execute(statement):
-                    tallies[name].setdefault(number, {})[value] = count
-            none = {**dict.fromkeys(counted), "graded": 0, "failed": 0}
-            rows = connection.execute(f"SELECT id, {', '.join(_SETTINGS)} FROM settings WHERE kind = 'grade'")
             names = names_of(connection)
-            return [
-                {
-                    "judge": names[number],
-                    **connection.row(_SETTINGS, values),
-                    **counts.get(number, none),
-                    **{name: tally.get(number, {}) for name, tally in tallies.items()},
-                }
-                for number, *values in rows
-            ]
+            rows: dict[int, dict[str, Any]] = {}
+            for number, *values in connection.execute(
+                f"SELECT s.id, {', '.join(f's.{name}' for name in _SETTINGS)}, count(l.grade),"
+                " count(l.id) - count(l.grade), CAST(total(l.prompt_tokens) AS INTEGER),"
+                " CAST(total(l.completion_tokens) AS INTEGER), sum(l.cost) FROM settings s LEFT JOIN labels l"
+                " ON l.settings = s.id WHERE s.kind = 'grade' GROUP BY s.id"
+            ):
+                row = connection.row((*_SETTINGS, *sums), values)
+                rows[number] = {"judge": names[number], **row, **{name: {} for name in tallies}}
+            for name, statement in tallies.items():
+                for number, value, count in connection.execute(statement):
+                    if number in rows:
+                        rows[number][name][value] = count
+            return list(rows.values())
 
     def failures(self) -> list[dict[str, Any]]:
         """The failed labels and answers by judge and reason, the most frequent first.
@@ -351,7 +335,7 @@ class Store:
                 whose = {"query_id": query, "passage_id": passage, "source": "judge", "judge": names[number]}
                 row = connection.row((*whose, *LABEL_COLUMNS, *after), (*whose.values(), *values))
                 origins = [Origin(draws[n], rank, json.loads(detail or "{}")) for n, rank, detail in json.loads(text)]
-                yield {**row, "origins": origins_text(origins)}
+                yield {**row, "origins": _origins_text(origins)}
             people = connection.execute(
                 "SELECT query_id, passage_id, 'human', annotator, grade, reason, sample, created,"
                 " nullif(lower(hex(query_hash)), ''), nullif(lower(hex(passage_hash)), ''), draw FROM human"
@@ -360,7 +344,7 @@ class Store:
             said = ("query_id", "passage_id", "source", "judge", "grade", "reason", "sample", "created", *after[-2:])
             for *values, number in people:
                 origins = [] if number is None else [Origin(draws[number])]
-                yield {**connection.row(said, values), "origins": origins_text(origins)}
+                yield {**connection.row(said, values), "origins": _origins_text(origins)}
 
     def grades_by_pair(
         self, judges: Sequence[str] | None = None, *, as_given: bool = False, repeats: bool = False
@@ -441,16 +425,18 @@ class Store:
             of_judges = {*models_of(connection, None).values(), *names_of(connection, None).values()}
         return [name for name in dict.fromkeys(judges) if name in people and name not in of_judges]
 
-    def human_grades(self) -> Iterator[tuple[str, str, int]]:
-        """(query id, passage id, grade) rows by the ids: one for each annotator of a pair, or the one that decides.
+    def grades_of_people(self) -> dict[Pair, list[int]]:
+        """{(query id, passage id): grades} by the ids: one grade of each annotator of a pair, or the one that decides.
 
         The grade of an adjudication takes the place of the grades that it was about, which stay in the store.
         """
-        graded = sorted(self.graded_by_people(), key=lambda label: label.pair)
+        graded = self.graded_by_people()
         decided = {label.pair for label in graded if label.is_adjudication}
-        for label in graded:
+        grades: dict[Pair, list[int]] = {}
+        for label in sorted(graded, key=lambda label: label.pair):
             if label.grade is not None and (label.is_adjudication or label.pair not in decided):
-                yield *label.pair, label.grade
+                grades.setdefault(label.pair, []).append(label.grade)
+        return grades
 
     def targeted_pairs(self) -> dict[Pair, str]:
         """{(query id, passage id): design} of the pairs that people graded because of what was known of their labels.
@@ -468,13 +454,13 @@ class Store:
 
     def outdated_human_labels(self) -> list[tuple[str, str, str]]:
         """(query id, passage id, annotator) of the labels whose query or passage has another text now."""
-        with self._reading() as connection:
-            return connection.execute(
-                "SELECT h.query_id, h.passage_id, h.annotator FROM human h CROSS JOIN pairs p"
-                " ON p.query_id = h.query_id AND p.passage_id = h.passage_id WHERE h.query_hash IS NOT NULL"
-                " AND h.passage_hash IS NOT NULL AND (h.query_hash != p.query_hash OR h.passage_hash != p.passage_hash)"
-                " ORDER BY h.annotator, h.query_id, h.passage_id"
-            ).fetchall()
+        return self._looked_up(
+            "SELECT h.query_id, h.passage_id, h.annotator FROM human h CROSS JOIN pairs p"
+            " ON p.query_id = h.query_id AND p.passage_id = h.passage_id WHERE h.query_hash IS NOT NULL"
+            " AND h.passage_hash IS NOT NULL AND (h.query_hash != p.query_hash OR h.passage_hash != p.passage_hash)"
+            " ORDER BY h.annotator, h.query_id, h.passage_id",
+            (),
+        )
 
     # -- pairs and where they come from -----------------------------------------------------------
 
@@ -516,3 +502,8 @@ class Store:
                 rows = connection.execute(statement)
                 while some := rows.fetchmany(_READ_AT_ONCE):
                     yield some
+
+
+def _origins_text(origins: Sequence[Origin]) -> str | None:
+    """Origins as JSON; None if none is known."""
+    return json.dumps([origin.to_dict() for origin in origins], ensure_ascii=False) if origins else None

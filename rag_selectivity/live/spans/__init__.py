@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from rag_selectivity.live.spans.otlp import is_otlp, names_spans
+from rag_selectivity.live.spans.otlp import Problem, Problems, Span, is_otlp, names_spans, outermost
 from rag_selectivity.live.spans.replay import SpanReader, retrievals_of_spans
-from rag_selectivity.live.spans.span import Problem, Problems, Span, outermost
 
 __all__ = ["Problem", "Problems", "Span", "SpanReader", "is_otlp", "names_spans", "outermost", "retrievals_of_spans"]

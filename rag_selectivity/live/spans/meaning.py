@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 from rag_selectivity.live.calls import Kind
-from rag_selectivity.live.spans.span import Span
+from rag_selectivity.live.spans.otlp import Span
 from rag_selectivity.tables.files import json_value
 
-__all__ = ["Document", "Meaning", "meaning_of", "query_id_of"]
+__all__ = ["CUT", "Document", "Meaning", "meaning_of", "query_id_of"]
+
+_T = TypeVar("_T")
 
 # The conventions: where a span says what it is, what it was asked, what it got, and what came out.
 _KINDS = {"retriever": Kind.RETRIEVE, "retrieval": Kind.RETRIEVE, "reranker": Kind.SELECT, "rerank": Kind.SELECT}
@@ -54,8 +56,8 @@ class Document:
         )
 
 
-#: Documents in order; None where some of them may be missing.
-_Found = tuple[Document, ...] | None
+#: Documents of which some were lost.
+CUT: tuple[Document, ...] = (Document(),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,10 +70,9 @@ class Meaning:
         RETRIEVE or SELECT.
     query : str
     documents : tuple of Document, or None
-        What came out; None where the span does not say, or lost some of it (`is_cut`).
+        What came out; None where the span does not say, and `CUT` where it lost some of it.
     given : tuple of Document
         What a selection got.
-    is_cut : bool
     source : str or None
         The data source that was searched.
     """
@@ -80,13 +81,12 @@ class Meaning:
     query: str
     documents: tuple[Document, ...] | None
     given: tuple[Document, ...]
-    is_cut: bool
     source: str | None
 
     @property
-    def told(self) -> bool:
-        """Whether the span says what came out, or says that it lost some of it."""
-        return self.documents is not None or self.is_cut
+    def known(self) -> tuple[Document, ...]:
+        """The documents, as far as they are known."""
+        return () if self.documents is None or self.documents is CUT else self.documents
 
 
 def meaning_of(span: Span, rerank: str | None = None) -> Meaning | None:
@@ -95,17 +95,18 @@ def meaning_of(span: Span, rerank: str | None = None) -> Meaning | None:
     if kind is None:
         return None
     attributes, source = span.attributes, span.attributes.get("gen_ai.data_source.id")
-    given = _documents_at(attributes, _GIVEN) or _input_documents(attributes) if kind is Kind.SELECT else []
-    found = [each for name in _OUT[kind] for each in _documents_at(attributes, name)][:1]
+    found = _first(_documents_at(attributes, name) for name in _OUT[kind])
     if span.dropped and not (kind is Kind.RETRIEVE and _OUT[kind][0] in attributes):
-        found = [None]
-    found = _better(found, attributes)
+        found = CUT
+    given = None
+    if kind is Kind.SELECT:
+        inputs = (_documents_in(_parsed(attributes.get(name)), anywhere=True) for name in _INPUTS)
+        given = _first([_documents_at(attributes, _GIVEN), *inputs])
     return Meaning(
         kind,
         _query(attributes),
-        found[0] if found else None,
-        (given[0] if given else None) or (),
-        found == [None],
+        _better(found, attributes),
+        () if given is None or given is CUT else given,
         source if isinstance(source, str) else None,
     )
 
@@ -147,74 +148,57 @@ def _query_in(value: Any, depth: int) -> str:
     return value if isinstance(value, str) else ""
 
 
-# -- documents -------------------------------------------------------------------------------------------
+# -- documents: None where there are none ----------------------------------------------------------------
 
 
-def _documents_at(attributes: Mapping[str, Any], name: str) -> list[_Found]:
-    """The documents under `name`: flattened (`name.0.document.id`), or as a list or JSON text in one attribute.
-
-    Empty where there are none.
-    """
+def _documents_at(attributes: Mapping[str, Any], name: str) -> tuple[Document, ...] | None:
+    """The documents under `name`: flattened (`name.0.document.id`), or as a list or JSON text in one attribute."""
     given = attributes.get(name)
     whole = _parsed(given)
     if isinstance(whole, list):
-        return [_documents(whole)]
+        return tuple(map(_document, whole))
     if given not in (None, ""):
-        return [None]  # text that is no JSON was cut by the limit of an attribute's length
+        return CUT  # text that is no JSON was cut by the limit of an attribute's length
     rows: dict[int, dict[str, Any]] = {}
     for key, value in attributes.items():
-        if key.startswith(f"{name}."):
-            index, _, part = key[len(name) + 1 :].partition(".")
-            if index.isdecimal() and len(index) < 10:
-                rows.setdefault(int(index), {})[part] = value
+        index, _, part = key.removeprefix(f"{name}.").partition(".")
+        if key.startswith(f"{name}.") and index.isdecimal() and len(index) < 10:
+            rows.setdefault(int(index), {})[part] = value
     last = max(rows, default=-1)
     if last >= 10 * len(rows) + 1000:  # so many gaps would fill the memory
-        return [None]
-    return [_documents(rows.get(index, {}) for index in range(last + 1))] if rows else []
+        return CUT
+    return tuple(_document(rows.get(index, {})) for index in range(last + 1)) if rows else None
 
 
-def _documents_in(value: Any) -> list[_Found]:
-    """The documents of an operation's output: a list, or one under `documents`; empty where that is something else."""
-    content = _parsed(value)
-    if isinstance(content, dict):
-        content = content.get("documents")
+def _documents_in(content: Any, *, anywhere: bool = False) -> tuple[Document, ...] | None:
+    """The documents of an operation's output: a list, or one under `documents`; if `anywhere`, the first list."""
+    if isinstance(content, Mapping):
+        lists = content.values() if anywhere else [content.get("documents")]
+        content = next((value for value in lists if isinstance(value, list)), None)
     if not isinstance(content, list):
-        return []
-    documents = _documents(content)
-    return [] if documents and all(each.id is None and each.text is None for each in documents) else [documents]
+        return None
+    documents = tuple(map(_document, content))
+    return documents if not documents or any(each.id or each.text for each in documents) else None
 
 
-def _input_documents(attributes: Mapping[str, Any]) -> list[_Found]:
-    for name in _INPUTS:
-        content = _parsed(attributes.get(name))
-        if isinstance(content, Mapping):
-            content = next((value for value in content.values() if isinstance(value, list)), None)
-        if isinstance(content, list) and (found := _documents_in(content)):
-            return found
-    return []
-
-
-def _better(own: list[_Found], attributes: Mapping[str, Any]) -> list[_Found]:
+def _better(own: tuple[Document, ...] | None, attributes: Mapping[str, Any]) -> tuple[Document, ...] | None:
     """The documents of the attributes; or of the output, if it has all of them and their ids are not in the attributes.
 
     Where the output was cut, the texts in the attributes may have been cut too: their hashes are no ids then.
     """
-    known = own[0] or () if own else ()
-    if own and own[0] is not None and all(document.id is not None for document in known):
+    known = () if own is None or own is CUT else own
+    if own is not None and own is not CUT and all(document.id is not None for document in known):
         return own
     outputs = [attributes.get(name) for name in _OUTPUTS]
-    output = next((found[0] for each in outputs if (found := _documents_in(each))), None)
-    if not own:
-        return [] if output is None else [output]
+    output = _first(_documents_in(_parsed(each)) for each in outputs)
+    if own is None:
+        return output
     if output is None or len(output) < len(known):
-        texts = [each for each in outputs if isinstance(each, str) and each[:1] in ("[", "{")]
-        return [None] if any(_parsed(each) is None for each in texts) else own
+        is_json = (isinstance(each, str) and each[:1] in ("[", "{") for each in outputs)
+        was_cut = any(is_text and _parsed(each) is None for is_text, each in zip(is_json, outputs, strict=True))
+        return CUT if was_cut else own
     others = (*known, *(Document(),) * len(output))
-    return [tuple(document.completed(other) for document, other in zip(output, others, strict=False))]
-
-
-def _documents(rows: Iterable[Any]) -> tuple[Document, ...]:
-    return tuple(map(_document, rows))
+    return tuple(document.completed(other) for document, other in zip(output, others, strict=False))
 
 
 def _document(row: Any) -> Document:
@@ -228,15 +212,16 @@ def _document(row: Any) -> Document:
     metadata, score = row.get("document.metadata", row.get("metadata")), row.get("document.score", row.get("score"))
     known = _parsed(metadata)
     return Document(
-        _first(row, _IDS),
-        next((text for name in _TEXTS if isinstance(text := row.get(name), str) and text), None),
+        _first(_text(row.get(name)) for name in _IDS),
+        _first(text if isinstance(text := row.get(name), str) and text else None for name in _TEXTS),
         known if isinstance(known, dict) else {},
-        (isinstance(score, float) and math.isnan(score)) or (isinstance(score, str) and score.lower() == "nan"),
+        str(score).lower() == "nan",
     )
 
 
-def _first(row: Mapping[str, Any], names: Sequence[str]) -> str | None:
-    return next((text for name in names if (text := _text(row.get(name))) is not None), None)
+def _first(values: Iterable[_T | None]) -> _T | None:
+    """The first value that is there."""
+    return next((value for value in values if value is not None), None)
 
 
 def _text(value: Any) -> str | None:
@@ -248,9 +233,6 @@ def _parsed(value: Any) -> Any:
     """A value that may be JSON as text; text that is not JSON is None."""
     if not isinstance(value, str):
         return value
-    if value.lstrip()[:1] not in ("[", "{"):
-        return None
-    try:
-        return json_value(value)
-    except ValueError:
-        return None
+    with suppress(ValueError):
+        return json_value(value) if value.lstrip()[:1] in ("[", "{") else None
+    return None

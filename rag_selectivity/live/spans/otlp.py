@@ -1,4 +1,4 @@
-"""Spans from OTLP JSON: as the collector's file exporter writes them, and as tracing systems hand them out."""
+"""Spans of traces as OpenTelemetry records them, read from OTLP JSON, and what can be wrong with them."""
 
 from __future__ import annotations
 
@@ -6,15 +6,124 @@ import base64
 import hashlib
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
+from dataclasses import dataclass, field
+from enum import Enum
 from pathlib import Path
 from typing import Any
 
 from rag_selectivity.errors import InputError
-from rag_selectivity.live.spans.span import Problem, Problems, Span
-from rag_selectivity.tables.cells import integer_of
+from rag_selectivity.tables.cells import shown
 from rag_selectivity.tables.files import first_bytes, opened
+from rag_selectivity.wording import counted
+
+__all__ = ["Problem", "Problems", "Span", "outermost"]
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A finished operation of an application.
+
+    Attributes
+    ----------
+    trace_id, span_id : str
+        In hexadecimal digits, as OpenTelemetry prints them. `span_id` is unique within its trace.
+    parent_id : str or None
+        None at the root of a trace.
+    name : str
+    start, end : int or None
+        Nanoseconds since 1970; None where the source has none.
+    failed : bool
+        Whether its status is ERROR.
+    attributes : {name: value}
+    dropped : int
+        Attributes that the SDK dropped, since a span may have only so many.
+    """
+
+    trace_id: str
+    span_id: str
+    parent_id: str | None = None
+    name: str = ""
+    start: int | None = None
+    end: int | None = None
+    failed: bool = False
+    attributes: Mapping[str, Any] = field(default_factory=dict)
+    dropped: int = 0
+
+
+def outermost(spans: Collection[str], parents: Mapping[str, str | None]) -> list[str]:
+    """Those of some spans that are inside none of the others, in their order.
+
+    >>> outermost(["search", "store"], {"search": "app", "store": "search", "app": None})
+    ['search']
+    """
+    others = set(spans)
+
+    def is_inner(span: str) -> bool:
+        seen, parent = {span}, parents.get(span)
+        while parent is not None and parent not in others and parent not in seen:
+            seen.add(parent)
+            parent = parents.get(parent)
+        return parent in others and parent != span
+
+    return [span for span in spans if not is_inner(span)]
+
+
+class Problem(Enum):
+    """A kind of problem: what is counted, in the singular and the plural, and what happened to it."""
+
+    REPEATED = ("span", "spans", "came more than once: each counts once")
+    NO_PARENT = (
+        "part of a trace",
+        "parts of traces",
+        "named a parent span that is missing (the trace is cut, or another service has the rest): measured without it",
+    )
+    CIRCLE = ("span", "spans", "stood in a circle of parents: the circle was cut")
+    EARLY = ("trace", "traces", "had to be measured before the root span ended: a later selection is missing")
+    BROKEN_LINE = ("line", "lines", "broke off at the end of the file: left out")
+    NO_DOCUMENTS = (
+        "retrieval",
+        "retrievals",
+        "recorded no documents (nothing was found, or the instrumentation hides them): left out",
+    )
+    CUT_LIST = (
+        "retrieval",
+        "retrievals",
+        "lost documents to the limits of span attributes: left out. Raise OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT "
+        "(128 by default) or OTEL_SPAN_ATTRIBUTE_VALUE_LENGTH_LIMIT where the spans are made",
+    )
+    CUT_POOL = ("retrieval", "retrievals", "lost candidates to the limits of span attributes: measured without a pool")
+    UNKNOWN_SELECTION = (
+        "retrieval",
+        "retrievals",
+        "went through a reranker whose span does not say what it returned: left out",
+    )
+    NO_QUERY = ("retrieval", "retrievals", "had neither a query text nor a query id: left out")
+    UNIDENTIFIED = ("passage", "passages", "had no id or text to be known by: unjudged, at the same rank")
+
+
+class Problems(Counter[Problem]):
+    """Counts of problems.
+
+    >>> problems = Problems({Problem.REPEATED: 2})
+    >>> problems.notes
+    ('2 spans came more than once: each counts once.',)
+    """
+
+    @property
+    def facts(self) -> dict[str, int]:
+        """The counts as plain data, by the name of the problem in small letters."""
+        return {problem.name.lower(): self[problem] for problem in Problem if self[problem]}
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """A sentence for each kind that occurred."""
+        return tuple(
+            f"{counted(self[problem], *problem.value[:2])} {problem.value[2]}." for problem in Problem if self[problem]
+        )
+
 
 __all__ = ["is_otlp", "names_spans", "read_spans"]
 
@@ -84,34 +193,33 @@ def _spans_in(document: Any, where: str) -> Iterator[Span]:
             yield from _spans_in(each, where)
         return
     if not isinstance(document, dict):
-        raise InputError(f"{where}: an OTLP document is a JSON object, got {_shown(document)}")
-    for names in (("resourceSpans", "resource_spans"), ("scopeSpans", "scope_spans"), ("spans",), ("data",)):
-        for name in names:
-            if name in document:
-                if not isinstance(document[name], list):
-                    raise InputError(f"{where}: `{name}` must be a list, got {_shown(document[name])}")
-                yield from _spans_in(document[name], where)
-                return
-    if "scope" in document or "resource" in document:
+        raise InputError(f"{where}: an OTLP document is a JSON object, got {shown(document)}")
+    fields = _in_camel_case(document)
+    for name in ("resourceSpans", "scopeSpans", "spans", "data"):
+        if name in fields:
+            if not isinstance(fields[name], list):
+                raise InputError(f"{where}: `{name}` must be a list, got {shown(fields[name])}")
+            yield from _spans_in(fields[name], where)
+            return
+    if "scope" in fields or "resource" in fields:
         return  # of a scope or resource without spans
-    if not any(name in document for name in ("spanId", "span_id", "traceId", "trace_id")):
+    if "spanId" not in fields and "traceId" not in fields:
         held = ", ".join(f"`{name}`" for name in list(document)[:5]) or "nothing"
         raise InputError(
             f"{where}: neither `resourceSpans` nor a span: it holds {held}. Export the traces as OTLP JSON"
         )
-    yield _span(document, where)
+    yield _span(fields, where)
 
 
-def _field(row: Mapping[str, Any], name: str) -> Any:
-    """A field by its name in camel case, or with underscores."""
-    value = row.get(name)
-    return row.get(re.sub("[A-Z]", lambda capital: f"_{capital[0].lower()}", name)) if value is None else value
+def _in_camel_case(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Fields whose names may be written with underscores."""
+    return {re.sub("_([a-z])", lambda found: found[1].upper(), name): value for name, value in fields.items()}
 
 
 def _number(value: Any) -> int | None:
     """A whole number above 0, which OTLP JSON writes as a string where it has 64 bits."""
     try:
-        number = 0 if isinstance(value, bool) else integer_of(value)
+        number = 0 if isinstance(value, bool) else int(value)
     except (OverflowError, TypeError, ValueError):
         return None
     return number if 0 < number < 1 << 64 else None
@@ -129,63 +237,49 @@ def _id(value: Any, size: int) -> str:
     return value if value.strip("0") else ""
 
 
-def _span(row: Mapping[str, Any], where: str) -> Span:
-    status, name = _field(row, "status"), _field(row, "name")
-    code = str(status.get("code")).upper() if isinstance(status, dict) else ""
-    span_id = _id(_field(row, "spanId"), 8)
+def _span(fields: Mapping[str, Any], where: str) -> Span:
+    status, name, attributes = fields.get("status"), fields.get("name"), fields.get("attributes") or {}
+    if not isinstance(attributes, (dict, list)):
+        raise InputError(f"{where}: the attributes of a span must be a list, got {shown(attributes)}")
+    span_id = _id(fields.get("spanId"), 8)
     if not span_id:
         # The same span again must still be the same.
-        span_id = "without id " + hashlib.sha256(json.dumps(row, sort_keys=True, default=str).encode()).hexdigest()[:16]
+        content = json.dumps(fields, sort_keys=True, default=str)
+        span_id = f"without id {hashlib.sha256(content.encode()).hexdigest()[:16]}"
     return Span(
-        _id(_field(row, "traceId"), 16),
+        _id(fields.get("traceId"), 16),
         span_id,
-        _id(_field(row, "parentSpanId"), 8) or None,
+        _id(fields.get("parentSpanId"), 8) or None,
         name if isinstance(name, str) else "",
-        _number(_field(row, "startTimeUnixNano")),
-        _number(_field(row, "endTimeUnixNano")),
-        code in ("2", "STATUS_CODE_ERROR", "ERROR"),
-        _attributes(_field(row, "attributes"), where),
-        _number(_field(row, "droppedAttributesCount")) or 0,
+        _number(fields.get("startTimeUnixNano")),
+        _number(fields.get("endTimeUnixNano")),
+        isinstance(status, dict) and str(status.get("code")).upper() in ("2", "STATUS_CODE_ERROR", "ERROR"),
+        attributes if isinstance(attributes, dict) else _pairs(attributes),
+        _number(fields.get("droppedAttributesCount")) or 0,
     )
 
 
-def _attributes(given: Any, where: str) -> Mapping[str, Any]:
-    if given is None or isinstance(given, dict):
-        return given or {}
-    if not isinstance(given, list):
-        raise InputError(f"{where}: the attributes of a span must be a list, got {_shown(given)}")
-    return {
-        each["key"]: _value(each.get("value"))
-        for each in given
-        if isinstance(each, dict) and isinstance(each.get("key"), str)
-    }
+def _pairs(pairs: Any) -> dict[str, Any]:
+    known = [each for each in pairs if isinstance(each, dict) and isinstance(each.get("key"), str)]
+    return {each["key"]: _value(each.get("value")) for each in known}
 
 
 def _value(value: Any) -> Any:
     """The value of an OTLP `AnyValue`."""
     if not isinstance(value, dict):
         return value
-    for kind, content in value.items():
-        match kind.replace("_v", "V"):
+    for kind, content in _in_camel_case(value).items():
+        values = content.get("values") if isinstance(content, dict) else None
+        values = values if isinstance(values, list) else []
+        match kind:
             case "intValue":
                 return int(content) if isinstance(content, str) and content.lstrip("-").isdigit() else content
             case "doubleValue":
                 return float(content) if content in ("NaN", "Infinity", "-Infinity") else content
             case "arrayValue":
-                return [_value(each) for each in _values_of(content)]
+                return list(map(_value, values))
             case "kvlistValue":
-                pairs = [each for each in _values_of(content) if isinstance(each, dict) and "key" in each]
-                return {str(each["key"]): _value(each.get("value")) for each in pairs}
+                return _pairs(values)
             case "stringValue" | "boolValue" | "bytesValue":
                 return content
     return None
-
-
-def _values_of(content: Any) -> list[Any]:
-    values = content.get("values") if isinstance(content, dict) else None
-    return values if isinstance(values, list) else []
-
-
-def _shown(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else f"{text[:60]}…"

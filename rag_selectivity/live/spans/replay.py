@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +13,8 @@ from rag_selectivity.judged.qrels import Qrels
 from rag_selectivity.live.calls import CallTree, Kind
 from rag_selectivity.live.identity import CandidateId, Identity, Waiting
 from rag_selectivity.live.retrieval import Passages, Retrieval, approximate_tokens
-from rag_selectivity.live.spans.meaning import Document, Meaning, meaning_of, query_id_of
-from rag_selectivity.live.spans.otlp import read_spans
-from rag_selectivity.live.spans.span import Problem, Problems, Span
+from rag_selectivity.live.spans.meaning import CUT, Document, Meaning, meaning_of, query_id_of
+from rag_selectivity.live.spans.otlp import Problem, Problems, Span, read_spans
 from rag_selectivity.tables.identity import AUTO, TEXT
 from rag_selectivity.wording import counted
 
@@ -27,54 +26,39 @@ _LOST, _UNTOLD = "\0lost", "\0untold"
 _ORDER = {Kind.RETRIEVE: 0, Kind.SELECT: 1, Kind.OTHER: 2}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class _Node:
-    """What is kept of a span; `attributes` is their number."""
+    """A span in its trace.
 
-    id: str
-    parent: str | None
-    start: int | None
-    end: int | None = None
-    failed: bool = False
+    `around` is the span that it is in. `inside` says whether a retrieval around it tells its result; `tells` whether
+    it, or something inside it, is such a retrieval; and `has_meaning` whether anything there speaks of retrieval.
+    """
+
+    span: Span
     meaning: Meaning | None = None
     query_id: str | None = None
-    attributes: int = 0
+    around: _Node | None = None
+    inside: bool = False
+    tells: bool = False
+    has_meaning: bool = False
 
     @property
     def kind(self) -> Kind:
         return Kind.OTHER if self.meaning is None else self.meaning.kind
 
     @property
+    def parent(self) -> str | None:
+        return None if self.around is None else self.around.span.span_id
+
+    @property
     def order(self) -> tuple[float, int, float, str]:
-        begin = self.start if self.start is not None else self.end
-        end = self.end if self.end is not None else math.inf
-        return (math.inf if begin is None else begin, _ORDER[self.kind], end, self.id)
+        end = self.span.end if self.span.end is not None else math.inf
+        return (end if self.span.start is None else self.span.start, _ORDER[self.kind], end, self.span.span_id)
 
     @property
     def weight(self) -> tuple[int, int, str]:
         """Of several copies of a span, the heaviest counts, whatever their order."""
-        return (self.end or 0, self.attributes, repr(self))
-
-    @property
-    def tells(self) -> bool:
-        """Whether it is a retrieval whose result is known, or known to be lost."""
-        return self.kind is Kind.RETRIEVE and (self.failed or (self.meaning is not None and self.meaning.told))
-
-
-@dataclass(slots=True)
-class _Frame:
-    """A span whose children are being replayed.
-
-    `inside` says whether a retrieval around it tells its result; `tells` whether it, or something inside it, is such a
-    retrieval; and `has_meaning` whether it or something inside it says anything of retrieval.
-    """
-
-    node: _Node
-    around: _Frame | None
-    query_id: str | None
-    inside: bool
-    tells: bool
-    has_meaning: bool
+        return (self.span.end or 0, len(self.span.attributes), repr(self.span))
 
 
 class SpanReader:
@@ -121,42 +105,42 @@ class SpanReader:
         self._count_tokens, self._keep_texts = count_tokens, keep_texts
         self.problems = Problems()
         self.sources: set[str] = set()
+        #: Of the trace that is being replayed: the time, its spans, those without a place so far by their parents, and
+        #: its documents by their ids.
+        self._now = 0.0
+        self._nodes: dict[str, _Node] = {}
+        self._children: dict[str | None, list[_Node]] = {}
+        self._known: dict[str, Document] = {}
+        #: What was retrieved outside of any other retrieval, below the root that is being replayed, and inside what.
+        self._retrieved_ids: set[str] = set()
+        self._retrieved_inside: set[str | None] = set()
 
     def read(self, spans: Iterable[Span]) -> None:
         """Record the retrievals of spans that make up whole traces, in the order in which the traces began."""
         traces: dict[str, dict[str, _Node]] = {}
         for span in spans:
             nodes = traces.setdefault(span.trace_id, {})
-            node = _Node(
-                span.span_id,
-                span.parent_id,
-                span.start,
-                span.end,
-                span.failed,
-                meaning_of(span, self._rerank),
-                query_id_of(span, self._query_id_key),
-                len(span.attributes),
-            )
-            known = nodes.get(node.id)
+            node = _Node(span, meaning_of(span, self._rerank), query_id_of(span, self._query_id_key))
+            known = nodes.get(span.span_id)
             self.problems[Problem.REPEATED] += known is not None
             if known is None or node.weight > known.weight:
-                nodes[node.id] = node
+                nodes[span.span_id] = node
         first = {name: min(node.order for node in nodes.values()) for name, nodes in traces.items()}
         for name in sorted(traces, key=lambda name: (first[name], name)):
-            _Replay(self, traces[name]).run()
+            self._replay(traces[name])
 
-    def ids(self, documents: Sequence[Document], span: str, problems: Problems) -> tuple[str, ...]:
+    def _ids(self, documents: Sequence[Document], span: str, problems: Problems) -> tuple[str, ...]:
         """The names of a span's documents."""
         return tuple(
             [self._name(each, f"passage {rank} of span {span}", problems) for rank, each in enumerate(documents, 1)]
         )
 
-    def passages(self, documents: Sequence[Document], span: str) -> Passages:
+    def _passages(self, documents: Sequence[Document], span: str) -> Passages:
         """Documents of a span, named."""
         texts = [document.text for document in documents]
         told = [text for text in texts if text is not None]
         return Passages(
-            self.ids(documents, span, self.problems),
+            self._ids(documents, span, self.problems),
             sum(map(self._count_tokens, told)) if len(told) == len(texts) else None,
             tuple(text or "" for text in texts) if self._keep_texts else None,
             sum(not text.strip() for text in told),
@@ -180,7 +164,7 @@ class SpanReader:
             return CandidateId(document.id if document.id is not None else place, known)
         return named
 
-    def hand_over(self, retrieval: Retrieval) -> None:
+    def _hand_over(self, retrieval: Retrieval) -> None:
         """Record a retrieval, unless spans do not tell what was shown."""
         for lost, problem in ((_LOST, Problem.CUT_LIST), (_UNTOLD, Problem.UNKNOWN_SELECTION)):
             if lost in retrieval.shown:
@@ -199,123 +183,118 @@ class SpanReader:
             texts = {id_: text for id_, text in texts.items() if text}
         self._record(replace(retrieval, pool=pool, seconds=seconds, texts=texts))
 
+    # -- a trace as calls --------------------------------------------------------------------------------
 
-@dataclass
-class _Replay:
-    """The spans of one trace, as calls."""
-
-    reader: SpanReader
-    nodes: dict[str, _Node]
-    now: float = 0.0
-    #: What was retrieved outside of any other retrieval, below the root that is being replayed, and inside what.
-    retrieved: set[str] = field(default_factory=set)
-    retrieved_inside: set[str | None] = field(default_factory=set)
-    known: dict[str, Document] = field(default_factory=dict)
-    children: dict[str | None, list[_Node]] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        self.began = min((node.start for node in self.nodes.values() if node.start is not None), default=0)
-        self.calls = CallTree(self.reader.hand_over, clock=lambda: self.now, most_held=None)
-
-    def run(self) -> None:
-        """Replay all, root by root."""
-        for node in self.nodes.values():
-            self.children.setdefault(node.parent, []).append(node)
+    def _replay(self, nodes: dict[str, _Node]) -> None:
+        """Replay the spans of one trace, root by root."""
+        self._nodes, self._known, self._children = nodes, {}, {}
+        self._began = min((node.span.start for node in nodes.values() if node.span.start is not None), default=0)
+        self._calls = CallTree(self._hand_over, clock=lambda: self._now, most_held=math.inf)
+        for node in nodes.values():
+            self._children.setdefault(node.span.parent_id, []).append(node)
             if node.meaning is not None and node.meaning.source is not None:
-                self.reader.sources.add(node.meaning.source)
+                self.sources.add(node.meaning.source)
         # What shares a missing parent gets a stand-in for it.
-        for missing in [parent for parent in self.children if parent is not None and parent not in self.nodes]:
-            start = min(self.children[missing], key=lambda node: node.order).start
-            self.children.setdefault(None, []).append(_Node(missing, None, start))
-        for root in sorted(self.children.pop(None, []), key=lambda node: node.order):
+        for missing in [parent for parent in self._children if parent is not None and parent not in nodes]:
+            start = min(self._children[missing], key=lambda node: node.order).span.start
+            self._children.setdefault(None, []).append(_Node(Span("", missing, start=start)))
+        for root in sorted(self._children.pop(None, []), key=lambda node: node.order):
             self._below(root)
-        while any(self.children.values()):
+        while any(self._children.values()):
             # Nothing leads here from a root: the parents make a circle.
-            first = min((node for nodes in self.children.values() for node in nodes), key=lambda node: node.order)
-            self.reader.problems[Problem.CIRCLE] += 1
-            self.children[first.parent].remove(first)
-            self._below(replace(first, parent=None))
-        self.calls.finish()
+            first = min((node for nodes in self._children.values() for node in nodes), key=lambda node: node.order)
+            self.problems[Problem.CIRCLE] += 1
+            self._children[first.span.parent_id].remove(first)
+            self._below(first)
+        self._calls.finish()
 
     def _below(self, root: _Node) -> None:
-        self.retrieved, self.retrieved_inside = set(), set()
-        waiting: list[tuple[_Node, _Frame | None] | _Frame] = [(root, None)]
-        while waiting:
-            item = waiting.pop()
-            if isinstance(item, _Frame):
-                self._leave(item)
-                continue
-            frame = self._enter(*item)
-            below = sorted(self.children.pop(frame.node.id, []), key=lambda node: node.order, reverse=True)
-            waiting += [frame, *((node, frame) for node in below)]
+        self._retrieved_ids, self._retrieved_inside = set(), set()
+        steps: list[tuple[Callable[[_Node], None], _Node]] = [(self._enter, root)]
+        while steps:
+            step, node = steps.pop()
+            step(node)
+            if step == self._enter:
+                below = sorted(self._children.pop(node.span.span_id, []), key=lambda node: node.order, reverse=True)
+                for child in below:
+                    child.around = node
+                steps += [(self._leave, node), *((self._enter, child) for child in below)]
 
-    def _enter(self, node: _Node, around: _Frame | None) -> _Frame:
-        query_id = node.query_id if node.query_id is not None or around is None else around.query_id
-        inside = around is not None and (around.inside or around.node.tells)
-        parent, meaning = None if around is None else around.node.id, node.meaning
-        self.now = self._seconds(node.start)
+    def _enter(self, node: _Node) -> None:
+        span, meaning, around = node.span, node.meaning, node.around
+        if around is not None:
+            node.query_id = around.query_id if node.query_id is None else node.query_id
+            node.inside = around.inside or _tells(around)
+        node.has_meaning, node.tells = meaning is not None, _tells(node)
+        self._now = self._seconds(span.start)
         if meaning is not None and meaning.kind is Kind.SELECT:
             # Problems with what it got are counted where that was retrieved.
-            given = self.reader.ids(self._completed(meaning.given), node.id, Problems())
-            has_retrieved = parent in self.retrieved_inside or not self.retrieved.isdisjoint(given)
-            if not inside and not node.failed and not has_retrieved and (meaning.given or meaning.documents):
-                self._retrieve_for(node.id, meaning, parent, query_id)
-            self.calls.begin(node.id, parent, Kind.SELECT, given=given)
+            given = self._ids(self._completed(meaning.given), span.span_id, Problems())
+            has_retrieved = node.parent in self._retrieved_inside or not self._retrieved_ids.isdisjoint(given)
+            if not node.inside and not span.failed and not has_retrieved and (meaning.given or meaning.known):
+                self._retrieve_for(node, meaning)
+            self._calls.begin(span.span_id, node.parent, Kind.SELECT, given=given)
         elif meaning is not None and node.tells:
-            self.calls.begin(node.id, parent, Kind.RETRIEVE, query=meaning.query, query_id=query_id)
+            self._calls.begin(span.span_id, node.parent, Kind.RETRIEVE, query=meaning.query, query_id=node.query_id)
         else:
-            self.calls.begin(node.id, parent, Kind.OTHER)
-        return _Frame(node, around, query_id, inside, node.tells, meaning is not None)
+            self._calls.begin(span.span_id, node.parent, Kind.OTHER)
 
-    def _leave(self, frame: _Frame) -> None:
-        node, meaning, around = frame.node, frame.node.meaning, frame.around
+    def _leave(self, node: _Node) -> None:
+        span, meaning, around = node.span, node.meaning, node.around
         if around is not None:
-            around.tells |= frame.tells
-            around.has_meaning |= frame.has_meaning
-        elif frame.has_meaning and node.id not in self.nodes:
-            self.reader.problems[Problem.NO_PARENT] += 1
-        self.now = self._seconds(node.end)
-        if node.failed:
-            self.calls.fail(node.id)
+            around.tells |= node.tells
+            around.has_meaning |= node.has_meaning
+        elif node.has_meaning and span.span_id not in self._nodes:
+            self.problems[Problem.NO_PARENT] += 1
+        self._now = self._seconds(span.end)
+        if span.failed:
+            self._calls.fail(span.span_id)
             return
         passages = None
-        if meaning is not None and (meaning.kind is Kind.SELECT or node.tells):
-            if meaning.documents is not None:
-                passages = self.reader.passages(self._completed(meaning.documents), node.id)
+        if meaning is not None and (meaning.kind is Kind.SELECT or _tells(node)):
+            if meaning.documents is None or meaning.documents is CUT:
+                passages = Passages((_UNTOLD if meaning.documents is None else _LOST,))
             else:
-                passages = Passages((_LOST if meaning.is_cut else _UNTOLD,))
-            if meaning.kind is Kind.RETRIEVE and not frame.inside:
+                passages = self._passages(self._completed(meaning.known), span.span_id)
+            if meaning.kind is Kind.RETRIEVE and not node.inside:
                 self._note_retrieved(node.parent, passages)
-        elif node.kind is Kind.RETRIEVE and not frame.inside and not frame.tells:
-            self.reader.problems[Problem.NO_DOCUMENTS] += 1
-        self.calls.end(node.id, passages)
+        elif node.kind is Kind.RETRIEVE and not node.inside and not node.tells:
+            self.problems[Problem.NO_DOCUMENTS] += 1
+        self._calls.end(span.span_id, passages)
 
     def _seconds(self, time: int | None) -> float:
         """Since the trace began: a float has no room for the nanoseconds since 1970."""
-        return math.nan if time is None else (time - self.began) / 1e9
+        return math.nan if time is None else (time - self._began) / 1e9
 
     def _note_retrieved(self, parent: str | None, passages: Passages) -> None:
-        self.retrieved.update(passages.ids)
-        self.retrieved_inside.add(parent)
+        self._retrieved_ids.update(passages.ids)
+        self._retrieved_inside.add(parent)
 
-    def _retrieve_for(self, id_: str, meaning: Meaning, parent: str | None, query_id: str | None) -> None:
+    def _retrieve_for(self, node: _Node, meaning: Meaning) -> None:
         """A reranker whose retriever made no span: what it was given is the pool."""
-        call, start = f"{id_} (its retrieval)", self.now
-        self.now = math.nan
-        self.calls.begin(call, parent, Kind.RETRIEVE, query=meaning.query, query_id=query_id)
-        passages = self.reader.passages(self._completed(meaning.given or meaning.documents or ()), f"{id_} (given)")
-        self.calls.end(call, passages)
-        self._note_retrieved(parent, passages)
-        self.now = start
+        id_, start = node.span.span_id, self._now
+        self._now = math.nan
+        call = f"{id_} (its retrieval)"
+        self._calls.begin(call, node.parent, Kind.RETRIEVE, query=meaning.query, query_id=node.query_id)
+        passages = self._passages(self._completed(meaning.given or meaning.known), f"{id_} (given)")
+        self._calls.end(call, passages)
+        self._note_retrieved(node.parent, passages)
+        self._now = start
 
     def _completed(self, documents: Sequence[Document]) -> list[Document]:
         """Documents, completed from earlier spans of the trace: rerankers may record no more than ids."""
         completed = []
         for document in documents:
             if document.id is not None:
-                document = self.known[document.id] = document.completed(self.known.get(document.id, document))
+                document = self._known[document.id] = document.completed(self._known.get(document.id, document))
             completed.append(document)
         return completed
+
+
+def _tells(node: _Node) -> bool:
+    """Whether a span is a retrieval whose result is known, or known to be lost."""
+    told = node.meaning is not None and node.meaning.documents is not None
+    return node.kind is Kind.RETRIEVE and (node.span.failed or told)
 
 
 def retrievals_of_spans(
@@ -339,19 +318,19 @@ def retrievals_of_spans(
         If the file is not OTLP JSON, if it has no retrievals, or if the labels do not tell by which id they know the
         passages.
     """
-    waiting: list[Waiting] = []
-    choice = Identity(identity, labels, keep_unlabelled=True)
+    known: list[Waiting] = []
+    choice = Identity(identity, labels)
 
     def record(retrieval: Retrieval) -> None:
         labelled = labels is not None and retrieval.name_in(labels) is not None
-        waiting.extend(choice.take(Waiting(retrieval, labelled)))
+        known.extend(choice.take(Waiting(retrieval, labelled)))
 
     reader = SpanReader(record, choice, query_id_key=query_id_key, keep_texts=True)
     reader.read(read_spans(path, reader.problems))
-    ready, undecided = choice.decide()
-    if undecided is not None:
-        raise InputError(f"{path}: {undecided}")
-    retrievals = [each.retrieval for each in (*waiting, *ready, *choice.release())]
+    known += choice.decide()
+    if choice.doubt is not None:
+        raise InputError(f"{path}: {choice.doubt}")
+    retrievals = [each.retrieval for each in (*known, *choice.release())]
     facts, notes = choice.about()
     if reader.problems.facts:
         facts = {"spans": reader.problems.facts, **facts}

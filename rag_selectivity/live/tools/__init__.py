@@ -3,11 +3,17 @@
 A model reads the definition of every tool that it is shown. Knows no framework.
 """
 
-from rag_selectivity.live.tools.arguments import misfit
-from rag_selectivity.live.tools.definitions import ToolCall, ToolDefinition
+from rag_selectivity.live.tools.definitions import ToolCall, ToolDefinition, misfit
 from rag_selectivity.live.tools.monitor import ToolMonitor
-from rag_selectivity.live.tools.report import Confusion, Misfit, SimilarTools, ToolChoice, ToolReport, ToolUse
-from rag_selectivity.live.tools.similar import similar_tools
+from rag_selectivity.live.tools.report import (
+    Confusion,
+    Misfit,
+    SimilarTools,
+    ToolChoice,
+    ToolReport,
+    ToolUse,
+    similar_tools,
+)
 from rag_selectivity.live.tools.words import tool_blocks
 from rag_selectivity.render.views import SHOWN
 

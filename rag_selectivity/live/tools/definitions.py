@@ -1,15 +1,16 @@
-"""A tool as a model reads it, and a model's call of one."""
+"""A tool as a model reads it, a model's call of one, and whether its arguments fit the schema."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from rag_selectivity.errors import InputError
+from rag_selectivity.errors import InputError, MissingExtraError
 from rag_selectivity.live.retrieval import approximate_tokens
 from rag_selectivity.tables.cells import shown
+from rag_selectivity.tables.files import json_value
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,3 +85,97 @@ class ToolCall:
     def __post_init__(self) -> None:
         if not isinstance(self.name, str):
             raise InputError(f"called must be a list of names or ToolCalls, got one called {shown(self.name)}")
+
+
+#: Names that a model makes up must not fill the memory.
+_LONGEST_NAME = 60
+#: The kind of a misfit, by the keyword of the schema; any other is one of the value. None is a schema that is false.
+_KINDS = {
+    "type": "type",
+    "required": "missing",
+    **dict.fromkeys(("additionalProperties", "unevaluatedProperties", None), "unknown"),
+    **dict.fromkeys(("minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties"), "length"),
+}
+
+
+def misfit(arguments: Any, schema: Mapping[str, Any]) -> str | None:
+    """Why arguments do not fit the JSON schema of a tool; None if they fit, or if the schema is none.
+
+    Other than in JSON schema, an argument without a name in the schema does not fit, unless the schema allows such
+    arguments explicitly. A reference to another document counts as met: nothing is fetched.
+
+    Parameters
+    ----------
+    arguments : dict or str
+        The arguments, or the JSON text that the model wrote.
+    schema : dict
+
+    Returns
+    -------
+    str or None
+        The kind of the first misfit with the path of the argument, never a value.
+
+    Raises
+    ------
+    MissingExtraError
+        If the package jsonschema is not installed.
+
+    Examples
+    --------
+    >>> schema = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
+    >>> misfit({"city": "Rome"}, schema)
+    >>> misfit({}, schema), misfit({"city": 3}, schema), misfit('{"city": "Ro', schema)
+    ('missing: city', 'type: city', 'no JSON object')
+    >>> misfit({"city": "Rome", "town": "Rome"}, schema)
+    'unknown: town'
+    """
+    try:
+        from jsonschema import Draft202012Validator
+        from referencing import Registry
+    except ImportError as absent:
+        raise MissingExtraError("jsonschema", "mcp", "the check of tool arguments") from absent
+    try:
+        given = json_value(arguments if isinstance(arguments, str) else json.dumps(arguments, default=str))
+    except (TypeError, ValueError, RecursionError):
+        return "no JSON object"
+    if not isinstance(given, dict):
+        return "no JSON object"
+    try:
+        known = _plain(schema)
+        if any(key in known for key in ("properties", "$ref", "allOf")):
+            known = {"unevaluatedProperties": False, **known}
+        error = next(Draft202012Validator(known, registry=Registry()).iter_errors(given), None)
+    except Exception:
+        # A tool's schema may be none, or refer to itself without an end: it says nothing then.
+        return None
+    while error is not None and error.context:
+        error = error.context[0]
+    if error is None:
+        return None
+    kind, path = _KINDS.get(error.validator, "value"), list(error.absolute_path)
+    if kind == "missing":
+        path.append(_named(error.validator_value, error.message))
+    elif kind == "unknown" and error.validator is not None:
+        path.append(_named(error.instance, error.message))
+    names = ("[]" if isinstance(each, int) else f".{each[:_LONGEST_NAME]}" for each in path)
+    return f"{kind}: {''.join(names).removeprefix('.') or 'arguments'}"
+
+
+def _named(names: Iterable[str], message: str) -> str:
+    """The one of the names that a message is about."""
+    return next((name for name in names if repr(name) in message), "")
+
+
+def _plain(schema: Any) -> Any:
+    """A schema in JSON's own types, with Google's ways to write a type: in capitals, and as nullable."""
+    if isinstance(schema, (list, tuple)):
+        return list(map(_plain, schema))
+    if not isinstance(schema, Mapping):
+        return schema
+    plain = {key: value if key in ("enum", "const") else _plain(value) for key, value in schema.items()}
+    types = plain.get("type")
+    if isinstance(types, str):
+        types = [types]
+    if isinstance(types, list) and all(isinstance(each, str) for each in types):
+        plain["type"] = [each.lower() for each in types] + ["null"] * bool(plain.get("nullable"))
+    return plain

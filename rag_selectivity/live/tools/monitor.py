@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import threading
-import warnings
 from collections import Counter, deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -12,22 +11,25 @@ from functools import lru_cache
 from importlib.util import find_spec
 from typing import Any
 
-from rag_selectivity.errors import InputError, SelectivityWarning, examples
+from rag_selectivity.errors import InputError, examples
 from rag_selectivity.live.monitor import Monitor
 from rag_selectivity.live.retrieval import Retrieval
-from rag_selectivity.live.tools.arguments import misfit
+from rag_selectivity.live.tools import misfit
 from rag_selectivity.live.tools.definitions import ToolCall, ToolDefinition
-from rag_selectivity.live.tools.report import Misfit, ToolReport, ToolUse
-from rag_selectivity.live.tools.rows import (
+from rag_selectivity.live.tools.report import (
+    Misfit,
     ModelCall,
+    ToolReport,
+    ToolUse,
     choice_of,
     healthy_depth,
     lambda_and_ceiling,
     rate,
+    similar_tools,
     warning,
+    with_confusions,
 )
-from rag_selectivity.live.tools.similar import similar_tools, with_confusions
-from rag_selectivity.live.watching import Shared
+from rag_selectivity.live.watching import Shared, tell
 from rag_selectivity.log import LOG
 from rag_selectivity.results.report import Report
 from rag_selectivity.tables.cells import iterated
@@ -35,8 +37,6 @@ from rag_selectivity.tables.cells import shown as shown_value
 from rag_selectivity.tables.grades import scale_named
 from rag_selectivity.wording import counted
 
-#: Model calls that are kept unless the options say how many.
-_KEPT = 10_000
 #: Tool names are the application's own; this bounds what a faulty one can fill.
 _MOST_TOOLS = 100_000
 _NAMED = 5
@@ -96,31 +96,38 @@ class ToolMonitor(Shared):
         relevant: int | None = None,
         **options: Any,
     ) -> None:
-        is_listed = isinstance(catalogue, Iterable) and not isinstance(catalogue, (str, bytes))
-        listed = _definitions(catalogue, "catalogue") if is_listed else []
-        size = len({tool.name for tool in listed}) if is_listed else catalogue
+        listed: list[ToolDefinition] = []
+        size: Any = catalogue
+        if isinstance(catalogue, Iterable) and not isinstance(catalogue, (str, bytes)):
+            listed = _definitions(catalogue, "catalogue")
+            size = len({tool.name for tool in listed})
         for what, given in (("relevant", relevant), ("catalogue", size)):
             if given is not None and (isinstance(given, bool) or not isinstance(given, int) or given < 1):
                 or_list = " or a list of tools" if what == "catalogue" else ""
                 raise InputError(f"{what} must be a whole number ≥ 1{or_list}, got {shown_value(given)}")
-        self._size: int | None = size  # type: ignore[assignment]
-        self._relevant = relevant
+        self._size, self._relevant = size, relevant
         # Tools have one name, by which labels know them: a selector that shows no right one has simply failed.
-        defaults = {"depths": (), "name": "tools", "ids": "exact"}
-        self.monitor = Monitor(labels, corpus_size=self._size or 1, **{**defaults, **options})
+        defaults = {"depths": (), "name": "tools", "ids": "exact", "kept": 10_000}
+        options = {**defaults, **options}
+        self.monitor = Monitor(labels, corpus_size=size or 1, **options)
+        self._calls: deque[ModelCall] = deque(maxlen=options["kept"])
         self._relevant_from = scale_named(self.monitor.labels.scale).relevant_from
         self._checks_arguments = find_spec("jsonschema") is not None
         self._lock = threading.Lock()
         self._tools: dict[str, ToolDefinition] = {}
-        self._calls: deque[ModelCall] = deque(maxlen=options.get("kept", _KEPT))
         self._duplicates: dict[str, int] = {}
-        self._ran: Counter[str] = Counter()
-        self._failed: Counter[str] = Counter()
+        self._ran, self._failed = Counter[str](), Counter[str]()
         self._looked_at: set[tuple[int, int, int | None]] = set()
-        self._take(listed)
-        self._check_relevant(size)
-        if listed:
-            self._check_names()
+        self.add(listed)
+        for names, what, code in (
+            (self._unknown_labels(), "the labels name {} not in the catalogue: {}", "tools-not-in-catalogue"),
+            (self._duplicates, "the catalogue has {} with the same name as another: {}", "tools-with-one-name"),
+        ):
+            if listed and names:
+                first = ", ".join(list(names)[:_NAMED]) + (" …" if len(names) > _NAMED else "")
+                tell(what.format(counted(len(names), "tool"), first), code)
+        if size is not None:
+            self._check_relevant(size)
 
     def call(
         self,
@@ -161,22 +168,20 @@ class ToolMonitor(Shared):
             expected = frozenset(name for name, grade in grades.items() if grade >= self._relevant_from)
             relevant = len(expected)
         offered = {tool.name: tool for tool in definitions}
-        row = ModelCall(
-            names,
-            tuple(call.name for call in calls),
-            tuple(self._misfit(call, offered.get(call.name)) for call in calls),
-            tokens,
-            expected,
-            relevant,
-            after_results,
-        )
+        misfits = tuple(self._misfit(call, offered.get(call.name)) for call in calls)
+        row = ModelCall(names, tuple(call.name for call in calls), misfits, tokens, expected, relevant, after_results)
         with self._lock:
             self._take(definitions)
             size = self._catalogue()
         self.monitor.record(Retrieval(query, names, query_id=query_id, corpus_size=size, tokens=tokens))
         with self._lock:
             self._calls.append(row)
-        self._warn(size, len(names), relevant)
+        # Of a draw that would serve too often, once for each N, K and R.
+        case = size, len(names), None if relevant is None else min(relevant, size)
+        if names and relevant != 0 and case not in self._looked_at:
+            self._looked_at.add(case)
+            if (advice := warning(*case)) is not None:
+                LOG.warning("%s [too-many-tools]", advice)
 
     def add(self, tools: Iterable[ToolDefinition | str]) -> None:
         """Add tools to the catalogue, whether they are ever shown or not."""
@@ -259,7 +264,7 @@ class ToolMonitor(Shared):
             return replace(self.monitor.report(), corpus_size=size)
         known = self.monitor.labels.by_query
         if known:
-            _tell(
+            tell(
                 f"the labels know none of the queries so far; they know {examples(known)}: label by the text of the "
                 f"query, or name its id as query_id",
                 "ids-do-not-match",
@@ -288,10 +293,8 @@ class ToolMonitor(Shared):
             return None
         return misfit(call.arguments, offered.parameters) or ""
 
-    # -- what is odd ---------------------------------------------------------------------------------
-
-    def _check_relevant(self, size: Any) -> None:
-        if size is not None and self._relevant is not None and self._relevant > size:
+    def _check_relevant(self, size: int) -> None:
+        if self._relevant is not None and self._relevant > size:
             raise InputError(
                 f"relevant={self._relevant} is more than the catalogue has, {counted(size, 'tool')}: correct one, or "
                 f"give the whole catalogue"
@@ -303,25 +306,6 @@ class ToolMonitor(Shared):
         relevant = (name for row in rows for name, grade in row.items() if grade >= self._relevant_from)
         return dict(Counter(name for name in relevant if name not in self._tools).most_common())
 
-    def _check_names(self) -> None:
-        for names, what, code in (
-            (self._unknown_labels(), "the labels name {} not in the catalogue: {}", "tools-not-in-catalogue"),
-            (self._duplicates, "the catalogue has {} with the same name as another: {}", "tools-with-one-name"),
-        ):
-            if names:
-                listed = ", ".join(list(names)[:_NAMED]) + (" …" if len(names) > _NAMED else "")
-                _tell(what.format(counted(len(names), "tool"), listed), code)
-
-    def _warn(self, size: int, shown: int, relevant: int | None) -> None:
-        """Warn of a draw that would serve too often, once for each N, K and R."""
-        case = size, shown, None if relevant is None else min(relevant, size)
-        if not shown or relevant == 0 or case in self._looked_at:
-            return
-        self._looked_at.add(case)
-        advice = warning(*case)
-        if advice is not None:
-            LOG.warning("%s [too-many-tools]", advice)
-
 
 def _definitions(tools: Any, what: str) -> list[ToolDefinition]:
     """Tools that are definitions, names, or names with their tokens."""
@@ -331,9 +315,3 @@ def _definitions(tools: Any, what: str) -> list[ToolDefinition]:
         each if isinstance(each, tuple) else (each, 0) for each in iterated(tools, f"{what} must be a list of tools")
     )
     return [tool if isinstance(tool, ToolDefinition) else ToolDefinition(tool, tokens=tokens) for tool, tokens in pairs]
-
-
-def _tell(text: str, code: str) -> None:
-    told = SelectivityWarning(text, code)
-    LOG.warning("%s", told)
-    warnings.warn(told, stacklevel=4)

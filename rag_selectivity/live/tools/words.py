@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from rag_selectivity.live.tools.report import Confusion, ToolChoice, ToolReport
-from rag_selectivity.live.tools.rows import advice
+from rag_selectivity.live.tools.report import Confusion, ToolChoice, ToolReport, advice
 from rag_selectivity.render.blocks import Block, Column, Heading, Lines, Table, table_of
 from rag_selectivity.render.report_tables import report_blocks
 from rag_selectivity.results.estimate import Estimate

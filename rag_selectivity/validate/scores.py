@@ -100,10 +100,10 @@ def answer_scores(
         run = "" if k == 0 else run_of(row, runs, where, "scores")
         models.setdefault(str(_cell(row, "model")), where)
         if len(models) > 1:
-            (one, first), (other, _) = models.items()
+            both = " and ".join(f"{name!r} ({place})" for name, place in models.items())
             raise InputError(
-                f"the answers are of several models: {one!r} ({first}) and {other!r} ({where}); give the scores of one "
-                f"model, since a figure of both would mix them"
+                f"the answers are of several models: {both}; give the scores of one model, since a figure of both "
+                f"would mix them"
             )
         if score is None:
             left["unknown"].append(query)
@@ -112,9 +112,10 @@ def answer_scores(
         elif k != 0 and run not in runs:
             left["runs"].append(run)
         elif query in by_run[run][k] and (k != 0 or by_run[run][k][query] != score):
+            answer = f"of run {run!r}" if k != 0 else "without passages (k = 0), the same for every run,"
             raise InputError(
-                f"{where}: query {query!r} of run {run!r} has a score already; give one score for each answer, such as "
-                f"the mean of several judges"
+                f"{where}: query {query!r} {answer} has a score already; give one score for each answer, such as the "
+                f"mean of several"
             )
         else:
             by_run[run][k][query] = score
@@ -131,16 +132,14 @@ def answer_scores(
             f"scores: no score is of an answer of these runs ({', '.join(runs)}) and queries ({examples(queries)}); "
             f"left out: {shown_left or 'nothing, there are no rows'}"
         )
-    return AnswerScores(found, alone_scores, tuple(_remarks(left)))
-
-
-def _remarks(left: Mapping[str, Sequence[str]]) -> Iterator[str]:
-    """What was left out."""
-    for what in ("queries", "runs"):
-        if ids := left.get(what):
-            yield f"{counted(len(ids), 'score')} of {what} that were not evaluated left out ({examples(ids)})"
-    if unknown := left.get("unknown"):
-        yield f"{counted(len(unknown), 'answer')} without a score left out"
+    remarks = [
+        f"{counted(len(left[what]), 'score')} of {what} that were not evaluated left out ({examples(left[what])})"
+        for what in ("queries", "runs")
+        if left[what]
+    ]
+    if left["unknown"]:
+        remarks.append(f"{counted(len(left['unknown']), 'answer')} without a score left out")
+    return AnswerScores(found, alone_scores, tuple(remarks))
 
 
 def score_depths(scores: Any) -> list[int]:
@@ -181,20 +180,17 @@ def _score(row: Mapping[str, Any], column: str | None, query: str, where: str, e
     """A number, or true or false, as a float; None for an empty cell."""
     name = optional_column([*row], ("score",)) if column is None else column
     if not isinstance(name, str) or name not in row:
-        has = f"(it has {', '.join(row)})"
-        if name is None:
-            raise InputError(f"{where}: no column 'score' {has}: name the column, column=… (--score-column NAME)")
-        raise InputError(f"{where}: no column {column!r}{did_you_mean(name, row)} {has}")
-    value = row[name]
-    if is_missing(value):
+        mend = ": name the column, column=… (--score-column NAME)" if column is None else did_you_mean(str(column), row)
+        raise InputError(
+            f"{where}: no column {('score' if column is None else column)!r} (it has {', '.join(row)}){mend}"
+        )
+    if is_missing(row[name]):
         return None
-    truth = {"true": 1.0, "false": 0.0}.get(str(value).strip().casefold())
-    score = number_or_nan(value) if truth is None else truth
+    truth = {"true": 1.0, "false": 0.0}.get(str(row[name]).strip().casefold())
+    score = number_or_nan(row[name]) if truth is None else truth
     of = f"{where}: the score of query {query!r} is"
     if not math.isfinite(score):
-        raise InputError(f"{of} {shown(value)}; give a number, or leave the cell empty")
-    if abs(score) > LARGEST:
-        raise InputError(f"{of} {score:g}, which is too large to calculate with; give scores on another scale")
+        raise InputError(f"{of} {shown(row[name])}; give a number, or leave the cell empty")
     if not ends[0] <= score <= ends[1]:
         raise InputError(f"{of} {score:g}, off its scale of {ends[0]:g} to {ends[1]:g}")
     return score

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from rag_selectivity.grading.store.records import Pair
 from rag_selectivity.grading.store.store import Store
 from rag_selectivity.tables.cells import names_in
 
@@ -35,53 +36,40 @@ class LabelReading:
         The pairs that people graded; None if no judge graded the pair. Filled by `rows`.
     judges : {name: pairs that it graded}
         Filled by `rows`.
-    annotators : {name: pairs that they graded} or None
-        The annotators that are named among the judges; None if none is. Filled by `rows`.
+    annotators : {name: pairs that they graded}
+        The annotators that are named among the judges. Filled by `rows`.
     """
 
     def __init__(
         self, store: Store, *, judges: Sequence[str] | None = None, humans: bool = True, as_given: bool = False
     ) -> None:
-        self._store = store
+        self._store, self._as_given = store, as_given
         self._chosen = None if judges is None else names_in(judges, "judges")
-        self._annotators = set(store.annotators_among(self._chosen))
-        self._humans = humans and not self._annotators
-        self._as_given = as_given
-        self.by_people: dict[tuple[str, str], int | None] = {}
+        self.annotators = dict.fromkeys(sorted(store.annotators_among(self._chosen)), 0)
+        self._humans = humans and not self.annotators
+        self.by_people: dict[Pair, int | None] = {}
         self.judges: dict[str, int] = {}
-        self.annotators: dict[str, int] | None = dict.fromkeys(sorted(self._annotators), 0) or None
 
     def rows(self) -> Iterator[tuple[str, str, int]]:
         """(query id, passage id, grade) rows, people's first."""
-        human_grades: dict[tuple[str, str], list[int]] = {}
-        if self._humans:
-            for query, passage, grade in self._store.human_grades():
-                human_grades.setdefault((query, passage), []).append(grade)
-        self.by_people = dict.fromkeys(human_grades)
-        for labelled, grades in human_grades.items():
-            yield *labelled, median_grade(grades)
+        of_people = self._store.grades_of_people() if self._humans else {}
+        self.by_people = dict.fromkeys(of_people)
+        for pair, grades in of_people.items():
+            yield *pair, median_grade(grades)
+        annotators = self.annotators
         for query, passage, by_judge in self._store.grades_by_pair(self._chosen, as_given=self._as_given):
-            if len(by_judge) == 1:
-                # The common case has a path of its own: a store may hold millions of pairs.
-                ((only, samples),) = by_judge.items()
-                grade = samples[0] if len(samples) == 1 else median_grade(samples)
-                self._count(only)
-            else:
-                for judge in by_judge:
-                    self._count(judge)
-                grade = median_grade([median_grade(samples) for samples in by_judge.values()])
-            if human_grades and (query, passage) in human_grades:
+            for judge in by_judge:
+                counts = annotators if judge in annotators else self.judges
+                counts[judge] = counts.get(judge, 0) + 1
+            # Of one judge, the median of its samples is that of the pair.
+            medians = [median_grade(samples) for samples in by_judge.values()]
+            grade = medians[0] if len(medians) == 1 else median_grade(medians)
+            if (query, passage) in of_people:
                 self.by_people[query, passage] = grade
             else:
-                if self._annotators and self._annotators.issuperset(by_judge):
+                if annotators and by_judge.keys() <= annotators.keys():
                     self.by_people[query, passage] = None
                 yield query, passage, grade
-
-    def _count(self, judge: str) -> None:
-        counts = self.judges
-        if judge in self._annotators and self.annotators is not None:
-            counts = self.annotators
-        counts[judge] = counts.get(judge, 0) + 1
 
 
 def median_grade(grades: Sequence[int]) -> int:
@@ -90,4 +78,4 @@ def median_grade(grades: Sequence[int]) -> int:
     >>> median_grade([5, 2, 4]), median_grade([5, 2])
     (4, 2)
     """
-    return sorted(grades)[(len(grades) - 1) // 2]
+    return grades[0] if len(grades) == 1 else sorted(grades)[(len(grades) - 1) // 2]
