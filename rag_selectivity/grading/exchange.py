@@ -280,6 +280,9 @@ def _of_export(file: Path) -> Incoming:
                 cells["misleading"] = number_of(cells["misleading"])
             key = 0, of_query or b"", of_passage or b"", row.get("sample") or 0
             label = _LABEL.validate_python({**cells, "key": key, "grade": grade})
+            numbers = label.prompt_tokens, label.completion_tokens, label.attempts, label.key[3], label.seconds
+            if not all(0 <= number <= 1 << 53 for number in (*numbers, label.cost or 0)):
+                raise ValueError(f"a number is below 0 or too large: {numbers}, cost {label.cost}")
             if row["source"] != "human":
                 if not (of_query and of_passage):
                     raise ValueError(f"{' or '.join(_HASHES)} is missing")
