@@ -27,6 +27,8 @@ from rag_selectivity.results.usage import Usage
 from rag_selectivity.tables.cells import shown
 from rag_selectivity.wording import counted
 
+# -- limits and budgets --------------------------------------------------------------------------------------
+
 #: Names that differ from those of the command line.
 _OPTIONS = {
     "answer_tokens": "answer_tokens (judge.max_answer_tokens)",
@@ -121,6 +123,8 @@ class Budget:
             return None
         return (usage.prompt_tokens * self.price_in + usage.completion_tokens * self.price_out) / 1e6
 
+
+# -- the gate ------------------------------------------------------------------------------------------------
 
 _FIRST_CONCURRENCY = 4
 _WINDOW = 60.0
