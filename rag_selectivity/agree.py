@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -18,14 +21,30 @@ from rag_selectivity.inference.interval import Interval
 from rag_selectivity.judged.judged_run import JudgedRun
 from rag_selectivity.judged.qrels import Qrels
 from rag_selectivity.judged.reading import read_qrels
+from rag_selectivity.measures.base import parse_measure
 from rag_selectivity.results.provenance import Provenance
+from rag_selectivity.results.trust import AS_PEOPLE, INVERTS, OPEN, Ranking
 from rag_selectivity.results.workflows import JudgeReport
 from rag_selectivity.tables.cells import whole_count
 from rag_selectivity.tables.grades import Scale, scale_named
-from rag_selectivity.trust.agreement import Agreement, agreement
-from rag_selectivity.trust.people import calibration_ground, draws_of, is_store, judge_labels
-from rag_selectivity.trust.ranking import Ranking, biases, rankings
+from rag_selectivity.tables.ids import IntArray
+from rag_selectivity.tables.small import read_texts
+from rag_selectivity.trust.agreement import Agreement, DrawnTables, agreement
+from rag_selectivity.trust.completions import DRAWS, quantile, stretched_ends
+from rag_selectivity.trust.people import (
+    UNLABELLED,
+    BoolArray,
+    Ground,
+    calibration_ground,
+    draws_of,
+    is_store,
+    judge_labels,
+)
+from rag_selectivity.trust.strata import Strata
 from rag_selectivity.wording import counted, enumeration
+
+#: The last ranks of the bands by which the judge is compared with people.
+_BANDS = (1, 3, 5, 10, 20, 50, 100)
 
 
 def agree(
@@ -153,7 +172,117 @@ def _by_runs(
     depth = min(10, longest) if list_depth is None else whole_count(list_depth, "list_depth (--list-depth)")
     if not depth:
         raise InputError("list_depth (--list-depth) is 0: give the ranks of each run that count as its list")
-    return tuple(rankings(ground, judged, depth, bootstrap)), biases(ground, judged, depth, corpus, bootstrap)
+    top = ground.tops(judged, depth)
+    in_any = np.logical_or.reduce([run.in_run for run in judged.values()])
+    measure = str(parse_measure(f"{'Precision4+' if scale.name == 'utility' else 'P'}@{depth}"))
+    ranks = tuple(
+        # 1 for the judgments in the list of the one run only, −1 in that of the other only.
+        _ranking(ground, pair, top[pair[0]].astype(np.int64) - top[pair[1]], measure, depth * in_any.sum(), bootstrap)
+        for pair in combinations(judged, 2)
+    )
+    return ranks, _biases(ground, judged, top, depth, corpus, bootstrap)
+
+
+def _ranking(
+    ground: Ground, runs: tuple[str, str], sign: IntArray, measure: str, slots: int, bootstrap: Bootstrap
+) -> Ranking:
+    """Whether the judge ranks two runs as people do, by the share of their top K that is relevant."""
+    either = np.flatnonzero(sign)
+    human = np.where(sign != 0, ground.human, UNLABELLED)
+    labels, pairs = int((human >= 0).sum()), len(either)
+
+    def difference(grades: IntArray) -> float:
+        return float(sign[either][grades[either] >= ground.scale.relevant_from].sum()) / max(1, slots)
+
+    as_judged = difference(ground.labels.grade)
+    missing: str | None = "both have the same passages"
+    if pairs:
+        missing = "people labelled no passage that only one of the two has"
+    if labels:
+        of_both = replace(
+            ground, human=human, counted=either, tail_open=ground.tail_open * 0, in_tail=np.zeros_like(ground.in_tail)
+        )
+        lists = {f"{runs[0]} only": sign > 0, f"{runs[1]} only": sign < 0}
+        strata = Strata.of(of_both, lists, None, "list")
+        missing = strata.missing
+    if missing is not None:
+        nowhere = Interval(math.nan, math.nan, math.nan, missing)
+        return Ranking(runs, measure, OPEN, nowhere, as_judged, labels, pairs)
+    draws = np.array([difference(grades) for grades, _ in strata.draws(DRAWS, (bootstrap.seed, 13))])
+    value = quantile(draws, 0.5)
+    low, high = stretched_ends(draws, value, bootstrap.level)
+    low, high = min(low, value), max(high, value)
+    settled, tie = low > 0 or high < 0, ""
+    verdict = OPEN if not settled or as_judged == 0 else AS_PEOPLE if as_judged * value > 0 else INVERTS
+    if settled and as_judged == 0:
+        tie = "by the judge's grades they tie"
+    if labels == pairs and value == 0:
+        settled, tie = True, "by people's labels they tie"
+    needed = None
+    if not settled:
+        # The squared half-width falls as 1/labels − 1/pairs does: so many make the interval leave out 0, if the value
+        # stays.
+        reach = value - low if value > 0 else high - value
+        wanted = (value / reach) ** 2 if reach > 0 else 0.0
+        needed = min(pairs, math.ceil(1 / (1 / pairs + wanted * (1 / labels - 1 / pairs))))
+    return Ranking(runs, measure, verdict, Interval(value, low, high, tie), as_judged, labels, pairs, needed)
+
+
+def _biases(
+    ground: Ground,
+    judged: Mapping[str, JudgedRun],
+    top: Mapping[str, BoolArray],
+    depth: int,
+    corpus: Any,
+    bootstrap: Bootstrap,
+) -> dict[str, dict[str, Interval]]:
+    """Judge minus people by run, by best rank in any run and by length: {kind: {name: mean with interval}}.
+
+    A label counts for the pairs of its group with the judge's grade, since the rare grades are drawn more often.
+    """
+    labels, levels = ground.labels, ground.levels
+    ends = int(min(levels[0], ground.scale.lowest)), int(max(levels[-1], ground.scale.highest or levels[-1]))
+    graded = labels.grade - ends[0]
+    result: dict[str, dict[str, Interval]] = {}
+    by_run = (("run", name, listed) for name, listed in top.items())
+    for kind, name, member in (*by_run, *_by_rank(ground, judged, depth), *_by_length(ground, corpus)):
+        rows = np.flatnonzero(member & (ground.human >= 0))
+        bias = Interval(math.nan, math.nan, math.nan, "people labelled none of these pairs")
+        if len(rows):
+            pairs, labelled = (np.bincount(graded[each], minlength=ends[1] + 1) for each in (member, rows))
+            weight = (pairs / np.maximum(labelled, 1))[graded[rows]]
+            queries = [labels.queries[i] for i in labels.query[rows].tolist()]
+            sides = ground.human[rows], labels.grade[rows]
+            bias = DrawnTables.of(*sides, queries, ends, bootstrap, weight / weight.mean()).bias()
+        result.setdefault(kind, {})[name] = bias
+    return result
+
+
+def _by_rank(ground: Ground, judged: Mapping[str, JudgedRun], depth: int) -> Iterator[tuple[str, str, BoolArray]]:
+    """(kind, name, bool[judgments]) of the pairs in the lists by their best rank in any run."""
+    best = np.full(len(ground.labels.query), depth + 1)
+    for run in judged.values():
+        np.minimum.at(best, run.hits.judgment, run.hits.rank)
+    first = 1
+    for last in (*(band for band in _BANDS if band < depth), depth) if judged else ():
+        yield "rank", f"{first}" if first == last else f"{first} to {last}", (first <= best) & (best <= last)
+        first = last + 1
+
+
+def _by_length(ground: Ground, corpus: Any) -> Iterator[tuple[str, str, BoolArray]]:
+    """(kind, name, bool[judgments]) of thirds of the pairs by the words of their passages, where a corpus has them."""
+    wanted = set(ground.labels.passages)
+    texts = () if corpus is None else read_texts(corpus, "corpus")
+    words = {id_: float(len(text.split())) for id_, text in texts if id_ in wanted}
+    if not words:
+        return
+    lengths = np.array([words.get(passage, math.nan) for passage in ground.labels.passages])
+    known = lengths[~np.isnan(lengths)]
+    lower, upper = (int(end) for end in np.quantile(known, [1 / 3, 2 / 3], method="inverted_cdf"))
+    yield "length", f"up to {lower:,} words", lengths <= lower
+    if upper > lower:
+        yield "length", f"{lower + 1:,} to {upper:,} words", (lengths > lower) & (lengths <= upper)
+    yield "length", f"over {upper:,} words", lengths > upper
 
 
 def _sides(

@@ -25,8 +25,8 @@ from numpy.typing import NDArray
 
 from rag_selectivity.errors import InputError, SelectivityWarning
 from rag_selectivity.evaluation.doubts import check_join as check_join
-from rag_selectivity.evaluation.estimates import ends_of, estimates_of
 from rag_selectivity.evaluation.labels import Labels as Labels
+from rag_selectivity.evaluation.report import ends_of, estimates_of
 from rag_selectivity.indexes import given_size
 from rag_selectivity.inference.bootstrap import Bootstrap
 from rag_selectivity.judged.joining import join
@@ -705,5 +705,5 @@ def _meant(total: int | None, given: int) -> int:
 
 
 def _estimate_of(outcome: Outcome, total: int, bootstrap: Bootstrap | None) -> Estimate:
-    (ends,) = ends_of([outcome], (), None if bootstrap is None else Bootstrap.required(bootstrap))
+    ((ends,),) = ends_of([outcome], (), None if bootstrap is None else Bootstrap.required(bootstrap))
     return estimates_of(outcome, ends, total)[0]

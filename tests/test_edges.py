@@ -25,26 +25,10 @@ def joined(run, qrels=QRELS, **options) -> rs.JudgedRun:
     return join(rs.Qrels.of(qrels), rs.Run.of(run), policy=resolve_policy(**options))
 
 
-def test_ties_go_by_descending_id_unless_the_order_given_is_trusted() -> None:
-    run = {"q1": {"b": 2.0, "c": 2.0, "x": 2.0}, "q2": {"a": 1.0}}
-    assert joined(run).hits.rank.tolist() == [2, 3, 1]
-    assert joined(run, ties="as_given").hits.rank.tolist() == [1, 2, 1]
-
-
-def test_scores_decide_the_order_unless_the_rank_is_trusted() -> None:
-    run = {"q1": {"b": 1.0, "c": 9.0}}
-    assert success(run, depths=[1], missing_query="skip") == [1.0]
-    assert success(run, depths=[1], missing_query="skip", order="rank") == [0.0]
-
-
 def test_float32_scores_tie_where_float64_scores_do_not() -> None:
     run = {"q1": {"b": 1.0 + 1e-12, "c": 1.0}}
     assert success(run, depths=[1], missing_query="skip") == [0.0]
     assert success(run, depths=[1], missing_query="skip", policy="trec_eval") == [1.0]
-
-
-def test_a_list_of_a_framework_keeps_its_own_order() -> None:
-    assert joined({"q1": ["b", "a"]}).hits.grade.tolist() == [0, 1]
 
 
 def test_a_query_missing_from_the_run_is_a_failure_and_counted() -> None:
@@ -56,22 +40,6 @@ def test_a_query_with_an_empty_list_is_not_missing() -> None:
     run = {"q1": ["a"], "q2": []}
     assert success(run, depths=[1], missing_query="skip") == [0.5]
     assert joined(run).coverage.missing_from_run == 1
-
-
-def test_a_missing_query_can_be_left_out_or_refused() -> None:
-    assert success({"q1": ["a"]}, depths=[1], missing_query="skip") == [1.0]
-    with pytest.raises(InputError, match=r"lacks 2 of the 3 queries .*'q2', 'q3'"):
-        success({"q1": ["a"]}, missing_query="error")
-
-
-def test_an_empty_list_is_a_failure_too() -> None:
-    assert success({"q1": [], "q2": ["a"], "q3": []}, depths=[1]) == [0.5]
-
-
-def test_a_query_outside_the_qrels_is_left_out_and_counted() -> None:
-    run = {"q1": ["a"], "q2": ["a"], "other": ["a"]}
-    assert success(run, depths=[1]) == [1.0]
-    assert joined(run).coverage.not_in_qrels == 1
 
 
 def test_queries_with_too_few_relevant_passages_leave_both_sides_of_the_ratio() -> None:
@@ -101,38 +69,6 @@ def test_no_query_with_a_relevant_passage_is_nan_with_a_reason() -> None:
         "n_total": 1,
         "reason": "no query has 1 or more relevant passages",
     }
-
-
-def test_a_duplicate_fills_its_slot_and_earns_nothing() -> None:
-    run = {"q1": ["x", "x", "a", "a", "c"]}
-    judged = joined(run)
-    assert judged.coverage.duplicates == 2
-    assert judged.hits_at(__import__("numpy").array([2, 3, 4, 5])).tolist()[0] == [0, 1, 1, 2]
-    assert judged.returned[0] == 5
-
-
-def test_duplicates_can_be_dropped_or_refused() -> None:
-    run = {"q1": ["x", "x", "a", "a", "c"]}
-    dropped = joined(run, duplicates="drop")
-    assert dropped.hits.rank.tolist() == [2, 3]
-    assert dropped.returned[0] == 3
-    with pytest.raises(InputError, match=r"'q1' lists passage 'x' more than once"):
-        joined(run, duplicates="error")
-
-
-def test_the_same_passage_for_two_queries_is_no_duplicate() -> None:
-    assert joined({"q1": ["a"], "q2": ["a"]}).coverage.duplicates == 0
-
-
-def test_unjudged_passages_are_ignored_condensed_or_refused() -> None:
-    run = {"q1": ["x", "y", "a"], "q2": ["a"]}
-    assert success(run, depths=[1, 3]) == [0.5, 1.0]
-    condensed = joined(run, unjudged="condense")
-    assert condensed.hits.rank.tolist() == [1, 1]
-    assert condensed.returned.tolist() == [1, 1, 0]
-    with pytest.raises(InputError, match=r"'q1': only 0 of the first 2 passages are judged"):
-        success(run, depths=[2], unjudged="error")
-    assert success({"q1": ["a", "x"], "q2": ["a"]}, depths=[1], unjudged="error") == [1.0]
 
 
 def test_a_short_list_is_compared_with_a_full_draw_unless_asked_otherwise() -> None:
@@ -172,32 +108,6 @@ def test_default_depths_stop_at_the_longest_list_and_the_corpus() -> None:
     assert rs.evaluate(QRELS, {"r": long}, measures=["Success"], corpus_size=30).depths == (1, 2, 5, 10, 20)
 
 
-def test_negative_grades_are_not_judged() -> None:
-    judged = joined({"q1": ["a", "b"]}, {"q1": {"a": -1, "b": 1}})
-    assert judged.coverage.negative_judgments == 1
-    assert judged.hits.rank.tolist() == [2]
-
-
-def test_no_common_query_id_is_an_error_that_shows_both_sides() -> None:
-    with pytest.raises(InputError, match=r"no query id of r is in the qrels: r has '1', '2', the qrels have 'q1'"):
-        success({"1": ["a"], "2": ["b"]})
-
-
-def test_almost_no_common_query_id_is_a_warning() -> None:
-    qrels = {f"q{i}": {"a": 1} for i in range(30)}
-    run = {f"x{i}": ["a"] for i in range(30)} | {"q0": ["a"]}
-    with pytest.warns(SelectivityWarning, match="only 1 query ids are both in r and in the qrels"):
-        report = rs.evaluate(qrels, {"r": run}, measures=["Success"], depths=[1])
-    assert report.runs["r"].notes
-
-
-def test_passages_of_another_corpus_are_an_error_unless_the_ids_are_said_to_be_right() -> None:
-    with pytest.raises(InputError, match=r"no passage that r retrieved is judged.*'doc-a'.*'a'.*ids=\"exact\""):
-        success({"q1": ["doc-a"]}, depths=[1])
-    with pytest.warns(SelectivityWarning, match=r"no passage that r retrieved is judged.*'a'"):
-        assert success({"q1": ["doc-a"]}, depths=[1], ids="exact") == [0.0]
-
-
 def test_a_corpus_that_knows_no_judged_passage_is_an_error_and_one_that_lacks_some_a_warning() -> None:
     with pytest.raises(InputError, match=r"no judged passage is in the corpus: the qrels name 'a'"):
         success({"q1": ["a"]}, corpus=["d1", "d2"])
@@ -206,44 +116,16 @@ def test_a_corpus_that_knows_no_judged_passage_is_an_error_and_one_that_lacks_so
     assert report.corpus_size == 3
 
 
-def test_more_judged_passages_than_the_corpus_has_are_refused() -> None:
-    with pytest.raises(InputError, match=r"'q1' has 3 judged passages, more than the corpus size N = 2"):
-        success({"q1": ["a"]}, corpus_size=2, depths=[1])
-
-
 @pytest.mark.parametrize("size", [-1, 1.5, "many", float("nan"), True, 1e300])
 def test_a_corpus_size_that_is_no_count_is_refused(size) -> None:
     with pytest.raises(InputError, match=r"corpus_size is .* whole number"):
         success({"q1": ["a"]}, corpus_size=size)
 
 
-def test_a_corpus_size_for_some_queries_only_is_refused() -> None:
-    with pytest.raises(InputError, match=r"no entry for 2 of the 3 queries \('q2', 'q3'\)"):
-        success({"q1": ["a"]}, corpus_size={"q1": 5})
-
-
-def test_chance_needs_a_corpus_size_and_says_how_to_give_it() -> None:
-    with pytest.raises(InputError, match=r"BoR compares with a random draw.*corpus_size=.*--corpus-size"):
-        rs.evaluate(QRELS, {"r": {"q1": ["a"]}}, measures=["BoR"])
-
-
-def test_a_grade_off_the_scale_names_query_passage_and_mend() -> None:
-    with pytest.raises(
-        InputError, match=r"query 'q1', passage 'b': grade 0 is off the utility scale \(1 to 5\).*grade map"
-    ):
-        success({"q1": ["a"]}, scale="utility")
-    assert success({"q1": ["a"]}, depths=[1], scale="utility", grade_map="0:1,1:5") == [0.5]
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"short_lists": "all"}, "short_lists must be one of requested, returned, got 'all'"),
-        ({"short_list": "returned"}, "unknown option 'short_list'; did you mean \"short_lists\""),
-        ({"policy": "trec"}, "unknown policy 'trec'; did you mean \"trec_eval\""),
         ({"scale": "utilty"}, "unknown scale 'utilty'; did you mean \"utility\""),
-        ({"depths": [0]}, "depth 0 is not a whole number ≥ 1"),
-        ({"depths": []}, "the list of depths is empty"),
         ({"grade_map": "0-1"}, "grade map '0-1': '0-1' is not of the form OLD:NEW"),
     ],
 )
@@ -260,20 +142,13 @@ def test_mistaken_options_are_named(options, message) -> None:
         (([10, 10], [5, 5], [1, 1], [1, 2]), r"query '2': hit = 2 is more than min\(K, R\) = 1"),
         (([10], [5], [-1], [0]), "R of query number 1 is -1"),
         (([10], [5], [1.5], [0]), "R of query number 1 is 1.5"),
-        (([10], [5], ["x"], [0]), "R contains a value that is not a number"),
+        (([10], [5], ["x"], [0]), "R of query number 1 is 'x'"),
         (([10], [5, 5], [1], [0]), "differ in length"),
     ],
 )
 def test_impossible_counts_are_refused(counts, message) -> None:
     with pytest.raises(InputError, match=message):
         rs.JudgedRun.from_counts(*counts)
-
-
-def test_nothing_to_evaluate_is_said() -> None:
-    with pytest.raises(InputError, match="there are no runs"):
-        rs.evaluate(QRELS, {})
-    with pytest.raises(InputError, match="there are no judgments"):
-        rs.evaluate({}, {"r": {"q1": ["a"]}})
 
 
 def test_good_input_warns_of_nothing() -> None:
@@ -283,7 +158,7 @@ def test_good_input_warns_of_nothing() -> None:
 
 
 def test_a_count_that_is_none_is_named_with_its_query() -> None:
-    with pytest.raises(InputError, match=r"counts: R of query number 2 is 2\.5; give a whole number ≥ 0"):
+    with pytest.raises(InputError, match=r"counts: R of query number 2 is 2\.5; give a whole number"):
         rs.JudgedRun.from_counts(N=[9, 9, 9], K=[3, 3, 3], R=[1, 2.5, 0.5], hit=[1, 0, 1])
-    with pytest.raises(InputError, match="counts: K of query number 1 is -1; give a whole number ≥ 0"):
+    with pytest.raises(InputError, match="counts: K of query number 1 is -1; give a whole number"):
         rs.JudgedRun.from_counts(N=[9], K=[-1], R=[1], hit=[0])

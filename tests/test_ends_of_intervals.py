@@ -59,8 +59,7 @@ def test_bca_is_efrons_with_students_quantile(n: int) -> None:
     values = np.random.default_rng(n).gamma(0.7, size=n)
     drawn = np.random.default_rng(1).integers(0, n, (501, n))
     figures = values[drawn].mean(axis=1)
-    estimand = Estimand((values[:, None],), np.ones((n, 1)), lambda mean: mean)
-    low, high = bca_ends([estimand], figures[None, :], 0.05)[:, 0]
+    low, high = bca_ends([Estimand.of(Outcome((values[:, None],), "-"))], figures[None, :], 0.05)[:, 0]
 
     bias = stats.norm.ppf(((figures < values.mean()).mean() + (figures <= values.mean()).mean()) / 2)
     without = np.array([np.delete(values, i).mean() for i in range(n)])

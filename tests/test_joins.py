@@ -95,8 +95,7 @@ def test_a_join_is_that_by_hand(labels, run, rules) -> None:
     ] == hits
     assert joined.returned.tolist() == lengths
     if rules.get("duplicates") != "drop":
-        assert (joined.first_repeat is not None) == any(first_repeats)
-        assert joined.first_repeat is None or joined.first_repeat.tolist() == first_repeats
+        assert joined.first_repeat.tolist() == first_repeats
 
 
 def test_a_query_that_is_a_passage_is_left_out_of_lists_labels_and_corpus(tmp_path: Path) -> None:

@@ -11,7 +11,6 @@ import numpy as np
 from rag_selectivity.inference.betting import highest_mean
 from rag_selectivity.inference.bootstrap import Bootstrap
 from rag_selectivity.judged.judged_run import JudgedRun
-from rag_selectivity.judged.rows import Hits
 from rag_selectivity.measures.base import WHOLE_LIST, FloatArray, Measure
 from rag_selectivity.measures.chance import Success
 from rag_selectivity.measures.utility import PROC, diagnosis
@@ -62,7 +61,7 @@ def losses_of(judged: JudgedRun, measure: Measure, bootstrap: Bootstrap | None) 
     """
     depth = int(measure.at or 1)
     kept, ceiling = _figures(judged, measure, depth), _ceilings(judged, measure, depth)
-    splittable = judged.selected_from | (judged.returned > depth) | (judged.candidates_returned > depth)
+    splittable = ~judged.own_pool | (judged.returned > depth) | (judged.candidates_returned > depth)
     used = splittable & ~np.isnan(kept) & ~np.isnan(ceiling)
     if not used.any():
         return None
@@ -93,7 +92,5 @@ def _ceilings(judged: JudgedRun, measure: Measure, depth: int) -> FloatArray:
     """The best figure that any selection from the pool could have: float64[queries]."""
     if not isinstance(measure, Success):
         return _figures(judged, PROC(), depth)
-    candidates = judged.candidates.take(~judged.candidates.repeated)
-    held = replace(judged, hits=Hits.together([candidates, judged.hits_outside_pool()]))
-    success = _figures(held, measure, WHOLE_LIST)
+    success = _figures(replace(judged, hits=judged.pooled), measure, WHOLE_LIST)
     return success if depth >= measure.m else np.where(np.isnan(success), np.nan, 0.0)

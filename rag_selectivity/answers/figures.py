@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from rag_selectivity.compare.differences import Side, Testing, differences_of
-from rag_selectivity.evaluation.estimates import estimates_of_table
+from rag_selectivity.evaluation.report import estimates_of_table
 from rag_selectivity.figures.figures import Figures
 from rag_selectivity.inference.bootstrap import Bootstrap
 from rag_selectivity.inference.paired import holm
@@ -61,7 +61,9 @@ class Scored:
 
     def table_of(self, outcome: Outcome) -> Figures:
         """The figures of an outcome over the queries."""
-        measure = Given(self.kind.name, self.kind.low, self.kind.high, self.kind.higher_is_better)
+        measure = Given(
+            name=self.kind.name, ends=(self.kind.low, self.kind.high), higher_is_better=self.kind.higher_is_better
+        )
         return Figures(self.queries, [(measure, np.arange(outcome.parts[0].shape[1]) + 1)], [outcome])
 
     @property

@@ -10,8 +10,9 @@ import numpy as np
 
 from rag_selectivity.compare.differences import Pairs, Side, Testing, as_family, rows_of, settings_of
 from rag_selectivity.errors import InputError, did_you_mean, examples
-from rag_selectivity.evaluation.evaluate import measure_all, report_on
+from rag_selectivity.evaluation.evaluate import measure_all
 from rag_selectivity.evaluation.joining import join_runs
+from rag_selectivity.evaluation.report import report_on
 from rag_selectivity.figures.by import Slicing, slicings_of
 from rag_selectivity.figures.weighting import weighted, weights_notes, weights_settings
 from rag_selectivity.inference.bootstrap import Bootstrap
@@ -119,14 +120,14 @@ def compare(
         measures = compared_measures(judged[base].scale, sized=judged[base].corpus_size is not None)
     if depths is None:
         depths = compared_depths(max(int(run.returned.max(initial=1)) for run in judged.values()))
-    measured = measure_all(judged, measures, depths)
-    for measure in measured.measures:
+    figures, chosen = measure_all(judged, measures, depths)
+    for measure in chosen:
         if measure.higher_is_better is None:
             raise InputError(
                 f"{measure} cannot be compared: it depends on corpus, judgments and K only and is the same for all "
                 f"runs; leave it out"
             )
-    report = report_on(measured, bootstrap, joined.notes, ground, slicings)
+    report = report_on(figures, chosen, bootstrap, joined.notes, ground, slicings)
     pairs = [(name, base) for name in judged if name != base]
     sides = {name: Side.of(name, run, report.measures) for name, run in report.runs.items()}
     rows = as_family(rows_of(pairs, sides, testing, ground), testing, sides)

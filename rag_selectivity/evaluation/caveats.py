@@ -28,7 +28,7 @@ from rag_selectivity.results.estimate import (
 from rag_selectivity.results.provenance import UNLABELLED_STRATA
 from rag_selectivity.results.trust import CLOSED, EQUALS_PLACEBO, UNLESS_PERFECT
 from rag_selectivity.tables.ids import IntArray
-from rag_selectivity.trust.reach import AT_K, IN_LISTS, LabelReach
+from rag_selectivity.trust.placebo import AT_K, IN_LISTS, LabelReach
 from rag_selectivity.trust.strata import WithoutLabels
 from rag_selectivity.wording import counted, percent
 

@@ -34,21 +34,6 @@ _FEW_LABELLED = 0.2
 _LEAST_GAIN = 0.02
 _HOW_TO = "(how-to: ids-do-not-match)"
 
-#: What may be wrong with the input; `{name}` is that of the run.
-DOUBTS = {
-    "rank_against_score": (
-        "{name}: rank and score contradict each other in {count} neighbouring rows: its lists are ordered by score. "
-        "If a smaller score is better, negate the scores; if the rows stand in the right order, give order='rank' "
-        "(-c rules.order=rank)"
-    ),
-    "scores_for_grades": (
-        "the grades go up to {highest}: are they the scores of a run? The labels come first, then the runs. If they "
-        "are grades, map them to a scale with a grade map"
-    ),
-    "list_longer_than_corpus": "{name}: query {query!r} has {passages} passages, more than its corpus (N = {size}); "
-    "is N right?",
-}
-
 
 def check_join(judged: JudgedRun, name: str) -> None:
     """Look at the ids, scores and lengths of a join, and warn of what is odd.
@@ -162,20 +147,27 @@ class Doubts:
     def warnings(self) -> Iterator[SelectivityWarning]:
         """Warnings about input that is possible but probably not meant."""
         yield from filter(None, (self._of_queries(), self._of_passages()))
-        grades, remarks = self.qrels.grades_present(), self.counts
-        found: dict[str, dict[str, Any]] = {code: {"count": remarks[code]} for code in DOUBTS if remarks[code]}
-        if self.policy.order == "rank":
-            found.pop("rank_against_score", None)
+        if (count := self.counts["rank_against_score"]) and self.policy.order != "rank":
+            text = (
+                f"{self.name}: rank and score contradict each other in {count} neighbouring rows: its lists are "
+                f"ordered by score. If a smaller score is better, negate the scores; if the rows stand in the right "
+                f"order, give order='rank' (-c rules.order=rank)"
+            )
+            yield SelectivityWarning(text, "rank-against-score")
+        grades, lengths, sizes = self.qrels.grades_present(), self.lists.length, self.terms.sizes
         if grades and looks_like_scores(grades[-1]):
-            found["scores_for_grades"] = {"highest": grades[-1]}
-        lengths, sizes = self.lists.length, self.terms.sizes
+            text = (
+                f"the grades go up to {grades[-1]}: are they the scores of a run? The labels come first, then the "
+                f"runs. If they are grades, map them to a scale with a grade map"
+            )
+            yield SelectivityWarning(text, "scores-for-grades")
         if sizes is not None and (overlong := np.flatnonzero(lengths > sizes).tolist()):
-            i = min(overlong, key=self.qrels.queries.__getitem__)
-            facts = {"query": self.qrels.queries[i], "passages": int(lengths[i]), "size": int(sizes[i])}
-            found["list_longer_than_corpus"] = facts
-        for code, text in DOUBTS.items():
-            if code in found:
-                yield SelectivityWarning(text.format(name=self.name, **found[code]), code.replace("_", "-"))
+            first = min(overlong, key=self.qrels.queries.__getitem__)
+            text = (
+                f"{self.name}: query {self.qrels.queries[first]!r} has {lengths[first]} passages, more than its corpus "
+                f"(N = {sizes[first]}); is N right?"
+            )
+            yield SelectivityWarning(text, "list-longer-than-corpus")
 
     def _of_queries(self) -> SelectivityWarning | None:
         better = self.unshared.better

@@ -2,42 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
 from typing import Any
-
-import numpy as np
 
 from rag_selectivity.errors import InputError
 from rag_selectivity.evaluation.doubts import check_join
 from rag_selectivity.evaluation.joining import join_runs
-from rag_selectivity.evaluation.runs import Evaluation
-from rag_selectivity.figures.by import Slicing, slicings_of
+from rag_selectivity.evaluation.report import report_on
+from rag_selectivity.figures.by import slicings_of
 from rag_selectivity.figures.figures import Figures
-from rag_selectivity.figures.weighting import weighted, weights_settings
+from rag_selectivity.figures.weighting import weighted
 from rag_selectivity.inference.bootstrap import Bootstrap
 from rag_selectivity.judged.judged_run import JudgedRun
 from rag_selectivity.judged.policy import Policy
 from rag_selectivity.measures import Measure
 from rag_selectivity.measures.plan import (
-    Plan,
-    absent_measures,
     default_depths,
     given_depths,
     need_other_lists,
     plan_of,
-    ranks_in,
     wanted_measures,
     with_whole_lists,
 )
-from rag_selectivity.results.provenance import Provenance, agreement_of
 from rag_selectivity.results.report import Report
 from rag_selectivity.tables.cells import shown
 from rag_selectivity.tables.grades import Scale
-from rag_selectivity.tables.ids import IntArray
-from rag_selectivity.trust.completions import Completed
-from rag_selectivity.trust.people import Ground
-from rag_selectivity.trust.reach import labels_found_by_any
 
 
 def evaluate(
@@ -86,16 +75,14 @@ def evaluate(
         also says that they are right, so that a run without a judged passage is accepted.
     by : path, frame, records, {query: value}, {column: {query: value}}, "n5", "R", or several, optional
         Groups of queries, for each of which every figure is given too (`RunReport.slices`). Each column of a table with
-        `query_id` is a slicing, `"file.csv:column"` one of them; numbers with more than 8 values are cut into
-        quartiles, and queries without a value are the slice `(none)`. `n5` counts decisive passages (grade 5), `R`
-        relevant ones. Intervals come from the resamples of all queries. With `human` a slice rests on the labels by
-        people of its own queries.
+        `query_id` is a slicing; numbers with more than 8 values are cut into quartiles, and queries without a value are
+        the slice `(none)`. `n5` counts decisive passages (grade 5), `R` relevant ones. Intervals come from the
+        resamples of all queries. With `human` a slice rests on the labels by people of its own queries.
     weights : path, frame, records or {query: weight}, optional
-        How much each query counts, such as the table that `rag_selectivity.golden.queries` makes: a column `weight`, or
-        another one as `"file.csv:column"`. Every figure over queries, its interval and its caveats are then weighted:
-        Σwx/Σw in place of a mean, in both means of a ratio too. `Estimate.effective` is the effective number of
-        queries, (Σw)²/Σw². Queries of weight 0 are left out, and each other measured query needs a weight. Random
-        controls take no weights.
+        How much each query counts, such as the table that `rag_selectivity.golden.queries` makes: a column `weight`.
+        Every figure over queries, its interval and its caveats are then weighted: Σwx/Σw in place of a mean, in both
+        means of a ratio too. `Estimate.effective` is the effective number of queries, (Σw)²/Σw². Queries of weight 0
+        are left out, and each other measured query needs a weight. Random controls take no weights.
     **inputs
         Any of the following, and single choices of the policy, as in `short_lists="returned"`.
     corpus : iterable of passage ids, optional
@@ -166,53 +153,27 @@ def evaluate(
         **inputs,
     )
     judged = weighted(joined.judged, weights, ids=ids)
-    return report_on(
-        measure_all(judged, measures, depths),
-        bootstrap,
-        joined.notes,
-        joined.ground,
-        slicings_of(by, judged, ids=ids),
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class Measured:
-    """The figures of every run, all of one plan, and the measures that were asked for."""
-
-    measures: list[Measure]
-    figures: dict[str, Figures]
-
-    @property
-    def plan(self) -> Plan:
-        """Each measure without its depth, with all its depths."""
-        return next(iter(self.figures.values())).plan
-
-    @property
-    def judged(self) -> dict[str, JudgedRun]:
-        """The joins that were measured."""
-        return {name: figures.judged for name, figures in self.figures.items() if figures.judged is not None}
-
-    def only(self, measures: Sequence[Measure]) -> Measured:
-        """What was measured under some of the measures."""
-        return Measured(list(measures), {name: figures.only(measures) for name, figures in self.figures.items()})
+    figures, chosen = measure_all(judged, measures, depths)
+    return report_on(figures, chosen, bootstrap, joined.notes, joined.ground, slicings_of(by, judged, ids=ids))
 
 
 def measure_all(
     judged: Mapping[str, JudgedRun], measures: Sequence[str | Measure] | str | None, depths: Sequence[int] | None
-) -> Measured:
-    """Measure every run with every measure at all its depths."""
+) -> tuple[dict[str, Figures], list[Measure]]:
+    """The figures of every run under every measure at all its depths, and the measures that are shown."""
     if not isinstance(judged, Mapping) or not all(isinstance(run, JudgedRun) for run in judged.values()):
         raise InputError(f"judged must be {{name: JudgedRun}}, as `join` makes them, got {shown(judged)}")
     if not judged:
         raise InputError("there are no runs to evaluate")
-    first = next(iter(judged.values()))
-    sized = first.corpus_size is not None
-    chosen = wanted_measures(measures, first.scale, sized=sized, at_budgets=True)
-    grid = given_depths(depths, chosen) if depths is not None else _usual_depths(judged.values())
-    plan = plan_of(chosen, grid)
-    if depths is None:
-        plan = with_whole_lists(plan, chosen)
-    return Measured(chosen, {name: Figures.of(run, plan) for name, run in judged.items()})
+    runs = list(judged.values())
+    sizes = [int(run.corpus_size.max()) for run in runs if run.corpus_size is not None and len(run.corpus_size)]
+    chosen = wanted_measures(measures, runs[0].scale, sized=runs[0].corpus_size is not None, at_budgets=True)
+    if depths is not None:
+        plan = plan_of(chosen, given_depths(depths, chosen))
+    else:
+        usual = default_depths(max(int(run.returned.max(initial=1)) for run in runs), min(sizes, default=None))
+        plan = with_whole_lists(plan_of(chosen, usual), chosen)
+    return {name: Figures.of(run, plan) for name, run in judged.items()}, chosen
 
 
 def evaluate_joined(
@@ -223,66 +184,7 @@ def evaluate_joined(
     bootstrap: Bootstrap | None = Bootstrap(),
 ) -> Report:
     """Measure joins, after a look whether labels and runs belong together; `evaluate` joins first."""
-    measured = measure_all(judged, measures, depths)
-    for name, run in measured.judged.items():
+    figures, chosen = measure_all(judged, measures, depths)
+    for name, run in judged.items():
         check_join(run, name)
-    return report_on(measured, bootstrap)
-
-
-def report_on(
-    measured: Measured,
-    bootstrap: Bootstrap | None,
-    notes: Mapping[str, list[str]] | None = None,
-    ground: Ground | None = None,
-    slicings: Sequence[Slicing] = (),
-    completed: dict[Any, Completed] | None = None,
-    provenance: Provenance | None = None,
-) -> Report:
-    """The report of figures that were measured before; `ground` calibrates them by people's labels.
-
-    `completed` has what another report of the same runs computed. `provenance` says where the labels come
-    from, if the joins do not.
-    """
-    judged = measured.judged
-    if bootstrap is not None:
-        bootstrap = Bootstrap.required(bootstrap).for_queries(max(map(len, judged.values())))
-    first, measures = next(iter(judged.values())), tuple(measured.measures)
-    provenance, size = provenance or _provenance(first, ground), first.corpus_size
-    shared = Evaluation(
-        judged, measured.plan, measures, bootstrap, ground, {} if completed is None else completed, provenance, slicings
-    )
-    found = labels_found_by_any(judged)
-    return Report(
-        runs={
-            name: shared.report_on(name, figures, found[name], (notes or {}).get(name, ()))
-            for name, figures in measured.figures.items()
-        },
-        measures=measures,
-        depths=tuple(ranks_in(measured.plan).tolist()),
-        corpus_size=int(size[0]) if size is not None and len(size) and (size == size[0]).all() else None,
-        scale=first.scale.name,
-        settings={**(bootstrap.settings if bootstrap else {}), **weights_settings(judged)},
-        bootstrap=bootstrap,
-        absent=absent_measures(measures, sized=size is not None),
-        ground=ground,
-        provenance=provenance,
-        completed=shared.completed,
-    )
-
-
-def _provenance(run: JudgedRun, ground: Ground | None) -> Provenance | None:
-    if run.qrels is None:
-        return None
-    known = Provenance.of(run.qrels, scale=run.scale)
-    if ground is None:
-        return known
-    rows = np.flatnonzero(ground.human >= 0)
-    queries = [ground.labels.queries[i] for i in ground.labels.query[rows].tolist()]
-    found = agreement_of(ground.human[rows], ground.labels.grade[rows], queries, run.scale)
-    return replace(known.with_people(found, ground.drawn_for_people, calibrated=True), unused=ground.controls_left_out)
-
-
-def _usual_depths(judged: Iterable[JudgedRun]) -> IntArray:
-    runs = list(judged)
-    largest = [int(run.corpus_size.max()) for run in runs if run.corpus_size is not None and len(run.corpus_size)]
-    return default_depths(max(int(run.returned.max(initial=1)) for run in runs), min(largest, default=None))
+    return report_on(figures, chosen, bootstrap)

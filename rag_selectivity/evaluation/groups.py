@@ -56,9 +56,9 @@ def with_groups(judged: JudgedRun, run: Run, groups: Mapping[str, str], pool: Ru
     )
     # The slots whose group stands above them too.
     position = grouped.positions(listed.queries)
-    rows = copies_in(listed, np.flatnonzero(position >= 0).tolist())
+    rows = copies_in(listed, np.flatnonzero(position >= 0))
     nothing = np.zeros(len(rows), np.int64)
-    copies = Hits(position[listed.query[rows]], listed.ranks[rows], nothing, np.ones(len(rows), bool), nothing)
+    copies = Hits(position[listed.query[rows]], listed.ranks(rows), nothing, np.ones(len(rows), bool), nothing)
     return replace(judged, grouped=replace(grouped, copies=copies))
 
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from rag_selectivity.compare.differences import Side, Testing, as_family, rows_of, settings_of
 from rag_selectivity.errors import InputError, examples
-from rag_selectivity.evaluation.estimates import estimates_of_table
+from rag_selectivity.evaluation.report import estimates_of_table
 from rag_selectivity.grading.claim_checks import PROMPT_VERSION, check
 from rag_selectivity.grading.claim_verdicts import compared_with_people, name_of, read_verdicts
 from rag_selectivity.grading.gate import Budget, Gate, Limits

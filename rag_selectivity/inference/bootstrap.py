@@ -14,7 +14,7 @@ from rag_selectivity.errors import InputError, examples
 from rag_selectivity.inference import bounded
 from rag_selectivity.inference.draws import Columns, Parts, resample_counts
 from rag_selectivity.inference.exact import weighted_rate
-from rag_selectivity.inference.interval_methods import Estimand, bca_ends, means_of, of_success_rates
+from rag_selectivity.inference.interval_methods import Estimand, bca_ends, blocks_of, of_success_rates
 from rag_selectivity.judged.query_weights import effective_size
 from rag_selectivity.measures.base import FloatArray, Outcome
 from rag_selectivity.tables.cells import is_missing
@@ -124,65 +124,51 @@ class Bootstrap:
             for number, outcome in enumerate(outcomes)
             for start in range(0, max(1, outcome.parts[0].shape[1]), depths)
         ]
-        found: list[list[list[FloatArray]]] = [[[] for _ in outcomes] for _ in parts.rows]
+        found: list[list[FloatArray]] = [[] for _ in outcomes]
         while waiting:
             columns, pieces = Columns(), list[tuple[int, Outcome, list[list[int]]]]()
             while waiting and len(columns) * len(parts.rows) < _SUMS_AT_ONCE:
                 number, piece = waiting.pop(0)
-                pieces.append((number, piece, [columns.add(block) for block in _blocks_of(piece)]))
+                pieces.append((number, piece, [columns.add(block) for block in blocks_of(piece)]))
             sums = self._resampled_sums(columns.matrix(), units, parts)
             for number, piece, places in pieces:
-                ends = self._ends_of([piece.over(rows) for rows in parts.rows], units, parts.rows, sums[:, places])
-                for of_part, of_piece in zip(found, ends, strict=True):
-                    of_part[number].append(of_piece)
-        joined = [[np.concatenate(each, axis=1) for each in of_part] for of_part in found]
-        return [[(low, high) for low, high in of_part] for of_part in joined]
+                estimands = [Estimand.of(piece, units, rows) for rows in parts.rows]
+                # A measure may have no depth here.
+                of_piece = sums[:, np.array(places, np.int64)]
+                found[number].append(self._ends_of(estimands, of_piece, exact=units is None))
+        ends = [np.concatenate(of_outcome, axis=2) for of_outcome in found]
+        return [[(low, high) for low, high in (each[part] for each in ends)] for part in range(len(parts.rows))]
 
-    def _ends_of(
-        self, outcomes: Sequence[Outcome], units: IntArray | None, rows: Sequence[Any], sums: FloatArray
-    ) -> list[FloatArray]:
-        """Low and high of the outcome of each part: float64[2, depths], from the resampled sums of its columns.
+    def _ends_of(self, estimands: Sequence[Estimand], sums: FloatArray, *, exact: bool) -> FloatArray:
+        """Low and high of an outcome in each part, from the resampled sums of its columns: float64[parts, 2, depths].
 
-        `sums` are float64[parts, blocks, depths, resamples].
+        `sums` are float64[parts, blocks, depths, resamples]; `exact` allows for bounds that know of no clusters.
         """
-        tail, depths, estimands = (1 - self.level) / 2, sums.shape[2], []
-        for outcome, chosen in zip(outcomes, rows, strict=True):
-            *by_unit, counted = (_by_unit(each, units, chosen) for each in _blocks_of(outcome))
-            weighted = outcome.counting() is not None
-            estimands.append(Estimand(tuple(by_unit), counted, outcome.aggregate.statistic, weighted))
-        *tops, mask = np.moveaxis(sums, 1, 0)
+        tail, (*tops, mask) = (1 - self.level) / 2, np.moveaxis(sums, 1, 0)
         with np.errstate(invalid="ignore", divide="ignore"):
-            resampled = estimands[0].statistic(*(top / mask for top in tops))
+            resampled = estimands[0].aggregate.statistic(*(top / mask for top in tops))
         ends = bca_ends(estimands, resampled.reshape(-1, sums.shape[-1]), tail)
-        ends = np.sort(outcomes[0].aggregate.link(ends), axis=0)
-        exact = (
-            [np.full((2, depths), np.nan)] * len(outcomes) if units is not None else of_success_rates(outcomes, tail)
-        )
-        parts = zip(outcomes, estimands, np.split(ends, len(outcomes), axis=1), exact, strict=True)
-        return [self._allowing_for_few(*part, tail) for part in parts]
+        bounds = np.split(np.sort(estimands[0].aggregate.link(ends), axis=0), len(estimands), axis=1)
+        rates = of_success_rates(estimands, tail) if exact else [np.full_like(each, np.nan) for each in bounds]
+        return np.stack([self._allowing_for_few(*part, tail) for part in zip(estimands, bounds, rates, strict=True)])
 
-    def _allowing_for_few(
-        self, outcome: Outcome, estimand: Estimand, bounds: FloatArray, exact: FloatArray, tail: float
-    ) -> FloatArray:
-        """The exact bounds where there are some, and bounds that are no narrower than few queries can tell."""
-        decided = np.asarray(np.isfinite(exact).all(axis=0))
-        bounds = np.where(np.isnan(exact), bounds, exact)
-        bounds = _widened(bounds, _if_all_agree(outcome, estimand.effective, tail))
+    def _allowing_for_few(self, estimand: Estimand, bounds: FloatArray, rates: FloatArray, tail: float) -> FloatArray:
+        """The bounds of rates where there are some, and bounds that are no narrower than few queries can tell."""
+        decided = np.asarray(np.isfinite(rates).all(axis=0))
+        bounds = np.where(np.isnan(rates), bounds, rates)
+        bounds = _widened(bounds, _if_all_agree(estimand, tail))
         bounds = np.where(estimand.units < 2, np.nan, bounds)
-        bounds = self._for_few(outcome, estimand, bounds, decided)
+        bounds = self._for_few(estimand, bounds, decided)
         if estimand.weighted:
-            bounds = _allowing_for_heavy(outcome, estimand, bounds, decided)
-            bounds = _widened(bounds, _of_few_successes(outcome, tail))
-        return np.where(outcome.without_spread(), np.nan, bounds)
+            bounds = _allowing_for_heavy(estimand, bounds, decided)
+            bounds = _widened(bounds, _of_few_successes(estimand, tail))
+        return np.where(estimand.outcome.without_spread(), np.nan, bounds)
 
-    def _for_few(
-        self, outcome: Outcome, estimand: Estimand, bounds: FloatArray, decided: NDArray[np.bool_]
-    ) -> FloatArray:
+    def _for_few(self, estimand: Estimand, bounds: FloatArray, decided: NDArray[np.bool_]) -> FloatArray:
         """The bounds of means; where few units differ, no narrower than the interval of bounded values."""
-        if outcome.aggregate.form != "mean" or outcome.bounds is None:
+        if estimand.aggregate.form != "mean" or estimand.outcome.bounds is None:
             return bounds
         low, high = bounds.copy()
-        lowest, highest = (np.broadcast_to(end, low.shape) for end in outcome.bounds)
         for column in np.flatnonzero(estimand.units > 1).tolist():
             inside = estimand.mask[:, column] > 0
             sums, sizes = estimand.parts[0][inside, column], estimand.mask[inside, column]
@@ -203,7 +189,7 @@ class Bootstrap:
             # An unseen query stands for as much as an average one; where queries weigh unequally, for as much as the
             # average of what is weighed, so that the bound of rows that agree is that of their effective number.
             size = (sizes**2).sum() / sizes.sum() if unequal else sizes.mean()
-            worst, best = (np.array([end[column] * size, size]) for end in (lowest, highest))
+            worst, best = (np.array([end[column] * size, size]) for end in estimand.ends)
             rows = np.stack([sums, sizes], axis=1)
             below, above = bounded.ends(rows, worst, best, lambda sums: sums[:, 0] / sums[:, 1], self.level, self.seed)
             low[column], high[column] = min(low[column], below), max(high[column], above)
@@ -232,29 +218,6 @@ class Bootstrap:
         return parts.sums(matrix, counts, self.resamples)
 
 
-def _blocks_of(outcome: Outcome) -> list[FloatArray]:
-    """What each query adds to the sums of each part, and how much it counts: float64[queries, depths] each.
-
-    NaN counts as 0, since the last block carries it. With weights, all are weighted.
-    """
-    counts, defined = outcome.counting(), outcome.defined
-    if counts is None and defined.all():
-        return [*outcome.parts, np.ones_like(outcome.parts[0])]
-    parts = [np.where(defined, part, 0.0) for part in outcome.parts]
-    if counts is None:
-        return [*parts, defined.astype(np.float64)]
-    return [*(part * counts for part in parts), counts]
-
-
-def _by_unit(filled: FloatArray, units: IntArray | None, rows: Any) -> FloatArray:
-    """Sums over the queries of each unit; the rows are some of those that have units."""
-    if units is None:
-        return filled
-    sums = np.zeros((int(units.max(initial=-1)) + 1, filled.shape[1]))
-    np.add.at(sums, units[rows], filled)
-    return sums
-
-
 # -- samples without any spread -----------------------------------------------------------------------
 
 
@@ -263,70 +226,63 @@ def _widened(bounds: FloatArray, others: FloatArray) -> FloatArray:
     return np.stack([np.fmin(bounds[0], others[0]), np.fmax(bounds[1], others[1])])
 
 
-def _allowing_for_heavy(
-    outcome: Outcome, estimand: Estimand, bounds: FloatArray, decided: NDArray[np.bool_]
-) -> FloatArray:
+def _allowing_for_heavy(estimand: Estimand, bounds: FloatArray, decided: NDArray[np.bool_]) -> FloatArray:
     """Bounds that are widened where the heavy queries happen to lie near the mean.
 
     A resample tells the spread of a heavy query from its own figure alone. If all queries have the spread of the whole,
     the variance is s²/n with the effective number n (Kish 1965). Where that is larger than the variance Σw²z²/(Σw)²,
     both ends are moved away from the figure by the root of the ratio. Equal weights have the ratio 1.
     """
-    mask, total = estimand.mask, estimand.mask.sum(axis=0)
-    value, away = outcome.aggregate.value(*means_of(outcome)), estimand.away()
+    mask, total, away = estimand.mask, estimand.mask.sum(axis=0), estimand.away()
+    value = estimand.aggregate.value(*estimand.means)
     with np.errstate(invalid="ignore", divide="ignore"):
         effects = np.where(mask > 0, away * (total - mask) / np.where(mask > 0, mask, 1.0), 0.0)
         of_all = (mask * effects**2).sum(axis=0) / total / estimand.effective
         own = ((mask * effects) ** 2).sum(axis=0) / total**2
         wider = np.where(own > 0, np.sqrt(np.maximum(of_all / np.where(own > 0, own, 1.0), 1.0)), 1.0)
         moving = (wider > 1) & np.isfinite(wider) & np.isfinite(value) & ~decided
-        moved = np.where(moving, value + (bounds - value) * wider, bounds)
-    if outcome.aggregate.form != "mean" or outcome.bounds is None:
-        return moved
-    lowest, highest = (np.broadcast_to(end, value.shape) for end in outcome.bounds)
-    low, high = bounds
-    return np.stack([np.maximum(moved[0], np.minimum(lowest, low)), np.minimum(moved[1], np.maximum(highest, high))])
+        low, high = np.where(moving, value + (bounds - value) * wider, bounds)
+    if estimand.aggregate.form == "mean" and estimand.outcome.bounds is not None:
+        lowest, highest = estimand.ends
+        low = np.maximum(low, np.minimum(lowest, bounds[0]))
+        high = np.minimum(high, np.maximum(highest, bounds[1]))
+    return np.stack([low, high])
 
 
-def _of_few_successes(outcome: Outcome, tail: float) -> FloatArray:
+def _of_few_successes(estimand: Estimand, tail: float) -> FloatArray:
     """Bounds of a weighted ratio to a random baseline whose successes or failures are effectively fewer than ten.
 
     float64[2, depths], NaN elsewhere. The rate has the bounds of `weighted_rate`, and the baseline is taken as it is:
     with so few of them nearly all uncertainty is about the rate, and resamples do not hold the heavy query that might
     succeed and did not.
     """
-    first, counts = outcome.parts[0], outcome.counting()
+    first, counts = estimand.outcome.parts[0], estimand.outcome.counting()
     result = np.full((2, first.shape[1]), np.nan)
-    if counts is None or outcome.aggregate.form not in ("ratio", "bits") or outcome.bounds is None:
+    if counts is None or estimand.aggregate.form not in ("ratio", "bits") or estimand.outcome.bounds is None:
         return result
+    _, *others = estimand.means
+    with np.errstate(invalid="ignore", divide="ignore"):
+        bounds = np.stack([estimand.aggregate.value(rate, *others) for rate in weighted_rate(first, counts, tail)])
     for column in range(first.shape[1]):
-        success = first[:, column]
-        if not (np.isnan(success) | (success == 0) | (success == 1)).all():
-            continue
-        weights = counts[:, column]
-        if all(effective_size(weights[success == side]) >= bounded.FEW for side in (0, 1)):
-            continue
-        rates = weighted_rate(success[:, None], weights[:, None], tail)[:, 0]
-        others = [mean[column] for mean in means_of(outcome)[1:]]
-        with np.errstate(invalid="ignore", divide="ignore"):
-            result[:, column] = [float(outcome.aggregate.value(np.asarray(rate), *others)) for rate in rates]
+        success, weights = first[:, column], counts[:, column]
+        rates = (np.isnan(success) | (success == 0) | (success == 1)).all()
+        if rates and any(effective_size(weights[success == side]) < bounded.FEW for side in (0, 1)):
+            result[:, column] = bounds[:, column]
     return result
 
 
-def _if_all_agree(outcome: Outcome, units: FloatArray, tail: float) -> FloatArray:
+def _if_all_agree(estimand: Estimand, tail: float) -> FloatArray:
     """Bounds of the figure if all queries have the same one: float64[2, depths]; NaN otherwise.
 
     If more than ε = 1 − tail^(1/n) of all queries differed, n queries that agree would be rarer than `tail`. So the
     mean is at most ε of the way from the common figure to either end of its range. If the common figure is at an end,
     this is Clopper and Pearson's bound. NaN for a figure without `bounds`.
     """
-    if outcome.bounds is None:
-        return np.full((2, len(units)), np.nan)
-    part = outcome.parts[0]
-    agree = np.where(outcome.defined, part, np.inf).min(axis=0) == np.where(outcome.defined, part, -np.inf).max(axis=0)
-    share = np.where(agree, 1 - tail ** (1 / np.maximum(units, 1)), np.nan)
-    (lowest, highest), (first, *others) = outcome.bounds, means_of(outcome)
+    part, known, aggregate = estimand.outcome.parts[0], estimand.outcome.defined, estimand.aggregate
+    if estimand.outcome.bounds is None:
+        return np.full((2, part.shape[1]), np.nan)
+    agree = np.where(known, part, np.inf).min(axis=0) == np.where(known, part, -np.inf).max(axis=0)
+    share = np.where(agree, 1 - tail ** (1 / np.maximum(estimand.effective, 1)), np.nan)
+    first, *others = estimand.means
     with np.errstate(invalid="ignore", divide="ignore"):
-        below = outcome.aggregate.value(first - share * (first - lowest), *others)
-        above = outcome.aggregate.value(first + share * (highest - first), *others)
-    return np.stack([below, above])
+        return np.stack([aggregate.value(first + share * (end - first), *others) for end in estimand.ends])

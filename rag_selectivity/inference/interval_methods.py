@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rag_selectivity.inference.exact import mid_p_rate, weighted_rate
-from rag_selectivity.measures.base import FloatArray, Outcome
+from rag_selectivity.measures.outcome import Aggregate, FloatArray, Outcome
 from rag_selectivity.tables.ids import IntArray
 
 #: Resampled figures closer than this, relative to the largest, are one figure: whole counts over whole
@@ -20,34 +22,74 @@ _SAME = 1e-11
 _NEARLY = 1.1
 
 
-@dataclass(frozen=True, slots=True)
+def blocks_of(outcome: Outcome) -> list[FloatArray]:
+    """What each query adds to the sums of each part, and how much it counts: float64[queries, depths] each.
+
+    NaN counts as 0, since the last block carries it. With weights, all are weighted.
+    """
+    counts, defined = outcome.counting(), outcome.defined
+    if counts is None and defined.all():
+        return [*outcome.parts, np.ones_like(outcome.parts[0])]
+    parts = [np.where(defined, part, 0.0) for part in outcome.parts]
+    if counts is None:
+        return [*parts, defined.astype(np.float64)]
+    return [*(part * counts for part in parts), counts]
+
+
+@dataclass(frozen=True)
 class Estimand:
-    """What an interval is about: a statistic of the means of some columns, at each depth.
+    """What an interval is about: a statistic of the means of an outcome's parts, at each depth.
 
     Attributes
     ----------
+    outcome : Outcome
     parts : tuple of float64[units, depths]
-        The sums of the columns over each unit: a query, or a cluster of queries that are drawn together.
+        The sums of the parts over each unit: a query, or a cluster of queries that are drawn together.
     mask : float64[units, depths]
         How many queries of the unit count; with weights, the sum of these.
-    statistic : callable
-        Means of the columns → the statistic, float64[depths].
-    weighted : bool
-        Whether queries count unequally.
     """
 
+    outcome: Outcome
     parts: tuple[FloatArray, ...]
     mask: FloatArray
-    statistic: Callable[..., FloatArray]
-    weighted: bool = False
+
+    @classmethod
+    def of(cls, outcome: Outcome, units: IntArray | None = None, rows: Any = slice(None)) -> Estimand:
+        """Of some rows of an outcome; `units` has the number of the cluster of each row of all."""
+        some = outcome.over(rows)
+        blocks = blocks_of(some)
+        if units is not None:
+            sums = [np.zeros((int(units.max(initial=-1)) + 1, block.shape[1])) for block in blocks]
+            for of_units, block in zip(sums, blocks, strict=True):
+                np.add.at(of_units, units[rows], block)
+            blocks = sums
+        *parts, mask = blocks
+        return cls(some, tuple(parts), mask)
 
     @property
+    def aggregate(self) -> Aggregate:
+        """How means of the parts become the figure."""
+        return self.outcome.aggregate
+
+    @property
+    def ends(self) -> tuple[FloatArray, FloatArray]:
+        """Between which the first part lies, at each depth."""
+        low, high = self.outcome.bounds or (np.nan, np.nan)
+        depths = self.mask.shape[1:]
+        return np.broadcast_to(low, depths), np.broadcast_to(high, depths)
+
+    @cached_property
+    def weighted(self) -> bool:
+        """Whether queries count unequally."""
+        return self.outcome.counting() is not None
+
+    @cached_property
     def units(self) -> IntArray:
         """Units with a defined query, at each depth."""
         result: IntArray = (self.mask > 0).sum(axis=0)
         return result
 
-    @property
+    @cached_property
     def effective(self) -> FloatArray:
         """So many units of equal weight tell as much: (Σw)²/Σw² (Kish 1965); without weights the number of units."""
         if not self.weighted:
@@ -55,17 +97,22 @@ class Estimand:
         squares = (self.mask**2).sum(axis=0)
         return np.where(squares > 0, self.mask.sum(axis=0) ** 2 / np.where(squares > 0, squares, 1.0), 0.0)
 
+    @cached_property
+    def means(self) -> list[FloatArray]:
+        """The mean of each part over the defined queries, at each depth."""
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return [part.sum(axis=0) / self.mask.sum(axis=0) for part in self.parts]
+
     @property
     def value(self) -> FloatArray:
         """The statistic of the queries as they are."""
-        with np.errstate(invalid="ignore", divide="ignore"):
-            return self.statistic(*(part.sum(axis=0) / self.mask.sum(axis=0) for part in self.parts))
+        return self.aggregate.statistic(*self.means)
 
     def away(self) -> FloatArray:
         """By how much each unit moves the statistic: float64[units, depths]; 0 for a unit without a defined query."""
         left = self.mask.sum(axis=0) - self.mask
         with np.errstate(invalid="ignore", divide="ignore"):
-            without = self.statistic(*((part.sum(axis=0) - part) / left for part in self.parts))
+            without = self.aggregate.statistic(*((part.sum(axis=0) - part) / left for part in self.parts))
             return np.where(self.mask > 0, self.value - without, 0.0)
 
     @property
@@ -151,31 +198,30 @@ def _mid_quantile(ordered: FloatArray, level: FloatArray, present: IntArray) -> 
     return np.where(present > 0, np.where(inside, between, value), np.nan)
 
 
-def of_success_rates(outcomes: Sequence[Outcome], tail: float) -> list[FloatArray]:
+def of_success_rates(estimands: Sequence[Estimand], tail: float) -> list[FloatArray]:
     """Bounds from the binomial distribution where every query is a success or none and all else is nearly the same.
 
-    float64[2, depths] for each outcome, NaN elsewhere. Mid-P: half of the probability of what was observed counts as
+    float64[2, depths] for each estimand, NaN elsewhere. Mid-P: half of the probability of what was observed counts as
     more extreme (Lancaster 1961). Weighted rates have the bounds of `weighted_rate`. Where the chances of the queries
     differ, the error of their mean is added to both ends (`_with_error_of`).
     """
-    results = [np.full((2, outcome.parts[0].shape[1]), np.nan) for outcome in outcomes]
-    plain = [_are_rates(outcome) for outcome in outcomes]
+    plain = [_are_rates(estimand.outcome) for estimand in estimands]
     if not any(columns.any() for columns in plain):
-        return results
-    trials = [outcome.defined.sum(axis=0)[columns] for outcome, columns in zip(outcomes, plain, strict=True)]
-    hits = [np.nansum(outcome.parts[0][:, columns], axis=0) for outcome, columns in zip(outcomes, plain, strict=True)]
-    ends = mid_p_rate(np.concatenate(hits), np.concatenate(trials), np.array([[1 - tail], [tail]]))
-    parts = np.split(ends, np.cumsum([len(each) for each in trials])[:-1], axis=1)
-    for outcome, columns, rates, result in zip(outcomes, plain, parts, results, strict=True):
-        counts, means = outcome.counting(), [mean[columns] for mean in means_of(outcome)]
+        return [np.full((2, len(columns)), np.nan) for columns in plain]
+    trials = np.concatenate([estimand.outcome.defined.sum(axis=0) for estimand in estimands])
+    hits = np.concatenate([np.nansum(estimand.outcome.parts[0], axis=0) for estimand in estimands])
+    of_all, known = np.full((2, len(hits)), np.nan), np.concatenate(plain)
+    of_all[:, known] = mid_p_rate(hits[known], trials[known], np.array([[1 - tail], [tail]]))
+    results = []
+    for estimand, columns, rates in zip(estimands, plain, np.split(of_all, len(estimands), axis=1), strict=True):
+        outcome, counts, (_, *others) = estimand.outcome, estimand.outcome.counting(), estimand.means
         if counts is not None:
-            unequal = np.where(outcome.defined, counts, 1.0).min(axis=0, initial=1.0)[columns] < 1
-            weighted = weighted_rate(outcome.parts[0][:, columns], counts[:, columns], tail)
-            rates = np.where(unequal, weighted, rates)
+            unequal = np.where(outcome.defined, counts, 1.0).min(axis=0, initial=1.0) < 1
+            rates = np.where(unequal, weighted_rate(outcome.parts[0], counts, tail), rates)
         with np.errstate(invalid="ignore", divide="ignore"):
-            result[:, columns] = [outcome.aggregate.value(rate, *means[1:]) for rate in rates]
-        if len(means) > 1:
-            result[:, columns] = _with_error_of(outcome, columns, result[:, columns], tail)
+            ends = np.stack([outcome.aggregate.value(rate, *others) for rate in rates])
+        ends = _with_error_of(estimand, ends, tail) if others else ends
+        results.append(np.where(columns, ends, np.nan))
     return results
 
 
@@ -193,8 +239,8 @@ def _are_rates(outcome: Outcome) -> NDArray[np.bool_]:
     return plain
 
 
-def _with_error_of(outcome: Outcome, near: NDArray[np.bool_], ends: FloatArray, tail: float) -> FloatArray:
-    """Ends of a ratio of means, or of its log2, that allow for the error of the mean chance too: float64[2, columns].
+def _with_error_of(estimand: Estimand, ends: FloatArray, tail: float) -> FloatArray:
+    """Ends of a ratio of means, or of its log2, that allow for the error of the mean chance too: float64[2, depths].
 
     Each end is as far from the figure as both errors together: that of the success rate as its interval says, and that
     of the mean chance as Student's t says.
@@ -205,27 +251,17 @@ def _with_error_of(outcome: Outcome, near: NDArray[np.bool_], ends: FloatArray, 
     """
     from scipy.special import stdtrit
 
-    counts, known = outcome.counting(), outcome.defined[:, near]
-    weights = known.astype(np.float64) if counts is None else counts[:, near]
-    unit = math.log(2) if outcome.aggregate.form == "bits" else 0.0
-    means = [mean[near] for mean in means_of(outcome)]
+    outcome, aggregate, weights = estimand.outcome, estimand.aggregate, estimand.mask
+    unit, means = math.log(2) if aggregate.form == "bits" else 0.0, estimand.means
     with np.errstate(invalid="ignore", divide="ignore"):
         total = weights.sum(axis=0)
         free = total**2 / (weights**2).sum(axis=0) - 1
-        away = np.where(known, outcome.parts[1][:, near] - means[1], 0.0)
+        away = np.where(outcome.defined, outcome.parts[1] - means[1], 0.0)
         error = -stdtrit(free, tail) * np.sqrt((weights * away**2).sum(axis=0) / total / free) / means[1]
-        value, *logs = (each * unit if unit else np.log(each) for each in (outcome.aggregate.value(*means), *ends))
+        value, *logs = (each * unit if unit else np.log(each) for each in (aggregate.value(*means), *ends))
         moved = []
         for sign, end in zip((-1, 1), logs, strict=True):
             # Without a success the figure is infinitely small, and its upper end alone moves.
             to = np.where(np.isfinite(value), value + sign * np.hypot(end - value, error), end + sign * error)
             moved.append(to / unit if unit else np.exp(to))
     return np.stack(moved)
-
-
-def means_of(outcome: Outcome) -> list[FloatArray]:
-    """The mean of each part over the defined queries, at each depth."""
-    weighed, defined = outcome.counting(), outcome.defined
-    counts = defined.astype(np.float64) if weighed is None else weighed
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return [(np.where(defined, part, 0.0) * counts).sum(axis=0) / counts.sum(axis=0) for part in outcome.parts]

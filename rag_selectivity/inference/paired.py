@@ -10,7 +10,7 @@ equivalent to inverting the test.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 
@@ -57,6 +57,13 @@ class Difference:
     p: FloatArray
     test: tuple[str, ...]
 
+    @classmethod
+    def of(cls, columns: Iterable[tuple[float, float, float, float, str]]) -> Difference:
+        """From (value, low, high, p, test) of each depth."""
+        rows = list(columns)
+        value, low, high, p = np.array([row[:4] for row in rows], np.float64).reshape(-1, 4).T
+        return cls(value, low, high, p, tuple(row[4] for row in rows))
+
 
 def paired_difference(
     first: Outcome,
@@ -87,16 +94,10 @@ def paired_difference(
     ----------
     Fisher 1935; McNemar 1947; Hartigan 1969, Using subsample values as typical values (the inversion).
     """
-    columns = first.parts[0].shape[1]
-    pairs = [Pair.of(first, second, column, units) for column in range(columns)]
-    plain = [pair for pair in pairs if pair.is_success_rate]
-    swapped = [pair for pair in pairs if not pair.is_success_rate and pair.n > 0]
-    _mcnemar(plain, level, seed)
-    _swap(swapped, level, draws, seed)
-    value, low, high, p = (
-        np.array([getattr(pair, name) for pair in pairs], np.float64) for name in ("value", "low", "high", "p")
-    )
-    return Difference(value, low, high, p, tuple(pair.test for pair in pairs))
+    pairs = [Pair.of(first, second, column, units) for column in range(first.parts[0].shape[1])]
+    _mcnemar([pair for pair in pairs if pair.is_success_rate], level, seed)
+    _swap([pair for pair in pairs if not pair.is_success_rate and pair.n > 0], level, draws, seed)
+    return Difference.of((pair.value, pair.low, pair.high, pair.p, pair.test) for pair in pairs)
 
 
 @dataclass(slots=True)
@@ -206,10 +207,8 @@ def _mcnemar(pairs: Sequence[Pair], level: float, seed: int) -> None:
     If few queries differ, or if a run has few successes, the score interval of a ratio is too narrow (its coverage
     falls to .87). The interval is then at least as wide as the interval of bounded values.
     """
-    n = np.array([pair.n for pair in pairs], np.float64)
-    gained = np.array([(pair.gaps > 0).sum() for pair in pairs], np.float64)
-    lost = np.array([(pair.gaps < 0).sum() for pair in pairs], np.float64)
-    both = np.array([((pair.top == 1) & (pair.other_top == 1)).sum() for pair in pairs], np.float64)
+    counts = [(pair.n, (pair.gaps > 0).sum(), (pair.gaps < 0).sum(), pair.top @ pair.other_top) for pair in pairs]
+    n, gained, lost, both = np.array(counts, np.float64).reshape(-1, 4).T
     of_rates = score.paired_difference(gained, lost, n, level)
     of_bits = score.paired_ratio(both, gained, lost, n, level)
     p = mcnemar.two_sided_p(gained, lost)
@@ -336,8 +335,7 @@ def _decided_by_one(pair: Pair) -> bool:
     """
     if pair.form != "mean" or pair.ends is None or pair.effective > MOST_DECIDED:
         return False
-    reach = (pair.ends[1] - pair.ends[0]) * pair.unseen
-    return abs(float(pair.gaps.sum())) <= reach * (1 + _SAME)
+    return abs(float(pair.gaps.sum())) <= (pair.ends[1] - pair.ends[0]) * pair.unseen * (1 + _SAME)
 
 
 def _skewed(pair: Pair, level: float) -> tuple[float, float, float]:

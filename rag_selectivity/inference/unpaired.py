@@ -51,9 +51,8 @@ def unpaired_difference(first: Outcome, second: Outcome, *, level: float = 0.95,
     """
     if first.counting() is not None or second.counting() is not None:
         raise InputError("an unpaired comparison cannot be weighted: leave the weights out, or compare in pairs")
-    columns = [_of_column(first, second, column, level, seed) for column in range(first.parts[0].shape[1])]
-    value, low, high, p = np.array([column[:4] for column in columns], np.float64).reshape(-1, 4).T
-    return Difference(value, low, high, p, tuple(column[4] for column in columns))
+    depths = range(first.parts[0].shape[1])
+    return Difference.of(_of_column(first, second, column, level, seed) for column in depths)
 
 
 def _of_column(

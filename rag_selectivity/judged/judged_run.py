@@ -20,6 +20,7 @@ from rag_selectivity.judged.query_weights import QueryWeights
 from rag_selectivity.judged.rows import Controls, Coverage, Documents, Hits
 from rag_selectivity.judged.terms import Terms
 from rag_selectivity.judged.token_budget import TokenBudget
+from rag_selectivity.tables.cells import whole_count
 from rag_selectivity.tables.grades import SCALES, Scale
 from rag_selectivity.tables.ids import IntArray, ranges
 
@@ -41,6 +42,12 @@ class JudgedRun:
     hits : Hits
     returned : int64[queries]
         Length of each list; 0 if the run lacks the query.
+    missing : bool[queries]
+        The queries that the run lacks.
+    own_pool : bool[queries]
+        The queries whose pool is the run's own full list: those that the pool lacks, or all without a pool.
+    first_repeat : int64[queries]
+        The rank of the first passage of each list that stands above it too; 0 without one.
     grades : int64[levels]
     labels : int64[queries, levels]
         The number of judged passages of each query with each grade.
@@ -49,12 +56,8 @@ class JudgedRun:
     scale, policy, coverage
     pool, pool_returned : Hits, int64[queries], or None
         The candidates before selection and their list lengths; None: the run's own full list is the pool.
-    own_pool : bool[queries] or None
-        The queries that the given pool lacks; the run's own full list is their pool.
     controls : Controls or None
         Passages drawn at random from the corpus, with their grades; they are not among the labels.
-    missing : bool[queries] or None
-        The queries that the run lacks; None if it lacks none, or if this is unknown.
     documents : Documents or None
         The numbers of passages of the judged documents. None if passages are judged and retrieved as they are.
     made_of : (Terms, Lists, Lists or None) or None
@@ -68,8 +71,6 @@ class JudgedRun:
         The same lists and labels with groups of passages in place of passages, if these were given.
     copies : Hits or None
         Of lists of groups: the slots whose group stands above them too, judged or not; their grades mean nothing.
-    first_repeat : int64[queries] or None
-        The rank of the first passage of each list that stands above it too, 0 without one; None if no list has one.
     weights : QueryWeights or None
         How much each query counts in figures over all of them; None where all count alike.
     other_lists : OtherLists or None
@@ -82,6 +83,9 @@ class JudgedRun:
     queries: tuple[str, ...]
     hits: Hits
     returned: IntArray
+    missing: BoolArray
+    own_pool: BoolArray
+    first_repeat: IntArray
     grades: IntArray
     labels: IntArray
     corpus_size: IntArray | None
@@ -90,16 +94,13 @@ class JudgedRun:
     coverage: Coverage = field(default_factory=Coverage)
     pool: Hits | None = None
     pool_returned: IntArray | None = None
-    own_pool: BoolArray | None = None
     controls: Controls | None = None
-    missing: BoolArray | None = None
     documents: Documents | None = None
     made_of: tuple[Terms, Lists, Lists | None] | None = field(default=None, repr=False, compare=False)
     qrels: Qrels | None = field(default=None, repr=False, compare=False)
     fitting: Mapping[TokenBudget, IntArray] = field(default_factory=dict)
     grouped: JudgedRun | None = None
     copies: Hits | None = None
-    first_repeat: IntArray | None = None
     weights: QueryWeights | None = None
     other_lists: OtherLists | None = None
     empty_slots: int = 1
@@ -115,6 +116,7 @@ class JudgedRun:
     @classmethod
     def _of_lists(cls, terms: Terms, lists: Lists, pool: Lists | None) -> JudgedRun:
         labels, missing = terms.labels, lists.times == 0
+        own = np.ones(len(missing), bool) if pool is None else pool.times == 0
         grades = np.array(sorted({*labels.grades_present(), *labels.levels}), np.int64)
         cells = labels.query * len(grades) + np.searchsorted(grades, labels.grade)
         counts = np.bincount(cells, minlength=len(labels) * len(grades)).reshape(len(labels), len(grades))
@@ -123,27 +125,25 @@ class JudgedRun:
             queries=labels.queries,
             hits=Hits.together(lists.hits),
             returned=lists.length,
+            missing=missing,
+            own_pool=own,
+            first_repeat=lists.first_repeat,
             grades=grades,
             labels=counts,
             corpus_size=terms.sizes,
             scale=terms.scale,
             policy=terms.policy,
             controls=_controls(terms, Hits.together(lists.controls)),
-            missing=missing if missing.any() else None,
             documents=terms.documents,
             made_of=(terms, lists, pool),
             qrels=terms.qrels,
-            first_repeat=lists.first_repeat if lists.first_repeat.any() else None,
         )
         outside = lacking = 0
         if pool is not None:
-            # A query that the pool lacks has its own list as its pool.
-            own = pool.times == 0
             judged = replace(
                 judged,
                 pool=Hits.together([*pool.hits, judged.hits.take(own[judged.hits.query])]),
                 pool_returned=np.where(own, judged.returned, pool.length),
-                own_pool=own,
             )
             outside, lacking = len(judged.hits_outside_pool().query), int((own & ~missing).sum())
         coverage = Coverage(
@@ -169,8 +169,8 @@ class JudgedRun:
         `hit` is a bool, or the number of relevant passages among the K. The random draw of each query
         has its own K, so measure at `depths=[max(K)]`. For chance-corrected measures only.
         """
-        size, shown, relevant = (_count_column(value, name) for value, name in ((N, "N"), (K, "K"), (R, "R")))
-        hits = _count_column(np.asarray(hit).astype(np.int64) if np.asarray(hit).dtype == bool else hit, "hit")
+        columns = {"N": N, "K": K, "R": R, "hit": hit}
+        size, shown, relevant, hits = (_count_column(values, name) for name, values in columns.items())
         if not len(size) == len(shown) == len(relevant) == len(hits):
             raise InputError("counts: N, K, R and hit differ in length; give one of each for every query")
         names = tuple(queries) if queries is not None else tuple(str(i + 1) for i in range(len(size)))
@@ -187,6 +187,9 @@ class JudgedRun:
             queries=names,
             hits=Hits(row, rank, np.ones(len(row), np.int64), np.zeros(len(row), bool), np.arange(len(row))),
             returned=shown,
+            missing=np.zeros(len(names), bool),
+            own_pool=np.ones(len(names), bool),
+            first_repeat=np.zeros(len(names), np.int64),
             grades=np.array([1]),
             labels=relevant[:, None],
             corpus_size=size,
@@ -251,7 +254,7 @@ class JudgedRun:
     @property
     def in_run(self) -> BoolArray:
         """Whether the run has each query, even with an empty list: bool[queries]."""
-        return np.ones(len(self), bool) if self.missing is None else ~self.missing
+        return ~self.missing
 
     def refuse_weights(self, what: str, otherwise: str = "") -> None:
         """Refuse weighted queries where a figure would ignore the weights; `otherwise` says what else can be done.
@@ -336,14 +339,14 @@ class JudgedRun:
             copies=None if self.copies is None else cut(self.copies),
             hits=cut(self.hits),
             returned=np.minimum(self.returned, cutoffs),
-            pool=Hits.together([self.candidates, self.hits_outside_pool()]),
+            pool=self.pooled,
             pool_returned=self.candidates_returned,
-            own_pool=~self.selected_from & (self.returned <= cutoffs),
+            own_pool=self.own_pool & (self.returned <= cutoffs),
         )
 
     # -- labels and corpus -----------------------------------------------------------------------
 
-    @cached_property
+    @property
     def labelled(self) -> IntArray:
         """How many judged passages (or documents) each query has."""
         return self.once("labelled", None, lambda: self.labels.sum(axis=1))
@@ -432,9 +435,8 @@ class JudgedRun:
         """
         if self.documents is not None or self.policy.duplicates is not None:
             return None
-        first = np.zeros(len(self), np.int64) if self.first_repeat is None else self.first_repeat
-        result: BoolArray = (first[:, None] > 0) & (first[:, None] <= self.returned_at(depths))
-        return result
+        first = self.first_repeat[:, None]
+        return (first > 0) & (first <= self.returned_at(depths))
 
     def harmful_at(self, depths: IntArray, max_grade: int) -> IntArray:
         """Slots of the top K with a grade of at most `max_grade`; with `unjudged="worst"` also unjudged passages."""
@@ -512,12 +514,11 @@ class JudgedRun:
         """The length of each query's pool."""
         return self.returned if self.pool_returned is None else self.pool_returned
 
-    @property
-    def selected_from(self) -> BoolArray:
-        """Whether each query has a pool other than its own list: bool[queries]."""
-        if self.pool is None:
-            return np.zeros(len(self), bool)
-        return np.ones(len(self), bool) if self.own_pool is None else ~self.own_pool
+    @cached_property
+    def pooled(self) -> Hits:
+        """The distinct hits of the pool, and those of the run that its pool lacks."""
+        candidates = self.candidates
+        return Hits.together([candidates.take(~candidates.repeated), self.hits_outside_pool()])
 
     def hits_outside_pool(self) -> Hits:
         """Distinct judged passages of the run that its pool lacks."""
@@ -577,11 +578,7 @@ def key_of(depths: IntArray) -> tuple[Any, bytes]:
 def _count_column(values: ArrayLike, name: str) -> IntArray:
     """Whole numbers ≥ 0, as int64; otherwise an InputError that names the first that is none."""
     array = np.atleast_1d(np.asarray(values))
-    try:
-        whole = array.astype(np.int64)
-        bad = np.flatnonzero((array.astype(np.float64) != whole) | (whole < 0))
-    except (TypeError, ValueError):
-        raise InputError(f"counts: {name} contains a value that is not a number") from None
-    if len(bad):
-        raise InputError(f"counts: {name} of query number {bad[0] + 1} is {array[bad[0]]}; give a whole number ≥ 0")
-    return whole
+    if array.dtype.kind in "iub" and array.min(initial=0) >= 0:
+        return array.astype(np.int64)
+    counts = [whole_count(each, f"counts: {name} of query number {i}") for i, each in enumerate(array.tolist(), 1)]
+    return np.array(counts, np.int64)

@@ -17,7 +17,7 @@ from rag_selectivity.judged.qrels import Qrels
 from rag_selectivity.judged.rows import Hits
 from rag_selectivity.judged.run import Run, ScatteredQueries
 from rag_selectivity.judged.terms import Terms
-from rag_selectivity.tables.ids import IntArray, mix, ranges
+from rag_selectivity.tables.ids import IntArray, mix, numbered, ranges
 
 #: How many of a list's first passages are compared with what the labels promise.
 TOP = 10
@@ -111,7 +111,7 @@ class Lists:
             found = _found(qrels, part, position)
         rows, judgments, repeating = found
         # Where a passage is repeated, every row of equal scores has its say in which copy is the first.
-        order = part.order(policy, None if repeating else rows)
+        order = part.order(policy, None if len(repeating) else rows)
         if order is not None:
             # From here on rows are places in rank order.
             place = np.empty(len(order), np.int64)
@@ -119,18 +119,15 @@ class Lists:
             rows = place[rows]
         in_order = np.argsort(rows, kind="stable")
         rows, judgments = rows[in_order], judgments[in_order]
-        copies = np.empty(0, np.int64)
-        if repeating:
-            ordered = part if order is None else part.take(order)
-            copies = copies_in(ordered, repeating)
-            if policy.duplicates == "error" and len(copies):
-                row = int(copies[0])
-                raise InputError(
-                    f"{name}: query {part.queries[part.query[row]]!r} lists passage {ordered.passages[row]!r} more "
-                    f'than once, and the policy is duplicates="error": remove the repeats, or give another policy'
-                )
+        ordered = part.take(order) if order is not None and len(repeating) else part
+        copies = copies_in(ordered, repeating)
+        for row in copies[:1].tolist() if policy.duplicates == "error" else ():
+            raise InputError(
+                f"{name}: query {part.queries[part.query[row]]!r} lists passage {ordered.passages[row]!r} more than "
+                f'once, and the policy is duplicates="error": remove the repeats, or give another policy'
+            )
         repeated = np.isin(rows, copies, assume_unique=True)
-        hits = Hits(part.query[rows], part.ranks[rows], qrels.grade[judgments], repeated, judgments)
+        hits = Hits(part.query[rows], part.ranks(rows), qrels.grade[judgments], repeated, judgments)
         listed = terms.drawn[judgments]
         if listed.any():
             controls, hits = hits.take(listed), hits.take(~listed)
@@ -163,7 +160,7 @@ def _sampled(part: Run, order: IntArray | None, position: IntArray, labels: IntA
 def _left_out(hits: Hits, part: Run, copies: IntArray, policy: Policy) -> tuple[Hits, IntArray, IntArray]:
     """The hits by the rules for copies and for unjudged passages, the lengths of the lists, and their first repeats."""
     lengths, of_copies = part.lengths, part.query[copies]
-    first_repeat = _first_ranks(of_copies, part.ranks[copies], len(lengths))
+    first_repeat = _first_ranks(of_copies, part.ranks(copies), len(lengths))
     if policy.duplicates == "drop" and len(copies):
         start = part.offsets[hits.query]
         before = np.searchsorted(copies, start + hits.rank - 1) - np.searchsorted(copies, start)
@@ -183,30 +180,26 @@ def _first_ranks(lists: IntArray, ranks: IntArray, count: int) -> IntArray:
     return first
 
 
-def _found(qrels: Qrels, part: Run, position: IntArray) -> tuple[IntArray, IntArray, list[int]]:
+def _found(qrels: Qrels, part: Run, position: IntArray) -> tuple[IntArray, IntArray, IntArray]:
     """The rows that are judged, their judgments, and the lists that hold a passage twice."""
     rows: list[int] = []
     judgments: list[int] = []
-    repeating = []
+    repeating: list[int] = []
     for i, (query, (start, stop)) in enumerate(zip(position.tolist(), pairwise(part.offsets.tolist()), strict=True)):
-        passages, labels = part.passages[start:stop], qrels.rows(query)
-        row_of = dict(zip(passages, range(start, stop), strict=True))
+        row_of, labels = dict(zip(part.passages[start:stop], range(start, stop), strict=True)), qrels.rows(query)
         if len(row_of) < stop - start:
             repeating.append(i)
             continue
         found = list(map(row_of.get, qrels.passages[labels]))
         rows += [row for row in found if row is not None]
         judgments += [label for label, row in enumerate(found, labels.start) if row is not None]
-    for i in repeating:
-        of_list = part.rows(i)
-        listed = part.passages[of_list]
-        labelled = qrels.judgments(np.full(len(listed), position[i]), listed).tolist()
-        rows += [row for row, label in enumerate(labelled, of_list.start) if label >= 0]
-        judgments += [label for label in labelled if label >= 0]
-    return np.array(rows, np.int64), np.array(judgments, np.int64), repeating
+    lists = np.array(repeating, np.int64)
+    further, of_further = _judged(qrels, part, position, ranges(part.offsets[lists], part.lengths[lists]))
+    both = np.append([rows, judgments], [further, of_further], axis=1).astype(np.int64)
+    return *both, lists
 
 
-def _found_by_polars(qrels: Qrels, part: Run, position: IntArray) -> tuple[IntArray, IntArray, list[int]] | None:
+def _found_by_polars(qrels: Qrels, part: Run, position: IntArray) -> tuple[IntArray, IntArray, IntArray] | None:
     """As `_found`, of passages in a Series; None where a list may hold a passage twice."""
     passages: Any = part.passages
     # Equal passages of a list have equal numbers; different ones hardly ever.
@@ -218,17 +211,19 @@ def _found_by_polars(qrels: Qrels, part: Run, position: IntArray) -> tuple[IntAr
     labelled = type(passages)(list(known), dtype=passages.dtype)
     # A label may be of another query.
     rows = np.flatnonzero(passages.is_in(labelled.implode()).to_numpy())
-    judgments = qrels.judgments(position[part.query[rows]], passages.gather(rows).to_list())
-    return rows[judgments >= 0], judgments[judgments >= 0], []
+    return *_judged(qrels, part, position, rows), np.empty(0, np.int64)
 
 
-def copies_in(part: Run, lists: Iterable[int]) -> IntArray:
+def _judged(qrels: Qrels, part: Run, position: IntArray, rows: IntArray) -> tuple[IntArray, IntArray]:
+    """Those of some rows that are judged, and their judgments."""
+    passages = list(part.columns_at(rows)["passages"])
+    judgments = qrels.judgments(position[part.query[rows]], passages)
+    return rows[judgments >= 0], judgments[judgments >= 0]
+
+
+def copies_in(part: Run, lists: IntArray) -> IntArray:
     """The rows of some lists with a passage that is earlier in its list."""
-    copies = []
-    for i in lists:
-        seen: set[str] = set()
-        for row in range(int(part.offsets[i]), int(part.offsets[i + 1])):
-            if part.passages[row] in seen:
-                copies.append(row)
-            seen.add(part.passages[row])
-    return np.array(copies, np.int64)
+    rows = ranges(part.offsets[lists], part.lengths[lists])
+    names, number = numbered(part.passages[row] for row in rows.tolist())
+    _, first = np.unique(part.query[rows] * max(1, len(names)) + number, return_index=True)
+    return np.delete(rows, first)

@@ -35,7 +35,8 @@ class OtherLists:
         rows = np.flatnonzero((place[labels.query] >= 0) & ~labels.controls)
         code: dict[str, int] = {}
         of_label = np.array([code.setdefault(labels.passages[row], len(code)) for row in rows.tolist()], np.int64)
-        owner, rank = np.array([position.get(query, -1) for query in lists.queries], np.int64)[lists.query], lists.ranks
+        owner = np.array([position.get(query, -1) for query in lists.queries], np.int64)[lists.query]
+        rank = ranges(np.ones_like(lists.lengths), lists.lengths)
         listed = np.array([code.get(passage, -1) for passage in lists.passages], np.int64)
         slots = np.flatnonzero((listed >= 0) & (owner >= 0))
         # The first of several copies in a list counts.

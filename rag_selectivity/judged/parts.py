@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 #: Of a run whose lists are scattered, so many rows are held at a time, and given out in so many parts.
-_HELD, _PARTS = 10_000_000, 64
+_HELD, _PARTS = 10_000_000, 32
 
 
 def parts_of_scan(scan: Scan, exactly: Callable[[], Run]) -> Iterator[Run]:
@@ -43,19 +43,27 @@ def _grouped(scan: Scan, exactly: Callable[[], Run]) -> Iterator[Run]:
     """The same run of rows that are scattered: the rows of some of the queries are held, and taken list by list."""
     import polars as pl
 
+    held: list[pl.DataFrame] = []
+    count = 0
     try:
         # Before a list is given out, all rows are seen.
-        turns = -(-sum(batch.height for batch in scan.rows()) // _HELD)
+        for batch in scan.rows():
+            held.append(batch)
+            count += batch.height
+            if count > _HELD:
+                held.clear()
     except Odd:
         yield exactly()
         return
+    turns = -(-count // _HELD)
     for turn in range(turns):
         part = pl.col("query").hash() % (_PARTS * turns)
-        batches = (batch.with_columns(part=part) for batch in scan.rows())
-        held = pl.concat(batch.filter(pl.col("part") // _PARTS == turn) for batch in batches)
-        for each in held["part"].unique():
-            rows = held.filter(pl.col("part") == each).sort("query", maintain_order=True)
-            yield _run(rows.with_columns(new=pl.col("query").ne_missing(pl.col("query").shift())), scan)
+        batches = (batch.with_columns(part=part) for batch in (held if turns == 1 else scan.rows()))
+        rows = pl.concat(batch.filter(pl.col("part") // _PARTS == turn) for batch in batches)
+        held.clear()
+        for each in rows["part"].unique():
+            lists = rows.filter(pl.col("part") == each).sort("query", maintain_order=True)
+            yield _run(lists.with_columns(new=pl.col("query").ne_missing(pl.col("query").shift())), scan)
 
 
 def _whole_lists(scan: Scan) -> Iterator[Run]:

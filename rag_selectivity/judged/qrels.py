@@ -123,7 +123,7 @@ class Qrels(Pairs):
 
     @classmethod
     def _of_columns(cls, columns: Columns, **about: Any) -> Qrels:
-        source = columns.source if columns.source not in ("qrels", "qrels frame") else None
+        source = columns.source if columns.source != "qrels" else None
         grade = np.empty(0, np.int64) if columns.grade is None else columns.grade
         rows: dict[str, Any] = {"lines": columns.lines, "expected": columns.expected, "source": source}
         return cls(columns.queries, columns.query, columns.passage, grade, **rows | about)
@@ -342,9 +342,8 @@ class Qrels(Pairs):
             return self
         # An expected id has no grade to map.
         graded = np.ones(self.size, bool) if self.expected is None else ~self.expected
-        for grade, row in zip(*np.unique(np.where(graded, self.grade, -1), return_index=True), strict=True):
-            if graded[row] and int(grade) not in mapping:
-                raise InputError(f"{self._row_text(int(row))} is not in the grade map; add {int(grade)}:NEW to it")
+        for row in np.flatnonzero(graded & ~np.isin(self.grade, list(mapping)))[:1].tolist():
+            raise InputError(f"{self._row_text(row)} is not in the grade map; add {self.grade[row]}:NEW to it")
         new = np.array([mapping.get(grade, 1) for grade in self.grade.tolist()], np.int64)
         origins = self.origins
         if origins is not None:

@@ -64,16 +64,13 @@ def read_run(path: str | Path, *, format: str | None = None, policy: str | Polic
 
 def run_parts(value: Any, policy: Policy | None = None) -> Run | Iterator[Run]:
     """As `Run.of`, but a large file or frame comes in parts, so that memory need not hold its run."""
-    large = is_large(Path(value)) if is_path(value) else is_frame(value) and _length(value) >= _LARGE_FRAME
+    large = (
+        is_large(Path(value))
+        if is_path(value)
+        else is_frame(value) and hasattr(value, "__len__") and len(value) >= _LARGE_FRAME
+    )
     found = scan(value, "run") if large else None
     return Run.of(value, policy) if found is None else parts_of_scan(found, lambda: Run.of(value, policy))
-
-
-def _length(frame: Any) -> int:
-    try:
-        return len(frame)
-    except TypeError:
-        return 0
 
 
 def pool_names(pools: Sequence[Any]) -> list[str]:

@@ -90,10 +90,9 @@ class Pairs(Rows):
         """How many rows each query has: int64[queries]."""
         return np.diff(self.offsets)
 
-    @property
-    def ranks(self) -> IntArray:
-        """The number of each row among those of its query, from 1: int64[rows]."""
-        result: IntArray = np.arange(1, len(self.query) + 1) - self.offsets[self.query]
+    def ranks(self, rows: IntArray) -> IntArray:
+        """The number of each of some rows among all of its query, from 1."""
+        result: IntArray = rows - self.offsets[self.query[rows]] + 1
         return result
 
     def rows(self, position: int) -> slice:

@@ -18,7 +18,7 @@ from rag_selectivity.tables.cells import iterated
 from rag_selectivity.tables.columns import Columns, read
 from rag_selectivity.tables.exact import is_frame
 from rag_selectivity.tables.forms import AS_THEY_ARE, IdForm
-from rag_selectivity.tables.ids import IntArray
+from rag_selectivity.tables.ids import IntArray, ranges
 
 #: Terms are whole numbers of this unit: their sums are exact but for far less than a float tells apart.
 _UNIT = 1 << 160
@@ -58,7 +58,7 @@ class Run(Pairs):
     tokens : float64[rows] or None
         Lengths of the passages, if the run was given with them.
     remarks : {code: count}
-        What was noticed when it was read; `rag_selectivity.evaluation.doubts` has the words of the codes.
+        What was noticed when it was read; `rag_selectivity.evaluation.doubts` has the words.
     form : IdForm
         The form that the ids were brought into.
     """
@@ -169,7 +169,7 @@ class Run(Pairs):
     def top(self, depth: int, policy: Policy = Policy()) -> Run:
         """The first ranks of every list, in rank order."""
         ordered = self.ordered(policy)
-        return ordered.take(ordered.ranks <= depth) if (self.lengths > depth).any() else ordered
+        return ordered.take(ranges(ordered.offsets[:-1], np.minimum(ordered.lengths, depth)))
 
     def in_form(self, form: IdForm) -> Run:
         """The same run with all ids in a form; two queries may get the same id, which `join` refuses.

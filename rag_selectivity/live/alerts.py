@@ -9,6 +9,7 @@ import time
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
@@ -287,7 +288,14 @@ class Alerts:
         self._alarms: list[Alarm] = []
         self._on_alert, self.name = on_alert, name
         self._lock = threading.Lock()
-        self._counter = _counter_of(self) if self._watched else None
+        #: OpenTelemetry's, where it is installed.
+        self._counter: Any = None
+        if self._watched:
+            with suppress(ImportError):
+                from opentelemetry import metrics
+
+                self._counter = _instruments(metrics)
+                _observed.add(self)
 
     @property
     def measures(self) -> list[Measure]:
@@ -345,16 +353,6 @@ class Alerts:
 
 #: One gauge for the whole process, since a meter takes a name once; it must not keep monitors alive.
 _observed: weakref.WeakSet[Alerts] = weakref.WeakSet()
-
-
-def _counter_of(alerts: Alerts) -> Any:
-    """A counter of alarms at OpenTelemetry's meter, beside the gauges; None where it is not installed."""
-    try:
-        from opentelemetry import metrics
-    except ImportError:
-        return None
-    _observed.add(alerts)
-    return _instruments(metrics)
 
 
 @cache

@@ -119,32 +119,27 @@ class Identity:
         if not self._is_open:
             return [self._named(seen)]
         self._waiting.append(seen)
-        if sum(each.labelled for each in self._waiting) < QUERIES_TO_CHOOSE_BY and len(self._waiting) < _MOST_WAITING:
-            return []
-        done = self.decide()
-        if self.doubt is not None and sum(each.tells for each in self._waiting) >= QUERIES_TO_CHOOSE_BY:
-            return self.give_up()
-        if self._is_open:
-            done += [self._named(each) for each in self._waiting if not each.tells]
-            self._waiting = [each for each in self._waiting if each.tells]
-        return done
+        labelled = sum(each.labelled for each in self._waiting)
+        return self.decide() if labelled >= QUERIES_TO_CHOOSE_BY or len(self._waiting) >= _MOST_WAITING else []
 
     def decide(self) -> list[Waiting]:
         """Choose by what is waiting, and return what can be recorded now; `doubt` is why there is no choice, if any."""
         telling = [each for each in self._waiting if each.tells]
-        if not telling:
-            # Retrievals that brought nothing need no ids.
-            done = [each for each in self._waiting if each.labelled]
-            self._waiting = [each for each in self._waiting if not each.labelled]
-            return done
         names = ((each.retrieval.name_in(self._labels) or "", each.passages) for each in telling)
         try:
-            self.chosen = choose_identity([(self._labels[name], passages) for name, passages in names])
+            if telling:
+                self.chosen = choose_identity([(self._labels[name], passages) for name, passages in names])
+                self.doubt = None
+                return self.release()
         except InputError as error:
             self.doubt = error
-            return []
-        self.doubt = None
-        return self.release()
+            if len(telling) >= QUERIES_TO_CHOOSE_BY:
+                return self.give_up()
+        # Retrievals that brought nothing need no ids, and the others wait, unless they are too many.
+        is_full = len(self._waiting) >= _MOST_WAITING
+        done = [each for each in self._waiting if not each.tells and (each.labelled or is_full)]
+        self._waiting = [each for each in self._waiting if each.tells or not (each.labelled or is_full)]
+        return list(map(self._named, done))
 
     def give_up(self) -> list[Waiting]:
         """End the waiting without a choice, if there are doubts. Returns what was waiting."""

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from rag_selectivity.errors import InputError, SelectivityWarning
-from rag_selectivity.indexes import given_size
+from rag_selectivity.indexes import documents_in_index, given_size
 from rag_selectivity.inference.bootstrap import Bootstrap
 from rag_selectivity.judged.terms import size_with_counts
 from rag_selectivity.live.alerts import FALSE_ALARM_EVERY, Alarm, Alerts
@@ -164,9 +164,7 @@ class Monitor(Shared):
         #: All retrievals, and the outcomes of the last requests by their ids.
         self._traffic, self._requests = Traffic(), Latest[float | None](_MOST_REQUESTS)
         self._lock, self._measuring = threading.Lock(), threading.Lock()
-        self._worker = Worker[Retrieval | None](
-            self._measure, _MOST_WAITING, name="rag-selectivity-monitor", delay=_SECONDS, at_once=_BATCH
-        )
+        self._worker = Worker[Retrieval | None](self._measure, _MOST_WAITING, delay=_SECONDS, at_once=_BATCH)
         self._has_warned = False
         self._sample_rate, self._random = float(sample_rate), random.Random(seed)
         self._identity = Identity(None)
@@ -318,7 +316,11 @@ class Monitor(Shared):
     def _measure(self, batch: list[Retrieval | None]) -> None:
         try:
             with self._measuring:
-                self._count_passages()
+                identity = self._identity.settled
+                if self._index is not None and identity is not None:
+                    # By their ids, the passages of each document can be counted in the index now.
+                    self._window.passages_of = documents_in_index(self._index, identity) or self._window.passages_of
+                    self._index = None
                 for figures in self._window.add([each for each in batch if each is not None], self._alerts.measures):
                     self._alerts.figures(figures)
                 unmatched = None if self._has_warned else self._window.ids_do_not_meet
@@ -360,15 +362,6 @@ class Monitor(Shared):
 
     def _warn_of_the_choice(self) -> None:
         tell(f"monitor {self.name!r} has no figures: {self._identity.doubt}")
-
-    def _count_passages(self) -> None:
-        """Count the passages of each document in the index, once it is known by which id the labels know them."""
-        identity = self._identity.settled
-        if self._index is not None and identity is not None:
-            from rag_selectivity.indexes import documents_in_index
-
-            index, self._index = self._index, None
-            self._window.passages_of = documents_in_index(index, identity) or self._window.passages_of
 
     # -- giving out --------------------------------------------------------------------------------
 

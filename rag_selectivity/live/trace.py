@@ -10,6 +10,7 @@ import stat
 import threading
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from itertools import compress
@@ -171,13 +172,7 @@ class TraceWriter(LineWriter):
 def unfinished_line(path: str | Path) -> bytes:
     """What stands after the last line feed of a file."""
     with open(path, "rb") as file:
-        size = file.seek(0, os.SEEK_END)
-        if not size:
-            return b""
-        file.seek(-1, os.SEEK_END)
-        if file.read() == b"\n":
-            return b""
-        file.seek(max(0, size - _LONGEST_LINE))
+        file.seek(max(0, file.seek(0, os.SEEK_END) - _LONGEST_LINE))
         return file.read().rpartition(b"\n")[2]
 
 
@@ -391,16 +386,12 @@ def trace_lines(path: str | Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
     try:
         yield from read_records(path)
     except InputError as error:
-        try:
-            line = unfinished_line(path)
-        except (OSError, ValueError):
-            # There is no such file, or none that can be read: the first error says so.
-            raise error from None
-        if not is_cut_off(line):
-            raise
-        with open(path, "rb") as file:
-            number = 1 + sum(block.count(b"\n") for block in iter(lambda: file.read(1 << 20), b""))
-        if number == 1 or not str(error).startswith(f"{path}:{number}:"):
+        number = 0
+        with suppress(OSError, ValueError):  # there may be no such file
+            if is_cut_off(unfinished_line(path)):
+                with open(path, "rb") as file:
+                    number = 1 + sum(block.count(b"\n") for block in iter(lambda: file.read(1 << 20), b""))
+        if number < 2 or not str(error).startswith(f"{path}:{number}:"):
             raise
         note = f"{path}:{number}: the last line was cut off, as when its process is killed; it was left out"
         warnings.warn(SelectivityWarning(note, "trace-incomplete"), stacklevel=4)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from rag_selectivity.errors import InputError
-from rag_selectivity.evaluation.evaluate import Measured, report_on
+from rag_selectivity.evaluation.report import report_on
 from rag_selectivity.figures.figures import Figures
 from rag_selectivity.inference.bootstrap import Bootstrap
 from rag_selectivity.judged.joining import join
@@ -222,9 +222,9 @@ class Window:
         queries = len(set(query_of.values()))
         if queries < len(rows) and bootstrap.clusters is None:
             bootstrap = replace(bootstrap, clusters=query_of)
-        measured = Measured(list(measures), {self.name: Figures(judged.queries, plan, outcomes, (judged, None))})
+        figures = {self.name: Figures(judged.queries, plan, outcomes, (judged, None))}
         notes = {self.name: list(self._notes(traffic, len(rows), queries))}
-        report = report_on(measured, bootstrap, notes, provenance=self.labels.provenance)
+        report = report_on(figures, measures, bootstrap, notes, provenance=self.labels.provenance)
         # Live retrievals cannot be repeated, so a later report is not compared with this one query by query.
         run = report.runs[self.name]
         run = replace(run, figures=replace(run.figures, whole=None), input={})

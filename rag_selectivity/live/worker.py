@@ -30,8 +30,6 @@ class Worker(Generic[Item]):
         Takes a list of items; must not raise. It may drain what waits meanwhile.
     most : int
         At most so many items wait.
-    name : str
-        Of the thread.
     delay : float
         Work begins so many seconds after the first item came: the application is answering its request at that time.
     at_once : int
@@ -42,16 +40,16 @@ class Worker(Generic[Item]):
     worked on, since the child gets the locks that the work uses as they are.
     """
 
-    def __init__(self, work: Callable[[list[Item]], None], most: int, *, name: str, delay: float, at_once: int) -> None:
-        self._work, self._most, self._name, self._delay, self._at_once = work, most, name, delay, at_once
+    def __init__(self, work: Callable[[list[Item]], None], most: int, *, delay: float, at_once: int) -> None:
+        self._work, self._most, self._delay, self._at_once = work, most, delay, at_once
         self._is_stopped = False
         self._begin()
         _workers.add(self)
 
     def _begin(self) -> None:
-        self._lock, self._working, self._is_full = threading.Lock(), threading.RLock(), threading.Event()
+        self._lock, self._working = threading.Lock(), threading.RLock()
         self._queue: deque[Item] = deque()
-        self._thread: threading.Thread | None = None
+        self._timer: threading.Timer | None = None
 
     def put(self, item: Item) -> bool:
         """Queue an item; False if there is no room for it, or if the interpreter is about to end."""
@@ -59,47 +57,30 @@ class Worker(Generic[Item]):
             if self._is_stopped or len(self._queue) >= self._most:
                 return False
             self._queue.append(item)
-            if self._thread is None:
-                self._thread = threading.Thread(target=self._run, name=self._name, daemon=True)
-                self._thread.start()
+            if len(self._queue) in (1, self._at_once):
+                if self._timer is not None:
+                    self._timer.cancel()
+                self._timer = threading.Timer(self._delay if len(self._queue) == 1 else 0, self.drain)
+                self._timer.daemon = True
+                self._timer.start()
                 # Before what was registered earlier, such as the end of a trace.
                 atexit.unregister(_stop_all)
                 atexit.register(_stop_all)
-            if len(self._queue) == self._at_once:
-                self._is_full.set()
         return True
 
-    def drain(self, patience: float) -> bool:
+    def drain(self, patience: float = threading.TIMEOUT_MAX) -> bool:
         """Work off what waits, in this thread; False if another thread works on the same items for so many seconds."""
         while self._working.acquire(timeout=patience):
             try:
-                if not self._work_on_next():
+                with self._lock:
+                    items = [self._queue.popleft() for _ in range(min(self._at_once, len(self._queue)))]
+                if not items:
                     return True
+                self._work(items)
             finally:
                 self._working.release()
+            time.sleep(_PAUSE)
         return False
-
-    def _run(self) -> None:
-        while True:
-            self._is_full.wait(self._delay)
-            self._is_full.clear()
-            is_left = True
-            while is_left:
-                with self._working:
-                    is_left = self._work_on_next()
-                time.sleep(_PAUSE)
-            with self._lock:
-                if not self._queue:
-                    self._thread = None
-                    return
-
-    def _work_on_next(self) -> bool:
-        """Work on the next items, with `_working` held; False if none waits."""
-        with self._lock:
-            items = [self._queue.popleft() for _ in range(min(self._at_once, len(self._queue)))]
-        if items:
-            self._work(items)
-        return bool(items)
 
 
 #: The workers of this process: the exit and a fork ask all of them, and cannot be told to forget one.

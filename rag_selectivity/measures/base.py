@@ -99,6 +99,7 @@ def rel_parameter() -> Any:
 M = TypeVar("M", bound="Measure")
 
 
+@dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(field,))
 @dataclass(frozen=True, repr=False)
 class Measure(ABC):
     """A measure, with or without its depth: `BoR`, `BoR()@10`, `BoR(rel=5)@10`.
@@ -132,6 +133,10 @@ class Measure(ABC):
     read_with_judged: ClassVar[bool] = False
     #: The names of its parts, if its value comes from their means: log2(mean Success / mean RandomSuccess).
     means_of: ClassVar[tuple[str, ...]] = ()
+    #: Whether the measure without @ is one figure, that of the whole list.
+    takes_whole_lists: ClassVar[bool] = False
+    #: Whether the measure without @ is that of the whole list too where nobody gave depths, as in trec_eval.
+    usually_whole: ClassVar[bool] = False
     #: What stands after the @.
     cutoff: ClassVar[Whole | Real] = Whole(1)
 
@@ -140,6 +145,7 @@ class Measure(ABC):
     def __init_subclass__(cls) -> None:
         if "name" not in vars(cls):
             cls.name = cls.__name__
+        dataclass(frozen=True, repr=False)(cls)
 
     def __post_init__(self) -> None:
         if self.at is not None:
@@ -156,21 +162,14 @@ class Measure(ABC):
 
     @classmethod
     def default_depths(cls, grid: NDArray[Any]) -> NDArray[Any]:
-        """Where the measure is taken when it names no depth: at every depth of the evaluation."""
-        return grid
-
-    #: Whether the measure without @ is that of the whole list too where nobody gave depths, as in trec_eval.
-    usually_whole: ClassVar[bool] = False
-
-    @property
-    def takes_whole_lists(self) -> bool:
-        """Whether the measure without @ is one figure, that of the whole list."""
-        return WHOLE_LIST in self.default_depths(np.array([1]))
+        """Where the measure is taken when it names no depth: at every depth of the evaluation, or of the whole list."""
+        return np.array([WHOLE_LIST]) if cls.takes_whole_lists else grid
 
     @classmethod
+    @cache
     def parameters(cls) -> list[Any]:
         """The measure's parameters as dataclass fields."""
-        return _parameters_of(cls)
+        return [item for item in fields(cls) if "doc" in item.metadata]
 
     def __matmul__(self, depth: int | float) -> Self:
         result: Self = _at(self, None if depth == WHOLE_LIST else TokenBudget.of(depth) or depth)
@@ -212,11 +211,6 @@ class Measure(ABC):
     def formula(self) -> str:
         """The figure of one query in symbols, which its docstring says; empty without one."""
         return self.said("Formula")
-
-    @property
-    def companions(self) -> tuple[Measure, ...]:
-        """Measures that are always shown beside this one."""
-        return (REGISTRY["Judged"](at=self.at),) if self.read_with_judged else ()
 
     @property
     def upper_end(self) -> Measure | None:
@@ -279,11 +273,6 @@ def _at(measure: M, depth: int | float | None) -> M:
     return replace(measure, at=depth)
 
 
-@cache
-def _parameters_of(cls: type[Measure]) -> list[Any]:
-    return [item for item in fields(cls) if "doc" in item.metadata]
-
-
 def plain_text(value: Any) -> str:
     """A parameter's shortest spelling: 2, .25 as 0.25, words as they are."""
     return f"{value:.15g}" if isinstance(value, float) else str(value)
@@ -293,9 +282,8 @@ def plain_text(value: Any) -> str:
 REGISTRY = Registry(Measure)
 
 
-@dataclass_transform(frozen_default=True)
 def register_measure(measure: type[M]) -> type[M]:
-    """Add a measure; a decorator for subclasses of Measure, which makes a frozen dataclass of what is none.
+    """Add a measure; a decorator for subclasses of Measure.
 
     An installed package adds its measures by entry points of the group `rag_selectivity.measures`, each of which names
     a class.
@@ -305,9 +293,8 @@ def register_measure(measure: type[M]) -> type[M]:
     InputError
         If another measure has the name.
     """
-    made = measure if "__dataclass_fields__" in vars(measure) else dataclass(frozen=True, repr=False)(measure)
-    REGISTRY.add(made)
-    return made
+    REGISTRY.add(measure)
+    return measure
 
 
 # Under which other tools and papers have a measure. Reports show the measure's own name.
@@ -391,39 +378,12 @@ def explain(measure: Measure) -> str:
 # -- figures that are given -----------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, repr=False)
 class Given(Measure):
-    """A measure whose figures are given; it prints as `ContextRecall@10`.
+    """A measure whose figures are given; it prints as `ContextRecall@10`. Each of its values has a name of its own."""
 
-    Attributes
-    ----------
-    of : str
-        Its name.
-    lowest, highest : float
-        The ends of its scale.
-    better : bool or None
-        Whether more of it is better; None if neither is.
-    """
-
-    of: str = ""
-    lowest: float = 0.0
-    highest: float = 1.0
-    better: bool | None = True
-
-    def __init_subclass__(cls) -> None:
-        """A subclass has no name: each of its values has one."""
-
-    @property
-    def name(self) -> str:  # type: ignore[override]
-        return self.of
-
-    @property
-    def higher_is_better(self) -> bool | None:  # type: ignore[override]
-        return self.better
-
-    @property
-    def ends(self) -> tuple[float, float]:  # type: ignore[override]
-        return self.lowest, self.highest
+    name: str = field(default="", kw_only=True)  # type: ignore[misc]
+    ends: tuple[float, float] = field(default=(0.0, 1.0), kw_only=True)  # type: ignore[misc]
+    higher_is_better: bool | None = field(default=True, kw_only=True)  # type: ignore[misc]
 
     def at_ranks(self, judged: JudgedRun, depths: NDArray[Any]) -> Outcome:
         raise InputError(f"{self} is given, by a judge or a user: lists and labels do not make it")

@@ -7,7 +7,6 @@ broken by descending passage id before anything is measured.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -17,7 +16,6 @@ from rag_selectivity.errors import InputError
 from rag_selectivity.judged.judged_run import JudgedRun, count_at, key_of
 from rag_selectivity.judged.rows import Hits
 from rag_selectivity.measures.base import (
-    WHOLE_LIST,
     Choice,
     FloatArray,
     Measure,
@@ -49,19 +47,14 @@ def _share(part: NDArray[Any], whole: NDArray[Any]) -> FloatArray:
     return result
 
 
-@dataclass(frozen=True, repr=False)
 class RankedMeasure(Measure):
     """The base of measures that take the whole list without @, and the top K with @K."""
 
     counts_ranks: ClassVar[bool] = True
+    takes_whole_lists: ClassVar[bool] = True
     rel: int | None = rel_parameter()
 
-    @classmethod
-    def default_depths(cls, grid: NDArray[Any]) -> NDArray[Any]:
-        return np.array([WHOLE_LIST])
 
-
-@dataclass(frozen=True, repr=False)
 class WholeListMeasure(RankedMeasure):
     """The base of measures that take no depth."""
 
@@ -252,7 +245,6 @@ class RR(RankedMeasure):
         return (expected,)
 
 
-@dataclass(frozen=True, repr=False)
 class _Gain(Measure):
     """The base of measures that sum discounted gains."""
 

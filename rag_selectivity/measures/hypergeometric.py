@@ -20,8 +20,6 @@ IntArray = NDArray[np.int64]
 
 _FEW_FACTORS = 48
 _CHUNK = 1 << 20
-#: Numbers up to this fit into int64.
-_MOST_CODES = 1 << 62
 
 
 def random_success(N: ArrayLike, R: ArrayLike, K: ArrayLike, m: int = 1) -> tuple[FloatArray, FloatArray]:
@@ -65,21 +63,12 @@ def distinct_columns(columns: Sequence[NDArray[Any]]) -> tuple[IntArray, IntArra
     >>> first.tolist(), back.tolist()
     ([1, 0], [1, 0, 1])
     """
-    code = np.zeros(len(columns[0]), np.int64)
-    for column in columns:
-        if not len(column):
-            break
-        lowest = column.min()
-        code_of = (column - lowest).astype(np.int64)
-        width = int(code_of.max()) + 1
-        if width == 1:
-            continue
-        if (int(code.max()) + 1) * width > _MOST_CODES:
-            code, code_of = (np.unique(each, return_inverse=True)[1] for each in (code, code_of))
-            width = len(code)
-        code = code * width + code_of
-    _, first, back = np.unique(code, return_index=True, return_inverse=True)
-    return first, back
+    order = np.lexsort(columns[::-1])
+    differs = np.ones(len(order), bool)
+    differs[1:] = np.any([column[order][1:] != column[order][:-1] for column in columns], axis=0)
+    back = np.empty(len(order), np.int64)
+    back[order] = np.cumsum(differs) - 1
+    return order[differs], back
 
 
 def _at_least_one(N: FloatArray, R: FloatArray, K: FloatArray) -> tuple[FloatArray, FloatArray]:

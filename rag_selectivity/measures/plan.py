@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 from typing import Any, TypeVar
 
 import numpy as np
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 from rag_selectivity.errors import InputError
 from rag_selectivity.judged.qrels import Qrels
 from rag_selectivity.judged.token_budget import TokenBudget, budgets_among, is_budget
-from rag_selectivity.measures.base import WHOLE_LIST, Measure, Real, parse_measure
+from rag_selectivity.measures.base import REGISTRY, WHOLE_LIST, Measure, Real, parse_measure
 from rag_selectivity.tables.cells import iterated, shown
 from rag_selectivity.tables.grades import Scale, scale_named
 from rag_selectivity.tables.ids import IntArray
@@ -102,17 +103,9 @@ def wanted_measures(
 
     The name `default` among the measures stands for the default ones. `at_budgets` admits budgets of tokens.
     """
-    if measures is None:
-        measures = DEFAULT_MEASURES
-    if isinstance(measures, (str, Measure)):
-        measures = [measures]
     usual = default_measures(scale, sized=sized, pooled=pooled)
-    wanted = iterated(measures, "measures must be a measure or a list of them")
-    parsed = [
-        parse_measure(each)
-        for asked in wanted
-        for each in (usual if isinstance(asked, str) and asked == DEFAULT_MEASURES else (asked,))
-    ]
+    wanted = chain.from_iterable(usual if each == DEFAULT_MEASURES else [each] for each in _asked_for(measures))
+    parsed = [parse_measure(each) for each in wanted]
     if not parsed:
         raise InputError("no measure was asked for")
     for measure in parsed:
@@ -120,7 +113,8 @@ def wanted_measures(
             raise InputError(
                 f"{measure}: evaluate, compare and report measure at budgets of tokens; here give a depth K"
             )
-    return list(dict.fromkeys([*parsed, *(companion for measure in parsed for companion in measure.companions)]))
+    beside = [REGISTRY["Judged"](at=measure.at) for measure in parsed if measure.read_with_judged]
+    return list(dict.fromkeys([*parsed, *beside]))
 
 
 def scale_for(qrels: Qrels | None, scale: Any, measures: Any) -> Any:
@@ -129,10 +123,9 @@ def scale_for(qrels: Qrels | None, scale: Any, measures: Any) -> Any:
         qrels is not None and (qrels.scale is not None or qrels.expected is None or not qrels.expected.all())
     ):
         return scale
-    asked = [measures] if isinstance(measures, (str, Measure)) else measures if isinstance(measures, Sequence) else ()
-    parsed = [parse_measure(each) for each in asked if each != DEFAULT_MEASURES]
+    named = _named(measures) if isinstance(measures, (str, Measure, Sequence)) else ()
     # Harm and the like need grades of junk, which expected ids cannot tell.
-    needs = any(each.required_scale == "utility" and each.compares_with_all_labels for each in parsed)
+    needs = any(each.required_scale == "utility" and each.compares_with_all_labels for each in named)
     return "utility" if needs else None
 
 
@@ -220,12 +213,16 @@ def need_other_lists(measures: Sequence[str | Measure] | str | Measure | None) -
     return any(getattr(each, "null", "random") == "lists" for each in _named(measures))
 
 
-def _named(measures: Sequence[str | Measure] | str | Measure | None) -> Iterator[Measure]:
+def _asked_for(measures: Sequence[str | Measure] | str | Measure | None) -> Iterable[str | Measure]:
+    """The measures and names that were asked for; by default the name of the default ones."""
+    if measures is None or isinstance(measures, (str, Measure)):
+        return [DEFAULT_MEASURES if measures is None else measures]
+    return iterated(measures, "measures must be a measure or a list of them")
+
+
+def _named(measures: Sequence[str | Measure] | str | Measure | None) -> list[Measure]:
     """The measures that were asked for by name."""
-    given = (measures,) if measures is None or isinstance(measures, (str, Measure)) else measures
-    for each in iterated(given, "measures must be a measure or a list of them"):
-        if each is not None and not (isinstance(each, str) and each == DEFAULT_MEASURES):
-            yield parse_measure(each)
+    return [parse_measure(each) for each in _asked_for(measures) if each != DEFAULT_MEASURES]
 
 
 def _cutoffs(plan: Plan) -> list[Any]:

@@ -5,14 +5,13 @@ After "Redefining RAG Evaluation: A Set-Based Approach" and its preprint (arXiv 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
 
 from rag_selectivity.judged.judged_run import JudgedRun, count_at, key_of
-from rag_selectivity.judged.rows import Hits
 from rag_selectivity.measures.base import (
     Choice,
     FloatArray,
@@ -120,13 +119,6 @@ def level_counts(judged: JudgedRun) -> IntArray:
     return judged.once("labels of levels", None, counted)
 
 
-def _counts_by_level(hits: Hits, queries: int) -> IntArray:
-    distinct = hits.take(~hits.repeated)
-    cells = np.bincount(distinct.query * len(LEVELS) + distinct.grade - 1, minlength=queries * len(LEVELS))
-    return cells.reshape(queries, len(LEVELS))
-
-
-@dataclass(frozen=True, repr=False)
 class _WeightedMeasure(Measure):
     """The base of measures of rarity-weighted evidence."""
 
@@ -153,23 +145,25 @@ class _WeightedMeasure(Measure):
         key = tuple(self._chosen.values())
         return judged.once("weights", key, lambda: rarity_weights(level_counts(judged), **self._chosen))
 
-    def _observed(self, judged: JudgedRun, weights: FloatArray, depths: IntArray) -> FloatArray:
+    def _observed(self, judged: JudgedRun, depths: IntArray) -> FloatArray:
+        """The weight of the top K."""
         hits = judged.distinct
-        result: FloatArray = count_at(hits, len(judged), depths, weights[hits.query, hits.grade - 1])
-        return result
+        return count_at(hits, len(judged), depths, self.weights(judged)[hits.query, hits.grade - 1])
 
-    def oracle(self, judged: JudgedRun, weights: FloatArray, depths: IntArray) -> FloatArray:
+    def oracle(self, judged: JudgedRun, depths: IntArray) -> FloatArray:
+        """The largest weight of K judged passages; NaN where none has weight."""
+
         def best() -> FloatArray:
-            best = best_of(level_counts(judged), weights, judged.slots_at(depths))
+            best = best_of(level_counts(judged), self.weights(judged), judged.slots_at(depths))
             return np.where(best > 0, best, np.nan)
 
         return judged.once("oracle", (*self._chosen.values(), key_of(depths)), best)
 
-    def _pool(self, judged: JudgedRun, weights: FloatArray, depths: IntArray) -> FloatArray:
+    def _pool(self, judged: JudgedRun, depths: IntArray) -> FloatArray:
         """The weight of the best K of the pool; passages of the list that the pool lacks are added to the pool."""
-        counts = _counts_by_level(judged.candidates, len(judged))
-        counts = counts + _counts_by_level(judged.hits_outside_pool(), len(judged))
-        return best_of(counts, weights, judged.slots_at(depths))
+        hits, levels = judged.pooled, len(LEVELS)
+        counts = np.bincount(hits.query * levels + hits.grade - 1, minlength=len(judged) * levels)
+        return best_of(counts.reshape(-1, levels), self.weights(judged), judged.slots_at(depths))
 
     _undefined: ClassVar[str] = "no judged passage of any query has weight"
 
@@ -195,24 +189,21 @@ class RANWG(_WeightedMeasure):
     name: ClassVar[str] = "RA-nWG"
 
     def at_ranks(self, judged: JudgedRun, depths: IntArray) -> Outcome:
-        weights = self.weights(judged)
-        observed, oracle = self._observed(judged, weights, depths), self.oracle(judged, weights, depths)
-        return Outcome((observed / oracle,), self._undefined)
+        return Outcome((self._observed(judged, depths) / self.oracle(judged, depths),), self._undefined)
 
     def shuffled(self, universe: Universe) -> tuple[FloatArray, ...]:
         judged = universe.judged
-        weights = self.weights(judged)
-        total = (weights * level_counts(judged)).sum(axis=1)[:, None]
-        return (universe.share * total / self.oracle(judged, weights, universe.depths),)
+        total = (self.weights(judged) * level_counts(judged)).sum(axis=1)[:, None]
+        return (universe.share * total / self.oracle(judged, universe.depths),)
 
     def details(self, judged: JudgedRun, depths: IntArray) -> dict[str, FloatArray]:
         """The weights, and the gains of the top K, of the best K of the pool, and of the best K of all."""
         weights = self.weights(judged)
         return {
             **{f"w{grade}": weights[:, grade - 1] for grade in (5, 4, 3)},
-            "G_obs": self._observed(judged, weights, depths),
-            "G_pool": self._pool(judged, weights, depths),
-            "G_oracle": np.nan_to_num(self.oracle(judged, weights, depths)),
+            "G_obs": self._observed(judged, depths),
+            "G_pool": self._pool(judged, depths),
+            "G_oracle": np.nan_to_num(self.oracle(judged, depths)),
         }
 
 
@@ -234,28 +225,25 @@ class PROC(_WeightedMeasure):
     uses_pool: ClassVar[bool] = True
 
     def at_ranks(self, judged: JudgedRun, depths: IntArray) -> Outcome:
-        weights = self.weights(judged)
-        pool, oracle = self._pool(judged, weights, depths), self.oracle(judged, weights, depths)
-        return Outcome((pool / oracle,), self._undefined)
+        return Outcome((self._pool(judged, depths) / self.oracle(judged, depths),), self._undefined)
 
     def shuffled(self, universe: Universe) -> tuple[FloatArray, ...]:
         """Σ over the levels of weight of what a level adds, times how many of it and above a best set then holds."""
         judged, depths = universe.judged, universe.depths
         weights, counts, slots = self.weights(judged), level_counts(judged), judged.slots_at(depths)
         # Passages of the list that the pool lacks are added to it.
-        candidates = judged.candidates.query[~judged.candidates.repeated]
-        of_pool, outside = (
-            np.bincount(query, minlength=len(judged))[:, None]
-            for query in (candidates, judged.hits_outside_pool().query)
+        of_both, outside = (
+            np.bincount(hits.query, minlength=len(judged))[:, None]
+            for hits in (judged.pooled, judged.hits_outside_pool())
         )
-        in_pool = universe.held(of_pool, judged.candidates_returned[:, None]) + outside
+        in_pool = universe.held(of_both - outside, judged.candidates_returned[:, None]) + outside
         ordered = np.append(-np.sort(-weights, axis=1), np.zeros((len(weights), 1)), axis=1)
         best = np.zeros(slots.shape)
         for weight, below in zip(ordered.T[:-1], ordered.T[1:], strict=True):
             marked = (counts * (weights >= weight[:, None])).sum(axis=1)
             if (weight != below).any():
                 best += (weight - below)[:, None] * mean_of_best(universe.size, marked[:, None], in_pool, slots)
-        return (best / self.oracle(judged, weights, depths),)
+        return (best / self.oracle(judged, depths),)
 
 
 @register_measure
@@ -280,12 +268,10 @@ class PercentPROC(_WeightedMeasure):
     aggregate: str = parameter("mean", Choice(("mean", "ratio")), "mean over queries, or ratio of the means")
 
     def at_ranks(self, judged: JudgedRun, depths: IntArray) -> Outcome:
-        weights = self.weights(judged)
-        oracle = self.oracle(judged, weights, depths)
-        observed = self._observed(judged, weights, depths) / oracle
-        ceiling = self._pool(judged, weights, depths) / oracle
+        oracle = self.oracle(judged, depths)
+        observed, ceiling = self._observed(judged, depths) / oracle, self._pool(judged, depths) / oracle
         undefined = "no pool holds evidence, or no list is longer than K, so nothing was selected"
-        selected = judged.selected_from[:, None] | (judged.returned[:, None] > depths)
+        selected = ~judged.own_pool[:, None] | (judged.returned[:, None] > depths)
         known = selected & (ceiling > 0)
         observed, ceiling = np.where(known, observed, np.nan), np.where(known, ceiling, np.nan)
         if self.aggregate == "ratio":
@@ -293,7 +279,6 @@ class PercentPROC(_WeightedMeasure):
         return Outcome((observed / ceiling,), undefined)
 
 
-@dataclass(frozen=True, repr=False)
 class NormalisedRecall(Measure):
     required_scale: ClassVar[str | None] = "utility"
     read_with_judged: ClassVar[bool] = True
@@ -305,10 +290,8 @@ class NormalisedRecall(Measure):
         available = judged.relevant(self.lowest)
         reachable = np.minimum(available[:, None], judged.slots_at(depths))
         recall = judged.hits_at(depths, self.lowest) / np.maximum(reachable, 1)
-        return Outcome(
-            (np.where(available[:, None] > 0, recall, np.nan),),
-            f"no query has a passage of grade {self.lowest} or more",
-        )
+        figures = np.where(available[:, None] > 0, recall, np.nan)
+        return Outcome((figures,), f"no query has a passage of grade {self.lowest} or more")
 
     def shuffled(self, universe: Universe) -> tuple[FloatArray, ...]:
         available = universe.judged.relevant(self.lowest)[:, None]

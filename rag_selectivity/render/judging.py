@@ -40,11 +40,11 @@ from rag_selectivity.results.claims import (
 )
 from rag_selectivity.results.estimate import Estimate
 from rag_selectivity.results.grading import DrawnPart, Grading
+from rag_selectivity.results.trust import AS_PEOPLE, INVERTS, OPEN, Ranking
 from rag_selectivity.results.usage import Usage
 from rag_selectivity.results.workflows import Calibration, JudgeReport
 from rag_selectivity.trust.agreement import TOO_FEW, UNDETERMINED, Agreement
 from rag_selectivity.trust.controls import ControlPower
-from rag_selectivity.trust.ranking import AS_PEOPLE, INVERTS, OPEN, Ranking
 from rag_selectivity.wording import counted, number, percent, signed
 
 

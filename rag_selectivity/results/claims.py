@@ -70,8 +70,8 @@ class ClaimMeasure(Given):
     @classmethod
     def named(cls, name: str, depth: int) -> ClaimMeasure:
         """A measure by its name; of how many passages support the same claim neither more nor less is better."""
-        lowest, highest = (1.0, float(depth)) if name in (SUPPORTING, SMALLEST) else (0.0, 1.0)
-        return cls(name, lowest, highest, None if name in OF_SUPPORT else True, at=depth)
+        ends = (1.0, float(depth)) if name in (SUPPORTING, SMALLEST) else (0.0, 1.0)
+        return cls(name=name, ends=ends, higher_is_better=None if name in OF_SUPPORT else True, at=depth)
 
     @classmethod
     def all_of(cls, check: str, depth: int) -> list[ClaimMeasure]:

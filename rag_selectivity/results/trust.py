@@ -7,11 +7,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from rag_selectivity.inference.interval import Interval
 from rag_selectivity.measures.base import Measure, Real
 from rag_selectivity.measures.plan import at_depth, without_depth
 from rag_selectivity.measures.utility import Judged
 from rag_selectivity.results.estimate import CALIBRATED, SOFT, STRONG, WITH_CONTROLS, WITH_TAIL, Estimate
-from rag_selectivity.results.plain import plain
+from rag_selectivity.results.plain import Plain, plain
 from rag_selectivity.results.provenance import Provenance
 from rag_selectivity.results.run_report import RunReport
 from rag_selectivity.results.steps import Steps
@@ -36,6 +37,42 @@ CHECKED, UNCHECKED, NOTHING = "checked", "unchecked", "nothing"
 CONTROLS, TAIL, PEOPLE = 3, "200:10", 200
 #: With fewer, more queries are the first thing to add.
 _FEW_QUERIES = 30
+
+
+#: The verdicts of a ranking.
+AS_PEOPLE, INVERTS, OPEN = "as_people", "inverts", "open"
+
+
+class Ranking(Plain):
+    """Whether a judge ranks two runs as people do.
+
+    Attributes
+    ----------
+    runs : (str, str)
+    measure : str
+        With its depth: the share of the top K that is relevant.
+    verdict : {"as_people", "inverts", "open"}
+        `as_people`: the interval leaves out 0, and the judge's difference has its sign. `inverts`: it leaves out 0,
+        and the judge's difference has the other sign. `open`: neither.
+    difference : Interval
+        The first run's figure minus the second's on completed labels, for these queries; `reason` says why there is
+        none.
+    as_judged : float
+        The same on the judge's labels.
+    labels, pairs : int
+        The pairs in one of the two lists only: those that people labelled, and all.
+    labels_needed : int or None
+        Roughly how many labels of these pairs would settle an open verdict.
+    """
+
+    runs: tuple[str, str]
+    measure: str
+    verdict: str
+    difference: Interval
+    as_judged: float
+    labels: int
+    pairs: int
+    labels_needed: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

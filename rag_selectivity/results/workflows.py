@@ -11,9 +11,8 @@ from rag_selectivity.inference.interval import Interval
 from rag_selectivity.results.plain import Plain, flat, plain
 from rag_selectivity.results.provenance import Provenance
 from rag_selectivity.results.result import Result
-from rag_selectivity.results.trust import Trust
+from rag_selectivity.results.trust import Ranking, Trust
 from rag_selectivity.trust.agreement import Agreement
-from rag_selectivity.trust.ranking import Ranking
 
 
 class Calibration(Result):

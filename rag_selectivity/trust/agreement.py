@@ -15,7 +15,7 @@ from rag_selectivity.inference.interval import Interval
 from rag_selectivity.measures.base import FloatArray
 from rag_selectivity.tables.ids import IntArray
 
-#: The limits of the verdicts; see `Agreement.verdict`.
+#: The limits of the verdicts; see `Agreement`.
 GOOD_KAPPA, GOOD_BIAS, LEAST_KAPPA = 0.6, 0.25, 0.4
 #: From these numbers on, the intervals keep their level in simulation (benchmarks/simulated/labels.py).
 MIN_PAIRS, MIN_QUERIES = 30, 10
@@ -55,6 +55,10 @@ class Agreement:
         All possible grades.
     confusion : int64[levels, levels]
         Pairs by the human's grade (rows) and the judge's (columns).
+    verdict : str
+        `good`, `moderate`, `poor`, `undetermined` or `too few to tell`.
+    reason : str
+        The reason for the verdict, in one or two sentences.
 
     Notes
     -----
@@ -65,6 +69,17 @@ class Agreement:
     it agrees fully. The interval of a coefficient also includes that of Student's t for √(1 − coefficient) with the
     jackknife's error, widened by a tenth. A coefficient has no interval with fewer than 30 pairs or 10 units, or if
     either side gave only one grade: such intervals would not keep their level.
+
+    The verdict is
+
+    - too few to tell: fewer than 30 pairs, or fewer than 10 queries (with clusters: 10 clusters).
+    - good: the interval of the quadratic kappa is at or above .6, and that of the bias within a quarter of a grade.
+    - moderate: the interval of the quadratic kappa is at or above .4.
+    - poor: the interval of the quadratic kappa is below .4.
+    - undetermined: the interval of the quadratic kappa contains .4, or either side gave only one grade.
+
+    The limits are conventions; `reason` says which of them decided. No verdict on the grades says whether the judge
+    ranks runs as people do: its errors may differ between the runs.
 
     References
     ----------
@@ -86,51 +101,8 @@ class Agreement:
     bias_by_grade: Mapping[int, Interval]
     levels: tuple[int, ...]
     confusion: IntArray
-
-    @property
-    def verdict(self) -> str:
-        """`good`, `moderate`, `poor`, `undetermined` or `too few to tell`.
-
-        - too few to tell: fewer than 30 pairs, or fewer than 10 queries (with clusters: 10 clusters).
-        - good: the interval of the quadratic kappa is at or above .6, and that of the bias within a quarter of a grade.
-        - moderate: the interval of the quadratic kappa is at or above .4.
-        - poor: the interval of the quadratic kappa is below .4.
-        - undetermined: the interval of the quadratic kappa contains .4, or either side gave only one grade.
-
-        The limits are conventions; `reason` says which of them decided. No verdict on the grades says whether the judge
-        ranks runs as people do: its errors may differ between the runs.
-        """
-        return self._verdict[0]
-
-    @property
-    def reason(self) -> str:
-        """The reason for the verdict, in one or two sentences."""
-        return self._verdict[1]
-
-    @property
-    def _verdict(self) -> tuple[str, str]:
-        kappa, units, name = self.kappa_quadratic, self.clusters, "clusters"
-        if units is None:
-            units, name = self.queries, "queries"
-        if self.n < MIN_PAIRS or units < MIN_QUERIES:
-            need = f"need at least {MIN_PAIRS} pairs of {MIN_QUERIES} {name}"
-            return TOO_FEW, f"A verdict, and intervals of kappa and the other coefficients, {need}."
-        if kappa.reason:
-            return UNDETERMINED, kappa.reason
-        shown = f"The interval of the quadratic kappa, {kappa.low:.3f} to {kappa.high:.3f},"
-        if kappa.high < LEAST_KAPPA:
-            return POOR, f"{shown} is below {LEAST_KAPPA}."
-        if kappa.low < LEAST_KAPPA:
-            return UNDETERMINED, f"{shown} contains {LEAST_KAPPA}. More {name} make it narrower."
-        lacking = []
-        if kappa.low < GOOD_KAPPA:
-            lacking.append(f"the interval of the quadratic kappa must be at or above {GOOD_KAPPA}")
-        if not self.bias.within(GOOD_BIAS):
-            ends = f"{self.bias.low:+.3f} to {self.bias.high:+.3f}".replace("-", "−")
-            lacking.append(f"the interval of the bias must be within ±{GOOD_BIAS} grades (it is {ends})")
-        if lacking:
-            return MODERATE, f'{shown} is at or above {LEAST_KAPPA}. For "good", {" and ".join(lacking)}.'
-        return GOOD, f"{shown} is at or above {GOOD_KAPPA}, and that of the bias is within ±{GOOD_BIAS} grades."
+    verdict: str
+    reason: str
 
     def to_dict(self) -> dict[str, Any]:
         """As plain data, ready for JSON."""
@@ -138,8 +110,7 @@ class Agreement:
         levels, by_grade = result.pop("levels"), result.pop("bias_by_grade")
         result |= {name: each.to_dict() for name, each in result.items() if isinstance(each, Interval)}
         result["bias"]["by_grade"] = {str(grade): bias.to_dict() for grade, bias in by_grade.items()}
-        result["confusion"] = {"levels": list(levels), "counts": self.confusion.tolist()}
-        return {**result, "verdict": self.verdict, "reason": self.reason}
+        return result | {"confusion": {"levels": list(levels), "counts": self.confusion.tolist()}}
 
 
 def agreement(
@@ -166,27 +137,53 @@ def agreement(
     Raises
     ------
     InputError
-        If there are no pairs, or a query has no cluster.
+        If a query has no cluster.
 
     >>> agreement([1, 2, 3, 3], [1, 2, 3, 2], ["p", "p", "q", "q"]).exact.value
     0.75
     """
     first, second = np.asarray(human, np.int64), np.asarray(judge, np.int64)
-    if not len(first):
-        raise InputError("no pair was graded by both sides: give grades of the same pairs")
     drawn = DrawnTables.of(first, second, queries, grades, bootstrap)
+    coefficients, bias, units = drawn.coefficients(), drawn.bias(), len(drawn.tables)
+    name = "queries" if bootstrap.clusters is None else "clusters"
+    verdict, reason = _verdict(coefficients["kappa_quadratic"], bias, len(first), units, name)
     return Agreement(
         n=len(first),
         queries=len(set(queries)),
-        clusters=None if bootstrap.clusters is None else len(drawn.tables),
+        clusters=None if bootstrap.clusters is None else units,
         exact=drawn.mean(drawn.gaps == 0, (0, 1)),
         within_one=drawn.mean(np.abs(drawn.gaps) <= 1, (0, 1)),
-        **drawn.coefficients(),
-        bias=drawn.bias(),
+        **coefficients,
+        bias=bias,
         bias_by_grade={level: drawn.bias(level) for level in np.unique(first).tolist()},
         levels=tuple(drawn.levels.tolist()),
         confusion=drawn.total.astype(np.int64),
+        verdict=verdict,
+        reason=reason,
     )
+
+
+def _verdict(kappa: Interval, bias: Interval, pairs: int, units: int, name: str) -> tuple[str, str]:
+    """The verdict and its reason; `name` is what the units are called."""
+    if pairs < MIN_PAIRS or units < MIN_QUERIES:
+        need = f"need at least {MIN_PAIRS} pairs of {MIN_QUERIES} {name}"
+        return TOO_FEW, f"A verdict, and intervals of kappa and the other coefficients, {need}."
+    if kappa.reason:
+        return UNDETERMINED, kappa.reason
+    shown = f"The interval of the quadratic kappa, {kappa.low:.3f} to {kappa.high:.3f},"
+    if kappa.high < LEAST_KAPPA:
+        return POOR, f"{shown} is below {LEAST_KAPPA}."
+    if kappa.low < LEAST_KAPPA:
+        return UNDETERMINED, f"{shown} contains {LEAST_KAPPA}. More {name} make it narrower."
+    lacking = []
+    if kappa.low < GOOD_KAPPA:
+        lacking.append(f"the interval of the quadratic kappa must be at or above {GOOD_KAPPA}")
+    if not bias.within(GOOD_BIAS):
+        ends = f"{bias.low:+.3f} to {bias.high:+.3f}".replace("-", "−")
+        lacking.append(f"the interval of the bias must be within ±{GOOD_BIAS} grades (it is {ends})")
+    if lacking:
+        return MODERATE, f'{shown} is at or above {LEAST_KAPPA}. For "good", {" and ".join(lacking)}.'
+    return GOOD, f"{shown} is at or above {GOOD_KAPPA}, and that of the bias is within ±{GOOD_BIAS} grades."
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,8 +197,12 @@ class DrawnTables:
     ----------
     tables : float64[units, human, judge]
         The pairs of a unit by human grade and judge's grade, each with its weight.
+    total : float64[human, judge]
+        Their sum.
     levels : int64[levels]
         The grades, without a gap.
+    gaps : int64[human, judge]
+        The judge's grade minus the human's.
     sums : float64[draws, human, judge]
     unseen : float64[draws]
         The weight of the unseen unit.
@@ -210,7 +211,9 @@ class DrawnTables:
     """
 
     tables: FloatArray
+    total: FloatArray
     levels: IntArray
+    gaps: IntArray
     sums: FloatArray
     unseen: FloatArray
     tail: float
@@ -245,19 +248,8 @@ class DrawnTables:
         for start in range(0, draws, step):
             part = sums[start : start + step]
             part[:] = np.tensordot(random.exponential(size=(len(part), len(tables))), tables, axes=1)
-        return cls(tables, levels, sums, unseen, (1 - bootstrap.level) / 2)
-
-    @property
-    def total(self) -> FloatArray:
-        """Pairs by human grade and judge's grade: float64[human, judge]."""
-        result: FloatArray = self.tables.sum(axis=0)
-        return result
-
-    @property
-    def gaps(self) -> IntArray:
-        """The judge's grade minus the human's: int64[human, judge]."""
-        result: IntArray = self.levels - self.levels[:, None]
-        return result
+        gaps = levels - levels[:, None]
+        return cls(tables, tables.sum(axis=0), levels, gaps, sums, unseen, (1 - bootstrap.level) / 2)
 
     def bias(self, of_human: int | None = None) -> Interval:
         """The mean of the judge's grade minus the human's, over all pairs or those of one human grade.
@@ -340,8 +332,7 @@ def _jackknifed(without_each: FloatArray, value: float, tail: float) -> tuple[fl
 
 
 def _over_cells(table: FloatArray) -> FloatArray:
-    result: FloatArray = table.sum(axis=(-2, -1))
-    return result
+    return np.asarray(table.sum(axis=(-2, -1)), np.float64)
 
 
 def _outer(left: FloatArray, right: FloatArray) -> FloatArray:
@@ -365,8 +356,7 @@ def _ac2(table: FloatArray) -> FloatArray:
     share = table / _over_cells(table)[..., None, None]
     prevalence = (share.sum(axis=-1) + share.sum(axis=-2)) / 2
     by_luck = weights.sum() / (count * (count - 1)) * (prevalence * (1 - prevalence)).sum(axis=-1)
-    result: FloatArray = (_over_cells(share * weights) - by_luck) / (1 - by_luck)
-    return result
+    return np.asarray((_over_cells(share * weights) - by_luck) / (1 - by_luck))
 
 
 def _alpha(table: FloatArray) -> FloatArray:
@@ -376,8 +366,7 @@ def _alpha(table: FloatArray) -> FloatArray:
     middle = np.cumsum(counts, axis=-1) - counts / 2
     distance = (middle[..., :, None] - middle[..., None, :]) ** 2
     expected = _over_cells(_outer(counts, counts) * distance)
-    result: FloatArray = 1 - (counts.sum(axis=-1) - 1) * _over_cells(coincidences * distance) / expected
-    return result
+    return np.asarray(1 - (counts.sum(axis=-1) - 1) * _over_cells(coincidences * distance) / expected)
 
 
 def _spearman(table: FloatArray) -> FloatArray:
@@ -385,8 +374,7 @@ def _spearman(table: FloatArray) -> FloatArray:
     first, second = table.sum(axis=-1), table.sum(axis=-2)
     left, right = (np.cumsum(counts, axis=-1) - counts / 2 - half for counts in (first, second))
     spread = (first * left**2).sum(axis=-1) * (second * right**2).sum(axis=-1)
-    result: FloatArray = _over_cells(table * _outer(left, right)) / np.sqrt(spread)
-    return result
+    return np.asarray(_over_cells(table * _outer(left, right)) / np.sqrt(spread))
 
 
 _Coefficient = Callable[[FloatArray], FloatArray]

@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from rag_selectivity.errors import InputError
 from rag_selectivity.inference.bootstrap import Bootstrap
 from rag_selectivity.judged.judged_run import JudgedRun
 from rag_selectivity.judged.rows import Hits
@@ -45,6 +44,8 @@ Completion = tuple[IntArray, IntArray]
 Names = tuple[str, ...]
 #: Measures that rest on the same strata, by their names with the depth: (measure, depth).
 Wanted = dict[str, tuple[Measure, int]]
+#: The depth of some strata, the seed of the completions, and the measures that rest on them.
+Groups = Iterator[tuple[int, tuple[int, ...], Wanted]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,17 +106,13 @@ def completed_figures(
     Parameters
     ----------
     targets : sequence of (run,) or (run, baseline)
+        Of the same queries.
     bootstrap : Bootstrap or None
         Gives level, seed and clusters.
     parts : {run: JudgedRun}, optional
         The runs over the queries of a slice: their figures rest on what people labelled there.
     known : dict, optional
         What was computed before of the same runs and labels; what is new is added.
-
-    Raises
-    ------
-    InputError
-        If a run and its baseline are over different queries.
     """
     bootstrap = bootstrap or Bootstrap()
     known = {} if known is None or parts is not None else known
@@ -125,11 +122,6 @@ def completed_figures(
         tops = ground.tops(judged, depth)
         for names in targets:
             runs = [measured[name] for name in names]
-            if any(run.queries != runs[0].queries for run in runs):
-                raise InputError(
-                    "labels by people (human) calibrate differences over the same queries only: leave out "
-                    "paired=False (intervals.unpaired)"
-                )
             keys = {key: (names, bootstrap.level, bootstrap.seed, key) for key in wanted}
             new = {key: each for key, each in wanted.items() if keys[key] not in known}
             if new:
@@ -154,11 +146,8 @@ def completed_figures(
     return result
 
 
-def _of_people(plan: Plan) -> Iterator[tuple[int, tuple[int, ...], Wanted]]:
-    """The depth of some strata, the seed of the completions, and the measures that rest on them.
-
-    The strata are those of a measure's own K; a recall level takes the whole list.
-    """
+def _of_people(plan: Plan) -> Groups:
+    """The measures by their own K, whose strata they rest on; a recall level takes the whole list."""
     groups: dict[int, Wanted] = {}
     for measure, depths in plan:
         for at in depths.tolist() if measure.name != "Judged" else ():
@@ -168,14 +157,12 @@ def _of_people(plan: Plan) -> Iterator[tuple[int, tuple[int, ...], Wanted]]:
         yield depth, (1, min(depth, 1 << 30)), wanted
 
 
-def _of_tails(
-    ground: Ground, judged: Mapping[str, JudgedRun], plan: Plan
-) -> Iterator[tuple[int, tuple[int, ...], Wanted]]:
-    """As `_of_people`, of the measures that the judge's own grades complete down to the last rank of the tails.
+def _of_tails(ground: Ground, judged: Mapping[str, JudgedRun], plan: Plan) -> Groups:
+    """The measures that the judge's own grades complete down to the last rank of the tails.
 
     These compare a list with all labels, or leave out the queries without a relevant one (Success). Figures against a
-    random draw rest on the controls instead, where there are any. At which ranks of a list the relevant passages of a
-    tail stand is not known, so that figures of these ranks stay as judged.
+    random draw rest on the controls instead, where there are any, and those of groups of passages stay as judged. At
+    which ranks of a list the relevant passages of a tail stand is not known, so that figures of these ranks do too.
     """
     origins = ground.labels.origins
     if origins is None or origins.tail_ranks is None:
@@ -185,7 +172,8 @@ def _of_tails(
     wanted: Wanted = {}
     for measure, depths in plan:
         compares = measure.compares_with_all_labels or isinstance(measure, Success)
-        if not compares or measure.higher_is_better is None or (controlled and measure.needs_corpus_size):
+        left_out = measure.of_groups or measure.higher_is_better is None
+        if not compares or left_out or (controlled and measure.needs_corpus_size):
             continue
         for at in depths.tolist():
             if not (measure.counts_ranks and below and (at > pooled or isinstance(measure.cutoff, Real))):
@@ -225,18 +213,16 @@ class _Drawn:
             return dict.fromkeys(wanted, Completed(reason=strata.missing))
         units = self.bootstrap.units(runs[0].queries)
         random = np.random.default_rng([seed, self.salt[0] + 1, *self.salt[1:]])
+        of_success = random.spawn(1)[0]
         size = max(1, _ROWS_AT_ONCE // max(1, *(len(run) + len(run.hits.query) for run in runs)))
-        depths: dict[Measure, list[int]] = {}
-        for measure, at in wanted.values():
-            depths.setdefault(measure, []).append(at)
         completions = strata.draws(self.draws, (seed, *self.salt))
         settled, successes = strata.ground.settled(listed, self.rows)
+        own = 1.0 if runs[0].weights is None else runs[0].weights.values / runs[0].weights.values.max()
         alone = settled > 0 and len(runs) == 1 and runs[0].weights is None
-        served = {measure for measure in depths if alone and _is_of_one_success(measure)}
-        of_success = random.spawn(1)[0]
+        served = {key for key, (measure, _) in wanted.items() if alone and _is_of_one_success(measure)}
         relevant: list[float] = []
-        outcomes: dict[Measure, Outcome] = {}
-        columns: dict[Measure, list[tuple[FloatArray, ...]]] = {measure: [] for measure in depths}
+        outcomes: dict[str, Outcome] = {}
+        columns: dict[str, list[tuple[FloatArray, ...]]] = {key: [] for key in wanted}
         while some := list(islice(completions, size)):
             weights = np.stack([_resampled(units, len(runs[0]), random) for _ in some])
             # The share of all queries that succeed: those that people settled, and what these tell of the others.
@@ -244,36 +230,31 @@ class _Drawn:
             share = (successes + of_success.binomial(len(self.rows) - settled, chance)) / max(1, len(self.rows))
             together = [self._completed(run, some) for run in runs]
             relevant += np.median(together[0].relevant(None).reshape(len(some), -1), axis=1).tolist()
-            for measure, at_depths in depths.items():
-                of_runs = [
-                    self._outcome(measure, np.array(at_depths), run, joined, some)
-                    for run, joined in zip(runs, together, strict=True)
-                ]
-                outcomes[measure] = of_runs[0]
-                of_each = [_counts(outcome).reshape(len(some), -1, len(at_depths)) for outcome in of_runs]
-                counts = of_each[0] * np.logical_and.reduce([each > 0 for each in of_each])
-                known = share if measure in served else None
+            for key, (measure, at) in wanted.items():
+                of_runs = [self._outcome(measure, at, *each, some) for each in zip(runs, together, strict=True)]
+                outcomes[key] = of_runs[0]
+                defined = [each.defined.reshape(len(some), -1) for each in of_runs]
+                counts = np.logical_and.reduce(defined) * own
+                known = share if key in served else None
                 values = np.stack([_values(outcome, weights, counts, known) for outcome in of_runs], axis=1)
-                total, squares = counts.sum(axis=1), (counts**2).sum(axis=1)
-                effective = total**2 / np.where(squares > 0, squares, 1.0)
-                columns[measure].append((values, (counts > 0).sum(axis=1), effective))
-        few = strata.ground.has_people and float(np.median(relevant)) < _FEW_RELEVANT
-        result = {}
-        for measure, at_depths in depths.items():
-            values, defined, effective = (np.concatenate(each) for each in zip(*columns[measure], strict=True))
-            rough = few and (measure.compares_with_all_labels or isinstance(measure, Success))
-            for i, depth in enumerate(at_depths):
-                n, outcome = int(np.median(defined[:, i])), outcomes[measure]
-                if len(runs) == 2:
-                    found = self._difference(values[..., i], outcome.reasons[i])
-                else:
-                    found = self._figure(values[:, 0, :, i], np.median(effective[:, i]), outcome, i)
-                    found = found if n > 1 else replace(found, low=math.nan, high=math.nan)
-                rough_here = rough or measure in served
-                result[str(measure @ depth)] = replace(found, n=0 if found.reason else n, rough=rough_here)
+                squares = (counts**2).sum(axis=1)
+                effective = counts.sum(axis=1) ** 2 / np.where(squares > 0, squares, 1.0)
+                columns[key].append((values, (counts > 0).sum(axis=1), effective))
+        few, result = strata.ground.has_people and float(np.median(relevant)) < _FEW_RELEVANT, {}
+        for key, (measure, _) in wanted.items():
+            values, number, effective = (np.concatenate(each) for each in zip(*columns[key], strict=True))
+            n, outcome = int(np.median(number)), outcomes[key]
+            if len(runs) == 2:
+                found = self._difference(values[:, 0], values[:, 1], outcome.reasons[0])
+            else:
+                found = self._figure(values[:, 0], float(np.median(effective)), outcome)
+                found = found if n > 1 else replace(found, low=math.nan, high=math.nan)
+            compares = measure.compares_with_all_labels or isinstance(measure, Success)
+            rough = key in served or (few and compares)
+            result[key] = replace(found, n=0 if found.reason else n, rough=rough)
         return result
 
-    def _figure(self, values: FloatArray, effective: float, outcome: Outcome, column: int) -> Completed:
+    def _figure(self, values: FloatArray, effective: float, outcome: Outcome) -> Completed:
         """The median and the intervals of a figure: float64[completions, 1 + resamples].
 
         `effective` says as how many queries of equal weight they count. The outcome is that of the last completions,
@@ -281,9 +262,9 @@ class _Drawn:
         """
         known, resampled = (each[~np.isnan(each)] for each in (values[:, 0], values[:, 1:].ravel()))
         if len(known) < _MOST * len(values):
-            return Completed(reason=outcome.reasons[column])
+            return Completed(reason=outcome.reasons[0])
         value, form = quantile(known, 0.5), outcome.aggregate.form
-        bounds = own = outcome.ends_at(column) if form == "mean" else None
+        bounds = own = outcome.ends_at(0) if form == "mean" else None
         if own is None and form != "bits" and len(resampled) and resampled.min() >= 0:
             bounds = (0.0, math.inf)
 
@@ -301,9 +282,9 @@ class _Drawn:
             low, high = (value, value + reach) if value == own[0] else (value - reach, value)
         return Completed(value, low, high, around(known))
 
-    def _difference(self, values: FloatArray, undefined: str) -> Completed:
-        """The medians, intervals and p of a difference, all of one distribution: float64[completions, 2, 1 + …]."""
-        one, other, level = values[:, 0], values[:, 1], self.bootstrap.level
+    def _difference(self, one: FloatArray, other: FloatArray, undefined: str) -> Completed:
+        """The medians, intervals and p of a difference, all of one distribution: float64[completions, 1 + …]."""
+        level = self.bootstrap.level
         with np.errstate(invalid="ignore"):
             differences = one - other
         finite = ~np.isnan(differences[:, 0])
@@ -325,13 +306,13 @@ class _Drawn:
         return Completed(middle, low, high, fixed, p=p, sides=sides)
 
     def _outcome(
-        self, measure: Measure, at: IntArray, run: JudgedRun, together: JudgedRun, some: Sequence[Completion]
+        self, measure: Measure, at: int, run: JudgedRun, together: JudgedRun, some: Sequence[Completion]
     ) -> Outcome:
         """A measure on some completions, one after another."""
-        if not measure.of_groups and (run.other_lists is None or getattr(measure, "null", "random") != "lists"):
-            return measure.outcome(together, at).settled()
-        # Completions of groups, and of the lists of other queries, do not stand one after another.
-        outcomes = [measure.outcome(self._completed(run, [each]), at).settled() for each in some]
+        if run.other_lists is None or getattr(measure, "null", "random") != "lists":
+            return measure.outcome(together, np.array([at])).settled()
+        # Completions of the lists of other queries do not stand one after another.
+        outcomes = [measure.outcome(self._completed(run, [each]), np.array([at])).settled() for each in some]
         joint = tuple(np.concatenate(columns) for columns in zip(*(each.parts for each in outcomes), strict=True))
         weights = outcomes[0].weights
         return replace(outcomes[0], parts=joint, weights=None if weights is None else np.tile(weights, len(some)))
@@ -396,30 +377,23 @@ def _resampled(units: IntArray | None, queries: int, random: np.random.Generator
     return result
 
 
-def _counts(outcome: Outcome) -> FloatArray:
-    """How much each query counts: 0 where it has no figure, else 1, or its share of the largest weight."""
-    counts = outcome.counting()
-    return outcome.defined.astype(np.float64) if counts is None else counts
-
-
 def _values(outcome: Outcome, weights: FloatArray, counts: FloatArray, share: FloatArray | None) -> FloatArray:
-    """The figure under each row of weights: float64[completions, rows, depths]; NaN without a defined query.
+    """The figure under each row of weights: float64[completions, rows]; NaN without a defined query.
 
     Parameters
     ----------
     weights : float64[completions, rows, queries]
-    counts : float64[completions, queries, depths]
+    counts : float64[completions, queries]
     share : float64[completions, rows], optional
         The share of all queries that succeed, in place of the first part's mean.
     """
-    total = weights @ counts
+    counted = [np.where(counts > 0, part.reshape(counts.shape), 0.0) * counts for part in outcome.parts]
+    total, *sums = ((weights @ each[:, :, None])[:, :, 0] for each in (counts, *counted))
     with np.errstate(invalid="ignore", divide="ignore"):
-        means = [
-            weights @ (np.where(counts > 0, part.reshape(counts.shape), 0.0) * counts) / total for part in outcome.parts
-        ]
+        means = [each / total for each in sums]
         if share is not None:
             # A query without a relevant passage in this completion is none of the queries that the figure is over.
-            means[0] = (share * weights.sum(axis=2))[:, :, None] / total
+            means[0] = share * weights.sum(axis=2) / total
             if len(means) == 1:
                 means[0] = np.minimum(means[0], 1.0)
         return np.asarray(outcome.aggregate.value(*means), np.float64)

@@ -21,11 +21,11 @@ from rag_selectivity.judged.judged_run import JudgedRun
 from rag_selectivity.judged.query_weights import effective_size
 from rag_selectivity.judged.token_budget import is_budget
 from rag_selectivity.measures.base import FloatArray, Outcome
-from rag_selectivity.measures.chance import EF, BaselineMeasure, BoR, Lambda, refusal_of
+from rag_selectivity.measures.chance import BaselineMeasure, BoR, Lambda
 from rag_selectivity.measures.hypergeometric import random_success
 from rag_selectivity.tables.ids import IntArray
 from rag_selectivity.trust.people import BoolArray
-from rag_selectivity.trust.reach import tails
+from rag_selectivity.trust.placebo import tails
 from rag_selectivity.trust.sampled_totals import sampled_total
 from rag_selectivity.wording import counted, number
 
@@ -106,11 +106,6 @@ class Draw:
     tail: FloatArray
     tail_hits: float = 0.0
 
-    @property
-    def total(self) -> int:
-        """The number of graded controls."""
-        return int(self.graded.sum())
-
 
 @dataclass(frozen=True, slots=True)
 class _AtDepth:
@@ -156,14 +151,13 @@ def controlled_figures(figures: Figures, bootstrap: Bootstrap | None) -> dict[st
             "a random baseline from controls",
             ", or name measures without a random baseline, as in measures=['Success'] (--measure Success)",
         )
-        for depth in depths.tolist():
+        for column, depth in enumerate(depths.tolist()):
             name = str(measure @ depth)
             if is_budget(depth):
                 reason = "random controls give a random baseline at depths K, and not at a budget of tokens"
                 result[name] = Controlled(reason=reason)
                 continue
-            refused = refusal_of(judged, np.array([depth])) if isinstance(measure, EF) else None
-            if refused is not None and refused.refused[0]:
+            if outcome.refused is not None and outcome.refused.refused[column]:
                 continue
             key = judged.threshold(measure.rel), depth
             if key not in known:
@@ -180,51 +174,47 @@ def controlled_figures(figures: Figures, bootstrap: Bootstrap | None) -> dict[st
 def _controlled(
     measure: BaselineMeasure | Lambda, depth: int, at: _AtDepth, outcome: Outcome, sampling: Bootstrap
 ) -> Controlled:
-    """The figure of a measure at a depth; `outcome` is that of the measure as judged, and gives the aggregate."""
+    """The figure of a measure at a depth; `outcome` is that of the measure as judged, and gives the aggregate.
+
+    It is the median of draws with their quantiles; without a relevant control, the two ends of what is possible.
+    """
     tail, draw = (1 - sampling.level) / 2, at.draw
-    if isinstance(measure, Lambda):
-        highest = float(clopper_pearson(0.0, float((draw.graded > 0).sum()), tail)[1])
-        draws, ends = at.expected + at.per_rate * at.rate, (at.expected, at.expected + at.per_rate * highest)
-        return _figure(draws, draws, ends, draw, tail)
-    if measure.m != 1:
+    if not isinstance(measure, Lambda) and measure.m != 1:
         return Controlled(reason=f"random controls give a random baseline for m=1 only, and here m={measure.m}")
 
-    def figure(success: Any, chance: Any, miss: Any) -> FloatArray:
-        return np.asarray(outcome.aggregate.value(*measure.parts_of(*map(np.asarray, (success, chance, miss)))))
+    if isinstance(measure, Lambda):
+        highest = float(clopper_pearson(0.0, float((draw.graded > 0).sum()), tail)[1])
+        draws = upper = at.expected + at.per_rate * at.rate
+        ends = at.expected, at.expected + at.per_rate * highest
+    else:
+        parts_of = measure.parts_of
 
-    draws = figure(at.success, at.chance, at.miss)
-    # Beta(s + ½, Q − s + ½) excludes 1 also where all succeed: the upper end is then that of success 1.
-    upper = figure(np.where(at.success_rate == 1, 1.0, at.success), at.chance, at.miss)
-    least = figure(at.success_low, at.chance_high, 1 - at.chance_high)
-    as_judged = figure(at.success_rate, draw.found.mean(), draw.missed.mean())
-    result = _figure(draws, upper, (float(least), float(as_judged)), draw, tail)
-    if not isinstance(measure, BoR):
-        return result
-    shown = bits_between(at.success_low, at.chance_high)
-    if not draw.relevant.any():
+        def figure(success: Any, chance: Any, miss: Any) -> FloatArray:
+            return np.asarray(outcome.aggregate.value(*parts_of(*map(np.asarray, (success, chance, miss)))))
+
+        draws = figure(at.success, at.chance, at.miss)
+        # Beta(s + ½, Q − s + ½) excludes 1 also where all succeed: the upper end is then that of success 1.
+        upper = figure(np.where(at.success_rate == 1, 1.0, at.success), at.chance, at.miss)
+        least = float(figure(at.success_low, at.chance_high, 1 - at.chance_high))
+        ends = least, float(figure(at.success_rate, draw.found.mean(), draw.missed.mean()))
+    total, shown, can_show = int(draw.graded.sum()), None, None
+    if isinstance(measure, BoR):
+        shown, can_show = bits_between(at.success_low, at.chance_high), most_bits_shown(draw, depth, tail)
+    if draw.relevant.any():
+        value, low = np.quantile(draws, [0.5, tail]).tolist()
+        high = float(np.quantile(upper, 1 - tail))
+        spread = effective_size(draw.relevant.astype(np.float64))
+        few = spread if draw.relevant.sum() > 1 and spread < FEWEST_QUERIES_WITH_HITS else None
+        return Controlled(value + 0.0, low + 0.0, high + 0.0, shown, can_show, total, few_with_hits=few)
+    low, high = (math.nan, math.nan) if math.isnan(sum(ends)) else sorted(ends)
+    reason = f"none of the {counted(total, 'control')} is relevant: only the ends of the figure are known"
+    if shown is not None:
         reason = (
-            f"none of the {counted(draw.total, 'control')} is relevant: the figure is between "
-            f"{number(result.low)} ({'shown' if shown > 0 else 'nothing is shown'}) and {number(result.high)} (as "
-            f"judged); use low({measure @ depth}) or shown({measure @ depth})"
+            f"none of the {counted(total, 'control')} is relevant: the figure is between {number(low)} "
+            f"({'shown' if shown > 0 else 'nothing is shown'}) and {number(high)} (as judged); use "
+            f"low({measure @ depth}) or shown({measure @ depth})"
         )
-        result = replace(result, reason=reason)
-    return replace(result, shown=shown, can_show=most_bits_shown(draw, depth, tail), used=draw.total)
-
-
-def _figure(draws: FloatArray, upper: FloatArray, ends: tuple[float, float], draw: Draw, tail: float) -> Controlled:
-    """Median and quantiles of the draws, the upper end of draws of its own.
-
-    Without a relevant control, the two ends of what is possible.
-    """
-    if not draw.relevant.any():
-        low, high = (math.nan, math.nan) if math.isnan(sum(ends)) else sorted(ends)
-        none = f"none of the {counted(draw.total, 'control')} is relevant"
-        return Controlled(low=low, high=high, reason=f"{none}: only the ends of the figure are known")
-    value, low = np.quantile(draws, [0.5, tail]).tolist()
-    high = float(np.quantile(upper, 1 - tail))
-    spread = effective_size(draw.relevant.astype(np.float64))
-    few = spread if draw.relevant.sum() > 1 and spread < FEWEST_QUERIES_WITH_HITS else None
-    return Controlled(value + 0.0, low + 0.0, high + 0.0, few_with_hits=few)
+    return Controlled(math.nan, low, high, shown, can_show, total, reason)
 
 
 def _at(judged: JudgedRun, depth: int, rel: int | None, bootstrap: Bootstrap) -> _AtDepth | None:
@@ -434,7 +424,7 @@ def effective_units(units: IntArray) -> float:
     return effective_size(np.unique(units, return_counts=True)[1].astype(np.float64))
 
 
-def most_found_outside(draw: Draw, depth: int, tail: float, *, no_hit: bool = False) -> float:
+def most_found_outside(draw: Draw, depth: int, tail: float) -> float:
     """An upper bound of how often K random passages from outside the labels hold a relevant one. No model is used.
 
     The controls of a query are a random draw themselves. From n ≤ K of them: P ≤ (K/n)·U(H, Q), with H the queries with
@@ -450,11 +440,9 @@ def most_found_outside(draw: Draw, depth: int, tail: float, *, no_hit: bool = Fa
     depth : int
     tail : float
         The error on this side: .025 for an interval of 95 %.
-    no_hit : bool
-        The bound that these controls would give if none of them were relevant.
     """
     known = draw.graded > 0
-    n, x = draw.graded[known], draw.relevant[known] * (not no_hit)
+    n, x = draw.graded[known], draw.relevant[known]
     if not len(n):
         return 1.0
     trials = effective_units(draw.units[known])
@@ -488,7 +476,7 @@ def most_bits_shown(draw: Draw, depth: int, tail: float = 0.025) -> float:
     """The bits that these controls would show if every list held a relevant passage and no control were relevant."""
     queries = effective_units(draw.units)
     least = float(clopper_pearson(queries, queries, tail)[0])
-    return bits_between(least, most_found_outside(draw, depth, tail, no_hit=True))
+    return bits_between(least, most_found_outside(replace(draw, relevant=0 * draw.relevant), depth, tail))
 
 
 # -- before any control is graded ----------------------------------------------------------------------

@@ -69,68 +69,61 @@ class PeoplesLabels:
     ----------
     drawn : qrels or path of a label store
         Labels of pairs that were drawn at random within the judge's grades, as `calibrate_draw` does.
-    settling : the same
+    settling : the same, optional
         Labels of pairs that `next_to_settle` chose. They serve Success, BoR and EF only, of the runs and
         at the K that it was given.
+    draws : {draw: number of pairs}, optional
+        How the pairs were drawn; known of labels that were read.
+    notes : tuple of str
+        On those that were left out.
     """
 
     drawn: Any
-    settling: Any
-
-
-@dataclass(frozen=True)
-class ReadLabels:
-    """Labels by people, how their pairs were drawn ({draw: number of pairs}), and notes on those left out.
-
-    `settling` are the labels that settle queries one by one.
-    """
-
-    labels: Qrels
-    drawn: Mapping[str, int]
+    settling: Any = None
+    draws: Mapping[str, int] | None = None
     notes: tuple[str, ...] = ()
-    settling: Qrels | None = None
 
-    def under(self, names: Mapping[str, str]) -> ReadLabels:
-        """The labels for queries that go by other keys: {key: query}.
+    def under(self, names: Mapping[str, str]) -> PeoplesLabels:
+        """The labels, which were read, for queries that go by other keys: {key: query}.
 
         Raises
         ------
         InputError
             If people labelled none of the queries.
         """
-        labels, settling = (
+        drawn, settling = (
             each and each.under({key: name for key, name in names.items() if name in each})
-            for each in (self.labels, self.settling)
+            for each in (self.drawn, self.settling)
         )
-        if not labels:
+        if not drawn:
             raise InputError(
-                f"human: the labels by people have queries {examples(self.labels.queries)}, and those that are "
+                f"human: the labels by people have queries {examples(self.drawn.queries)}, and those that are "
                 f"measured are {examples(names.values())}: do both use the same ids?"
             )
-        return replace(self, labels=labels, settling=settling)
+        return replace(self, drawn=drawn, settling=settling)
 
 
-def people_of(source: Any, grade_map: str | Mapping[int, int] | None = None) -> ReadLabels:
-    """The labels of people in whatever holds them, with their grades mapped; those of a label store need no map.
+def people_of(source: Any, grade_map: str | Mapping[int, int] | None = None) -> PeoplesLabels:
+    """The labels of people in whatever holds them, read, with their grades mapped; those of a store need no map.
 
     Raises
     ------
     InputError
         If the labels are a judge's.
     """
-    if isinstance(source, ReadLabels):
-        return source
     if isinstance(source, PeoplesLabels):
+        if source.draws is not None:
+            return source
         drawn, settling = people_of(source.drawn, grade_map), people_of(source.settling, grade_map)
-        return replace(drawn, notes=(*drawn.notes, *settling.notes), settling=settling.labels)
+        return replace(drawn, notes=(*drawn.notes, *settling.notes), settling=settling.drawn)
     if is_store(source):
         rows, remarks = _store().people_in(source)
         labels = Qrels.from_records(rows, source=str(source), scale="utility")
-        return ReadLabels(labels, draws_of(source), tuple(remarks))
+        return PeoplesLabels(labels, None, draws_of(source), tuple(remarks))
     labels = Qrels.of(source)
     draws, origins = draws_of(labels), labels.origins
     if origins is None or not (origins.by_person.any() or origins.judges):
-        return ReadLabels(labels.regraded(grade_map), draws)
+        return PeoplesLabels(labels.regraded(grade_map), None, draws)
     if not origins.by_person.any():
         raise InputError(
             f"{labels.source or 'human'}: these are labels by the judge {enumeration(list(origins.judges))}: give "
@@ -141,7 +134,8 @@ def people_of(source: Any, grade_map: str | Mapping[int, int] | None = None) -> 
         f"{counted(int(targeted.sum()), 'label')} by people left out, since the pairs were chosen by what was known of "
         f"their labels: they are no random sample"
     )
-    return ReadLabels(labels.take(origins.by_person & ~targeted), draws, (note,) * bool(targeted.any()))
+    chosen = labels.take(origins.by_person & ~targeted)
+    return PeoplesLabels(chosen, None, draws, (note,) * bool(targeted.any()))
 
 
 def draws_of(source: Any) -> Mapping[str, int]:
@@ -323,11 +317,11 @@ def calibration_ground(
         return Ground.of(labels, np.full(len(labels.query), UNLABELLED, np.int64)), []
     people = people_of(human, grade_map)
     notes = list(people.notes)
-    grades, settling = _placed(people.labels, labels, IdForm.of(ids), notes), None
+    grades, settling = _placed(people.drawn, labels, IdForm.of(ids), notes), None
     if people.settling is not None:
         # What was drawn at random stays so, also if it later settled a query.
         settling = np.where(grades >= 0, UNLABELLED, _placed(people.settling, labels, IdForm.of(ids), notes))
-    return Ground.of(labels, grades, dict(people.drawn), settling), notes
+    return Ground.of(labels, grades, people.draws, settling), notes
 
 
 def _placed(people: Qrels, labels: Qrels, form: IdForm, notes: list[str]) -> IntArray:

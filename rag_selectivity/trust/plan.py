@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
 
 import numpy as np
 
@@ -23,26 +23,6 @@ _TIMES, _DRAWS = 3, 60
 _FACTORS = (1, 2, 4, 8)
 
 
-@dataclass(frozen=True, slots=True)
-class ExpectedWidth:
-    """Half the width of the interval to expect, over the runs' figures of a measure.
-
-    Attributes
-    ----------
-    measure : str
-    labels : int
-    half_width : float
-        For these very queries: what more labels can make narrower. NaN if so few labels leave figures undefined.
-    with_queries : float
-        With the uncertainty from the queries, as `evaluate` prints it.
-    """
-
-    measure: str
-    labels: int
-    half_width: float
-    with_queries: float
-
-
 def expected_widths(
     labels: Qrels,
     draw: Callable[[int, int], Iterable[tuple[str, str]]],
@@ -54,7 +34,7 @@ def expected_widths(
     *,
     depth: int,
     seed: int = 7,
-) -> list[ExpectedWidth]:
+) -> list[dict[str, Any]]:
     """Simulate people's labels, draw `number` of them and more, and calibrate.
 
     Parameters
@@ -68,6 +48,13 @@ def expected_widths(
     agreement : float or None
         Without labels by people: in which share of the pairs people say what the judge says; otherwise they give
         the grade of a random pair.
+
+    Returns
+    -------
+    list of dict
+        For each `measure` and number of `labels`, over the runs' figures: `half_width`, half the width of the interval
+        for these very queries, which more labels can make narrower (NaN if so few leave figures undefined);
+        `with_queries`, with the uncertainty from the queries, as `evaluate` prints it.
     """
     if (known is None) == (agreement is None):
         raise InputError(
@@ -76,50 +63,40 @@ def expected_widths(
         )
     if agreement is not None and not 0 <= agreement <= 1:
         raise InputError(f"`agreement` must be a share from 0 to 1, got {agreement!r}")
-    random, every = np.random.default_rng(seed), len(labels.query)
-    worlds = [_people(labels, judged, known, agreement or 0.0, depth, random) for _ in range(_TIMES)]
-    result = []
+    worlds = list(_worlds(labels, judged, known, agreement or 0.0, depth, seed))
+    rows, every, targets = [], len(labels.query), [(name,) for name in judged]
     for count in [number * factor for factor in _FACTORS if number * factor <= every] or [every]:
         widths: dict[str, list[tuple[float, float]]] = {}
         for time, people in enumerate(worlds):
-            queries, passages = zip(*draw(count, seed + time), strict=True)
-            rows = labels.judgments(labels.positions(queries), passages)
+            pairs = list(draw(count, seed + time))
+            chosen = labels.judgments(labels.positions([query for query, _ in pairs]), [each for _, each in pairs])
             human = np.full(every, UNLABELLED, np.int64)
-            human[rows] = people[rows]
-            ground, targets = Ground.of(labels, human), [(name,) for name in judged]
-            found = completed_figures(ground, judged, targets, plan, Bootstrap(seed=seed), draws=_DRAWS)
-            for key, figure in (each for figures in found.values() for each in figures.items()):
-                half_width = (figure.fixed[1] - figure.fixed[0]) / 2
-                widths.setdefault(key, []).append((half_width, (figure.high - figure.low) / 2))
-        result += [ExpectedWidth(key, count, *np.mean(ends, axis=0).tolist()) for key, ends in widths.items()]
-    return result
+            human[chosen] = people[chosen]
+            ground, sampling = Ground.of(labels, human), Bootstrap(seed=seed)
+            for found in completed_figures(ground, judged, targets, plan, sampling, draws=_DRAWS).values():
+                for key, each in found.items():
+                    ends = each.fixed[1] - each.fixed[0], each.high - each.low
+                    widths.setdefault(key, []).append((ends[0] / 2, ends[1] / 2))
+        for key, of_key in widths.items():
+            half_width, with_queries = np.mean(of_key, axis=0).tolist()
+            rows.append({"measure": key, "labels": count, "half_width": half_width, "with_queries": with_queries})
+    return rows
 
 
-def halving(widths: Sequence[ExpectedWidth]) -> dict[str, int | None]:
-    """{measure: the smallest tried number of labels that halves the width of the first}; None if none does."""
-    result: dict[str, int | None] = {}
-    for measure in dict.fromkeys(each.measure for each in widths):
-        first, *more = (each for each in widths if each.measure == measure)
-        result[measure] = min((each.labels for each in more if each.half_width <= first.half_width / 2), default=None)
-    return result
-
-
-def _people(
-    labels: Qrels,
-    judged: Mapping[str, JudgedRun],
-    known: IntArray | None,
-    agreement: float,
-    depth: int,
-    random: np.random.Generator,
-) -> IntArray:
-    """Grades that people could give to every pair."""
-    if known is None:
-        other = labels.grade[random.integers(0, len(labels.grade), len(labels.grade))]
-        return np.where(random.random(len(labels.grade)) < agreement, labels.grade, other)
-    ground = Ground.of(labels, known)
-    (name, first), *others = ground.tops(judged, depth).items()
-    strata = Strata.of(ground, {name: first}, [each for _, each in others], f"top {depth}")
-    if strata.missing is not None:
-        raise InputError(f"the labels by people so far are too few to plan with: {strata.missing}")
-    grades, _ = next(strata.draws(1, (int(random.integers(1 << 30)),)))
-    return grades
+def _worlds(
+    labels: Qrels, judged: Mapping[str, JudgedRun], known: IntArray | None, agreement: float, depth: int, seed: int
+) -> Iterator[IntArray]:
+    """Grades that people could give to every pair, once for each simulation."""
+    random, every, strata = np.random.default_rng(seed), len(labels.grade), None
+    if known is not None:
+        ground = Ground.of(labels, known)
+        (name, first), *others = ground.tops(judged, depth).items()
+        strata = Strata.of(ground, {name: first}, [each for _, each in others], f"top {depth}")
+        if strata.missing is not None:
+            raise InputError(f"the labels by people so far are too few to plan with: {strata.missing}")
+    for _ in range(_TIMES):
+        if strata is None:
+            other = labels.grade[random.integers(0, every, every)]
+            yield np.where(random.random(every) < agreement, labels.grade, other)
+        else:
+            yield next(strata.draws(1, (int(random.integers(1 << 30)),)))[0]

@@ -40,13 +40,14 @@ def sampled_total(
     most = whole - float((worth * (labelled - relevant)).sum())
     weight = worth * sizes / labelled
     spread = weight * worth * (sizes / labelled - 1)
-    value = total = float((weight * relevant).sum())
-    low, high, variance = value, value, float((spread * relevant).sum())
-    if variance > 0:
+
+    def end(total: float, variance: float, share: float) -> float:
         hits, labels = total**2 / variance, total * whole / variance
-        low = whole * float(betaincinv(hits, labels - hits + 1, tail))
+        possible = share == tail or labels > hits
+        return whole * float(betaincinv(hits, labels - hits + 1, share)) if possible else most
+
+    value, variance = float((weight * relevant).sum()), float((spread * relevant).sum())
+    low, high = end(value, variance, tail) if variance > 0 else value, value
     if (spread > 0).any():
-        total, variance = total + float(weight.max()), variance + float(spread.max())
-        hits, labels = total**2 / variance, total * whole / variance
-        high = whole * float(betaincinv(hits, labels - hits + 1, 1 - tail)) if labels > hits else most
+        high = end(value + float(weight.max()), variance + float(spread.max()), 1 - tail)
     return value, max(low, least), min(high, most)

@@ -4,15 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from rag_selectivity.measures.base import FloatArray
 from rag_selectivity.tables.ids import IntArray
-from rag_selectivity.trust.completion import Completion, prior_of_a_part, steps_of, stratified_prior
 from rag_selectivity.trust.people import UNLABELLED, BoolArray, Ground
 from rag_selectivity.wording import counted
 
+#: The spreads of the query effect, equally likely: a few hundred labels cannot tell it, and it differs by collection.
+SPREADS = (0.1, 0.7, 1.3, 2.0)
+#: Pseudo-labels a grade where the labels are dense, and in all where they are few.
+LISTED_PRIOR, SPARSE_PRIOR = 0.1, 2.0
+_NODES, _NODE_WEIGHTS = np.polynomial.hermite_e.hermegauss(7)
+_NODE_WEIGHTS = _NODE_WEIGHTS / _NODE_WEIGHTS.sum()
+_TILT_ROUNDS, _RAKE_ROUNDS, _NEWTON_ROUNDS = 8, 3, 6
+#: Keeps a gamma draw that underflows from becoming a share of exactly 0, by which nothing can be divided.
+_LEAST_SHARE = 1e-12
 #: Pseudo-labels a grade for the judge's own grades of passages that it did not grade.
 _TAIL_PRIOR = 0.25
 #: Up to this share of the pairs, strata that people labelled no pair of are completed without labels of their own.
@@ -43,8 +52,8 @@ class Strata:
 
     ground: Ground
     levels: IntArray
-    completion: Completion
-    tail: Completion | None
+    people: Model
+    tail: Model | None
     tail_strata: IntArray
     missing: str | None
     without: WithoutLabels | None
@@ -103,30 +112,33 @@ class Strata:
         of_tail = np.where(ground.in_tail, open_of_a_label, 1.0)
         if counts is not None:
             weight, of_tail = weight * counts[labels.query], of_tail * counts[labels.query]
-        steps = steps_of(levels, ground.scale.lowest, ground.scale.relevant_from)
+        # Not relevant are the lower half of the grades below relevance: of 1 to 5 that are relevant from 4, 1 and 2.
+        zero = ground.scale.lowest + (ground.scale.relevant_from - ground.scale.lowest) // 2
+        steps = np.maximum(0, levels - zero).astype(np.float64)
 
-        def completion(of: IntArray, label: IntArray, prior: FloatArray, stands_for: FloatArray) -> Completion:
+        def model(of: IntArray, label: IntArray, prior: FloatArray, stands_for: FloatArray) -> Model:
             rows = part.counted
             columns = labels.query[rows], of[rows], label[rows], stands_for[rows]
-            return Completion(*columns, prior, steps, len(labels), counts)
+            return Model(*columns, prior, steps, len(labels), counts)
 
         part = ground
-        draft = completion(stratum, human, np.zeros((strata, number)), weight)
+        draft = model(stratum, human, np.zeros((strata, number)), weight)
         stands_for = np.bincount(stratum[kept], minlength=strata).astype(np.float64)
         stands_for += np.bincount(stratum[ground.in_tail], open_of_a_label[ground.in_tail], strata)
         prior = stratified_prior(draft.counts, stands_for, np.repeat(listed, number))
-        if ground.has_people:
-            missing = _of_one_query(draft) or missing
+        missing = _of_one_query(draft) or missing
         if queries is not None:
-            part, prior = ground.over(queries), prior_of_a_part(draft.counts, prior)
+            # Two pseudo-labels a stratum, spread as people's grades are expected in all queries.
+            part, expected = ground.over(queries), draft.counts + prior
+            prior = SPARSE_PRIOR * expected / expected.sum(axis=1, keepdims=True)
             if missing is None and ground.has_people and not part.has_people:
                 missing = "people labelled no pair of these queries"
-        whole = completion(stratum, human, prior, weight)
+        whole = model(stratum, human, prior, weight)
         missing = missing or _of_one_query(whole)
         tail_of_judge = None
         if part.tail_open.any():
             of_place = np.where(ground.in_tail, 2, np.where(listed[place], 0, 1))
-            tail_of_judge = completion(of_place, grades, np.full((3, number), _TAIL_PRIOR), of_tail)
+            tail_of_judge = model(of_place, grades, np.full((3, number), _TAIL_PRIOR), of_tail)
         return cls(part, levels, whole, tail_of_judge, serving[-1], missing, without)
 
     def draws(self, number: int, seed: Sequence[int]) -> Iterator[tuple[IntArray, IntArray]]:
@@ -137,17 +149,16 @@ class Strata:
         random, ground = np.random.default_rng(list(seed)), self.ground
         query, count, kept = ground.labels.query, len(self.levels), ground.counted
         as_judged = np.searchsorted(self.levels, ground.labels.grade)
-        open_tail = np.zeros((len(ground.labels), 3), np.int64)
-        open_tail[:, 2] = ground.tail_open
+        open_tail = np.outer(ground.tail_open, [0, 0, 1])
         for _ in range(number):
             grades, more = as_judged, np.zeros((len(ground.labels), count), np.int64)
             if self.tail is not None:
                 _, more = self.tail.draw(random, open_tail)
             if ground.has_people:
-                extra = np.zeros((len(ground.labels), len(self.completion.prior)), np.int64)
+                extra = np.zeros((len(ground.labels), len(self.people.prior)), np.int64)
                 np.add.at(extra.T, self.tail_strata, more.T)
                 grades = as_judged.copy()
-                grades[kept], more = self.completion.draw(random, extra)
+                grades[kept], more = self.people.draw(random, extra)
             table = np.bincount(query[kept] * count + grades[kept], minlength=more.size).reshape(more.shape)
             yield self.levels[grades], table + more
 
@@ -168,12 +179,7 @@ def _joined(listed: BoolArray, labelled: IntArray) -> IntArray:
 
 
 def _served(
-    serving: IntArray,
-    stratum: IntArray,
-    human: IntArray,
-    names: Sequence[str],
-    listed: BoolArray,
-    levels: IntArray,
+    serving: IntArray, stratum: IntArray, human: IntArray, names: Sequence[str], listed: BoolArray, levels: IntArray
 ) -> tuple[IntArray, str | None, WithoutLabels | None]:
     """The strata with labels by people that serve those without, why there are none, and the caveat about it.
 
@@ -223,8 +229,198 @@ def _served(
     return result, None, WithoutLabels(text, bounded, without_labels, every)
 
 
-def _of_one_query(completion: Completion) -> str | None:
-    known = completion.label >= 0
-    if len(np.unique(completion.query[known])) == 1 and len(np.unique(completion.query)) > 1 and not known.all():
+def _of_one_query(model: Model) -> str | None:
+    known = model.label >= 0
+    if len(np.unique(model.query[known])) == 1 and len(np.unique(model.query)) > 1 and not known.all():
         return "all labels by people are of one query"
     return None
+
+
+# -- what people would say of the other pairs -------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Model:
+    """Labels that are partly known, in strata within which the known ones were drawn at random.
+
+    Attributes
+    ----------
+    query : int64[pairs]
+        From 0 to `queries` − 1.
+    stratum : int64[pairs]
+    label : int64[pairs]
+        The position of the person's grade among the levels; −1 where nobody labelled the pair.
+    stands_for : float64[pairs]
+        How many unlabelled passages each known label stands for, times how much its query counts.
+    prior : float64[strata, levels]
+        Pseudo-labels.
+    steps : float64[levels]
+        How far a level is above not relevant, in the units of the query effect: 0, then 1, 2, …
+    queries : int
+    counting : float64[queries], optional
+        How much each query counts. The shares of a stratum are then weighted, so that a weighted mean is right also
+        where heavy queries have other grades than light ones.
+    """
+
+    query: IntArray
+    stratum: IntArray
+    label: IntArray
+    stands_for: FloatArray
+    prior: FloatArray
+    steps: FloatArray
+    queries: int
+    counting: FloatArray | None = None
+
+    @cached_property
+    def counts(self) -> FloatArray:
+        """The known labels: float64[strata, levels].
+
+        Their shares are weighted by `stands_for`, and a stratum has as many as equal labels that vary as much:
+        (Σw)²/Σw² (Kish 1965).
+        """
+        strata, levels = self.prior.shape
+        known = self.label >= 0
+        stratum = self.stratum[known]
+        weight = self.stands_for[known]
+        total, squares = np.bincount(stratum, weight, strata), np.bincount(stratum, weight**2, strata)
+        weight = weight * (total / np.where(squares > 0, squares, 1.0))[stratum]
+        cell = stratum * levels + self.label[known]
+        return np.bincount(cell, weight, strata * levels).reshape(strata, levels).astype(np.float64)
+
+    @cached_property
+    def _given(self) -> tuple[IntArray, IntArray, IntArray, FloatArray]:
+        """The query, the stratum and the number of known labels of each cell that has some; each query's steps."""
+        known = self.label >= 0
+        cell = self.query[known] * len(self.prior) + self.stratum[known]
+        cells, number = np.unique(cell, return_counts=True)
+        steps = np.zeros(self.queries)
+        np.add.at(steps, self.query[known], self.steps[self.label[known]])
+        return cells // len(self.prior), cells % len(self.prior), number, steps
+
+    @cached_property
+    def _open(self) -> tuple[IntArray, IntArray, IntArray]:
+        """The pairs without a label; the query × stratum cells with one, stratum first; the cell of each."""
+        rows = np.flatnonzero(self.label < 0)
+        cells, back = np.unique(self.stratum[rows] * self.queries + self.query[rows], return_inverse=True)
+        return rows, cells, back
+
+    def draw(self, random: np.random.Generator, extra: IntArray) -> tuple[IntArray, IntArray]:
+        """One draw: the level of every pair, and how many of the extra passages of each query have each level.
+
+        Each known label stays. Where strata have unknown labels but no known one, the draw follows the prior alone.
+
+        Parameters
+        ----------
+        random : Generator
+        extra : int64[queries, strata]
+            Further passages without a label, of which only the number is known.
+
+        Returns
+        -------
+        levels : int64[pairs]
+        extra_levels : int64[queries, levels]
+        """
+        shares = random.standard_gamma(self.counts + self.prior) + _LEAST_SHARE
+        shares /= shares.sum(axis=1, keepdims=True)
+        spread = SPREADS[int(random.integers(len(SPREADS)))]
+        base = _with_mean(shares, spread, self.steps)
+        mode, deviation = self._query_effects(base, spread)
+        effect = mode + deviation * random.standard_normal(self.queries)
+
+        rows, cells, back = self._open
+        more = extra.T.ravel()
+        every = np.union1d(cells, np.flatnonzero(more))
+        back = np.searchsorted(every, cells)[back]
+        counted = more[every].astype(np.float64)
+        np.add.at(counted, back, 1.0)
+        query = every % self.queries
+        if self.counting is not None:
+            counted = counted * np.maximum(self.counting[query], _LEAST_SHARE)
+        chances = _raked(base, shares, every // self.queries, effect[query], self.steps, counted)
+
+        levels = self.label.copy()
+        if len(rows):
+            cumulative = np.cumsum(chances[:, :-1], axis=1)[back]
+            levels[rows] = (random.random(len(back))[:, None] > cumulative).sum(axis=1)
+        extra_levels = np.zeros((self.queries, self.prior.shape[1]), np.int64)
+        if more.any():
+            np.add.at(extra_levels, query, random.multinomial(more[every], chances))
+        return levels, extra_levels
+
+    def _query_effects(self, base: FloatArray, spread: float) -> tuple[FloatArray, FloatArray]:
+        """The mode of each query's effect given its known labels, and the deviation of its normal approximation."""
+        query, stratum, number, given = self._given
+        precision = 1.0 / spread**2
+        mode = np.zeros(self.queries)
+        curvature = np.full(self.queries, precision)
+        if len(query):
+            shares = base[stratum]
+            for _ in range(_NEWTON_ROUNDS):
+                tilted = shares * np.exp(mode[query][:, None] * self.steps)
+                tilted /= tilted.sum(axis=1, keepdims=True)
+                mean = tilted @ self.steps
+                variance = tilted @ self.steps**2 - mean**2
+                curvature = precision + np.bincount(query, number * variance, minlength=self.queries)
+                slope = given - np.bincount(query, number * mean, minlength=self.queries) - precision * mode
+                # A full step can overshoot where one label of a rare grade pulls; half the range is always enough.
+                mode = mode + np.clip(slope / curvature, -1.5, 1.5)
+        return mode, 1.0 / np.sqrt(curvature)
+
+
+def _with_mean(shares: FloatArray, spread: float, steps: FloatArray) -> FloatArray:
+    """Base shares whose mean over the query effects is `shares`: float64[strata, levels]."""
+    factors = np.exp(spread * _NODES[:, None] * steps)
+    base = shares.copy()
+    for _ in range(_TILT_ROUNDS):
+        tilted = base * factors[:, None, :]
+        tilted /= tilted.sum(axis=2, keepdims=True)
+        mean = np.tensordot(_NODE_WEIGHTS, tilted, axes=1)
+        base = base * (shares / np.maximum(mean, _LEAST_SHARE))
+        base /= base.sum(axis=1, keepdims=True)
+    return base
+
+
+def _raked(
+    base: FloatArray, shares: FloatArray, stratum: IntArray, effect: FloatArray, steps: FloatArray, counted: FloatArray
+) -> FloatArray:
+    """The chances of each level in each cell, whose mean over a stratum's cells is its shares: float64[cells, levels].
+
+    `stratum` is sorted.
+    """
+    chances = base[stratum] * np.exp(effect[:, None] * steps)
+    chances /= chances.sum(axis=1, keepdims=True)
+    if not len(stratum):
+        return chances
+    starts = np.flatnonzero(np.diff(stratum, prepend=-1))
+    total = np.add.reduceat(counted, starts)[:, None]
+    wanted = shares[stratum[starts]]
+    lengths = np.diff(np.append(starts, len(stratum)))
+    for _ in range(_RAKE_ROUNDS):
+        mean = np.add.reduceat(chances * counted[:, None], starts, axis=0) / total
+        chances *= np.repeat(wanted / np.maximum(mean, _LEAST_SHARE), lengths, axis=0)
+        chances /= chances.sum(axis=1, keepdims=True)
+    return chances
+
+
+def stratified_prior(counts: FloatArray, stands_for: FloatArray, listed: BoolArray) -> FloatArray:
+    """Pseudo-labels for each stratum: .1 a grade in the lists; elsewhere two, spread as all labels elsewhere are.
+
+    Parameters
+    ----------
+    counts : float64[strata, levels]
+        The known labels.
+    stands_for : float64[strata]
+        How many passages each stratum stands for.
+    listed : bool[strata]
+        Whether it is a part of the lists that the figure measures.
+    """
+    prior = np.full(counts.shape, LISTED_PRIOR)
+    if (~listed).any():
+        levels = counts.shape[1]
+        labelled = counts.sum(axis=1)
+        weight = np.where(~listed & (labelled > 0), stands_for / np.maximum(labelled, 1.0), 0.0)
+        number = counts[~listed].sum()
+        pooled = weight @ counts
+        pooled = pooled / pooled.sum() if pooled.sum() > 0 else np.full(levels, 1.0 / levels)
+        prior[~listed] = SPARSE_PRIOR * (number * pooled + 1.0) / (number + levels)
+    return prior

@@ -1,0 +1,395 @@
+"""Reports of measured runs: the estimates of each run and slice, what they rest on, and what the labels are worth."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from rag_selectivity.evaluation.caveats import (
+    LabelFacts,
+    in_part,
+    of_concentration,
+    of_labels,
+    of_strata,
+    of_unchecked_judge,
+)
+from rag_selectivity.evaluation.doubts import Doubts
+from rag_selectivity.figures.by import Slicing
+from rag_selectivity.figures.figures import Figures
+from rag_selectivity.figures.weighting import weights_notes, weights_settings
+from rag_selectivity.inference.bootstrap import Bootstrap, Ends
+from rag_selectivity.judged.judged_run import JudgedRun
+from rag_selectivity.judged.query_weights import effective_size
+from rag_selectivity.measures import Measure
+from rag_selectivity.measures.base import Outcome
+from rag_selectivity.measures.plan import Plan, absent_measures, ranks_in
+from rag_selectivity.measures.utility import Judged
+from rag_selectivity.results.estimate import (
+    AS_JUDGED,
+    CALIBRATED,
+    CONCENTRATED,
+    CONCENTRATED_CONTROLS,
+    WITH_CONTROLS,
+    WITH_TAIL,
+    Caveat,
+    Estimate,
+)
+from rag_selectivity.results.plain import finite
+from rag_selectivity.results.provenance import Provenance, agreement_of
+from rag_selectivity.results.report import Report
+from rag_selectivity.results.run_report import RunReport, Slice
+from rag_selectivity.tables.ids import IntArray
+from rag_selectivity.trust.completions import DRAWS, Completed, completed_figures
+from rag_selectivity.trust.controls import controlled_figures
+from rag_selectivity.trust.people import Ground, calibration_ground
+from rag_selectivity.trust.placebo import against_other_lists, labels_found_by_any, placebos_of
+from rag_selectivity.wording import counted
+
+Estimates = dict[str, Estimate]
+
+
+def report_on(
+    figures: Mapping[str, Figures],
+    measures: Sequence[Measure],
+    bootstrap: Bootstrap | None,
+    notes: Mapping[str, list[str]] | None = None,
+    ground: Ground | None = None,
+    slicings: Sequence[Slicing] = (),
+    completed: dict[Any, Completed] | None = None,
+    provenance: Provenance | None = None,
+) -> Report:
+    """The report of figures that were measured before; `ground` calibrates them by people's labels.
+
+    `completed` has what another report of the same runs computed. `provenance` says where the labels come
+    from, if the joins do not.
+    """
+    judged, plan = {name: table.join for name, table in figures.items()}, next(iter(figures.values())).plan
+    if bootstrap is not None:
+        bootstrap = Bootstrap.required(bootstrap).for_queries(max(map(len, judged.values())))
+    first, known = next(iter(judged.values())), {} if completed is None else completed
+    size, provenance = first.corpus_size, provenance or _provenance(first, ground)
+    shared = _Evaluation(judged, plan, tuple(measures), bootstrap, ground, known, provenance, slicings)
+    found = labels_found_by_any(judged)
+    return Report(
+        runs={
+            name: shared.report_of(name, table, found[name], (notes or {}).get(name, ()))
+            for name, table in figures.items()
+        },
+        measures=shared.measures,
+        depths=tuple(ranks_in(plan).tolist()),
+        corpus_size=int(size[0]) if size is not None and len(size) and (size == size[0]).all() else None,
+        scale=first.scale.name,
+        settings={**(bootstrap.settings if bootstrap else {}), **weights_settings(judged)},
+        bootstrap=bootstrap,
+        absent=absent_measures(shared.measures, sized=size is not None),
+        ground=ground,
+        provenance=provenance,
+        completed=known,
+    )
+
+
+def _provenance(run: JudgedRun, ground: Ground | None) -> Provenance | None:
+    if run.qrels is None:
+        return None
+    known = Provenance.of(run.qrels, scale=run.scale)
+    if ground is None:
+        return known
+    rows = np.flatnonzero(ground.human >= 0)
+    queries = [ground.labels.queries[i] for i in ground.labels.query[rows].tolist()]
+    found = agreement_of(ground.human[rows], ground.labels.grade[rows], queries, run.scale)
+    return replace(known.with_people(found, ground.drawn_for_people, calibrated=True), unused=ground.controls_left_out)
+
+
+@dataclass(frozen=True)
+class _Evaluation:
+    """What all runs of a report share.
+
+    Attributes
+    ----------
+    plan : list of (Measure, depths)
+        What is measured. Measures beside `measures` only give the upper ends of possible ranges.
+    measures : tuple of Measure
+        What is shown.
+    """
+
+    judged: Mapping[str, JudgedRun]
+    plan: Plan
+    measures: tuple[Measure, ...]
+    bootstrap: Bootstrap | None
+    ground: Ground | None
+    completed: dict[Any, Completed]
+    provenance: Provenance | None
+    slicings: Sequence[Slicing]
+
+    def report_of(self, name: str, figures: Figures, found: IntArray, notes: Iterable[str]) -> RunReport:
+        """The report on one run and its slices, whose intervals all come from the same resamples.
+
+        `found` is the number of labels of each query that some list or pool of the evaluation holds.
+        """
+        run, deepest = figures.join, int(ranks_in(self.plan).max(initial=0))
+        facts = LabelFacts.of(run, self.plan, found, calibrated=self.ground is not None)
+        placebos = {}
+        if run.qrels is not None:
+            placebos = placebos_of(run, self.plan, figures.outcomes, facts.shuffled_among_labels(self.plan))
+        outcomes = [*figures.outcomes, *(beyond for _, beyond in placebos.values())]
+        places = [slicing.places(figures.queries) for slicing in self.slicings]
+        parts = [("", "", np.ones(len(figures.queries), bool))]
+        for slicing, of_slicing in zip(self.slicings, places, strict=True):
+            parts += [(slicing.column, slicing.values[i], of_slicing == i) for i in np.unique(of_slicing).tolist()]
+        ends = ends_of(outcomes, figures.queries, self.bootstrap, places)
+        results = []
+        for (column, _, chosen), of_part in zip(parts, ends, strict=True):
+            shuffled = {measure: placebo.over(chosen) for measure, (placebo, _) in placebos.items()}
+            results.append(self._estimates(name, figures.where(chosen), of_part, shuffled, facts, whole=not column))
+        (estimates, controls, completed), slices = results[0], dict[str, dict[str, Slice]]()
+        for (column, value, chosen), (of_slice, _, _) in list(zip(parts, results, strict=True))[1:]:
+            slices.setdefault(column, {})[value] = Slice(column, value, int(chosen.sum()), of_slice)
+        doubts = None if run.made_of is None else Doubts(run.made_of, name)
+        others = against_other_lists(figures, self.bootstrap)
+        return RunReport(
+            figures,
+            estimates,
+            run.coverage,
+            (
+                *notes,
+                *(() if doubts is None else doubts.notes()),
+                *_notes_of_coverage(run, deepest),
+                *weights_notes(run),
+                *_refusals(figures, estimates),
+                *(() if self.ground is None else _notes_on_people(self.ground, completed)),
+                *(note for slicing in self.slicings for note in slicing.notes),
+                *(run.controls.notes_at(deepest) if run.controls is not None and self.ground is None else ()),
+            ),
+            input={
+                **({} if doubts is None else doubts.as_input()),
+                **({"controls": controls} if controls else {}),
+                **({"other_lists": others} if others else {}),
+            },
+            label_caveats=() if self.provenance is None else self.provenance.caveats,
+            slices=slices,
+        )
+
+    @cached_property
+    def _completing(self) -> Ground | None:
+        """What completes the labels: people's, or else the judge's of tails; None if nothing does."""
+        run = next(iter(self.judged.values()))
+        origins = None if run.qrels is None else run.qrels.origins
+        if self.ground is not None or run.qrels is None or origins is None or run.documents is not None:
+            return self.ground
+        ground, _ = calibration_ground(run.qrels, None)
+        return ground if ground.tail_open.any() else None
+
+    def _estimates(
+        self,
+        name: str,
+        figures: Figures,
+        ends: Sequence[Ends],
+        placebos: Mapping[Measure, Outcome],
+        facts: LabelFacts,
+        *,
+        whole: bool,
+    ) -> tuple[Estimates, dict[str, Any], Mapping[str, Completed]]:
+        """The estimates of a run, or of a slice of it; what is known of its controls; and what completes its labels.
+
+        The ends are those of the measures and then of what these have beyond their placebos.
+        """
+        estimates, controls = as_judged(figures, ends[: len(self.plan)]), dict[str, Any]()
+        if self.ground is None and figures.join.controls is not None and figures.join.corpus_size is not None:
+            controls = _complete_by_controls(estimates, figures, self.bootstrap)
+        completed: Mapping[str, Completed] = {}
+        if self._completing is not None:
+            parts = None if whole else {name: figures.join}
+            shared = self.plan, self.bootstrap, parts, self.completed
+            completed = completed_figures(self._completing, self.judged, [(name,)], *shared)[(name,)]
+        for key, figure in completed.items():
+            basis = WITH_TAIL if self.ground is None else CALIBRATED
+            estimates[key] = _of_completions(estimates[key], figure, basis, intervals=self.bootstrap is not None)
+        beyond = zip(placebos.items(), ends[len(self.plan) :], strict=True)
+        shuffled = {measure: np.stack([each.value(), *of_it], axis=1) for (measure, each), of_it in beyond}
+        judge = self.provenance.unchecked if whole and self.provenance is not None else None
+        shown, result = {measure.without_depth for measure in self.measures}, Estimates()
+        for base, at in self.plan:
+            for i, depth in enumerate(at.tolist() if base in shown else ()):
+                measure = base @ depth
+                estimate = estimates[str(measure)]
+                if base.upper_end is not None or (base.unjudged_is_a_miss and not facts.exhaustive):
+                    estimate = _judged_in_part(measure, estimate, estimates)
+                if base in shuffled:
+                    estimate = _beside_placebo(estimate, *shuffled[base][i].tolist())
+                caveats = *of_labels(measure, estimate, facts), *of_unchecked_judge(measure, estimate, judge)
+                result[str(measure)] = replace(estimate, caveats=(*estimate.caveats, *caveats)) if caveats else estimate
+        return result, controls, completed
+
+
+def _beside_placebo(estimate: Estimate, placebo: float, low: float, high: float) -> Estimate:
+    """The estimate with its placebo and the interval of what it has beyond it, where it has any."""
+    if math.isnan(placebo) or not math.isfinite(estimate.value) or estimate.basis not in (AS_JUDGED, WITH_TAIL):
+        return estimate
+    return replace(estimate, placebo=placebo, above_placebo=None if math.isnan(low + high) else (low, high))
+
+
+def _judged_in_part(measure: Measure, estimate: Estimate, estimates: Estimates) -> Estimate:
+    """The estimate with a caveat and its possible range, if some of its passages are unjudged."""
+    judged = estimates.get(str(Judged(at=measure.at)))
+    most = None if measure.upper_end is None else estimates.get(str(measure.upper_end))
+    if judged is None or not judged.value < 1 or (most is not None and not most.value > estimate.value):
+        return estimate
+    caveat = in_part(measure, judged.value, ranged=most is not None)
+    possible = None if most is None else (estimate.value, most.value)
+    return replace(estimate, possible=possible, caveats=(*estimate.caveats, caveat))
+
+
+def _refusals(figures: Figures, shown: Iterable[str]) -> list[str]:
+    """A note for each reason why some of a report's figures have no value for a whole run."""
+    names: dict[str, list[str]] = {}
+    for (measure, depths), outcome in zip(figures.plan, figures.outcomes, strict=True):
+        refused = outcome.refused
+        for column in [] if refused is None else np.flatnonzero(refused.refused).tolist():
+            key = str(measure @ depths[column])
+            if refused is not None and key in shown:
+                names.setdefault(refused.reason(column), []).append(key)
+    return [f"no figure for {', '.join(keys)}, since {reason}" for reason, keys in names.items()]
+
+
+def _notes_of_coverage(run: JudgedRun, deepest: int) -> list[str]:
+    """Notes on what the join and the random draws treated specially."""
+    of = run.coverage
+    clipped = 0
+    if run.corpus_size is not None:
+        clipped = int((run.slots_at(np.array([deepest]))[:, 0] > run.corpus_size).sum())
+    counts = (
+        (clipped, "queries have a corpus smaller than K: their random draw is the whole corpus"),
+        (of.duplicates, "passages repeat an earlier passage of their list"),
+        (of.negative_judgments, "judgments below 0 were treated as not judged"),
+        (of.outside_pool, "judged passages are not in the pool of the run, and were added to it"),
+        (of.missing_from_pool, "queries are not in the pool: their own lists are used as their pools"),
+        (
+            of.expected if of.graded else 0,
+            f"of {of.expected + of.graded} labels are expected ids without a grade: they count as relevant, and "
+            f"everything else that their queries retrieved is unjudged",
+        ),
+    )
+    return [f"{count} {what}" for count, what in counts if count]
+
+
+def _of_completions(judged: Estimate, figure: Completed, basis: str, *, intervals: bool) -> Estimate:
+    """The estimate over completions of the labels."""
+    reason = figure.reason
+    if reason is None and not math.isfinite(figure.value):
+        reason = judged.reason or "it is not a finite number in most completions of the labels"
+    low, high = (figure.low, figure.high) if intervals else (math.nan, math.nan)
+    figures = {"value": figure.value, "low": low, "high": high, "n": figure.n, "rough": figure.rough}
+    caveats = (*judged.caveats, *of_strata(figure.without))
+    return resting_on(basis, judged, **figures, reason=reason, caveats=caveats)
+
+
+def _complete_by_controls(estimates: Estimates, figures: Figures, bootstrap: Bootstrap | None) -> dict[str, Any]:
+    """Put the random controls into chance-corrected estimates; returns what to say of the controls, as plain data.
+
+    That is in how many `queries` controls were graded, how many were `graded` and `relevant`, and for each BoR how many
+    of them are `used` (those that the top K does not hold) and how many bits these `can_show` at most.
+    """
+    judged, controls = figures.join, figures.join.controls
+    if controls is None:
+        return {}
+    can_show: dict[str, float | None] = {}
+    used: dict[str, int] = {}
+    for key, figure in controlled_figures(figures, bootstrap).items():
+        as_it_was, total = estimates[key], len(judged)
+        caveats = [caveat for caveat in as_it_was.caveats if caveat.code != CONCENTRATED]
+        if figure.few_with_hits is not None:
+            few = f"The relevant controls are in few queries (effectively {figure.few_with_hits:.1f})."
+            caveats.append(Caveat(CONCENTRATED_CONTROLS, f"{few} The interval is probably too narrow."))
+        numbers = {name: getattr(figure, name) for name in ("value", "low", "high", "shown", "reason")}
+        counts_of = {"n": total, "n_total": max(total, as_it_was.n_total)}
+        estimates[key] = resting_on(WITH_CONTROLS, as_it_was, **numbers, **counts_of, caveats=tuple(caveats))
+        if figure.can_show is not None:
+            can_show[key], used[key] = finite(figure.can_show), figure.used
+    graded, relevant = controls.counts(len(judged), judged.threshold(), depth=0)
+    counts = {"queries": (graded > 0).sum(), "graded": graded.sum(), "relevant": relevant.sum()}
+    return {**{name: int(count) for name, count in counts.items()}, "used": used, "can_show": can_show}
+
+
+def _notes_on_people(ground: Ground, figures: Mapping[str, Completed]) -> list[str]:
+    """What a report says of the labels by people."""
+    notes = [
+        f"{ground.calibrated_by}, by the judge's grade and the place in the lists, over {DRAWS} completions; figures "
+        f"of single queries are as judged"
+    ]
+    if settling := int((ground.settling >= 0).sum()):
+        notes.append(f"{counted(settling, 'further label')} of people settle the success of queries one by one")
+    if any(figure.rough for figure in figures.values()):
+        notes.append("rough: most queries have fewer than two relevant passages, and the interval can be too narrow")
+    undefined: dict[str, list[str]] = {}
+    for key, figure in figures.items():
+        if figure.reason is not None:
+            undefined.setdefault(figure.reason, []).append(key)
+    return notes + [f"no calibrated figure for {', '.join(keys)}: {reason}" for reason, keys in undefined.items()]
+
+
+# -- figures of a table ------------------------------------------------------------------------------------
+
+
+def estimates_of_table(figures: Figures, bootstrap: Bootstrap | None) -> dict[str, Estimate]:
+    """The estimates of a table, with intervals unless there is no bootstrap: {measure: estimate}."""
+    (ends,) = ends_of(figures.outcomes, figures.queries, bootstrap)
+    return as_judged(figures, ends)
+
+
+def as_judged(figures: Figures, ends: Iterable[Ends]) -> dict[str, Estimate]:
+    """The estimates of a table with the labels as they are, from the ends of its intervals: {measure: estimate}."""
+    estimates: dict[str, Estimate] = {}
+    for (measure, at), outcome, of_outcome in zip(figures.plan, figures.outcomes, ends, strict=True):
+        keys = [str(measure @ depth) for depth in at.tolist()]
+        estimates.update(zip(keys, estimates_of(outcome, of_outcome), strict=True))
+    return estimates
+
+
+def ends_of(
+    outcomes: Sequence[Outcome], queries: Sequence[str], bootstrap: Bootstrap | None, slicings: Sequence[IntArray] = ()
+) -> list[list[Ends]]:
+    """Low and high of each outcome, over all queries and in each slice of some slicings; NaN without a bootstrap."""
+    if bootstrap is not None:
+        return bootstrap.of_slices(outcomes, queries, slicings)
+    nothing = [(np.full(outcome.parts[0].shape[1], np.nan),) * 2 for outcome in outcomes]
+    return [nothing] * (1 + sum(len(np.unique(slicing)) for slicing in slicings))
+
+
+def estimates_of(outcome: Outcome, ends: Ends, total: int | None = None) -> list[Estimate]:
+    """The estimate at each depth; if a figure or an interval does not exist, the reason says why.
+
+    `total` is the number of queries; by default it is the number of rows of the outcome.
+    """
+    total = len(outcome.parts[0]) if total is None else total
+    counts, spread = outcome.defined.sum(axis=0), outcome.effective_queries()
+    values, constant = np.where(counts > 0, outcome.value(), np.nan), outcome.without_spread()
+    estimates = []
+    for i, (value, n) in enumerate(zip(values.tolist(), counts.tolist(), strict=True)):
+        reason, low, high = None, float(ends[0][i]), float(ends[1][i])
+        if n == 0:
+            reason = outcome.reasons[i]
+        elif value == -math.inf:
+            reason = "no query succeeded: log2 of 0"
+        elif not math.isfinite(value):
+            value, reason = math.nan, "a random draw of this size can never succeed"
+        elif n == 1:
+            reason = "one query has no interval"
+        elif constant[i]:
+            reason = "all queries have the same figure: there is no interval"
+        if math.isnan(value):
+            low = high = math.nan
+        caveats = () if spread is None or not math.isfinite(value) else of_concentration(float(spread[i]), n)
+        effective = None if outcome.weights is None else effective_size(outcome.weights[outcome.defined[:, i]])
+        estimates.append(Estimate(value, low, high, n, total, reason, caveats=caveats, effective=effective))
+    return estimates
+
+
+def resting_on(basis: str, judged: Estimate, **figures: Any) -> Estimate:
+    """An estimate whose figures rest on more than the labels as they are; the one as judged stands beside it."""
+    interval = judged.low, judged.high
+    return replace(judged, basis=basis, as_judged=judged.value, as_judged_interval=interval, **figures)
