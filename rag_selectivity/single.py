@@ -256,7 +256,7 @@ def evaluate_queries(
     corpus_size : int or {query: int}, optional
         N, for the chance-corrected measures.
     passages_of : {document: number of its passages} or PassageCounts, optional
-        As in `rag_selectivity.evaluate`, if grades and lists name documents. `PassageCounts.of` reads a large mapping
+        As in `rag_selectivity.evaluate`, if grades and lists name documents. `passage_counts_of` reads a large mapping
         once for many queries.
     scale : {"trec", "utility"}, optional
         As in `rag_selectivity.evaluate`.
