@@ -23,7 +23,7 @@ from rag_selectivity.errors import InputError, SelectivityWarning, did_you_mean,
 from rag_selectivity.evaluation.evaluate import evaluate
 from rag_selectivity.evaluation.joining import join_runs
 from rag_selectivity.evaluation.labels import Labels
-from rag_selectivity.indexes import corpus_size_of_index, counts_beside, given_size, passages_of_index
+from rag_selectivity.indexes import corpus_size_of_index, documents_in_index, given_size, passages_of_index
 from rag_selectivity.judged.policy import resolve_policy
 from rag_selectivity.measures import Measure
 from rag_selectivity.measures.plan import default_measures
@@ -231,9 +231,15 @@ def _corpus(
             listed = ", ".join(f"{name} {each or 'unknown'}" for name, each in sizes.items())
             raise InputError(f"the retrievers search corpora of different sizes ({listed}): give corpus_size=")
         size = next(iter(sizes.values()))
-    index, own_id = next(iter(indexes.values())), identity if identity in _OWN else ""
-    given = {"given_size": corpus_size, "passages_of": passages_of}
-    return size, counts_beside(index, identity, size, own_id=own_id or "", **given)
+    if counts is not None or size is None or identity is None or identity in _OWN:
+        return size, counts
+    try:
+        return size, documents_in_index(next(iter(indexes.values())), identity)
+    except InputError:
+        # Beside a number that was given, a filter that nobody can count does no harm.
+        if corpus_size is None:
+            raise
+        return size, None
 
 
 def labels_for(

@@ -412,8 +412,8 @@ def test_every_chunk_has_the_grade_of_its_document() -> None:
             [("a1", "a"), ("a1", "b")],
             "documents, row 2: the document of chunk 'a1' is b, and a before: keep one",
         ),
-        ([("a1", "a", 3)], "documents, row 1: expected {column: value} or (id, value), got ('a1', 'a', 3)"),
-        (["ab"], "documents, row 1: expected {column: value} or (id, value), got 'ab'"),
+        ([("a1", "a", 3)], "documents, row 1: expected {column: value} or (chunk_id, document_id), got ('a1', 'a', 3)"),
+        (["ab"], "documents, row 1: expected {column: value} or (chunk_id, document_id), got 'ab'"),
     ],
 )
 def test_chunks_that_leave_labels_over_are_refused(documents, words) -> None:

@@ -13,7 +13,6 @@ import pytest
 import rag_selectivity as rs
 from rag_selectivity.golden import build
 from rag_selectivity.golden.golden_set import printed
-from rag_selectivity.tables.exact import read_records
 from rag_selectivity.tables.small import read_ids, read_texts
 from tests.forked_cli import run_command
 
@@ -108,12 +107,3 @@ def test_tables_and_folders(tmp_path) -> None:
     assert list(read_texts(tmp_path / "corpus.csv", "corpus")) == [("d1", "T\none, two"), ("d2", "x")]
     (tmp_path / "corpus.jsonl").write_bytes(b'{"_id": "d1", "text": "one"}\n{"_id": "d2", "text": "two"}\n')
     assert list(read_ids(tmp_path)) == ["d1", "d2"]
-
-
-def test_no_row_before_an_error_is_lost(tmp_path) -> None:
-    path = tmp_path / "rows.jsonl"
-    path.write_bytes(b'{"a": 1}\n{"a": 2}\nno\n')
-    rows = read_records(path)
-    assert [next(rows), next(rows)] == [(1, {"a": 1}), (2, {"a": 2})]
-    with pytest.raises(rs.InputError, match=r"rows\.jsonl:3: not a JSON object"):
-        next(rows)

@@ -60,8 +60,8 @@ def evaluated(**options: Any) -> Any:
         (lambda: rs.agree(LABELS, LABELS, bootstrap=1.5), "bootstrap must be a Bootstrap, as in"),  # type: ignore[arg-type]
         (lambda: rs.Bootstrap(level="high"), "level must be between 0 and 1"),  # type: ignore[arg-type]
         (lambda: rs.Qrels.of({"q": NO_LIST}), "qrels of query 'q': expected"),
-        (lambda: rs.Qrels.from_records(NO_LIST), "qrels: expected .query, passage, grade. rows"),  # type: ignore[arg-type]
-        (lambda: rs.Run.of([3]), "run: expected .query, passage. or .query, passage, score., got 3"),
+        (lambda: rs.Qrels.from_records(NO_LIST), "qrels: give a file, a frame, a mapping or a list of rows"),  # type: ignore[arg-type]
+        (lambda: rs.Run.of([3]), "run, row 1: expected .column: value. or .query, passage, score., got 3"),
         (lambda: rs.Run.of({"q": NO_LIST}), "run: query 'q': expected a list of ids"),
         (lambda: rs.read_qrels("x" * 5000), "cannot be read .File name too long"),
         (lambda: rs.read_qrels("a\0b"), "cannot be the path of a file"),
@@ -85,7 +85,7 @@ def evaluated(**options: Any) -> Any:
         (lambda: rs.Retrieval("q", ["d"], texts=b""), "texts must be .passage: text."),  # type: ignore[arg-type]
         (lambda: evaluate_query("Harm@2", {"a"}, ["a"]), "grades of a query must be"),  # type: ignore[arg-type]
         (lambda: evaluate_query("Harm@2", {"a": 2**70}, ["a"]), "grade"),
-        (lambda: list(read_texts([5], "corpus")), "corpus, row 1: expected .column: value. or .id, value., got 5"),
+        (lambda: list(read_texts([5], "corpus")), "corpus, row 1: expected .column: value. or ._id, text., got 5"),
         (lambda: list(read_texts(5, "corpus")), "corpus: give a file, a frame, a mapping"),
         (lambda: list(read_texts({"a": "\ud800"}, "corpus")), "'a' holds half of a surrogate pair"),
     ],

@@ -62,8 +62,8 @@ def test_the_scale_is_checked_with_the_files_line(tmp_path) -> None:
         (lambda: Qrels.of({"q": "d"}), "expected {passage: grade} or a list of ids, got 'd'"),
         (lambda: Qrels.of({"": {"d": 1}}), "the query id is empty; give another id"),
         (lambda: Qrels.of({"q": {"": 1}}), "is empty"),
-        (lambda: Qrels.of([("q", "d")]), "expected \\(query, passage, grade\\)"),
-        (lambda: Qrels.of(7), "expected \\(query, passage, grade\\) rows, dicts, a DataFrame or a path, got 7"),
+        (lambda: Qrels.of([("q", "d")]), "or \\(query, passage, grade\\)"),
+        (lambda: Qrels.of(7), "qrels: give a file, a frame, a mapping or a list of rows, got 7"),
         (lambda: Qrels.of(pandas.DataFrame({"x": [1]})), "no column for the query; it has x"),
         (lambda: Run.of({"q": "d"}), "expected a list of ids"),
         (lambda: Run.of({"q": [None]}), "passage id None \\(NoneType\\); ids must be strings or integers"),
@@ -72,9 +72,10 @@ def test_the_scale_is_checked_with_the_files_line(tmp_path) -> None:
         (lambda: Run.of({"q": {"d": float("nan")}}), r"query 'q', passage '\w+': the score nan is not a number"),
         (lambda: Run.of({"q": {"d": "high"}}), r"query 'q', passage '\w+': the score 'high' is not a number"),
         (lambda: Run.of({"q": {"d": 1.0}, "p": ["d"]}), "query 'p' has no scores, unlike those before it"),
+        (lambda: Run.of([("q", "d", 1.0), ("q", "e")]), "run, row 2: expected 3 cells, as in the others"),
         (lambda: Run.of({1: ["d"], "1": ["d"]}), "two query ids are the same when written as text"),
-        (lambda: Run.of([("q",)]), "expected \\(query, passage\\) or"),
-        (lambda: Run.of(7), "expected \\(query, passage\\) or .*, got 7"),
+        (lambda: Run.of([("q",)]), "or \\(query, passage, score\\), got"),
+        (lambda: Run.of(7), "run: give a file, a frame, a mapping or a list of rows, got 7"),
     ],
 )
 def test_mistakes_are_named(make, message) -> None:

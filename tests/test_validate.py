@@ -424,7 +424,7 @@ def test_scores_of_files(tmp_path) -> None:
         ([{"query_id": "other", "score": 1}], "left out: queries: 'other'"),
         ([{"query_id": "q0", "score": None}], "left out: unknown: 'q0'"),
         ([], "there are no rows"),
-        ([1.0, 2.0], r"scores, row 1: expected \{column: value\} or \(id, value\), got 1.0"),
+        ([1.0, 2.0], r"scores, row 1: expected \{column: value\} or \(query_id, score\), got 1.0"),
         ({"r": {"q0": 1.0}, "q1": 2.0}, "some values are mappings"),
         (3, "scores: give a file, a frame, a mapping or a list of rows, got 3"),
     ],

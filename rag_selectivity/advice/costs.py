@@ -2,31 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from rag_selectivity.advice.which_k import EvidenceCurve
+from rag_selectivity.advice.which_k import Advice
 from rag_selectivity.errors import InputError, did_you_mean, examples
 from rag_selectivity.evaluation.list_tokens import ListTokens
 from rag_selectivity.inference.bootstrap import Bootstrap
 from rag_selectivity.judged.judged_run import JudgedRun
 from rag_selectivity.judged.run import Run
 from rag_selectivity.measures.base import Outcome
-from rag_selectivity.results.decision import AdvisedK, Cheapest
+from rag_selectivity.results.decision import Cheapest
 from rag_selectivity.tables.cells import LARGEST, is_missing, number_or_nan, shown
-from rag_selectivity.tables.exact import is_table
-from rag_selectivity.tables.files import is_path
 from rag_selectivity.tables.forms import AS_THEY_ARE, IdForm
-from rag_selectivity.tables.names import COLUMNS, optional_column
+from rag_selectivity.tables.names import COLUMNS, find_column, optional_column
 from rag_selectivity.tables.small import per_passage, rows_by_id, run_of
 from rag_selectivity.wording import counted
 
 #: The kinds of cost, in the order of every view.
-TOKENS, MILLISECONDS, PRICE = "tokens", "milliseconds", "price"
-KINDS = (TOKENS, MILLISECONDS, PRICE)
+KINDS = ("tokens", "milliseconds", "price")
+#: The names of their columns.
+_COLUMNS = [name for kind in KINDS for name in COLUMNS[kind]]
 
 #: {run: {query: {kind of cost: value}}}
 MeasuredCosts = dict[str, dict[str, dict[str, float]]]
@@ -55,7 +54,7 @@ class Costs:
         known = dict(self.measured.get(run, {}))
         if run in self.lists:
             means = self.lists[run].means()
-            known[TOKENS] = float(means[min(K, len(means)) - 1])
+            known["tokens"] = float(means[min(K, len(means)) - 1])
         return {kind: known[kind] for kind in KINDS if kind in known}
 
 
@@ -90,21 +89,17 @@ def read_costs(
     """
     form = IdForm.of(ids)
     lengths = None if tokens is None else per_passage(tokens, "number of tokens", float, name="tokens", form=form)
-    lists = {}
+    lists, means, notes = dict[str, ListTokens](), dict[str, dict[str, float]](), list[str]()
+    measured = {} if costs is None else measured_costs(costs, list(judged), form)
     for name, run in judged.items():
-        # The file of a run without such a column need not be read again.
-        if lengths is None and is_path(runs[name]) and not is_table(runs[name]):
-            continue
         listed = ListTokens.of(Run.of(runs[name], run.policy).in_form(form), run, lengths, name)
         if listed is not None:
             lists[name] = listed
-    measured = {} if costs is None else measured_costs(costs, list(judged), form)
-    notes = [f"{name}: there are no measured costs of this run" for name in judged if measured and name not in measured]
-    means: dict[str, dict[str, float]] = {}
-    for name in (name for name in judged if name in measured):
-        run, of_run = judged[name], measured[name]
+        of_run = measured.get(name, {})
         evaluated = [query for query, inside in zip(run.queries, run.in_run.tolist(), strict=True) if inside]
-        if not any(query in of_run for query in evaluated):
+        if measured and not of_run:
+            notes.append(f"{name}: there are no measured costs of this run")
+        elif measured and not any(query in of_run for query in evaluated):
             raise InputError(
                 f"{name}: none of the {counted(len(of_run), 'query', 'queries')} with costs ({examples(of_run)}) is "
                 f"one of the {len(evaluated)} that are evaluated ({examples(evaluated)}): compare the query ids"
@@ -113,83 +108,67 @@ def read_costs(
             known = [of_run[query][kind] for query in evaluated if kind in of_run.get(query, {})]
             if known:
                 means.setdefault(name, {})[kind] = float(np.mean(known))
-            if known and len(known) < len(evaluated):
-                of_all = counted(len(evaluated), "query", "queries")
-                notes.append(f"{name}: {kind} is known of {len(known)} of {of_all}: the mean is over these")
+            if 0 < len(known) < len(evaluated):
+                share = f"{len(known)} of {len(evaluated):,} queries"
+                notes.append(f"{name}: {kind} is known of {share}: the mean is over these")
     return Costs(lists, means, tuple(notes))
 
 
 def measured_costs(costs: Any, runs: Sequence[str], form: IdForm = AS_THEY_ARE) -> MeasuredCosts:
-    """The measured costs of queries, as `read_costs` takes them."""
+    """The costs of a table, or of {run: table}, as `read_costs` takes them."""
+    by_run = isinstance(costs, Mapping) and bool(costs) and all(str(key) in runs for key in costs)
     result: MeasuredCosts = {}
-    for where, run, query, row in _rows(costs, runs, form):
-        if run not in runs:
-            meant = did_you_mean(run, runs)
-            raise InputError(f"{where}: there is no run {run!r}{meant} (the runs are {', '.join(runs)})")
-        columns = {kind: column for kind in KINDS if (column := optional_column([*row], COLUMNS[kind])) is not None}
-        if not columns:
-            has = ", ".join(map(str, row))
-            raise InputError(
-                f"{where}: no column with costs; it has {has}, but needs at least one of {', '.join(KINDS)}"
-            )
-        if query in result.setdefault(run, {}):
-            raise InputError(
-                f"{where}: query {query!r} has costs already; give one row for each query of a run, such as the mean "
-                f"of its requests"
-            )
-        result[run][query] = {
-            kind: _cost(row[column], f"{where}: {kind}")
-            for kind, column in columns.items()
-            if not is_missing(row[column])
-        }
+    for names, part in [([str(name)], part) for name, part in costs.items()] if by_run else [(runs, costs)]:
+        for where, query, row, _ in rows_by_id(part, "costs", form=form):
+            run = run_of(row, names, where, "costs")
+            if run not in runs:
+                meant = did_you_mean(run, runs)
+                raise InputError(f"{where}: there is no run {run!r}{meant} (the runs are {', '.join(runs)})")
+            if query in result.setdefault(run, {}):
+                raise InputError(
+                    f"{where}: query {query!r} has costs already; give the mean of its requests in one row"
+                )
+            result[run][query] = _costs_of(row, where)
     if not result:
         raise InputError("costs: there are no rows; give one row for each query")
     return result
 
 
-def _rows(costs: Any, runs: Sequence[str], form: IdForm) -> Iterator[tuple[str, str, str, Mapping[str, Any]]]:
-    """(place, run, query, row) of a table, or of {run: table}."""
-    parts = [(costs, runs)]
-    if isinstance(costs, Mapping) and costs and all(str(key) in runs for key in costs):
-        parts = [(part, [str(name)]) for name, part in costs.items()]
-    for part, names in parts:
-        for where, query, row, _ in rows_by_id(part, "costs", form=form):
-            yield where, run_of(row, names, where, "costs"), query, row
+def _costs_of(row: Mapping[str, Any], where: str) -> dict[str, float]:
+    """{kind: cost} of a row, of which an empty cell is left out."""
+    names = list(row)
+    find_column(names, "costs", where, _COLUMNS)
+    cells = {kind: row[name] for kind in KINDS if (name := optional_column(names, COLUMNS[kind])) is not None}
+    costs = {kind: number_or_nan(cell) for kind, cell in cells.items() if not is_missing(cell)}
+    for kind, cost in costs.items():
+        if not 0 <= cost <= LARGEST:
+            raise InputError(
+                f"{where}: {kind} is {shown(cells[kind])}; give a number ≥ 0, at most {LARGEST:g}, or none"
+            )
+    return costs
 
 
-def _cost(value: Any, where: str) -> float:
-    cost = number_or_nan(value)
-    if not 0 <= cost <= LARGEST:
-        raise InputError(f"{where} is {shown(value)}; give a number ≥ 0, at most {LARGEST:g}, or leave the cell empty")
-    return cost
-
-
-def cheapest_run(
-    costs: Costs,
-    curves: Mapping[str, EvidenceCurve],
-    advised: Mapping[str, AdvisedK],
-    best: str,
-    bootstrap: Bootstrap | None,
-) -> Cheapest | None:
-    """The run of least cost whose evidence at its K is lower than that of the best run by at most `worth`.
+def cheapest_run(costs: Costs, advice: Advice, bootstrap: Bootstrap | None) -> Cheapest | None:
+    """The run of least cost whose evidence at its K is lower than that of the leader by at most `worth`.
 
     The upper end of the paired interval of what it loses must be at most `worth`. The cost is the price where it is
-    known of every run, else the milliseconds, else the tokens. None where no cost is known of the best run.
+    known of every run, else the milliseconds, else the tokens. None where no cost is known of the leader.
     """
-    at = {name: costs.at(name, each.value) for name, each in advised.items() if each.value is not None}
+    depths = {name: each.value for name, each in advice.by_run.items() if each.value is not None}
+    at = {name: costs.at(name, depth) for name, depth in depths.items()}
     kind = next((kind for kind in reversed(KINDS) if all(kind in known for known in at.values())), None)
-    if bootstrap is None or kind is None or best not in at or len(at) < 2:
+    if bootstrap is None or kind is None or advice.leader not in at or len(at) < 2:
         return None
-    of_best = curves[best].at(advised[best].value or 1)
+    best = advice.curves[advice.leader]
     for name in sorted(at, key=lambda name: at[name][kind]):
-        depth, loss = advised[name].value or 1, 0.0
-        if curves[name].queries != curves[best].queries:
+        loss, curve = 0.0, advice.curves[name]
+        if curve.queries != best.queries:
             continue
-        if name != best:
-            gaps = (of_best - curves[name].at(depth))[:, None]
+        if curve is not best:
+            gaps = (best.at(depths[advice.leader]) - curve.at(depths[name]))[:, None]
             most = max(1.0, float(np.abs(gaps).max()))
-            ((_, high),) = bootstrap.intervals([Outcome((gaps,), "", bounds=(-most, most))], curves[best].queries)
+            ((_, high),) = bootstrap.intervals([Outcome((gaps,), "", bounds=(-most, most))], best.queries)
             loss = float(high[0])
-        if loss <= curves[best].worth:
-            return Cheapest(name, depth, kind, at[name][kind], loss)
+        if loss <= best.worth:
+            return Cheapest(name, depths[name], kind, at[name][kind], loss)
     return None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
 
@@ -12,7 +12,7 @@ import numpy as np
 from rag_selectivity.advice import sentences
 from rag_selectivity.advice.costs import Costs, cheapest_run
 from rag_selectivity.advice.losses import Losses, losses_of
-from rag_selectivity.advice.which_k import Advice, parameters_of
+from rag_selectivity.advice.which_k import Advice, success_of
 from rag_selectivity.compare.differences import Pairs, Side, Testing, as_family, rows_of
 from rag_selectivity.errors import InputError, did_you_mean
 from rag_selectivity.evaluation.evaluate import measure_all
@@ -21,7 +21,7 @@ from rag_selectivity.judged.judged_run import JudgedRun
 from rag_selectivity.measures import Measure
 from rag_selectivity.measures.chance import BoR, BoR_max, Success
 from rag_selectivity.measures.plan import at_depth, default_measures, wanted_measures
-from rag_selectivity.measures.utility import PROC, RANWG, Harm, PercentPROC
+from rag_selectivity.measures.utility import PROC, RANWG, PercentPROC
 from rag_selectivity.results.comparison import BETTER, WORSE, RunDifference
 from rag_selectivity.results.decision import ADVISED, ASSUMED, GIVEN, TRUST, Answer, Decision, Pair, RunFigure, RunLine
 from rag_selectivity.results.estimate import CALIBRATED, WITH_TAIL
@@ -102,40 +102,33 @@ def decide(
         raise InputError(f"no run {baseline!r}{did_you_mean(baseline, judged)} (runs: {', '.join(judged)})")
     if k is not None and (isinstance(k, bool) or not isinstance(k, (int, np.integer)) or k < 1):
         raise InputError(f"k must be a whole number ≥ 1, got {k!r}")
-    advice, costs = Advice.of(judged, report.measures, report.bootstrap), costs or Costs()
-    advised, depth = advice.by_run[advice.leader], int(k or advice.K)
-    rel, m = parameters_of(report.measures)
-    success = Success(rel=rel, m=m or 1)
-    is_utility = report.scale == "utility" and rel is None and m is None
-    ranking: Measure = RANWG() if is_utility else success
+    success, costs = success_of(report.measures), costs or Costs()
+    ranking: Measure = RANWG() if report.scale == "utility" and success == Success() else success
+    advice = Advice.of(judged, report.measures, report.bootstrap)
+    depth = int(k or advice.K)
     at_k = _report_at(report, judged, _measures(report, success), depth)
     columns = [base for base in at_k.measures if base.higher_is_better is not None and base.name != "Judged"]
     columns = list(dict.fromkeys([ranking, *columns]))
-    order = sorted(at_k.runs, key=lambda name: _best_first(at_k[name, ranking @ depth].value))
+    order = sorted(at_k.runs, key=lambda name: np.nan_to_num(-at_k[name, ranking @ depth].value, nan=math.inf))
     testing = Testing(report.bootstrap, paired)
-    rows = _differences(list(combinations(order, 2)), at_k, [ranking], testing)
-    pairs = tuple(map(_pair, rows))
-    verdicts = _verdicts(at_k, columns, rows, baseline, testing)
-    return Decision(
+    pairs = tuple(map(_pair, _differences(list(combinations(order, 2)), at_k, [ranking], testing)))
+    verdicts = _verdicts(at_k, columns, pairs, baseline, testing)
+    decision = Decision(
         K=depth,
-        K_from=GIVEN if k else ADVISED if advised.value else ASSUMED,
+        K_from=GIVEN if k else ADVISED if advice.advised.value else ASSUMED,
         measure=ranking @ depth,
         baseline=baseline,
-        answers=_answers(at_k, order, pairs, ranking @ depth, success, advice, is_given=k is not None),
+        answers=(),
         lines=tuple(RunLine(name, _figures(at_k, name, columns, verdicts), costs.at(name, depth)) for name in order),
         pairs=pairs,
         queries=at_k.runs[order[0]].evaluated,
-        k=advised,
+        k=advice.advised,
         k_by_run=advice.by_run,
-        cheapest=cheapest_run(costs, advice.curves, advice.by_run, advice.leader, report.bootstrap),
+        cheapest=cheapest_run(costs, advice, report.bootstrap),
         notes=costs.notes,
         level=None if report.bootstrap is None else report.bootstrap.level,
     )
-
-
-def _best_first(value: float) -> tuple[bool, float]:
-    """A key that puts the highest value first, and NaN last."""
-    return math.isnan(value), 0.0 if math.isnan(value) else -value
+    return replace(decision, answers=tuple(_answers(decision, at_k, advice.leader)))
 
 
 # -- the figures ---------------------------------------------------------------------------------------------
@@ -144,10 +137,9 @@ def _best_first(value: float) -> tuple[bool, float]:
 def _measures(report: Report, success: Success) -> list[Measure]:
     """All that a decision shows."""
     is_sized = all(run.judged is not None and run.judged.corpus_size is not None for run in report.runs.values())
-    of_chance: list[Measure] = [BoR(rel=success.rel, m=success.m), BoR_max(rel=success.rel, m=success.m)]
+    named = {each.name: each for each in (success, *(kind(rel=success.rel, m=success.m) for kind in (BoR, BoR_max)))}
     names = default_measures(report.scale, sized=is_sized, pooled=True, classic=True)
-    others = [name for name in names if name not in ("Success", "BoR", "BoR_max")]
-    return wanted_measures([success, *(of_chance if is_sized else []), *others], report.scale, sized=is_sized)
+    return wanted_measures([named.get(name, name) for name in names], report.scale, sized=is_sized)
 
 
 def _report_at(report: Report, judged: Mapping[str, JudgedRun], measures: Sequence[Measure], depth: int) -> Report:
@@ -183,79 +175,21 @@ def _pair(row: RunDifference) -> Pair:
     return Pair(other=row.baseline, apart=row.verdict == BETTER, **{name: getattr(row, name) for name in names})
 
 
-# -- the answers ---------------------------------------------------------------------------------------------
-
-
-def _answers(
-    at_k: Report,
-    order: Sequence[str],
-    pairs: Sequence[Pair],
-    measure: Measure,
-    success: Success,
-    advice: Advice,
-    *,
-    is_given: bool,
-) -> tuple[Answer, ...]:
-    # At an advised K another run than that of the advice can be the best: loss and next step are about it.
-    best, depth, trust = order[0], at_k.depths[0], at_k.trust
-    estimates, is_believed = at_k.runs[best].estimates, trust.standing != NOTHING
-    figures, judge = {name: at_k[name, measure] for name in order}, trust.unchecked_judge
-    pool = at_depth(estimates, PROC(), depth)
-    is_closed = any(c.code == CLOSED for cell in (figures[best], pool) if cell is not None for c in cell.caveats)
-    losses, is_completed = _losses(at_k, best, measure), figures[best].basis in _COMPLETED
-    if losses is not None and not is_believed:
-        losses = replace(losses, more="")
-    loss = sentences.where_the_loss_is(best, losses, measure, depth, closed=is_closed, completed=is_completed)
-    if losses is not None and is_closed:
-        # What no run retrieved is not known, and so neither is what more candidates would gain.
-        losses = replace(losses, widen=0.0)
-    of_chance = BoR(rel=success.rel, m=success.m), BoR_max(rel=success.rel, m=success.m)
-    harm, bits, most = (at_depth(estimates, each, depth) for each in (Harm(), *of_chance))
-    at = {name: each.value for name, each in (("Harm", harm), ("BoR", bits)) if each is not None}
-    chance, queries = math.nan if most is None else 2**-most.value, figures[best].n if is_believed else 0
-    return (
-        sentences.which_system(figures, measure, pairs, believed=is_believed),
-        sentences.which_k(depth, advice, at, chance, given=is_given, believed=is_believed),
-        loss,
-        sentences.what_next(at_k, best, pairs, queries, losses if is_believed else None),
-        # It is not shown that a judge whom nobody checked can be believed.
-        Answer(TRUST, trust.verdict, trust.standing == CHECKED and not judge, trust.text),
-    )
-
-
-def _losses(at_k: Report, run: str, measure: Measure) -> Losses | None:
-    """The losses of a run; where its figures rest on completed labels, those figures, without tests."""
-    judged, kept = at_k.runs[run].judged, at_k[run, measure]
-    found = None if judged is None else losses_of(judged, measure, at_k.bootstrap)
-    if found is None or kept.basis not in _COMPLETED:
-        return found
-    pool, share = (at_depth(at_k.runs[run].estimates, each, at_k.depths[0]) for each in (PROC(), PercentPROC()))
-    if pool is None or share is None or not isinstance(measure, RANWG) or math.isnan(pool.value + kept.value):
-        return None
-    rerank, widen = pool.value - kept.value, share.value - kept.value
-    return replace(found, pool=pool.value, selected=share.value, rerank=rerank, widen=widen, more="")
-
-
-# -- the table -----------------------------------------------------------------------------------------------
-
-
 def _verdicts(
-    at_k: Report, columns: Sequence[Measure], rows: Sequence[RunDifference], baseline: str, testing: Testing
+    at_k: Report, columns: Sequence[Measure], pairs: Sequence[Pair], baseline: str, testing: Testing
 ) -> dict[tuple[str, str], str]:
     """{(run, column): verdict} against the baseline; that of the first column, which ranks, comes from all pairs."""
     # BoR differs exactly where Success does: one test.
     shared = [columns[0].name, *(["BoR"] if isinstance(columns[0], Success) else [])]
-    verdicts: dict[tuple[str, str], str] = {}
-    for row in rows:
-        if baseline in (row.run, row.baseline):
-            is_turned = row.run == baseline
-            verdict = _TURNED.get(row.verdict, row.verdict) if is_turned else row.verdict
-            verdicts |= {(row.baseline if is_turned else row.run, name): verdict for name in shared}
+    ranked = {pair.run: pair.verdict for pair in pairs if pair.other == baseline}
+    ranked |= {pair.other: _TURNED.get(pair.verdict, pair.verdict) for pair in pairs if pair.run == baseline}
     others = [base for base in columns if base.name not in shared]
     against = [(name, baseline) for name in at_k.runs if name != baseline]
-    for row in _differences(against, at_k, others, replace(testing, power=None)):
-        verdicts[row.run, row.measure.name] = row.verdict
-    return verdicts
+    rows = _differences(against, at_k, others, replace(testing, power=None))
+    return {
+        **{(run, name): verdict for run, verdict in ranked.items() for name in shared},
+        **{(row.run, row.measure.name): row.verdict for row in rows},
+    }
 
 
 def _figures(
@@ -270,3 +204,39 @@ def _figures(
             most = None if ceiling is None else ceiling.value
             figures[base.name] = RunFigure(base @ depth, estimate, verdicts.get((run, base.name)), most)
     return figures
+
+
+# -- the answers ---------------------------------------------------------------------------------------------
+
+
+def _answers(decision: Decision, at_k: Report, leader: str) -> Iterator[Answer]:
+    # At an advised K another run than that of the advice can be the best: loss and next step are about it.
+    best, trust = decision.best, at_k.trust
+    is_believed, judge = trust.standing != NOTHING, trust.unchecked_judge
+    yield sentences.which_system(decision, believed=is_believed)
+    yield sentences.which_k(decision, leader, believed=is_believed)
+    figure, pool = at_k[best, decision.measure], at_depth(at_k.runs[best].estimates, PROC(), decision.K)
+    is_closed = any(c.code == CLOSED for cell in (figure, pool) if cell is not None for c in cell.caveats)
+    losses, is_completed = _losses(at_k, best, decision.measure), figure.basis in _COMPLETED
+    if losses is not None and not is_believed:
+        losses = replace(losses, more="")
+    yield sentences.where_the_loss_is(decision, losses, closed=is_closed, completed=is_completed)
+    if losses is not None and is_closed:
+        # What no run retrieved is not known, and so neither is what more candidates would gain.
+        losses = replace(losses, widen=0.0)
+    yield sentences.what_next(decision, at_k, losses, believed=is_believed)
+    # It is not shown that a judge whom nobody checked can be believed.
+    yield Answer(TRUST, trust.verdict, trust.standing == CHECKED and not judge, trust.text)
+
+
+def _losses(at_k: Report, run: str, measure: Measure) -> Losses | None:
+    """The losses of a run; where its figures rest on completed labels, those figures, without tests."""
+    judged, kept = at_k.runs[run].judged, at_k[run, measure]
+    found = None if judged is None else losses_of(judged, measure, at_k.bootstrap)
+    if found is None or kept.basis not in _COMPLETED:
+        return found
+    pool, share = (at_depth(at_k.runs[run].estimates, each, at_k.depths[0]) for each in (PROC(), PercentPROC()))
+    if pool is None or share is None or not isinstance(measure, RANWG) or math.isnan(pool.value + kept.value):
+        return None
+    rerank, widen = pool.value - kept.value, share.value - kept.value
+    return replace(found, pool=pool.value, selected=share.value, rerank=rerank, widen=widen, more="")

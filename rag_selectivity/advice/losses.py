@@ -61,7 +61,7 @@ def losses_of(judged: JudgedRun, measure: Measure, bootstrap: Bootstrap | None) 
     """
     depth = int(measure.at or 1)
     kept, ceiling = _figures(judged, measure, depth), _ceilings(judged, measure, depth)
-    splittable = judged.selected_from | (judged.returned > depth) | (judged.candidates_returned > depth)
+    splittable = ~judged.own_pool | (judged.returned > depth) | (judged.candidates_returned > depth)
     used = splittable & ~np.isnan(kept) & ~np.isnan(ceiling)
     if not used.any():
         return None

@@ -28,8 +28,8 @@ from rag_selectivity.measures.rates import relevant_counts
 from rag_selectivity.people.designs import calibrate_draw
 from rag_selectivity.results.plain import finite
 from rag_selectivity.tables.cells import shown, whole_count
-from rag_selectivity.tables.exact import read_records
 from rag_selectivity.tables.names import find_column
+from rag_selectivity.tables.small import rows_of
 from rag_selectivity.trust.people import calibration_ground, judge_labels
 from rag_selectivity.trust.plan import expected_widths
 from rag_selectivity.wording import percent
@@ -73,21 +73,18 @@ def plan(
     joined = replace(JudgedRun.from_counts([size] * len(counts), none, counts, none), policy=Policy())
     depths = default_depths(size).tolist() if depths is None else depths
     report = evaluate_joined({"plan": joined}, measures=list(columns.values()), depths=depths, bootstrap=None)
-    rows: list[dict[str, Any]] = [
-        {"K": depth, **{name: report[measure @ depth].value for name, measure in columns.items()}}
-        for depth in report.depths
-    ]
-
-    def chance(depth: int) -> float:
-        return float(random_success(size, able, depth, m)[0].mean())
-
+    rows = []
+    for depth in report.depths:
+        row = {name: report[measure @ depth].value for name, measure in columns.items()}
+        rows.append({"K": depth, **row, "regime": regime(row["random_success"])})
+    healthy = bisect_left(range(1, size + 1), DEGRADED_FROM, key=lambda k: random_success(size, able, k, m)[0].mean())
     return {
         "schema": PLAN_SCHEMA,
         "corpus_size": size,
         "m": m,
         "left_out": len(counts) - len(able),
-        "rows": [{**row, "regime": regime(row["random_success"])} for row in rows],
-        "max_K_for_random_success": bisect_left(range(1, size + 1), DEGRADED_FROM, key=chance),
+        "rows": rows,
+        "max_K_for_random_success": healthy,
     }
 
 
@@ -125,11 +122,9 @@ def queries_needed(
     >>> queries_needed(0.2, 0.8), queries_needed(0.2, 0.8, correlation=0.6)
     (385, 161)
     """
-    nearly_one = 1 + 1e-9
     bits, better = _between("bits", bits, 0, 1000), _between("success", success, 0, 1)
-    gain, loss = _discordant_shares(
-        better, better * 2**-bits, _between("correlation", correlation, -nearly_one, nearly_one)
-    )
+    correlation = _between("correlation", correlation, -1 - 1e-9, 1 + 1e-9)
+    gain, loss = _discordant_shares(better, better * 2**-bits, correlation)
     power, level = _between("power", power, 0, 1), _between("level", level, 0, 1)
     each = (1 - level) / _between("rows", rows_of_comparison() if rows is None else rows, 0, 1 << 63)
     return _smallest_lasting(lambda n: mcnemar.power(n, gain, loss, each) >= power, gain + loss)
@@ -146,8 +141,7 @@ def _between(name: str, value: Any, low: float, high: float) -> float:
 
 def rows_of_comparison(scale: str = "trec") -> int:
     """Tests in the family of `compare` with its default measures and depths; Success and BoR at a depth share one."""
-    measures = 3 if scale == "utility" else 1
-    return measures * len(COMPARED_DEPTHS)
+    return (3 if scale == "utility" else 1) * len(COMPARED_DEPTHS)
 
 
 def _discordant_shares(success: float, other: float, correlation: float) -> tuple[float, float]:
@@ -175,10 +169,7 @@ def _smallest_lasting(enough: Callable[[int], bool], differing: float) -> int:
         if high >= _MOST_QUERIES:
             raise InputError(f"more than {_MOST_QUERIES:,} queries are needed: plan for a larger difference")
         high *= 2
-    low = high // 2
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if enough(middle) else (middle, high)
+    high = bisect_left(range(high), True, high // 2, key=enough)
     # A tooth is two or three differing queries wide. If their number varies by many more, the teeth average out.
     smooth = high * differing * (1 - differing) > 100
     teeth = 4 if smooth else math.ceil(3 * high / math.sqrt(high * differing)) + 20
@@ -216,27 +207,22 @@ def plan_human(
         return [(pair.query, pair.passage) for pair in calibrate_draw(judges, named, count, depth=depth, seed=seed)]
 
     widths = expected_widths(judges, drawn, joined.judged, people, agreement, number, measures, depth=depth)
-    most, halved = max(each["labels"] for each in widths), dict[str, int | None]()
+    basis = f"simulated from a stated agreement of {percent(float(agreement or 0))}, with errors at random"
+    if people is not None:
+        basis = f"simulated from {int((people >= 0).sum())} labels of people so far"
+    notes = [
+        f"{basis}; means of three simulations",
+        "half_width: half the width of the interval to expect for these very queries, narrower with more labels",
+        "with_queries: the same with the uncertainty from the choice of queries, as evaluate prints it",
+    ]
+    halved = dict[str, int | None]()
     for name in dict.fromkeys(each["measure"] for each in widths):
-        rows = [each for each in widths if each["measure"] == name]
-        enough = (each["labels"] for each in rows if each["half_width"] <= rows[0]["half_width"] / 2)
+        half_width = {each["labels"]: each["half_width"] for each in widths if each["measure"] == name}
+        enough = [labels for labels, half in half_width.items() if half <= next(iter(half_width.values())) / 2]
         halved[name] = min(enough, default=None)
-    basis = f"a stated agreement of {percent(float(agreement or 0))}, with errors at random"
-    basis = basis if people is None else f"{int((people >= 0).sum())} labels of people so far"
-    return {
-        "rows": widths,
-        "halved_by": halved,
-        "basis": f"simulated from {basis}",
-        "notes": [
-            f"simulated from {basis}; means of three simulations",
-            "half_width: half the width of the interval to expect for these very queries, narrower with more labels",
-            "with_queries: the same with the uncertainty from the choice of queries, as evaluate prints it",
-            *(
-                f"{name}: {f'{count:,} labels halve it' if count else f'{most:,} (the most tried) do not halve it'}"
-                for name, count in halved.items()
-            ),
-        ],
-    }
+        does = f"{min(enough):,} labels halve it" if enough else f"{max(half_width):,} (the most tried) do not halve it"
+        notes.append(f"{name}: {does}")
+    return {"rows": widths, "halved_by": halved, "basis": basis, "notes": notes}
 
 
 def audit(path: str | Path, *, fields: Mapping[str, str] | None = None) -> dict[str, Any]:
@@ -246,7 +232,7 @@ def audit(path: str | Path, *, fields: Mapping[str, str] | None = None) -> dict[
     `top_k`, `num_relevant`, `found`, …); `fields` names others, as in {"N": "corpus"}. An undefined figure is None,
     and "reason" says why.
     """
-    judged = _read_log(Path(path), fields or {})
+    judged = _read_log(path, fields or {})
     depth = int(max(1, judged.returned.max(initial=1)))
     measures = {"P_obs": Success(), "P_rand": RandomSuccess(), "BoR": BoR(), "BoR_max": BoR_max(), "lambda": Lambda()}
     report = evaluate_joined({"log": judged}, measures=list(measures.values()), depths=[depth])
@@ -258,22 +244,20 @@ def audit(path: str | Path, *, fields: Mapping[str, str] | None = None) -> dict[
     }
 
 
-def _read_log(path: Path, given: Mapping[str, str]) -> JudgedRun:
+def _read_log(path: str | Path, given: Mapping[str, str]) -> JudgedRun:
     for role in given:
         if role not in _LOG_FIELDS:
             raise InputError(f"unknown log field {role!r}; the fields are {', '.join(_LOG_FIELDS)}")
-    columns: dict[str, str] = {}
-    rows: list[dict[str, int]] = []
-    for line, record in read_records(path):
-        for role in () if columns else _LOG_FIELDS:
-            accepted = (given[role],) if role in given else _LOG_FIELDS[role]
-            columns[role] = find_column(list(record), role, f"{path}:{line}", accepted)
+    accepted = {**_LOG_FIELDS, **{role: (column,) for role, column in given.items()}}
+    columns, rows = dict[str, str](), []
+    for where, record in rows_of(path, "log"):
+        columns = columns or {role: find_column([*record], role, where, names) for role, names in accepted.items()}
         cells = {role: record.get(column) for role, column in columns.items()}
         cells["hit"] = _TRUTH.get(str(cells["hit"]).strip().casefold(), cells["hit"])
-        row = {role: whole_count(cell, f"{path}:{line}: {columns[role]}") for role, cell in cells.items()}
+        row = {role: whole_count(cell, f"{where}: {columns[role]}") for role, cell in cells.items()}
         for role, most in (("K", "N"), ("R", "N"), ("hit", "K"), ("hit", "R")):
             if row[role] > row[most]:
                 less, more = f"{columns[role]} = {row[role]}", f"{columns[most]} = {row[most]}"
-                raise InputError(f"{path}:{line}: {less} is more than {more}")
+                raise InputError(f"{where}: {less} is more than {more}")
         rows.append(row)
     return JudgedRun.from_counts(*([row[role] for row in rows] for role in ("N", "K", "R", "hit")))

@@ -9,8 +9,9 @@ import numpy as np
 
 from rag_selectivity.inference.bootstrap import Bootstrap
 from rag_selectivity.inference.draws import resample_counts
+from rag_selectivity.inference.interval_methods import Estimand
 from rag_selectivity.judged.judged_run import JudgedRun
-from rag_selectivity.measures.base import FloatArray, Measure
+from rag_selectivity.measures.base import FloatArray, Measure, Outcome
 from rag_selectivity.measures.chance import EF, Success
 from rag_selectivity.measures.utility import Evidence
 from rag_selectivity.results.decision import AdvisedK
@@ -45,12 +46,6 @@ class EvidenceCurve:
         known = ~np.isnan(values[:, 0])
         return cls(values[known], tuple(np.array(judged.queries, object)[known].tolist()), worth)
 
-    @property
-    def mean(self) -> FloatArray:
-        """The mean over queries at each K."""
-        result: FloatArray = self.values.mean(axis=0)
-        return result
-
     def at(self, K: int) -> FloatArray:
         """The evidence of each query at K; beyond the ranks that were measured it is that of the last one."""
         result: FloatArray = self.values[:, min(K, self.values.shape[1]) - 1]
@@ -58,17 +53,11 @@ class EvidenceCurve:
 
     def resampled(self, bootstrap: Bootstrap) -> IntArray:
         """K in each resample of the queries, or of their clusters."""
-        units = bootstrap.units(self.queries)
-        sums, sizes = self.values, np.ones(len(self.values))
-        if units is not None:
-            sums = np.zeros((int(units.max()) + 1, self.values.shape[1]))
-            np.add.at(sums, units, self.values)
-            sizes = np.bincount(units).astype(np.float64)
+        means = Estimand.of(Outcome((self.values,), ""), bootstrap.units(self.queries))
+        sums, sizes = means.parts[0], means.mask
         some = bootstrap.for_queries(len(sums))
         draws = resample_counts(some.seed, some.resamples, len(sums))
-        return np.concatenate(
-            [last_worthwhile(counts @ sums / (counts @ sizes)[:, None], self.worth) for counts in draws]
-        )
+        return np.concatenate([last_worthwhile(counts @ sums / (counts @ sizes), self.worth) for counts in draws])
 
 
 def last_worthwhile(evidence: FloatArray, worth: float) -> IntArray:
@@ -87,14 +76,11 @@ def last_worthwhile(evidence: FloatArray, worth: float) -> IntArray:
     return result
 
 
-def parameters_of(measures: Iterable[Measure]) -> tuple[int | None, int | None]:
-    """`rel` and `m` of the first BoR, or of the first Success if there is no BoR; None for a default value."""
-    of_chance = [measure for measure in measures if isinstance(measure, (EF, Success))]
-    of_chance.sort(key=lambda measure: measure.name != "BoR")
-    if not of_chance:
-        return None, None
-    first = of_chance[0]
-    return first.rel, None if first.m == 1 else first.m
+def success_of(measures: Iterable[Measure]) -> Success:
+    """Success with the `rel` and `m` of the first BoR, or of the first Success if there is no BoR."""
+    of_chance = [each for each in measures if isinstance(each, (EF, Success))]
+    first = min(of_chance, key=lambda each: each.name != "BoR", default=Success())
+    return Success(rel=first.rel, m=first.m)
 
 
 def which_k(
@@ -165,21 +151,26 @@ class Advice:
     @classmethod
     def of(cls, judged: Mapping[str, JudgedRun], measures: Iterable[Measure], bootstrap: Bootstrap | None) -> Advice:
         """The advice about runs; what counts is what the measures count."""
-        rel, m = parameters_of(measures)
-        measure = Evidence(rel=rel, enough=max(3, m or 1))
+        success = success_of(measures)
+        measure = Evidence(rel=success.rel, enough=max(3, success.m))
         curves = {name: EvidenceCurve.of(run, measure, WORTH) for name, run in judged.items()}
         by_run = {name: _advised(run, measure, curves[name], bootstrap) for name, run in judged.items()}
         evidence = {name: curves[name].at(each.value).mean() if each.value else -1.0 for name, each in by_run.items()}
         leader = max(judged, key=lambda name: evidence[name])
         longest = max(int(run.returned.max(initial=1)) for run in judged.values())
-        return cls(curves, by_run, leader, by_run[leader].value or min(_USUAL_K, max(1, longest)))
+        return cls(curves, by_run, leader, by_run[leader].value or min(_USUAL_K, longest))
+
+    @property
+    def advised(self) -> AdvisedK:
+        """What is advised for the leader."""
+        return self.by_run[self.leader]
 
 
 def _advised(judged: JudgedRun, measure: Evidence, curve: EvidenceCurve, bootstrap: Bootstrap | None) -> AdvisedK:
     """The K of a run by its curve, with the upper end of its interval open where labels or lists end before."""
     if not len(curve.values):
         return AdvisedK(reason="no label of these queries is evidence")
-    mean = curve.mean
+    mean = curve.values.mean(axis=0)
     value, known = int(last_worthwhile(mean, curve.worth)), (len(curve.values), tuple(mean.tolist()))
     brings = f"less than one decisive passage in {round(1 / curve.worth)}"
     if value == 0:
@@ -192,7 +183,9 @@ def _advised(judged: JudgedRun, measure: Evidence, curve: EvidenceCurve, bootstr
         ends = np.quantile(curve.resampled(bootstrap), [tail, 1 - tail], method="inverted_cdf")
         low, high = (max(1, int(end)) for end in ends)
     reason = "flat: each rank holds about as much as the first" if flat else f"further ranks hold {brings}"
-    reached, labelled, listed = max(value, high or 0), labelled_down_to(judged, measure), _listed_down_to(judged)
+    reached, labelled, lengths = max(value, high or 0), labelled_down_to(judged, measure), judged.returned
+    # Lists end where fewer than half of those with any passage go on.
+    listed = int(np.quantile(lengths[lengths > 0], 0.5, method="higher")) if lengths.any() else 1
     is_whole = judged.corpus_size is not None and listed >= int(judged.corpus_size.min(initial=listed))
     if labelled and labelled < listed and reached >= labelled:
         ranks = f"grade ranks {labelled + 1} to {labelled + _FOLLOWING} to know"
@@ -212,15 +205,8 @@ def labelled_down_to(judged: JudgedRun, measure: Evidence) -> int:
     ranks = np.arange(0, min(int(judged.returned.max(initial=0)), 1000) + 1)
     slots = np.diff(judged.returned_at(ranks).sum(axis=0))
     labelled = np.diff(judged.judged_at(ranks).sum(axis=0))
-    with np.errstate(invalid="ignore", divide="ignore"):
-        gaps = np.flatnonzero(labelled < _LABELLED * slots)
+    gaps = np.flatnonzero(labelled < _LABELLED * slots)
     end = int(gaps[0]) if len(gaps) else len(slots)
     following = slice(end, end + _FOLLOWING)
     fades = slots[following].sum() and labelled[following].sum() >= _ENDED * slots[following].sum()
     return 0 if fades else end
-
-
-def _listed_down_to(judged: JudgedRun) -> int:
-    """The last rank that at least half of the lists with any passage reach."""
-    lengths = judged.returned[judged.returned > 0]
-    return int(np.quantile(lengths, 0.5, method="higher")) if len(lengths) else 1

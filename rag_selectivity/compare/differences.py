@@ -14,7 +14,7 @@ from rag_selectivity.evaluation.caveats import AS_JUDGED_BASELINE, equals_placeb
 from rag_selectivity.figures.figures import Figures
 from rag_selectivity.inference import detectable
 from rag_selectivity.inference.bootstrap import Bootstrap
-from rag_selectivity.inference.paired import BOUNDED, Difference, holm, paired_difference
+from rag_selectivity.inference.paired import BOUNDED, holm, paired_difference
 from rag_selectivity.inference.unpaired import unpaired_difference
 from rag_selectivity.judged.query_weights import effective_size
 from rag_selectivity.measures import Measure, Outcome
@@ -103,7 +103,11 @@ def differences_of(one: Side, other: Side, testing: Testing) -> list[RunDifferen
     """
     rows = []
     for (measure, depths), *pair in zip(one.figures.plan, one.figures.outcomes, other.figures.outcomes, strict=True):
-        tested = _tested(pair, other.figures.queries, testing)
+        bootstrap, (first, second) = testing.bootstrap or Bootstrap(), pair
+        how: dict[str, Any] = {"level": bootstrap.level, "seed": bootstrap.seed}
+        if testing.paired:
+            how |= {"draws": testing.draws, "units": bootstrap.units(other.figures.queries)}
+        tested = (paired_difference if testing.paired else unpaired_difference)(first, second, **how)
         for column, depth in enumerate(depths.tolist()):
             of_depth = [outcome.at(slice(column, column + 1)) for outcome in pair]
             row = _row(one, other, measure @ depth, of_depth, float(tested.value[column]), testing)
@@ -181,16 +185,6 @@ def _detectable(row: RunDifference, one: Side, other: Side, level: float, testin
 
 
 # -- a row ------------------------------------------------------------------------------------------------
-
-
-def _tested(pair: Sequence[Outcome], queries: Sequence[str], testing: Testing) -> Difference:
-    """The difference of two outcomes with interval and p, at all depths."""
-    one, other = pair
-    bootstrap = testing.bootstrap or Bootstrap()
-    if not testing.paired:
-        return unpaired_difference(one, other, level=bootstrap.level, seed=bootstrap.seed)
-    units = bootstrap.units(queries)
-    return paired_difference(one, other, level=bootstrap.level, draws=testing.draws, seed=bootstrap.seed, units=units)
 
 
 def _row(

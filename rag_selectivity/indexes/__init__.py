@@ -12,12 +12,11 @@ from rag_selectivity.errors import InputError, SelectivityWarning
 from rag_selectivity.indexes.llama_index import of_llama_index
 from rag_selectivity.indexes.stores import Contents, Passages, StoredPassage, of_store
 from rag_selectivity.tables.cells import shown, whole_count
-from rag_selectivity.tables.small import PassageCounts, passage_counts_of
+from rag_selectivity.tables.small import PassageCounts
 
 __all__ = [
     "StoredPassage",
     "corpus_size_of_index",
-    "counts_beside",
     "documents_in_index",
     "given_size",
     "passages_of_index",
@@ -138,21 +137,3 @@ def documents_in_index(index: Any, identity: str) -> PassageCounts | None:
     if counts is None or max(counts.values(), default=1) == 1:
         return None
     return PassageCounts(counts, complete=True)
-
-
-def counts_beside(
-    index: Any, identity: str | None, size: int | None, *, own_id: str, given_size: Any, passages_of: Any
-) -> PassageCounts | None:
-    """The number of passages of each document: as given, or counted where passages go by an id of their documents.
-
-    `own_id` is that of each passage, `size` is N, and `given_size` what a user said of it: beside a number, a filter
-    that nobody can count does no harm.
-    """
-    if passages_of is not None or size is None or identity in (None, own_id):
-        return passage_counts_of(passages_of)
-    try:
-        return documents_in_index(index, str(identity))
-    except InputError:
-        if given_size is None:
-            raise
-        return None

@@ -133,7 +133,9 @@ class Bootstrap:
             sums = self._resampled_sums(columns.matrix(), units, parts)
             for number, piece, places in pieces:
                 estimands = [Estimand.of(piece, units, rows) for rows in parts.rows]
-                found[number].append(self._ends_of(estimands, sums[:, places], exact=units is None))
+                # A measure may have no depth here.
+                of_piece = sums[:, np.array(places, np.int64)]
+                found[number].append(self._ends_of(estimands, of_piece, exact=units is None))
         ends = [np.concatenate(of_outcome, axis=2) for of_outcome in found]
         return [[(low, high) for low, high in (each[part] for each in ends)] for part in range(len(parts.rows))]
 

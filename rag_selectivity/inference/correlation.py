@@ -53,24 +53,24 @@ class Series:
         The number of the query (or cluster) of each row, which is drawn whole.
     others : float64[rows], optional
         A third column, of which a partial correlation takes out the linear influence of its ranks.
-    kinds : tuple of str
-        The correlations that are wanted.
     """
 
     figures: FloatArray
     scores: FloatArray
     units: IntArray
     others: FloatArray | None = None
-    kinds: tuple[str, ...] = KINDS
 
     @classmethod
     def of(cls, figures: FloatArray, scores: FloatArray, units: IntArray, others: FloatArray | None = None) -> Series:
         """The rows in which no column is NaN; with a third column, for the partial correlation."""
-        known = ~(np.isnan(figures) | np.isnan(scores))
-        if others is None:
-            return cls(figures[known], scores[known], units[known])
-        known &= ~np.isnan(others)
-        return cls(figures[known], scores[known], units[known], others[known], (SPEARMAN, PARTIAL))
+        columns = [figures, scores, *([] if others is None else [others])]
+        known = ~np.isnan(columns).any(axis=0)
+        return cls(figures[known], scores[known], units[known], None if others is None else others[known])
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """The correlations that are wanted."""
+        return KINDS if self.others is None else (SPEARMAN, PARTIAL)
 
     @property
     def columns(self) -> list[FloatArray]:
@@ -393,19 +393,16 @@ def _distributions(series: Series, units: int, draws: int, seed: int) -> dict[st
 
 def weighted_correlations(series: Series) -> Callable[[FloatArray], dict[str, FloatArray]]:
     """Weights of the rows that add up to 1, float64[draws, rows] → the correlations by kind, float64[draws] each."""
-    tau = _Tau(series.figures, series.scores) if KENDALL in series.kinds else None
+    tau = _Tau(series.figures, series.scores) if series.others is None else None
     groups = [_Groups(column) for column in series.columns]
 
     def under(weights: FloatArray) -> dict[str, FloatArray]:
         ranks = [each.ranks(weights) for each in groups]
-        found = {SPEARMAN: _pearson(ranks[0], ranks[1], weights)}
-        if PEARSON in series.kinds:
-            found[PEARSON] = _pearson(series.figures[None], series.scores[None], weights)
-        if tau is not None:
-            found[KENDALL] = tau.under(weights)
-        if PARTIAL in series.kinds:
-            found[PARTIAL] = _partial(found[SPEARMAN], *(_pearson(ranks[i], ranks[2], weights) for i in (0, 1)))
-        return found
+        rho = _pearson(ranks[0], ranks[1], weights)
+        if tau is None:
+            return {SPEARMAN: rho, PARTIAL: _partial(rho, *(_pearson(ranks[i], ranks[2], weights) for i in (0, 1)))}
+        pearson = _pearson(series.figures[None], series.scores[None], weights)
+        return {SPEARMAN: rho, PEARSON: pearson, KENDALL: tau.under(weights)}
 
     return under
 

@@ -59,8 +59,10 @@ class Estimand:
         some = outcome.over(rows)
         blocks = blocks_of(some)
         if units is not None:
-            of_rows, number = units[rows], int(units.max(initial=-1)) + 1
-            blocks = [np.stack([np.bincount(of_rows, each, number) for each in block.T], axis=1) for block in blocks]
+            sums = [np.zeros((int(units.max(initial=-1)) + 1, block.shape[1])) for block in blocks]
+            for of_units, block in zip(sums, blocks, strict=True):
+                np.add.at(of_units, units[rows], block)
+            blocks = sums
         *parts, mask = blocks
         return cls(some, tuple(parts), mask)
 

@@ -60,8 +60,9 @@ class Difference:
     @classmethod
     def of(cls, columns: Iterable[tuple[float, float, float, float, str]]) -> Difference:
         """From (value, low, high, p, test) of each depth."""
-        value, low, high, p, test = zip(*columns, strict=True)
-        return cls(np.array(value), np.array(low), np.array(high), np.array(p), tuple(test))
+        rows = list(columns)
+        value, low, high, p = np.array([row[:4] for row in rows], np.float64).reshape(-1, 4).T
+        return cls(value, low, high, p, tuple(row[4] for row in rows))
 
 
 def paired_difference(

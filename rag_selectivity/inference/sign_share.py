@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 
 from rag_selectivity.inference import mcnemar
 from rag_selectivity.inference.bisection import end_of
@@ -89,16 +90,11 @@ def units_needed(share: float, differing: float, level: float, power: float, *, 
         wins = min(votes, votes * ahead - reach * math.sqrt(votes * ahead * (1 - ahead)))
         return 2 * wins > votes and log_e(wins, votes - wins, 0.5) >= -math.log1p(-level)
 
-    most = 2
-    while not is_shown(most):
-        most *= 2
-        if most > 1 << 40:
-            return None
-    least = most // 2
-    while most - least > 1:
-        middle = (least + most) // 2
-        least, most = (least, middle) if is_shown(middle) else (middle, most)
-    return most
+    most = next((1 << power_of_2 for power_of_2 in range(1, 41) if is_shown(1 << power_of_2)), None)
+    if most is None:
+        return None
+    least = most // 2 + 1
+    return least + bisect_left(range(least, most), True, key=is_shown)
 
 
 def log_e(wins: float, losses: float, share: float, prior: tuple[float, float] = _PRIOR) -> float:

@@ -44,6 +44,8 @@ class JudgedRun:
         Length of each list; 0 if the run lacks the query.
     missing : bool[queries]
         The queries that the run lacks.
+    own_pool : bool[queries]
+        The queries whose pool is the run's own full list: those that the pool lacks, or all without a pool.
     first_repeat : int64[queries]
         The rank of the first passage of each list that stands above it too; 0 without one.
     grades : int64[levels]
@@ -54,8 +56,6 @@ class JudgedRun:
     scale, policy, coverage
     pool, pool_returned : Hits, int64[queries], or None
         The candidates before selection and their list lengths; None: the run's own full list is the pool.
-    own_pool : bool[queries] or None
-        The queries that the given pool lacks; the run's own full list is their pool.
     controls : Controls or None
         Passages drawn at random from the corpus, with their grades; they are not among the labels.
     documents : Documents or None
@@ -84,6 +84,7 @@ class JudgedRun:
     hits: Hits
     returned: IntArray
     missing: BoolArray
+    own_pool: BoolArray
     first_repeat: IntArray
     grades: IntArray
     labels: IntArray
@@ -93,7 +94,6 @@ class JudgedRun:
     coverage: Coverage = field(default_factory=Coverage)
     pool: Hits | None = None
     pool_returned: IntArray | None = None
-    own_pool: BoolArray | None = None
     controls: Controls | None = None
     documents: Documents | None = None
     made_of: tuple[Terms, Lists, Lists | None] | None = field(default=None, repr=False, compare=False)
@@ -116,6 +116,7 @@ class JudgedRun:
     @classmethod
     def _of_lists(cls, terms: Terms, lists: Lists, pool: Lists | None) -> JudgedRun:
         labels, missing = terms.labels, lists.times == 0
+        own = np.ones(len(missing), bool) if pool is None else pool.times == 0
         grades = np.array(sorted({*labels.grades_present(), *labels.levels}), np.int64)
         cells = labels.query * len(grades) + np.searchsorted(grades, labels.grade)
         counts = np.bincount(cells, minlength=len(labels) * len(grades)).reshape(len(labels), len(grades))
@@ -125,6 +126,7 @@ class JudgedRun:
             hits=Hits.together(lists.hits),
             returned=lists.length,
             missing=missing,
+            own_pool=own,
             first_repeat=lists.first_repeat,
             grades=grades,
             labels=counts,
@@ -138,13 +140,10 @@ class JudgedRun:
         )
         outside = lacking = 0
         if pool is not None:
-            # A query that the pool lacks has its own list as its pool.
-            own = pool.times == 0
             judged = replace(
                 judged,
                 pool=Hits.together([*pool.hits, judged.hits.take(own[judged.hits.query])]),
                 pool_returned=np.where(own, judged.returned, pool.length),
-                own_pool=own,
             )
             outside, lacking = len(judged.hits_outside_pool().query), int((own & ~missing).sum())
         coverage = Coverage(
@@ -189,6 +188,7 @@ class JudgedRun:
             hits=Hits(row, rank, np.ones(len(row), np.int64), np.zeros(len(row), bool), np.arange(len(row))),
             returned=shown,
             missing=np.zeros(len(names), bool),
+            own_pool=np.ones(len(names), bool),
             first_repeat=np.zeros(len(names), np.int64),
             grades=np.array([1]),
             labels=relevant[:, None],
@@ -341,7 +341,7 @@ class JudgedRun:
             returned=np.minimum(self.returned, cutoffs),
             pool=self.pooled,
             pool_returned=self.candidates_returned,
-            own_pool=~self.selected_from & (self.returned <= cutoffs),
+            own_pool=self.own_pool & (self.returned <= cutoffs),
         )
 
     # -- labels and corpus -----------------------------------------------------------------------
@@ -513,13 +513,6 @@ class JudgedRun:
     def candidates_returned(self) -> IntArray:
         """The length of each query's pool."""
         return self.returned if self.pool_returned is None else self.pool_returned
-
-    @property
-    def selected_from(self) -> BoolArray:
-        """Whether each query has a pool other than its own list: bool[queries]."""
-        if self.pool is None:
-            return np.zeros(len(self), bool)
-        return np.ones(len(self), bool) if self.own_pool is None else ~self.own_pool
 
     @cached_property
     def pooled(self) -> Hits:

@@ -123,7 +123,7 @@ class Qrels(Pairs):
 
     @classmethod
     def _of_columns(cls, columns: Columns, **about: Any) -> Qrels:
-        source = columns.source if columns.source not in ("qrels", "qrels frame") else None
+        source = columns.source if columns.source != "qrels" else None
         grade = np.empty(0, np.int64) if columns.grade is None else columns.grade
         rows: dict[str, Any] = {"lines": columns.lines, "expected": columns.expected, "source": source}
         return cls(columns.queries, columns.query, columns.passage, grade, **rows | about)

@@ -99,6 +99,7 @@ def rel_parameter() -> Any:
 M = TypeVar("M", bound="Measure")
 
 
+@dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(field,))
 @dataclass(frozen=True, repr=False)
 class Measure(ABC):
     """A measure, with or without its depth: `BoR`, `BoR()@10`, `BoR(rel=5)@10`.
@@ -144,6 +145,7 @@ class Measure(ABC):
     def __init_subclass__(cls) -> None:
         if "name" not in vars(cls):
             cls.name = cls.__name__
+        dataclass(frozen=True, repr=False)(cls)
 
     def __post_init__(self) -> None:
         if self.at is not None:
@@ -280,9 +282,8 @@ def plain_text(value: Any) -> str:
 REGISTRY = Registry(Measure)
 
 
-@dataclass_transform(frozen_default=True)
 def register_measure(measure: type[M]) -> type[M]:
-    """Add a measure; a decorator for subclasses of Measure, which makes a frozen dataclass of what is none.
+    """Add a measure; a decorator for subclasses of Measure.
 
     An installed package adds its measures by entry points of the group `rag_selectivity.measures`, each of which names
     a class.
@@ -292,9 +293,8 @@ def register_measure(measure: type[M]) -> type[M]:
     InputError
         If another measure has the name.
     """
-    made = measure if "__dataclass_fields__" in vars(measure) else dataclass(frozen=True, repr=False)(measure)
-    REGISTRY.add(made)
-    return made
+    REGISTRY.add(measure)
+    return measure
 
 
 # Under which other tools and papers have a measure. Reports show the measure's own name.
@@ -378,7 +378,6 @@ def explain(measure: Measure) -> str:
 # -- figures that are given -----------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, repr=False)
 class Given(Measure):
     """A measure whose figures are given; it prints as `ContextRecall@10`. Each of its values has a name of its own."""
 

@@ -89,7 +89,6 @@ _CEILING = Aggregate(_ceiling, itself, "ceiling")
 _CEILING_OF_SHARE = Aggregate(_ceiling_of_share, itself, "ceiling")
 
 
-@dataclass(frozen=True, repr=False)
 class _ChanceMeasure(Measure):
     """The base of measures that ask for m or more relevant passages in the top K."""
 
@@ -117,7 +116,6 @@ class _ChanceMeasure(Measure):
         return f"no query has {self.m} or more relevant passages"
 
 
-@dataclass(frozen=True, repr=False)
 class BaselineMeasure(_ChanceMeasure):
     """The base of measures that use the random baseline."""
 

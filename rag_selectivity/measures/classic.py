@@ -7,7 +7,6 @@ broken by descending passage id before anything is measured.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -48,7 +47,6 @@ def _share(part: NDArray[Any], whole: NDArray[Any]) -> FloatArray:
     return result
 
 
-@dataclass(frozen=True, repr=False)
 class RankedMeasure(Measure):
     """The base of measures that take the whole list without @, and the top K with @K."""
 
@@ -57,7 +55,6 @@ class RankedMeasure(Measure):
     rel: int | None = rel_parameter()
 
 
-@dataclass(frozen=True, repr=False)
 class WholeListMeasure(RankedMeasure):
     """The base of measures that take no depth."""
 
@@ -248,7 +245,6 @@ class RR(RankedMeasure):
         return (expected,)
 
 
-@dataclass(frozen=True, repr=False)
 class _Gain(Measure):
     """The base of measures that sum discounted gains."""
 

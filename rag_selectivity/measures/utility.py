@@ -5,7 +5,7 @@ After "Redefining RAG Evaluation: A Set-Based Approach" and its preprint (arXiv 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import ClassVar
 
@@ -119,7 +119,6 @@ def level_counts(judged: JudgedRun) -> IntArray:
     return judged.once("labels of levels", None, counted)
 
 
-@dataclass(frozen=True, repr=False)
 class _WeightedMeasure(Measure):
     """The base of measures of rarity-weighted evidence."""
 
@@ -272,7 +271,7 @@ class PercentPROC(_WeightedMeasure):
         oracle = self.oracle(judged, depths)
         observed, ceiling = self._observed(judged, depths) / oracle, self._pool(judged, depths) / oracle
         undefined = "no pool holds evidence, or no list is longer than K, so nothing was selected"
-        selected = judged.selected_from[:, None] | (judged.returned[:, None] > depths)
+        selected = ~judged.own_pool[:, None] | (judged.returned[:, None] > depths)
         known = selected & (ceiling > 0)
         observed, ceiling = np.where(known, observed, np.nan), np.where(known, ceiling, np.nan)
         if self.aggregate == "ratio":
@@ -280,7 +279,6 @@ class PercentPROC(_WeightedMeasure):
         return Outcome((observed / ceiling,), undefined)
 
 
-@dataclass(frozen=True, repr=False)
 class NormalisedRecall(Measure):
     required_scale: ClassVar[str | None] = "utility"
     read_with_judged: ClassVar[bool] = True

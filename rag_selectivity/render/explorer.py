@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rag_selectivity.advice.which_k import parameters_of
+from rag_selectivity.advice.which_k import success_of
 from rag_selectivity.errors import InputError
 from rag_selectivity.figures.query_table import QueryTable, read_query_table
 from rag_selectivity.judged.judged_run import JudgedRun
@@ -25,7 +25,6 @@ from rag_selectivity.judged.policy import Policy
 from rag_selectivity.judged.qrels import Qrels
 from rag_selectivity.judged.run import Run
 from rag_selectivity.measures import Measure
-from rag_selectivity.measures.chance import Success
 from rag_selectivity.measures.plan import at_depth
 from rag_selectivity.measures.utility import RANWG
 from rag_selectivity.render.blocks import table_of
@@ -337,10 +336,10 @@ class Terms:
 
     @classmethod
     def of(cls, report: Report) -> Terms:
-        rel, m = parameters_of(report.measures)
+        success = success_of(report.measures)
         scale = next((run.judged.scale for run in report.runs.values() if run.judged is not None), None)
-        lowest = rel if rel is not None else 1 if scale is None else scale.relevant_from
-        return cls(lowest, m or 1, _JUNK_GRADE if report.scale == "utility" else lowest - 1)
+        lowest = success.rel if success.rel is not None else 1 if scale is None else scale.relevant_from
+        return cls(lowest, success.m, _JUNK_GRADE if report.scale == "utility" else lowest - 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -407,8 +406,7 @@ class Facts:
 
 def chosen_measure(report: Report, depth: int) -> Measure:
     """What ranks the runs: RA-nWG on the utility scale, else Success with the report's parameters."""
-    rel, m = parameters_of(report.measures)
-    chosen: Measure = RANWG() if report.scale == "utility" else Success(rel=rel, m=m or 1)
+    chosen: Measure = RANWG() if report.scale == "utility" else success_of(report.measures)
     of_report = at_depth({str(each): each for each in report.measures}, chosen, depth)
     return chosen @ depth if of_report is None else of_report
 

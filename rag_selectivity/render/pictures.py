@@ -11,9 +11,9 @@ from html import escape
 from io import StringIO
 from typing import Any
 
-from rag_selectivity.advice.which_k import parameters_of
+from rag_selectivity.advice.which_k import success_of
 from rag_selectivity.errors import InputError, MissingExtraError
-from rag_selectivity.measures.chance import BoR, Success
+from rag_selectivity.measures.chance import BoR
 from rag_selectivity.measures.utility import RANWG
 from rag_selectivity.render import plots
 from rag_selectivity.render.run_styles import OF_RUNS
@@ -41,18 +41,18 @@ class Picture:
 def pictures_of(report: Report, decision: Decision | None) -> Iterator[Picture]:
     """Everything that the report can show, the most important first."""
     depth = None if decision is None else decision.K
-    rel, m = parameters_of(report.measures)
+    success = success_of(report.measures)
     drawn: list[tuple[str, str, Callable[..., Any], int]] = [
         (
             "Bits over random, over K",
             "No retriever can be above the dashed line.",
-            partial(plots.selectivity, report, measure=BoR(rel=rel, m=m or 1), depth=depth),
+            partial(plots.selectivity, report, measure=BoR(rel=success.rel, m=success.m), depth=depth),
             0,
         ),
         (
             "Success over K",
             "The share of the queries with enough relevant passages in the top K. The dashed line is a random draw.",
-            partial(plots.over_k, report, Success(rel=rel, m=m or 1), depth=depth),
+            partial(plots.over_k, report, success, depth=depth),
             0,
         ),
         (

@@ -21,7 +21,7 @@ from rag_selectivity.tables.ids import IntArray, numbered, refuse_set
 from rag_selectivity.tables.names import Kind, columns_of
 
 FloatArray = NDArray[np.float64]
-#: What each kind of rows has besides a query and a passage, if they are no dicts.
+#: What each kind of rows has besides a query and a passage.
 _VALUE = {"labels": "grade", "run": "score"}
 #: So many rows are checked at a time.
 _ROWS = 1 << 16
@@ -92,9 +92,9 @@ def read(source: Any, kind: Kind, *, format: str | None = None, long_tags: bool 
     if isinstance(source, Mapping):
         return _of_dict(source, what, kind)
     if not is_path(source):
-        frame = exact.is_frame(source)
-        rows = exact.frame_rows(source, f"{what} frame") if frame else _records(source, what, kind)
-        return _of_rows(enumerate(rows, 1), f"{what} frame" if frame else what, kind, ", row ")
+        refuse_set(source, what)
+        rows = exact.records(source, what, ("query", "passage", _VALUE[kind]), 3 if kind == "labels" else 2)
+        return _of_rows(rows, what, kind, ", row ")
     path, name = Path(source), exact.kind_of(Path(source), format)
     if kind == "run" and (name in exact.STORES or name == "beir"):
         what = {"golden": "a golden set", "beir": "a folder"}.get(name, "a label store")
@@ -230,27 +230,6 @@ def _of_rows(rows: Iterator[tuple[Any, Row]], source: str, kind: Kind, before: s
     )
 
 
-def _records(source: Any, what: str, kind: Kind) -> Iterator[Row]:
-    """Rows of dicts, or of a query, a passage, and a grade or perhaps a score."""
-    form = "(query, passage, grade)" if kind == "labels" else "(query, passage) or (query, passage, score)"
-    refuse_set(source, what)
-    width = 0
-    for record in iterated(source, f"{what}: expected {form} rows, dicts, a DataFrame or a path"):
-        if isinstance(record, Mapping):
-            yield dict(record)
-            continue
-        if not isinstance(record, (tuple, list)) or not (2 if kind == "run" else 3) <= len(record) <= 3:
-            raise InputError(f"{what}: expected {form}, got {record!r}")
-        width = width or len(record)
-        if len(record) != width:
-            raise _mixed(record[0], width == 2)
-        yield dict(zip(("query", "passage", _VALUE[kind]), record, strict=False))
-
-
-def _mixed(query: Any, scored: bool) -> InputError:
-    return InputError(f"run: query {query!r} has {'' if scored else 'no '}scores, unlike those before it")
-
-
 # -- dicts ------------------------------------------------------------------------------------------------
 
 
@@ -270,7 +249,8 @@ def _of_dict(lists: Mapping[Any, Any], what: str, kind: Kind) -> Columns:
         if some:
             forms.add(without[-1])
         if kind == "run" and len(forms) > 1:
-            raise _mixed(query, not without[-1])
+            some_have = "no " if without[-1] else ""
+            raise InputError(f"run: query {query!r} has {some_have}scores, unlike those before it")
     ids = _ids(list(lists), "query", lambda row: what)
     queries, place = numbered(ids)
     if len(queries) < len(ids) and kind == "run":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from importlib import import_module
 from itertools import chain
@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from rag_selectivity.errors import InputError, MissingExtraError, did_you_mean
-from rag_selectivity.tables.cells import shown
+from rag_selectivity.tables.cells import iterated, shown
 from rag_selectivity.tables.files import byte_lines, first_bytes, first_line, json_value, not_utf8, opened, text_lines
 from rag_selectivity.tables.names import COLUMNS, optional_column
 
@@ -246,6 +246,31 @@ def is_frame(value: Any) -> bool:
     by_name = hasattr(value, "__getitem__")
     has_names = hasattr(value, "columns") or hasattr(value, "column_names")
     return has_names if by_name else hasattr(value, "__arrow_c_stream__")
+
+
+def records(source: Any, name: str, cells: Sequence[str], least: int = 2) -> Iterator[tuple[int, Row]]:
+    """(number, row) of a frame, or of rows: dicts, or tuples of these cells, all of one length.
+
+    Tuples may lack the last cells, down to `least` of them.
+
+    Raises
+    ------
+    InputError
+        Beginning with `name`, for anything else.
+    """
+    if is_frame(source):
+        source = frame_rows(source, name)
+    width = 0
+    for number, row in enumerate(iterated(source, f"{name}: give a file, a frame, a mapping or a list of rows"), 1):
+        if isinstance(row, (tuple, list)) and least <= len(row) <= len(cells):
+            width = width or len(row)
+            if len(row) != width:
+                raise InputError(f"{name}, row {number}: expected {width} cells, as in the others, got {shown(row)}")
+            row = dict(zip(cells, row, strict=False))
+        if not isinstance(row, Mapping):
+            form = ", ".join(cells)
+            raise InputError(f"{name}, row {number}: expected {{column: value}} or ({form}), got {shown(row)}")
+        yield number, {str(column): cell for column, cell in row.items()}
 
 
 def frame_rows(frame: Any, where: str) -> Iterator[Row]:

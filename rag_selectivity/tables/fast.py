@@ -86,7 +86,7 @@ def scan(source: Any, kind: Kind, *, format: str | None = None) -> Scan | None:
             if not isinstance(frame, pl.DataFrame):
                 chosen = list(columns_of(exact.column_names(frame), kind, "").values())
                 frame = pl.DataFrame(frame.select(chosen) if hasattr(frame, "select") else frame[chosen])
-            return _scan_of_columns(frame.lazy(), kind, "qrels frame" if kind == "labels" else "run frame")
+            return _scan_of_columns(frame.lazy(), kind, "qrels" if kind == "labels" else "run")
         path, name = Path(source), exact.kind_of(Path(source), format)
         if name != "parquet":
             return _scan_of_text(path, kind, name)

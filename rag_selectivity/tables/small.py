@@ -13,8 +13,8 @@ from typing import Any, TypeVar
 import numpy as np
 
 from rag_selectivity.errors import InputError, examples
-from rag_selectivity.tables.cells import cost_or_length, holds_half, is_missing, iterated, shown, whole_count
-from rag_selectivity.tables.exact import frame_rows, is_frame, read_records
+from rag_selectivity.tables.cells import cost_or_length, holds_half, is_missing, shown, whole_count
+from rag_selectivity.tables.exact import read_records, records
 from rag_selectivity.tables.files import is_path
 from rag_selectivity.tables.forms import AS_THEY_ARE, IdForm
 from rag_selectivity.tables.ids import id_hashes, mix
@@ -42,15 +42,7 @@ def rows_of(source: Any, name: str, key: str = "query_id", value: str = "value")
         for id_, row in source.items():
             yield f"{name}[{id_!r}]", {key: id_, **(row if isinstance(row, Mapping) else {value: row})}
     else:
-        if is_frame(source):
-            source = frame_rows(source, f"{name} frame")
-        rows = iterated(source, f"{name}: give a file, a frame, a mapping or a list of rows")
-        for number, row in enumerate(rows, 1):
-            if isinstance(row, (tuple, list)) and len(row) == 2:
-                row = {key: row[0], value: row[1]}
-            if not isinstance(row, Mapping):
-                raise InputError(f"{name}, row {number}: expected {{column: value}} or (id, value), got {shown(row)}")
-            yield f"{name}, row {number}", {str(column): cell for column, cell in row.items()}
+        yield from ((f"{name}, row {number}", row) for number, row in records(source, name, (key, value)))
 
 
 def rows_by_id(

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from rag_selectivity.errors import InputError
 from rag_selectivity.figures.figures import Figures
 from rag_selectivity.inference.correlation import Series
-from rag_selectivity.judged.judged_run import JudgedRun
-from rag_selectivity.judged.token_budget import is_budget
-from rag_selectivity.measures.base import FloatArray, Measure, Real, parse_measure
+from rag_selectivity.measures.base import FloatArray, Measure
 from rag_selectivity.results.report import Report
 from rag_selectivity.tables.ids import IntArray
 from rag_selectivity.validate.scores import AnswerScores
@@ -52,11 +50,6 @@ class AnsweredRun:
     scores: Mapping[int | None, FloatArray]
     closed_book: FloatArray | None
 
-    @property
-    def judged(self) -> JudgedRun:
-        """The join that was measured."""
-        return self.table.join
-
     def figures(self, measure: Measure) -> FloatArray:
         """float64[queries]"""
         outcome = self.table.outcome(measure)
@@ -64,16 +57,28 @@ class AnsweredRun:
             raise InputError(f"{measure} is not among the figures of the report: evaluate with it")
         return rounded(outcome.parts[0][:, 0], _DECIMALS)
 
-    def series(self, measure: Measure, k: int | None, *, closed_book: bool = False) -> Series:
-        """The figures beside the scores, with those of answers without passages where they are asked for."""
-        others = self.closed_book if closed_book else None
-        return Series.of(self.figures(measure), self.scores[k], self.units, others)
+    def series(self, at: Mapping[int | None, Measure], others: FloatArray | None = None) -> Series:
+        """The figures of a measure beside the scores of the answers from each K, and beside a third column."""
+        figures = np.concatenate([self.figures(measure) for measure in at.values()])
+        scores, units = np.concatenate([self.scores[k] for k in at]), np.tile(self.units, len(at))
+        return Series.of(figures, scores, units, others)
 
-    def between(self, k: int, low: float, high: float) -> IntArray:
-        """The rows of the scored sets of K passages with low ≤ K / N_p < high; N_p: relevant passages of the query."""
-        relevant = self.judged.relevant().astype(np.float64)
-        ratios = k / np.where(relevant > 0, relevant, np.nan)
-        return np.flatnonzero(~np.isnan(self.scores[k]) & (ratios >= low) & (ratios < high))
+    @property
+    def sets(self) -> IntArray:
+        """The query (or cluster) of each set with a score."""
+        scored = [self.units[~np.isnan(scores)] for scores in self.scores.values()]
+        return np.concatenate([self.units[:0], *scored])
+
+    def between(self, low: float, high: float) -> AnsweredRun:
+        """The run with the scores of the sets of which low ≤ K/N_p < high alone; those of an unknown K are left out."""
+        ratios: dict[int | None, FloatArray] = {k: self.ratios(k) for k in self.scores if k is not None}
+        inside = {k: np.where((low <= each) & (each < high), self.scores[k], np.nan) for k, each in ratios.items()}
+        return replace(self, scores=inside)
+
+    def ratios(self, k: int, rel: int | None = None) -> FloatArray:
+        """K / N_p, where N_p is the number of relevant passages of the query; NaN without any: float64[queries]."""
+        relevant = self.table.join.relevant(rel).astype(np.float64)
+        return k / np.where(relevant > 0, relevant, np.nan)
 
 
 def rounded(values: FloatArray, decimals: int) -> FloatArray:
@@ -85,72 +90,24 @@ def rounded(values: FloatArray, decimals: int) -> FloatArray:
     return np.round(values, decimals) + 0.0
 
 
-def answered_runs(report: Report, scores: AnswerScores, clusters: IntArray | None) -> list[AnsweredRun]:
-    """The runs that have scored answers; `clusters` numbers the clusters of `queries_of`, if there are any."""
-    place = {query: i for i, query in enumerate(queries_of(report))}
+def answered_runs(
+    report: Report, scores: AnswerScores, queries: Sequence[str], clusters: IntArray | None
+) -> list[AnsweredRun]:
+    """The runs that have scored answers; `clusters` numbers the clusters of the queries of all runs, if any."""
+    place = {query: i for i, query in enumerate(queries)}
     found = []
     for name, by_k in scores.by_run.items():
         part = report.runs[name]
         if part.judged is None:
-            raise InputError(
-                f"run {name!r} holds no lists (its report was made from sums, from live retrievals or from a file): "
-                f"give the report that evaluate(qrels, runs) makes"
-            )
+            raise InputError(f"run {name!r} holds figures alone: give the report that evaluate(qrels, runs) makes")
         part.judged.refuse_weights("a correlation with scores of answers")
         units = np.array([place[query] for query in part.queries], np.int64)
         units = units if clusters is None else clusters[units]
-        columns = {k: _column(by_k[k], part.queries) for k in sorted(by_k, key=_known_last)}
+        columns = {k: _column(by_k[k], part.queries) for k in sorted(by_k, key=lambda k: k or 0)}
         closed_book = _column(scores.closed_book, part.queries) if scores.closed_book else None
         found.append(AnsweredRun(name, part.figures, units, columns, closed_book))
     return found
 
 
-def queries_of(report: Report) -> list[str]:
-    """The queries of all runs, each once."""
-    return list(dict.fromkeys(query for part in report.runs.values() for query in part.queries))
-
-
 def _column(scores: Mapping[str, float], queries: Sequence[str]) -> FloatArray:
     return np.array([scores.get(query, np.nan) for query in queries], np.float64)
-
-
-def _known_last(k: int | None) -> int:
-    return -1 if k is None else k
-
-
-def measures_of(report: Report) -> tuple[list[Measure], list[str]]:
-    """The measures of a report that have a figure for each query and are better or worse, and the names of others."""
-    measures = [parse_measure(key) for key in dict.fromkeys(k for part in report.runs.values() for k in part.per_query)]
-    chosen = [each for each in measures if each.higher_is_better is not None and each.name != "Judged"]
-    known = {each.without_depth for each in measures}
-    bases = dict.fromkeys(each.without_depth for each in report.measures if each.higher_is_better is not None)
-    return chosen, [str(base) for base in bases if base not in known]
-
-
-def depth_of(measure: Measure) -> int | None:
-    """The K of a measure; None if it is about whole lists, or at a recall level or a budget of tokens."""
-    if measure.at is None or isinstance(measure.cutoff, Real) or is_budget(measure.at):
-        return None
-    return int(measure.at)
-
-
-def places_of(measures: Iterable[Measure], runs: Sequence[AnsweredRun]) -> list[tuple[Measure, int | None]]:
-    """Each measure beside the K of the answers; measures of whole lists beside each K.
-
-    Raises
-    ------
-    InputError
-        If there are answers of a K at which nothing was measured: no figure may be compared with answers from another
-        set.
-    """
-    depth = {measure: depth_of(measure) for measure in measures}
-    every = sorted({k for run in runs for k in run.scores}, key=_known_last)
-    depths = sorted({each for each in depth.values() if each is not None})
-    unmeasured = [k for k in every if k is not None and k not in depths]
-    if depths and unmeasured:
-        raise InputError(
-            f"there are answers from K = {', '.join(map(str, unmeasured))} passages, and the figures are at "
-            f"{', '.join(map(str, depths))}: measure at the same K (depths=…, --depths), since figures of another set "
-            f"say nothing about these answers"
-        )
-    return [(each, k) for k in every for each in depth if k is None or depth[each] in (None, k)]

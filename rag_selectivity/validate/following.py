@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 
@@ -15,13 +16,10 @@ from rag_selectivity.inference.paired import holm
 from rag_selectivity.measures.base import Measure
 from rag_selectivity.results.workflows import FALLS, NOT_SHOWN, RISES, Following, FollowingDifference
 
-#: The correlations of each series by kind.
-Found = Mapping[Series, Mapping[str, Distribution]]
-
 
 @dataclass(frozen=True, eq=False)
 class Row:
-    """A measure beside answers, before its correlations are known.
+    """A measure beside answers.
 
     Attributes
     ----------
@@ -29,6 +27,10 @@ class Row:
         One for each run; their correlations are averaged.
     closed_book : sequence of Series
         The same with the scores of answers without passages; empty if nothing is to be taken out.
+    corrected : bool
+        Whether it is one of the family that is corrected: the mean over runs, or the only run.
+    found : {kind: Distribution}
+        The correlations, once they are known.
     """
 
     measure: Measure
@@ -38,6 +40,8 @@ class Row:
     series: Sequence[Series]
     undefined: int
     closed_book: Sequence[Series] = ()
+    corrected: bool = False
+    found: Mapping[str, Distribution] = field(default_factory=dict)
 
     @property
     def n(self) -> int:
@@ -46,55 +50,45 @@ class Row:
             return len(self.series[0].figures)
         return len(np.unique(np.concatenate([each.units for each in self.series])))
 
-    def following(self, found: Found, level: float, p_holm: float | None = None) -> Following:
-        """The correlations; with a corrected p-value, also what they show."""
-        spearman, pearson, kendall = (mean_of(found, self.series, kind) for kind in KINDS)
-        verdict = "" if p_holm is None else NOT_SHOWN
-        if p_holm is not None and p_holm <= 1 - level:
-            verdict = RISES if spearman.value > 0 else FALLS
-        return Following(
-            measure=str(self.measure),
-            run=self.run,
-            k=self.k,
-            over=self.over,
-            n=self.n,
-            undefined=self.undefined,
-            spearman=spearman.interval(level),
-            pearson=pearson.interval(level),
-            kendall=kendall.interval(level),
-            partial=mean_of(found, self.closed_book, PARTIAL).interval(level) if self.closed_book else None,
-            p=spearman.p,
-            p_holm=math.nan if p_holm is None else p_holm,
-            verdict=verdict,
-        )
-
-    def oriented(self, found: Found) -> Distribution:
+    @property
+    def oriented(self) -> Distribution:
         """Spearman's correlation, whose sign is turned if less of the measure is better."""
-        rho = mean_of(found, self.series)
+        rho = self.found[SPEARMAN]
         if self.measure.higher_is_better or rho.reason:
             return rho
         return replace(rho, value=-rho.value, drawn=-rho.drawn)
 
+    def following(self, level: float, p_holm: float = math.nan) -> Following:
+        """The correlations with their intervals; in the corrected family, also what they show."""
+        rho, verdict = self.found[SPEARMAN], NOT_SHOWN if self.corrected else ""
+        if p_holm <= 1 - level:
+            verdict = RISES if rho.value > 0 else FALLS
+        ends: dict[str, Any] = {kind: each.interval(level) for kind, each in self.found.items()}
+        about = str(self.measure), self.run, self.k, self.over, self.n, self.undefined
+        return Following(*about, **ends, p=rho.p, p_holm=p_holm, verdict=verdict)
 
-def correlations_of(rows: Iterable[Row], bootstrap: Bootstrap) -> Found:
-    """The correlations of all series under the same random weights."""
+
+def with_correlations(rows: Sequence[Row], bootstrap: Bootstrap) -> list[Row]:
+    """The rows with their correlations, all under the same random weights."""
     each = list(dict.fromkeys(series for row in rows for series in (*row.series, *row.closed_book)))
-    return dict(zip(each, correlated(each, draws=bootstrap.resamples, seed=bootstrap.seed), strict=True))
+    of = dict(zip(each, correlated(each, draws=bootstrap.resamples, seed=bootstrap.seed), strict=True))
+    known = []
+    for row in rows:
+        found = {kind: Distribution.mean([of[series][kind] for series in row.series]) for kind in KINDS}
+        if row.closed_book:
+            found[PARTIAL] = Distribution.mean([of[series][PARTIAL] for series in row.closed_book])
+        known.append(replace(row, found=found))
+    return known
 
 
-def mean_of(found: Found, series: Iterable[Series], kind: str = SPEARMAN) -> Distribution:
-    """The mean of the correlations of some series."""
-    return Distribution.mean([found[each][kind] for each in series])
-
-
-def differences_of(rows: Sequence[Row], found: Found, level: float) -> list[FollowingDifference]:
+def differences_of(rows: Iterable[Row], level: float) -> list[FollowingDifference]:
     """Each pair of measures at the same K, by Holm's correction over all pairs."""
-    oriented = [(row, row.oriented(found)) for row in rows]
     pairs = [
-        (str(one.measure), str(other.measure), left.minus(right))
-        for (one, left), (other, right) in combinations(oriented, 2)
-        if one.k == other.k and not (left.reason or right.reason)
+        (str(one.measure), str(other.measure), one.oriented.minus(other.oriented))
+        for one, other in combinations(rows, 2)
+        if one.k == other.k
     ]
+    pairs = [each for each in pairs if not each[2].reason]
     tested = [math.nan if gap.same else gap.p for _, _, gap in pairs]
     differences = []
     for (one, other, gap), p, p_holm in zip(pairs, tested, holm(np.array(tested)).tolist(), strict=True):

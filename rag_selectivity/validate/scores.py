@@ -112,9 +112,10 @@ def answer_scores(
         elif k != 0 and run not in runs:
             left["runs"].append(run)
         elif query in by_run[run][k] and (k != 0 or by_run[run][k][query] != score):
+            answer = f"of run {run!r}" if k != 0 else "without passages (k = 0), the same for every run,"
             raise InputError(
-                f"{where}: query {query!r} of run {run!r} has a score already; give one score for each answer, such as "
-                f"the mean of several judges"
+                f"{where}: query {query!r} {answer} has a score already; give one score for each answer, such as the "
+                f"mean of several"
             )
         else:
             by_run[run][k][query] = score

@@ -12,22 +12,16 @@ import numpy as np
 
 from rag_selectivity.errors import InputError
 from rag_selectivity.inference.bootstrap import Bootstrap
-from rag_selectivity.inference.correlation import FEWEST, KINDS, Series, correlated_means, detectable
+from rag_selectivity.inference.correlation import FEWEST, KINDS, SPEARMAN, Series, correlated_means, detectable
 from rag_selectivity.inference.paired import holm
-from rag_selectivity.measures.base import Measure
+from rag_selectivity.judged.token_budget import is_budget
+from rag_selectivity.measures.base import Measure, Real, parse_measure
 from rag_selectivity.results.report import Report
 from rag_selectivity.results.workflows import QUERIES, RUNS, WITHIN, Following, Segment, Validation
+from rag_selectivity.tables.cells import iterated, number_or_nan
 from rag_selectivity.tables.forms import IdForm
-from rag_selectivity.validate.answers import (
-    AnsweredRun,
-    answered_runs,
-    depth_of,
-    measures_of,
-    places_of,
-    queries_of,
-    rounded,
-)
-from rag_selectivity.validate.following import Row, correlations_of, differences_of, mean_of
+from rag_selectivity.validate.answers import AnsweredRun, answered_runs, compared_with_answers, rounded
+from rag_selectivity.validate.following import Row, differences_of, with_correlations
 from rag_selectivity.validate.scores import answer_scores
 from rag_selectivity.validate.words import notes_of, of_segment, summary_of
 
@@ -101,37 +95,24 @@ def validate(
     """
     if not isinstance(report, Report):
         raise InputError(f"validate needs the Report of evaluate(qrels, runs, depths=…), got {type(report).__name__}")
-    chosen, left_out = measures_of(report)
+    measures = [parse_measure(key) for key in next(iter(report.runs.values())).estimates]
+    measures = [each for each in measures if each.higher_is_better is not None and each.name != "Judged"]
+    chosen = [each for each in measures if each.per_query]
     if not chosen:
-        raise InputError(
-            "no measure of the report has figures of single queries to compare with answers: measure RA-nWG, nDCG, P, "
-            "R, T(form=code) or F (`compared_with_answers` lists usual ones)"
-        )
-    queries = queries_of(report)
-    read = answer_scores(
-        scores,
-        list(report.runs),
-        queries,
-        column=column,
-        closed_book=closed_book,
-        score_range=score_range,
-        form=IdForm.of(ids),
-    )
+        usual = ", ".join(compared_with_answers(report.scale))
+        raise InputError(f"no measure of the report has figures of single queries to compare: measure some of {usual}")
+    queries = list(dict.fromkeys(query for part in report.runs.values() for query in part.queries))
+    given = {"column": column, "closed_book": closed_book, "score_range": score_range, "form": IdForm.of(ids)}
+    read = answer_scores(scores, list(report.runs), queries, **given)
     sampling = bootstrap or replace(report.bootstrap or Bootstrap(), resamples=_DRAWS)
-    runs = answered_runs(report, read, sampling.units(queries))
-    found = _validated(runs, chosen, _checked(borders), sampling)
-    noted = notes_of(found, report, read, runs, left_out)
-    return replace(found, summary=tuple(summary_of(found)), notes=tuple(noted))
-
-
-def _checked(borders: Sequence[float]) -> list[float]:
-    try:
-        checked = sorted({float(border) for border in borders})
-    except (TypeError, ValueError, OverflowError):
-        checked = [math.nan]
-    if not all(0 < border < math.inf for border in checked):
+    runs = answered_runs(report, read, queries, sampling.units(queries))
+    between = sorted({number_or_nan(border) for border in iterated(borders, "the borders of K/N_p must be numbers")})
+    if not all(0 < border < math.inf for border in between):
         raise InputError(f"the borders of K/N_p must be numbers above 0, as in [0.5, 1, 2], got {borders!r}")
-    return checked
+    found = _validated(runs, chosen, between, sampling)
+    left_out = dict.fromkeys(str(each.without_depth) for each in measures if not each.per_query)
+    notes = notes_of(found, report, read, runs, left_out)
+    return replace(found, summary=tuple(summary_of(found)), notes=tuple(notes))
 
 
 def _validated(
@@ -139,24 +120,19 @@ def _validated(
 ) -> Validation:
     """All correlations, without their words."""
     level = bootstrap.level
-    rows: list[Row] = []
-    # Of each measure at each K the mean over runs, or the only run.
-    family: list[Row] = []
-    for measure, k in places_of(measures, runs):
-        of_place = _rows_of(measure, k, [run for run in runs if k in run.scores])
-        rows += of_place
-        family.append(next(row for row in reversed(of_place) if row.over == QUERIES))
-    found = correlations_of(rows, bootstrap)
-    corrected = holm(np.array([mean_of(found, row.series).p for row in family])).tolist()
-    p_holm = dict(zip(family, corrected, strict=True))
-    followings = [row.following(found, level, p_holm.get(row)) for row in rows]
-    followings += [over for row in family for over in _over_runs(row, bootstrap)]
-    tested = max(1, sum(not math.isnan(p) for p in corrected))
-    bases = list(dict.fromkeys(measure.without_depth for measure in measures if depth_of(measure) is not None))
+    places = [(measure, k, [run for run in runs if k in run.scores]) for measure, k in _places_of(measures, runs)]
+    rows = with_correlations([row for place in places for row in _rows_of(*place)], bootstrap)
+    family = [row for row in rows if row.corrected]
+    p_holm = dict(zip(family, holm(np.array([row.found[SPEARMAN].p for row in family])).tolist(), strict=True))
+    tested = max(1, sum(not math.isnan(p) for p in p_holm.values()))
+    bases = list(dict.fromkeys(measure.without_depth for measure in measures if _depth_of(measure) is not None))
     segments = [_segment(runs, bases, *ends, bootstrap) for ends in pairwise([0.0, *borders, math.inf]) if bases]
     return Validation(
-        rows=tuple(followings),
-        differences=tuple(differences_of(family, found, level)),
+        rows=(
+            *(row.following(level, p_holm.get(row, math.nan)) for row in rows),
+            *(_over_runs(row, bootstrap) for row in family if len(row.series) >= FEWEST),
+        ),
+        differences=tuple(differences_of(family, level)),
         segments=tuple(segment for segment in segments if segment is not None),
         detectable=detectable(max((row.n for row in family), default=0), (1 - level) / tested, _POWER),
         summary=(),
@@ -165,18 +141,44 @@ def _validated(
     )
 
 
+def _depth_of(measure: Measure) -> int | None:
+    """The K of a measure; None if it is about whole lists, or at a recall level or a budget of tokens."""
+    if measure.at is None or isinstance(measure.cutoff, Real) or is_budget(measure.at):
+        return None
+    return int(measure.at)
+
+
+def _places_of(measures: Sequence[Measure], runs: Sequence[AnsweredRun]) -> list[tuple[Measure, int | None]]:
+    """Each measure beside the K of the answers; measures of whole lists beside each K.
+
+    Answers of a K at which nothing was measured are an error: no figure may be compared with answers from another set.
+    """
+    depth = {measure: _depth_of(measure) for measure in measures}
+    every = sorted({k for run in runs for k in run.scores}, key=lambda k: k or 0)
+    depths = sorted({each for each in depth.values() if each is not None})
+    unmeasured = [k for k in every if k is not None and k not in depths]
+    if depths and unmeasured:
+        raise InputError(
+            f"there are answers from K = {', '.join(map(str, unmeasured))} passages, and the figures are at "
+            f"{', '.join(map(str, depths))}: measure at the K of the answers (depths=…, --depths)"
+        )
+    return [(each, k) for k in every for each in depth if k is None or depth[each] in (None, k)]
+
+
 def _rows_of(measure: Measure, k: int | None, runs: Sequence[AnsweredRun]) -> list[Row]:
     """A measure beside the answers from K passages: of each run, and of several their mean and within queries."""
     rows = []
     for run in runs:
-        undefined = int((np.isnan(run.figures(measure)) & ~np.isnan(run.scores[k])).sum())
-        closed_book = [] if run.closed_book is None else [run.series(measure, k, closed_book=True)]
-        rows.append(Row(measure, k, run.name, QUERIES, [run.series(measure, k)], undefined, closed_book))
+        series, partial = run.series({k: measure}), list[Series]()
+        if run.closed_book is not None:
+            partial.append(run.series({k: measure}, run.closed_book))
+        undefined = int(np.isfinite(run.scores[k]).sum()) - len(series.figures)
+        rows.append(Row(measure, k, run.name, QUERIES, [series], undefined, partial, corrected=len(runs) == 1))
     if len(runs) > 1:
         undefined = max(row.undefined for row in rows)
-        series = [each for row in rows for each in row.series]
-        closed_book = [each for row in rows for each in row.closed_book]
-        rows.append(Row(measure, k, None, QUERIES, series, undefined, closed_book))
+        every = [each for row in rows for each in row.series]
+        partial = [each for row in rows for each in row.closed_book]
+        rows.append(Row(measure, k, None, QUERIES, every, undefined, partial, corrected=True))
         within = _within_queries(measure, k, runs)
         rows += [Row(measure, k, None, WITHIN, [within], undefined)] if len(within.figures) else []
     return rows
@@ -184,31 +186,23 @@ def _rows_of(measure: Measure, k: int | None, runs: Sequence[AnsweredRun]) -> li
 
 def _within_queries(measure: Measure, k: int | None, runs: Sequence[AnsweredRun]) -> Series:
     """Figures and scores minus their means over the runs of the same query, which takes out how hard it is."""
-    queries = sorted(set.intersection(*(set(run.table.queries) for run in runs)))
-    places = [{query: i for i, query in enumerate(run.table.queries)} for run in runs]
-    rows = [[place[query] for query in queries] for place in places]
-    columns = np.array(
-        [
-            [run.figures(measure)[of_run] for run, of_run in zip(runs, rows, strict=True)],
-            [run.scores[k][of_run] for run, of_run in zip(runs, rows, strict=True)],
-        ]
-    )
+    common = set.intersection(*(set(run.table.queries) for run in runs))
+    # The queries of each run are in the same order.
+    rows = [[i for i, query in enumerate(run.table.queries) if query in common] for run in runs]
+    figures = [run.figures(measure)[of_run] for run, of_run in zip(runs, rows, strict=True)]
+    columns = np.array([figures, [run.scores[k][of_run] for run, of_run in zip(runs, rows, strict=True)]])
     known = ~np.isnan(columns).any(axis=(0, 1))
     columns = columns[:, :, known]
     # Fewer decimals than the figures have, whose last one may be rounded up or down.
-    figures, scores = rounded(columns - columns.mean(axis=1, keepdims=True), 9)
-    units = runs[0].units[rows[0]][known]
-    return Series(figures.ravel(), scores.ravel(), np.tile(units, len(runs)))
+    left, right = rounded(columns - columns.mean(axis=1, keepdims=True), 9)
+    return Series(left.ravel(), right.ravel(), np.tile(runs[0].units[rows[0]][known], len(runs)))
 
 
-def _over_runs(row: Row, bootstrap: Bootstrap) -> list[Following]:
-    """The correlation of the runs' mean figures with their mean scores, where there are enough runs."""
-    count = len(row.series)
-    if count < FEWEST:
-        return []
+def _over_runs(row: Row, bootstrap: Bootstrap) -> Following:
+    """The correlation of the runs' mean figures with their mean scores."""
     found = correlated_means(row.series, draws=bootstrap.resamples, seed=bootstrap.seed)
     spearman, pearson, kendall = (found[kind].interval(bootstrap.level) for kind in KINDS)
-    return [Following(str(row.measure), None, row.k, RUNS, count, 0, spearman, pearson, kendall)]
+    return Following(str(row.measure), None, row.k, RUNS, len(row.series), 0, spearman, pearson, kendall)
 
 
 def _segment(
@@ -219,23 +213,16 @@ def _segment(
     The sets of all K are taken together, as in the recall-free paper: a query with answers from several K has several
     sets, which are drawn together.
     """
-    by_run = [(run, [(k, run.between(k, low, high)) for k in run.scores if k is not None]) for run in runs]
-    units = [run.units[rows] for run, sets in by_run for _, rows in sets]
-    count = sum(map(len, units))
-    if not count:
+    parts = [part for part in (run.between(low, high) for run in runs) if len(part.sets)]
+    if not parts:
         return None
-    plan = []
+    sets, plan = np.concatenate([part.sets for part in parts]), []
     for base in bases:
-        series = []
-        for run, sets in by_run:
-            if any(len(rows) for _, rows in sets):
-                parts = [(run.figures(base @ k)[rows], run.scores[k][rows], run.units[rows]) for k, rows in sets]
-                series.append(Series.of(*(np.concatenate(column) for column in zip(*parts, strict=True))))
-        plan.append(Row(base, None, None, QUERIES, series, count - sum(len(each.figures) for each in series)))
-    found = correlations_of(plan, bootstrap)
-    rows = tuple(row.following(found, bootstrap.level) for row in plan)
-    queries = len(np.unique(np.concatenate(units)))
-    summary = of_segment(plan, found, bootstrap.level, count, queries)
+        series = [part.series({k: replace(base, at=k) for k in part.scores}) for part in parts]
+        plan.append(Row(base, None, None, QUERIES, series, len(sets) - sum(len(each.figures) for each in series)))
+    plan, queries = with_correlations(plan, bootstrap), len(np.unique(sets))
+    rows = tuple(row.following(bootstrap.level) for row in plan)
     advised = "T" if high <= 1 else "nDCG" if low >= 1 else ""
     published = f" The recall-free paper advises {advised} for such sets." if advised else ""
-    return Segment(low, high, count, queries, rows, advised, summary + published)
+    summary = of_segment(plan, bootstrap.level, len(sets), queries) + published
+    return Segment(low, high, len(sets), queries, rows, advised, summary)
