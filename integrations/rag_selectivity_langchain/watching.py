@@ -19,7 +19,6 @@ from rag_selectivity import InputError, Monitor, Report
 from rag_selectivity.live.calls import CallTree, Kind
 from rag_selectivity.live.retrieval import Passages, approximate_tokens
 from rag_selectivity.live.watching import Latest, Watcher
-from rag_selectivity.wording import counted
 from rag_selectivity_langchain.documents import (
     document_lists,
     document_of,
@@ -110,7 +109,7 @@ class SelectivityCallback(Watcher, BaseCallbackHandler):  # type: ignore[misc,un
         """The figures of all retrievals so far; `report()["BoR"]` is of all that was shown."""
         notes = []
         if self.faults:
-            errors = f"{counted(self.faults, 'error')} of the callback"
+            errors = f"{self.faults:,} error{'' if self.faults == 1 else 's'} of the callback"
             notes.append(f"{errors}: retrievals are missing or incomplete; the last error: {self.guard.last}")
         if self._rerank is not None and not self._has_reranked:
             notes.append(f"no step called {self._rerank!r} ran: the figures are of what was retrieved")
