@@ -256,7 +256,7 @@ def evaluate_queries(
     corpus_size : int or {query: int}, optional
         N, for the chance-corrected measures.
     passages_of : {document: number of its passages} or PassageCounts, optional
-        As in `rag_selectivity.evaluate`, if grades and lists name documents. `PassageCounts.of` reads a large mapping
+        As in `rag_selectivity.evaluate`, if grades and lists name documents. `passage_counts_of` reads a large mapping
         once for many queries.
     scale : {"trec", "utility"}, optional
         As in `rag_selectivity.evaluate`.
@@ -589,16 +589,15 @@ def bits_over_random_of_rows(
     (3.0, 1, 2)
     """
     given = [dict(row) for row in rows]
-    pairs = [(name, f"Random{name}") for row in given for name in row if name.startswith("Success")]
-    complete = sorted({pair for pair in pairs if any(set(pair) <= row.keys() for row in given)})
-    if not complete:
+    names = {name for row in given for name in row if name.startswith("Success") and f"Random{name}" in row}
+    if not names:
         raise InputError(
             f"none of the {len(given)} rows has Success and RandomSuccess at one depth: evaluate both, and look at the "
             f"errors of the rows"
         )
     found = {}
-    for success, chance in complete:
-        hits, chances = ([_as_number(row.get(name)) for row in given] for name in (success, chance))
+    for success in sorted(names):
+        hits, chances = ([_as_number(row.get(name)) for row in given] for name in (success, f"Random{success}"))
         repeating = sum(isinstance(value, OfRepeats) for value in chances)
         found[success.replace("Success", "BoR", 1)] = bits_over_random(
             hits, chances, total=total, bootstrap=bootstrap, repeating=repeating

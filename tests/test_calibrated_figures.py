@@ -306,3 +306,20 @@ def test_ranks_below_the_pool_are_not_completed_from_a_tail(tmp_path) -> None:
         assert abs(found[run, "nDCG@10"].value - truth[run, "nDCG@10"].value) < 0.1
     short = {name: {query: lists[query][:3] for query in lists} for name, lists in runs.items()}
     assert rs.evaluate(store, short, measures=["AP"], **options)["one", "AP"].basis == "with a tail"
+
+
+def test_figures_of_groups_of_passages_stay_as_judged_beside_a_tail(tmp_path) -> None:
+    """Completions give grades to passages, and a group is judged by those of its passages that were graded."""
+    human, _, runs = world(queries=40)
+    groups = {passage: f"g{passage}" for row in human.values() for passage in row}
+    found = rs.evaluate(
+        graded(human, runs, tmp_path / "l.db"),
+        runs,
+        measures=["RA-nWG", "RA-nWG(distinct=true)"],
+        depths=[3],
+        groups=groups,
+    )
+    assert found["one", "RA-nWG@3"].basis == "with a tail"
+    of_groups = found["one", "RA-nWG(distinct=true)@3"]
+    assert (of_groups.basis, of_groups.as_judged) == ("as judged", None)
+    assert [caveat.level for caveat in of_groups.caveats if caveat.code == "down-to-rank"] == ["soft"]

@@ -168,6 +168,15 @@ def test_clusters_of_queries_widen_the_interval() -> None:
     assert together.high - together.low >= 0.95 * (alone.high - alone.low)
 
 
+def test_clusters_of_one_query_each_are_no_clusters() -> None:
+    judge = judged_by(0.05, number=3)
+    alone, each = (
+        report(judge, bootstrap=rs.Bootstrap(clusters=clusters))["BoR@10"]
+        for clusters in (None, {q: q for q in judge[0]})
+    )
+    assert (each.value, each.low, each.high, each.shown) == (alone.value, alone.low, alone.high, alone.shown)
+
+
 # -- no relevant control -----------------------------------------------------------------------------------
 
 

@@ -226,15 +226,6 @@ def test_calibrated_figures_are_those_of_the_report_and_have_no_union_of_pools()
     assert abs(decision.pairs[0].difference) == pytest.approx(abs(row.difference), abs=0.02)
 
 
-def test_a_judge_that_grades_without_looking_is_not_believed() -> None:
-    random = np.random.default_rng(3)
-    grades = {f"q{i}": {f"d{i}-{j}": int(random.integers(1, 6)) for j in range(20)} for i in range(40)}
-    lists = {q: random.permutation(list(row))[:12].tolist() for q, row in grades.items()}
-    decision = decide(rs.evaluate(grades, lists, scale="utility"), k=5)
-    assert decision["trust"].text.startswith("These labels cannot tell a good retriever from a bad one. ")
-    assert not any(answer.shown for answer in decision.answers)
-
-
 def test_labels_that_show_nothing_choose_no_run_and_no_k() -> None:
     """Controls show that this judge accepts anything; by its labels one run is far better, and one K is enough."""
     labels, runs, controls = judged_by(0.9, number=5)
@@ -271,9 +262,6 @@ def test_where_nothing_is_lost_no_step_is_blamed() -> None:
     assert decision["loss"].text.endswith(": nothing is lost in these queries.")
 
 
-# -- costs ----------------------------------------------------------------------------------------------------
-
-
 # -- every view -----------------------------------------------------------------------------------------------
 
 
@@ -296,16 +284,3 @@ def test_one_query_has_an_answer_to_everything() -> None:
     decision = decide(rs.evaluate({"q": {"d": 1}}, {"q": ["x", "d"]}, corpus_size=100))
     assert [answer.code for answer in decision.answers] == list(QUESTIONS)
     assert (decision.K, decision.K_from) == (2, "advised")
-
-
-def test_the_next_step_asks_for_no_more_labels_than_there_are_pairs(tmp_path) -> None:
-    runs = {"one": {f"q{i}": ["a", "b", "c"] for i in range(12)}, "two": {f"q{i}": ["b", "a", "c"] for i in range(12)}}
-
-    async def judge(messages, schema):
-        return {"reason": "made up", "grade": len(messages[-1]["content"]) % 5 + 1}
-
-    queries, texts = {query: query for query in runs["one"]}, {"a": "apples", "b": "bears", "c": "cherries"}
-    rs.grade(queries, texts, list(runs.values()), store=tmp_path / "l.db", judge=judge, progress=False)
-    answer = decide(rs.evaluate(tmp_path / "l.db", runs, depths=[2]), k=2)["next"]
-    said = f"{answer.text} {answer.more}"
-    assert 'Let a person grade 36 pairs: rag_selectivity.people.draw_pairs("calibrate:36", labels, runs)' in said

@@ -189,6 +189,7 @@ def test_a_failed_control_has_no_grade(tmp_path) -> None:
         ({"tail": "3:2"}, "ends at rank 3, but the pool goes down to rank 3"),
         ({"controls": -1}, "controls .* must be a whole number of passages ≥ 0, got -1"),
         ({"controls": True}, "controls .* got True"),
+        ({"controls": -1, "tail": "20:2"}, "controls .* must be a whole number of passages ≥ 0, got -1"),
         (
             {"controls": 55},
             "55 controls cannot be drawn for query 'q0': .* 60 passages, and 54 of",

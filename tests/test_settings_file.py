@@ -95,3 +95,12 @@ def test_a_wrong_setting_is_named(folder, setting, said) -> None:
     done = run_command("evaluate", "grades.trec", "bm25.trec", "--scale", "utility", "-c", setting, cwd=folder)
     assert done.returncode == 2
     assert said in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("content", "said"), [(b"[data]\nscale = \xe9", "can't decode byte"), (b"scale = ", "Invalid value")]
+)
+def test_a_file_that_is_no_toml_is_named_with_why(tmp_path, content, said) -> None:
+    (tmp_path / "s.toml").write_bytes(content)
+    done = run_command("evaluate", "a.trec", "b.trec", "--config", "s.toml", cwd=tmp_path)
+    assert (done.returncode, "s.toml: is not TOML (" in done.stderr, said in done.stderr) == (2, True, True)

@@ -115,6 +115,46 @@ def test_a_flat_curve_is_called_flat():
     assert advised.reason.startswith("flat: ")
 
 
+@pytest.mark.parametrize(
+    ("labelled", "places"),
+    [
+        (dict.fromkeys("abc", 1), (1, 3, 5)),
+        ({"a": 5, "b": 4, "c": 3, **{f"x{j}": 1 for j in range(17)}}, (2, 4, 9)),
+        ({"a": 2, "b": 1, "c": 2}, (1, 2, 3)),
+        (dict.fromkeys("a", 1), (15,)),
+    ],
+    ids=["positives only", "labels closed at rank 20", "no evidence", "flat"],
+)
+def test_the_depth_of_the_lists_does_not_move_it(labelled, places):
+    labels = {f"q{i}": dict(labelled) for i in range(40)}
+    found = set()
+    for depth in (20, 50, 100):
+        ranks = [f"x{j}" for j in range(depth)]
+        for passage, rank in zip("abc", places, strict=False):
+            ranks.insert(rank - 1, passage)
+        scale = "trec" if set(labelled.values()) == {1} else "utility"
+        advised = which_k(joined(labels, dict.fromkeys(labels, ranks[:depth]), scale=scale))
+        found.add((advised.value, advised.low, advised.high))
+    assert len(found) == 1
+
+
+def test_queries_of_one_cluster_tell_no_more_than_one_of_them():
+    rng = np.random.default_rng(4)
+    above = np.minimum(rng.geometric(0.3, 30), 30) - 1
+    lists = {
+        f"q{i}": [*(f"x{j}" for j in range(n)), "d", *(f"y{j}" for j in range(30 - n))] for i, n in enumerate(above)
+    }
+    labels = {q: ["d"] for q in lists}
+    once = which_k(joined(labels, lists))
+    thrice = {f"{q}-{copy}": q for q in lists for copy in range(3)}
+    of_clusters = which_k(
+        joined({q: labels[of] for q, of in thrice.items()}, {q: lists[of] for q, of in thrice.items()}),
+        rs.Bootstrap(clusters=thrice),
+    )
+    assert (of_clusters.value, of_clusters.low, of_clusters.high) == (once.value, once.low, once.high)
+    assert once.low < once.high
+
+
 def test_a_second_copy_adds_nothing():
     labels = {f"q{i}": ["a", "b"] for i in range(40)}
     run = {q: ["a", "a", "a", "b", *"cdefgh"] for q in labels}

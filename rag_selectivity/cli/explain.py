@@ -60,8 +60,7 @@ def explain(
     if name is not None and (name == "-" or name.endswith(".json") or Path(name).is_file()):
         from rag_selectivity.explain import explain as explained
 
-        words = explained(Path(name), figures or (), run)
-        printer.put(words.to_markdown() if printer.chosen is Format.markdown else words.to_text())
+        printer.show(explained(Path(name), figures or (), run))
         return
     if figures or run:
         raise InputError(f"FIGURE and --run are for a report, and {name or 'the list of all names'} is none")

@@ -77,14 +77,12 @@ def read_settings(given: Sequence[str], known: Callable[[], Mapping[str, Sequenc
 
 
 def _read(path: Path) -> dict[str, Any]:
-    try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise InputError(
-            f"--config {str(path)!r} is neither a file nor SECTION.KEY=VALUE, as in rules.order=rank"
-        ) from None
-    except tomllib.TOMLDecodeError as error:
-        raise InputError(f"{path}: is not TOML: {error}") from None
+    from rag_selectivity.tables.files import document
+
+    if not path.exists():
+        raise InputError(f"--config {str(path)!r} is neither a file nor SECTION.KEY=VALUE, as in rules.order=rank")
+    found: dict[str, Any] = document(path, "is not TOML", toml=True)
+    return found
 
 
 def _value(text: str) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +14,11 @@ from rag_selectivity.errors import InputError, did_you_mean
 from rag_selectivity.explain.numbers import put_in
 from rag_selectivity.measures.base import DIRECTION, FloatArray, Measure, parse_measure, summary
 from rag_selectivity.render.blocks import Block, Heading, Note
-from rag_selectivity.render.writers import markdown_of, text_of
+from rag_selectivity.render.views import SHOWN
 from rag_selectivity.results.estimate import AS_JUDGED, CALIBRATED, WITH_CONTROLS, WITH_TAIL, Caveat, Estimate
+from rag_selectivity.results.plain import Plain
 from rag_selectivity.results.report import Report
+from rag_selectivity.results.result import Result
 from rag_selectivity.results.run_report import RunReport
 from rag_selectivity.results.stored import read_report
 from rag_selectivity.wording import MARKS, counted, level_text, number
@@ -29,8 +31,7 @@ _BASES = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class FigureInWords:
+class FigureInWords(Plain):
     """One figure of one run.
 
     Attributes
@@ -50,28 +51,27 @@ class FigureInWords:
     caveats: tuple[Caveat, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Explanation:
-    """The figures of a report in words; prints as text of 80 columns."""
+class Explanation(Result):
+    """The figures of a report in words."""
+
+    schema = "rag-selectivity/explanation/1"
 
     figures: tuple[FigureInWords, ...]
 
-    def to_text(self) -> str:
-        """Text for a terminal of 80 columns."""
-        return text_of(self._blocks())
+    def table(self) -> Iterable[FigureInWords]:
+        """A row for each figure."""
+        return self.figures
 
-    def to_markdown(self) -> str:
-        """As Markdown."""
-        return markdown_of(self._blocks())
 
-    __str__ = to_text
+def _blocks(found: Explanation) -> Iterable[Block]:
+    for figure in found.figures:
+        yield Heading(f"{figure.run}, {figure.measure}: {number(figure.value)}")
+        yield from map(Note, figure.sentences)
+        for caveat in figure.caveats:
+            yield Note(f"{MARKS[caveat.level]} {caveat.text} [{caveat.code}]".strip())
 
-    def _blocks(self) -> Iterable[Block]:
-        for figure in self.figures:
-            yield Heading(f"{figure.run}, {figure.measure}: {number(figure.value)}")
-            yield from map(Note, figure.sentences)
-            for caveat in figure.caveats:
-                yield Note(f"{MARKS[caveat.level]} {caveat.text} [{caveat.code}]".strip())
+
+SHOWN[Explanation] = "The figures in words", _blocks
 
 
 def explain(report: Report | str | Path, figures: Iterable[str | Measure] = (), run: str | None = None) -> Explanation:

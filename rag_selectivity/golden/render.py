@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 from rag_selectivity.golden.checking import Check
 from rag_selectivity.golden.differing import Difference
 from rag_selectivity.golden.manifest import Manifest
-from rag_selectivity.golden.reusability import BY_ORIGINS, Reusability
-from rag_selectivity.render.blocks import Block, Heading, Lines, Note, Table
+from rag_selectivity.golden.reusability import BY_ORIGINS, LeftOut, Reusability
+from rag_selectivity.render.blocks import Block, Heading, Lines, Note, count, entry, table_of
 from rag_selectivity.wording import counted, enumeration, number, percent, signed
 
 _SHOWN = 10
@@ -60,10 +61,10 @@ def check_blocks(check: Check) -> Iterator[Block]:
     for finding in check.findings:
         yield Note(f"{finding.text} [{finding.code}]", finding.level)
     if check.judged:
-        depths = list(next(iter(check.judged.values())))
-        rows = [[run, *(percent(shares[depth]) for depth in depths)] for run, shares in check.judged.items()]
         yield Heading("Judged, of the top K")
-        yield Table(["run", *(f"K = {depth}" for depth in depths)], rows)
+        depths = list(next(iter(check.judged.values())))
+        columns = [(f"K = {k}", {run: at[k] for run, at in check.judged.items()}.get, percent) for k in depths]
+        yield table_of(check.judged, ("run", str, str), *columns, breaks=True)
     if check.reusability is not None:
         yield from _reusability_blocks(check.reusability)
 
@@ -71,22 +72,23 @@ def check_blocks(check: Check) -> Iterator[Block]:
 def _reusability_blocks(found: Reusability) -> Iterator[Block]:
     yield Heading("Reusability: each run without the labels that it alone brought, as judged")
     for measure in found.measures:
-        rows = [
-            [
-                left.run,
-                f"{left.pairs:,}",
-                f"{left.relevant:,}",
-                number(left.figures[measure]),
-                number(left.without[measure]),
-                signed(left.shift(measure)),
-                # The queries that a figure is about, and those that it is about without the labels.
-                " → ".join(map(str, dict.fromkeys((left.n[measure], left.n_without[measure])))),
-                number(left.tau[measure]),
-            ]
-            for left in found.runs
-        ]
-        yield Table(["run", "its own", "relevant", measure, "without", "shift", "queries", "tau"], rows, breaks=False)
+        yield table_of(
+            found.runs,
+            ("run", "run", str),
+            ("its own", "pairs", count),
+            ("relevant", "relevant", count),
+            (measure, entry("figures", measure), number),
+            ("without", entry("without", measure), number),
+            ("shift", partial(LeftOut.shift, measure=measure), signed),
+            ("queries", partial(_queries, measure=measure), str),
+            ("tau", entry("tau", measure), number),
+        )
     yield Note(" ".join(_about(found)))
+
+
+def _queries(left: LeftOut, measure: str) -> str:
+    """The queries that a figure is about, and those that it is about without the labels."""
+    return " → ".join(map(str, dict.fromkeys((left.n[measure], left.n_without[measure]))))
 
 
 def _about(found: Reusability) -> Iterator[str]:
@@ -136,8 +138,7 @@ def difference_blocks(found: Difference) -> Iterator[Block]:
     changed = [each for each in found.grades if None not in (each.old, each.new)]
     if changed:
         yield Heading(f"Grades changed{_of_first(len(changed))}")
-        rows = [list(map(str, each)) for each in changed[:_SHOWN]]
-        yield Table(["query", "passage", "old", "new"], rows, breaks=False)
+        yield table_of(changed[:_SHOWN], *((name, name, str) for name in ("query", "passage", "old", "new")))
     for what, ids in (
         ("Queries added", found.queries_added),
         ("Queries removed", found.queries_removed),

@@ -9,7 +9,6 @@ that is Groundedness.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -165,28 +164,29 @@ async def acheck_claims(
         given = [f"{name} (--{name})" for name, value in of_runs.items() if value is not None]
         if given:
             raise InputError(f"samples hold their own texts and lists: leave {', '.join(given)} out")
-        read = Samples({SAMPLES: read_samples(samples, chosen_checks, k)})
+        by_run, notes = {SAMPLES: read_samples(samples, chosen_checks, k)}, list[str]()
     elif run is None:
         raise InputError("say what was retrieved: give samples, or run=… with corpus=…, queries=… and references=…")
     else:
         _check_needs(chosen_checks, references, responses)
         k = max((*(depths or ()), *whole_context, *needed), default=DEFAULT_K) if k is None else k
-        read = samples_of_runs(run, corpus, queries, references, responses, k)
-    base = known_baseline(baseline, read.by_run)
+        by_run, notes = samples_of_runs(run, corpus, queries, references, responses, k)
+    base = known_baseline(baseline, by_run)
     people = None if human is None else read_verdicts(human)
     asked = judge_of(judge)
     gate = gate or Gate(limits, budget)
     settings = Settings("claims", asked.name, asked.parameters, prompt_version=PROMPT_VERSION)
     with Store(store) as answers:
-        every = [sample for of_run in read.by_run.values() for sample in of_run]
+        every = [sample for of_run in by_run.values() for sample in of_run]
         with asking(asked, gate, 0, "checking", progress) as runner:
             checked = await check(every, Asker(answers, settings), runner, chosen_checks, whole_context, batch)
         runner.raise_if_fatal()
         made = iter([each.result() for each in checked])
-        results = {name: tuple(islice(made, len(of_run))) for name, of_run in read.by_run.items()}
+        results = {name: tuple(islice(made, len(of_run))) for name, of_run in by_run.items()}
     at = tuple(sorted({*_depths(depths, [each for of_run in results.values() for each in of_run], k), *needed}))
-    asked_for = _measures_of(chosen_checks, at, whole_context)
-    provenance, agreement, notes = compared_with_people(results, asked.name, people, name_of(human), bootstrap)
+    asked_for = [measure for check in chosen_checks for depth in at for measure in ClaimMeasure.all_of(check, depth)]
+    asked_for += [ClaimMeasure.named(WHOLE, depth) for depth in whole_context]
+    provenance, agreement, on_people = compared_with_people(results, asked.name, people, name_of(human), bootstrap)
     figures = {name: figures_of_claims(of_run, asked_for) for name, of_run in results.items()}
     checked_runs = {
         name: ClaimRun(results[name], table, estimates_of_table(table, bootstrap), provenance.caveats)
@@ -205,7 +205,7 @@ async def acheck_claims(
         settings={**bootstrap.settings, **(settings_of(differences, Testing(bootstrap)) if differences else {})},
         bootstrap=bootstrap,
         agreement=agreement,
-        notes=(*read.notes, *notes),
+        notes=(*notes, *on_people),
     )
 
 
@@ -260,12 +260,6 @@ def _depths(depths: Sequence[int] | None, results: Sequence[ClaimCheck], k: int 
 # -- figures -----------------------------------------------------------------------------------------------
 
 
-def _measures_of(checks: Sequence[str], depths: Sequence[int], whole: Sequence[int]) -> list[ClaimMeasure]:
-    """What some checks give at some depths, and at those at which all passages were read together."""
-    named = [measure for check in checks for depth in depths for measure in ClaimMeasure.all_of(check, depth)]
-    return [*named, *(ClaimMeasure.named(WHOLE, depth) for depth in whole)]
-
-
 def _differences(runs: Mapping[str, ClaimRun], baseline: str, bootstrap: Bootstrap) -> tuple[RunDifference, ...]:
     """The paired differences of each run from the baseline, as one family of tests.
 
@@ -280,14 +274,6 @@ def _differences(runs: Mapping[str, ClaimRun], baseline: str, bootstrap: Bootstr
 
 
 # -- samples -----------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Samples:
-    """The samples of each run, over the same queries, and what is to be said of queries that are left out."""
-
-    by_run: Mapping[str, list[Sample]]
-    notes: tuple[str, ...] = ()
 
 
 def read_samples(source: Any, checks: Sequence[str], k: int | None = None) -> list[Sample]:
@@ -340,8 +326,10 @@ def _sample(row: Any, where: str, checks: Sequence[str], k: int | None) -> Sampl
     )
 
 
-def samples_of_runs(run: Any, corpus: Any, queries: Any, references: Any, responses: Any, k: int) -> Samples:
-    """The samples of one run, or of each of several, over the queries that have a reference answer.
+def samples_of_runs(
+    run: Any, corpus: Any, queries: Any, references: Any, responses: Any, k: int
+) -> tuple[dict[str, list[Sample]], list[str]]:
+    """The samples of each run over the queries that have a reference answer, and notes on queries that are left out.
 
     Without references, over the queries that have a response. A query that a run lacks has an empty list.
 
@@ -391,7 +379,7 @@ def samples_of_runs(run: Any, corpus: Any, queries: Any, references: Any, respon
             ids = tuple(each.get(query, ()))
             contexts = tuple(held[passage] for passage in ids)
             by_run[name].append(Sample(questions[query], contexts, known.get(query), query, answers.get(query), ids))
-    return Samples(by_run, tuple(notes))
+    return by_run, notes
 
 
 def _responses_of(responses: Any, runs: Mapping[str, Any]) -> dict[str, dict[str, str]]:

@@ -114,18 +114,17 @@ def fill_pool(
     if depth is not None and (isinstance(depth, bool) or not isinstance(depth, int) or depth < 1):
         raise InputError(f"pool_depth must be a whole number ≥ 1, got {depth!r}")
     below = None if tail is None else Tail.parse(tail, depth)
-    is_drawn = below is not None or check_controls(controls) > 0
+    is_drawn = check_controls(controls) > 0 or below is not None
     tail_part = control_part = None
     with pool.filling():
         lists = [*zip(pool_names(runs), [Run.of(run) for run in runs] if is_drawn else runs, strict=True)]
         for name, run in lists:
             ranked = ranked_rows(run, depth)
             pool.add(Draw("pool", name, depth), TOP, ((query, passage, k, k, {}) for query, passage, k in ranked))
-        graded = _Graded.of(lists, depth) if is_drawn else _Graded()
-        if below is not None:
-            tail_part = _draw_tail(pool, lists, graded, below, seed)
-        if controls:
-            control_part = _draw_controls(pool, lists, graded, corpus, controls, depth, below, seed)
+        if is_drawn:
+            drawing = _Drawing(pool, lists, depth, below, seed)
+            tail_part = None if below is None else drawing.tail(below)
+            control_part = drawing.controls(corpus, controls) if controls else None
         pool.add_texts("queries", queries)
         pool.add_texts("corpus", corpus)
     if not pool.count():
@@ -140,76 +139,65 @@ def check_controls(controls: Any) -> int:
     return controls
 
 
-class _Graded:
-    """What of some lists is graded anyway: the passages of their top ranks, and the deepest rank of each query."""
+class _Drawing:
+    """Draws pairs at random into a pool, beside the top ranks of its lists, which are graded anyway."""
 
-    def __init__(self) -> None:
-        self.passages: dict[str, set[str]] = {}
-        self.deepest: dict[str, int] = {}
-
-    @classmethod
-    def of(cls, lists: Lists, depth: int | None) -> _Graded:
-        graded = cls()
+    def __init__(self, pool: Pool, lists: Lists, depth: int | None, tail: Tail | None, seed: int) -> None:
+        self._pool, self._lists, self._depth, self._tail, self._seed = pool, lists, depth, tail, seed
+        #: The passages of the top ranks of each query, and its deepest rank.
+        self._graded: dict[str, set[str]] = {}
+        self._deepest: dict[str, int] = {}
         for _, run in lists:
             for query, row in ranked_lists(run, depth):
-                graded.passages.setdefault(query, set()).update(row)
+                self._graded.setdefault(query, set()).update(row)
                 # A passage that comes again has its best rank.
                 deepest = row.index([*dict.fromkeys(row)][-1]) + 1 if row else 0
-                graded.deepest[query] = max(deepest, graded.deepest.get(query, 0))
-        return graded
+                self._deepest[query] = max(deepest, self._deepest.get(query, 0))
 
-    def add_drawn(self, pool: Pool, draw: Draw, part: int, pairs: Iterable[DrawnPair], seed: int) -> None:
-        """Add drawn pairs at random places among the ranks of their query, so that a judge cannot tell them apart."""
-        places = (self.deepest[q] * (pair_number(seed, "position", q, p) / 2**64) for q, p, _, _ in pairs)
-        rows = zip(pairs, places, strict=True)
-        pool.add(draw, part, ((q, p, rank, 0.5 + place, detail) for (q, p, rank, detail), place in rows))
+    def tail(self, tail: Tail) -> DrawnPart:
+        """Draw passages from the ranks below the pool."""
+        fused = len(self._lists) > 1
+        drawn = drawn_tail(self._lists, tail, self._graded, self._seed)
+        pairs = [pair for of_query in drawn.values() for pair in of_query]
+        names, how = "+".join(name for name, _ in self._lists), how_of_tail(tail, fused=fused, seed=self._seed)
+        self._add(Draw("tail", names, tail.last, how), TAIL, pairs)
+        return DrawnPart(
+            pairs=len(pairs),
+            queries=len(self._graded),
+            each=tail.drawn,
+            ranks=(tail.first, tail.last),
+            fused=fused,
+            without=len(self._graded) - sum(map(bool, drawn.values())),
+            short=sum(0 < len(of_query) < tail.drawn for of_query in drawn.values()),
+        )
 
+    def controls(self, corpus: Any, controls: int) -> DrawnPart:
+        """Draw passages of the corpus: any but those that are graded anyway, or in the tail.
 
-def _draw_tail(pool: Pool, lists: Lists, graded: _Graded, tail: Tail, seed: int) -> DrawnPart:
-    fused = len(lists) > 1
-    drawn = drawn_tail(lists, tail, graded.passages, seed)
-    pairs = [pair for of_query in drawn.values() for pair in of_query]
-    draw = Draw("tail", "+".join(name for name, _ in lists), tail.last, how_of_tail(tail, fused=fused, seed=seed))
-    graded.add_drawn(pool, draw, TAIL, pairs, seed)
-    return DrawnPart(
-        pairs=len(pairs),
-        queries=len(graded.passages),
-        each=tail.drawn,
-        ranks=(tail.first, tail.last),
-        fused=fused,
-        without=len(graded.passages) - sum(map(bool, drawn.values())),
-        short=sum(0 < len(of_query) < tail.drawn for of_query in drawn.values()),
-    )
+        So every passage of the corpus is graded, drawn from, or stands behind the controls.
+        """
+        order, below = CorpusOrder.of(corpus), self._depth
+        listed = {query: set(passages) for query, passages in self._graded.items()}
+        if self._tail is not None:
+            below = self._tail.last
+            for query, row in ranked_lists(ordered(self._lists), below):
+                listed.setdefault(query, set()).update(row)
+        pairs = [
+            DrawnPair(query, passage, None, {"drawn": controls})
+            for query in sorted(listed)
+            for passage in order.drawn(query, listed[query], controls, self._seed, "controls (--controls)")
+        ]
+        how = {"drawn": controls, "corpus_size": len(order), "seed": self._seed, "below": below}
+        self._add(Draw("control", how=how), CONTROL, pairs)
+        return DrawnPart(pairs=len(pairs), queries=len(self._graded), each=controls, corpus_size=len(order))
 
+    def _add(self, draw: Draw, part: int, pairs: Iterable[DrawnPair]) -> None:
+        """Add pairs at random places among the ranks of their query, so that a judge cannot tell them apart."""
 
-def _draw_controls(
-    pool: Pool,
-    lists: Lists,
-    graded: _Graded,
-    corpus: Any,
-    controls: int,
-    depth: int | None,
-    tail: Tail | None,
-    seed: int,
-) -> DrawnPart:
-    """Draw passages of the corpus: any but those that are graded anyway, or in the tail.
+        def place(query: str, passage: str) -> float:
+            return 0.5 + self._deepest[query] * (pair_number(self._seed, "position", query, passage) / 2**64)
 
-    So every passage of the corpus is graded, drawn from, or stands behind the controls.
-    """
-    order = CorpusOrder.of(corpus)
-    listed = {query: set(passages) for query, passages in graded.passages.items()}
-    if tail is not None:
-        for query, row in ranked_lists(ordered(lists), tail.last):
-            listed.setdefault(query, set()).update(row)
-    pairs = [
-        DrawnPair(query, passage, None, {"drawn": controls})
-        for query in sorted(listed)
-        for passage in order.drawn(query, listed[query], controls, seed, "controls (--controls)")
-    ]
-    below = depth if tail is None else tail.last
-    how = {"drawn": controls, "corpus_size": len(order), "seed": seed, "below": below}
-    graded.add_drawn(pool, Draw("control", how=how), CONTROL, pairs, seed)
-    return DrawnPart(pairs=len(pairs), queries=len(graded.passages), each=controls, corpus_size=len(order))
+        self._pool.add(draw, part, ((q, p, rank, place(q, p), detail) for q, p, rank, detail in pairs))
 
 
 def drawn_tail(lists: Lists, tail: Tail, taken: Taken, seed: int) -> dict[str, list[DrawnPair]]:

@@ -32,6 +32,7 @@ from rag_selectivity.tables.cells import (
     checked_id,
     id_fault,
     is_missing,
+    number_of,
     shown,
     whole_grade,
 )
@@ -275,8 +276,13 @@ def _of_export(file: Path) -> Incoming:
             origins = [Origin.from_dict(origin) for origin in json_value(row.get("origins") or "[]")]
             of_query, of_passage = (None if is_missing(row.get(name)) else bytes.fromhex(row[name]) for name in _HASHES)
             cells = {name: row[name] for name in _FIELDS if not is_missing(row.get(name))}
+            if "misleading" in cells:
+                cells["misleading"] = number_of(cells["misleading"])
             key = 0, of_query or b"", of_passage or b"", row.get("sample") or 0
             label = _LABEL.validate_python({**cells, "key": key, "grade": grade})
+            numbers = label.prompt_tokens, label.completion_tokens, label.attempts, label.key[3], label.seconds
+            if not all(0 <= number <= 1 << 53 for number in (*numbers, label.cost or 0)):
+                raise ValueError(f"a number is below 0 or too large: {numbers}, cost {label.cost}")
             if row["source"] != "human":
                 if not (of_query and of_passage):
                     raise ValueError(f"{' or '.join(_HASHES)} is missing")

@@ -27,6 +27,8 @@ from rag_selectivity.results.usage import Usage
 from rag_selectivity.tables.cells import shown
 from rag_selectivity.wording import counted
 
+# -- limits and budgets --------------------------------------------------------------------------------------
+
 #: Names that differ from those of the command line.
 _OPTIONS = {
     "answer_tokens": "answer_tokens (judge.max_answer_tokens)",
@@ -121,6 +123,8 @@ class Budget:
             return None
         return (usage.prompt_tokens * self.price_in + usage.completion_tokens * self.price_out) / 1e6
 
+
+# -- the gate ------------------------------------------------------------------------------------------------
 
 _FIRST_CONCURRENCY = 4
 _WINDOW = 60.0
@@ -271,8 +275,11 @@ class Gate:
         usage, ended = ticket.worst, "answered"
         cost: float | None = None
         try:
-            reply = self._with_possible_usage(await self._answer(ask, Request(messages, schema, ticket.answer_tokens)))
-            usage, cost = reply.usage or self._estimate(ticket, reply), reply.cost
+            reply = await self._answer(ask, Request(messages, schema, ticket.answer_tokens))
+            possible, cost = self._possible(reply.usage, reply.cost)
+            if (possible, cost) != (reply.usage, reply.cost):
+                reply = replace(reply, usage=possible, cost=cost)
+            usage = possible or self._estimate(ticket, reply)
             self._succeeded(ticket, reply)
             return reply
         except asyncio.CancelledError:
@@ -280,9 +287,7 @@ class Gate:
             raise
         except JudgeFailure as failure:
             ended = f"{failure.kind}: {failure}"
-            if failure.usage is not None and not failure.usage.is_possible:
-                self._say_ignored(failure.usage)
-                failure.usage = None
+            failure.usage, _ = self._possible(failure.usage, None)
             # The endpoint may have answered in full and may charge for it, although its reply was lost.
             if failure.usage is not None or failure.kind not in _MAY_BE_PAID:
                 usage = failure.usage or Usage()
@@ -427,25 +432,19 @@ class Gate:
 
     # -- what replies teach ------------------------------------------------------------------------
 
-    def _with_possible_usage(self, reply: Reply) -> Reply:
-        """The reply without tokens and a cost that no request can have taken."""
-        usage = reply.usage if reply.usage is None or reply.usage.is_possible else None
-        cost = reply.cost if reply.cost is None or 0 <= reply.cost <= _HIGHEST_COST else None
-        if usage is reply.usage and cost is reply.cost:
-            return reply
-        self._say_ignored(reply.usage if usage is not reply.usage else reply.cost)
-        return replace(reply, usage=usage, cost=cost)
-
-    def _say_ignored(self, said: Any) -> None:
-        with self._lock:
-            first, self._has_ignored = not self._has_ignored, True
-        if first:
+    def _possible(self, usage: Usage | None, cost: float | None) -> tuple[Usage | None, float | None]:
+        """The tokens and the cost that an endpoint names, None for what no request can have taken."""
+        taken = usage if usage is None or usage.is_possible else None
+        paid = cost if cost is None or 0 <= cost <= _HIGHEST_COST else None
+        if (taken is not usage or paid is not cost) and not self._has_ignored:
+            self._has_ignored = True
             warn(
-                f"the endpoint says that one request took {shown(said)}, which none can: such figures are ignored, "
-                f"and the tokens are estimated",
+                f"the endpoint says that one request took {shown(cost if taken is usage else usage)}, which none can: "
+                f"such figures are ignored, and the tokens are estimated",
                 "usage-ignored",
                 stacklevel=3,
             )
+        return taken, paid
 
     def _succeeded(self, ticket: _Ticket, reply: Reply) -> None:
         with self._lock:

@@ -26,6 +26,13 @@ from rag_selectivity.results.usage import Usage
 from rag_selectivity.tables.cells import whole_characters
 from rag_selectivity.tables.files import json_value
 
+__all__ = ["Ask", "CallableJudge", "Judge", "Message", "ModelJudge", "Reply", "Request", "Usage", "judge_of", "opened"]
+__all__ += ["ADAPTED", "PASSING", "GradingError", "JudgeFailure", "failure_of"]
+__all__ += ["first_text", "json_schema", "known_settings", "with_schema"]
+
+
+# -- failures ------------------------------------------------------------------------------------------------
+
 #: Kinds of temporary failures, which have other causes than the pair: another attempt may succeed.
 PASSING = ("rate_limit", "timeout", "server_error", "unreachable")
 #: The kind of a failure after which the judge asks in another way, so that the request is sent again at once.
@@ -190,9 +197,7 @@ def _retry_after(headers: Mapping[str, str]) -> float | None:
     return None
 
 
-__all__ = ["Ask", "CallableJudge", "Judge", "Message", "ModelJudge", "Reply", "Request", "Usage", "judge_of", "opened"]
-__all__ += ["ADAPTED", "PASSING", "GradingError", "JudgeFailure", "failure_of"]
-__all__ += ["first_text", "json_schema", "known_settings", "with_schema"]
+# -- judges --------------------------------------------------------------------------------------------------
 
 #: What a function raises again however often it is called.
 _MISTAKES = (TypeError, NameError, AttributeError, ImportError, NotImplementedError)

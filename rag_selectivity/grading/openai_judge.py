@@ -33,6 +33,8 @@ from rag_selectivity.results.usage import Usage
 from rag_selectivity.tables.cells import shown
 from rag_selectivity.tables.files import json_value
 
+# -- replies -------------------------------------------------------------------------------------------------
+
 #: Bytes of a reply; the probabilities of 10,000 tokens take half of it.
 _LONGEST_BODY = 16_000_000
 #: Bytes of an error; what follows is not read.
@@ -174,6 +176,8 @@ def _cost(body: Mapping[str, Any], headers: Mapping[str, str]) -> float | None:
         return None
 
 
+# -- how an endpoint is asked --------------------------------------------------------------------------------
+
 #: Ways to constrain an answer, the strictest first.
 ANSWERS = ("json_schema", "json_object", "tools", "text")
 _LIMITS = ("max_completion_tokens", "max_tokens", None)
@@ -275,6 +279,8 @@ class Way:
                 return self.without(name)
         return self.without_any(parameters, [what for what in words if re.search(words[what], text, re.IGNORECASE)])
 
+
+# -- the judge -----------------------------------------------------------------------------------------------
 
 _OPENAI = "https://api.openai.com/v1"
 _KEY_ENV = "OPENAI_API_KEY"

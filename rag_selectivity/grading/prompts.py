@@ -1,4 +1,7 @@
-"""The prompts: texts of others as data between markers of a random code, and the schemas of grades."""
+"""The prompts: texts of others as data between markers of a random code, and the schemas of grades.
+
+What a model server would obey in a text, or a person would not see, is made harmless first.
+"""
 
 from __future__ import annotations
 
@@ -18,6 +21,8 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, create_model
 from rag_selectivity.grading.judge import Message
 from rag_selectivity.grading.rubric import Rubric
 from rag_selectivity.tables.cells import shown
+
+# -- harmless texts ------------------------------------------------------------------------------------------
 
 # Characters that the compatibility normalisation of some tokenizers turns into < > | [ ] are included.
 _LT, _GT, _BAR = "<\ufe64\uff1c", ">\ufe65\uff1e", "|\uff5c"
@@ -162,6 +167,8 @@ def _broken(found: re.Match[str]) -> str:
     return found.group() if name and not _NAMES[str(kind)].fullmatch(name) else found.group().translate(_VISIBLE)
 
 
+# -- prompts -------------------------------------------------------------------------------------------------
+
 #: Part of every label's key: raise it when a wording below changes, so that everything is graded again.
 PROMPT_VERSION = "1"
 
@@ -235,6 +242,8 @@ def block(title: str, text: str, marker: str) -> str:
 #: Of this process; drawing each marker from the operating system takes longer than all the rest of a prompt.
 _SECRET = secrets.token_bytes(32)
 _numbers = count()
+# -- grades --------------------------------------------------------------------------------------------------
+
 #: What a judge adds to an answer is passed over.
 _LENIENT = ConfigDict(extra="ignore")
 

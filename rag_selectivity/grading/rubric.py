@@ -10,7 +10,7 @@ from pathlib import Path
 
 from rag_selectivity.errors import InputError, did_you_mean
 from rag_selectivity.results.shapes import check_version
-from rag_selectivity.tables.files import toml_document
+from rag_selectivity.tables.files import document
 from rag_selectivity.tables.grades import SCALES
 
 SCHEMA = "rag-selectivity/rubric/1"
@@ -65,12 +65,7 @@ class Rubric:
             If it is no such file, or a newer version made it.
         """
         file = Path(path)
-        try:
-            data = toml_document(file)
-        except ValueError as error:
-            if isinstance(error, InputError):
-                raise
-            raise InputError(f"{file}: not a rubric in TOML ({error})") from None
+        data = document(file, "not a rubric in TOML", toml=True)
         if "schema" in data:
             check_version(data["schema"], SCHEMA, f"{file}: schema", f"a rubric has schema = {SCHEMA!r}, or none")
         for key in data.keys() - _KEYS:

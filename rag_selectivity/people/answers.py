@@ -12,7 +12,7 @@ from rag_selectivity.errors import InputError
 from rag_selectivity.people.task import FORMAT, VERSION, AnnotationTask
 from rag_selectivity.results.plain import plain_fields
 from rag_selectivity.tables.cells import number_or_nan
-from rag_selectivity.tables.files import json_document, opened
+from rag_selectivity.tables.files import document, opened
 from rag_selectivity.tables.grades import SCALES
 from rag_selectivity.tables.writing import json_text, write_whole
 
@@ -90,12 +90,7 @@ def read_answers(path: Path) -> Answers:
         If it is damaged, of another version, or an answer has a grade off the scale.
     """
     again = "save it again from the page"
-    try:
-        data = json_document(path)
-    except ValueError as error:
-        if isinstance(error, InputError):
-            raise
-        raise InputError(f"{path}: not a whole file of answers ({error}); {again}") from None
+    data = document(path, "not a whole file of answers", f"; {again}")
     if not isinstance(data, dict) or data.get("format") != FORMAT:
         raise InputError(f"{path}: not a file of answers, as the page of `labels draw` saves it")
     version = data.get("version")

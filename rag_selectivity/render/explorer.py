@@ -176,21 +176,12 @@ def explorer(
             f"Passages have texts for the {len(texted):,} worst of {counted(len(names), 'query', 'queries')}, so that "
             f"the page stays small."
         )
-    static = [
-        (
-            facts.queries[i],
-            query_texts.get(facts.queries[i], "")[:_STATIC_TEXT],
-            facts.figures[:, i],
-            facts.diagnoses[leader][i],
-        )
-        for i in worst[:_STATIC_ROWS]
-    ]
-    run = list(report.runs)[leader]
+    run, static = list(report.runs)[leader], worst[:_STATIC_ROWS]
     worst_table = table_of(
         static,
-        ("query", lambda row: f"{row[0]} {row[1]}".rstrip(), str),
-        *((name, lambda row, place=place: row[2][place], number) for place, name in enumerate(report.runs)),
-        (f"diagnosis of {run}", lambda row: row[3], str),
+        ("query", lambda i: f"{facts.queries[i]} {query_texts.get(facts.queries[i], '')[:_STATIC_TEXT]}".rstrip(), str),
+        *((name, row.__getitem__, number) for name, row in zip(report.runs, facts.figures.tolist(), strict=True)),
+        (f"diagnosis of {run}", facts.diagnoses[leader].__getitem__, str),
     )
     title = f"The {len(static)} worst of {counted(len(names), 'query', 'queries')} by {shown} of {run}."
     return Explorer(_packed(data), title, html_of([worst_table]), script, tuple(notes))

@@ -29,6 +29,19 @@ _STYLE_OF_SVG = '<style type="text/css">*{stroke-linejoin: round; stroke-linecap
 _TOO_EXACT = re.compile(r"(?<=[ML\s(\"])-?\d+\.\d{2,}(?=[\s,)\"])")
 
 
+_CAPTIONS = {
+    "Bits over random, over K": "No retriever can be above the dashed line.",
+    "Success over K": "The share of the queries with enough relevant passages in the top K. The dashed line is a "
+    "random draw.",
+    "Utility over K": "RA-nWG: the share of the best evidence that K passages can hold.",
+    "Junk over K": "The share of junk in the top K. A bar goes from no junk to nothing but junk among the unjudged "
+    "passages.",
+    "Who lost the evidence": "Queries by the step that lost more of their evidence: the retriever (not in the pool) or "
+    "the selection (in the pool, not in the top K).",
+    "Precision and recall": "The highest precision at each recall or a higher one.",
+}
+
+
 @dataclass(frozen=True, slots=True)
 class Picture:
     """A plot with its title and a caption."""
@@ -42,60 +55,33 @@ def pictures_of(report: Report, decision: Decision | None) -> Iterator[Picture]:
     """Everything that the report can show, the most important first."""
     depth = None if decision is None else decision.K
     success = success_of(report.measures)
-    drawn: list[tuple[str, str, Callable[..., Any], int]] = [
-        (
-            "Bits over random, over K",
-            "No retriever can be above the dashed line.",
-            partial(plots.selectivity, report, measure=BoR(rel=success.rel, m=success.m), depth=depth),
-            0,
-        ),
-        (
-            "Success over K",
-            "The share of the queries with enough relevant passages in the top K. The dashed line is a random draw.",
-            partial(plots.over_k, report, success, depth=depth),
-            0,
-        ),
-        (
-            "Utility over K",
-            "RA-nWG: the share of the best evidence that K passages can hold.",
-            partial(plots.over_k, report, RANWG(), depth=depth),
-            0,
-        ),
-        (
-            "Junk over K",
-            "The share of junk in the top K. A bar goes from no junk to nothing but junk among the unjudged passages.",
-            partial(plots.harm, report, depth=depth),
-            0,
-        ),
-        (
-            "Who lost the evidence",
-            "Queries by the step that lost more of their evidence: the retriever (not in the pool) or the selection "
-            "(in the pool, not in the top K).",
-            partial(plots.evidence, report, depth or max(report.depths, default=1)),
-            len(report.runs),
-        ),
-        (
-            "Precision and recall",
-            "The highest precision at each recall or a higher one.",
-            partial(plots.precision_recall, report),
-            0,
-        ),
+    bor = BoR(rel=success.rel, m=success.m)
+    losses = partial(plots.evidence, report, depth or max(report.depths, default=1))
+    drawn: list[tuple[str, Callable[..., Any], int]] = [
+        ("Bits over random, over K", partial(plots.selectivity, report, measure=bor, depth=depth), 0),
+        ("Success over K", partial(plots.over_k, report, success, depth=depth), 0),
+        ("Utility over K", partial(plots.over_k, report, RANWG(), depth=depth), 0),
+        ("Junk over K", partial(plots.harm, report, depth=depth), 0),
+        ("Who lost the evidence", losses, len(report.runs)),
+        ("Precision and recall", partial(plots.precision_recall, report), 0),
     ]
+    captions = dict(_CAPTIONS)
     if decision is not None and decision.pairs:
-        apart = sum(pair.apart for pair in decision.pairs)
-        caption = (
-            f"{apart} of {len(decision.pairs)} pairs of runs can be told apart under {decision.measure} after Holm's "
-            f"correction (filled dots). Of many pairs, those with the best run are drawn."
+        pairs, title = decision.pairs, "Differences between the runs"
+        rows = len(pairs) if len(pairs) <= plots.MOST_PAIRS else len(report.runs) - 1
+        drawn.insert(5, (title, partial(plots.forest, decision), rows))
+        captions[title] = (
+            f"{sum(pair.apart for pair in pairs)} of {len(pairs)} pairs of runs can be told apart under "
+            f"{decision.measure} after Holm's correction (filled dots). Of many pairs, those with the best run are "
+            f"drawn."
         )
-        rows = len(decision.pairs) if len(decision.pairs) <= plots.MOST_PAIRS else len(report.runs) - 1
-        drawn.insert(5, ("Differences between the runs", caption, partial(plots.forest, decision), rows))
-    for title, caption, draw, rows in drawn:
+    for title, draw, rows in drawn:
         try:
             svg = drawing(title, draw, rows)
         except InputError:
             # The report lacks the measure.
             continue
-        yield Picture(title, caption, svg)
+        yield Picture(title, captions[title], svg)
 
 
 def drawing(title: str, draw: Callable[..., Any], rows: int = 0) -> str:

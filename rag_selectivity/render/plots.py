@@ -38,6 +38,7 @@ OF_LOSSES = {
     "healthy": "#dfe3e8",
     "undefined": "#f7f8f9",
 }
+_BARS = {"edgecolor": GREY, "linewidth": 0.5, "height": 0.72}
 #: Bands of more runs than this would cover each other.
 _BANDS = 2
 #: A legend names so many runs; the table of a page names all.
@@ -123,16 +124,7 @@ def evidence(report: Report, depth: int, ax: Any = None) -> Any:
     for answer, colour in OF_LOSSES.items():
         widths = np.array([of_run.get(answer, 0) for of_run in counts.values()])
         if widths.any():
-            axes.barh(
-                range(len(runs)),
-                widths,
-                left=left,
-                color=colour,
-                edgecolor=GREY,
-                linewidth=0.5,
-                height=0.72,
-                label=answer,
-            )
+            axes.barh(range(len(runs)), widths, left=left, color=colour, label=answer, **_BARS)
         for y, width in enumerate(widths.tolist()):
             if width >= 0.05 * report.runs[list(counts)[y]].evaluated:
                 axes.text(left[y] + width / 2, y, str(width), ha="center", va="center_baseline", fontsize="small")
@@ -255,16 +247,8 @@ def _with_legend(axes: Any) -> Any:
     """The axes with a legend above them, where it covers nothing."""
     handles, labels = axes.get_legend_handles_labels()
     title = f"the first {_NAMED} of {len(labels)}" if len(labels) > _NAMED else None
-    axes.legend(
-        handles[:_NAMED],
-        labels[:_NAMED],
-        title=title,
-        loc="lower center",
-        bbox_to_anchor=(0.5, 1.0),
-        ncols=3,
-        frameon=False,
-        fontsize="small",
-    )
+    place = {"loc": "lower center", "bbox_to_anchor": (0.5, 1.0), "ncols": 3}
+    axes.legend(handles[:_NAMED], labels[:_NAMED], title=title, frameon=False, fontsize="small", **place)
     return axes
 
 

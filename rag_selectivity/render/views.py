@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from string import ascii_lowercase
 from typing import Any
 
+from rag_selectivity.errors import InputError
 from rag_selectivity.measures.base import Measure, parse_measure
 from rag_selectivity.render.blocks import Block, Details, Lines
 from rag_selectivity.render.first_screen import decided_on, decision_blocks, depth_without_decision, first_screen
@@ -101,12 +102,14 @@ def _in_a_notebook(report: Report) -> str:
     return notebook_html(report)
 
 
-def as_latex(result: Report | Comparison) -> str:
+def as_latex(result: Result) -> str:
     """The LaTeX table of a report or a comparison, at the K of its decision; it needs booktabs.
 
     A superscript at a figure names the systems that a test shows to be worse: in a comparison each run is tested
     against the baseline run, with Holm's correction over all tests.
     """
+    if not isinstance(result, (Report, Comparison)):
+        raise InputError(f"a {type(result).__name__} has no LaTeX output; use text, Markdown, JSON or CSV")
     report = result.report if isinstance(result, Comparison) else result
     figures = _figures(result, report)
     names = list(report.runs)

@@ -179,7 +179,6 @@ class Comparison(Result):
     """What `compare` returns: `comparison["hybrid", "BoR@10"]` is a RunDifference; `report` holds the runs' figures."""
 
     schema = "rag-selectivity/comparison/2"
-    has_latex = True
 
     baseline: str
     rows: tuple[RunDifference, ...]

@@ -49,7 +49,6 @@ class Report(OfRuns, Result):
     """
 
     schema = "rag-selectivity/report/3"
-    has_latex = True
 
     runs: Mapping[str, RunReport]
     measures: tuple[Measure, ...]

@@ -22,8 +22,6 @@ class Result(Plain):
 
     #: The format and the version of its JSON.
     schema: ClassVar[str]
-    #: Whether the result has a LaTeX table.
-    has_latex: ClassVar[bool] = False
 
     def __init_subclass__(cls, *, kw_only: bool = False) -> None:
         super().__init_subclass__(kw_only=kw_only, repr=False)
@@ -63,8 +61,6 @@ class Result(Plain):
         InputError
             If results of this kind have no LaTeX table.
         """
-        if not self.has_latex:
-            raise InputError(f"a {type(self).__name__} has no LaTeX output; use text, Markdown, JSON or CSV")
         return self._view("latex")
 
     def to_html(self, **options: Any) -> str:

@@ -12,7 +12,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 
 from rag_selectivity.errors import InputError
 from rag_selectivity.tables.cells import id_fault, shown
-from rag_selectivity.tables.files import json_document
+from rag_selectivity.tables.files import document
 
 _S = TypeVar("_S", bound="Shape")
 #: Characters of a version in a message.
@@ -85,12 +85,7 @@ def stored(shape: type[_S], file: Path, schema: str, what: str, write: str) -> _
         If the file is no JSON, is of another format or version, or a value does not fit.
     """
     again = f"write it again with {write}"
-    try:
-        data = json_document(file)
-    except ValueError as error:
-        if isinstance(error, InputError):
-            raise
-        raise InputError(f"{file}: not JSON ({error}), so no {what}; {again}") from None
+    data = document(file, "not JSON", f", so no {what}; {again}")
     found = data.get("schema") if isinstance(data, dict) else None
     wrong = f"not a {what} of rag-selectivity (schema {schema}); {again}"
     if str(found).startswith(schema.rpartition("/")[0] + "/"):

@@ -260,7 +260,8 @@ class Trust:
             roughly = ", some of them roughly" if any(cell.rough for cell in cells) else ""
             return CHECKED, f"Labels by people calibrate the figures{roughly}"
         controlled = [cell for _, measure, cell in figures if measure.name == "BoR" and cell.basis == WITH_CONTROLS]
-        if controlled and not any(map(_is_beyond_chance, controlled)):
+        # By the interval, or without one as far as no model is needed.
+        if controlled and not any((cell.shown or 0.0 if math.isnan(cell.low) else cell.low) > 0 for cell in controlled):
             return NOTHING, "These labels cannot tell the retriever from a random draw"
         if controlled:
             beats = self._beats_chance()
@@ -273,12 +274,10 @@ class Trust:
             perfect = any(UNLESS_PERFECT in caveat.text for cell in cells for caveat in cell.caveats)
             return NOTHING, f"These labels cannot tell a good retriever from a bad one{UNLESS_PERFECT * perfect}"
         closed = self._closed()
-        return UNCHECKED, "Not checked" if closed is None else self._only_retrieved(closed)
-
-    def _only_retrieved(self, closed: str) -> str:
-        """What closed labels are, and what follows."""
+        if closed is None:
+            return UNCHECKED, "Not checked"
         graded = f"passages of the top {self._depth}" if closed == STRONG else "retrieved passages"
-        return f"Only {graded} were graded, so nothing is known about what the runs missed"
+        return UNCHECKED, f"Only {graded} were graded, so nothing is known about what the runs missed"
 
     def _beats_chance(self) -> str:
         """Which runs beat a random draw, and by how much at least, by random controls; empty if that is open."""
@@ -360,8 +359,3 @@ class Trust:
 
 def _has(cell: Estimate, code: str) -> bool:
     return any(caveat.code == code for caveat in cell.caveats)
-
-
-def _is_beyond_chance(cell: Estimate) -> bool:
-    """Whether bits over a random draw are shown: by the interval, or without one as far as no model is needed."""
-    return cell.low > 0 if not math.isnan(cell.low) else (cell.shown or 0.0) > 0

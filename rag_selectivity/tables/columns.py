@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import chain, islice
 from pathlib import Path
@@ -262,10 +262,10 @@ def _of_dict(lists: Mapping[Any, Any], what: str, kind: Kind) -> Columns:
     return Columns(tuple(queries), query, source=what, expected=expected, **found)
 
 
-def _list_of(row: Any, kind: Kind, where: str) -> tuple[list[Any], list[Any] | None]:
+def _list_of(row: Any, kind: Kind, where: str) -> tuple[Collection[Any], Collection[Any] | None]:
     """The passages of a query, and their grades or scores if they have some."""
     if isinstance(row, Mapping):
-        return list(row), list(row.values())
+        return row, row.values()
     form = "{passage: grade} or a list of ids" if kind == "labels" else "a list of ids or {passage: score}"
     if isinstance(row, str):
         raise InputError(f"{where}: expected {form}, got {row!r}")

@@ -189,37 +189,21 @@ def _finite(text: str) -> float:
 _STORED = json.JSONDecoder(parse_float=_finite, parse_constant=_finite)
 
 
-def json_document(path: Path) -> Any:
-    """The value of a file with one JSON document, which holds neither NaN nor Infinity.
+def document(path: Path, wrong: str, mend: str = "", *, toml: bool = False) -> Any:
+    """The value of a file with one JSON document, which holds neither NaN nor Infinity, or the table of a TOML file.
 
     Raises
     ------
     InputError
-        If the file cannot be read.
-    ValueError
-        As `json_value`, or if it is not UTF-8.
-    """
-    return json_value(_whole_text(path), stored=True)
-
-
-def toml_document(path: Path) -> dict[str, Any]:
-    """The table of a TOML file.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be read.
-    ValueError
-        If it is not UTF-8, is no TOML, or is nested too deep.
+        If the file cannot be read, or is none: `wrong`, why, and `mend`.
     """
     import tomllib
 
-    try:
-        return tomllib.loads(_whole_text(path))
-    except RecursionError:
-        raise ValueError("it is nested too deep") from None
-
-
-def _whole_text(path: Path) -> str:
     with opened(path) as file:
-        return file.read().decode("utf-8-sig")
+        content = file.read()
+    try:
+        text = content.decode("utf-8-sig")
+        return tomllib.loads(text) if toml else json_value(text, stored=True)
+    except (ValueError, RecursionError) as error:
+        why = "it is nested too deep" if isinstance(error, RecursionError) else error
+        raise InputError(f"{path}: {wrong} ({why}){mend}") from None

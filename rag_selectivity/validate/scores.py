@@ -44,10 +44,6 @@ class AnswerScores:
         every = [score for by_k in self.by_run.values() for some in by_k.values() for score in some.values()]
         return min(every), max(every)
 
-    def without_one_k(self) -> bool:
-        """Whether no score says from how many passages its answer was made."""
-        return all(k is None for by_k in self.by_run.values() for k in by_k)
-
 
 def answer_scores(
     scores: Any,

@@ -86,7 +86,7 @@ def notes_of(
     yield from scores.remarks
     yield from (f"no answer of {name} has a score: left out" for name in report.runs if name not in scores.by_run)
     yield from (f"{name} has no figure for a single query to compare with its answer" for name in left_out)
-    if scores.without_one_k() and len(report.depths) > 1:
+    if all(k is None for run in runs for k in run.scores) and len(report.depths) > 1:
         yield "no column k says from how many passages the answers were made: the figures at all depths are compared"
     for run in runs:
         yield from _of_run(run)

@@ -1,4 +1,4 @@
-"""Opens the file of a label store, and says in words for people who grade what is wrong with it."""
+"""The tables of a label store; opening its file, and saying in words for people who grade what is wrong with it."""
 
 from __future__ import annotations
 

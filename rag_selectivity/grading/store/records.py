@@ -10,9 +10,7 @@ from dataclasses import dataclass, field, fields, replace
 from hashlib import blake2b
 from operator import attrgetter
 from pathlib import Path
-from typing import Annotated, Any
-
-from pydantic import Field, FiniteFloat
+from typing import Any
 
 from rag_selectivity.errors import InputError, did_you_mean
 from rag_selectivity.grading.store.connection import Connection, damaged
@@ -20,10 +18,8 @@ from rag_selectivity.results.plain import plain_fields
 
 #: A query and a passage, by their ids.
 Pair = tuple[str, str]
-#: A number that a file of labels may hold.
-Count = Annotated[int, Field(ge=0, le=1 << 53)]
 #: Number of the settings, hash of the query, hash of the passage, number of the sample.
-Key = tuple[int, bytes, bytes, Count]
+Key = tuple[int, bytes, bytes, int]
 
 #: How a pair can come into a store. `unknown` is that of labels whose origin nobody wrote down.
 ORIGIN_KINDS = ("pool", "tail", "control", "person", "unknown")
@@ -75,11 +71,11 @@ class _Asked:
         How the server was asked, as JSON: what it could do.
     """
 
-    prompt_tokens: Count = 0
-    completion_tokens: Count = 0
-    cost: FiniteFloat | None = None
-    seconds: FiniteFloat = 0.0
-    attempts: Count = 1
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    cost: float | None = None
+    seconds: float = 0.0
+    attempts: int = 1
     failure: str | None = None
     error: str | None = None
     last_answer: str | None = None

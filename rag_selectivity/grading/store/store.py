@@ -77,8 +77,9 @@ class Store:
 
     def __init__(self, path: str | Path, *, create: bool = True, read_only: bool = False) -> None:
         self.path = Path(path)
-        if self.path == STANDARD_INPUT:
-            raise InputError("-: a label store is an SQLite file and cannot be a pipe; name its file")
+        if self.path == STANDARD_INPUT or (self.path.exists() and not self.path.is_file()):
+            what = "a folder" if self.path.is_dir() else "a pipe"
+            raise InputError(f"{self.path}: a label store is an SQLite file and cannot be {what}; name its file")
         if (read_only or not create) and not self.path.exists():
             raise InputError(
                 f"{self.path}: there is no such label store; check the path, or make one: `grade` puts a judge's "
@@ -86,12 +87,6 @@ class Store:
             )
         if not self.path.parent.is_dir():
             raise InputError(f"{self.path}: the folder does not exist; make it first")
-        if self.path.is_dir():
-            raise InputError(f"{self.path}: this is a folder; give the path of a file")
-        if self.path.exists() and not self.path.is_file():
-            raise InputError(
-                f"{self.path}: a label store is an SQLite file and cannot be a pipe or a device; name its file"
-            )
         self.read_only = read_only
         self._lock = threading.RLock()
         self._connections: list[Connection] = []

@@ -30,7 +30,7 @@ function listedQueries(model, state) {
     inPreset(model, query, state.preset) &&
     filters.every(([column, value]) => model.cell(column, query) === value) &&
     words.every((word) => model.haystack(query).includes(word)));
-  const value = sortValue(model, state.sort);
+  const { value } = columnsOf(model).find((each) => each.key === state.sort);
   const keys = new Map(listed.map((query) => [query, value(query)]));
   const sign = state.descending ? -1 : 1;
   return listed.sort((one, other) => {
@@ -38,15 +38,6 @@ function listedQueries(model, state) {
     if (x === null || y === null) return (x === null) - (y === null) || one - other;
     return sign * (typeof x === "string" ? byName.compare(x, y) : x - y) || one - other;
   });
-}
-
-function sortValue(model, key) {
-  if (key === "id") return (query) => model.queries[query];
-  if (key === "diagnosis") return (query) => model.diagnosis(model.best, query);
-  const name = key.slice(key.indexOf(" ") + 1);
-  if (key.startsWith("figure ")) return (query) => model.figure(model.runs.indexOf(name), query);
-  const column = model.columns.findIndex((each) => each.name === name);
-  return (query) => model.cell(column, query) || null;
 }
 
 function queriesView(model, { change, open }) {
@@ -59,19 +50,10 @@ function queriesView(model, { change, open }) {
       state.descending = state.sort === key ? !state.descending : key.startsWith("figure ") && !model.higher;
       state.sort = key;
     }),
-    columns: [
-      { key: "id", label: "query", sorts: true, cell: (query) => [model.queries[query], beginning(model.text(query))] },
-      ...model.runs.map((name, run) => ({
-        key: "figure " + name, label: name, sorts: true, number: true, width: "5.6rem",
-        cell: (query) => figureText(model.figure(run, query)),
-      })),
-      ...(model.diagnoses.words.length
-        ? [{ key: "diagnosis", label: "diagnosis of " + model.runs[model.best], sorts: true, width: "9rem", cell: (query) => model.diagnosis(model.best, query) || "–" }]
-        : []),
-      ...model.columns.map(({ name }, column) => ({
-        key: "column " + name, label: name, sorts: true, width: "8rem", cell: (query) => model.cell(column, query) || "–",
-      })),
-    ],
+    columns: columnsOf(model).map((column, i) => ({
+      ...column, sorts: true,
+      cell: (query) => (!i ? [column.value(query), beginning(model.text(query))] : column.number ? figureText(column.value(query)) : column.value(query) || "–"),
+    })),
   });
   at("search").addEventListener("input", () => change((state) => { state.search = at("search").value; }));
   at("clear").addEventListener("click", () => change((state) => Object.assign(state, { preset: "all", search: "", filters: {} })));

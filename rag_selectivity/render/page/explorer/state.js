@@ -6,8 +6,14 @@ function firstState(model) {
   return { a: first[0], b: model.runs.length > 1 ? first[1] : null, q: null, preset: "all", search: "", filters: {}, ...worstFirst(model) };
 }
 
-function sortKeys(model) {
-  return ["id", ...model.runs.map((name) => "figure " + name), "diagnosis", ...model.columns.map(({ name }) => "column " + name)];
+/** The columns of the table of queries, each with its value of a query; null stands last. */
+function columnsOf(model) {
+  const figures = model.runs.map((name, run) => (
+    { key: "figure " + name, label: name, number: true, width: "5.6rem", value: (query) => model.figure(run, query) }));
+  const diagnosis = { key: "diagnosis", label: "diagnosis of " + model.runs[model.best], width: "9rem", value: (query) => model.diagnosis(model.best, query) };
+  const given = model.columns.map(({ name }, column) => (
+    { key: "column " + name, label: name, width: "8rem", value: (query) => model.cell(column, query) || null }));
+  return [{ key: "id", label: "query", value: (query) => model.queries[query] }, ...figures, ...(model.diagnoses.words.length ? [diagnosis] : []), ...given];
 }
 
 function presetKeys(model) {
@@ -38,7 +44,7 @@ function stateOf(model, hash) {
     else if (key === "q") take(model.place(value) !== undefined, "the query", value, { q: model.place(value) });
     else if (key === "preset") take(presetKeys(model).includes(value), "the list", value, { preset: value });
     else if (key === "search") state.search = value;
-    else if (key === "sort") take(sortKeys(model).includes(sort), "the order", value, { sort, descending: value.startsWith("-") });
+    else if (key === "sort") take(columnsOf(model).some((each) => each.key === sort), "the order", value, { sort, descending: value.startsWith("-") });
     else if (column >= 0)
       take(model.columns[column].words.includes(value), "the value", value, { filters: { ...state.filters, [column]: value } });
     else take(false, key.startsWith("by ") ? "the column" : "the part", key.replace(/^by /, ""));
