@@ -13,9 +13,8 @@ import numpy as np
 import pytest
 
 import rag_selectivity as rs
-from rag_selectivity.compare.differences import Side
-from rag_selectivity.compare.stored import differences_since
 from rag_selectivity.errors import InputError
+from rag_selectivity.gates import check
 from rag_selectivity.inference.bootstrap import Bootstrap
 from rag_selectivity.inference.exact import weighted_rate
 from rag_selectivity.inference.paired import paired_difference
@@ -393,17 +392,14 @@ def test_a_stored_report_is_compared_with_its_weights(tmp_path) -> None:
     assert before.runs["one"].estimates["RA-nWG@3"].effective is not None
     options = {**OPTIONS, "measures": ["RA-nWG", "Success"]}
     now = rs.evaluate(LABELS, {"one": RUNS["other"]}, weights=WEIGHTS, **options)
-    measures = [rs.parse_measure("RA-nWG@3")]
-
-    def since(report):
-        sides = [Side.of("before.json", of.runs["one"], measures) for of in (report, before)]
-        return differences_since(*sides, measures, report.bootstrap)[0][0]
-
-    change = since(now)
+    drops = ["low(drop(RA-nWG@3)) > -9", "high(drop(RA-nWG@3)) > -9"]
+    messages = [result.message for result in check(now, drops, tmp_path / "before.json")]
     row = rs.compare(LABELS, RUNS, weights=WEIGHTS, **options)["other", "RA-nWG@3"]
-    assert (change.low, change.high, change.p) == pytest.approx((row.low, row.high, row.p))
-    doubled = rs.evaluate(LABELS, RUNS, weights={q: 2 * w for q, w in WEIGHTS.items()}, **options)
-    assert since(doubled).n == 60
+    ends = [float(message.split(" = ")[1].split()[0]) for message in messages]
+    assert ends == pytest.approx([-row.high, -row.low], rel=1e-3)
+    doubled = rs.evaluate(LABELS, {"one": RUNS["other"]}, weights={q: 2 * w for q, w in WEIGHTS.items()}, **options)
+    assert [result.message for result in check(doubled, drops, before)] == messages
+    assert "over 60 queries" in messages[0]
 
 
 # -- the command line -------------------------------------------------------------------------------------

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from rag_selectivity.inference import bounded, mcnemar, score
 from rag_selectivity.inference.draws import Columns
 from rag_selectivity.inference.interval import settled
+from rag_selectivity.inference.interval_methods import Estimand
 from rag_selectivity.judged.query_weights import effective_size
 from rag_selectivity.measures.base import FloatArray, Outcome
 from rag_selectivity.tables.ids import IntArray
@@ -125,30 +126,19 @@ class Pair:
 
     @classmethod
     def of(cls, first: Outcome, second: Outcome, column: int, units: IntArray | None) -> Pair:
-        both = (first.defined & second.defined)[:, column]
-        form = first.aggregate.form
-        sizes = np.ones(int(both.sum()))
+        at, both = slice(column, column + 1), (first.defined & second.defined)[:, column]
+        sides = [Estimand.of(outcome.at(at), units, both) for outcome in (first, second)]
+        present = sides[0].mask[:, 0] > 0
+        form, sizes = first.aggregate.form, sides[0].mask[present, 0]
+        top, other_top = (side.parts[0][present, 0] for side in sides)
         # The third part of a ratio, if there is one, is 1 minus the second, accurate near 1.
-        sides = [
-            [outcome.parts[0][both, column], sizes if form == "mean" else outcome.parts[1][both, column]]
-            for outcome in (first, second)
-        ]
-        counting = first.at(slice(column, column + 1)).over(both).counting()
-        if counting is not None:
-            sizes = counting[:, 0]
-            sides = [[part * sizes for part in side] for side in sides]
-        if units is not None:
-            group = np.unique(units[both], return_inverse=True)[1]
-            sides = [[np.bincount(group, part) for part in side] for side in sides]
-            sizes = np.bincount(group, sizes).astype(np.float64)
-        (top, bottom), (other_top, other_bottom) = sides
+        bottom, other_bottom = (sizes if form == "mean" else side.parts[1][present, 0] for side in sides)
         # A difference that is only rounding is none.
         near = np.abs(top - other_top) <= _SAME * np.maximum(np.abs(top), np.abs(other_top))
         other_top = np.where(near, top, other_top)
-        pair = cls(form, top, bottom, other_top, other_bottom, sizes, first.ends_at(column), counting is not None)
-        figures = [each.at(slice(column, column + 1)).over(both).value()[0] for each in (first, second)]
+        pair = cls(form, top, bottom, other_top, other_bottom, sizes, first.ends_at(column), sides[0].weighted)
         with np.errstate(invalid="ignore"):
-            pair.value = float(np.subtract(*figures))
+            pair.value = float(np.subtract(*(side.outcome.value()[0] for side in sides)))
         return pair
 
     @property
@@ -228,12 +218,9 @@ def _mcnemar(pairs: Sequence[Pair], level: float, seed: int) -> None:
 
 def _swap(pairs: Sequence[Pair], level: float, draws: int, seed: int) -> None:
     """Swaps of the runs' figures unit by unit: the p-value of no difference, and the interval by inversion."""
-    by_size: dict[int, list[Pair]] = {}
-    for pair in pairs:
-        by_size.setdefault(pair.n, []).append(pair)
-    for n, group in by_size.items():
-        every = n <= ALL_SWAPS
-        columns = Columns()
+    for n in dict.fromkeys(pair.n for pair in pairs):
+        group = [pair for pair in pairs if pair.n == n]
+        every, columns = n <= ALL_SWAPS, Columns()
         places = [columns.add(np.stack(pair.columns, axis=1)) for pair in group]
         matrix = columns.matrix()
         signed = np.concatenate(
@@ -268,14 +255,11 @@ def _conclude(pair: Pair, sums: FloatArray, every: bool, level: float, seed: int
     distances = np.abs(sums[0] - null * sums[1])
     room = _SAME * max(float(np.abs(sums).max(initial=0.0)), abs(a), abs(b))
     reached = int((distances >= abs(a - null * b) - room).sum())
-    total = len(distances)
-    if every:
-        pair.p, pair.test = reached / total, "exact"
+    total, few = len(distances), None if every else _few_gaps(pair)
+    if every or few is not None:
+        pair.p = reached / total if few is None else few
     else:
         pair.p, pair.test = (reached + 1) / (total + 1), "randomised"
-        few = _few_gaps(pair)
-        if few is not None:
-            pair.p, pair.test = few, "exact"
     if pair.p <= 1 - level and _decided_by_one(pair):
         low, high, pair.p = _bounded(pair, level, seed)
         pair.test = BOUNDED
