@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import random
 import re
@@ -94,3 +95,12 @@ def test_numbers_near_certainty_have_the_digits_that_they_need(size, depth) -> N
 
 
 # -- which figures, and where ----------------------------------------------------------------------
+
+
+def test_an_explanation_has_the_outputs_of_every_result(report) -> None:
+    found = explain(report, ["BoR@2"])
+    (row,) = found.to_rows()
+    (figure,) = json.loads(found.to_json())["figures"]
+    assert (row["run"], row["measure"]) == (figure["run"], figure["measure"]) == ("bm25", "BoR@2")
+    assert row["value"] == figure["value"] == report["BoR@2"].value
+    assert figure["sentences"][0] in " ".join(found.to_text().split())

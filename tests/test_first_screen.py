@@ -243,3 +243,13 @@ def test_what_the_answer_about_trust_says_of_all_figures_marks_none(sample) -> N
         assert text.lower().count("no person has checked the judge") == 1
     report = rs.evaluate(sample / "labels.db", {"bm25": sample / "bm25.trec"}, depths=[10])
     assert "agreement-unknown" in {each.code for each in report["bm25", "Harm@10"].caveats}
+
+
+def test_one_query_that_is_left_out_is_one_query() -> None:
+    labels, lists = {f"q{i}": {"a": 1} for i in range(4)}, {f"q{i}": ["a", "b"] for i in range(1, 5)}
+    shown = rs.evaluate(labels, {"run": lists}, corpus_size=9, depths=[1])
+    first, details = " ".join(str(shown).split()), " ".join(shown.details().split())
+    assert "1 query of the qrels is missing from run." in first
+    assert "1 query is not in the qrels and was left out of run." in first
+    assert "1 query of the qrels is missing from the run" in details
+    assert "1 query of the run is not in the qrels and was left out" in details

@@ -103,7 +103,7 @@ def documents_selected(given: Any, taken: Mapping[str, Sequence[Document]]) -> l
     lists = document_lists(given)
     if not lists:
         raise InputError(f"it gives {type(given).__name__} without a list of Document")
-    changed = {name: each for name, each in lists.items() if name not in taken or not _same(each, taken[name])}
+    changed = {name: each for name, each in lists.items() if name not in taken or each != taken[name]}
     filled = {name: each for name, each in (changed or lists).items() if each}
     if len(filled) > 1:
         as_taken = "" if changed else " as it took them"
@@ -145,14 +145,6 @@ def _fields(value: Any) -> Mapping[str, Any]:
     return {}
 
 
-def _same(one: Sequence[Document], other: Sequence[Document]) -> bool:
-    return len(one) == len(other) and all(a is b or a == b for a, b in zip(one, other, strict=True))
-
-
 def _only(values: Iterable[Any]) -> list[Document]:
-    found = []
-    for value in values:
-        first = value[0] if isinstance(value, tuple) and len(value) == 2 else value
-        if isinstance(first, Document):
-            found.append(first)
-    return found
+    firsts = (each[0] if isinstance(each, tuple) and len(each) == 2 else each for each in values)
+    return [each for each in firsts if isinstance(each, Document)]

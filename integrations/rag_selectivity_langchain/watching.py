@@ -109,10 +109,8 @@ class SelectivityCallback(Watcher, BaseCallbackHandler):  # type: ignore[misc,un
         """The figures of all retrievals so far; `report()["BoR"]` is of all that was shown."""
         notes = []
         if self.faults:
-            errors = f"{self.faults:,} error{'' if self.faults == 1 else 's'}"
-            notes.append(
-                f"{errors} of the callback: retrievals are missing or incomplete; the last error: {self.guard.last}"
-            )
+            errors = f"{self.faults:,} error{'' if self.faults == 1 else 's'} of the callback"
+            notes.append(f"{errors}: retrievals are missing or incomplete; the last error: {self.guard.last}")
         if self._rerank is not None and not self._has_reranked:
             notes.append(f"no step called {self._rerank!r} ran: the figures are of what was retrieved")
         report: Report = super().report(**options)

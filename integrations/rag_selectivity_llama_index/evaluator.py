@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import warnings
-from collections.abc import Awaitable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -98,16 +99,6 @@ def report_from_results(
         identity=None,
         **options,
     ).report
-
-
-def add_caveats(results: Sequence[RetrievalEvalResult], report: Report, run: str) -> None:
-    """Put the caveats of each figure in a report into the metadata of the results' metrics of its name."""
-    estimates = report.runs[run].estimates
-    for result in results:
-        for metric, figure in result.metric_dict.items():
-            estimate = estimates.get(metric)
-            if estimate is not None and estimate.caveats:
-                figure.metadata["caveats"] = [caveat.text for caveat in estimate.caveats]
 
 
 def answer_scores(results: Sequence[EvaluationResult]) -> dict[str, float | None]:
@@ -207,28 +198,22 @@ class SelectivityEvaluator(RetrieverEvaluator):  # type: ignore[misc,unused-igno
         retrieved = await Pipeline(self.retriever, self.node_postprocessors or []).retrieve(query)
         if retrieved.error is not None:
             raise retrieved.error
-        return retrieved.by(self._identity_for(query, retrieved)), list(retrieved.texts)
-
-    def _identity_for(self, query: str, retrieved: Retrieved) -> str:
-        """The identity for a single query: that taken for the last dataset, or by the labels of this query."""
-        grades = self._labels.of_query(query)
-        if self._identity == AUTO and self._taken is None and grades:
-            return choose_identity([(grades, retrieved.candidates)]).name
-        # LlamaIndex's own evaluators expect node ids.
-        return (self._taken or "node_id") if self._identity == AUTO else self._identity
+        identity, grades = self._identity, self._labels.of_query(query)
+        if identity == AUTO:
+            # That taken for the last dataset, or by the labels of this query; LlamaIndex itself expects node ids.
+            chosen = choose_identity([(grades, retrieved.candidates)]).name if grades and not self._taken else None
+            identity = self._taken or chosen or "node_id"
+        return retrieved.by(identity), list(retrieved.texts)
 
     def evaluate_dataset(self, dataset: Any = None, **options: Any) -> Evaluation:
         """`aevaluate_dataset` from ordinary code, in a notebook too."""
 
-        async def outcome(evaluation: Awaitable[Evaluation]) -> Evaluation | Exception:
-            try:
-                return await evaluation
-            except Exception as error:
-                return error
+        async def outcome() -> Any:
+            # LlamaIndex takes a RuntimeError that is raised in here for a nested event loop, and hides it.
+            return await asyncio.gather(self.aevaluate_dataset(dataset, **options), return_exceptions=True)
 
-        # LlamaIndex takes a RuntimeError that is raised in here for a nested event loop, and hides it.
-        result: Evaluation | Exception = asyncio_run(outcome(self.aevaluate_dataset(dataset, **options)))
-        if isinstance(result, Exception):
+        result: Evaluation | BaseException = asyncio_run(outcome())[0]
+        if isinstance(result, BaseException):
             raise result
         return result
 
@@ -293,11 +278,11 @@ class SelectivityEvaluator(RetrieverEvaluator):  # type: ignore[misc,unused-igno
         report = measured.report.with_input(name, facts, notes)
         if self._makes_metrics:
             self.metrics = self._own_metrics(labels, size, measured.passages_of)
+        caveats = {key: [caveat.text for caveat in each.caveats] for key, each in report.run(name).estimates.items()}
         results = [
-            self._result(text, list(measured.grades.get(query, ())), retrieved[query], query)
+            self._result(text, list(measured.grades.get(query, ())), retrieved[query], query, caveats)
             for query, text in queries.items()
         ]
-        add_caveats(results, report, name)
         return Evaluation(report, results)
 
     def _about(self, pipeline: Pipeline, size: int | None, name: str) -> tuple[dict[str, Any], list[str]]:
@@ -319,18 +304,21 @@ class SelectivityEvaluator(RetrieverEvaluator):  # type: ignore[misc,unused-igno
         """N as given, or what the index can return."""
         return given_size(self._options.get("corpus_size")) or corpus_size_of_index(self.retriever) or None
 
-    def _result(self, text: str, expected: list[str], retrieved: Retrieved, query_id: str) -> RetrievalEvalResult:
+    def _result(
+        self, text: str, expected: list[str], retrieved: Retrieved, query_id: str, caveats: Mapping[str, list[str]]
+    ) -> RetrievalEvalResult:
         found, texts = retrieved.by(self._taken), list(retrieved.texts)
         figures = {}
         for metric in self.metrics:
-            extra = {"query_id": query_id} if isinstance(metric, SelectivityMetric) else {}
+            name, extra = metric.metric_name, {"query_id": query_id} if isinstance(metric, SelectivityMetric) else {}
             try:
-                figures[metric.metric_name] = metric.compute(text, expected, found, None, texts, **extra)
+                figures[name] = metric.compute(text, expected, found, None, texts, **extra)
             except ValueError as error:
                 # LlamaIndex's own metrics raise for an empty retrieval.
-                warnings.warn(
-                    SelectivityWarning(f"{metric.metric_name} of {text!r}: {error}", "rows-left-out"), stacklevel=2
-                )
+                warnings.warn(SelectivityWarning(f"{name} of {text!r}: {error}", "rows-left-out"), stacklevel=2)
+                continue
+            if caveats.get(name):
+                figures[name].metadata["caveats"] = caveats[name]
         return RetrievalEvalResult(
             query=text, expected_ids=expected, retrieved_ids=found, retrieved_texts=texts, metric_dict=figures
         )

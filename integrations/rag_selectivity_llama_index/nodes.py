@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from llama_index.core.base.llms.types import ChatMessage
@@ -84,20 +84,15 @@ class Pipeline:
         self._blocks = False
         self.only_sync: str | None = None
 
-    async def retrieve_all(
-        self, queries: Mapping[str, str], workers: int, done: Callable[[], object] = lambda: None
-    ) -> dict[str, Retrieved]:
-        """The retrievals of {query: text}; `done` is called after each."""
+    async def retrieve_all(self, queries: Mapping[str, str], workers: int) -> dict[str, Retrieved]:
+        """The retrievals of {query: text}."""
         gate = asyncio.Semaphore(workers)
 
         async def one(text: str) -> Retrieved:
             async with gate:
                 if self._blocks and self.only_sync is None:
-                    retrieved = await asyncio.to_thread(lambda: asyncio.run(self.retrieve(text)))
-                else:
-                    retrieved = await self.retrieve(text)
-            done()
-            return retrieved
+                    return await asyncio.to_thread(lambda: asyncio.run(self.retrieve(text)))
+                return await self.retrieve(text)
 
         # The first alone: it shows whether the retriever has asynchronous code.
         first, *others = queries.values()
@@ -134,7 +129,7 @@ class Pipeline:
             try:
                 nodes: list[NodeWithScore] | None = await self._retriever.aretrieve(text)
             except Exception as error:
-                if not _says_only_sync(error):
+                if not isinstance(error, NotImplementedError) and _SAYS_ONLY_SYNC.search(str(error)) is None:
                     raise
                 self.only_sync = f"{type(error).__name__}: {error}".splitlines()[0].rstrip(": ")
             else:
@@ -145,14 +140,11 @@ class Pipeline:
         return found
 
 
-async def _postprocessed(postprocessor: Any, nodes: list[NodeWithScore], text: str) -> list[NodeWithScore] | None:
-    asynchronous = getattr(postprocessor, "apostprocess_nodes", None)
-    left: list[NodeWithScore] | None
-    if asynchronous is not None:
-        left = await asynchronous(nodes, query_bundle=QueryBundle(text))
-    else:
-        left = await asyncio.to_thread(postprocessor.postprocess_nodes, nodes, query_bundle=QueryBundle(text))
-    return left
+async def _postprocessed(postprocessor: Any, nodes: list[NodeWithScore], text: str) -> Any:
+    asked = {"query_bundle": QueryBundle(text)}
+    if hasattr(postprocessor, "apostprocess_nodes"):
+        return await postprocessor.apostprocess_nodes(nodes, **asked)
+    return await asyncio.to_thread(postprocessor.postprocess_nodes, nodes, **asked)
 
 
 async def _outcome(call: Any) -> tuple[Any, BaseException | None]:
@@ -166,7 +158,3 @@ async def _outcome(call: Any) -> tuple[Any, BaseException | None]:
         if task is not None and task.cancelling():
             raise
         return None, error  # the retriever has cancelled something of its own, as a timeout does
-
-
-def _says_only_sync(error: Exception) -> bool:
-    return isinstance(error, NotImplementedError) or _SAYS_ONLY_SYNC.search(str(error)) is not None

@@ -304,13 +304,17 @@ def _notes(report: Report, decision: Decision | None, columns: Sequence[Shown]) 
         if MARKS[caveat.level]
     )
     yield from caveat_lines(marked, len(report.runs))
-    for name, what in (
-        ("missing_from_run", "queries of the qrels are missing from"),
-        ("not_in_qrels", "queries are not in the qrels and were left out of"),
+    for name, one, many in (
+        ("missing_from_run", "query of the qrels is missing from", "queries of the qrels are missing from"),
+        (
+            "not_in_qrels",
+            "query is not in the qrels and was left out of",
+            "queries are not in the qrels and were left out of",
+        ),
     ):
         counts = {run: getattr(part.coverage, name) for run, part in report.runs.items()}
         if any(counts.values()):
-            yield f"{enumeration([f'{count} {what} {run}' for run, count in counts.items() if count])}."
+            yield f"{enumeration([f'{counted(count, one, many)} {run}' for run, count in counts.items() if count])}."
     yield from _notes_of_runs(report)
 
 

@@ -167,10 +167,14 @@ def _notes(report: Report, run: RunReport) -> Iterator[str]:
     """Measures that are missing, what was left out, the notes of the join, and the caveats."""
     missing = grouped((reason, measure) for measure, reason in report.absent.items())
     yield from (f"{enumeration(measures)} could not be measured: {reason}" for reason, measures in missing.items())
-    if run.coverage.missing_from_run:
-        yield f"{run.coverage.missing_from_run} queries of the qrels are missing from the run"
-    if run.coverage.not_in_qrels:
-        yield f"{run.coverage.not_in_qrels} queries of the run are not in the qrels and were left out"
+    if missing_here := run.coverage.missing_from_run:
+        yield f"{counted(missing_here, 'query of the qrels is', 'queries of the qrels are')} missing from the run"
+    if unknown := run.coverage.not_in_qrels:
+        yield counted(
+            unknown,
+            "query of the run is not in the qrels and was left out",
+            "queries of the run are not in the qrels and were left out",
+        )
     yield from run.notes
     of_all = {each.code for each in run.label_caveats}
     own = (
