@@ -123,19 +123,13 @@ def of_dicts(peer: bool, folder: Path, queries: int, depth: int) -> Work:
     return lambda: evaluate(qrels, {"run": run}, measures=SMALL, depths=[5, 10, 20], bootstrap=None) and None
 
 
-def of_one_query(report: bool, folder: Path, queries: int, depth: int) -> Work:
-    """One query by six measures, the join included: its figures, as an adapter asks for them, or a report of it."""
-    import rag_selectivity as rs
+def of_one_query(folder: Path, queries: int, depth: int) -> Work:
+    """The figures of one query by six measures, the join included, as an adapter asks for them."""
     from rag_selectivity.single import figures_of_query
 
     labels, passages = {f"d{i}": 1 + i % 5 for i in range(30)}, [f"d{i}" for i in range(0, 60, 3)]
     measures = ["RA-nWG@10", "Harm@10", "Success@10", "BoR@10", "PROC@10", "nDCG@10"]
-    options: dict[str, Any] = {"scale": "utility", "corpus_size": 10_000}
-    if report:
-        return lambda: (
-            rs.evaluate({"q": labels}, {"run": {"q": passages}}, measures=measures, bootstrap=None, **options) and None
-        )
-    return lambda: figures_of_query(measures, labels, passages, **options) and None
+    return lambda: figures_of_query(measures, labels, passages, scale="utility", corpus_size=10_000) and None
 
 
 def of_runs(kind: str, folder: Path, queries: int, depth: int) -> Work:
@@ -238,8 +232,7 @@ CONTENDERS: dict[str, Callable[[Path, int, int], Work]] = {
     "pytrec_eval": pytrec,
     "dicts": partial(of_dicts, False),
     "pytrec_eval, dicts": partial(of_dicts, True),
-    "one query": partial(of_one_query, False),
-    "report of one query": partial(of_one_query, True),
+    "one query": of_one_query,
     **{kind: partial(of_runs, kind) for kind in ("one", "two", "by", "compare")},
     "5,000 resamples": partial(of_intervals, 5000),
     "no resamples": partial(of_intervals, 0),
@@ -264,7 +257,6 @@ REPEATED = {
     "dicts": 40,
     "pytrec_eval, dicts": 40,
     "one query": 200,
-    "report of one query": 200,
     "5,000 resamples": 3,
     "no resamples": 3,
 }
@@ -286,7 +278,6 @@ PARTS: dict[str, tuple[Row, ...]] = {
     "small": (
         Row("dicts, 225 × 100, no intervals", "dicts", {"pytrec_eval, dicts": 2.0}),
         Row("one query, six measures, join included", "one query", seconds=0.001),
-        Row("the same, a report with its placebos", "report of one query"),
     ),
     "figures": (
         Row("intervals: three measures, ten depths", "5,000 resamples", seconds=0.3, megabytes=150),

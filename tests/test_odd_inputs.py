@@ -26,8 +26,8 @@ from rag_selectivity.judged.policy import resolve_policy
 from rag_selectivity.measures.udcg import udcg
 from rag_selectivity.single import evaluate_query
 from rag_selectivity.tables.grades import parse_grade_map
+from rag_selectivity.tables.scores import answer_scores
 from rag_selectivity.tables.small import read_texts
-from rag_selectivity.validate.scores import answer_scores
 
 pytestmark = pytest.mark.inside
 

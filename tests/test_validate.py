@@ -26,7 +26,7 @@ from rag_selectivity.inference.correlation import (
     correlated_means,
     detectable,
 )
-from rag_selectivity.validate.scores import answer_scores
+from rag_selectivity.tables.scores import answer_scores
 
 pytestmark = pytest.mark.inside
 

@@ -18,8 +18,8 @@ from rag_selectivity.results.answers import CLOSED_BOOK, RESERVED, AnswerReport,
 from rag_selectivity.tables.cells import ends_of, iterated, whole_count
 from rag_selectivity.tables.cells import shown as shown_value
 from rag_selectivity.tables.names import COLUMNS, optional_column
+from rag_selectivity.tables.scores import answer_scores
 from rag_selectivity.tables.small import rows_by_id
-from rag_selectivity.validate.scores import answer_scores
 
 __all__ = ["AnswerReport", "answers_given"]
 

@@ -79,8 +79,8 @@ def validate(
     """
     from rag_selectivity.evaluation.joining import settled_labels
     from rag_selectivity.measures.plan import COMPARED_DEPTHS
+    from rag_selectivity.tables.scores import score_depths
     from rag_selectivity.validate import compared_with_answers
-    from rag_selectivity.validate.scores import score_depths
     from rag_selectivity.validate.validating import PUBLISHED_BORDERS
 
     path, runs = files

@@ -23,8 +23,7 @@ from rag_selectivity.tables.names import COLUMNS
 from rag_selectivity.wording import counted
 
 #: Slicings that need no table.
-N5, R = "n5", "R"
-NAMES = (N5, R)
+N5, R = NAMES = "n5", "R"
 #: The lowest number of each bin.
 _FIRST_OF_BINS = {N5: (0, 1, 2, 3), R: (0, 1, 2, 4, 10)}
 #: The slice of the queries without a value.

@@ -13,7 +13,7 @@ from rag_selectivity.inference.correlation import Series
 from rag_selectivity.measures.base import FloatArray, Measure
 from rag_selectivity.results.report import Report
 from rag_selectivity.tables.ids import IntArray
-from rag_selectivity.validate.scores import AnswerScores
+from rag_selectivity.tables.scores import AnswerScores
 
 #: Figures that differ further down are equal but for rounding, and share their rank.
 _DECIMALS = 12

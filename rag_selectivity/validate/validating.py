@@ -20,9 +20,9 @@ from rag_selectivity.results.report import Report
 from rag_selectivity.results.workflows import QUERIES, RUNS, WITHIN, Following, Segment, Validation
 from rag_selectivity.tables.cells import iterated, number_or_nan
 from rag_selectivity.tables.forms import IdForm
+from rag_selectivity.tables.scores import answer_scores
 from rag_selectivity.validate.answers import AnsweredRun, answered_runs, compared_with_answers, rounded
 from rag_selectivity.validate.following import Row, differences_of, with_correlations
-from rag_selectivity.validate.scores import answer_scores
 from rag_selectivity.validate.words import notes_of, of_segment, summary_of
 
 #: The power at which a correlation is called detectable.
@@ -76,7 +76,7 @@ def validate(
     Raises
     ------
     InputError
-        If scores are wrong (`rag_selectivity.validate.scores.answer_scores`), if there are answers of a K that was not
+        If scores are wrong (`rag_selectivity.tables.scores.answer_scores`), if there are answers of a K that was not
         measured, or if the report has no measure with figures of single queries.
 
     Notes

@@ -14,9 +14,9 @@ from rag_selectivity.measures.chance import DEGRADED_FROM
 from rag_selectivity.results.report import Report
 from rag_selectivity.results.run_report import FEWEST as FEW
 from rag_selectivity.results.workflows import FALLS, NOT_SHOWN, RISES, Following, Validation
+from rag_selectivity.tables.scores import AnswerScores
 from rag_selectivity.validate.answers import AnsweredRun
 from rag_selectivity.validate.following import Row, beaten_by, differences_of
-from rag_selectivity.validate.scores import AnswerScores
 from rag_selectivity.wording import counted, enumeration, level_text, number, percent
 
 #: From this share on, the most common score is said to be a ceiling or a floor.
