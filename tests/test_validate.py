@@ -171,7 +171,7 @@ def test_intervals_hold_the_truth(rho, kind) -> None:
     held = defined = 0
     for seed in range(150):
         x, y = sample(25)
-        series = Series(x, y, np.arange(25), kinds=(SPEARMAN,))
+        series = Series(x, y, np.arange(25))
         if series.reason:
             continue
         defined += 1
@@ -189,7 +189,7 @@ def test_equal_followers_are_rarely_told_apart(between) -> None:
     for seed in range(200):
         y, a, b = rng.multivariate_normal(np.zeros(3), cover, 30).T
         right = (y > 0) * 1.0
-        series = [Series(x, right, np.arange(30), kinds=(SPEARMAN,)) for x in (a, b)]
+        series = [Series(x, right, np.arange(30)) for x in (a, b)]
         one, other = correlated(series, draws=300, seed=seed)
         shown += one[SPEARMAN].minus(other[SPEARMAN]).p <= 0.05
     assert shown / 200 <= 0.05 + 2.5 * math.sqrt(0.05 * 0.95 / 200)
@@ -204,7 +204,7 @@ def test_the_detectable_correlation_is_detected_four_times_of_five() -> None:
     for seed in range(200):
         x = rng.normal(size=n)
         y = rho * x + math.sqrt(1 - rho**2) * rng.normal(size=n)
-        found = correlated([Series(x, y, np.arange(n), kinds=(SPEARMAN,))], draws=400, seed=seed)[0]
+        found = correlated([Series(x, y, np.arange(n))], draws=400, seed=seed)[0]
         shown += found[SPEARMAN].p <= 0.05
     assert 0.72 <= shown / 200 <= 0.9
 

@@ -44,10 +44,10 @@ COMMANDS: dict[str, tuple[int | str, ...]] = {
     "evaluate grades03.trec run.trec": (2, "grades03.trec", "0, 2 and 3", "--scale trec", "--grade-map"),
     "evaluate grades15.trec run.trec --grade-map 0:1,1:3": (
         2,
-        "grades15.trec:3",
-        "'q2'",
-        "grade 4",
-        "4:",
+        "grades15.trec:1",
+        "'q1'",
+        "grade 5",
+        "5:",
     ),
     "evaluate grades15.trec run.trec --grade-map 1=2": (2, "'1=2'", "0:1,1:3,2:4,3:5"),
     "evaluate grades15.trec run.trec --scale trec --measure RA-nWG": (
@@ -127,7 +127,7 @@ COMMANDS: dict[str, tuple[int | str, ...]] = {
     "evaluate qrels.trec a=run.trec b=run.trec --baseline a -c intervals.power=2": (2, "power", "(0, 1)", "2"),
     "plan --corpus-size 9": (2, "--relevant", "labels"),
     "plan --corpus-size 9 --relevant 12": (2, "R = 12", "N = 9"),
-    "plan --corpus-size 9 --relevant few": (2, "'few'", "1,3,4"),
+    "plan --corpus-size 9 --relevant few": (2, "'few'", "1,5,10"),
     "plan --log log.jsonl": (2, "log.jsonl:2", "R = 200", "N = 100"),
     "plan --log log.jsonl --map N=corpus": (2, "log.jsonl", "corpus"),
     "labels agree grades15.trec other_queries.qrels --grade-map 1:5": (2, "'x1'", "'q1'"),
