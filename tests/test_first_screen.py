@@ -209,6 +209,24 @@ def test_the_measures_that_were_asked_for_are_shown() -> None:
     assert row == ["r", "0.631", "0.500"]
 
 
+@pytest.mark.parametrize(
+    ("options", "k"),
+    [
+        (("--measure", "Recall@10"), "10 as given"),
+        (("--measure", "nDCG@3", "--measure", "P@3", "--measure", "AP"), "3 as given"),
+        (("--measure", "nDCG@3", "--measure", "P@5"), "4 [4, "),
+        (("--measure", "Recall@10", "--depths", "1,3"), "4 [4, "),
+        (("--measure", "Recall@10", "--k", "auto"), "4 [4, "),
+        (("--measure", "Recall@10", "--measure", "default"), "4 [4, "),
+    ],
+)
+def test_the_only_depth_of_the_measures_is_the_k_of_the_command(options, k, sample) -> None:
+    command = ["evaluate", str(sample / "grades.trec"), str(sample / "bm25.trec"), "--scale", "utility", *options]
+    text = printed(command)
+    assert answers_of(text)["K"].startswith(k)
+    assert f"At K = {k.split()[0]}" in text
+
+
 def test_no_decision_is_no_error() -> None:
     graded = {f"q{i}": {"a": 5, "b": 1} for i in range(5)}
     lists = {query: ["a", "b", "c"] for query in graded}
