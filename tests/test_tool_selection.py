@@ -42,15 +42,14 @@ def test_the_published_case_of_58_tools_of_which_four_apply(caplog) -> None:
     monitor = ToolMonitor(catalogue=58, relevant=4)
     for _ in range(5):
         monitor.call("q", definitions(NAMES), ["tool_00"])
-    assert caplog.messages == [
-        "58 of 58 tools shown, and as many at random would serve in 100.0% of such calls: a perfect selector could "
-        "show 0 bits. Show 12 or fewer, of which a random draw would serve in less than 63.2% [too-many-tools]"
-    ]
+    assert caplog.messages == ["All 58 tools are shown, so there is no selection to measure [too-many-tools]"]
     assert miss(58, 4, 12) > exp(-1) > miss(58, 4, 13)
     report = monitor.report()
     assert (report.lam, report.regime, report.BoR_max, report.healthy_K) == (4.0, "collapse", 0.0, 12)
     assert (report.calls, report.shown, report.tokens) == (5, 58, 2900)
     assert len(report.never_called) == 57
+    assert str(report).splitlines()[1] == "All 58 tools are always shown, so there is no selection to measure"
+    assert "random" not in str(report)
     assert "57 tools were never called; they took 98.3% of the tokens" in report.details()
     assert json.loads(report.to_json())["lam"] == 4.0
     assert report.to_markdown(details=True).startswith("5 model calls, 58 of 58 tools shown on average")

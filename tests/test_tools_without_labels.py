@@ -43,5 +43,6 @@ def test_a_selection_of_which_r_is_not_known(caplog) -> None:
 
 
 def test_an_assumption_tells_r(caplog) -> None:
-    report, said = watched(caplog, relevant=4)
+    report, said = watched(caplog, 39, relevant=4)
     assert (report.relevant, report.basis["assumed"], len(said)) == (4, 60, 1)
+    assert said[0].endswith("Show at most 8 tools: as many at random serve in less than 63.2% [too-many-tools]")

@@ -176,8 +176,8 @@ class ToolMonitor(Shared):
         self.monitor.record(Retrieval(query, names, query_id=query_id, corpus_size=size, tokens=tokens))
         with self._lock:
             self._calls.append(row)
-        # Of a draw that would serve too often, once for each N, K and R.
-        case = size, len(names), None if relevant is None else min(relevant, size)
+        # Of a draw that would serve too often, once for each N, K and R; R does not matter where all tools are shown.
+        case = size, len(names), None if relevant is None or len(names) >= size else min(relevant, size)
         if names and relevant != 0 and case not in self._looked_at:
             self._looked_at.add(case)
             if (advice := warning(*case)) is not None:

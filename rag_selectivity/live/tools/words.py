@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from rag_selectivity.live.tools.report import Confusion, ToolChoice, ToolReport, advice
+from rag_selectivity.live.tools.report import Confusion, ToolChoice, ToolReport, advice, no_selection
 from rag_selectivity.render.blocks import Block, Column, Heading, Lines, Table, table_of
 from rag_selectivity.render.report_tables import report_blocks
 from rag_selectivity.results.estimate import Estimate
@@ -73,8 +73,8 @@ def _lines(report: ToolReport) -> Iterable[str]:
         f"{report.calls:,} model calls, {report.shown:.3g} of {report.catalogue} tools shown on average: "
         f"{report.tokens:,.0f} tokens of definitions a call"
     )
-    if report.regime is None and report.shown >= report.catalogue:
-        yield f"All {report.catalogue} tools are always shown, so there is no selection to measure"
+    if report.shown >= report.catalogue:
+        yield no_selection(report.catalogue, "always shown")
     elif report.regime is None:
         yield "How many tools apply to a query is not known: give labels, or relevant=… as an assumption"
     else:
@@ -91,8 +91,7 @@ def _lines(report: ToolReport) -> Iterable[str]:
     if report.failed.n_total:
         yield f"Failed: {_share(report.failed)} of {counted(report.failed.n_total, 'run')} of tools ended in an error"
     if report.misfits:
-        calls = counted(report.misfit.n_total, "call")
-        yield f"Arguments: {_share(report.misfit)} of {calls} have arguments that do not fit the tool's schema"
+        yield f"Arguments of {_share(report.misfit)} of {counted(report.misfit.n_total, 'call')} do not fit the schema"
     unknown = "Labels name tools that are neither in the catalogue nor were shown"
     for what, names, units in (
         ("Called without being offered", report.not_offered, ("call", "calls")),
