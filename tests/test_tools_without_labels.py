@@ -26,9 +26,7 @@ def test_all_tools_are_always_shown(caplog) -> None:
     assert said == ["All 40 tools are shown, so there is no selection to measure [too-many-tools]"]
     assert "All 40 tools are always shown, so there is no selection to measure" in str(report)
     assert report.basis == {"labels": 0, "assumed": 0}
-    assert isnan(report.relevant)
-    assert isnan(report.lam)
-    assert isnan(report.BoR_max)
+    assert all(map(isnan, (report.relevant, report.lam, report.BoR_max)))
     assert (report.healthy_K, report.regime) == (None, None)
     assert "Up to K" not in str(report)
 
