@@ -28,7 +28,6 @@ def test_all_tools_are_always_shown(caplog) -> None:
     assert report.basis == {"labels": 0, "assumed": 0}
     assert all(map(isnan, (report.relevant, report.lam, report.BoR_max)))
     assert (report.healthy_K, report.regime) == (None, None)
-    assert "Up to K" not in str(report)
 
 
 def test_a_selection_of_which_r_is_not_known(caplog) -> None:
