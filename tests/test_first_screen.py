@@ -119,14 +119,10 @@ def test_commands_print_the_first_screen_and_more_with_details(options, sample) 
     assert len(in_markdown.splitlines()) <= 40
 
 
-@pytest.mark.parametrize(
-    ("options", "holds", "name"),
-    [
-        ((), "RA-nWG [95%]", "out.txt"),
-        ((), "RA-nWG [95%]", "out.md"),
-        (("--baseline", "bm25"), "p Holm", "out.md"),
-    ],
-)
+WHOLE = [((), "RA-nWG [95%]", "out.txt"), ((), "RA-nWG [95%]", "out.md"), (("--baseline", "bm25"), "p Holm", "out.md")]
+
+
+@pytest.mark.parametrize(("options", "holds", "name"), WHOLE)
 def test_a_file_is_complete(options, holds, name, sample, tmp_path) -> None:
     printed([*words(sample, *options), "--output", str(tmp_path / name)])
     text = (tmp_path / name).read_text()
@@ -178,8 +174,8 @@ LISTS = {query: ["b", "a", "c"] for query in LABELS}
 
 
 def test_one_run_says_that_it_is_alone() -> None:
-    answers = answers_of(str(rs.evaluate(LABELS, {"only": LISTS}, corpus_size=50)))
-    assert answers["System"].startswith("only is the only run")
+    text = str(rs.evaluate(LABELS, {"only": LISTS}, corpus_size=50))
+    assert answers_of(text)["System"].startswith("only is the only run")
 
 
 def test_without_a_label_that_counts_each_line_still_says_something() -> None:
@@ -214,6 +210,15 @@ def test_the_only_depth_of_the_measures_is_the_k_of_the_command(sample) -> None:
         assert f"At K = {k}\n" in printed([*command, "--measure", *asked.split()])
 
 
+def test_lists_that_end_before_the_k_are_noted_once() -> None:
+    runs = {"r": LISTS, "long": {query: [*passages, "d", "e"] for query, passages in LISTS.items()}}
+    note = "No list of r has more than 3 passages: at K = 4 the missing are neither relevant nor junk."
+    for k, short_lists, times in ((4, "requested", 1), (3, "requested", 0), (4, "returned", 0)):
+        assert (
+            str(rs.evaluate(LABELS, runs, depths=[k], short_lists=short_lists)).replace("\n", " ").count(note) == times
+        )
+
+
 def test_no_decision_is_no_error() -> None:
     graded = {query: {"a": 5, "b": 1} for query in LISTS}
     report = rs.evaluate(graded, {"r": LISTS}, scale="utility", measures=["RA-nWG"], depths=[1, 2], unjudged="error")
@@ -222,8 +227,7 @@ def test_no_decision_is_no_error() -> None:
 
 def test_a_recall_level_is_no_k() -> None:
     """IPrec@1 is the precision at recall 1: it stands under its own name, or not on the first screen at all."""
-    lists = {f"q{i}": ["junk", "good"] for i in range(3)}
-    labels = {query: {"good": 1, "other": 1} for query in lists}
+    lists, labels = {"q": ["junk", "good"]}, {"q": {"good": 1, "other": 1}}
     for measures, column in ((["IPrec", "P"], ["P"]), (["IPrec@0.5", "P"], ["IPrec@0.5", "P"])):
         header, row = table_of(str(rs.evaluate(labels, {"a": lists}, measures=measures, depths=[1], bootstrap=None)))
         assert sorted(header) == sorted(["run", *column])
@@ -251,6 +255,6 @@ def test_one_query_that_is_left_out_is_one_query() -> None:
     shown = rs.evaluate(labels, {"run": lists}, corpus_size=9, depths=[1])
     first, details = " ".join(str(shown).split()), " ".join(shown.details().split())
     assert "1 query of the qrels is missing from run." in first
-    assert "1 query is not in the qrels and was left out of run." in first
+    assert "1 query not in the qrels was left out of run." in first
     assert "1 query of the qrels is missing from the run" in details
-    assert "1 query of the run is not in the qrels and was left out" in details
+    assert "1 query of the run is not in the qrels, and left out" in details

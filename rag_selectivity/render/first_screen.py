@@ -306,16 +306,23 @@ def _notes(report: Report, decision: Decision | None, columns: Sequence[Shown]) 
     yield from caveat_lines(marked, len(report.runs))
     for name, one, many in (
         ("missing_from_run", "query of the qrels is missing from", "queries of the qrels are missing from"),
-        (
-            "not_in_qrels",
-            "query is not in the qrels and was left out of",
-            "queries are not in the qrels and were left out of",
-        ),
+        ("not_in_qrels", "query not in the qrels was left out of", "queries not in the qrels were left out of"),
     ):
         counts = {run: getattr(part.coverage, name) for run, part in report.runs.items()}
         if any(counts.values()):
             yield f"{enumeration([f'{counted(count, one, many)} {run}' for run, count in counts.items() if count])}."
+    if decision is not None and (short := list(_short_lists(report, decision.K))):
+        yield f"No list of {enumeration(short)}: at K = {decision.K} the missing are neither relevant nor junk."
     yield from _notes_of_runs(report)
+
+
+def _short_lists(report: Report, depth: int) -> Iterator[str]:
+    """Each run whose longest list ends before a depth, where the slots below it count."""
+    for name, run in report.runs.items():
+        if run.judged is not None and run.judged.policy.short_lists == "requested":
+            longest = int(run.judged.returned.max(initial=0))
+            if 0 < longest < depth:
+                yield f"{name} has more than {counted(longest, 'passage')}"
 
 
 def _notes_of_runs(report: Report) -> Iterator[str]:

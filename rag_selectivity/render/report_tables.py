@@ -170,11 +170,7 @@ def _notes(report: Report, run: RunReport) -> Iterator[str]:
     if missing_here := run.coverage.missing_from_run:
         yield f"{counted(missing_here, 'query of the qrels is', 'queries of the qrels are')} missing from the run"
     if unknown := run.coverage.not_in_qrels:
-        yield counted(
-            unknown,
-            "query of the run is not in the qrels and was left out",
-            "queries of the run are not in the qrels and were left out",
-        )
+        yield f"{counted(unknown, 'query of the run is', 'queries of the run are')} not in the qrels, and left out"
     yield from run.notes
     of_all = {each.code for each in run.label_caveats}
     own = (
