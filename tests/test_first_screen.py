@@ -189,10 +189,9 @@ def test_without_a_label_that_counts_each_line_still_says_something() -> None:
 
 
 def test_weights_leave_the_decision_out_and_say_so() -> None:
-    report = rs.evaluate(LABELS, {"r": LISTS}, corpus_size=50, weights=dict.fromkeys(LABELS, 2.0))
-    answers = answers_of(str(report))
-    assert "weighted" in answers["System"]
-    assert table_of(str(report))[0] == ["run", "BoR of its ceiling", "Success"]
+    text = str(rs.evaluate(LABELS, {"r": LISTS}, corpus_size=50, weights=dict.fromkeys(LABELS, 2.0)))
+    assert "weighted" in answers_of(text)["System"]
+    assert table_of(text)[0] == ["run", "BoR of its ceiling", "Success"]
 
 
 def test_the_only_depth_that_was_asked_for_is_the_k() -> None:
@@ -209,10 +208,15 @@ def test_the_measures_that_were_asked_for_are_shown() -> None:
     assert row == ["r", "0.631", "0.500"]
 
 
+def test_the_only_depth_of_the_measures_is_the_k_of_the_command(sample) -> None:
+    command = ["evaluate", str(sample / "grades.trec"), str(sample / "bm25.trec"), "--scale", "utility"]
+    for asked, k in {"Recall@10": 10, "nDCG@3 --measure AP": 3, "nDCG@3 --measure P@5": 4, "P@9 --k auto": 4}.items():
+        assert f"At K = {k}\n" in printed([*command, "--measure", *asked.split()])
+
+
 def test_no_decision_is_no_error() -> None:
-    graded = {f"q{i}": {"a": 5, "b": 1} for i in range(5)}
-    lists = {query: ["a", "b", "c"] for query in graded}
-    report = rs.evaluate(graded, {"r": lists}, scale="utility", measures=["RA-nWG"], depths=[1, 2], unjudged="error")
+    graded = {query: {"a": 5, "b": 1} for query in LISTS}
+    report = rs.evaluate(graded, {"r": LISTS}, scale="utility", measures=["RA-nWG"], depths=[1, 2], unjudged="error")
     assert list(answers_of(str(report))) == ANSWERS
 
 
@@ -221,8 +225,7 @@ def test_a_recall_level_is_no_k() -> None:
     lists = {f"q{i}": ["junk", "good"] for i in range(3)}
     labels = {query: {"good": 1, "other": 1} for query in lists}
     for measures, column in ((["IPrec", "P"], ["P"]), (["IPrec@0.5", "P"], ["IPrec@0.5", "P"])):
-        report = rs.evaluate(labels, {"a": lists}, measures=measures, depths=[1], bootstrap=None)
-        header, row = table_of(str(report))
+        header, row = table_of(str(rs.evaluate(labels, {"a": lists}, measures=measures, depths=[1], bootstrap=None)))
         assert sorted(header) == sorted(["run", *column])
         shown = dict(zip(header, row, strict=True))
         assert shown["P"].rstrip("†‡") == "0.000"
@@ -230,10 +233,8 @@ def test_a_recall_level_is_no_k() -> None:
 
 
 def test_without_a_decision_the_table_says_how_many_queries_it_is_about() -> None:
-    lists = {f"q{i}": ["good"] for i in range(5)}
-    labels = {query: {"good": 1} for query in lists}
-    weighted = rs.evaluate(labels, {"a": lists}, measures=["P"], depths=[1], weights=dict.fromkeys(lists, 2))
-    assert "\nAt K = 1, 5 queries\n" in str(weighted)
+    weighted = rs.evaluate(LABELS, {"a": LISTS}, measures=["P"], depths=[1], weights=dict.fromkeys(LISTS, 2))
+    assert "\nAt K = 1, 30 queries\n" in str(weighted)
 
 
 def test_what_the_answer_about_trust_says_of_all_figures_marks_none(sample) -> None:

@@ -457,7 +457,8 @@ def test_scores_for_grades_are_named_by_their_size() -> None:
 
 
 def test_labels_and_run_that_are_swapped_are_named() -> None:
-    with pytest.raises(rs.InputError, match=r"grade 0.7 is not a whole number: is this a run\? The labels come first"):
+    wrong = r"0\.7 is not a whole number: give whole grades \(multiply all\); if this is a run, the labels come first"
+    with pytest.raises(rs.InputError, match=wrong):
         rs.evaluate({"q1": {"a": 0.7}}, {"r": {"q1": ["a"]}})
 
 

@@ -74,7 +74,6 @@ REFUSED: dict[str, tuple[Any, ...]] = {
         *("'a'", "none of the options"),
     ),
     "a run called random": (lambda: answers(run={"random": RUN}), "run", "'random'"),
-    "a mistyped baseline of answers": (lambda: answers(baseline="c"), "'c'", "none of the runs a"),
     "an order of passages": (lambda: answers(orders=["best"]), "best-first, worst-first"),
     "a mistyped control": (lambda: answers(controls=["closed"]), "'closed'", "did you mean", "closed-book"),
     "a score that needs a judge": (lambda: answers(scores=["judge"]), "judge"),
@@ -97,6 +96,7 @@ REFUSED: dict[str, tuple[Any, ...]] = {
     # Decisions and plans
     "a decision at K = 0": (lambda: decided(k=0), "k", "≥ 1", "0"),
     "a decision beyond the corpus": (lambda: decided(k=6000), "K = 6000", "N = 100"),
+    "a mistyped baseline": (lambda: rs.compare(RUN, {"one": RUN}, baseline="on"), "'on'", "did you mean", "one"),
     "a mistyped run": (lambda: decided(baseline="on"), "'on'", "did you mean", "one"),
     "a plan for K above N": (lambda: rs.plan(58, 4, [59]), "K = 59", "N = 58"),
     "a plan of success 1": (lambda: rs.queries_needed(0.2, 1), "success", "less than 1"),

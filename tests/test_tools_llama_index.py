@@ -77,11 +77,8 @@ def test_a_function_agent_that_calls_wrong_tools_badly() -> None:
     report = live.report()
     assert live.faults == 0
     assert (report.calls, report.catalogue, report.choice.calls, report.choice.answers) == (5, 2, 4, 1)
-    assert [figure.value for figure in (report.choice.right, report.choice.wrong, report.choice.none)] == [
-        0.25,
-        0.5,
-        0.25,
-    ]
+    choice = report.choice
+    assert (choice.right.value, choice.wrong.value, choice.none.value) == (0.25, 0.5, 0.25)
     shown = {f"{i}": ["forecast", "send"] for i in range(4)} | {"4": ["forecast"]}
     expected = {f"{i}": ["forecast"] for i in range(4)} | {"4": ["send"]}
     same = rs.evaluate(expected, {"shown": shown}, corpus_size=2, depths=[2], bootstrap=None)
@@ -89,6 +86,13 @@ def test_a_function_agent_that_calls_wrong_tools_badly() -> None:
     assert report.not_offered == {"add": 1}
     assert [(each.tool, each.reason) for each in report.misfits] == [("send", "type: to")]
     assert {tool.name: (tool.ran, tool.failed) for tool in report.tools} == {"forecast": (1, 0), "send": (1, 1)}
+
+
+def test_an_agent_without_tools() -> None:
+    with LiveToolSelectivity() as live:
+        ask(FunctionAgent(llm=model(None)), "weather?")
+    with pytest.raises(rs.InputError, match=r"^1 model call seen, none of them with tools: .*FunctionAgent\(tools="):
+        live.report()
 
 
 def test_a_workflow_of_agents_and_the_tools_of_a_retriever() -> None:

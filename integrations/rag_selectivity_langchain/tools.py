@@ -67,9 +67,9 @@ class ToolSelectivityCallback(Watcher, BaseCallbackHandler):  # type: ignore[mis
             offered = (told.get("invocation_params") or {}).get("tools") or ()
             shown = [each for tool in offered for each in self._definitions(tool) if each.name not in self._ignored]
             if not shown or (told.get("options") or {}).get("ls_structured_output_format"):
+                self.monitor.without_tools["model.bind_tools(tools) or create_agent(model, tools)"] += 1
                 return
-            known = metadata or {}
-            query_id = known.get(self._query_id_key)
+            query_id = (metadata or {}).get(self._query_id_key)
             query, after_results = _asked(messages[0] if messages else ())
             under_way = {
                 "query": query,

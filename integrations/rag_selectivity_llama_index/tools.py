@@ -110,7 +110,9 @@ class LiveToolSelectivity(SpanWatcher):
         after_results = run is not None and run.has_results
         if run is not None and calls:
             run.has_results = True
-        if shown:
+        if not shown:
+            self.monitor.without_tools["FunctionAgent(tools=[…])"] += 1
+        else:
             self.monitor.call(
                 _last_question(getattr(step.event, "input", ())),
                 self._definitions(shown),
@@ -147,6 +149,5 @@ def _definition(tool: Any, count_tokens: Callable[[str], int]) -> ToolDefinition
     if isinstance(tool, str):
         return ToolDefinition(tool)
     metadata = tool.metadata
-    parameters = metadata.get_parameters_dict()
     named = {"name": str(metadata.name or ""), "description": str(metadata.description or "")}
-    return ToolDefinition.of({**named, "parameters": parameters}, count_tokens)
+    return ToolDefinition.of({**named, "parameters": metadata.get_parameters_dict()}, count_tokens)

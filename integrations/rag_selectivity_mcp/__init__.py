@@ -113,9 +113,8 @@ class ToolSelectivity(Watcher):
         with self.guard:
             listed = self._servers.setdefault(session.server or id(session.session), {})
             for tool in tools:
-                definition = tool.model_dump(
-                    by_alias=True, exclude_none=True, include={"name", "description", "input_schema"}
-                )
+                wanted = {"name", "description", "input_schema"}
+                definition = tool.model_dump(by_alias=True, exclude_none=True, include=wanted)
                 name = session.name_of(tool.name)
                 listed[name] = ToolDefinition.of({**definition, "name": name}, self._count)
             self.monitor.add(self._all())

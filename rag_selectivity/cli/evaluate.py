@@ -114,7 +114,7 @@ def evaluate(
 
     path, runs = files
     gates = Gates.parse(**vars(gating))
-    deciding = {"k": production_depth(k, depths), "baseline": baseline, "paired": not given.unpaired}
+    deciding = {"k": production_depth(k, depths, measure), "baseline": baseline, "paired": not given.unpaired}
     if printer.is_page and is_live(runs):
         raise InputError("there is no page of a trace: write .json, .md or .txt")
     retrieved = Retrieved.of(labels_of(path, form.qrels_format, form.judge, human), runs, pool, spans)
@@ -150,11 +150,9 @@ def evaluate(
     depths = depths or retrieved.depths
     result: Any
     if compared:
-        asked = [*measure, *gates.measures] if measure else None
+        shared["measures"] = [*measure, *gates.measures] if measure else None
         tested: dict[str, Any] = {"paired": not given.unpaired, "draws": given.draws, "power": given.power}
-        result = rs.compare(
-            retrieved.qrels, lists, baseline=str(baseline), measures=asked, depths=depths, **tested, **shared
-        )
+        result = rs.compare(retrieved.qrels, lists, baseline=str(baseline), depths=depths, **tested, **shared)
         report = result.report
     else:
         usual = _of_page(retrieved, scale, form, size) if printer.is_page else [DEFAULT_MEASURES]
@@ -186,10 +184,14 @@ def evaluate(
     gates.check(report)
 
 
-def production_depth(k: str | None, depths: Sequence[int] | None) -> int | None:
+def production_depth(k: str | None, depths: Sequence[int] | None, measures: Sequence[str] | None) -> int | None:
     """The K of the decision: the one that was given, or the only depth that was asked for; None to advise one."""
+    from rag_selectivity.measures.plan import default_depths, plan_of, ranks_in, wanted_measures
+
     if k is None:
-        return depths[0] if depths is not None and len(depths) == 1 else None
+        asked = wanted_measures(measures, "trec", sized=False, at_budgets=True)
+        only = depths or ranks_in(plan_of(asked, default_depths(2))).tolist()
+        return only[0] if len(only) == 1 else None
     if k == "auto":
         return None
     if not k.isdecimal() or int(k) < 1:
@@ -244,14 +246,12 @@ def _depths_of_page(
 ) -> list[int]:
     """The depths, and the K of the decision: as given, or advised."""
     from rag_selectivity.advice.which_k import Advice
-    from rag_selectivity.measures import parse_measure
-    from rag_selectivity.measures.plan import DEFAULT_MEASURES
+    from rag_selectivity.measures.plan import named_measures
 
     quick = {"measures": ["Success"], "bootstrap": None, "by": None, "human": None}
     report = rs.evaluate(qrels, runs, depths=depths, **{**shared, **quick})
     judged = {name: run.judged for name, run in report.runs.items() if run.judged is not None}
-    measures = [parse_measure(each) for each in shared["measures"] if each != DEFAULT_MEASURES]
-    return sorted({*report.depths, k or Advice.of(judged, measures, shared["bootstrap"]).K})
+    return sorted({*report.depths, k or Advice.of(judged, named_measures(shared["measures"]), shared["bootstrap"]).K})
 
 
 def _filters(by: Sequence[str] | None) -> Any:

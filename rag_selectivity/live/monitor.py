@@ -158,8 +158,7 @@ class Monitor(Shared):
         self.measures = tuple(dict.fromkeys(measure.without_depth for measure in asked))
         alert_depths = [measure.at for measure in self._alerts.measures if isinstance(measure.at, int)]
         plan = plan_of(self.measures, given_depths([*depths, *alert_depths], ()), whole_lists=True)
-        limited = deque[Retrieval](maxlen=kept)
-        self._window = Window(name, self.labels, corpus_size, plan, limited, ids == "exact", counts)
+        self._window = Window(name, self.labels, corpus_size, plan, deque(maxlen=kept), ids == "exact", counts)
         self._trace = TraceWriter(trace, texts=trace_texts) if trace is not None else None
         #: All retrievals, and the outcomes of the last requests by their ids.
         self._traffic, self._requests = Traffic(), Latest[float | None](_MOST_REQUESTS)
@@ -205,8 +204,7 @@ class Monitor(Shared):
         If the id of the passages is not chosen yet, it is measured after the choice. If more than 8,192 retrievals
         wait, since they come faster than they can be measured, the thread that records one measures what waits.
         """
-        request = _REQUEST.get({})
-        lacking = {name: value for name, value in request.items() if getattr(retrieval, name) is None}
+        lacking = {name: value for name, value in _REQUEST.get({}).items() if getattr(retrieval, name) is None}
         if lacking:
             retrieval = replace(retrieval, **lacking)  # type: ignore[arg-type]
         labelled = retrieval.name_in(self.labels.by_query) is not None

@@ -271,8 +271,7 @@ class Window:
             bounds = f" [{traffic.outcome_low:.3g}, {traffic.outcome_high:.3g}]" if traffic.outcomes > 1 else ""
             yield f"outcome {traffic.outcome:.3g}{bounds} on average over {traffic.outcomes:,} outcomes"
         for name, note in _NOTES.items():
-            count = getattr(traffic, name)
-            if count:
+            if count := getattr(traffic, name):
                 yield note.format(f"{count:,}")
         if not self._met.known:
             yield "not one labelled passage was ever retrieved: are the labels' passage ids those of the index?"

@@ -123,7 +123,7 @@ def scale_for(qrels: Qrels | None, scale: Any, measures: Any) -> Any:
         qrels is not None and (qrels.scale is not None or qrels.expected is None or not qrels.expected.all())
     ):
         return scale
-    named = _named(measures) if isinstance(measures, (str, Measure, Sequence)) else ()
+    named = named_measures(measures) if isinstance(measures, (str, Measure, Sequence)) else ()
     # Harm and the like need grades of junk, which expected ids cannot tell.
     needs = any(each.required_scale == "utility" and each.compares_with_all_labels for each in named)
     return "utility" if needs else None
@@ -201,7 +201,7 @@ def budgets_of(measures: Sequence[str | Measure] | str | Measure | None) -> list
     >>> budgets_of(["Success@5", "Success@2000tok", "Harm@500tok"])
     [500tok, 2000tok]
     """
-    return budgets_among(each.at for each in _named(measures) if each.at is not None)
+    return budgets_among(each.at for each in named_measures(measures) if each.at is not None)
 
 
 def need_other_lists(measures: Sequence[str | Measure] | str | Measure | None) -> bool:
@@ -210,7 +210,7 @@ def need_other_lists(measures: Sequence[str | Measure] | str | Measure | None) -
     >>> need_other_lists(["BoR(null=lists)@10"]), need_other_lists("BoR@10"), need_other_lists(None)
     (True, False, False)
     """
-    return any(getattr(each, "null", "random") == "lists" for each in _named(measures))
+    return any(getattr(each, "null", "random") == "lists" for each in named_measures(measures))
 
 
 def _asked_for(measures: Sequence[str | Measure] | str | Measure | None) -> Iterable[str | Measure]:
@@ -220,7 +220,7 @@ def _asked_for(measures: Sequence[str | Measure] | str | Measure | None) -> Iter
     return iterated(measures, "measures must be a measure or a list of them")
 
 
-def _named(measures: Sequence[str | Measure] | str | Measure | None) -> list[Measure]:
+def named_measures(measures: Sequence[str | Measure] | str | Measure | None) -> list[Measure]:
     """The measures that were asked for by name."""
     return [parse_measure(each) for each in _asked_for(measures) if each != DEFAULT_MEASURES]
 

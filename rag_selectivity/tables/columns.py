@@ -165,7 +165,7 @@ def _numbers(cells: list[Any], role: str, where: Callable[[int], str], loose: bo
     wrong = np.zeros(0, np.int64) if loose and role == "rank" else np.flatnonzero(~holds(numbers))
     if len(wrong):
         is_score = role == "grade" and float(numbers[wrong[0]]) % 1 > 0
-        is_run = ": is this a run? The labels come first" if is_score else ""
+        is_run = ": give whole grades (multiply all); if this is a run, the labels come first" if is_score else ""
         raise InputError(f"{where(wrong[0])}: the {role} {shown(cells[wrong[0]])} is {rule}{is_run}")
     return numbers.astype(np.int64) if role == "grade" else numbers
 

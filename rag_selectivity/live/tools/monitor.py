@@ -107,8 +107,7 @@ class ToolMonitor(Shared):
                 raise InputError(f"{what} must be a whole number ≥ 1{or_list}, got {shown_value(given)}")
         self._size, self._relevant = size, relevant
         # Tools have one name, by which labels know them: a selector that shows no right one has simply failed.
-        defaults = {"depths": (), "name": "tools", "ids": "exact", "kept": 10_000}
-        options = {**defaults, **options}
+        options = {"depths": (), "name": "tools", "ids": "exact", "kept": 10_000, **options}
         self.monitor = Monitor(labels, corpus_size=size or 1, **options)
         self._calls: deque[ModelCall] = deque(maxlen=options["kept"])
         self._relevant_from = scale_named(self.monitor.labels.scale).relevant_from
@@ -117,6 +116,8 @@ class ToolMonitor(Shared):
         self._tools: dict[str, ToolDefinition] = {}
         self._duplicates: dict[str, int] = {}
         self._ran, self._failed = Counter[str](), Counter[str]()
+        #: Model calls that an adapter saw without tools, by how to give it some.
+        self.without_tools = Counter[str]()
         self._looked_at: set[tuple[int, int, int | None]] = set()
         self.add(listed)
         for names, what, code in (
@@ -176,8 +177,8 @@ class ToolMonitor(Shared):
         self.monitor.record(Retrieval(query, names, query_id=query_id, corpus_size=size, tokens=tokens))
         with self._lock:
             self._calls.append(row)
-        # Of a draw that would serve too often, once for each N, K and R.
-        case = size, len(names), None if relevant is None else min(relevant, size)
+        # Of a draw that would serve too often, once for each N, K and R; R does not matter where all tools are shown.
+        case = size, len(names), None if relevant is None or len(names) >= size else min(relevant, size)
         if names and relevant != 0 and case not in self._looked_at:
             self._looked_at.add(case)
             if (advice := warning(*case)) is not None:
@@ -185,9 +186,8 @@ class ToolMonitor(Shared):
 
     def add(self, tools: Iterable[ToolDefinition | str]) -> None:
         """Add tools to the catalogue, whether they are ever shown or not."""
-        definitions = _definitions(tools, "tools")
         with self._lock:
-            self._take(definitions)
+            self._take(_definitions(tools, "tools"))
 
     def ran(self, tool: str, *, failed: bool = False) -> None:
         """A tool ran, and ended in an error if `failed`. Tools that are not in the catalogue are left out."""
@@ -208,7 +208,10 @@ class ToolMonitor(Shared):
             calls, tools, size = list(self._calls), tuple(self._tools.values()), self._catalogue()
             ran, failed, duplicates = self._ran.copy(), self._failed.copy(), dict(self._duplicates)
         if not calls:
-            raise InputError("no model call has been shown tools yet")
+            why = "no model call was seen so far"
+            for how, seen in self.without_tools.items():
+                why = f"{counted(seen, 'model call')} seen, none of them with tools: give the model its tools, by {how}"
+            raise InputError(why)
         self._check_relevant(size)
         known = [call for call in calls if call.relevant]
         relevant = sum(call.relevant or 0 for call in known) / len(known) if known else math.nan
@@ -311,7 +314,6 @@ def _definitions(tools: Any, what: str) -> list[ToolDefinition]:
     """Tools that are definitions, names, or names with their tokens."""
     if isinstance(tools, (str, bytes)):
         raise InputError(f"{what} must be a list of tools, got {tools!r}")
-    pairs = (
-        each if isinstance(each, tuple) else (each, 0) for each in iterated(tools, f"{what} must be a list of tools")
-    )
+    listed = iterated(tools, f"{what} must be a list of tools")
+    pairs = (each if isinstance(each, tuple) else (each, 0) for each in listed)
     return [tool if isinstance(tool, ToolDefinition) else ToolDefinition(tool, tokens=tokens) for tool, tokens in pairs]

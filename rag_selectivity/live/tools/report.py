@@ -20,7 +20,7 @@ from rag_selectivity.results.estimate import Estimate
 from rag_selectivity.results.plain import Plain
 from rag_selectivity.results.report import Report
 from rag_selectivity.results.result import Result
-from rag_selectivity.wording import percent
+from rag_selectivity.wording import counted, percent
 
 
 class ToolUse(Plain):
@@ -320,25 +320,28 @@ def warning(size: int, shown: int, relevant: int | None) -> str | None:
 
     `relevant` is None if it is not known how many apply.
     """
-    planned = plan(size, relevant or 1, depths=[min(shown, size)])
-    row = planned["rows"][0]
-    if row["random_success"] < COLLAPSE_FROM:
+    if shown >= size:
+        return no_selection(size, "shown")
+    chance = plan(size, relevant or 1, depths=[shown])["rows"][0]["random_success"]
+    if chance < COLLAPSE_FROM:
         return None
-    if relevant is None and shown >= size:
-        return f"All {size} tools are shown, so there is no selection to measure"
-    chance = percent(row["random_success"])
-    said = f"{shown} of {size} tools shown, and as many at random would serve in {chance} of such calls"
+    said = f"{shown} of {size} tools shown, and as many at random would serve in {percent(chance)} of such calls"
     if relevant is None:
         return f"{said}, even if only one tool applies"
-    advised = advice(planned["max_K_for_random_success"])
-    return f"{said}: a perfect selector could show {row['BoR_max']:.2g} bits. {advised}"
+    return f"{said}. {advice(healthy_depth(size, relevant))}"
+
+
+def no_selection(size: int, shown: str) -> str:
+    """What to say where all tools are shown."""
+    are = f"All {size} tools are" if size > 1 else "The only tool is"
+    return f"{are} {shown}, so there is no selection to measure"
 
 
 def advice(healthy: int) -> str:
     """How many tools to show, given the most that are healthy."""
     if healthy < 1:
         return f"Even one tool at random would serve in {percent(DEGRADED_FROM)} or more"
-    return f"Show {healthy} or fewer, of which a random draw would serve in less than {percent(DEGRADED_FROM)}"
+    return f"Show at most {counted(healthy, 'tool')}: as many at random serve in less than {percent(DEGRADED_FROM)}"
 
 
 #: From here on two names, or two descriptions, are near-identical.
@@ -391,5 +394,5 @@ def with_confusions(pairs: Iterable[SimilarTools], cells: Iterable[Confusion]) -
         if cell.called is not None and not cell.right:
             for name in cell.expected:
                 confused[frozenset((name, cell.called))] += cell.calls
-    counted = (replace(pair, confused=confused[frozenset((pair.first, pair.second))]) for pair in pairs)
-    return tuple(sorted(counted, key=lambda pair: -pair.confused))
+    known = (replace(pair, confused=confused[frozenset((pair.first, pair.second))]) for pair in pairs)
+    return tuple(sorted(known, key=lambda pair: -pair.confused))

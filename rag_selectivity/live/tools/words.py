@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
-from rag_selectivity.live.tools.report import Confusion, ToolChoice, ToolReport, advice
-from rag_selectivity.render.blocks import Block, Column, Heading, Lines, Table, table_of
+from rag_selectivity.live.tools.report import Confusion, ToolChoice, ToolReport, advice, no_selection
+from rag_selectivity.render.blocks import Block, Column, Heading, Lines, Note, Table, table_of
 from rag_selectivity.render.report_tables import report_blocks
 from rag_selectivity.results.estimate import Estimate
 from rag_selectivity.wording import counted, number, percent
@@ -17,9 +19,7 @@ _LISTED, _NAMED = 20, 5
 
 _TOOLS: Sequence[Column] = (
     ("tool", "name", str),
-    ("shown", "shown", str),
-    ("called", "called", str),
-    *((name, name, str) for name in ("wrong", "misfits", "ran", "failed", "tokens")),
+    *((name, name, str) for name in ("shown", "called", "wrong", "misfits", "ran", "failed", "tokens")),
 )
 _CONFUSION: Sequence[Column] = (
     ("expected", lambda cell: _expected(cell), str),
@@ -52,7 +52,14 @@ def tool_blocks(report: ToolReport) -> Iterable[Block]:
             yield _listed(rows, columns, total)
     if report.selection is not None:
         yield Heading("Selection: was a tool that applies shown?")
-        yield from report_blocks(report.selection)
+        for block in report_blocks(report.selection):
+            yield replace(block, text=_of_tools(block.text)) if isinstance(block, (Heading, Note)) else block
+
+
+def _of_tools(text: str) -> str:
+    """A sentence about retrievals as one about model calls."""
+    text = re.sub(r"(\d) queries", r"\1 model calls", text).replace("their passages", "their tools")
+    return text.replace("retriever", "selector").replace("retrieval", "model call")
 
 
 def _listed(rows: Sequence[Any], columns: Sequence[Column], total: int) -> Table:
@@ -73,8 +80,8 @@ def _lines(report: ToolReport) -> Iterable[str]:
         f"{report.calls:,} model calls, {report.shown:.3g} of {report.catalogue} tools shown on average: "
         f"{report.tokens:,.0f} tokens of definitions a call"
     )
-    if report.regime is None and report.shown >= report.catalogue:
-        yield f"All {report.catalogue} tools are always shown, so there is no selection to measure"
+    if report.shown >= report.catalogue:
+        yield no_selection(report.catalogue, "always shown")
     elif report.regime is None:
         yield "How many tools apply to a query is not known: give labels, or relevant=… as an assumption"
     else:
@@ -91,8 +98,7 @@ def _lines(report: ToolReport) -> Iterable[str]:
     if report.failed.n_total:
         yield f"Failed: {_share(report.failed)} of {counted(report.failed.n_total, 'run')} of tools ended in an error"
     if report.misfits:
-        calls = counted(report.misfit.n_total, "call")
-        yield f"Arguments: {_share(report.misfit)} of {calls} have arguments that do not fit the tool's schema"
+        yield f"Arguments of {_share(report.misfit)} of {counted(report.misfit.n_total, 'call')} do not fit the schema"
     unknown = "Labels name tools that are neither in the catalogue nor were shown"
     for what, names, units in (
         ("Called without being offered", report.not_offered, ("call", "calls")),
@@ -104,18 +110,17 @@ def _lines(report: ToolReport) -> Iterable[str]:
     if report.never_called:
         wasted = sum(tool.shown * tool.tokens for tool in report.tools if not tool.called)
         total = sum(tool.shown * tool.tokens for tool in report.tools) or 1
-        yield f"{len(report.never_called)} tools were never called; they took {percent(wasted / total)} of the tokens"
+        yield f"{counted(len(report.never_called), 'tool')} never called took {percent(wasted / total)} of the tokens"
 
 
 def _of_choice(report: ToolReport, choice: ToolChoice) -> Iterable[str]:
     if report.selection is not None and any(str(measure) == "Success" for measure in report.selection.measures):
         success = report.selection["Success"]
-        calls = counted(success.n, "model call")
-        yield f"Selection: a right tool was shown in {_share(success)} of {calls} with labels"
+        yield f"Selection: {_share(success)} of {counted(success.n, 'model call')} with labels were shown a right tool"
     if choice.calls:
-        calls = counted(choice.calls, "model call")
+        calls, no_answer = counted(choice.calls, "model call"), " that gave no answer" if choice.answers else ""
         yield (
-            f"Choice: of {calls} with labels {percent(choice.right.value)} called a right tool, "
+            f"Choice: of {calls} with labels{no_answer} {percent(choice.right.value)} called a right tool, "
             f"{_share(choice.wrong)} a wrong tool, {percent(choice.none.value)} no tool"
         )
     if 0 < choice.right_if_shown.n_total < choice.calls:
