@@ -111,9 +111,8 @@ class Match:
 
     def _gain(self, form: IdForm, apart: _Apart) -> int:
         """How many further ids meet in a form; 0 if it makes too many ids alike in proportion."""
-        more, sides = _meeting(form, apart), self.sides
-        if not (self.met and "name" in form.parts):
-            sides = sides[1:]
+        more = _meeting(form, apart)
+        sides = self.sides if self.met and "name" in form.parts else self.sides[1:]
         alike = sum(len({*ids}) - len({*map(form, ids)}) for ids in sides)
         return more if 10 * alike <= more else 0
 
