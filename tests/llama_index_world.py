@@ -17,7 +17,8 @@ from llama_index.core.tools import QueryEngineTool, RetrieverTool
 from rag_selectivity_llama_index import LiveSelectivity
 
 import rag_selectivity as rs
-from tests.test_llama_index import BY_TEXT, GRADES, QUERIES, WordRetriever
+from tests.test_llama_index import WordRetriever
+from tests.three_questions import BY_TEXT, GRADES, QUERIES
 
 OPTIONS: dict[str, Any] = {"scale": "utility", "corpus_size": 6, "depths": [1, 2]}
 KEYS = ("Success@1", "BoR@2", "RA-nWG@2", "PROC@2", "Harm@2")

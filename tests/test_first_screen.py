@@ -258,3 +258,32 @@ def test_one_query_that_is_left_out_is_one_query() -> None:
     assert "1 query not in the qrels was left out of run." in first
     assert "1 query of the qrels is missing from the run" in details
     assert "1 query of the run is not in the qrels, and left out" in details
+
+
+def test_words_for_one_figure_name_it_and_speak_of_it(sample) -> None:
+    runs = {name: sample / f"{name}.trec" for name in ("bm25", "dense")}
+    report = rs.evaluate(sample / "labels.db", runs, corpus_size=1000, depths=[10])
+    text = " ".join(report.to_text().split())
+    named = re.search(r"Success@10 of all runs, for example (\w+): .* Of all 60 queries, ([\d.]+)% are known", text)
+    assert named is not None
+    success = report[named[1], "Success@10"]
+    known = success.value if success.as_judged is None else success.as_judged
+    assert float(named[2]) == pytest.approx(100 * known * success.n / 60, abs=0.05)
+
+
+def test_who_beats_by_a_figure_that_says_nothing_is_said_at_once() -> None:
+    queries = [f"q{i}" for i in range(60)]
+    # `good` puts the 5 first; the grades of what `bad` shows are those of its own order, shuffled.
+    labels = {
+        q: {**{f"a{j}": 5 if j == 0 else 1 for j in range(10)}, **{f"b{j}": 1 for j in range(5)}} for q in queries
+    }
+    runs = {
+        "good": {q: [f"a{j}" for j in range(5)] for q in queries},
+        "bad": {q: [f"b{j}" for j in range(5)] if i % 5 else ["a0", "b1"] for i, q in enumerate(queries)},
+    }
+    report = rs.evaluate(labels, runs, scale="utility", corpus_size=1000, depths=[5])
+    system = report.to_text().splitlines()[0]
+    doubted = [name for name in runs if any(c.code == "equals-placebo" for c in report[name, "RA-nWG@5"].caveats)]
+    assert doubted == ["bad"]
+    assert system.startswith("System: good beats bad (+")
+    assert system.endswith(", but with shuffled grades the figure of bad would look the same.")

@@ -492,3 +492,11 @@ def test_the_commands_take_the_form_that_their_error_names(tmp_path, words) -> N
     assert "--ids casefold" in " ".join(refused.stderr.split())
     done = run_command(*command, "--ids", "casefold", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
+
+
+def test_half_of_the_ids_with_an_extension_are_noticed(tmp_path) -> None:
+    labels = {f"q{i}": [f"mod{i}.func{j}" for j in range(6)] for i in range(12)}
+    run = {q: [f"{id_}.txt" if n % 2 else id_ for n, id_ in enumerate(ids)] for q, ids in labels.items()}
+    with pytest.warns(rs.SelectivityWarning, match="36 judged passages match as the ids are, and 72 match") as warned:
+        rs.evaluate(labels, run, corpus_size=1000)
+    assert any("--ids name" in str(each.message) for each in warned)

@@ -22,7 +22,7 @@ from rag_selectivity_langchain import SelectivityCallback
 
 import rag_selectivity as rs
 from tests.test_langchain import ASKED, POOL, WordRetriever, classic, records
-from tests.test_llama_index import GRADES, QUERIES, TEXTS
+from tests.three_questions import GRADES, QUERIES, TEXTS
 
 pytestmark = pytest.mark.contract
 

@@ -14,7 +14,7 @@ from rag_selectivity_llama_index import LiveSelectivity
 
 from rag_selectivity.single import text_id
 from tests.lsa import Lsa, for_llama_index
-from tests.test_llama_index import QUERIES, TEXTS
+from tests.three_questions import QUERIES, TEXTS
 
 pytestmark = pytest.mark.contract
 

@@ -28,23 +28,9 @@ from rag_selectivity_llama_index import (
 
 import rag_selectivity as rs
 from rag_selectivity.single import text_id
+from tests.three_questions import BY_TEXT, GRADES, QUERIES, TEXTS
 
 pytestmark = [pytest.mark.filterwarnings("ignore::DeprecationWarning"), pytest.mark.contract]
-
-TEXTS = {
-    "n1": "Paris is the capital of France and its largest city",
-    "n2": "France has borders with Spain and Italy",
-    "n3": "Berlin is the capital of Germany",
-    "n4": "the Rhine flows through Germany to the sea",
-    "n5": "bread is baked from flour",
-    "n6": "a capital letter begins a sentence",
-}
-QUERIES = {"q1": "capital of France", "q2": "capital of Germany", "q3": "how is bread baked"}
-GRADES = {
-    "q1": {"n1": 5, "n2": 3, "n6": 1, "n3": 2},
-    "q2": {"n3": 5, "n4": 3, "n6": 1},
-    "q3": {"n5": 5, "n6": 1},
-}
 
 
 class WordRetriever(BaseRetriever):
@@ -200,9 +186,6 @@ def engine(*postprocessors, retriever=None):
     return RetrieverQueryEngine.from_args(
         retriever or WordRetriever(), node_postprocessors=list(postprocessors), llm=MockLLM(max_tokens=3)
     )
-
-
-BY_TEXT = {QUERIES[q]: row for q, row in GRADES.items()}
 
 
 def watched(work) -> LiveSelectivity:

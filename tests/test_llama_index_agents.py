@@ -30,7 +30,8 @@ from tests.llama_index_world import (
     tools,
     watched,
 )
-from tests.test_llama_index import QUERIES, KeepLast, WordRetriever
+from tests.test_llama_index import KeepLast, WordRetriever
+from tests.three_questions import QUERIES
 
 pytestmark = [pytest.mark.filterwarnings("ignore::DeprecationWarning"), pytest.mark.contract]
 

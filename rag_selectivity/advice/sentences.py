@@ -52,12 +52,16 @@ def which_system(decision: Decision, *, believed: bool) -> Answer:
     beaten = [name for name, pair in tested.items() if pair.apart]
     tied = [name for name, pair in tested.items() if not pair.apart]
     untested = [name for name in others if name not in tested]
+    doubtful = [name for name in (first, *beaten) if equals_placebo(figures[name])]
+    # A run whose own figure says nothing is no run to be shown against.
+    known = [name for name in beaten if first not in doubtful and name not in doubtful]
     parts = []
     if beaten:
         of = "of the queries" if isinstance(measure, Success) else "of the evidence"
         gaps = [share(best.value - figures[name].value) for name in beaten]
         least = "" if len(set(gaps)) == 1 else " or more"
-        parts.append(f"{first} beats {_names(beaten)} (+{gaps[0]}{least} {of})")
+        doubt = "" if known else f", but with shuffled grades the figure of {_names(doubtful)} would look the same"
+        parts.append(f"{first} beats {_names(beaten)} (+{gaps[0]}{least} {of}){doubt}")
     if tied:
         gap = max(tested[name].detectable for name in tied)
         verb = "is" if len(tied) == 1 else "are"
@@ -70,8 +74,6 @@ def which_system(decision: Decision, *, believed: bool) -> Answer:
         f"{first} and {name}: {share(pair.difference)} [{share(pair.low)}, {share(pair.high)}]"
         for name, pair in tested.items()
     ]
-    # A run whose own figure says nothing is no run to be shown against.
-    known = [name for name in beaten if not equals_placebo(best) and not equals_placebo(figures[name])]
     return Answer(SYSTEM, f"{'; '.join(parts)}.", bool(known), f"{'; '.join(ends)}; intervals are not corrected.")
 
 

@@ -154,7 +154,7 @@ def cost_text(cost: float | None) -> str:
 
 
 def caveat_lines(found: Iterable[tuple[str, str, Caveat]], runs: int = 1) -> Iterable[str]:
-    """Each kind of caveat once, with its mark and its figures, in the words for the first figure that has it.
+    """Each kind of caveat once, with its mark and its figures; where their words differ, in those for the first one.
 
     Parameters
     ----------
@@ -166,4 +166,7 @@ def caveat_lines(found: Iterable[tuple[str, str, Caveat]], runs: int = 1) -> Ite
         measures = enumeration(list(dict.fromkeys(measure for _, measure, _ in concerned)))
         names = list(dict.fromkeys(run for run, _, _ in concerned))
         whose = "" if runs == 1 else " of all runs" if len(names) == runs else f" of {enumeration(names)}"
-        yield f"{MARKS[level]} {measures}{whose}: {concerned[0][2].text} [{code}]".strip()
+        run, measure, caveat = concerned[0]
+        differ = len({each.text for _, _, each in concerned}) > 1
+        example = f", for example {run if len(names) > 1 else measure}" if differ else ""
+        yield f"{MARKS[level]} {measures}{whose}{example}: {caveat.text} [{code}]".strip()

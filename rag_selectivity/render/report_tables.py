@@ -174,7 +174,7 @@ def _notes(report: Report, run: RunReport) -> Iterator[str]:
     yield from run.notes
     of_all = {each.code for each in run.label_caveats}
     own = (
-        ("", str(replace(parse_measure(key), at=None)), caveat)
+        (key, str(replace(parse_measure(key), at=None)), caveat)
         for key, estimate in run.estimates.items()
         for caveat in estimate.caveats
         if caveat.code not in of_all

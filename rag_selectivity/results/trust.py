@@ -180,11 +180,11 @@ class Trust:
                 f"{grades:,} grades of a tail ({self.steps.tail(TAIL, self._depth or 10)}){self._cost(grades)} make "
                 f"RA-nWG and recall figures down to a stated rank"
             )
-        # Nobody can label more pairs than there are.
-        pairs = min(PEOPLE, known.labels)
+        # Nobody can label more pairs than there are, and controls are not drawn.
+        pairs = min(PEOPLE, known.labels - known.chosen.get("control", 0))
         if self._nothing_calibrated or (not known.calibrated and self._check is None):
             then = "" if self._nothing_calibrated else f", then measure with {self.steps.human}"
-            acts.append(f"let a person grade {pairs} pairs: {self.steps.draw(f'calibrate:{pairs}')}{then}")
+            acts.append(f"let a person grade {counted(pairs, 'pair')}: {self.steps.draw(f'calibrate:{pairs}')}{then}")
         elif not known.calibrated and self.runs:
             acts.append(f"{self.steps.human} calibrates the figures by people's labels")
         return f"{'; '.join(acts)}." if acts else ""
@@ -285,7 +285,8 @@ class Trust:
         if not shown:
             return ""
         least = min(shown.values())
-        who = "retrieval beats" if len(shown) == len(self.runs) else f"{enumeration(list(shown))} beat"
+        of_all = "every run beats" if len(shown) > 1 else "retrieval beats"
+        who = of_all if len(shown) == len(self.runs) else f"{enumeration(list(shown))} beat{'s' * (len(shown) == 1)}"
         return f"{who} chance" + (f" by at least {number(least)} bits ({2**least:.1f} times)" if least >= 0.1 else "")
 
     # -- sentences -------------------------------------------------------------------------------------------

@@ -112,9 +112,9 @@ class Match:
     def _gain(self, form: IdForm, apart: _Apart) -> int:
         """How many further ids meet in a form; 0 if it makes too many ids alike in proportion."""
         more = _meeting(form, apart)
-        first, second = self.sides
-        ids = {*first, *second} if self.met and "name" in form.parts else second
-        return more if 10 * (len(ids) - len({*map(form, ids)})) <= more else 0
+        sides = self.sides if self.met and "name" in form.parts else self.sides[1:]
+        alike = sum(len({*ids}) - len({*map(form, ids)}) for ids in sides)
+        return more if 10 * alike <= more else 0
 
 
 def _apart(pairs: Sequence[Sides]) -> _Apart:
