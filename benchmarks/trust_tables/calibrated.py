@@ -119,8 +119,8 @@ def trial(cell: Cell) -> np.ndarray:
                     true, as_judged = (
                         float(measure.outcome(joins[run], depth).value()[0]) for joins in (true_parts, parts)
                     )
-                    figure = figures[run,].get(str(measure @ cell.depth))
-                    if figure is not None:  # Harm of a graded top needs no tail
+                    if (figure := figures[run,].get(str(measure @ cell.depth))) is not None:
+                        # Harm of a graded top needs no tail.
                         rows.append(figure_row(number, figure, true, as_judged))
     return np.array(rows, float)
 
