@@ -13,7 +13,7 @@ from rag_selectivity.figures.figures import Figures
 from rag_selectivity.inference.bootstrap import Bootstrap
 from rag_selectivity.inference.paired import holm
 from rag_selectivity.measures.base import FloatArray, Given, Outcome
-from rag_selectivity.measures.outcome import RATIO, Aggregate
+from rag_selectivity.measures.outcome import BITS_OF_RATIO
 from rag_selectivity.results.answers import (
     BEST_FIRST,
     BITS,
@@ -196,15 +196,7 @@ def scored_of(
     return Scored(kind, tuple(queries), values)
 
 
-def _log2(value: FloatArray) -> FloatArray:
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return np.log2(value)
-
-
-_BITS = Aggregate(RATIO.statistic, _log2, "bits")
-
-
 def accuracies(right: FloatArray) -> Outcome:
     """Right (1) and wrong (0) answers, float64[queries, …], for the difference of the log2 of their means."""
     ones = np.where(np.isnan(right), np.nan, 1.0)
-    return Outcome((right, ones), UNDEFINED, _BITS)
+    return Outcome((right, ones), UNDEFINED, BITS_OF_RATIO)

@@ -26,7 +26,7 @@ from rag_selectivity.measures.base import (
     rel_parameter,
 )
 from rag_selectivity.measures.hypergeometric import distinct_columns, log2_of, random_success
-from rag_selectivity.measures.outcome import OF_A_PART, RATIO, Aggregate, Refusal, itself
+from rag_selectivity.measures.outcome import OF_A_PART, RATIO, Aggregate, Refusal, itself, log2_of_ratio
 from rag_selectivity.measures.shuffled import Universe
 from rag_selectivity.tables.ids import IntArray
 
@@ -66,12 +66,7 @@ def _ratio_over_lists(success: FloatArray, chance: FloatArray, floor: FloatArray
         return success / np.maximum(success + excess, floor)
 
 
-def _log2(ratio: FloatArray) -> FloatArray:
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return np.log2(ratio) + 0.0
-
-
-_BITS_OVER_LISTS = Aggregate(_ratio_over_lists, _log2, "bits")
+_BITS_OVER_LISTS = Aggregate(_ratio_over_lists, log2_of_ratio, "bits")
 
 
 def _ceiling(chance: FloatArray, miss: FloatArray) -> FloatArray:

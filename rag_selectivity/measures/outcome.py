@@ -95,8 +95,15 @@ def _ratio(top: FloatArray, bottom: FloatArray, *_: FloatArray) -> FloatArray:
         return top / bottom
 
 
+def log2_of_ratio(ratio: FloatArray) -> FloatArray:
+    """A ratio in bits: −∞ for 0, never −0.0."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.log2(ratio) + 0.0
+
+
 MEAN = Aggregate(itself, itself, "mean")
 RATIO = Aggregate(_ratio, itself, "ratio")
+BITS_OF_RATIO = Aggregate(_ratio, log2_of_ratio, "bits")
 
 
 #: Why a figure of all queries together is undefined.

@@ -8,6 +8,7 @@ from dataclasses import field
 from typing import Any
 
 from rag_selectivity.errors import InputError
+from rag_selectivity.measures.rates import bits_ceiling
 from rag_selectivity.results.estimate import Estimate
 from rag_selectivity.results.plain import Plain, flat, ids_in_cell, plain, plain_fields
 from rag_selectivity.results.result import Result
@@ -66,15 +67,6 @@ SCORES = {
         ScoreKind("abstained", 0, 1, "1 if the model gave no answer", higher_is_better=False),
     )
 }
-
-
-def bits_ceiling(rate: float) -> float:
-    """The bits that all right answers have over a rate of right answers; NaN for a rate of 0.
-
-    >>> bits_ceiling(0.25)
-    2.0
-    """
-    return -math.log2(rate) if rate > 0 else math.nan
 
 
 class Shown(Plain):
