@@ -61,7 +61,7 @@ def test_csv_markdown_table_and_files(folder) -> None:
     assert evaluate(folder, "--format", "markdown").stdout.count("|") > 4
     whole = evaluate(folder, "--details").stdout
     assert "\nbm25: 2 queries" in whole
-    assert "3 labels of unknown origin" in whole
+    assert "3 labels that do not say who gave them" in whole
     for name, start, title in (
         ("r.json", "{", '"bm25": {'),
         ("r.csv", "run,", "bm25,"),

@@ -32,7 +32,7 @@ from rag_selectivity.render.blocks import (
     p_value,
     table_of,
 )
-from rag_selectivity.render.first_screen import cost_notes, weights_text
+from rag_selectivity.render.first_screen import cost_notes, decided_on, weights_text
 from rag_selectivity.results.comparison import (
     BETTER,
     UNCHANGED,
@@ -44,6 +44,7 @@ from rag_selectivity.results.comparison import (
     RunChange,
     RunDifference,
 )
+from rag_selectivity.results.decision import TRUST
 from rag_selectivity.results.estimate import CALIBRATED, NOTE, WITH_CONTROLS, Estimate
 from rag_selectivity.results.report import Report
 from rag_selectivity.results.run_report import FEWEST, RunReport, Slice
@@ -55,7 +56,9 @@ _USUAL_DEPTH, FEW = 10, "*"
 
 def report_blocks(report: Report) -> Iterable[Block]:
     """What the labels are worth; then the blocks of each run."""
-    yield Note(report.trust.text)
+    known = decided_on(report)
+    # The first screen has said the verdict, at the K of the decision.
+    yield Note(report.trust.text if isinstance(known, str) else known[TRUST].more)
     if weights := weights_text(report):
         yield Note(weights)
     for name, run in report.runs.items():
@@ -93,11 +96,11 @@ def _over_k(report: Report, name: str, run: RunReport) -> Table:
         if base == PercentPROC() and at_depth(run.estimates, PROC(), report.cutoffs[0]) is not None:
             columns.append(("who lost it", lambda k: _loss(report, name, k), str))
         if isinstance(base, Lambda):
-            columns.append(("K/N_p", report.slots_per_relevant(name, rel=base.rel).get, number))
+            columns.append(("slots per relevant", report.slots_per_relevant(name, rel=base.rel).get, number))
         if isinstance(base, BoR) and any(each is not None and not math.isnan(each.value) for each in cells.values()):
             changes = list(_changes(report, name, base))
-            columns.append(("Δ", {k: found.observed for k, found in changes}.get, number))
-            columns.append(("Δ sparse", {k: found.predicted for k, found in changes}.get, number))
+            columns.append(("change", {k: found.observed for k, found in changes}.get, number))
+            columns.append(("predicted change", {k: found.predicted for k, found in changes}.get, number))
     return table_of(report.cutoffs, *columns, breaks=True)
 
 
@@ -148,17 +151,17 @@ def _of_whole_lists(report: Report, run: RunReport) -> Table:
 
 
 def _with_controls(run: RunReport) -> Table:
-    """What random controls show of each BoR, in bits."""
+    """What random passages that the judge graded show of each BoR, in bits."""
     facts = run.input.get("controls") or {"can_show": {}, "used": {}, "graded": 0}
     rows = [(k, each) for k, each in run.estimates.items() if each.basis == WITH_CONTROLS and each.shown is not None]
     return table_of(
         rows,
-        ("with random controls", lambda row: row[0], str),
+        ("with random passages", lambda row: row[0], str),
         ("bits", lambda row: row[1], cell),
-        ("shown without a model", lambda row: max(row[1].shown, 0.0), number),
-        ("can be shown", lambda row: facts["can_show"].get(row[0]), number),
-        ("as judged", lambda row: row[1].as_judged, number),
-        ("controls", lambda row: facts["used"].get(row[0], facts["graded"]), count),
+        ("at least", lambda row: max(row[1].shown, 0.0), number),
+        ("so many show at most", lambda row: facts["can_show"].get(row[0]), number),
+        ("without them", lambda row: row[1].as_judged, number),
+        ("random passages", lambda row: facts["used"].get(row[0], facts["graded"]), count),
         breaks=True,
     )
 
