@@ -313,7 +313,7 @@ class Trust:
         if known is not None and known.only_expected:
             return
         if known is None or not (known.judges or known.annotators):
-            yield "By whom the labels are, and how their passages were chosen, is not known."
+            yield "How the labelled passages were chosen is not known."
             return
         judges = [f"{count:,} by {f'the judge {name}' if name else 'a judge'}" for name, count in known.judges.items()]
         people = [f"{count:,} by {name}" for name, count in known.annotators.items()]
