@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -14,11 +14,11 @@ from rag_selectivity.figures.figures import Figures
 from rag_selectivity.inference.bootstrap import Bootstrap
 from rag_selectivity.measures import Measure
 from rag_selectivity.measures.base import WHOLE_LIST, Outcome
-from rag_selectivity.results.comparison import Changes, FigureChange, RunChange, RunDifference
+from rag_selectivity.results.comparison import Changes, FigureChange, RunDifference
 from rag_selectivity.results.decision import Decision
 from rag_selectivity.results.estimate import AS_JUDGED, Estimate
 from rag_selectivity.results.report import Report
-from rag_selectivity.wording import counted
+from rag_selectivity.wording import counted, enumeration
 
 #: The queries that a comparison with a stored report uses.
 ALL, SHARED = "all", "shared"
@@ -112,10 +112,17 @@ def changes_since(report: Report, decision: Decision, stored: Report, *, on: str
     if len(decision.lines) == len(stored.runs) == 1:
         # With a single run on both sides its name does not matter.
         stored_as = {decision.lines[0].run: next(iter(stored.runs))}
-    rows: dict[str, list[RunDifference]] = {}
-    not_compared: dict[str, str] = {}
-    notes: dict[str, None] = {}
-    lines = [line for line in decision.lines if line.run in stored_as]
+    name, lines = "" if path is None else path.name, [line for line in decision.lines if line.run in stored_as]
+    keys = dict.fromkeys(str(figure.measure) for line in lines for figure in line.figures.values())
+    notes: list[str] = []
+    for what, names in (
+        (f"New, without a figure in {name}", [line.run for line in decision.lines if line.run not in stored_as]),
+        (f"Gone, only in {name}", [run for run in stored.runs if run not in stored_as.values()]),
+        (f"Not in {name}", [key for key in keys if not any(key in run.estimates for run in stored.runs.values())]),
+        ("Under another name there", [f"{run} (was {was})" for run, was in stored_as.items() if run != was]),
+    ):
+        notes += [f"{what}: {enumeration(names)}."] if names else []
+    rows: list[RunDifference] = []
     for line in lines:
         then = stored.runs[stored_as[line.run]]
         # A decision need not be about a K that the report has.
@@ -123,43 +130,40 @@ def changes_since(report: Report, decision: Decision, stored: Report, *, on: str
         sides = Side(line.run, report.runs[line.run].figures, shown), Side(str(path), then.figures, then.estimates)
         both = [each.measure for each in line.figures.values() if str(each.measure) in then.estimates]
         try:
-            rows[line.run], note = differences_since(*sides, both, report.bootstrap, on=on)
-            notes |= {note: None} if note else {}
+            compared, note = differences_since(*sides, both, report.bootstrap, on=on)
         except InputError as error:
-            not_compared[line.run] = str(error).removeprefix(_problem(*sides))
+            notes.append(f"Not compared: {line.run}: {str(error).removeprefix(_problem(*sides)).rstrip('.')}.")
+            continue
+        rows += [row for row in compared if not _is_unknown(row)]
+        unknown = [
+            f"{row.measure} of {line.run}: {(row.reason or '').rstrip('.')}" for row in compared if _is_unknown(row)
+        ]
+        notes += [*([f"{note[0].upper()}{note[1:]}."] if note else []), *(f"Not compared: {each}." for each in unknown)]
     tested, tests = _in_families(rows, str(decision.measure), Testing(report.bootstrap))
-    runs = []
-    for line in lines:
-        then, figures, reasons = stored.runs[stored_as[line.run]], dict[str, FigureChange](), dict[str, str]()
-        for row in rows.get(line.run, ()):
-            key, name = str(row.measure), row.measure.name
-            if _is_unknown(row):
-                reasons[key] = row.reason or ""
-                continue
-            before, now = as_judged(then.estimates[key]), as_judged(line.figures[name].estimate)
-            figures[name] = FigureChange(before, now, tested.get((row.run, row.measure), row))
-        if line.run in rows:
-            runs.append(RunChange(line.run, stored_as[line.run], figures, reasons))
-    keys = dict.fromkeys(str(figure.measure) for line in lines for figure in line.figures.values())
+    estimates = {line.run: line.figures for line in lines}
+    figures = [
+        FigureChange(
+            as_judged(stored.runs[stored_as[row.run]].estimates[str(row.measure)]),
+            as_judged(estimates[row.run][row.measure.name].estimate),
+            tested.get((row.run, row.measure), row),
+        )
+        for row in rows
+    ]
     return Changes(
-        name="" if path is None else path.name,
-        runs=tuple(runs),
-        new=tuple(line.run for line in decision.lines if line.run not in stored_as),
-        gone=tuple(name for name in stored.runs if name not in stored_as.values()),
-        not_compared=not_compared,
-        not_stored=tuple(key for key in keys if not any(key in run.estimates for run in stored.runs.values())),
+        name=name,
+        figures=tuple(figures),
+        notes=tuple(dict.fromkeys(notes)),
         level=None if report.bootstrap is None else report.bootstrap.level,
         tests=tests,
         as_judged=any(each.estimate.basis != AS_JUDGED for line in decision.lines for each in line.figures.values()),
-        notes=tuple(notes),
     )
 
 
 def _in_families(
-    rows: Mapping[str, Sequence[RunDifference]], ranking: str, testing: Testing
+    rows: Sequence[RunDifference], ranking: str, testing: Testing
 ) -> tuple[dict[tuple[str, Measure], RunDifference], dict[str, int]]:
     """The rows that changed after Holm's correction in two families, and the number of tests of each family."""
-    changed = [row for of_run in rows.values() for row in of_run if row.moved and not _is_unknown(row)]
+    changed = [row for row in rows if row.moved]
     tested: dict[tuple[str, Measure], RunDifference] = {}
     tests: dict[str, int] = {}
     for name in (ranking, ""):

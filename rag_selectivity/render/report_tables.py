@@ -40,8 +40,6 @@ from rag_selectivity.results.comparison import (
     WORSE,
     Changes,
     Comparison,
-    FigureChange,
-    RunChange,
     RunDifference,
 )
 from rag_selectivity.results.decision import TRUST
@@ -338,54 +336,37 @@ def _slice_of(row: RunDifference) -> str:
 def change_blocks(changes: Changes) -> Iterator[Block]:
     """The figures of a decision before and now, those with a shown change first, and what was not compared."""
     yield Heading(f"What changed against {changes.name}")
-    changed = sorted((run for run in changes.runs if run.figures and not run.is_unchanged), key=_urgency)
+    changed, same = [], []
+    for name, figures in grouped((each.row.run, each) for each in changes.figures).items():
+        if all(each.verdict == UNCHANGED for each in figures):
+            same.append(name)
+        else:
+            changed += figures
     if changed:
-        measures = {name: each.row.measure for run in changed for name, each in run.figures.items()}
-        columns: list[Column] = [(str(m), entry("figures", name), _before_and_now) for name, m in measures.items()]
-        yield table_of(changed, ("run", _renamed, str), *columns)
+        # Changes that a reader must not miss come first.
+        changed.sort(key=lambda each: [WORSE, BETTER, each.verdict].index(each.verdict))
+        yield table_of(
+            changed,
+            ("run", "row.run", str),
+            ("", "row.measure", str),
+            ("before", "before", bare),
+            ("now", "now", bare),
+            ("difference", lambda each: None if each.before.possible or each.now.possible else each.row, difference),
+            ("verdict", "verdict", str),
+        )
         yield Note(_about_tests(changes))
-    same = [run.run for run in changes.runs if run.is_unchanged]
     if same:
         yield Note(f"Unchanged at every query: {enumeration(same)}.")
-    for what, names in (
-        (f"New, without a figure in {changes.name}", changes.new),
-        (f"Gone, only in {changes.name}", changes.gone),
-        (f"Not in {changes.name}", changes.not_stored),
-    ):
-        if names:
-            yield Note(f"{what}: {enumeration(names)}.")
-    for run, reason in changes.not_compared.items():
-        yield Note(f"Not compared: {run}: {reason.rstrip('.')}.")
-    for each in changes.runs:
-        for measure, reason in each.not_compared.items():
-            yield Note(f"Not compared: {measure} of {each.run}: {reason.rstrip('.')}.")
-    yield from (Note(f"{note[0].upper()}{note[1:]}.") for note in changes.notes)
-
-
-def _urgency(run: RunChange) -> int:
-    """Changes that a reader must not miss come first."""
-    verdicts = {each.verdict for each in run.figures.values()}
-    return 0 if WORSE in verdicts else 1 if BETTER in verdicts else 2
-
-
-def _renamed(run: RunChange) -> str:
-    return run.run if run.stored_as == run.run else f"{run.run} (was {run.stored_as})"
-
-
-def _before_and_now(each: FigureChange) -> str:
-    if each.verdict == UNCHANGED:
-        return f"{bare(each.now)} {UNCHANGED}"
-    by = "" if each.before.possible or each.now.possible else f" {difference(each.row)}"
-    return f"{bare(each.before)} → {bare(each.now)}{by} {each.verdict}"
+    yield from map(Note, changes.notes)
 
 
 def _about_tests(changes: Changes) -> str:
     as_judged = " Figures are compared as judged." if changes.as_judged else ""
     if changes.level is None:
-        return f"Before → now, and the difference.{as_judged}"
+        return f"The difference is now − before.{as_judged}"
     families = [f"{counted(n, 'test')} of {name or 'other measures'}" for name, n in changes.tests.items() if n]
     over = f", over {enumeration(families)}" if families else ""
     return (
-        f"Before → now, and the difference with its paired interval of {level_text(changes.level)}, not corrected; "
+        f"The difference is now − before, with its paired interval of {level_text(changes.level)}, not corrected; "
         f"better and worse are shown after Holm's correction{over}.{as_judged}"
     )

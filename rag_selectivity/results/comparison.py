@@ -234,34 +234,6 @@ class FigureChange(Plain):
         return UNCHANGED if not self.row.moved else self.row.verdict
 
 
-class RunChange(Plain):
-    """A run that both reports have.
-
-    Attributes
-    ----------
-    stored_as : str
-        Its name in the stored report.
-    figures : {name of the measure: FigureChange}
-        Keyed without depth, in the order of the decision's table.
-    not_compared : {key of the measure: reason}
-        Of measures that both reports hold.
-    """
-
-    run: str
-    stored_as: str
-    figures: Mapping[str, FigureChange]
-    not_compared: Mapping[str, str]
-
-    @property
-    def is_unchanged(self) -> bool:
-        """Whether every figure is the same for every query."""
-        return (
-            bool(self.figures)
-            and not self.not_compared
-            and all(each.verdict == UNCHANGED for each in self.figures.values())
-        )
-
-
 class Changes(Result):
     """What changed in the figures of a decision.
 
@@ -269,13 +241,10 @@ class Changes(Result):
     ----------
     name : str
         The file of the stored report.
-    runs : tuple of RunChange
-        In the order of the decision.
-    new, gone : tuple of str
-        Runs that only the report has, and that only the stored report has.
-    not_compared : {run: reason}
-    not_stored : tuple of str
-        Keys of the decision's figures that the stored report does not hold.
+    figures : tuple of FigureChange
+        Of the runs that both reports have, in the order of the decision.
+    notes : tuple of str
+        Runs that only one of the reports has, and what was not compared, with the reason.
     level : float or None
         The level of the intervals and tests; None without them.
     tests : {measure or "": count}
@@ -283,19 +252,13 @@ class Changes(Result):
         those of all other measures.
     as_judged : bool
         Whether figures rest on more than labels as they are, and are compared without that.
-    notes : tuple of str
-        With `on="shared"`: how many queries are compared.
     """
 
-    schema = "rag-selectivity/changes/1"
+    schema = "rag-selectivity/changes/2"
 
     name: str
-    runs: tuple[RunChange, ...]
-    new: tuple[str, ...] = ()
-    gone: tuple[str, ...] = ()
-    not_compared: Mapping[str, str] = field(default_factory=dict)
-    not_stored: tuple[str, ...] = ()
+    figures: tuple[FigureChange, ...]
+    notes: tuple[str, ...] = ()
     level: float | None = None
     tests: Mapping[str, int] = field(default_factory=dict)
     as_judged: bool = False
-    notes: tuple[str, ...] = ()
