@@ -34,6 +34,10 @@ _IDS = ("query", "passage")
 _AT_ONCE = 2
 
 
+#: What reading or converting an odd source may raise, besides the errors of Polars.
+_UNREAD = (InputError, OSError, AttributeError, KeyError, TypeError, ValueError, RecursionError)
+
+
 class Odd(Exception):
     """A source that the exact reader has to read."""
 
@@ -80,7 +84,7 @@ class Scan:
                         yield coming.popleft().result()
                 for frame in coming:
                     yield frame.result()
-        except (pl.exceptions.PolarsError, OSError, ValueError):
+        except (*_UNREAD, pl.exceptions.PolarsError):
             raise Odd from None
 
 
@@ -101,18 +105,32 @@ def scan(source: Any, kind: Kind, *, format: str | None = None) -> Scan | None:
     try:
         if not is_path(source):
             frame = exact.as_frame(source, "")
-            if not isinstance(frame, pl.DataFrame):
-                chosen = list(columns_of(exact.column_names(frame), kind, "").values())
-                frame = pl.DataFrame(frame.select(chosen) if hasattr(frame, "select") else frame[chosen])
-            return _scan_of_columns(frame.lazy(), kind, "qrels" if kind == "labels" else "run")
+            columns = columns_of(exact.column_names(frame), kind, "")
+            chosen = list(columns.values())
+            needed = frame.select(chosen) if hasattr(frame, "select") else frame[chosen]
+            rows_at = (
+                needed.slice if hasattr(needed, "slice") else lambda start, size: needed.iloc[start : start + size]
+            )
+            what = "qrels" if kind == "labels" else "run"
+            return _scan_of_rows(len(frame), lambda start: pl.DataFrame(rows_at(start, _ROWS)), columns, what)
         path, name = Path(source), exact.kind_of(Path(source), format)
         if name != "parquet":
             return _scan_of_text(path, kind, name)
-        files = exact.parquet_files(path)
-        found = pl.scan_parquet(files, glob=False, hive_partitioning=False)
-        return _scan_of_columns(found, kind, str(path), 1 if path.is_file() else None)
-    except (InputError, AttributeError, KeyError, TypeError, ValueError, RecursionError, pl.exceptions.PolarsError):
+        stored = pl.scan_parquet(exact.parquet_files(path), glob=False, hive_partitioning=False)
+        columns = columns_of(stored.collect_schema().names(), kind, str(path))
+        read = stored.select(*columns.values())
+        height = read.select(pl.len()).collect(engine="streaming").item()
+        lines = 1 if path.is_file() else None
+        return _scan_of_rows(height, lambda start: read.slice(start, _ROWS).collect(), columns, str(path), lines)
+    except (*_UNREAD, pl.exceptions.PolarsError):
         return None
+
+
+def _scan_of_rows(
+    height: int, frame: Callable[[int], pl.DataFrame], columns: Mapping[str, str], where: str, lines: int | None = None
+) -> Scan:
+    """The scan of rows with typed columns, so many of which from one on make a frame."""
+    return Scan(lambda: iter(range(0, height, _ROWS)), lambda start: _checked(frame(start), columns), where, lines)
 
 
 def _scan_of_text(path: Path, kind: Kind, name: str) -> Scan | None:
@@ -221,30 +239,15 @@ def _blocks(path: Path, header: bool) -> Iterator[bytes]:
             yield block + file.readline()
 
 
-def _scan_of_columns(frame: pl.LazyFrame, kind: Kind, where: str, lines: int | None = None) -> Scan | None:
-    """The scan of typed columns: ids that are texts or whole numbers, and numbers, which may be written as texts."""
-    import polars as pl
-
-    schema = frame.collect_schema()
-    columns = columns_of(schema.names(), kind, where)
-    for role, name in columns.items():
-        texts = schema[name] in (pl.String, pl.Categorical, pl.Enum)
-        if not (texts or schema[name].is_integer() or (schema[name].is_float() and role not in _IDS)):
-            return None
-
-    needed = frame.select(*columns.values())
-
-    def starts() -> Iterator[int]:
-        rows = needed.select(pl.len()).collect(engine="streaming").item()
-        yield from range(0, max(rows, 1), _ROWS)
-
-    return Scan(starts, lambda start: _checked(needed.slice(start, _ROWS).collect(), columns), where, lines)
-
-
 def _checked(frame: pl.DataFrame, columns: Mapping[str, str], is_text: bool = False) -> pl.DataFrame:
     """The columns by what they hold; `Odd` where a cell is missing, or is not what it must be."""
     import polars as pl
 
+    for role, name in columns.items():
+        kind = frame.schema[name]
+        is_text_or_whole = kind in (pl.String, pl.Categorical, pl.Enum) or kind.is_integer()
+        if not (is_text_or_whole or (kind.is_float() and role not in _IDS)):
+            raise Odd
     types = {role: pl.String if role in _IDS else pl.Float64 for role in columns}
     found = frame.select(pl.col(name).cast(types[role]).alias(role) for role, name in columns.items())
     holds = [
