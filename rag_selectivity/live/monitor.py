@@ -34,7 +34,7 @@ from rag_selectivity.live.window import Window
 from rag_selectivity.live.worker import Worker
 from rag_selectivity.log import LOG
 from rag_selectivity.measures import Measure
-from rag_selectivity.measures.plan import LIVE_DEPTHS, given_depths, plan_of, wanted_measures
+from rag_selectivity.measures.plan import given_depths, wanted_measures
 from rag_selectivity.results.report import Report
 from rag_selectivity.single import Labels
 from rag_selectivity.tables.identity import AUTO
@@ -67,9 +67,9 @@ class Monitor(Shared):
         counted in the index that was given as `corpus_size`, if it can list its passages.
     measures : sequence of str or Measure, optional
         Default: `rag_selectivity.measures.default_measures` of the scale, with PROC and %PROC for 1–5 grades.
-    depths : sequence of int
-        Depths K of the figures. Figures without a depth, such as `report["BoR"]`, are about everything that each
-        retrieval showed.
+    depths : sequence of int, optional
+        Depths K of the figures. Default: 1, 2, 5, 10, … as far as the lists reach, and the longest list. Figures
+        without a depth, such as `report["BoR"]`, are about everything that each retrieval showed.
     sample_rate : float
         The share of the retrievals to measure and trace, above 0 and up to 1. Each one is drawn
         with this probability, whatever it holds, so the figures speak of all of them. Traffic, outcomes, and alerts
@@ -126,7 +126,7 @@ class Monitor(Shared):
         corpus_size: Any = None,
         passages_of: Any = None,
         measures: Sequence[str | Measure] | None = None,
-        depths: Sequence[int] = LIVE_DEPTHS,
+        depths: Sequence[int] | None = None,
         sample_rate: float = 1.0,
         kept: int = 10_000,
         scale: str | None = None,
@@ -153,12 +153,25 @@ class Monitor(Shared):
         self.labels = Labels.of(labels, grade_map=grade_map, scale=scale, measures=measures)
         self.name = name
         self._alerts = Alerts(alerts, window=window, on_alert=on_alert, name=name, false_alarm_every=false_alarm_every)
-        sized = corpus_size is not None
-        asked = [*wanted_measures(measures, self.labels.scale, sized=sized, pooled=True), *self._alerts.measures]
+        asked = [
+            *wanted_measures(measures, self.labels.scale, sized=corpus_size is not None, pooled=True),
+            *self._alerts.measures,
+        ]
+        if depths is not None:
+            own = [measure.at for measure in asked if isinstance(measure.at, int)]
+            depths = given_depths([*depths, *own], ()).tolist()
         self.measures = tuple(dict.fromkeys(measure.without_depth for measure in asked))
-        alert_depths = [measure.at for measure in self._alerts.measures if isinstance(measure.at, int)]
-        plan = plan_of(self.measures, given_depths([*depths, *alert_depths], ()), whole_lists=True)
-        self._window = Window(name, self.labels, corpus_size, plan, deque(maxlen=kept), ids == "exact", counts)
+        self._window = Window(
+            name,
+            self.labels,
+            corpus_size,
+            self.measures,
+            depths,
+            self._alerts.measures,
+            deque(maxlen=kept),
+            ids == "exact",
+            counts,
+        )
         self._trace = TraceWriter(trace, texts=trace_texts) if trace is not None else None
         #: All retrievals, and the outcomes of the last requests by their ids.
         self._traffic, self._requests = Traffic(), Latest[float | None](_MOST_REQUESTS)
@@ -319,7 +332,7 @@ class Monitor(Shared):
                     # By their ids, the passages of each document can be counted in the index now.
                     self._window.passages_of = documents_in_index(self._index, identity) or self._window.passages_of
                     self._index = None
-                for figures in self._window.add([each for each in batch if each is not None], self._alerts.measures):
+                for figures in self._window.add([each for each in batch if each is not None]):
                     self._alerts.figures(figures)
                 unmatched = None if self._has_warned else self._window.ids_do_not_meet
                 self._has_warned |= unmatched is not None
@@ -393,7 +406,7 @@ class Monitor(Shared):
             raise InputError(str(self._identity.doubt))
         self.flush()
         with self._measuring:
-            report = self._window.report(self.traffic, self.measures, bootstrap)
+            report = self._window.report(self.traffic, bootstrap)
             odd = self._window.ids_hardly_meet
         if odd is not None:
             tell(odd, "ids-partly-match")

@@ -129,10 +129,14 @@ def decided_on(report: Report, *, baseline: str | None = None, paired: bool = Tr
 def _decided(report: Report, baseline: str | None, paired: bool) -> Decision | str:
     if report.weights is not None:
         return "a decision cannot be weighted"
-    if not report.runs or any(run.judged is None for run in report.runs.values()):
+    judged = [run.judged for run in report.runs.values() if run.judged is not None]
+    if not judged or len(judged) < len(report.runs):
         return "a decision needs the lists of the runs, and this report holds figures alone"
     try:
         only = report.depths[0] if len(report.depths) == 1 else None
+        if only is None and any(run.figures.rules is None for run in report.runs.values()):
+            # What a live retrieval showed is the K of production.
+            only = max(int(run.returned.max(initial=0)) for run in judged) or None
         return decide(report, k=only, baseline=baseline, paired=paired)
     except InputError as error:
         return str(error)
