@@ -32,7 +32,7 @@ from rag_selectivity.tables.grades import scale_named
 from rag_selectivity.tables.identity import numbered_queries
 from rag_selectivity.tables.matching import Meeting
 from rag_selectivity.tables.small import PassageCounts
-from rag_selectivity.wording import counted
+from rag_selectivity.wording import counted, named
 
 #: Reasons name values of the application; these bound what a faulty one can fill.
 _MOST_REASONS, _OTHER_REASONS = 100, "other reasons, which are not named"
@@ -204,16 +204,18 @@ class Window:
 
     # -- reporting ---------------------------------------------------------------------------------
 
-    def report(self, traffic: Traffic, bootstrap: Bootstrap) -> Report:
-        """The figures of the retrievals that are kept.
+    def report(
+        self, traffic: Traffic, without: Sequence[Retrieval], more: Iterable[str], bootstrap: Bootstrap
+    ) -> Report:
+        """The figures of the retrievals that are kept, and of questions without one; `more` are further notes.
 
         Raises
         ------
         InputError
             If no retrieval was measured, or if ten or more were and none of them brought a labelled passage.
         """
-        self._refuse_without_figures(traffic)
-        kept = list(self.kept)
+        self._refuse_without_figures(traffic, without)
+        kept = [*self.kept, *without]
         rows = dict(zip(numbered_queries(each.query_id or each.query for each in kept), kept, strict=True))
         judged = self._judged(rows)
         longest = int(judged.returned.max(initial=0))
@@ -227,18 +229,25 @@ class Window:
         outcomes = [measure.outcome(judged, at).settled() for measure, at in plan]
         # Live retrievals cannot be repeated, so a later report is not compared with this one query by query.
         figures = Figures(judged.queries, plan, outcomes, (judged, None), (Facts(), None))
-        notes = list(self._notes(traffic, len(rows), queries))
+        notes = [*self._notes(traffic, len(rows) - len(without), queries - len(without)), *more]
         report = report_on(
             {self.name: figures}, self.measures, bootstrap, {self.name: notes}, provenance=self.labels.provenance
         )
         run = replace(report.runs[self.name], input={})
         return replace(report, runs={self.name: run}, corpus_size=self.corpus_size)
 
-    def _refuse_without_figures(self, traffic: Traffic) -> None:
+    def _refuse_without_figures(self, traffic: Traffic, without: Sequence[Retrieval]) -> None:
         if self._measured:
             why = self.ids_do_not_meet
         elif self._refused:
             why = f"no retrieval could be measured so far: {next(iter(self._refused))}"
+        elif without and not traffic.retrievals:
+            names = [each.query for each in without]
+            asked = "question was" if len(names) == 1 else "questions were"
+            why = (
+                f"{len(names):,} labelled {asked} asked{named(names, len(names))}, and no retrieval was seen: does the "
+                f"retriever get the callbacks, or run inside the watched call?"
+            )
         elif not traffic.retrievals:
             why = "no retrieval was recorded so far: if there were some, the log names what went wrong"
         elif not self.labels.by_query:
