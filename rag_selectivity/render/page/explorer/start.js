@@ -1,6 +1,7 @@
 // Puts the parts together, after the page has been painted.
 function explore(model) {
-  at("static").replaceWith(at("parts").content);
+  at("static").hidden = true;
+  at("parts").replaceWith(at("parts").content);
   let state = firstState(model);
   let address = null;
   const show = () => { for (const view of views) view.show(state); };
