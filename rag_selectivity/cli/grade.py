@@ -98,7 +98,7 @@ def grade(
 
     Usual options
     -------------
-    queries corpus pool pool_depth tail controls trace model store max_calls retry_failed dry_run
+    queries corpus pool pool_depth tail controls trace model store max_calls dry_run
 
     Examples
     --------
