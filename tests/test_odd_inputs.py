@@ -228,7 +228,7 @@ def answers_of(**options: Any) -> Any:
         (lambda: list(online.join_records([DRAFT | {"systems": 3}])), "systems must be the names of both"),
         (lambda: of_a_table("weights", "x" * 5000), "xxx: cannot be read"),
         (lambda: of_a_table("by", "x" * 5000), "by: there is no file 'xxx"),
-        (lambda: golden.check("unmade", runs={"r": RUN}, max_shift=10**400), "max_shift .* between 0 and 1e.100"),
+        (lambda: golden.check("unmade", threshold=10**400), "threshold .* above 0 and at most 1"),
         (lambda: costly(2e100), "milliseconds is 2e.100; give a number ≥ 0, at most 1e.100"),
         (lambda: answers_of(instructions=NUMBERS), "instructions must be a text, got array"),
         (lambda: experiment(arms=3), "arms must be a list of names"),
