@@ -48,8 +48,9 @@ class RunDifference(Plain, kw_only=True):
     ----------
     value, baseline_value, difference : float
         difference = value − baseline_value, also if lower is better. BoR of a paired comparison with random controls
-        has the random baseline that they give. Where the values are completed from a sample of the tail, as in the
-        report, the difference and its test are those of the labels as they are.
+        has the random baseline that they give. Where the report completes figures from a sample of the tail, all three
+        are of the labels as they are. With labels by people each is a median over completions, and medians need not add
+        up.
     low, high : float
         The interval of the difference, not adjusted for the number of tests. It contains 0 if and only if p is more
         than 1 − level. NaN with fewer than two queries.
