@@ -8,6 +8,7 @@ reads a run per line of standard input, {"cwd", "argv", "env", "out", "err"} as 
 
 from __future__ import annotations
 
+import atexit
 import gc
 import json
 import os
@@ -105,9 +106,20 @@ def _become(run: dict[str, Any]) -> None:
     sys.argv = ["rag-selectivity", *run["argv"]]
     # The command's name in its messages comes from the package of the main module.
     sys.modules["__main__"].__package__ = None
-    # The interpreter ends from here as it would have from its own start, with its exit code and its handlers.
-    runpy.run_module("rag_selectivity", run_name="__main__", alter_sys=False)
-    raise SystemExit(0)
+    code = None
+    try:
+        runpy.run_module("rag_selectivity", run_name="__main__", alter_sys=False)
+    except SystemExit as end:
+        code = end.code
+        if not isinstance(code, int | None):
+            raise
+    # The interpreter ends as it would have from its own start, with its threads, handlers and exit code, but frees
+    # no module: that copies the memory of all that was imported, and takes longer than most commands.
+    threading._shutdown()  # type: ignore[attr-defined]
+    atexit._run_exitfuncs()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code or 0)
 
 
 class Server:
