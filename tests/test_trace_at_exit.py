@@ -76,13 +76,14 @@ def run(folder: Path, framework: str, scripts: dict[str, str]) -> tuple[list[str
 
 def test_langchain(tmp_path) -> None:
     known = dedent(LANGCHAIN.replace("LABELLED", "49"))
+    unknown = dedent(LANGCHAIN.replace("LABELLED", "20").replace('{f"d{i}": 1}', '{f"other-{i}": 1}'))
     scripts = {
         "end": f"{known}callback = main()",
         "sys.exit": f"{known}callback = main(); sys.exit(3)",
         "nothing holds the callback any more": f"{known}main()",
         # A forked child does not write what its parent wrote or will write.
         "fork": f"{known}callback = main(); pid = os.fork(); pid and os.waitpid(pid, 0); sys.exit(0)",
-        "no label": known.replace('{f"d{i}": 1}', '{f"other-{i}": 1}') + "callback = main()",
+        "no label": f"{unknown}callback = main()",
     }
     codes, shown = run(tmp_path, "langchain_core.retrievers", scripts)
     assert codes == ["0", "3", "0", "0", "0"]
