@@ -180,19 +180,6 @@ def files(tmp_path) -> Path:
     return tmp_path
 
 
-def test_a_frame_and_a_file_give_the_counts_of_a_dict(files) -> None:
-    expected = evaluate(passages_of=COUNTS).to_dict()
-    columns = {"doc_id": list(COUNTS), "n_chunks": list(COUNTS.values())}
-    for given_counts in (
-        pd.DataFrame(columns),
-        pl.DataFrame(columns),
-        files / "counts.csv",
-        str(files / "counts.jsonl"),
-        PassageCounts(COUNTS),
-        dict(reversed(COUNTS.items())),
-    ):
-        assert evaluate(passages_of=given_counts).to_dict() == expected
-    assert evaluate(passages_of=COUNTS, corpus_size=sum(COUNTS.values())).to_dict() == expected
 
 
 def command(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
@@ -251,11 +238,7 @@ def test_a_join_keeps_its_counts_when_it_is_pickled_or_restricted() -> None:
          "for m=1 only, got m=2"),
         ({"passages_of": COUNTS, "controls": {"q1": {"f": 1}}}, "controls cannot be combined with passages_of"),
         ({"passages_of": {**COUNTS, "a": 0}}, "document 'a' has 0 passages; leave out documents without passages"),
-        ({"passages_of": {**COUNTS, "a": 1.5}}, "the number of passages of document 'a' is 1.5; give a whole number"),
         ({"passages_of": {}}, "passages_of has no documents"),
-        ({"passages_of": 3345}, "passages_of: give a file, a frame, a mapping or a list of rows, got 3345"),
-        ({"passages_of": pd.DataFrame({"doc_id": ["a", "a"], "n": [1, 2]})}, "document 'a' is 2, and 1 before"),
-        ({"passages_of": pd.DataFrame({"doc_id": ["a"], "size": [1]})}, "no column for the number of passages"),
     ],
 )  # fmt: skip
 def test_counts_that_cannot_be_are_refused(options, words) -> None:
@@ -269,11 +252,6 @@ def test_a_lower_grade_needs_the_counts_of_its_documents_too() -> None:
     assert "for 1 documents with a grade of at least 2, the first of query 'q4'" in words
 
 
-def test_a_bad_row_of_a_file_is_named(files) -> None:
-    (files / "counts.csv").write_text("document_id,passages\na,3\nb,none\n")
-    assert "counts.csv:3: the number of passages of document 'b' is 'none'" in message(
-        lambda: evaluate(passages_of=files / "counts.csv")
-    )
 
 
 @pytest.mark.parametrize(
