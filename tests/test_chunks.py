@@ -180,8 +180,6 @@ def files(tmp_path) -> Path:
     return tmp_path
 
 
-
-
 def command(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
     return run_command(*words, cwd=folder)
 
@@ -250,8 +248,6 @@ def test_a_lower_grade_needs_the_counts_of_its_documents_too() -> None:
     assert evaluate(passages_of=counts)["BoR@1"].n == 3
     words = message(lambda: evaluate(passages_of=counts, measures=["BoR(rel=2)"]))
     assert "for 1 documents with a grade of at least 2, the first of query 'q4'" in words
-
-
 
 
 @pytest.mark.parametrize(

@@ -117,8 +117,6 @@ def test_figures_of_a_slice_are_means_of_those_of_another_library(report) -> Non
             assert part[ours].value == pytest.approx(expected, abs=1e-9), (value, ours)
 
 
-
-
 def test_the_figures_of_all_queries_stay_the_same(report) -> None:
     plain = rs.evaluate(LABELS, RUNS, measures=MEASURES, **OPTIONS)
     for name, run in plain.runs.items():
@@ -180,8 +178,6 @@ def values_of(by: object, **options: object) -> dict[str, dict[str, int]]:
     found = rs.evaluate(LABELS, {"one": RUNS["one"]}, measures=["Success"], bootstrap=None, by=by, **options, **OPTIONS)
     slices = found.runs["one"].slices
     return {column: {value: part.queries for value, part in by_value.items()} for column, by_value in slices.items()}
-
-
 
 
 def test_counts_of_labels() -> None:

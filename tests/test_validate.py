@@ -372,10 +372,6 @@ SCORES = {"q0": 1.0, "q1": 0.0, "q2": 0.5}
 QUERIES = ("q0", "q1", "q2", "q3")
 
 
-
-
-
-
 @pytest.mark.parametrize(
     ("given_scores", "message"),
     [
@@ -411,9 +407,3 @@ def test_weighted_queries_are_refused() -> None:
 
 
 # -- the commands ---------------------------------------------------------------------------------
-
-
-
-
-
-

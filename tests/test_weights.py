@@ -106,8 +106,6 @@ def sum_of(run: str, key: str) -> float | None:
     return float(sum(known) ** 2 / sum(weight**2 for weight in known))
 
 
-
-
 def test_differences_are_weighted() -> None:
     measures = ["Success", "BoR", "RA-nWG", "%PROC(aggregate=ratio)", "Harm", "nDCG"]
     labels, runs = repeated(WEIGHTS)
@@ -241,8 +239,6 @@ def test_coverage_of_golden_samples(relation) -> None:
 # -- what users give --------------------------------------------------------------------------------------
 
 
-
-
 WITHOUT = {query: weight for query, weight in WEIGHTS.items() if query != "q07"}
 
 
@@ -360,5 +356,3 @@ def test_a_stored_report_is_compared_with_its_weights(tmp_path) -> None:
 
 
 # -- the command line -------------------------------------------------------------------------------------
-
-
