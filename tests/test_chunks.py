@@ -6,7 +6,6 @@ import json
 import math
 import pickle
 import re
-import subprocess
 from collections import Counter
 from fractions import Fraction
 from itertools import combinations
@@ -21,13 +20,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import rag_selectivity as rs
-from rag_selectivity.advice import decide
 from rag_selectivity.evaluation.joining import join_runs
 from rag_selectivity.gates import check
 from rag_selectivity.single import aggregate, evaluate_query
 from rag_selectivity.tables.small import PassageCounts
 from rag_selectivity.tables.writing import write_rows
-from tests.forked_cli import run_command
 from tests.lsa import Lsa
 
 pytestmark = [pytest.mark.filterwarnings("ignore::rag_selectivity.SelectivityWarning"), pytest.mark.inside]
@@ -178,32 +175,6 @@ def files(tmp_path) -> Path:
         lines = [f"{q} Q0 {d} {i} {-i} x\n" for q, ids in run.items() for i, d in enumerate(ids)]
         (tmp_path / f"{name}.trec").write_text("".join(lines))
     return tmp_path
-
-
-def command(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    return run_command(*words, cwd=folder)
-
-
-def test_the_commands_give_the_figures_of_the_functions(files) -> None:
-    runs = {"run": files / "run.trec", "other": files / "other.trec"}
-    base = ["qrels.trec", "-c", "data.passages_of=counts.csv", "--scale", "utility", "--format", "json"]
-    both = ["run.trec", "other.trec"]
-    done = command(files, "evaluate", *base, *both, "--depths", "1,2,4")
-    report = rs.evaluate(files / "qrels.trec", runs, passages_of=COUNTS, scale="utility", depths=[1, 2, 4])
-    shown = json.loads(done.stdout)
-    assert shown.pop("decision")["K"] == decide(report).K
-    assert {**shown, "decision": None} == json.loads(report.to_json()), done.stderr
-    assert {"BoR@1", "BoR_max@1", "lambda@1"} <= shown["runs"]["run"]["measures"].keys()
-    done = command(files, "evaluate", *base, *both, "--baseline", "run", "--depths", "2")
-    compared = rs.compare(files / "qrels.trec", runs, passages_of=COUNTS, scale="utility", depths=[2])
-    shown = json.loads(done.stdout)
-    assert shown.pop("decision")["K"] == 2
-    assert {**shown, "decision": None} == json.loads(compared.to_json()), done.stderr
-    pytest.importorskip("matplotlib")
-    done = command(files, "evaluate", *base[:-2], *both, "--output", "page.html")
-    assert done.returncode == 0, done.stderr
-    page = (files / "page.html").read_text()
-    assert "N = 13: the chunks of all documents in your index" in page
 
 
 def test_one_query_at_a_time_makes_the_figure_of_all() -> None:

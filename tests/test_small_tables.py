@@ -96,7 +96,10 @@ def test_what_is_wrong_in_a_table_is_named_with_its_place(name, tmp_path) -> Non
         "csv.*no column": [{id_: first, "other": 1}],
     }
     if column != "group":
-        wrong[rf"csv:2: .*'{first}' is 'often'"] = [{**rows[0], column: "often"}, *rows[1:]]
+        wrong[rf"csv:2: .*'{first}' is '1_0'"] = [{**rows[0], column: "1_0"}, *rows[1:]]
+    for character, fault in (("\0", "holds a NUL character"), ("\ud800", "holds half of a surrogate pair")):
+        with pytest.raises(rs.InputError, match=rf"jsonl:1: .*{fault}"):
+            use(write(tmp_path / "t.jsonl", [{id_: f"x{character}", column: 1}]))
     for message, content in wrong.items():
         place = message.replace("14", str(len(content) + 1))
         with pytest.raises(rs.InputError, match=place):
