@@ -7,7 +7,7 @@ import math
 import pytest
 
 import rag_selectivity as rs
-from rag_selectivity import InputError, SelectivityWarning, join
+from rag_selectivity import InputError, join
 from rag_selectivity.judged.policy import resolve_policy
 
 pytestmark = pytest.mark.inside
@@ -78,20 +78,6 @@ def test_a_short_list_is_compared_with_a_full_draw_unless_asked_otherwise() -> N
             short_lists=short_lists,
         )
         assert report["r", "RandomSuccess@4"].value == pytest.approx(drawn / 8)
-
-
-def test_default_depths_stop_at_the_longest_list_and_the_corpus() -> None:
-    long = {"q1": [f"d{i}" for i in range(60)] + ["a"]}
-    assert rs.evaluate(QRELS, {"r": long}, measures=["Success"]).depths == (1, 2, 5, 10, 20, 50)
-    assert rs.evaluate(QRELS, {"r": long}, measures=["Success"], corpus_size=30).depths == (1, 2, 5, 10, 20)
-
-
-def test_a_corpus_that_knows_no_judged_passage_is_an_error_and_one_that_lacks_some_a_warning() -> None:
-    with pytest.raises(InputError, match=r"no judged passage is in the corpus: the qrels name 'a'"):
-        success({"q1": ["a"]}, corpus=["d1", "d2"])
-    with pytest.warns(SelectivityWarning, match=r"1 of 4 judged passages are not in the corpus \('z'\)"):
-        report = rs.evaluate(QRELS, {"r": {"q1": ["a"]}}, corpus=["a", "b", "c"], measures=["BoR"], depths=[1])
-    assert report.corpus_size == 3
 
 
 @pytest.mark.parametrize(
