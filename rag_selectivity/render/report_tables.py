@@ -40,6 +40,7 @@ from rag_selectivity.results.comparison import (
     WORSE,
     Changes,
     Comparison,
+    FigureChange,
     RunDifference,
 )
 from rag_selectivity.results.decision import TRUST
@@ -333,18 +334,19 @@ def _slice_of(row: RunDifference) -> str:
 def change_blocks(changes: Changes) -> Iterator[Block]:
     """The figures of a decision before and now, those with a shown change first, and what was not compared."""
     yield Heading(f"What changed against {changes.name}")
-    changed, same = [], []
-    for name, figures in grouped((each.row.run, each) for each in changes.figures).items():
-        if all(each.verdict == UNCHANGED for each in figures):
-            same.append(name)
+    changed, same = list[FigureChange](), []
+    partly = {run for run, _ in changes.not_compared}
+    for run, figures in grouped((each.row.run, each) for each in changes.figures).items():
+        if run not in partly and all(each.verdict == UNCHANGED for each in figures):
+            same.append(run)
         else:
             changed += figures
     if changed:
-        # Changes that a reader must not miss come first.
-        changed.sort(key=lambda each: [WORSE, BETTER, each.verdict].index(each.verdict))
+        called = {run: run if was == run else f"{run} (was {was})" for run, was in changes.stored_as.items()}
         yield table_of(
-            changed,
-            ("run", "row.run", str),
+            # Changes that a reader must not miss come first.
+            sorted(changed, key=lambda each: [WORSE, BETTER, each.verdict].index(each.verdict)),
+            ("run", lambda each: called[each.row.run], str),
             ("", "row.measure", str),
             ("before", "before", bare),
             ("now", "now", bare),
@@ -352,9 +354,17 @@ def change_blocks(changes: Changes) -> Iterator[Block]:
             ("verdict", "verdict", str),
         )
         yield Note(_about_tests(changes))
-    if same:
-        yield Note(f"Unchanged at every query: {enumeration(same)}.")
-    yield from map(Note, changes.notes)
+    for what, names in (
+        ("Unchanged at every query", same),
+        (f"New, without a figure in {changes.name}", changes.new),
+        (f"Gone, only in {changes.name}", changes.gone),
+        (f"Not in {changes.name}", changes.not_stored),
+    ):
+        if names:
+            yield Note(f"{what}: {enumeration(names)}.")
+    for (run, measure), reason in sorted(changes.not_compared.items(), key=lambda each: bool(each[0][1])):
+        yield Note(f"Not compared: {f'{measure} of {run}' if measure else run}: {reason.rstrip('.')}.")
+    yield from (Note(f"{note[0].upper()}{note[1:]}.") for note in changes.notes)
 
 
 def _about_tests(changes: Changes) -> str:

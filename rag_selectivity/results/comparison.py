@@ -48,8 +48,9 @@ class RunDifference(Plain, kw_only=True):
     ----------
     value, baseline_value, difference : float
         difference = value − baseline_value, also if lower is better. BoR of a paired comparison with random controls
-        has the random baseline that they give. Where the values are completed from a sample of the tail, as in the
-        report, the difference and its test are those of the labels as they are.
+        has the random baseline that they give. Where the report completes figures from a sample of the tail, all three
+        are of the labels as they are. With labels by people each is a median over completions, and medians need not add
+        up.
     low, high : float
         The interval of the difference, not adjusted for the number of tests. It contains 0 if and only if p is more
         than 1 − level. NaN with fewer than two queries.
@@ -230,7 +231,7 @@ class FigureChange(Plain):
 
     @property
     def verdict(self) -> str:
-        """`unchanged`, or as in `RunDifference.verdict`."""
+        """`unchanged` if it is the same for every query, else as in `RunDifference.verdict`."""
         return UNCHANGED if not self.row.moved else self.row.verdict
 
 
@@ -242,9 +243,15 @@ class Changes(Result):
     name : str
         The file of the stored report.
     figures : tuple of FigureChange
-        Of the runs that both reports have, in the order of the decision.
-    notes : tuple of str
-        Runs that only one of the reports has, and what was not compared, with the reason.
+        Run by run, in the order of the decision.
+    stored_as : {run: name in the stored report}
+        The runs that both reports have.
+    new, gone : tuple of str
+        Runs that only the report has, and that only the stored report has.
+    not_compared : {(run, measure or ""): reason}
+        Of runs, and of measures of runs, that both reports hold.
+    not_stored : tuple of str
+        Keys of the decision's figures that the stored report does not hold.
     level : float or None
         The level of the intervals and tests; None without them.
     tests : {measure or "": count}
@@ -252,13 +259,20 @@ class Changes(Result):
         those of all other measures.
     as_judged : bool
         Whether figures rest on more than labels as they are, and are compared without that.
+    notes : tuple of str
+        With `on="shared"`: how many queries are compared.
     """
 
-    schema = "rag-selectivity/changes/2"
+    schema = "rag-selectivity/changes/1"
 
     name: str
     figures: tuple[FigureChange, ...]
-    notes: tuple[str, ...] = ()
+    stored_as: Mapping[str, str]
+    new: tuple[str, ...] = ()
+    gone: tuple[str, ...] = ()
+    not_compared: Mapping[tuple[str, str], str] = field(default_factory=dict)
+    not_stored: tuple[str, ...] = ()
     level: float | None = None
     tests: Mapping[str, int] = field(default_factory=dict)
     as_judged: bool = False
+    notes: tuple[str, ...] = ()
