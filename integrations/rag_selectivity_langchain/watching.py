@@ -15,10 +15,11 @@ from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
 
-from rag_selectivity import InputError, Monitor, Report
+from rag_selectivity import InputError, Report
 from rag_selectivity.live.calls import CallTree, Kind
-from rag_selectivity.live.retrieval import Passages, approximate_tokens
-from rag_selectivity.live.watching import Latest, Watcher
+from rag_selectivity.live.monitor import RetrievalWatcher
+from rag_selectivity.live.retrieval import Passages
+from rag_selectivity.live.watching import Latest
 from rag_selectivity_langchain.documents import (
     document_lists,
     document_of,
@@ -40,7 +41,7 @@ _RETRIEVER: ContextVar[tuple[int, int | None] | None] = ContextVar("rag_selectiv
 _RETRIEVERS_RUN = (BaseRetriever.invoke.__code__, BaseRetriever.ainvoke.__code__)
 
 
-class SelectivityCallback(Watcher, BaseCallbackHandler):  # type: ignore[misc,unused-ignore]
+class SelectivityCallback(RetrievalWatcher, BaseCallbackHandler):  # type: ignore[misc,unused-ignore]
     """Measures every retrieval of a chain or agent: `chain.invoke(…, config={"callbacks": [callback]})`.
 
     Each outermost retriever run is one retrieval. If it has retrievers directly inside it, as a compressing, fusing or
@@ -83,21 +84,9 @@ class SelectivityCallback(Watcher, BaseCallbackHandler):  # type: ignore[misc,un
     #: In asynchronous chains, too, in its place and not in another thread: what it does takes microseconds.
     run_inline = True
 
-    def __init__(
-        self,
-        labels: Any = None,
-        *,
-        identity: str | None = "auto",
-        query_id_key: str = "query_id",
-        rerank: str | None = None,
-        count_tokens: Callable[[str], int] = approximate_tokens,
-        monitor: Monitor | None = None,
-        **options: Any,
-    ) -> None:
-        super().__init__(monitor if monitor is not None else Monitor(labels, **options))
-        self._labelled = self.monitor.labels.by_query
-        self._identity = self.monitor.identity(identity)
-        self._query_id_key, self._rerank, self._count = query_id_key, rerank, count_tokens
+    def __init__(self, labels: Any = None, *, rerank: str | None = None, **options: Any) -> None:
+        super().__init__(labels, **options)
+        self._rerank = rerank
         # A tree holds its monitor, whose number nothing else can have meanwhile.
         tree = CallTree(self.monitor.record, asked=self.monitor.asked, at_once=rerank is None)
         self._calls = _CALLS.setdefault((id(self.monitor), rerank is None), tree)
