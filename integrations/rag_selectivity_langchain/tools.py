@@ -52,8 +52,8 @@ class ToolSelectivityCallback(ToolWatcher, BaseCallbackHandler):  # type: ignore
         """A chat model is asked."""
         with self.guard:
             offered = (told.get("invocation_params") or {}).get("tools") or ()
-            shown = [each for tool in offered for each in self._definitions(tool) if each.name not in self._ignored]
-            query_id = (metadata or {}).get(self._query_id_key)
+            shown = [each for tool in offered for each in self.definitions_of(tool) if each.name not in self._ignored]
+            query_id = (metadata or {}).get(self.query_id_key)
             query_id = None if query_id is None else str(query_id)
             query, after_results = _asked(messages[0] if messages else ())
             if (told.get("options") or {}).get("ls_structured_output_format"):
@@ -114,13 +114,15 @@ class ToolSelectivityCallback(ToolWatcher, BaseCallbackHandler):  # type: ignore
         if name is not None and failed is not None:
             self.monitor.ran(name, failed=failed)
 
-    def _definitions(self, tool: Any) -> list[ToolDefinition]:
+    def definitions_of(self, tool: Any) -> list[ToolDefinition]:
         """A tool as the model is given it, by name, by a provider's form or as an object; some hold several."""
         if isinstance(tool, str):
-            return super()._definitions(tool)
+            return super().definitions_of(tool)
         if isinstance(tool, Mapping) and isinstance(tool.get("function_declarations"), Sequence):
-            return [each for inner in tool["function_declarations"] for each in self._definitions(inner)]
-        return [ToolDefinition.of(tool if isinstance(tool, Mapping) else convert_to_openai_tool(tool), self._count)]
+            return [each for inner in tool["function_declarations"] for each in self.definitions_of(inner)]
+        return [
+            ToolDefinition.of(tool if isinstance(tool, Mapping) else convert_to_openai_tool(tool), self.count_tokens)
+        ]
 
 
 def _asked(messages: Sequence[Any]) -> tuple[str, bool]:

@@ -199,9 +199,9 @@ class SelectivityCallback(RetrievalWatcher, BaseCallbackHandler):  # type: ignor
 
     def _query_id(self, metadata: Mapping[str, Any] | None, texts: Iterable[str]) -> str | None:
         """The id in the metadata, else the first of some texts that has labels."""
-        query_id = metadata.get(self._query_id_key) if metadata else None
+        query_id = metadata.get(self.query_id_key) if metadata else None
         if query_id is None:
-            return next((text for text in texts if text in self._labelled), None) if self._labelled else None
+            return next((text for text in texts if text in self.labelled), None) if self.labelled else None
         return str(query_id)
 
     def _selected(self, outputs: Any, taken: Mapping[str, Sequence[Document]]) -> list[Document]:
@@ -222,15 +222,15 @@ class SelectivityCallback(RetrievalWatcher, BaseCallbackHandler):  # type: ignor
         return False
 
     def _ids(self, documents: Sequence[Document]) -> tuple[str, ...]:
-        known_by = self._identity.settled
+        known_by = self.identity.settled
         ids = None if known_by is None else plain_ids(known_by, documents)
-        return ids or tuple([self._identity.id_of(**parts_of(document)) for document in documents])
+        return ids or tuple([self.identity.id_of(**parts_of(document)) for document in documents])
 
     def _passages(self, documents: Sequence[Document], *, named: bool) -> Passages:
         """Passages; of what has no labels nobody asks for the ids, and naming passages is most of the work."""
         ids = self._ids(documents) if named else ("",) * len(documents)
         texts = [each.page_content for each in documents]
-        return Passages.of(ids, texts, count_tokens=self._count, keep_texts=self.monitor.wants_texts)
+        return Passages.of(ids, texts, count_tokens=self.count_tokens, keep_texts=self.monitor.wants_texts)
 
     # -- cancellation --------------------------------------------------------------------------------
 

@@ -64,7 +64,7 @@ class LiveToolSelectivity(SpanWatcher, ToolWatcher):
             if method == "run" and _agents_of(instance):
                 self._runs.keep(id_, _Run(instance))
             elif method == "run_agent_step":
-                tag = (tags or {}).get(self._query_id_key)
+                tag = (tags or {}).get(self.query_id_key)
                 step = _Step(parent_id, bound_args.arguments.get("ev"), None if tag is None else str(tag))
                 self._steps.keep(id_, step)
             # The span is that of the hook by which every function calling model gets its tools.
@@ -102,15 +102,15 @@ class LiveToolSelectivity(SpanWatcher, ToolWatcher):
         if not shown:
             self.monitor.called_without("FunctionAgent(tools=[…])", step.query_id, query)
             return
-        definitions = [each for tool in shown for each in self._definitions(tool)]
+        definitions = [each for tool in shown for each in self.definitions_of(tool)]
         self.monitor.call(query, definitions, calls, query_id=step.query_id, after_results=after_results)
 
-    def _definitions(self, tool: Any) -> list[ToolDefinition]:
+    def definitions_of(self, tool: Any) -> list[ToolDefinition]:
         if isinstance(tool, str):
-            return super()._definitions(tool)
+            return super().definitions_of(tool)
         metadata = tool.metadata
         named = {"name": str(metadata.name or ""), "description": str(metadata.description or "")}
-        return [ToolDefinition.of({**named, "parameters": metadata.get_parameters_dict()}, self._count)]
+        return [ToolDefinition.of({**named, "parameters": metadata.get_parameters_dict()}, self.count_tokens)]
 
 
 def _method(id_: str) -> str:

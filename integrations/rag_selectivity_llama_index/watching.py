@@ -113,7 +113,7 @@ class LiveSelectivity(SpanWatcher, RetrievalWatcher):
         cls: Any = type(instance)
         (kind, asks), arguments = _kind(cls, id_.partition("-")[0]), bound_args.arguments
         query, given = "", tuple[str, ...]()
-        tag = tags.get(self._query_id_key) if tags else None
+        tag = tags.get(self.query_id_key) if tags else None
         query_id = None if tag is None else str(tag)
         with self.guard:
             if kind is Kind.RETRIEVE:
@@ -124,9 +124,9 @@ class LiveSelectivity(SpanWatcher, RetrievalWatcher):
                 # What goes in, before it is changed in place.
                 given = self._ids([each.node for each in nodes or ()])
         with self.guard:
-            if asks and query_id is None and self._labelled:
+            if asks and query_id is None and self.labelled:
                 said = (query,) if query else texts_of(arguments)
-                query_id = next((text for text in said if text in self._labelled), None)
+                query_id = next((text for text in said if text in self.labelled), None)
         with self.guard:
             self._calls.begin(id_, parent_id, kind, query=query, query_id=query_id, given=given)
 
@@ -153,13 +153,13 @@ class LiveSelectivity(SpanWatcher, RetrievalWatcher):
             self._calls.fail(id_)
 
     def _ids(self, nodes: Sequence[BaseNode]) -> tuple[str, ...]:
-        settled = self._identity.settled
-        if settled == "node_id" or (settled is None and not self._labelled):
+        settled = self.identity.settled
+        if settled == "node_id" or (settled is None and not self.labelled):
             # The commonest case, without what the others need; as a property, the id takes three times as long.
             ids = [node.id_ if type(node) is TextNode else node.node_id for node in nodes]
             if all(ids):
                 return tuple(ids)
-        return tuple([self._identity.id_of(**parts_of(node)) for node in nodes])
+        return tuple([self.identity.id_of(**parts_of(node)) for node in nodes])
 
     def _passages(self, found: Sequence[NodeWithScore], *, named: bool = True) -> Passages:
         nodes = [each.node for each in found]
@@ -167,7 +167,7 @@ class LiveSelectivity(SpanWatcher, RetrievalWatcher):
             self._ids(nodes) if named else ("",) * len(nodes),
             [node.text if type(node) is TextNode else text_of(node) for node in nodes],
             scores=[each.score for each in found],
-            count_tokens=self._count,
+            count_tokens=self.count_tokens,
             keep_texts=self.monitor.wants_texts,
         )
 

@@ -111,7 +111,7 @@ class ToolSelectivity(ToolWatcher):
                 wanted = {"name", "description", "input_schema"}
                 definition = tool.model_dump(by_alias=True, exclude_none=True, include=wanted)
                 name = session.name_of(tool.name)
-                listed[name] = ToolDefinition.of({**definition, "name": name}, self._count)
+                listed[name] = ToolDefinition.of({**definition, "name": name}, self.count_tokens)
             self.monitor.add(self._all())
 
     def called(self, call: ToolCall) -> None:

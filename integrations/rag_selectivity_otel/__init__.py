@@ -74,10 +74,10 @@ class SelectivitySpanProcessor(RetrievalWatcher, SpanProcessor):  # type: ignore
         super().__init__(labels, **options)
         self._reader = SpanReader(
             self.monitor.record,
-            self._identity,
-            query_id_key=self._query_id_key,
+            self.identity,
+            query_id_key=self.query_id_key,
             rerank=rerank,
-            count_tokens=self._count,
+            count_tokens=self.count_tokens,
             keep_texts=self.monitor.wants_texts,
             asked=self.monitor.asked,
         )

@@ -486,9 +486,9 @@ class RetrievalWatcher(Watcher):
         **options: Any,
     ) -> None:
         super().__init__(monitor if monitor is not None else Monitor(labels, **options))
-        self._labelled = self.monitor.labels.by_query
-        self._identity = self.monitor.identity(identity)
-        self._query_id_key, self._count = query_id_key, count_tokens
+        self.labelled = self.monitor.labels.by_query
+        self.identity = self.monitor.identity(identity)
+        self.query_id_key, self.count_tokens = query_id_key, count_tokens
 
 
 def _write_waiting(choice: Identity, trace: TraceWriter) -> None:

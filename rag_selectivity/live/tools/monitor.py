@@ -349,15 +349,15 @@ class ToolWatcher(Watcher):
         count_tokens: Callable[[str], int] = approximate_tokens,
         **options: Any,
     ) -> None:
-        self._query_id_key, self._count = query_id_key, count_tokens
+        self.query_id_key, self.count_tokens = query_id_key, count_tokens
         listed: Any = catalogue
         if not isinstance(catalogue, (int, type(None))):
-            listed = [each for tool in catalogue for each in self._definitions(tool)]
+            listed = [each for tool in catalogue for each in self.definitions_of(tool)]
         super().__init__(
             ToolMonitor(labels, catalogue=listed, **options), "the tools of a model call were not recorded"
         )
 
-    def _definitions(self, tool: Any) -> list[ToolDefinition]:
+    def definitions_of(self, tool: Any) -> list[ToolDefinition]:
         """The definitions that a tool, or the name of one, stands for."""
         return _definitions([tool], "catalogue")
 
