@@ -440,7 +440,7 @@ class Monitor(Shared):
             raise InputError(str(self._identity.doubt))
         self.flush()
         with self._lock:
-            without, notes = self._asked.without, list(self._asked.notes())
+            without, notes = self._asked.without, self._asked.notes
         with self._measuring:
             report = self._window.report(self.traffic, without, notes, bootstrap)
             odd = self._window.ids_hardly_meet
