@@ -160,9 +160,10 @@ class ToolMonitor(Shared):
             If `shown` or `called` is no list, such as the text of one name.
         """
         definitions = _definitions(shown.items() if isinstance(shown, Mapping) else shown, "shown")
-        if isinstance(called, (str, bytes)) or not isinstance(called, Iterable):
-            raise InputError(f"called must be a list of names or ToolCalls, got {called!r}")
-        calls = [each if isinstance(each, ToolCall) else ToolCall(each) for each in called]
+        expected_called = "called must be a list of names or ToolCalls"
+        if isinstance(called, (str, bytes)):
+            raise InputError(f"{expected_called}, got {called!r}")
+        calls = [each if isinstance(each, ToolCall) else ToolCall(each) for each in iterated(called, expected_called)]
         names, tokens = tuple(tool.name for tool in definitions), sum(tool.tokens for tool in definitions)
         grades, expected, relevant = self.monitor.labels.of_query(query_id, query), None, self._relevant
         if grades is not None:
