@@ -279,7 +279,7 @@ class ToolMonitor(Shared):
         if self.monitor.traffic.labelled:
             return replace(self.monitor.report(), corpus_size=size)
         known = self.monitor.labels.by_query
-        if known:
+        if known and not self.monitor.without:
             tell(
                 f"the labels know none of the queries so far; they know {examples(known)}: label by the text of the "
                 f"query, or name its id as query_id",
