@@ -8,7 +8,6 @@ let drafts = {}; // item: a note that has no grade yet
 let current = null;
 let keeps = true;
 let unsaved = false;
-let second = []; // skipped items that are gone through again
 let shownAt = 0;
 let seconds = 0;
 
@@ -106,7 +105,6 @@ function show(focus) {
   at("undo").disabled = at("undo-done").disabled = answered === 0;
   if (done) {
     at("done-text").textContent = answered - skipped + " graded" + (skipped ? ", " + skipped + " skipped." : ".");
-    at("again").hidden = !skipped;
     if (focus) at("done-title").focus();
     return;
   }
@@ -128,9 +126,7 @@ function show(focus) {
 }
 
 function next(focus = true) {
-  while (second.length && !(answers[second[0]] || {}).skipped) second.shift();
-  const open = all.find(isOpen);
-  current = open !== undefined ? open : second.length ? second[0] : null;
+  current = all.find(isOpen) ?? null;
   show(focus);
 }
 
@@ -144,7 +140,6 @@ function answer(grade) {
     seconds: Math.round(10 * Math.min(seconds, longest)) / 10,
   };
   delete drafts[current];
-  if (second[0] === current) second.shift();
   const what = grade === null ? "Skipped" : "Graded " + grade;
   keep();
   next();
@@ -162,22 +157,13 @@ function undo() {
   say("Undone. " + at("position").textContent);
 }
 
-function again() {
-  second = all.filter((item) => (answers[item] || {}).skipped);
-  next();
-}
-
 at("grades").addEventListener("click", (event) => {
   const button = event.target.closest("button");
   if (button) answer(Number(button.dataset.grade));
 });
-function toggleMeanings() {
-  const open = at("grading").classList.toggle("open");
-  at("meanings").setAttribute("aria-expanded", String(open));
-}
-
 const clicks = {
-  skip: () => answer(null), undo, "undo-done": undo, again, save, "save-done": save, load: () => at("file").click(), meanings: toggleMeanings,
+  skip: () => answer(null), undo, "undo-done": undo, save, "save-done": save, load: () => at("file").click(),
+  meanings: () => at("meanings").setAttribute("aria-expanded", String(at("grading").classList.toggle("open"))),
 };
 for (const [id, click] of Object.entries(clicks)) at(id).addEventListener("click", click);
 at("file").addEventListener("change", () => {

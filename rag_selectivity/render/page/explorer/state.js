@@ -46,10 +46,7 @@ function stateOf(model, hash) {
 function addressOf(model, state) {
   const first = firstState(model);
   const parts = new URLSearchParams({ k: model.K });
-  if (state.b !== null) {
-    parts.set("a", model.runs[state.a]);
-    parts.set("b", model.runs[state.b]);
-  }
+  for (const place of ["a", "b"]) if (state[place] !== null) parts.set(place, model.runs[state[place]]);
   if (state.q !== null) parts.set("q", model.queries[state.q]);
   if (state.preset !== first.preset) parts.set("preset", state.preset);
   if (state.search) parts.set("search", state.search);
