@@ -25,7 +25,6 @@ from rag_selectivity.judged.policy import Policy
 from rag_selectivity.judged.qrels import Qrels
 from rag_selectivity.judged.run import Run
 from rag_selectivity.measures import Measure
-from rag_selectivity.measures.plan import at_depth
 from rag_selectivity.measures.utility import RANWG
 from rag_selectivity.render.blocks import table_of
 from rag_selectivity.render.templates import script_of
@@ -102,7 +101,7 @@ def explorer(
         K.
     decision : Decision, optional
         Its measure and its best run, of which the diagnosis is shown, order the queries. Default: RA-nWG on the utility
-        scale, else Success, and the run with the highest figure.
+        scale, else Success, and the first run.
     qrels, runs : optional
         As in `rag_selectivity.evaluate`. Without runs, only figures are shown. Labels are those that the report
         measured, if it holds them.
@@ -118,9 +117,10 @@ def explorer(
         As `read_query_table`, and as the readers of files.
     """
     terms = Terms.of(report)
-    shown = chosen_measure(report, depth) if decision is None else decision.measure
+    ranking: Measure = RANWG() if report.scale == "utility" else success_of(report.measures)
+    shown = ranking @ depth if decision is None else decision.measure
     facts = Facts.of(report, shown, depth, terms)
-    leader = list(report.runs).index(best_run(report, shown) if decision is None else decision.best)
+    leader = 0 if decision is None else list(report.runs).index(decision.best)
     if not facts.queries:
         note = "Queries cannot be shown one by one: the figures were summed, and nothing else was kept."
         return Explorer(None, notes=(note,))
@@ -400,23 +400,6 @@ class Facts:
             "junk": can & (junk >= MUCH_JUNK).any(axis=0),
         }
         return cls(queries, most, figures, diagnoses, presets, can)
-
-
-def chosen_measure(report: Report, depth: int) -> Measure:
-    """What ranks the runs: RA-nWG on the utility scale, else Success with the report's parameters."""
-    chosen: Measure = RANWG() if report.scale == "utility" else success_of(report.measures)
-    of_report = at_depth({str(each): each for each in report.measures}, chosen, depth)
-    return chosen @ depth if of_report is None else of_report
-
-
-def best_run(report: Report, measure: Measure) -> str:
-    """The run with the highest figure; the first one of equals, and where none has a figure."""
-
-    def figure(name: str) -> float:
-        estimate = report.runs[name].estimates.get(str(measure))
-        return -np.inf if estimate is None or not np.isfinite(estimate.value) else estimate.value
-
-    return max(report.runs, key=figure)
 
 
 def _figures(run: RunReport, measure: Measure) -> NDArray[np.float64] | float:

@@ -343,24 +343,24 @@ def _counts_of_queries(report: Report, columns: Sequence[Shown]) -> Iterator[str
         )
 
 
+#: Where the number and the first ids of queries are, and what is said of them.
+_LEFT_OUT = {
+    ("missing_from_run", "first_missing"): (
+        "query of the qrels is missing from",
+        "queries of the qrels are missing from",
+    ),
+    ("not_in_qrels", "first_unknown"): (
+        "query not in the qrels was left out of",
+        "queries not in the qrels were left out of",
+    ),
+}
+
+
 def left_out(runs: Mapping[str, RunReport]) -> Iterator[str]:
     """How many queries have labels and no list, or a list and no labels, with the first of them by name."""
-    for count, first, one, many in (
-        (
-            "missing_from_run",
-            "first_missing",
-            "query of the qrels is missing from",
-            "queries of the qrels are missing from",
-        ),
-        (
-            "not_in_qrels",
-            "first_unknown",
-            "query not in the qrels was left out of",
-            "queries not in the qrels were left out of",
-        ),
-    ):
+    for (count, first), words in _LEFT_OUT.items():
         known = {run: (getattr(part.coverage, count), getattr(part.coverage, first)) for run, part in runs.items()}
-        parts = [f"{counted(n, one, many)} {run}{named(names, n)}" for run, (n, names) in known.items() if n]
+        parts = [f"{counted(n, *words)} {run}{named(names, n)}" for run, (n, names) in known.items() if n]
         if parts:
             yield f"{enumeration(parts)}."
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from typing import Any
 
@@ -132,18 +132,11 @@ def _rendered(template: str, more_style: str = "", *, explorer: Explorer | None 
 # -- the table of the first screen, with drawings ------------------------------------------------------
 
 
-def _rows(report: Report, screen: FirstScreen) -> list[dict[str, Any]]:
+def _rows(report: Report, screen: FirstScreen) -> Iterator[dict[str, Any]]:
     """The runs, best first; `place` is a run's number in the report, which its colour follows."""
-    places = {name: place for place, name in enumerate(report.runs)}
-    axes = [_ends(column.figures.values()) for column in screen.columns]
-    return [
-        {
-            "run": run,
-            "place": places[run],
-            "cells": [_cell(column.figures.get(run), ends) for column, ends in zip(screen.columns, axes, strict=True)],
-        }
-        for run in screen.runs
-    ]
+    for run in screen.runs:
+        cells = [_cell(column.figures.get(run), _ends(column.figures.values())) for column in screen.columns]
+        yield {"run": run, "place": list(report.runs).index(run), "cells": cells}
 
 
 def _cell(figure: RunFigure | None, ends: tuple[float, float]) -> dict[str, str]:

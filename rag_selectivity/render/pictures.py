@@ -71,9 +71,8 @@ def pictures_of(report: Report, decision: Decision | None) -> Iterator[Picture]:
         rows = len(pairs) if len(pairs) <= plots.MOST_PAIRS else len(report.runs) - 1
         drawn.insert(5, (title, partial(plots.forest, decision), rows))
         captions[title] = (
-            f"{sum(pair.apart for pair in pairs)} of {len(pairs)} pairs of runs can be told apart under "
-            f"{decision.measure} after Holm's correction (filled dots). Of many pairs, those with the best run are "
-            f"drawn."
+            f"A test shows a difference in {decision.measure} for {sum(pair.apart for pair in pairs)} of {len(pairs)} "
+            f"pairs of runs, after Holm's correction (filled dots). Of many pairs, those with the best run are drawn."
         )
     for title, draw, rows in drawn:
         try:

@@ -15,8 +15,6 @@ from rag_selectivity.tables.cells import id_fault, shown
 from rag_selectivity.tables.files import document
 
 _S = TypeVar("_S", bound="Shape")
-#: Characters of a version in a message.
-_SHOWN = 80
 
 
 class Shape(BaseModel):
@@ -37,7 +35,6 @@ def kind(expected: str, fits: Callable[[Any], bool]) -> AfterValidator:
 
 
 Count = Annotated[int, Field(ge=0, le=1 << 53)]
-Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Id = Annotated[str, kind("an id", lambda value: id_fault(value) is None)]
 #: A hash.
 Digits = Annotated[str, kind("16 hexadecimal digits", re.compile("[0-9a-f]{16}").fullmatch)]
@@ -87,10 +84,8 @@ def stored(shape: type[_S], file: Path, schema: str, what: str, write: str) -> _
     again = f"write it again with {write}"
     data = document(file, "not JSON", f", so no {what}; {again}")
     found = data.get("schema") if isinstance(data, dict) else None
-    wrong = f"not a {what} of rag-selectivity (schema {schema}); {again}"
-    if str(found).startswith(schema.rpartition("/")[0] + "/"):
-        wrong = f"the {what} has schema {_cut(found)}, but this version reads only {schema}: {again}"
-    check_version(found, schema, str(file), wrong)
+    wrong = f"not a {what} that this version of rag-selectivity reads (its schema is {shown(found)}, not {schema})"
+    check_version(found, schema, str(file), f"{wrong}: {again}")
     return fitted(shape, json.dumps(data), f"{file}: the {what} is damaged", again)
 
 
@@ -123,12 +118,7 @@ def check_version(found: Any, schema: str, where: str, wrong: str) -> None:
     # By length first: Python makes no number of thousands of digits.
     if match is not None and (len(match[1]), match[1]) > (len(version), version):
         raise InputError(
-            f"{where}: made by a newer rag-selectivity ({_cut(match[0])}, and this one reads {schema}): update "
+            f"{where}: made by a newer rag-selectivity ({shown(match[0])[1:-1]}, and this one reads {schema}): update "
             f"rag-selectivity"
         )
     raise InputError(f"{where}: {wrong}")
-
-
-def _cut(found: object) -> str:
-    text = str(found)
-    return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…"
