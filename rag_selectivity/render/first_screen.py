@@ -58,9 +58,10 @@ _SUBTITLES = {
     "%PROC": "selected from the pool",
     "Harm": "share of junk",
 }
-_MOST_NOTES = 6
+#: So many notes stand on the first screen of a text; the others are among its details.
+MOST_NOTES = 6
 #: How a note of a run begins that says which figures there are none of, and how the reason ends where lists repeat.
-_NO_FIGURE, _REPEATS = "no figure for", "[repeated-passages]"
+NO_FIGURE, _REPEATS = "no figure for", "[repeated-passages]"
 _SIGNS = {BETTER: " +", WORSE: " −"}
 #: Caveats of all that a judge graded: the answer about trust says them, and no figure bears their mark.
 _SAID_OF_ALL = {NO_AGREEMENT}
@@ -104,9 +105,9 @@ class FirstScreen:
             yield Heading(self.heading)
             columns = [(column.title, column.figures.get, figure_cell) for column in self.columns]
             yield table_of(self.runs, ("run", str, str), *columns)
-        yield from map(Note, self.notes[:_MOST_NOTES])
-        if len(self.notes) > _MOST_NOTES:
-            yield Note(f"… and {len(self.notes) - _MOST_NOTES} more.")
+        yield from map(Note, self.notes[:MOST_NOTES])
+        if len(self.notes) > MOST_NOTES:
+            yield Note(f"… and {len(self.notes) - MOST_NOTES} more.")
 
 
 def first_screen(report: Report, *, baseline: str | None = None, paired: bool = True) -> FirstScreen:
@@ -296,21 +297,12 @@ def _of_its_ceiling(figures: Iterable[RunFigure]) -> str:
 # -- notes ---------------------------------------------------------------------------------------------
 
 
-def weights_text(report: Report) -> str:
-    """That figures are weighted, and by what; empty without weights."""
-    known = report.weights
-    if known is None:
-        return ""
-    return (
-        f"All figures over queries are weighted by {known['source']}: {counted(known['queries'], 'query', 'queries')}, "
-        f"effectively {known['effective']:.1f} of equal weight."
-    )
-
-
 def _notes(report: Report, decision: Decision | None, columns: Sequence[Shown]) -> Iterator[str]:
     """What signs and marks mean, what was left out, and the notes of the runs: each once."""
-    if weights := weights_text(report):
-        yield weights
+    if (known := report.weights) is not None:
+        queries = counted(known["queries"], "query", "queries")
+        weighted = f"{queries}, effectively {known['effective']:.1f} of equal weight"
+        yield f"All figures over queries are weighted by {known['source']}: {weighted}."
     figures = [(run, figure) for column in columns for run, figure in column.figures.items()]
     verdicts = {figure.verdict for _, figure in figures}
     signs = [f"{sign.strip()} {word}" for word, sign in _SIGNS.items() if word in verdicts]
@@ -384,9 +376,9 @@ def _notes_of_runs(report: Report, figures: Iterable[tuple[str, RunFigure]]) -> 
     for name, figure in figures:
         reason = figure.estimate.reason or ""
         if reason.endswith(_REPEATS):
-            refused.setdefault(name, []).append(f"{_NO_FIGURE} {figure.measure}, since {reason}")
+            refused.setdefault(name, []).append(f"{NO_FIGURE} {figure.measure}, since {reason}")
     for name, run in report.runs.items():
-        notes = [note for note in run.notes if not note.startswith(_NO_FIGURE)]
+        notes = [note for note in run.notes if not note.startswith(NO_FIGURE)]
         for note in (*notes, *refused.get(name, ())):
             count, _, rest = note.partition(" ")
             counts.setdefault(rest if count.isdecimal() else note, {})[name] = count if count.isdecimal() else ""

@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import Any
 
 from rag_selectivity.errors import MissingExtraError
-from rag_selectivity.render.blocks import Block, Note
+from rag_selectivity.render.blocks import Block
 from rag_selectivity.render.explorer import Explorer, explorer
 from rag_selectivity.render.first_screen import (
     FirstScreen,
@@ -84,8 +84,7 @@ def to_html(
         explored = explorer(report, depth, decision=decision, **given)
     details = {name: html_of(run_blocks(report, name)) for name in report.runs}
     if decision is not None:
-        legend = f"+ and − mark what is shown to be better and worse than {decision.baseline}."
-        details = {f"All runs at K = {decision.K}": html_of([decision_table(decision), Note(legend)]), **details}
+        details = {f"All runs at K = {decision.K}": html_of([decision_table(decision)]), **details}
     screen = first_screen(report)
     groups = pictures[:_FIRST_PICTURES], pictures[_FIRST_PICTURES:]
     return _rendered(

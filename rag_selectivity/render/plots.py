@@ -53,20 +53,30 @@ def over_k(report: Report, measure: str | Measure, ax: Any = None, *, depth: int
     """A measure over K, a curve for each run, as far as its lists reach.
 
     One or two runs have their intervals as bands. More runs have theirs as lines at `depth`, the K that is marked.
-    Beside Success stands that of a random draw, if BoR_max was measured with the same parameters.
+    Beside Success stands that of a random draw, and beside BoR its ceiling, if BoR_max was measured with the same
+    parameters.
     """
     base = parse_measure(measure)
     _refuse_unmeasured(report, "over_k", base)
     axes = _axes(ax, "over_k")
     _curves(report, base, axes, depth)
-    axes.set(ylabel=str(base))
-    if isinstance(base, Success):
-        first, most = next(iter(report.runs)), BoR_max(rel=base.rel, m=base.m)
-        if depths := _depths_of(report, first, most):
-            chance = [2.0 ** -report[first, most @ k].value for k in depths]
-            axes.plot(depths, chance, "--", color=GREY, linewidth=1, label="random draw")
-        axes.set_ylim(top=1.02)
-    axes.set_ylim(bottom=0)
+    lowest = 0.0
+    if isinstance(base, (BoR, Success)):
+        most = BoR_max(rel=base.rel, m=base.m)
+        # Runs with the same queries have one ceiling; that of the longest list goes as far as any.
+        depths, name = max(((_depths_of(report, run, most), run) for run in report.runs), key=lambda each: len(each[0]))
+        beside = [report[name, most @ k].value for k in depths]
+        if isinstance(base, BoR):
+            label, lows = (
+                "ceiling",
+                [report[run, base @ k].low for run in report.runs for k in _depths_of(report, run, base)],
+            )
+            lowest = min([0.0, *filter(math.isfinite, lows)])
+        else:
+            label, beside = "random draw", [2.0**-bits for bits in beside]
+            axes.set_ylim(top=1.02)
+        axes.plot(depths, beside, "--", color=GREY, linewidth=1, **({"label": label} if depths else {}))
+    axes.set(ylabel="bits over random" if isinstance(base, BoR) else str(base), ylim=(lowest, None))
     return _with_legend(axes)
 
 
@@ -76,16 +86,8 @@ def selectivity(report: Report, ax: Any = None, *, measure: str | Measure = "BoR
     The report must hold `BoR` and `BoR_max` at common depths, with the `rel` and `m` of the measure.
     """
     base = parse_measure(measure)
-    most = _ceiling_of(base)
-    _refuse_unmeasured(report, "selectivity", base, most)
-    axes = _axes(ax, "selectivity")
-    _curves(report, base, axes, depth)
-    # Runs with the same queries have one ceiling; that of the longest list goes as far as any.
-    depths, name = max(((_depths_of(report, name, most), name) for name in report.runs), key=lambda each: len(each[0]))
-    axes.plot(depths, [report[name, most @ k].value for k in depths], "--", color=GREY, linewidth=1, label="ceiling")
-    lows = [report[name, base @ k].low for name in report.runs for k in _depths_of(report, name, base)]
-    axes.set(ylabel="bits over random", ylim=(min([0.0, *filter(math.isfinite, lows)]), None))
-    return _with_legend(axes)
+    _refuse_unmeasured(report, "selectivity", base, _ceiling_of(base))
+    return over_k(report, base, ax, depth=depth)
 
 
 def harm(report: Report, ax: Any = None, *, measure: str = "Harm", depth: int | None = None) -> Any:

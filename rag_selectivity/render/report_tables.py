@@ -32,7 +32,7 @@ from rag_selectivity.render.blocks import (
     p_value,
     table_of,
 )
-from rag_selectivity.render.first_screen import cost_notes, decided_on, left_out, weights_text
+from rag_selectivity.render.first_screen import MOST_NOTES, NO_FIGURE, cost_notes, decided_on, first_screen
 from rag_selectivity.results.comparison import (
     BETTER,
     UNCHANGED,
@@ -54,12 +54,11 @@ _USUAL_DEPTH, FEW = 10, "*"
 
 
 def report_blocks(report: Report) -> Iterable[Block]:
-    """What the labels are worth; then the blocks of each run."""
+    """The notes that the first screen has no room for, and what the labels are worth; then the blocks of each run."""
+    yield from map(Note, first_screen(report).notes[MOST_NOTES:])
     known = decided_on(report)
     # The first screen has said the verdict, at the K of the decision.
     yield Note(report.trust.text if isinstance(known, str) else known[TRUST].more)
-    if weights := weights_text(report):
-        yield Note(weights)
     for name, run in report.runs.items():
         size = f", N = {report.corpus_size:,}" if report.corpus_size is not None else ""
         weighted = "" if report.weights is None else " (weighted)"
@@ -166,11 +165,8 @@ def _with_controls(run: RunReport) -> Table:
 
 
 def _notes(report: Report, run: RunReport) -> Iterator[str]:
-    """Measures that are missing, what was left out, the notes of the join, and the caveats."""
-    missing = grouped((reason, measure) for measure, reason in report.absent.items())
-    yield from (f"{enumeration(measures)} could not be measured: {reason}" for reason, measures in missing.items())
-    yield from left_out({"the run": run})
-    yield from run.notes
+    """Figures that are missing, and the caveats; the first screen has said what was left out."""
+    yield from (note for note in run.notes if note.startswith(NO_FIGURE))
     of_all = {each.code for each in run.label_caveats}
     own = (
         (key, str(replace(parse_measure(key), at=None)), caveat)
@@ -179,8 +175,10 @@ def _notes(report: Report, run: RunReport) -> Iterator[str]:
         if caveat.code not in of_all
     )
     yield from caveat_lines(own)
-    # They are the same for all runs, so they stand once, below the last.
+    # What is the same for all runs stands once, below the last.
     if run is list(report.runs.values())[-1]:
+        missing = grouped((reason, measure) for measure, reason in report.absent.items())
+        yield from (f"{enumeration(measures)} could not be measured: {reason}" for reason, measures in missing.items())
         yield from caveat_lines(("", "all figures", each) for each in run.label_caveats if each.level != NOTE)
 
 
