@@ -162,8 +162,6 @@ def test_a_second_chunk_fills_its_slot_and_adds_nothing() -> None:
 # -- every way to give the counts, and every path --------------------------------------------------
 
 
-
-
 def test_one_query_at_a_time_makes_the_figure_of_all() -> None:
     counts = PassageCounts(COUNTS)
     options = {"passages_of": counts, "scale": "utility"}
