@@ -18,6 +18,11 @@ class Interval:
     high: float
     reason: str = ""
 
+    @classmethod
+    def undefined(cls, reason: str) -> Interval:
+        """None, and why."""
+        return cls(math.nan, math.nan, math.nan, reason)
+
     def within(self, distance: float) -> bool:
         """Whether the whole interval is within ±`distance`; False without an interval."""
         return -distance <= self.low and self.high <= distance
