@@ -23,6 +23,7 @@ from rag_selectivity.judged.token_budget import is_budget
 from rag_selectivity.measures.base import FloatArray, Outcome
 from rag_selectivity.measures.chance import BaselineMeasure, BoR, Lambda
 from rag_selectivity.measures.hypergeometric import random_success
+from rag_selectivity.measures.outcome import log2_of_ratio
 from rag_selectivity.tables.ids import IntArray
 from rag_selectivity.trust.people import BoolArray
 from rag_selectivity.trust.placebo import tails
@@ -199,7 +200,8 @@ def _controlled(
         ends = least, float(figure(at.success_rate, draw.found.mean(), draw.missed.mean()))
     total, shown, can_show = int(draw.graded.sum()), None, None
     if isinstance(measure, BoR):
-        shown, can_show = bits_between(at.success_low, at.chance_high), most_bits_shown(draw, depth, tail)
+        shown = float(log2_of_ratio(np.asarray(at.success_low / at.chance_high)))
+        can_show = most_bits_shown(draw, depth, tail)
     if draw.relevant.any():
         value, low = np.quantile(draws, [0.5, tail]).tolist()
         high = float(np.quantile(upper, 1 - tail))
@@ -467,16 +469,12 @@ def _hit_share(n: IntArray, x: IntArray, size: Any) -> FloatArray:
     return np.where(x > 0, 1.0 - missed, 0.0)
 
 
-def bits_between(success: float, chance: float) -> float:
-    """log2(success/chance); −∞ without a success."""
-    return float(np.log2(success / chance)) if success > 0 else -np.inf
-
-
 def most_bits_shown(draw: Draw, depth: int, tail: float = 0.025) -> float:
     """The bits that these controls would show if every list held a relevant passage and no control were relevant."""
     queries = effective_units(draw.units)
     least = float(clopper_pearson(queries, queries, tail)[0])
-    return bits_between(least, most_found_outside(replace(draw, relevant=0 * draw.relevant), depth, tail))
+    most_found = most_found_outside(replace(draw, relevant=0 * draw.relevant), depth, tail)
+    return float(log2_of_ratio(np.asarray(least / most_found)))
 
 
 # -- before any control is graded ----------------------------------------------------------------------
