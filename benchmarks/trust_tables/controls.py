@@ -169,6 +169,9 @@ def made() -> Iterator[World]:
     for name, rates in kinds.items():
         for size in (1_400, 100_000, 8_800_000):
             yield _made(f"made, {name}", size, rates)
+    # A judge with the same rate in all queries, of which few are graded.
+    for rate in (0.1, 0.3):
+        yield _made(f"made, even rate {rate}, 60 queries", 100_000, lambda rng, q, rate=rate: np.full(q, rate), 60)
 
 
 def _made(
