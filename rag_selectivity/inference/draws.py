@@ -56,26 +56,21 @@ class Columns:
     """Distinct columns, each kept once: Success, EF and BoR share most of theirs."""
 
     def __init__(self) -> None:
-        self._index: dict[bytes, int] = {}
-        self._columns: list[FloatArray] = []
+        self._kept: dict[bytes, tuple[int, FloatArray]] = {}
 
     def __len__(self) -> int:
-        return len(self._columns)
+        return len(self._kept)
 
     def add(self, block: FloatArray) -> list[int]:
         """Where each column of the block is kept."""
         places = []
-        for column in block.T:
-            column = np.ascontiguousarray(column)
+        for column in map(np.ascontiguousarray, block.T):
             key = blake2b(column.tobytes(), digest_size=16).digest()
-            if key not in self._index:
-                self._index[key] = len(self._columns)
-                self._columns.append(column)
-            places.append(self._index[key])
+            places.append(self._kept.setdefault(key, (len(self._kept), column))[0])
         return places
 
     def matrix(self) -> FloatArray:
-        return np.stack(self._columns, axis=1)
+        return np.stack([column for _, column in self._kept.values()], axis=1)
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,8 +34,8 @@ from rag_selectivity.wording import counted, number
 _DRAWS_OF_A_MEDIAN = 1000
 #: Hits in effectively fewer queries say little about the other queries.
 FEWEST_QUERIES_WITH_HITS = 3.0
-#: Above this likeness, fewer controls than a draw takes say little of it: any distribution of rates may be behind it.
-_MUCH_ALIKE = 0.08
+#: The share of the draws of the likeness that must be above 0 for it to be taken as shown.
+_SHOWN = 0.9
 #: The likeness of passages of one query is at most this; below the other they are drawn as if each were on its own.
 _MOST_ALIKE, _LEAST_ALIKE = 0.95, 1e-7
 _CELLS_AT_ONCE = 1 << 21
@@ -120,7 +120,7 @@ class _AtDepth:
     success, chance, miss, rate : float64[draws]
         Draws of the success rate, of the success and the miss of a random draw, and of the judge's rate on controls.
     alike : float
-        How alike the controls of a query are, where a model extends them to the draw.
+        How alike the controls of a query are at least, where a model extends them to the draw.
     success_rate : float
     success_low, chance_high : float
         The lowest success rate and the highest success of a random draw, without a model.
@@ -214,7 +214,7 @@ def _controlled(
         narrow = ""
         if draw.relevant.sum() > 1 and spread < FEWEST_QUERIES_WITH_HITS:
             narrow = f"The relevant controls are in few queries (effectively {spread:.1f})."
-        elif at.alike > _MUCH_ALIKE and not isinstance(measure, Lambda):
+        elif at.alike > 0 and not isinstance(measure, Lambda):
             narrow = "Queries have fewer controls than K, of which the judge accepts many in some and few in others."
         return Controlled(value + 0.0, low + 0.0, high + 0.0, shown, can_show, total, narrow=narrow)
     low, high = (math.nan, math.nan) if math.isnan(sum(ends)) else sorted(ends)
@@ -269,7 +269,7 @@ def _at(judged: JudgedRun, depth: int, rel: int | None, bootstrap: Bootstrap) ->
     highest = most_found_outside(draw, int(drawn.max(initial=1)), tail) + most_in_tail + float(found.mean())
     expected, per_rate = float((share * (known + more)).mean()), float((share * beyond).mean())
     bounds = success_rate, lowest, min(1.0, highest)
-    likeness = 0.0 if _are_draws(draw) else float(np.median(alike))
+    likeness = 0.0 if _are_draws(draw) else float(np.quantile(alike, 1 - _SHOWN))
     return _AtDepth(draw, success, random, miss, rate, likeness, *bounds, expected, per_rate)
 
 
