@@ -145,7 +145,7 @@ def agreement(
     first, second = np.asarray(human, np.int64), np.asarray(judge, np.int64)
     drawn = DrawnTables.of(first, second, queries, grades, bootstrap)
     coefficients, bias, gaps = drawn.coefficients(), drawn.bias(), np.abs(drawn.gaps)
-    verdict, reason = _verdict(coefficients["kappa_quadratic"], bias, few=drawn.few)
+    verdict, reason = drawn.lacking if drawn.lacking[0] else _verdict(coefficients["kappa_quadratic"], bias)
     return Agreement(
         n=len(first),
         queries=len(set(queries)),
@@ -162,10 +162,8 @@ def agreement(
     )
 
 
-def _verdict(kappa: Interval, bias: Interval, *, few: bool) -> tuple[str, str]:
+def _verdict(kappa: Interval, bias: Interval) -> tuple[str, str]:
     """The verdict and its reason."""
-    if kappa.reason:
-        return TOO_FEW if few else UNDETERMINED, kappa.reason
     shown = f"The interval of the quadratic kappa, {kappa.low:.3f} to {kappa.high:.3f},"
     if kappa.high < LEAST_KAPPA:
         return POOR, f"{shown} is below {LEAST_KAPPA}."
@@ -250,11 +248,6 @@ class DrawnTables:
         """The judge's grade minus the human's: int64[human, judge]."""
         return self.levels - self.levels[:, None]
 
-    @property
-    def few(self) -> bool:
-        """Whether the pairs or the units are too few for the intervals of coefficients."""
-        return int(self.total.sum()) < MIN_PAIRS or len(self.tables) < MIN_QUERIES
-
     def bias(self, of_human: int | None = None) -> Interval:
         """The mean of the judge's grade minus the human's, over all pairs or those of one human grade.
 
@@ -262,10 +255,9 @@ class DrawnTables:
         >>> DrawnTables.of(np.array([1, 2]), np.array([3, 2]), ["p", "q"], (1, 5), Bootstrap(), weights).bias().value
         1.5
         """
-        if of_human is None:
-            return self.mean(self.gaps, (int(self.gaps.min()), int(self.gaps.max())))
-        of_grade = self.gaps[of_human - self.levels[0]]
-        return self.mean(self.gaps, (int(of_grade.min()), int(of_grade.max())), (self.levels == of_human)[:, None])
+        rows = np.isin(self.levels, self.levels if of_human is None else of_human)
+        possible = self.gaps[rows]
+        return self.mean(self.gaps, (int(possible.min()), int(possible.max())), rows[:, None])
 
     def mean(self, values: Any, bounds: tuple[int, int], counted: Any = True) -> Interval:
         """The mean of a value of each cell over the pairs in the cells that are counted: bool[human, judge].
@@ -284,7 +276,7 @@ class DrawnTables:
 
     def coefficients(self) -> dict[str, Interval]:
         """Kappas, AC2, alpha and Spearman's rho."""
-        reason, result = self._why_no_interval(), {}
+        (_, reason), result = self.lacking, {}
         with np.errstate(invalid="ignore", divide="ignore"):
             for name, coefficient in _COEFFICIENTS.items():
                 # Rounding may make full agreement a little more than 1.
@@ -293,15 +285,18 @@ class DrawnTables:
                 result[name] = Interval(value, *ends, reason=reason)
         return result
 
-    def _why_no_interval(self) -> str:
-        if self.few:
-            return f"An interval and a verdict need at least {MIN_PAIRS} pairs of {MIN_QUERIES} queries or clusters."
+    @property
+    def lacking(self) -> tuple[str, str]:
+        """The verdict where coefficients have no interval, and why; empty where they have one."""
+        if int(self.total.sum()) < MIN_PAIRS or len(self.tables) < MIN_QUERIES:
+            need = f"at least {MIN_PAIRS} pairs of {MIN_QUERIES} queries or clusters"
+            return TOO_FEW, f"An interval and a verdict need {need}."
         for who, axis in (("People", 1), ("The judge", 0)):
             given = self.levels[self.total.sum(axis=axis) > 0]
             if len(given) == 1:
                 need = "kappa and the other coefficients need two grades or more on each side"
-                return f"{who} gave grade {given[0]} to every pair: {need}."
-        return ""
+                return UNDETERMINED, f"{who} gave grade {given[0]} to every pair: {need}."
+        return "", ""
 
     def _ends(self, coefficient: _Coefficient, value: float) -> tuple[float, float]:
         size, count = float(self.total.sum()) / len(self.tables), len(self.levels)
