@@ -9,7 +9,7 @@ from importlib import import_module
 import pytest
 
 import rag_selectivity as rs
-from rag_selectivity.figures.query_table import read_query_table
+from rag_selectivity.figures.by import read_query_table
 from rag_selectivity.render.explorer import explorer
 from tests.explorer_world import JUNK, REL, ExplorerWorld, K, unpacked
 
@@ -148,8 +148,7 @@ def test_columns_to_filter_by(world, tmp_path) -> None:
     assert data["not_in_table"] == 2
     rows = [{"query_id": "q1", "n": 3}, {"query_id": "q2", "language": None}]
     table = read_query_table(rows, world.ids)
-    assert table.columns == ("n", "language")
-    assert table.values == {"q1": ("3", ""), "q2": ("", "")}
+    assert table.columns == {"n": {"q1": "3"}, "language": {}}
 
 
 # -- size ----------------------------------------------------------------------------------------------------

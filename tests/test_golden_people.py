@@ -131,10 +131,9 @@ def test_the_estimate_of_relevant_passages_outside_holds_the_truth(world) -> Non
     relevant = {(q, p) for q, row in others.items() for p in random.choice(row, 30, replace=False).tolist()}
     held = 0
     for seed in range(60):
-        drawn = world.draw("random:5", seed=seed).tasks[0].drawn
-        people = {pair: 5 if pair in relevant else 1 for pair in drawn}
         with Store(world.store, read_only=True) as store:
-            found = random_draw(5, (), store, world.passages, depth=10, seed=seed).estimate(people)
+            drawn = random_draw(5, (), store, world.passages, depth=10, seed=seed)
+        found = drawn.estimate({pair: 5 if pair in relevant else 1 for pair in drawn.pairs})
         held += found.low <= 30 <= found.high
         assert found.graded == 100
     assert held >= 55

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from rag_selectivity.advice.which_k import success_of
 from rag_selectivity.errors import InputError
-from rag_selectivity.figures.query_table import QueryTable, read_query_table
+from rag_selectivity.figures.by import QueryTable, read_query_table
 from rag_selectivity.judged.judged_run import JudgedRun
 from rag_selectivity.judged.policy import Policy
 from rag_selectivity.judged.qrels import Qrels
@@ -294,8 +294,10 @@ def _coded(columns: Sequence[Sequence[str | None]]) -> dict[str, Any]:
 def _table(table: QueryTable | None, names: Iterable[str]) -> list[dict[str, Any]]:
     if table is None:
         return []
-    rows = [table.values.get(query, ("",) * len(table.columns)) for query in names]
-    return [{"name": name, **_coded([[row[i] for row in rows]])} for i, name in enumerate(table.columns)]
+    queries = list(names)
+    return [
+        {"name": name, **_coded([[texts.get(query, "") for query in queries]])} for name, texts in table.columns.items()
+    ]
 
 
 def _weights(report: Report, names: Iterable[str]) -> list[float] | None:

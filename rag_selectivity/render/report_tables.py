@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from itertools import pairwise
+from operator import itemgetter, methodcaller
 from typing import Any
 
 from rag_selectivity.errors import InputError
@@ -32,7 +33,7 @@ from rag_selectivity.render.blocks import (
     p_value,
     table_of,
 )
-from rag_selectivity.render.first_screen import cost_notes, weights_text
+from rag_selectivity.render.first_screen import cost_notes, left_out, weights_text
 from rag_selectivity.results.comparison import (
     BETTER,
     UNCHANGED,
@@ -41,7 +42,6 @@ from rag_selectivity.results.comparison import (
     Changes,
     Comparison,
     FigureChange,
-    RunChange,
     RunDifference,
 )
 from rag_selectivity.results.estimate import CALIBRATED, NOTE, WITH_CONTROLS, Estimate
@@ -167,10 +167,7 @@ def _notes(report: Report, run: RunReport) -> Iterator[str]:
     """Measures that are missing, what was left out, the notes of the join, and the caveats."""
     missing = grouped((reason, measure) for measure, reason in report.absent.items())
     yield from (f"{enumeration(measures)} could not be measured: {reason}" for reason, measures in missing.items())
-    if missing_here := run.coverage.missing_from_run:
-        yield f"{counted(missing_here, 'query of the qrels is', 'queries of the qrels are')} missing from the run"
-    if unknown := run.coverage.not_in_qrels:
-        yield f"{counted(unknown, 'query of the run is', 'queries of the run are')} not in the qrels, and left out"
+    yield from left_out({"the run": run})
     yield from run.notes
     of_all = {each.code for each in run.label_caveats}
     own = (
@@ -335,13 +332,22 @@ def _slice_of(row: RunDifference) -> str:
 def change_blocks(changes: Changes) -> Iterator[Block]:
     """The figures of a decision before and now, those with a shown change first, and what was not compared."""
     yield Heading(f"What changed against {changes.name}")
-    changed = sorted((run for run in changes.runs if run.figures and not run.is_unchanged), key=_urgency)
+    by_run: dict[str, dict[Measure, FigureChange]] = {}
+    for each in changes.figures:
+        by_run.setdefault(each.row.run, {})[each.row.measure] = each
+    partly = {run for run, _ in changes.not_compared}
+    verdicts = {run: {each.verdict for each in figures.values()} for run, figures in by_run.items()}
+    same = [run for run, found in verdicts.items() if found == {UNCHANGED} and run not in partly]
+    # Changes that a reader must not miss come first.
+    urgency = {run: 0 if WORSE in found else 1 if BETTER in found else 2 for run, found in verdicts.items()}
+    changed = sorted((run for run in by_run if run not in same), key=lambda run: urgency[run])
     if changed:
-        measures = {name: each.row.measure for run in changed for name, each in run.figures.items()}
-        columns: list[Column] = [(str(m), entry("figures", name), _before_and_now) for name, m in measures.items()]
-        yield table_of(changed, ("run", _renamed, str), *columns)
+        measures = dict.fromkeys(measure for run in changed for measure in by_run[run])
+        columns: list[Column] = [(str(each), methodcaller("get", each), _before_and_now) for each in measures]
+        called = {run: run if was == run else f"{run} (was {was})" for run, was in changes.stored_as.items()}
+        rows = [{"run": called[run], **by_run[run]} for run in changed]
+        yield table_of(rows, ("run", itemgetter("run"), str), *columns)
         yield Note(_about_tests(changes))
-    same = [run.run for run in changes.runs if run.is_unchanged]
     if same:
         yield Note(f"Unchanged at every query: {enumeration(same)}.")
     for what, names in (
@@ -351,22 +357,9 @@ def change_blocks(changes: Changes) -> Iterator[Block]:
     ):
         if names:
             yield Note(f"{what}: {enumeration(names)}.")
-    for run, reason in changes.not_compared.items():
-        yield Note(f"Not compared: {run}: {reason.rstrip('.')}.")
-    for each in changes.runs:
-        for measure, reason in each.not_compared.items():
-            yield Note(f"Not compared: {measure} of {each.run}: {reason.rstrip('.')}.")
+    for (run, measure), reason in sorted(changes.not_compared.items(), key=lambda each: bool(each[0][1])):
+        yield Note(f"Not compared: {f'{measure} of {run}' if measure else run}: {reason.rstrip('.')}.")
     yield from (Note(f"{note[0].upper()}{note[1:]}.") for note in changes.notes)
-
-
-def _urgency(run: RunChange) -> int:
-    """Changes that a reader must not miss come first."""
-    verdicts = {each.verdict for each in run.figures.values()}
-    return 0 if WORSE in verdicts else 1 if BETTER in verdicts else 2
-
-
-def _renamed(run: RunChange) -> str:
-    return run.run if run.stored_as == run.run else f"{run.run} (was {run.stored_as})"
 
 
 def _before_and_now(each: FigureChange) -> str:

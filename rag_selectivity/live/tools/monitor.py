@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import threading
 from collections import Counter, deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from importlib.util import find_spec
@@ -13,7 +13,7 @@ from typing import Any
 
 from rag_selectivity.errors import InputError, examples
 from rag_selectivity.live.monitor import Monitor
-from rag_selectivity.live.retrieval import Retrieval
+from rag_selectivity.live.retrieval import Retrieval, approximate_tokens
 from rag_selectivity.live.tools import misfit
 from rag_selectivity.live.tools.definitions import ToolCall, ToolDefinition
 from rag_selectivity.live.tools.report import (
@@ -29,7 +29,7 @@ from rag_selectivity.live.tools.report import (
     warning,
     with_confusions,
 )
-from rag_selectivity.live.watching import Shared, tell
+from rag_selectivity.live.watching import Shared, Watcher, tell
 from rag_selectivity.log import LOG
 from rag_selectivity.results.report import Report
 from rag_selectivity.tables.cells import iterated
@@ -160,13 +160,14 @@ class ToolMonitor(Shared):
             If `shown` or `called` is no list, such as the text of one name.
         """
         definitions = _definitions(shown.items() if isinstance(shown, Mapping) else shown, "shown")
-        if isinstance(called, (str, bytes)) or not isinstance(called, Iterable):
-            raise InputError(f"called must be a list of names or ToolCalls, got {called!r}")
-        calls = [each if isinstance(each, ToolCall) else ToolCall(each) for each in called]
+        expected_called = "called must be a list of names or ToolCalls"
+        if isinstance(called, (str, bytes)):
+            raise InputError(f"{expected_called}, got {called!r}")
+        calls = [each if isinstance(each, ToolCall) else ToolCall(each) for each in iterated(called, expected_called)]
         names, tokens = tuple(tool.name for tool in definitions), sum(tool.tokens for tool in definitions)
         grades, expected, relevant = self.monitor.labels.of_query(query_id, query), None, self._relevant
         if grades is not None:
-            expected = frozenset(name for name, grade in grades.items() if grade >= self._relevant_from)
+            expected = self._applying(grades)
             relevant = len(expected)
         offered = {tool.name: tool for tool in definitions}
         misfits = tuple(self._misfit(call, offered.get(call.name)) for call in calls)
@@ -188,6 +189,14 @@ class ToolMonitor(Shared):
         """Add tools to the catalogue, whether they are ever shown or not."""
         with self._lock:
             self._take(_definitions(tools, "tools"))
+
+    def called_without(self, how: str, *names: str | None) -> None:
+        """A model was asked without tools, in the same words as `asked` of a monitor; `how` says how to give it some.
+
+        A query with labels whose model calls all lack tools counts as one to which none was shown.
+        """
+        self.without_tools[how] += 1
+        self.monitor.asked(*names)
 
     def ran(self, tool: str, *, failed: bool = False) -> None:
         """A tool ran, and ended in an error if `failed`. Tools that are not in the catalogue are left out."""
@@ -233,7 +242,11 @@ class ToolMonitor(Shared):
         of_checked = "calls of tools with known arguments and a schema"
         if not self._checks_arguments:
             of_checked += " that could be checked: install jsonschema"
-        choice, (pairs, similar_pairs) = choice_of(calls), _similar(tools)
+        by_query = self.monitor.labels.by_query
+        unseen = [
+            ModelCall((), (), (), 0, self._applying(by_query[each.query]), None, False) for each in self.monitor.without
+        ]
+        choice, (pairs, similar_pairs) = choice_of([*calls, *unseen]), _similar(tools)
         not_offered = Counter(name for call in calls for name in call.called if name not in call.shown)
         return ToolReport(
             calls=len(calls),
@@ -266,7 +279,7 @@ class ToolMonitor(Shared):
         if self.monitor.traffic.labelled:
             return replace(self.monitor.report(), corpus_size=size)
         known = self.monitor.labels.by_query
-        if known:
+        if known and not self.monitor.without:
             tell(
                 f"the labels know none of the queries so far; they know {examples(known)}: label by the text of the "
                 f"query, or name its id as query_id",
@@ -286,6 +299,9 @@ class ToolMonitor(Shared):
         for name, count in Counter(tool.name for tool in definitions).items():
             if name in self._tools and count > self._duplicates.get(name, 1):
                 self._duplicates[name] = count
+
+    def _applying(self, grades: Mapping[str, int]) -> frozenset[str]:
+        return frozenset(name for name, grade in grades.items() if grade >= self._relevant_from)
 
     def _catalogue(self) -> int:
         return max(self._size or 0, len(self._tools), 1)
@@ -308,6 +324,43 @@ class ToolMonitor(Shared):
         rows = self.monitor.labels.by_query.values()
         relevant = (name for row in rows for name, grade in row.items() if grade >= self._relevant_from)
         return dict(Counter(name for name in relevant if name not in self._tools).most_common())
+
+
+class ToolWatcher(Watcher):
+    """What an adapter that watches tools is given; a subclass says what its framework's tools are.
+
+    Parameters
+    ----------
+    labels, catalogue, **options
+        As in `ToolMonitor`; the catalogue may hold the framework's own tools.
+    query_id_key : str
+        Under which the framework's metadata have the id of the query.
+    count_tokens : callable, optional
+        Text → tokens of a definition as JSON; default: four characters a token.
+    """
+
+    monitor: ToolMonitor
+
+    def __init__(
+        self,
+        labels: Any = None,
+        *,
+        catalogue: int | Sequence[Any] | None = None,
+        query_id_key: str = "query_id",
+        count_tokens: Callable[[str], int] = approximate_tokens,
+        **options: Any,
+    ) -> None:
+        self.query_id_key, self.count_tokens = query_id_key, count_tokens
+        listed: Any = catalogue
+        if not isinstance(catalogue, (int, type(None))):
+            listed = [each for tool in catalogue for each in self.definitions_of(tool)]
+        super().__init__(
+            ToolMonitor(labels, catalogue=listed, **options), "the tools of a model call were not recorded"
+        )
+
+    def definitions_of(self, tool: Any) -> list[ToolDefinition]:
+        """The definitions that a tool, or the name of one, stands for."""
+        return _definitions([tool], "catalogue")
 
 
 def _definitions(tools: Any, what: str) -> list[ToolDefinition]:
