@@ -218,7 +218,8 @@ class _Evaluation:
                 measure = base @ depth
                 estimate = estimates[str(measure)]
                 if base.upper_end is not None or (base.unjudged_is_a_miss and not facts.exhaustive):
-                    estimate = _judged_in_part(measure, estimate, estimates)
+                    only_expected = self.provenance is not None and self.provenance.only_expected
+                    estimate = _judged_in_part(measure, estimate, estimates, only_expected)
                 if base in shuffled:
                     estimate = _beside_placebo(estimate, *shuffled[base][i].tolist())
                 caveats = *of_labels(measure, estimate, facts), *of_unchecked_judge(measure, estimate, judge)
@@ -233,13 +234,13 @@ def _beside_placebo(estimate: Estimate, placebo: float, low: float, high: float)
     return replace(estimate, placebo=placebo, above_placebo=None if math.isnan(low + high) else (low, high))
 
 
-def _judged_in_part(measure: Measure, estimate: Estimate, estimates: Estimates) -> Estimate:
+def _judged_in_part(measure: Measure, estimate: Estimate, estimates: Estimates, only_expected: bool) -> Estimate:
     """The estimate with a caveat and its possible range, if some of its passages are unjudged."""
     judged = estimates.get(str(Judged(at=measure.at)))
     most = None if measure.upper_end is None else estimates.get(str(measure.upper_end))
     if judged is None or not judged.value < 1 or (most is not None and not most.value > estimate.value):
         return estimate
-    caveat = in_part(measure, judged.value, ranged=most is not None)
+    caveat = in_part(measure, judged.value, ranged=most is not None, only_expected=only_expected)
     possible = None if most is None else (estimate.value, most.value)
     return replace(estimate, possible=possible, caveats=(*estimate.caveats, caveat))
 
