@@ -215,6 +215,7 @@ def test_agreement_with_a_judge_leaves_targeted_labels_out(world) -> None:
     (random,) = world.draw("agree:100", judges=["strict-judge"]).tasks
     world.answer(random)
     without = rs.agree(world.store, world.store, judges=["strict-judge"])
+    assert rs.agree(labels=world.store, judges=["strict-judge"]).to_dict() == without.to_dict()
     (chosen,) = world.draw("disagree:60").tasks
     world.answer(chosen)
     with pytest.warns(rs.SelectivityWarning, match="targeted-labels"):
@@ -312,6 +313,3 @@ def test_the_adjudicated_grade_counts_and_no_label_is_lost(world) -> None:
     assert run_command("labels", "import", "new.db", str(exported), cwd=world.folder).returncode == 0
     with Store(world.folder / "new.db", read_only=True) as store:
         assert {(q, p): grade for q, p, grade in label_rows(store, judges=())} == people
-
-
-# -- the command line -------------------------------------------------------------------------------------
