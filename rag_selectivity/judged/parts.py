@@ -67,8 +67,9 @@ def _grouped(scan: Scan, exactly: Callable[[], Run]) -> Iterator[Run]:
         rows = rows.drop("query")
         # Column by column, each of which is let go of in turn.
         rows = pl.DataFrame([rows.drop_in_place(name).rechunk() for name in rows.columns])
-        order, lengths = np.argsort(code, kind="stable"), np.bincount(code)
-        ends = np.cumsum(lengths)
+        order = np.argsort(code, kind="stable")
+        ends = np.searchsorted(code[order], np.arange(len(queries)), "right")
+        lengths = np.diff(ends, prepend=0)
         cuts = np.searchsorted(ends, np.arange(0, len(order) + _GIVEN, _GIVEN))
         for start, stop in pairwise(np.unique(np.append(cuts, len(ends))).tolist()):
             lists = rows[order[ends[start] - lengths[start] : ends[stop - 1]]]
