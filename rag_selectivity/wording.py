@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 #: What a terminal obeys or cannot show: control characters (C0, DEL, C1, separators of lines), characters that turn the
 #: direction of all text after them, and halves of surrogate pairs.
@@ -144,6 +144,21 @@ def enumeration(words: Iterable[str], joined_by: str = "and") -> str:
     """
     *first, last = words
     return f"{', '.join(first)} {joined_by} {last}" if first else last
+
+
+#: So many of the things that a note counts are named.
+NAMED = 3
+_LONGEST_NAME = 60
+
+
+def named(names: Sequence[str], count: int) -> str:
+    """The first of so many things by name, behind what is said of them; empty where no name is known.
+
+    >>> named(["q1", "q2", "q3"], 9), named(["q1"], 1), named([], 2)
+    (' (q1, q2, q3, …)', ' (q1)', '')
+    """
+    first = [f"{name[:_LONGEST_NAME]}…" if len(name) > _LONGEST_NAME else name for name in names[:NAMED]]
+    return f" ({', '.join([*first, *(['…'] if count > len(first) else [])])})" if first else ""
 
 
 def counted(count: int, one: str, many: str | None = None) -> str:

@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 
 import rag_selectivity as rs
 from rag_selectivity.cli.app import app
+from rag_selectivity.results.stored import read_report
 from rag_selectivity.sample import write_sample
 
 pytestmark = [pytest.mark.contract, pytest.mark.filterwarnings("ignore::rag_selectivity.SelectivityWarning")]
@@ -254,10 +255,19 @@ def test_one_query_that_is_left_out_is_one_query() -> None:
     labels, lists = {f"q{i}": {"a": 1} for i in range(4)}, {f"q{i}": ["a", "b"] for i in range(1, 5)}
     shown = rs.evaluate(labels, {"run": lists}, corpus_size=9, depths=[1])
     first, details = " ".join(str(shown).split()), " ".join(shown.details().split())
-    assert "1 query of the qrels is missing from run." in first
-    assert "1 query not in the qrels was left out of run." in first
-    assert "1 query of the qrels is missing from the run" in details
-    assert "1 query of the run is not in the qrels, and left out" in details
+    for text, run in ((first, "run"), (details, "the run")):
+        assert f"1 query of the qrels is missing from {run} (q0)." in text
+        assert f"1 query not in the qrels was left out of {run} (q4)." in text
+
+
+def test_up_to_three_of_the_queries_that_are_left_out_are_named(tmp_path) -> None:
+    labels = {f"q{i}": {"a": 1} for i in range(3, 9)}
+    report = rs.evaluate(labels, {"run": {f"q{i}": ["a"] for i in range(5)}}, corpus_size=9, depths=[1])
+    screen = " ".join(str(report).split())
+    assert "4 queries of the qrels are missing from run (q5, q6, q7, …)." in screen
+    assert "3 queries not in the qrels were left out of run (q0, q1, q2)." in screen
+    report.save(tmp_path / "report.json")
+    assert "(q5, q6, q7, …)" in str(read_report(tmp_path / "report.json"))
 
 
 def test_words_for_one_figure_name_it_and_speak_of_it(sample) -> None:

@@ -27,6 +27,25 @@ GRADES = {"good?": {"a": 5, "b": 4, "j": 1}, "bad?": {"a": 5, "j": 1}}
 QUESTIONS = {f"question {i}?": {f"d{i}": 5, f"e{i}": 4, f"j{i}": 1} for i in range(40)}
 
 
+def test_a_report_is_about_what_was_shown():
+    """The last depth is the longest list of the window, and the first screen is about it."""
+    monitor = Monitor({f"q{n}": {f"d{n}": 1} for n in range(12)}, corpus_size=1024)
+    monitor.record(Retrieval("nobody labelled this", [f"x{n}" for n in range(9)]))
+    for n in range(12):
+        monitor.record(Retrieval(f"q{n}", [f"x{n}", f"y{n}", f"d{n}"]))
+    report = monitor.report()
+    assert report.depths == (1, 2, 3)
+    assert report["Success@3"].value == report["Success"].value == 1.0
+    assert report["BoR@3"].value == report["BoR"].value == pytest.approx(log2(1024 / 3))
+    screen = str(report)
+    assert "At K = 3\n" in screen
+    assert "K: 3 [3, 3] as given" in screen
+    assert "Success@3 1.000" in screen
+    chosen = Monitor({"q": {"d": 1}}, corpus_size=1024, depths=[2], measures=["BoR", "Success@1"])
+    chosen.record(Retrieval("q", ["x", "d", "y"]))
+    assert chosen.report().depths == (1, 2)
+
+
 def world(queries: int, seed: int = 0):
     """Labels, final lists and pools of a made-up retriever with a reranker."""
     rng = np.random.default_rng(seed)

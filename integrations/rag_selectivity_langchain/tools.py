@@ -14,6 +14,8 @@ from rag_selectivity.live.tools import ToolCall, ToolDefinition, ToolMonitor
 from rag_selectivity.live.watching import Latest, Watcher
 from rag_selectivity_langchain.documents import text_of
 
+_HOW = "model.bind_tools(tools) or create_agent(model, tools)"
+
 
 class ToolSelectivityCallback(Watcher, BaseCallbackHandler):  # type: ignore[misc,unused-ignore]
     """Watches the tools bound to every chat model call: `agent.invoke(…, config={"callbacks": [callback]})`.
@@ -66,15 +68,19 @@ class ToolSelectivityCallback(Watcher, BaseCallbackHandler):  # type: ignore[mis
         with self.guard:
             offered = (told.get("invocation_params") or {}).get("tools") or ()
             shown = [each for tool in offered for each in self._definitions(tool) if each.name not in self._ignored]
-            if not shown or (told.get("options") or {}).get("ls_structured_output_format"):
-                self.monitor.without_tools["model.bind_tools(tools) or create_agent(model, tools)"] += 1
-                return
             query_id = (metadata or {}).get(self._query_id_key)
+            query_id = None if query_id is None else str(query_id)
             query, after_results = _asked(messages[0] if messages else ())
+            if (told.get("options") or {}).get("ls_structured_output_format"):
+                self.monitor.called_without(_HOW)
+                return
+            if not shown:
+                self.monitor.called_without(_HOW, query_id, query)
+                return
             under_way = {
                 "query": query,
                 "shown": shown,
-                "query_id": None if query_id is None else str(query_id),
+                "query_id": query_id,
                 "after_results": after_results,
             }
             self._calls.keep(run_id, under_way)

@@ -99,7 +99,7 @@ class SelectivityCallback(Watcher, BaseCallbackHandler):  # type: ignore[misc,un
         self._identity = self.monitor.identity(identity)
         self._query_id_key, self._rerank, self._count = query_id_key, rerank, count_tokens
         # A tree holds its monitor, whose number nothing else can have meanwhile.
-        tree = CallTree(self.monitor.record, at_once=rerank is None)
+        tree = CallTree(self.monitor.record, asked=self.monitor.asked, at_once=rerank is None)
         self._calls = _CALLS.setdefault((id(self.monitor), rerank is None), tree)
         self._reranking = Latest[dict[str, list[Document]]](_MOST_STEPS)
         self._has_reranked = False
@@ -157,7 +157,7 @@ class SelectivityCallback(Watcher, BaseCallbackHandler):  # type: ignore[misc,un
             parent = self._parent(run_id, told)
             if self._rerank is None or told.get("name") != self._rerank:
                 # What the user asked is in the inputs of the outermost chain or graph.
-                asked = None if parent is not None else self._query_id(None, questions_in(inputs))
+                asked = None if parent is not None else self._query_id(told.get("metadata"), questions_in(inputs))
                 self._calls.begin(run_id.int, parent, Kind.OTHER, query_id=asked)
                 return
             self._has_reranked = True

@@ -110,16 +110,11 @@ class LiveToolSelectivity(SpanWatcher):
         after_results = run is not None and run.has_results
         if run is not None and calls:
             run.has_results = True
+        query = _last_question(getattr(step.event, "input", ()))
         if not shown:
-            self.monitor.without_tools["FunctionAgent(tools=[…])"] += 1
-        else:
-            self.monitor.call(
-                _last_question(getattr(step.event, "input", ())),
-                self._definitions(shown),
-                calls,
-                query_id=step.query_id,
-                after_results=after_results,
-            )
+            self.monitor.called_without("FunctionAgent(tools=[…])", step.query_id, query)
+            return
+        self.monitor.call(query, self._definitions(shown), calls, query_id=step.query_id, after_results=after_results)
 
     def _definitions(self, tools: Sequence[Any]) -> list[ToolDefinition]:
         return [_definition(tool, self._count) for tool in tools]

@@ -90,7 +90,7 @@ class LiveSelectivity(SpanWatcher):
         **options: Any,
     ) -> None:
         super().__init__(monitor if monitor is not None else Monitor(labels, **options))
-        self._calls = CallTree(self.monitor.record)
+        self._calls = CallTree(self.monitor.record, asked=self.monitor.asked)
         self._labelled = self.monitor.labels.by_query
         self._identity = self.monitor.identity(identity)
         self._tag, self._count = query_id_tag, count_tokens

@@ -91,6 +91,7 @@ class SelectivitySpanProcessor(Watcher, SpanProcessor):  # type: ignore[misc,unu
             rerank=rerank,
             count_tokens=count_tokens,
             keep_texts=self.monitor.wants_texts,
+            asked=self.monitor.asked,
         )
         self._lock, self._reading = threading.Lock(), threading.Lock()
         self._early = Problems()

@@ -68,7 +68,7 @@ def decide(
     Raises
     ------
     InputError
-        If the report holds only sums, such as one of a monitor; if there is no such baseline;
+        If the report holds no lists, as one that was read from a file; if there is no such baseline;
         if `k` is not a whole number ≥ 1, or is more than the corpus size.
 
     Notes

@@ -11,6 +11,7 @@ from rag_selectivity.measures.chance import DEGRADED_FROM, Success
 from rag_selectivity.results.decision import DEPTH, GIVEN, LOSS, NEXT, SYSTEM, Answer, Decision, RunLine
 from rag_selectivity.results.estimate import Estimate
 from rag_selectivity.results.report import Report
+from rag_selectivity.results.run_report import FEWEST
 from rag_selectivity.results.trust import CONTROLS, PEOPLE
 from rag_selectivity.wording import counted, ends_text, enumeration, number, percent
 
@@ -114,7 +115,7 @@ def where_the_loss_is(decision: Decision, losses: Losses | None, *, closed: bool
     """Which step of the best run loses evidence, and in how many queries."""
     if losses is None:
         why = "the completed labels give no figure for its candidates"
-        why = why if completed else f"no candidates beyond K = {decision.K} were given (--pool)"
+        why = why if completed else f"no candidates beyond K = {decision.K} were given (pool=…, --pool)"
         return Answer(LOSS, f"Not known for {decision.best}: {why}.", False)
     evidence = f"{percent(losses.pool)} of the {'labelled evidence' if closed else 'evidence'}"
     if isinstance(decision.measure, Success):
@@ -140,6 +141,9 @@ def what_next(decision: Decision, at_k: Report, losses: Losses | None, *, believ
     acts = list(_labels(at_k, decision.best))
     if believed:
         acts = [*_questions(decision), *acts, *_steps(losses)]
+    if not acts and decision.queries < FEWEST:
+        few = counted(decision.queries, "question is", "questions are")
+        return Answer(NEXT, f"Add questions with labels: {few} too few; begin with {FEWEST}.", None)
     if not acts:
         return Answer(NEXT, "Nothing that these lists and labels can show.", None)
     # Commands can be pasted: they end without a full stop, and so they come last.

@@ -141,9 +141,9 @@ class Figures:
     @property
     def rules(self) -> Rules | None:
         """What another table must share; None where that is not known."""
-        if self.judged is None:
-            return None if self.stored is None else self.stored[1]
-        return Rules.of(self.judged)
+        if self.stored is not None:
+            return self.stored[1]
+        return None if self.judged is None else Rules.of(self.judged)
 
     def where(self, chosen: NDArray[Any]) -> Figures:
         """The rows of some of the queries, by mask, or by position in any order (then without the join)."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from itertools import compress
+from itertools import compress, islice
 from typing import Any, TypeVar
 
 import numpy as np
@@ -23,6 +23,7 @@ from rag_selectivity.judged.token_budget import TokenBudget
 from rag_selectivity.tables.cells import whole_count
 from rag_selectivity.tables.grades import SCALES, Scale
 from rag_selectivity.tables.ids import IntArray, ranges
+from rag_selectivity.wording import NAMED
 
 #: The depth of a measure that takes the whole list.
 WHOLE_LIST = 1 << 62
@@ -156,6 +157,8 @@ class JudgedRun:
             missing_from_pool=lacking,
             expected=expected,
             graded=labels.size - expected,
+            first_missing=tuple(islice(compress(labels.queries, missing.tolist()), NAMED)),
+            first_unknown=tuple(islice(dict.fromkeys(lists.unknown), NAMED)),
         )
         judged = replace(judged, coverage=coverage)
         return judged.over(~missing) if terms.policy.missing_query == "skip" and missing.any() else judged

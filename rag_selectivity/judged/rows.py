@@ -129,7 +129,10 @@ class Pairs(Rows):
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """Counts of what the join left out, added or treated specially, and of labels without and with a grade."""
+    """Counts of what the join left out, added or treated specially, and of labels without and with a grade.
+
+    `first_missing` and `first_unknown` name the first queries that the run or the qrels lack.
+    """
 
     missing_from_run: int = 0
     not_in_qrels: int = 0
@@ -140,6 +143,8 @@ class Coverage:
     missing_from_pool: int = 0
     expected: int = 0
     graded: int = 0
+    first_missing: tuple[str, ...] = ()
+    first_unknown: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -153,18 +153,18 @@ class _Watched:
         """Of the figure: `BoR@10`, `tokens`, `p95(seconds)`."""
         return self.figure if self.quantile is None else f"p{round(100 * self.quantile)}({self.figure})"
 
-    def take(self, outcome: Outcome, column: int) -> list[tuple[float, ...]]:
+    def take(self, outcome: Outcome) -> list[tuple[float, ...]]:
         """The parts of the measure for each retrieval that has a figure."""
         if self.outcome is None:
             form = outcome.aggregate.form
             if form != "ceiling":
-                self._low, self._high = outcome.ends_at(column) or (0.0, math.inf if form == "mean" else 1.0)
+                self._low, self._high = outcome.ends_at(0) or (0.0, math.inf if form == "mean" else 1.0)
             if form in _TESTED:
                 self._weights = _TESTED[form](self.limit)
             else:
                 LOG.error("alert %r: %s is no mean, so it cannot be tested", self.text, self.measure)
         self.outcome = outcome
-        rows = np.stack([part[:, column] for part in outcome.parts], axis=1)
+        rows = np.stack([part[:, 0] for part in outcome.parts], axis=1)
         return list(map(tuple, rows[~np.isnan(rows[:, 0])].tolist()))
 
     def _begin(self) -> None:
@@ -316,11 +316,11 @@ class Alerts:
             if watched.figure == "outcome":
                 self._add(watched, [(float(value),)])
 
-    def figures(self, outcomes: Mapping[Measure, tuple[Outcome, int]]) -> None:
-        """Take in measured retrievals: the outcome of each measure that can be said, and the column of its depth."""
+    def figures(self, outcomes: Mapping[Measure, Outcome]) -> None:
+        """Take in measured retrievals: the outcome of each measure that can be said, at its depth."""
         for watched in self._watched:
             if watched.measure is not None and watched.measure in outcomes:
-                self._add(watched, watched.take(*outcomes[watched.measure]))
+                self._add(watched, watched.take(outcomes[watched.measure]))
 
     def _add(self, watched: _Watched, rows: Iterable[tuple[float, ...]]) -> None:
         with self._lock:

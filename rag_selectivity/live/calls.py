@@ -48,6 +48,8 @@ class _Call:
     given: Collection[str]
     started: float
     is_open: bool = True
+    #: Of the outermost one: whether a retriever was asked inside it.
+    has_retrieved: bool = False
     children: list[Passages] = field(default_factory=list)
     retrieval: _Call | None = None
     tool: _Call | None = None
@@ -59,6 +61,7 @@ class _Call:
         above = self.above
         self.root = self if above is None else above.root
         self.root.below[self.id] = self
+        self.root.has_retrieved |= self.kind is Kind.RETRIEVE
         if above is not None:
             self.retrieval = above if above.kind is Kind.RETRIEVE else above.retrieval
             self.tool = above if above.kind is Kind.TOOL else above.tool
@@ -120,6 +123,8 @@ class CallTree:
     ----------
     record : callable
         Takes each Retrieval.
+    asked : callable, optional
+        Takes the query id and the query of an outermost call that is over and asked no retriever.
     at_once : bool
         Hand a retrieval over when it ends, or when the tool around it ends: nothing else selects from it.
     clock : callable
@@ -135,10 +140,12 @@ class CallTree:
         self,
         record: Callable[[Retrieval], None],
         *,
+        asked: Callable[[str | None, str], None] | None = None,
         at_once: bool = False,
         clock: Callable[[], float] = time.perf_counter,
         most_held: float = MOST_HELD,
     ) -> None:
+        self._asked = asked
         self._record, self._at_once, self._clock, self._most_held = record, at_once, clock, most_held
         self._lock = threading.Lock()
         self._calls: dict[Hashable, _Call] = {}
@@ -182,6 +189,7 @@ class CallTree:
                 return
             done = self._outcome(of, passages) + self._close(of)
         self._hand_over(done)
+        self._over(of)
 
     def fail(self, call: Hashable) -> None:
         """A call has raised an error or returned nothing; what was retrieved before that still counts.
@@ -202,6 +210,7 @@ class CallTree:
                     done += self._close(each)
             done += self._close(failed, failed=True)
         self._hand_over(done)
+        self._over(failed)
 
     def around(self, call: Hashable) -> list[tuple[str, str | None]]:
         """The query and query id of a call that is under way, and of the retrievals and tools around it."""
@@ -300,6 +309,10 @@ class CallTree:
         return done
 
     # -- without it ----------------------------------------------------------------------------------
+
+    def _over(self, call: _Call) -> None:
+        if self._asked is not None and call.above is None and not call.has_retrieved:
+            self._asked(call.query_id, call.query)
 
     def _hand_over(self, done: Sequence[_Retrieved]) -> None:
         for each in done:

@@ -25,6 +25,7 @@ from rag_selectivity.indexes import documents_in_index, given_size
 from rag_selectivity.inference.bootstrap import Bootstrap
 from rag_selectivity.judged.terms import size_with_counts
 from rag_selectivity.live.alerts import FALSE_ALARM_EVERY, Alarm, Alerts
+from rag_selectivity.live.asked import Asked
 from rag_selectivity.live.identity import Identity, Waiting
 from rag_selectivity.live.retrieval import Retrieval, checked_outcome
 from rag_selectivity.live.trace import TraceWriter
@@ -34,7 +35,7 @@ from rag_selectivity.live.window import Window
 from rag_selectivity.live.worker import Worker
 from rag_selectivity.log import LOG
 from rag_selectivity.measures import Measure
-from rag_selectivity.measures.plan import LIVE_DEPTHS, given_depths, plan_of, wanted_measures
+from rag_selectivity.measures.plan import given_depths, wanted_measures
 from rag_selectivity.results.report import Report
 from rag_selectivity.single import Labels
 from rag_selectivity.tables.identity import AUTO
@@ -67,9 +68,9 @@ class Monitor(Shared):
         counted in the index that was given as `corpus_size`, if it can list its passages.
     measures : sequence of str or Measure, optional
         Default: `rag_selectivity.measures.default_measures` of the scale, with PROC and %PROC for 1–5 grades.
-    depths : sequence of int
-        Depths K of the figures. Figures without a depth, such as `report["BoR"]`, are about everything that each
-        retrieval showed.
+    depths : sequence of int, optional
+        Depths K of the figures. Default: 1, 2, 5, 10, … as far as the lists reach, and the longest list. Figures
+        without a depth, such as `report["BoR"]`, are about everything that each retrieval showed.
     sample_rate : float
         The share of the retrievals to measure and trace, above 0 and up to 1. Each one is drawn
         with this probability, whatever it holds, so the figures speak of all of them. Traffic, outcomes, and alerts
@@ -126,7 +127,7 @@ class Monitor(Shared):
         corpus_size: Any = None,
         passages_of: Any = None,
         measures: Sequence[str | Measure] | None = None,
-        depths: Sequence[int] = LIVE_DEPTHS,
+        depths: Sequence[int] | None = None,
         sample_rate: float = 1.0,
         kept: int = 10_000,
         scale: str | None = None,
@@ -153,12 +154,25 @@ class Monitor(Shared):
         self.labels = Labels.of(labels, grade_map=grade_map, scale=scale, measures=measures)
         self.name = name
         self._alerts = Alerts(alerts, window=window, on_alert=on_alert, name=name, false_alarm_every=false_alarm_every)
-        sized = corpus_size is not None
-        asked = [*wanted_measures(measures, self.labels.scale, sized=sized, pooled=True), *self._alerts.measures]
+        asked = [
+            *wanted_measures(measures, self.labels.scale, sized=corpus_size is not None, pooled=True),
+            *self._alerts.measures,
+        ]
+        if depths is not None:
+            own = [measure.at for measure in asked if isinstance(measure.at, int)]
+            depths = given_depths([*depths, *own], ()).tolist()
         self.measures = tuple(dict.fromkeys(measure.without_depth for measure in asked))
-        alert_depths = [measure.at for measure in self._alerts.measures if isinstance(measure.at, int)]
-        plan = plan_of(self.measures, given_depths([*depths, *alert_depths], ()), whole_lists=True)
-        self._window = Window(name, self.labels, corpus_size, plan, deque(maxlen=kept), ids == "exact", counts)
+        self._window = Window(
+            name,
+            self.labels,
+            corpus_size,
+            self.measures,
+            depths,
+            self._alerts.measures,
+            deque(maxlen=kept),
+            ids == "exact",
+            counts,
+        )
         self._trace = TraceWriter(trace, texts=trace_texts) if trace is not None else None
         #: All retrievals, and the outcomes of the last requests by their ids.
         self._traffic, self._requests = Traffic(), Latest[float | None](_MOST_REQUESTS)
@@ -167,6 +181,7 @@ class Monitor(Shared):
         self._has_warned = False
         self._sample_rate, self._random = float(sample_rate), random.Random(seed)
         self._identity = Identity(None)
+        self._asked = Asked(self.labels.by_query)
 
     # -- taking in ---------------------------------------------------------------------------------
 
@@ -207,10 +222,9 @@ class Monitor(Shared):
         lacking = {name: value for name, value in _REQUEST.get({}).items() if getattr(retrieval, name) is None}
         if lacking:
             retrieval = replace(retrieval, **lacking)  # type: ignore[arg-type]
-        labelled = retrieval.name_in(self.labels.by_query) is not None
         ready: list[Waiting] = []
         with self._lock:
-            drawn = self._sample_rate == 1 or self._random.random() < self._sample_rate
+            labelled, drawn = self._asked.retrieve(retrieval), self._draw()
             self._traffic.add(retrieval, labelled=labelled, drawn=drawn)
             self._add_outcome(retrieval.id, retrieval.outcome)
             had_failed = self._identity.has_failed
@@ -223,6 +237,19 @@ class Monitor(Shared):
             self._later(None)
         if gives_up:
             self._warn_of_the_choice()
+
+    def asked(self, *names: str | None) -> None:
+        """Say that a question was asked and answered, by its id or text, whatever was retrieved for it.
+
+        A question with labels for which nothing was retrieved then counts as an empty list. Adapters say so of what the
+        outermost chain, engine, workflow or span was asked, and `request` of its `query_id`.
+        """
+        with self._lock:
+            if self._draw():
+                self._asked.ask(*names)
+
+    def _draw(self) -> bool:
+        return self._sample_rate == 1 or self._random.random() < self._sample_rate
 
     def request(
         self, id: str | None = None, *, arm: str | None = None, query_id: str | None = None
@@ -239,7 +266,8 @@ class Monitor(Shared):
         arm : str, optional
             The arm of an A/B test, for the trace.
         query_id : str, optional
-            Of the user's question in the labels, if an agent words it anew.
+            Of the user's question in the labels, if an agent words it anew. If the labels have it and nothing is
+            retrieved for it, it counts as an empty list.
 
         Raises
         ------
@@ -250,7 +278,18 @@ class Monitor(Shared):
         for what, value in given.items():
             if value is not None and not isinstance(value, str):
                 raise InputError(f"{what} must be a text, got {value!r}")
-        return _requested({name: value for name, value in given.items() if value is not None})
+        return self._requested({name: value for name, value in given.items() if value is not None})
+
+    @contextmanager
+    def _requested(self, request: dict[str, str]) -> Iterator[None]:
+        token = _REQUEST.set(request)
+        try:
+            yield
+        finally:
+            # A generator may be closed from another context; its own context is gone then.
+            with suppress(ValueError):
+                _REQUEST.reset(token)
+            self.asked(request.get("query_id"))
 
     def outcome(self, id: str, outcome: float) -> bool:
         """Record the outcome of a request that became known after its retrievals: whether the answer was accepted.
@@ -319,7 +358,7 @@ class Monitor(Shared):
                     # By their ids, the passages of each document can be counted in the index now.
                     self._window.passages_of = documents_in_index(self._index, identity) or self._window.passages_of
                     self._index = None
-                for figures in self._window.add([each for each in batch if each is not None], self._alerts.measures):
+                for figures in self._window.add([each for each in batch if each is not None]):
                     self._alerts.figures(figures)
                 unmatched = None if self._has_warned else self._window.ids_do_not_meet
                 self._has_warned |= unmatched is not None
@@ -346,6 +385,8 @@ class Monitor(Shared):
         self._take(ready)
         self.flush()
         if self._trace is not None:
+            for nothing in [] if self._trace.is_closed else self.without:
+                self._trace.write(nothing, time.time())
             self._trace.close()
         if self._identity.has_failed and not had_failed:
             self._warn_of_the_choice()
@@ -372,6 +413,12 @@ class Monitor(Shared):
         return traffic
 
     @property
+    def without(self) -> list[Retrieval]:
+        """An empty retrieval for each labelled question that was asked and for which nothing was retrieved."""
+        with self._lock:
+            return self._asked.without
+
+    @property
     def window(self) -> dict[str, float]:
         """The figure of each alert over its rolling window, by name: {"BoR": 4.2, "tokens": 2150.0}."""
         self.flush()
@@ -392,8 +439,10 @@ class Monitor(Shared):
         if self._identity.doubt is not None:
             raise InputError(str(self._identity.doubt))
         self.flush()
+        with self._lock:
+            without, notes = self._asked.without, list(self._asked.notes())
         with self._measuring:
-            report = self._window.report(self.traffic, self.measures, bootstrap)
+            report = self._window.report(self.traffic, without, notes, bootstrap)
             odd = self._window.ids_hardly_meet
         if odd is not None:
             tell(odd, "ids-partly-match")
@@ -404,7 +453,7 @@ class Monitor(Shared):
         """The retrievals that the report is of."""
         self.flush()
         with self._measuring:
-            return list(self._window.kept)
+            return [*self._window.kept, *self.without]
 
 
 def _write_waiting(choice: Identity, trace: TraceWriter) -> None:
@@ -413,14 +462,3 @@ def _write_waiting(choice: Identity, trace: TraceWriter) -> None:
         # What a parent process waits with is its own to write.
         if seen.process == os.getpid():
             trace.write(seen.retrieval, seen.time)
-
-
-@contextmanager
-def _requested(request: dict[str, str]) -> Iterator[None]:
-    token = _REQUEST.set(request)
-    try:
-        yield
-    finally:
-        # A generator may be closed from another context; its own context is gone then.
-        with suppress(ValueError):
-            _REQUEST.reset(token)

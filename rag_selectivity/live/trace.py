@@ -81,6 +81,7 @@ class LineWriter:
     ----------
     lost : int
         How many lines could not be written.
+    is_closed : bool
 
     Raises
     ------
@@ -92,7 +93,7 @@ class LineWriter:
         self.path = Path(path)
         self._lock = threading.Lock()
         self.lost = 0
-        self._is_closed = False
+        self.is_closed = False
         #: How many lines were lost before those that cannot be written at present.
         self._lost_before: int | None = None
         with opened_to_append(self.path) as file:
@@ -103,7 +104,7 @@ class LineWriter:
         """Append an object; what cannot be written is counted in `lost`."""
         with self._lock:
             try:
-                if self._is_closed:
+                if self.is_closed:
                     self.lost += 1
                     return
                 line = f"{json_line(row)}\n".encode()
@@ -124,7 +125,7 @@ class LineWriter:
     def close(self) -> None:
         """Write no more; what comes later is counted as lost."""
         with self._lock:
-            self._is_closed = True
+            self.is_closed = True
 
     def _end_last_line(self, file: BinaryIO) -> None:
         """End the last line of a file to which a killed process wrote; one of which only a part is there goes."""

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from rag_selectivity.errors import InputError
 from rag_selectivity.evaluation.report import report_on
-from rag_selectivity.figures.figures import Figures
+from rag_selectivity.figures.figures import Facts, Figures
 from rag_selectivity.inference.bootstrap import Bootstrap
 from rag_selectivity.judged.joining import join
 from rag_selectivity.judged.judged_run import JudgedRun
@@ -22,14 +25,14 @@ from rag_selectivity.log import LOG
 from rag_selectivity.measures import Measure, Outcome
 from rag_selectivity.measures.base import WHOLE_LIST
 from rag_selectivity.measures.outcome import Refusal, joint_refusal
-from rag_selectivity.measures.plan import Plan
+from rag_selectivity.measures.plan import default_depths, plan_of
 from rag_selectivity.results.report import Report
 from rag_selectivity.single import Labels
 from rag_selectivity.tables.grades import scale_named
 from rag_selectivity.tables.identity import numbered_queries
 from rag_selectivity.tables.matching import Meeting
 from rag_selectivity.tables.small import PassageCounts
-from rag_selectivity.wording import counted
+from rag_selectivity.wording import counted, named
 
 #: Reasons name values of the application; these bound what a faulty one can fill.
 _MOST_REASONS, _OTHER_REASONS = 100, "other reasons, which are not named"
@@ -63,8 +66,12 @@ class Window:
         Of the run.
     labels : Labels
     corpus_size : int or None
-    plan : Plan
-        The measures and their depths.
+    measures : sequence of Measure
+        Of the report, without their depths.
+    depths : sequence of int or None
+        Of the report, as far as its lists reach. None stands for the usual ones and the longest list.
+    alerted : sequence of Measure
+        What alerts are about.
     kept : deque of Retrieval
         As many as its limit allows.
     ids_are_right : bool
@@ -81,7 +88,9 @@ class Window:
     name: str
     labels: Labels
     corpus_size: int | None
-    plan: Plan
+    measures: Sequence[Measure]
+    depths: Sequence[int] | None
+    alerted: Sequence[Measure]
     kept: deque[Retrieval]
     ids_are_right: bool
     passages_of: PassageCounts | None
@@ -98,8 +107,8 @@ class Window:
         junk = {"q": {"d": max(1, scale_named(self.labels.scale).lowest)}}
         size, scale = self.corpus_size, self.labels.scale
         probe = join(Qrels.of(junk), Run.of({"q": ["d"]}), corpus_size=size, scale=scale, policy=_POLICY)
-        for measure, at in self.plan:
-            measure.outcome(probe, at)
+        for measure in [*self.measures, *self.alerted]:
+            measure.outcome(probe, _depth_of(measure))
 
     @property
     def ids_do_not_meet(self) -> str | None:
@@ -125,18 +134,16 @@ class Window:
 
     # -- taking in ---------------------------------------------------------------------------------
 
-    def add(
-        self, batch: Sequence[Retrieval], alerted: Collection[Measure]
-    ) -> Iterator[dict[Measure, tuple[Outcome, int]]]:
-        """Take in retrievals that have labels; the figures that alerts are about, with the column of each depth."""
+    def add(self, batch: Sequence[Retrieval]) -> Iterator[dict[Measure, Outcome]]:
+        """Take in retrievals that have labels; gives the figures that alerts are about, at their depths."""
         self._lists += sum(bool(each.shown) for each in batch)
         self._passages += sum(len(each.shown) for each in batch)
-        parts, bases = [batch] if batch else [], {measure.without_depth for measure in alerted}
+        parts = [batch] if batch else []
         while parts:
             part = parts.pop(0)
             try:
                 judged = self._judged({str(i): each for i, each in enumerate(part)})
-                outcomes = {base: base.outcome(judged, at) for base, at in self.plan if base in bases}
+                outcomes = {measure: measure.outcome(judged, _depth_of(measure)) for measure in self.alerted}
             except Exception as error:
                 if len(part) == 1:
                     self._refuse(error)
@@ -149,24 +156,17 @@ class Window:
             for retrieval in part:
                 labels = self.labels.by_query.get(retrieval.name_in(self.labels.by_query) or "", {})
                 self._met.add([*retrieval.shown, *(retrieval.pool or ())], labels)
-            yield self._known(outcomes, alerted)
+            yield self._known(outcomes)
 
-    def _known(
-        self, outcomes: Mapping[Measure, Outcome], alerted: Collection[Measure]
-    ) -> dict[Measure, tuple[Outcome, int]]:
+    def _known(self, outcomes: Mapping[Measure, Outcome]) -> dict[Measure, Outcome]:
         """Those figures that can be said of the whole."""
-        for base, outcome in outcomes.items():
-            self._undefined[base] = joint_refusal((self._undefined.get(base), outcome.refused))
+        for measure, outcome in outcomes.items():
+            self._undefined[measure] = joint_refusal((self._undefined.get(measure), outcome.refused))
         # While passages came and none was labelled, ids may be those of something else: no alarm must rest on that.
         if not self._met.known and self._met.lists and not self.ids_are_right:
             return {}
-        depths, found = dict(self.plan), {}
-        for measure in alerted:
-            base, at = measure.without_depth, WHOLE_LIST if measure.at is None else measure.at
-            column, undefined = depths[base].tolist().index(at), self._undefined[base]
-            if outcomes[base].premise and not (undefined is not None and undefined.refused[column]):
-                found[measure] = outcomes[base], column
-        return found
+        refused = {measure for measure, why in self._undefined.items() if why is not None and why.refused[0]}
+        return {measure: each for measure, each in outcomes.items() if each.premise and measure not in refused}
 
     def _refuse(self, error: Exception) -> None:
         reason = str(error)
@@ -204,37 +204,50 @@ class Window:
 
     # -- reporting ---------------------------------------------------------------------------------
 
-    def report(self, traffic: Traffic, measures: Sequence[Measure], bootstrap: Bootstrap) -> Report:
-        """The figures of the retrievals that are kept.
+    def report(
+        self, traffic: Traffic, without: Sequence[Retrieval], more: Iterable[str], bootstrap: Bootstrap
+    ) -> Report:
+        """The figures of the retrievals that are kept, and of questions without one; `more` are further notes.
 
         Raises
         ------
         InputError
             If no retrieval was measured, or if ten or more were and none of them brought a labelled passage.
         """
-        self._refuse_without_figures(traffic)
-        kept = list(self.kept)
+        self._refuse_without_figures(traffic, without)
+        kept = [*self.kept, *without]
         rows = dict(zip(numbered_queries(each.query_id or each.query for each in kept), kept, strict=True))
         judged = self._judged(rows)
-        plan = [(measure, at[(at == WHOLE_LIST) | (at <= traffic.longest)]) for measure, at in self.plan]
-        outcomes = [measure.outcome(judged, at).settled() for measure, at in plan]
+        longest = int(judged.returned.max(initial=0))
+        usual = [*default_depths(longest).tolist(), longest]
+        depths = {depth for depth in (usual if self.depths is None else self.depths) if depth <= longest}
         query_of = self._queries(rows)
         queries = len(set(query_of.values()))
         if queries < len(rows) and bootstrap.clusters is None:
             bootstrap = replace(bootstrap, clusters=query_of)
-        figures = {self.name: Figures(judged.queries, plan, outcomes, (judged, None))}
-        notes = {self.name: list(self._notes(traffic, len(rows), queries))}
-        report = report_on(figures, measures, bootstrap, notes, provenance=self.labels.provenance)
+        plan = plan_of(self.measures, np.array(sorted(depths), np.int64), whole_lists=True)
+        outcomes = [measure.outcome(judged, at).settled() for measure, at in plan]
         # Live retrievals cannot be repeated, so a later report is not compared with this one query by query.
-        run = report.runs[self.name]
-        run = replace(run, figures=replace(run.figures, whole=None), input={})
+        figures = Figures(judged.queries, plan, outcomes, (judged, None), (Facts(), None))
+        notes = [*self._notes(traffic, len(rows) - len(without), queries - len(without)), *more]
+        report = report_on(
+            {self.name: figures}, self.measures, bootstrap, {self.name: notes}, provenance=self.labels.provenance
+        )
+        run = replace(report.runs[self.name], input={})
         return replace(report, runs={self.name: run}, corpus_size=self.corpus_size)
 
-    def _refuse_without_figures(self, traffic: Traffic) -> None:
+    def _refuse_without_figures(self, traffic: Traffic, without: Sequence[Retrieval]) -> None:
         if self._measured:
             why = self.ids_do_not_meet
         elif self._refused:
             why = f"no retrieval could be measured so far: {next(iter(self._refused))}"
+        elif without and not traffic.retrievals:
+            names = [each.query for each in without]
+            asked = "question was" if len(names) == 1 else "questions were"
+            why = (
+                f"{len(names):,} labelled {asked} asked{named(names, len(names))}, and no retrieval was seen: does the "
+                f"retriever get the callbacks, or run inside the watched call?"
+            )
         elif not traffic.retrievals:
             why = "no retrieval was recorded so far: if there were some, the log names what went wrong"
         elif not self.labels.by_query:
@@ -279,3 +292,8 @@ class Window:
             yield self.ids_hardly_meet
         for reason, count in self._refused.items():
             yield f"{count:,} retrievals could not be measured: {reason}"
+
+
+def _depth_of(measure: Measure) -> NDArray[Any]:
+    """The depth of a measure that is computed alone; whole lists where it names none."""
+    return measure.default_depths(np.array([WHOLE_LIST])) if measure.at is None else np.array([measure.at])

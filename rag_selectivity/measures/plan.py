@@ -18,8 +18,6 @@ from rag_selectivity.tables.grades import Scale, scale_named
 from rag_selectivity.tables.ids import IntArray
 
 DEFAULT_DEPTHS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
-#: Of live retrievals, which show few passages.
-LIVE_DEPTHS = (1, 2, 5, 10, 20, 50)
 
 #: Measures, each without its depth, with all the depths it is taken at.
 Plan = list[tuple[Measure, NDArray[Any]]]

@@ -30,7 +30,8 @@ from rag_selectivity.results.decision import (
 from rag_selectivity.results.estimate import Caveat, Estimate, mark_of
 from rag_selectivity.results.provenance import NO_AGREEMENT
 from rag_selectivity.results.report import Report
-from rag_selectivity.wording import MARKS, amount, counted, enumeration, level_text, number
+from rag_selectivity.results.run_report import RunReport
+from rag_selectivity.wording import MARKS, amount, counted, enumeration, level_text, named, number
 
 #: The columns beside the run, in their order, where the report measured them; else what it was asked for.
 COLUMNS = ("RA-nWG", "BoR", "Harm", "Success")
@@ -129,10 +130,14 @@ def decided_on(report: Report, *, baseline: str | None = None, paired: bool = Tr
 def _decided(report: Report, baseline: str | None, paired: bool) -> Decision | str:
     if report.weights is not None:
         return "a decision cannot be weighted"
-    if not report.runs or any(run.judged is None for run in report.runs.values()):
+    judged = [run.judged for run in report.runs.values() if run.judged is not None]
+    if not judged or len(judged) < len(report.runs):
         return "a decision needs the lists of the runs, and this report holds figures alone"
     try:
         only = report.depths[0] if len(report.depths) == 1 else None
+        if only is None and any(run.figures.rules is None for run in report.runs.values()):
+            # What a live retrieval showed is the K of production.
+            only = max(int(run.returned.max(initial=0)) for run in judged) or None
         return decide(report, k=only, baseline=baseline, paired=paired)
     except InputError as error:
         return str(error)
@@ -304,16 +309,32 @@ def _notes(report: Report, decision: Decision | None, columns: Sequence[Shown]) 
         if MARKS[caveat.level]
     )
     yield from caveat_lines(marked, len(report.runs))
-    for name, one, many in (
-        ("missing_from_run", "query of the qrels is missing from", "queries of the qrels are missing from"),
-        ("not_in_qrels", "query not in the qrels was left out of", "queries not in the qrels were left out of"),
-    ):
-        counts = {run: getattr(part.coverage, name) for run, part in report.runs.items()}
-        if any(counts.values()):
-            yield f"{enumeration([f'{counted(count, one, many)} {run}' for run, count in counts.items() if count])}."
+    yield from left_out(report.runs)
     if decision is not None and (short := list(_short_lists(report, decision.K))):
         yield f"No list of {enumeration(short)}: at K = {decision.K} the missing are neither relevant nor junk."
     yield from _notes_of_runs(report)
+
+
+def left_out(runs: Mapping[str, RunReport]) -> Iterator[str]:
+    """How many queries have labels and no list, or a list and no labels, with the first of them by name."""
+    for count, first, one, many in (
+        (
+            "missing_from_run",
+            "first_missing",
+            "query of the qrels is missing from",
+            "queries of the qrels are missing from",
+        ),
+        (
+            "not_in_qrels",
+            "first_unknown",
+            "query not in the qrels was left out of",
+            "queries not in the qrels were left out of",
+        ),
+    ):
+        known = {run: (getattr(part.coverage, count), getattr(part.coverage, first)) for run, part in runs.items()}
+        parts = [f"{counted(n, one, many)} {run}{named(names, n)}" for run, (n, names) in known.items() if n]
+        if parts:
+            yield f"{enumeration(parts)}."
 
 
 def _short_lists(report: Report, depth: int) -> Iterator[str]:

@@ -26,7 +26,6 @@ from rag_selectivity.render.templates import environment, page_policy, style_of
 from rag_selectivity.render.writers import html_of, html_text
 from rag_selectivity.results.decision import Decision, RunFigure
 from rag_selectivity.results.report import Report
-from rag_selectivity.wording import counted
 
 #: So many pictures are on the first two printed pages.
 _FIRST_PICTURES = 4
@@ -58,7 +57,7 @@ def to_html(
     ----------
     decision : Decision, optional
         What the first screen shows. Default: that of the report, or `rag_selectivity.advice.decide(report)`. A report
-        that holds only sums (of a monitor) has none, and neither has one with weights of queries.
+        with weights of queries has none.
     title : str
     qrels, runs, queries, corpus, reasons, by : optional
         What the explorer shows (`rag_selectivity.render.explorer.explorer`): the labels and the lists of the runs, as
@@ -83,7 +82,7 @@ def to_html(
     explored = None
     if depth is not None:
         explored = explorer(report, depth, decision=decision, **given)
-    details = {name: html_of([*run_blocks(report, name), *_of_sums(report, name)]) for name in report.runs}
+    details = {name: html_of(run_blocks(report, name)) for name in report.runs}
     if decision is not None:
         legend = f"+ and − mark what is shown to be better and worse than {decision.baseline}."
         details = {f"All runs at K = {decision.K}": html_of([decision_table(decision), Note(legend)]), **details}
@@ -119,13 +118,6 @@ def _colours_of_runs(report: Report) -> str:
     again = [f"--run-{place}: var(--run-{place % len(OF_RUNS)});" for place in places[len(OF_RUNS) :]]
     shapes = [f"--shape-{place}: {shape_of_run(place)};" for place in places]
     return f".first-screen {{ {' '.join([*again, *shapes])} }}\n"
-
-
-def _of_sums(report: Report, name: str) -> Iterable[Block]:
-    run = report.runs[name]
-    if run.judged is None:
-        queries = counted(run.evaluated, "query", "queries")
-        yield Note(f"The figures were summed over {queries}, of which nothing else was kept.")
 
 
 def _rendered(template: str, more_style: str = "", *, explorer: Explorer | None = None, **values: Any) -> str:

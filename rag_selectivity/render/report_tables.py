@@ -32,7 +32,7 @@ from rag_selectivity.render.blocks import (
     p_value,
     table_of,
 )
-from rag_selectivity.render.first_screen import cost_notes, weights_text
+from rag_selectivity.render.first_screen import cost_notes, left_out, weights_text
 from rag_selectivity.results.comparison import (
     BETTER,
     UNCHANGED,
@@ -167,10 +167,7 @@ def _notes(report: Report, run: RunReport) -> Iterator[str]:
     """Measures that are missing, what was left out, the notes of the join, and the caveats."""
     missing = grouped((reason, measure) for measure, reason in report.absent.items())
     yield from (f"{enumeration(measures)} could not be measured: {reason}" for reason, measures in missing.items())
-    if missing_here := run.coverage.missing_from_run:
-        yield f"{counted(missing_here, 'query of the qrels is', 'queries of the qrels are')} missing from the run"
-    if unknown := run.coverage.not_in_qrels:
-        yield f"{counted(unknown, 'query of the run is', 'queries of the run are')} not in the qrels, and left out"
+    yield from left_out({"the run": run})
     yield from run.notes
     of_all = {each.code for each in run.label_caveats}
     own = (

@@ -148,7 +148,7 @@ class Report(OfRuns, Result):
         Below 1 there are fewer slots than relevant passages, so no set can hold them all; far above 1 most of the K
         passages cannot be relevant. Empty if no query has a relevant passage; if labels name documents and runs their
         chunks, since K then counts chunks, and N_p documents; with people's labels, which complete the judge's without
-        saying which passages are relevant; and for live retrievals.
+        saying which passages are relevant.
 
         Parameters
         ----------
@@ -183,7 +183,7 @@ class Report(OfRuns, Result):
     def query_details(self, run: str) -> dict[str, FloatArray]:
         """What the figures of single queries are made of, such as `RA-nWG.w4` and `RA-nWG@10.G_oracle`.
 
-        Empty if the report lacks the lists, as that of a monitor does.
+        Empty if the report lacks the lists, as one that was read from a file does.
         """
         part = self.run(run)
         details: dict[str, FloatArray] = {}

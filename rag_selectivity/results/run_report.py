@@ -115,7 +115,7 @@ class RunReport(Plain):
 
     @property
     def judged(self) -> JudgedRun | None:
-        """The join that was measured; None for live retrievals."""
+        """The join that was measured; None for a report that was read from a file."""
         return self.figures.judged
 
     @cached_property

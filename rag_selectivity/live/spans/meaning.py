@@ -12,7 +12,7 @@ from rag_selectivity.live.calls import Kind
 from rag_selectivity.live.spans.otlp import Span
 from rag_selectivity.tables.files import json_value
 
-__all__ = ["CUT", "Document", "Meaning", "meaning_of", "query_id_of"]
+__all__ = ["CUT", "Document", "Meaning", "meaning_of", "query_id_of", "query_of"]
 
 _T = TypeVar("_T")
 
@@ -104,7 +104,7 @@ def meaning_of(span: Span, rerank: str | None = None) -> Meaning | None:
         given = _first([_documents_at(attributes, _GIVEN), *inputs])
     return Meaning(
         kind,
-        _query(attributes),
+        query_of(attributes),
         _better(found, attributes),
         () if given is None or given is CUT else given,
         source if isinstance(source, str) else None,
@@ -135,7 +135,8 @@ def _kind(span: Span, rerank: str | None) -> Kind | None:
     return next((kind for kind in (*said, *by_documents) if kind is not None), None)
 
 
-def _query(attributes: Mapping[str, Any]) -> str:
+def query_of(attributes: Mapping[str, Any]) -> str:
+    """What an operation was asked; empty where its span does not say."""
     texts = (attributes.get(name) for name in _QUERIES)
     text = next((each for each in texts if isinstance(each, str) and each), "")
     return _query_in(_parsed(text), _DEEPEST) or text

@@ -10,10 +10,11 @@ from typing import Any
 
 from rag_selectivity.errors import InputError
 from rag_selectivity.judged.qrels import Qrels
+from rag_selectivity.live.asked import Asked
 from rag_selectivity.live.calls import CallTree, Kind
 from rag_selectivity.live.identity import CandidateId, Identity, Waiting
 from rag_selectivity.live.retrieval import Passages, Retrieval, approximate_tokens
-from rag_selectivity.live.spans.meaning import CUT, Document, Meaning, meaning_of, query_id_of
+from rag_selectivity.live.spans.meaning import CUT, Document, Meaning, meaning_of, query_id_of, query_of
 from rag_selectivity.live.spans.otlp import Problem, Problems, Span, read_spans
 from rag_selectivity.tables.identity import AUTO, TEXT
 from rag_selectivity.wording import counted
@@ -82,6 +83,8 @@ class SpanReader:
     count_tokens : callable
     keep_texts : bool
         Whether retrievals come with the texts of their passages.
+    asked : callable, optional
+        Takes the query id and the query of a root span in which no span speaks of retrieval.
 
     Attributes
     ----------
@@ -100,7 +103,9 @@ class SpanReader:
         rerank: str | None = None,
         count_tokens: Callable[[str], int] = approximate_tokens,
         keep_texts: bool = False,
+        asked: Callable[[str | None, str], None] | None = None,
     ) -> None:
+        self._asked = asked
         self._record, self._names, self._query_id_key, self._rerank = record, names, query_id_key, rerank
         self._count_tokens, self._keep_texts = count_tokens, keep_texts
         self.problems = Problems()
@@ -246,6 +251,8 @@ class SpanReader:
             around.has_meaning |= node.has_meaning
         elif node.has_meaning and span.span_id not in self._nodes:
             self.problems[Problem.NO_PARENT] += 1
+        if around is None and not node.has_meaning and self._asked is not None:
+            self._asked(node.query_id, query_of(span.attributes))
         self._now = self._seconds(span.end)
         if span.failed:
             self._calls.fail(span.span_id)
@@ -319,13 +326,12 @@ def retrievals_of_spans(
         passages.
     """
     known: list[Waiting] = []
-    choice = Identity(identity, labels)
+    choice, asked = Identity(identity, labels), Asked(() if labels is None else labels)
 
     def record(retrieval: Retrieval) -> None:
-        labelled = labels is not None and retrieval.name_in(labels) is not None
-        known.extend(choice.take(Waiting(retrieval, labelled)))
+        known.extend(choice.take(Waiting(retrieval, asked.retrieve(retrieval))))
 
-    reader = SpanReader(record, choice, query_id_key=query_id_key, keep_texts=True)
+    reader = SpanReader(record, choice, query_id_key=query_id_key, keep_texts=True, asked=asked.ask)
     reader.read(read_spans(path, reader.problems))
     known += choice.decide()
     if choice.doubt is not None:
@@ -338,7 +344,10 @@ def retrievals_of_spans(
     if len(reader.sources) > 1:
         names = ", ".join(sorted(reader.sources))
         notes.append(f"{counted(len(reader.sources), 'data source')} were searched, measured as one: {names}.")
-    if not retrievals:
+    if retrievals:
+        retrievals += asked.without
+        notes += asked.notes()
+    else:
         why = " ".join(reader.problems.notes) or (
             "no span has openinference.span.kind RETRIEVER or RERANKER, or gen_ai.operation.name retrieval."
         )

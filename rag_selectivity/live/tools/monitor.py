@@ -166,7 +166,7 @@ class ToolMonitor(Shared):
         names, tokens = tuple(tool.name for tool in definitions), sum(tool.tokens for tool in definitions)
         grades, expected, relevant = self.monitor.labels.of_query(query_id, query), None, self._relevant
         if grades is not None:
-            expected = frozenset(name for name, grade in grades.items() if grade >= self._relevant_from)
+            expected = self._applying(grades)
             relevant = len(expected)
         offered = {tool.name: tool for tool in definitions}
         misfits = tuple(self._misfit(call, offered.get(call.name)) for call in calls)
@@ -188,6 +188,14 @@ class ToolMonitor(Shared):
         """Add tools to the catalogue, whether they are ever shown or not."""
         with self._lock:
             self._take(_definitions(tools, "tools"))
+
+    def called_without(self, how: str, *names: str | None) -> None:
+        """A model was asked without tools, in the same words as `asked` of a monitor; `how` says how to give it some.
+
+        A query with labels whose model calls all lack tools counts as one to which none was shown.
+        """
+        self.without_tools[how] += 1
+        self.monitor.asked(*names)
 
     def ran(self, tool: str, *, failed: bool = False) -> None:
         """A tool ran, and ended in an error if `failed`. Tools that are not in the catalogue are left out."""
@@ -233,7 +241,11 @@ class ToolMonitor(Shared):
         of_checked = "calls of tools with known arguments and a schema"
         if not self._checks_arguments:
             of_checked += " that could be checked: install jsonschema"
-        choice, (pairs, similar_pairs) = choice_of(calls), _similar(tools)
+        by_query = self.monitor.labels.by_query
+        unseen = [
+            ModelCall((), (), (), 0, self._applying(by_query[each.query]), None, False) for each in self.monitor.without
+        ]
+        choice, (pairs, similar_pairs) = choice_of([*calls, *unseen]), _similar(tools)
         not_offered = Counter(name for call in calls for name in call.called if name not in call.shown)
         return ToolReport(
             calls=len(calls),
@@ -286,6 +298,9 @@ class ToolMonitor(Shared):
         for name, count in Counter(tool.name for tool in definitions).items():
             if name in self._tools and count > self._duplicates.get(name, 1):
                 self._duplicates[name] = count
+
+    def _applying(self, grades: Mapping[str, int]) -> frozenset[str]:
+        return frozenset(name for name, grade in grades.items() if grade >= self._relevant_from)
 
     def _catalogue(self) -> int:
         return max(self._size or 0, len(self._tools), 1)

@@ -1,0 +1,57 @@
+"""Questions with labels that were asked, and whether anything was retrieved for them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+
+from rag_selectivity.live.retrieval import Retrieval
+from rag_selectivity.wording import counted, named
+
+
+class Asked:
+    """Tells a question for which nothing was retrieved from one that nobody asked.
+
+    Parameters
+    ----------
+    labels : collection of queries
+        By their ids or texts. Other questions do not matter.
+    """
+
+    def __init__(self, labels: Collection[str]) -> None:
+        self._labels = labels
+        self._retrieved: set[str] = set()
+        self._without: dict[str, None] = {}
+
+    def ask(self, *names: str | None) -> None:
+        """A question was asked and answered, whatever was retrieved; it may go by one of some names."""
+        name = next((name for name in names if name is not None and name in self._labels), None)
+        if name is not None and name not in self._retrieved:
+            self._without[name] = None
+
+    def retrieve(self, retrieval: Retrieval) -> bool:
+        """Something was retrieved; whether its query has labels."""
+        name = retrieval.name_in(self._labels)
+        if name is not None:
+            self._retrieved.add(name)
+            self._without.pop(name, None)
+        return name is not None
+
+    @property
+    def without(self) -> list[Retrieval]:
+        """A retrieval of nothing for each question that was asked and brought none."""
+        return [Retrieval(name, ()) for name in self._without]
+
+    def notes(self) -> Iterator[str]:
+        """What to say of such questions, and of labelled queries that nobody asked."""
+        if names := list(self._without):
+            were, them = ("question was", "it") if len(names) == 1 else ("questions were", "them")
+            yield (
+                f"{len(names):,} labelled {were} asked and nothing was shown for {them}{named(names, len(names))}: "
+                f"counted as empty lists"
+            )
+        unseen = [query for query in self._labels if query not in self._retrieved and query not in self._without]
+        if unseen:
+            yield (
+                f"no retrieval was seen for {counted(len(unseen), 'labelled query', 'labelled queries')}"
+                f"{named(unseen, len(unseen))}: not counted"
+            )
