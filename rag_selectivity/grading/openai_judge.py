@@ -37,6 +37,8 @@ from rag_selectivity.tables.files import json_value
 
 # -- replies -------------------------------------------------------------------------------------------------
 
+#: Bytes of a reply; the probabilities of 10,000 tokens take half of it.
+_LONGEST_BODY = 16_000_000
 #: Bytes of an error; what follows is not read.
 _LONGEST_ERROR = 100_000
 _LONGEST_MESSAGE = 300
@@ -374,7 +376,7 @@ class OpenAIJudge:
             raise self._unsendable(error) from None
         with self._secrets.kept_from("httpx", "httpx2", "openai._base_client"):
             # The client imports what asks on its first use, which is not the first request's time.
-            completions = client.chat.completions.with_raw_response
+            completions = client.chat.completions.with_streaming_response
             async with client:
                 yield partial(self._ask, completions)
 
@@ -418,12 +420,19 @@ class OpenAIJudge:
             self.way = self.way.without("answer") or self.way
 
     async def _post(self, completions: Any, fields: dict[str, Any]) -> tuple[int, Mapping[str, str], bytes]:
+        body, messages = bytearray(), fields.pop("messages")
         try:
-            response = await completions.create(model=self.name, messages=fields.pop("messages"), extra_body=fields)
-            return response.status_code, response.headers, response.content
+            async with completions.create(model=self.name, messages=messages, extra_body=fields) as response:
+                async for part in response.iter_bytes():
+                    body += part
+                    if len(body) > _LONGEST_BODY:
+                        raise JudgeFailure(f"the reply is longer than {_LONGEST_BODY:,} bytes", "server_error")
+                return response.status_code, response.headers, bytes(body)
         except self._openai.APIStatusError as error:
             return error.status_code, error.response.headers, error.response.content[:_LONGEST_ERROR]
-        except self._openai.APIConnectionError as error:
+        except JudgeFailure:
+            raise
+        except Exception as error:  # the client's own, and those of its transport while a body is read
             raise self._no_connection(error) from None
 
     def _no_connection(self, error: BaseException) -> JudgeFailure:
@@ -431,7 +440,9 @@ class OpenAIJudge:
         causes = list(_causes(error))
         names = [type(each).__name__ for each in causes]
         if not {"ConnectError", "ConnectTimeout"}.intersection(names):
-            of_address = any(isinstance(each, ValueError) for each in causes) or "UnsupportedProtocol" in names
+            of_address = (
+                any(isinstance(each, (TypeError, ValueError)) for each in causes) or "UnsupportedProtocol" in names
+            )
             cut = JudgeFailure(f"the connection was cut ({names[min(1, len(names) - 1)]})", "server_error")
             return self._unsendable(causes[-1]) if of_address else cut
         for each in causes:
