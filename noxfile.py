@@ -28,8 +28,8 @@ EXTRAS: dict[str, list[str]] = PROJECT["optional-dependencies"]
 LOWEST_PYTHON = "3.11"
 LATER_PYTHONS = ("3.12", "3.13", "3.14")
 BUILT = tempfile.TemporaryDirectory(prefix="rag-selectivity-wheel-")
-#: A file's tests stay together, since they share what they set up.
-IN_PARALLEL = ("-n", "2", "--dist", "loadfile")
+#: A file's tests stay together, since they share what they set up; some wait for servers, so that three fill two cores.
+IN_PARALLEL = ("-n", "3", "--dist", "loadfile")
 
 
 @nox.session
@@ -221,7 +221,8 @@ def dev_tools(*names: str) -> list[str]:
 
 def install_everything(session: nox.Session) -> None:
     """Install what tests need; NLTK, with which LlamaIndex splits texts, refuses files that are hard links."""
-    session.install("--editable", ".[all,dev,site,hosts]", env={"UV_LINK_MODE": "copy"})
+    session.install("--editable", ".[all,dev,site,hosts]")
+    session.install("--reinstall-package", "nltk", "nltk", env={"UV_LINK_MODE": "copy"})
 
 
 def wheel(session: nox.Session) -> Path:

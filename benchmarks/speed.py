@@ -47,16 +47,21 @@ class Row:
 # -- contenders: (folder, queries, depth) → work ------------------------------------------------------------
 
 
+def _frame(kind: str, folder: Path) -> Any:
+    """The run as a frame of a library."""
+    import polars as pl
+
+    frame = pl.read_parquet(folder / "run.parquet")
+    return {"polars": lambda: frame, "arrow": frame.to_arrow, "pandas": frame.to_pandas}[kind]()
+
+
 def measure(run: str, folder: Path, queries: int, depth: int, *, labels: str = "qrels") -> Work:
     """Load and measure a file, or a frame that is at hand."""
+    import polars  # noqa: F401 - the file on which contenders are tried is too small to need it
+
     import rag_selectivity as rs
 
-    source: Any = folder / run
-    if run in FRAMES:
-        import polars as pl
-
-        frame = pl.read_parquet(folder / "run.parquet")
-        source = {"polars": lambda: frame, "arrow": frame.to_arrow, "pandas": frame.to_pandas}[run]()
+    source: Any = _frame(run, folder) if run in FRAMES else folder / run
     options: dict[str, Any] = {"corpus_size": speed_data.CORPUS_SIZE, "policy": "trec_eval", "bootstrap": None}
 
     def work() -> dict[str, float]:
@@ -81,7 +86,10 @@ def pytrec(folder: Path, queries: int, depth: int) -> Work:
 
 
 def polars(run: str, folder: Path, queries: int, depth: int) -> Work:
-    """Success at ten depths and nothing else; ranks by score, equal scores in any order."""
+    """Success at ten depths and nothing else; ranks by score, equal scores in any order.
+
+    A frame of another library is converted, which is a part of the work.
+    """
     import polars as pl
 
     form: dict[str, Any] = {"separator": " ", "has_header": False}
@@ -93,10 +101,10 @@ def polars(run: str, folder: Path, queries: int, depth: int) -> Work:
         "jsonl": lambda: pl.scan_ndjson(folder / run),
         "parquet": lambda: pl.scan_parquet(folder / run),
     }
-    frame = pl.read_parquet(folder / "run.parquet").lazy() if run in FRAMES else None
+    frame = _frame(run, folder) if run in FRAMES else None
 
     def work() -> dict[str, float]:
-        lists = scans[run.rpartition(".")[2]]() if frame is None else frame
+        lists = scans[run.rpartition(".")[2]]() if frame is None else pl.DataFrame(frame).lazy()
         names = ["query_id", "q0", "doc_id", "grade"]
         qrels = pl.scan_csv(folder / "qrels.trec", new_columns=names, schema_overrides=text, **form)
         ranked = lists.select(

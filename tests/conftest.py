@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import runpy
 import socket
+import sys
 import warnings
 from collections.abc import Callable, Generator
 from pathlib import Path
@@ -43,6 +45,20 @@ def data() -> Path:
 def six_runs(data, tmp_path_factory) -> dict[str, Path]:
     """Six real runs on Cranfield as TREC files, by name."""
     return write_six_runs(data / "cranfield", tmp_path_factory.mktemp("six"))
+
+
+@pytest.fixture
+def printed_by(monkeypatch, capsys) -> Callable[..., str]:
+    """What a script prints; it runs in this process, so that frameworks are imported once for many tests."""
+    monkeypatch.setenv("RAGAS_DO_NOT_TRACK", "true")
+
+    def run(script: Path, *arguments: object) -> str:
+        monkeypatch.setattr(sys, "argv", [str(script), *map(str, arguments)])
+        monkeypatch.syspath_prepend(script.parent)
+        runpy.run_path(str(script), run_name="__main__")
+        return capsys.readouterr().out
+
+    return run
 
 
 @pytest.fixture

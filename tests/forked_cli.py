@@ -8,6 +8,7 @@ reads a run per line of standard input, {"cwd", "argv", "env", "out", "err"} as 
 
 from __future__ import annotations
 
+import atexit
 import gc
 import json
 import os
@@ -92,7 +93,7 @@ def _tell(row: dict[str, int]) -> None:
 
 
 def _become(run: dict[str, Any]) -> None:
-    """Be `python -m rag_selectivity` with these arguments."""
+    """Be `python -m rag_selectivity` with these arguments, or `python -c` with a script."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
     for descriptor, path in ((1, run["out"]), (2, run["err"])):
         file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
@@ -106,9 +107,24 @@ def _become(run: dict[str, Any]) -> None:
     sys.argv = ["rag-selectivity", *run["argv"]]
     # The command's name in its messages comes from the package of the main module.
     sys.modules["__main__"].__package__ = None
-    # The interpreter ends from here as it would have from its own start, with its exit code and its handlers.
-    runpy.run_module("rag_selectivity", run_name="__main__", alter_sys=False)
-    raise SystemExit(0)
+    code = None
+    try:
+        if run["argv"][0] == "-c":
+            sys.argv = ["-c", *run["argv"][2:]]
+            exec(run["argv"][1], {"__name__": "__main__"})
+        else:
+            runpy.run_module("rag_selectivity", run_name="__main__", alter_sys=False)
+    except SystemExit as end:
+        code = end.code
+        if not isinstance(code, int | None):
+            raise
+    # The interpreter ends as it would have from its own start, with its threads, handlers and exit code, but frees
+    # no module: that copies the memory of all that was imported, and takes longer than most commands.
+    threading._shutdown()  # type: ignore[attr-defined]
+    atexit._run_exitfuncs()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code or 0)
 
 
 class Server:
@@ -173,11 +189,12 @@ def _server() -> Server:
 def run_command(
     *words: Any, cwd: Path | None = None, env: Mapping[str, str] | None = None, timeout: float = 300
 ) -> subprocess.CompletedProcess[str]:
-    """Run a command to its end, as `subprocess.run` does with `capture_output` and `text`."""
+    """Run a command, or `-c` and a script, to its end, as `subprocess.run` does with `capture_output` and `text`."""
     arguments = [str(word) for word in words]
     variables = dict(os.environ if env is None else env)
     if not FORKS:
-        command = [sys.executable, "-m", "rag_selectivity", *arguments]
+        module = [] if arguments[0] == "-c" else ["-m", "rag_selectivity"]
+        command = [sys.executable, *module, *arguments]
         return subprocess.run(
             command, cwd=cwd, capture_output=True, text=True, check=False, timeout=timeout, env=variables
         )

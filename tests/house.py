@@ -7,10 +7,8 @@ python -m tests.house --lower    # writes each budget that is larger than what i
 from __future__ import annotations
 
 import ast
-import io
 import re
 import sys
-import tokenize
 import tomllib
 from collections import Counter
 from collections.abc import Iterator
@@ -31,14 +29,6 @@ PUBLIC = {
         *("live.tools", "live.trace", "online", "sample", "single"),
     )
 }
-NO_CODE = {
-    tokenize.NL,
-    tokenize.NEWLINE,
-    tokenize.INDENT,
-    tokenize.DEDENT,
-    tokenize.ENDMARKER,
-    tokenize.COMMENT,
-}
 
 
 def code_lines(path: Path) -> int:
@@ -47,16 +37,18 @@ def code_lines(path: Path) -> int:
     if path.suffix != ".py":
         without_comments = re.sub(r"/\*.*?\*/|\{#.*?#\}|^\s*//[^\n]*", "", text, flags=re.DOTALL | re.MULTILINE)
         return sum(1 for line in without_comments.splitlines() if line.strip())
-    lines: set[int] = set()
-    for token in tokenize.generate_tokens(io.StringIO(text).readline):
-        if token.type not in NO_CODE:
-            lines.update(range(token.start[0], token.end[0] + 1))
+    stripped = map(str.strip, text.splitlines())
+    lines = {number for number, line in enumerate(stripped, 1) if line and not line.startswith("#")}
+    docstrings: set[int] = set()
     for node in ast.walk(ast.parse(text)):
-        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) and node.body:
+        if isinstance(node, ast.JoinedStr | ast.Constant) and node.end_lineno != node.lineno:
+            # A text of several lines is code, whatever its lines look like.
+            lines.update(range(node.lineno, (node.end_lineno or 0) + 1))
+        elif isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) and node.body:
             first = node.body[0]
             if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and type(first.value.value) is str:
-                lines.difference_update(range(first.lineno, (first.end_lineno or first.lineno) + 1))
-    return len(lines)
+                docstrings.update(range(first.lineno, (first.end_lineno or first.lineno) + 1))
+    return len(lines - docstrings)
 
 
 def sources(*folders: str) -> Iterator[Path]:

@@ -6,7 +6,6 @@ import json
 import math
 import pickle
 import re
-import subprocess
 from collections import Counter
 from fractions import Fraction
 from itertools import combinations
@@ -21,13 +20,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import rag_selectivity as rs
-from rag_selectivity.advice import decide
 from rag_selectivity.evaluation.joining import join_runs
 from rag_selectivity.gates import check
 from rag_selectivity.single import aggregate, evaluate_query
 from rag_selectivity.tables.small import PassageCounts
 from rag_selectivity.tables.writing import write_rows
-from tests.forked_cli import run_command
 from tests.lsa import Lsa
 
 pytestmark = [pytest.mark.filterwarnings("ignore::rag_selectivity.SelectivityWarning"), pytest.mark.inside]
@@ -180,47 +177,6 @@ def files(tmp_path) -> Path:
     return tmp_path
 
 
-def test_a_frame_and_a_file_give_the_counts_of_a_dict(files) -> None:
-    expected = evaluate(passages_of=COUNTS).to_dict()
-    columns = {"doc_id": list(COUNTS), "n_chunks": list(COUNTS.values())}
-    for given_counts in (
-        pd.DataFrame(columns),
-        pl.DataFrame(columns),
-        files / "counts.csv",
-        str(files / "counts.jsonl"),
-        PassageCounts(COUNTS),
-        dict(reversed(COUNTS.items())),
-    ):
-        assert evaluate(passages_of=given_counts).to_dict() == expected
-    assert evaluate(passages_of=COUNTS, corpus_size=sum(COUNTS.values())).to_dict() == expected
-
-
-def command(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    return run_command(*words, cwd=folder)
-
-
-def test_the_commands_give_the_figures_of_the_functions(files) -> None:
-    runs = {"run": files / "run.trec", "other": files / "other.trec"}
-    base = ["qrels.trec", "-c", "data.passages_of=counts.csv", "--scale", "utility", "--format", "json"]
-    both = ["run.trec", "other.trec"]
-    done = command(files, "evaluate", *base, *both, "--depths", "1,2,4")
-    report = rs.evaluate(files / "qrels.trec", runs, passages_of=COUNTS, scale="utility", depths=[1, 2, 4])
-    shown = json.loads(done.stdout)
-    assert shown.pop("decision")["K"] == decide(report).K
-    assert {**shown, "decision": None} == json.loads(report.to_json()), done.stderr
-    assert {"BoR@1", "BoR_max@1", "lambda@1"} <= shown["runs"]["run"]["measures"].keys()
-    done = command(files, "evaluate", *base, *both, "--baseline", "run", "--depths", "2")
-    compared = rs.compare(files / "qrels.trec", runs, passages_of=COUNTS, scale="utility", depths=[2])
-    shown = json.loads(done.stdout)
-    assert shown.pop("decision")["K"] == 2
-    assert {**shown, "decision": None} == json.loads(compared.to_json()), done.stderr
-    pytest.importorskip("matplotlib")
-    done = command(files, "evaluate", *base[:-2], *both, "--output", "page.html")
-    assert done.returncode == 0, done.stderr
-    page = (files / "page.html").read_text()
-    assert "N = 13: the chunks of all documents in your index" in page
-
-
 def test_one_query_at_a_time_makes_the_figure_of_all() -> None:
     counts = PassageCounts(COUNTS)
     options = {"passages_of": counts, "scale": "utility"}
@@ -251,11 +207,7 @@ def test_a_join_keeps_its_counts_when_it_is_pickled_or_restricted() -> None:
          "for m=1 only, got m=2"),
         ({"passages_of": COUNTS, "controls": {"q1": {"f": 1}}}, "controls cannot be combined with passages_of"),
         ({"passages_of": {**COUNTS, "a": 0}}, "document 'a' has 0 passages; leave out documents without passages"),
-        ({"passages_of": {**COUNTS, "a": 1.5}}, "the number of passages of document 'a' is 1.5; give a whole number"),
         ({"passages_of": {}}, "passages_of has no documents"),
-        ({"passages_of": 3345}, "passages_of: give a file, a frame, a mapping or a list of rows, got 3345"),
-        ({"passages_of": pd.DataFrame({"doc_id": ["a", "a"], "n": [1, 2]})}, "document 'a' is 2, and 1 before"),
-        ({"passages_of": pd.DataFrame({"doc_id": ["a"], "size": [1]})}, "no column for the number of passages"),
     ],
 )  # fmt: skip
 def test_counts_that_cannot_be_are_refused(options, words) -> None:
@@ -267,13 +219,6 @@ def test_a_lower_grade_needs_the_counts_of_its_documents_too() -> None:
     assert evaluate(passages_of=counts)["BoR@1"].n == 3
     words = message(lambda: evaluate(passages_of=counts, measures=["BoR(rel=2)"]))
     assert "for 1 documents with a grade of at least 2, the first of query 'q4'" in words
-
-
-def test_a_bad_row_of_a_file_is_named(files) -> None:
-    (files / "counts.csv").write_text("document_id,passages\na,3\nb,none\n")
-    assert "counts.csv:3: the number of passages of document 'b' is 'none'" in message(
-        lambda: evaluate(passages_of=files / "counts.csv")
-    )
 
 
 @pytest.mark.parametrize(
@@ -310,83 +255,6 @@ def test_reports_with_other_counts_are_not_compared(tmp_path) -> None:
     assert "and not given in /before.json" in refused(without, report)
     report.save(tmp_path / "same.json")
     assert check(report, ["drop(BoR@1) > 0"], tmp_path / "same.json")[0].passed
-
-
-# -- repeats without counts ------------------------------------------------------------------------
-
-WHY = (
-    "of 3 lists repeat a passage within their top K: if these are chunks of documents, give passages_of=… "
-    "(-c data.passages_of=FILE); if they are copies, duplicates='drop' (-c rules.duplicates=drop) takes them out, and "
-    "duplicates='count_once' lets them fill their slots (how-to: chunks-and-documents) [repeated-passages]"
-)
-REASON, REASON_OF_ALL = f"1 {WHY}", f"2 {WHY}"
-OF_LISTS = [name for name in CHANCE if name in ("BoR", "EF", "BoR_recall")]
-TWICE = {"q1": ["a", "b", "a"], "q2": ["a", "a", "d", "d"], "q3": ["b", "e"]}
-
-
-def test_repeats_without_counts_leave_chance_undefined_for_the_whole_run() -> None:
-    measures = [*CHANCE, "Success", "BoR_opt", "Harm"]
-    report = evaluate(run={"twice": TWICE, "once": {q: ids[:1] for q, ids in TWICE.items()}}, corpus_size=99,
-                      measures=measures)  # fmt: skip
-    for name in OF_LISTS:
-        estimate = report["twice", f"{name}@2"]
-        assert math.isnan(estimate.value)
-        assert (estimate.n, estimate.reason) == (0, REASON)
-        assert report["once", f"{name}@2"].n > 0
-    for name in {*CHANCE, "Success", "BoR_opt", "Harm"} - {*OF_LISTS}:
-        assert report["twice", f"{name}@2"].n > 0
-    assert f"no figure for {', '.join(f'{name}@2' for name in OF_LISTS)}, since {REASON}" in report.runs["twice"].notes
-    written = json.loads(report.to_json())["runs"]["twice"]["measures"]["BoR@2"]
-    assert (written["value"], written["reason"]) == (None, REASON)
-
-
-def test_repeats_are_copies_if_they_are_to_be_dropped() -> None:
-    report = evaluate(run=TWICE, corpus_size=99, duplicates="drop")
-    assert report["BoR@2"].value == evaluate(
-        run={q: list(dict.fromkeys(ids)) for q, ids in TWICE.items()}, corpus_size=99
-    )["BoR@2"].value  # fmt: skip
-
-
-def test_many_queries_count_their_repeats_once() -> None:
-    qrels = {f"q{i}": {"a": 1} for i in range(17_000)}
-    run = {query: ["a", "a"] if i < 1_701 else ["a"] for i, query in enumerate(qrels)}
-    options = {"corpus_size": 9, "measures": ["BoR"], "depths": [2]}
-    report = rs.evaluate(qrels, run, **options, bootstrap=None)
-    assert report["BoR@2"].reason == REASON.replace("1 of 3", "1701 of 17000")
-
-
-def test_a_query_s_repeats_refuse_the_aggregate_of_all() -> None:
-    options = {"corpus_size": 99, "scale": "utility"}
-    each = [evaluate_query("BoR@2", QRELS[query], TWICE.get(query, []), **options) for query in QRELS]
-    estimate = aggregate(each)
-    assert math.isnan(estimate.value)
-    # Without a list the last query has an empty one.
-    assert (estimate.n, estimate.reason) == (0, REASON.replace("of 3", "of 4"))
-    assert evaluate_query("RandomSuccess@2", QRELS["q2"], TWICE["q2"], **options).value > 0
-    assert evaluate_query("RandomSuccess@2", QRELS["q3"], TWICE["q3"], **options).value > 0
-
-
-def test_a_monitor_gives_the_reason_too() -> None:
-    monitor = rs.Monitor(QRELS, scale="utility", corpus_size=99)
-    for query, ranked in TWICE.items():
-        monitor.record(rs.Retrieval(query, ranked))
-    report = monitor.report()
-    monitor.close()
-    assert math.isnan(report["live", "BoR"].value)
-    assert report["live", "BoR"].reason == REASON_OF_ALL
-    assert report["live", "Success"].value == 1
-    assert any(REASON_OF_ALL in note for note in report.runs["live"].notes)
-
-
-def test_comparisons_and_pages_go_without_chance() -> None:
-    once = {q: ids[:1] for q, ids in TWICE.items()}
-    for runs in ({"base": once, "other": TWICE}, {"base": TWICE, "other": once}):
-        compared = rs.compare(QRELS, runs, corpus_size=99, scale="utility", depths=[2])
-        row = compared["other", "BoR@2"]
-        assert (row.reason, row.test) == (REASON, "")
-        assert compared["other", "Success@2"].test
-    pytest.importorskip("matplotlib")
-    assert "lists repeat a passage within their top K: if these" in evaluate(run=TWICE, corpus_size=99).to_html()
 
 
 # -- inherited labels ------------------------------------------------------------------------------

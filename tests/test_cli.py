@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import subprocess
 import sys
@@ -53,28 +51,6 @@ def test_json_equals_the_librarys(folder) -> None:
     assert json.loads(done.stdout) == expected.with_decision(decide(expected)).to_dict()
 
 
-@pytest.mark.slow
-def test_csv_markdown_table_and_files(folder) -> None:
-    rows = list(csv.DictReader(io.StringIO(evaluate(folder, "--format", "csv").stdout)))
-    assert rows[0]["run"] == "bm25"
-    assert float(rows[0]["value"]) == 0.5
-    assert evaluate(folder, "--format", "markdown").stdout.count("|") > 4
-    whole = evaluate(folder, "--details").stdout
-    assert "\nbm25: 2 queries" in whole
-    assert "3 labels of unknown origin" in whole
-    for name, start, title in (
-        ("r.json", "{", '"bm25": {'),
-        ("r.csv", "run,", "bm25,"),
-        ("r.md", "System: ", "\n| bm25"),
-        ("r.txt", "System: ", "\nbm25:"),
-    ):
-        done = evaluate(folder, "-o", name)
-        assert (done.returncode, done.stdout) == (0, "")
-        text = (folder / name).read_text()
-        assert text.startswith(start)
-        assert title in text
-
-
 @pytest.mark.parametrize("suffix", ["csv", "jsonl", "parquet"])
 def test_per_query_files(folder, suffix) -> None:
     from rag_selectivity.tables.exact import read_records
@@ -89,18 +65,6 @@ def test_a_corpus_gives_n_and_a_table_gives_n_for_each_query(folder) -> None:
     assert json.loads(evaluate(folder, "--corpus", "corpus.jsonl", "--format", "json").stdout)["corpus_size"] == 6
     (folder / "sizes.csv").write_text("query_id,corpus_size\nq1,10\nq2,20\n")
     assert json.loads(evaluate(folder, "--corpus-size", "sizes.csv", "--format", "json").stdout)["corpus_size"] is None
-
-
-def test_plan_and_audit(folder) -> None:
-    planned = command(
-        "plan", "--corpus-size", 58, "--relevant", 4, "--depths", "5,20,58", "--format", "json", cwd=folder
-    )
-    assert [round(row["BoR_max"], 3) for row in json.loads(planned.stdout)["rows"]] == [1.691, 0.276, 0.0]
-    from_qrels = command("plan", "--corpus-size", 58, "qrels.trec", "--scale", "utility", "--depths", "5", cwd=folder)
-    assert "healthy" in from_qrels.stdout
-    (folder / "log.csv").write_text("corpus,shown,rel,ok\n10,2,1,1\n10,2,1,0\n")
-    done = command("plan", "--log", "log.csv", "--map", "N=corpus,K=shown,hit=ok,R=rel", "--format", "json", cwd=folder)
-    assert json.loads(done.stdout)["P_rand"] == pytest.approx(0.2)
 
 
 @pytest.mark.slow

@@ -69,7 +69,6 @@ UNEXPECTED = """
 import sys
 from rag_selectivity.cli import app as cli
 from rag_selectivity.cli.command import Command
-from tests.forked_cli import run_command
 
 @cli.app.command(cls=Command)
 def fail() -> None:
@@ -100,7 +99,7 @@ def test_an_unexpected_error_is_one_line(error, line, monkeypatch) -> None:
     script = UNEXPECTED.format(error=error)
     for options in ("", "1"):
         monkeypatch.setenv("RAG_SELECTIVITY_DEBUG", options)
-        done = subprocess.run([sys.executable, "-c", script, "fail"], capture_output=True, text=True)
+        done = run_command("-c", script, "fail")
         assert (done.returncode, done.stdout) == (2, "")
         before, *_ = done.stderr.partition("error: ")
         assert bool(before) == bool(options)

@@ -20,6 +20,7 @@ from rag_selectivity.cli.app import all_commands, app
 from rag_selectivity.cli.files import Readable, Writable, refuse_bad_files
 from rag_selectivity.grading.store import Store
 from rag_selectivity.tables.writing import write_rows
+from tests.forked_cli import run_command
 from tests.test_store import put
 
 pytestmark = [pytest.mark.filterwarnings("ignore::rag_selectivity.SelectivityWarning"), pytest.mark.inside]
@@ -277,38 +278,33 @@ def test_a_named_pipe_is_refused_with_what_to_give_in_its_place() -> None:
 # -- what goes where --------------------------------------------------------------------------------------
 
 
-def process(*words: str, **options) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "rag_selectivity", *words]
-    return subprocess.run(command, capture_output=True, text=True, check=False, **options)
-
-
 def test_a_pipe_between_two_commands() -> None:
     script = (
         f"{sys.executable} -m rag_selectivity labels export labels.db - "
         f"| {sys.executable} -m rag_selectivity {EVALUATE.replace('qrels.trec', '-')}"
     )
     done = subprocess.run(["sh", "-c", script], capture_output=True, text=True, check=True)
-    assert done.stdout == process(*EVALUATE.split()).stdout
+    assert done.stdout == run_command(*EVALUATE.split()).stdout
 
 
 def test_warnings_and_notes_go_to_standard_error_and_quiet_leaves_them_out() -> None:
     Path("other.trec").write_text("q1 Q0 zzz 1 1.0 t\n")
     for words, told in (
         ("evaluate qrels.trec other.trec --scale trec --ids exact --format json", "warning: "),
-        (PAGE, "r.html: "),
+        (PAGE, "wrote r.html"),
         ("labels export labels.db out.qrels", "wrote 24 labels to out.qrels"),
     ):
-        done = process(*words.split())
+        done = run_command(*words.split())
         assert done.returncode == 0, done.stderr
         assert told in done.stderr
         assert told not in done.stdout
-        quiet = process(*words.split(), "--quiet")
+        quiet = run_command(*words.split(), "--quiet")
         assert (quiet.returncode, quiet.stdout, quiet.stderr) == (0, done.stdout, "")
 
 
 def test_quiet_leaves_errors_and_failed_gates() -> None:
-    done = process("evaluate", "nowhere", "run.trec", "--quiet")
+    done = run_command("evaluate", "nowhere", "run.trec", "--quiet")
     assert (done.returncode, done.stdout, done.stderr) == (2, "", "error: nowhere: there is no such file\n")
-    done = process(*EVALUATE.split(), "--fail-if", "Success@1 < 2", "--quiet")
+    done = run_command(*EVALUATE.split(), "--fail-if", "Success@1 < 2", "--quiet")
     assert done.returncode == 1
     assert done.stderr.startswith("gate failed: run: Success@1")

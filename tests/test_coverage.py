@@ -20,7 +20,7 @@ from rag_selectivity.measures.base import Outcome
 
 pytestmark = pytest.mark.inside
 
-POPULATION, SAMPLES, RESAMPLES, DEPTH = 6000, 2000, 2000, 5
+POPULATION, SAMPLES, RESAMPLES, DEPTH = 6000, 1000, 1000, 5
 MEASURES = ("BoR", "RA-nWG", "Harm")
 WORLDS = ("one relevant passage", "many relevant passages", "a corpus for each query", "paraphrases in pairs")
 
@@ -79,8 +79,8 @@ def draw(name: str, queries: int, seed: int) -> tuple[np.ndarray, Bootstrap, lis
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("queries", [50, 200, 1000])
-@pytest.mark.parametrize("success", [0.3, 0.6, 0.9])
+@pytest.mark.parametrize("queries", [50, 200])
+@pytest.mark.parametrize("success", [0.3, 0.9])
 @pytest.mark.parametrize("name", WORLDS)
 def test_95_percent_intervals_hold_the_truth_about_as_often(name, success, queries) -> None:
     outcomes, truth = world(name, success)
@@ -91,6 +91,7 @@ def test_95_percent_intervals_hold_the_truth_about_as_often(name, success, queri
         for measure, (low, high) in zip(MEASURES, intervals, strict=True)
     }
     print(name, success, queries, coverage)
+    # A coverage of .91 falls below .93 with 98.7 % in 1,000 samples, one of .95 with .2 %.
     # Of 50 queries that succeed nearly all, fewer than ten may differ: the bound that takes over is on the safe side.
     most = 0.985 if queries == 50 else 0.97
     assert all(0.93 <= share <= most for share in coverage.values()), coverage

@@ -11,7 +11,6 @@ import pytest
 import rag_selectivity as rs
 from rag_selectivity.demo import Demo, run_demo, save_demo
 from rag_selectivity.sample import write_sample
-from tests.forked_cli import run_command
 
 pytestmark = [pytest.mark.slow, pytest.mark.inside]
 
@@ -77,12 +76,3 @@ def test_the_readme_shows_its_paradox(demo) -> None:
     (shown,) = re.findall(r"^```text\n(.*?)^```", readme, flags=re.S | re.M)
     printed = {line.rstrip() for line in demo.text(ruled=False).splitlines()}
     assert [line for line in shown.splitlines() if line not in printed] == []
-
-
-def test_the_command_leaves_the_sample(tmp_path) -> None:
-    done = run_command("demo", "--write", tmp_path / "try")
-    assert done.returncode == 0
-    assert (tmp_path / "try" / "grades.trec").exists()
-    refused = run_command("demo", "--write", tmp_path / "again", "--open")
-    assert refused.returncode == 2
-    assert "leave --output and --open out" in refused.stderr

@@ -57,13 +57,17 @@ def test_a_system_is_not_shown_against_a_figure_that_equals_its_placebo() -> Non
     assert decision["system"].shown is not True
 
 
-def test_a_comparison_has_one_figure_of_a_run_and_measure(sample) -> None:
+def test_the_figures_of_a_comparison_give_the_difference_that_it_prints(sample) -> None:
     runs = {name: sample / f"{name}.trec" for name in ("bm25", "dense")}
     found = rs.compare(sample / "labels.db", runs, measures=["RA-nWG"], depths=[10], corpus_size=1000)
-    decision = decide(found.report, k=10)
-    value = {line.run: line.figures["RA-nWG"].estimate.value for line in decision.lines}
-    row = found["dense", "RA-nWG@10"]
-    assert (row.value, row.baseline_value) == pytest.approx((value["dense"], value["bm25"]))
+    row, completed = found["dense", "RA-nWG@10"], found.report["dense", "RA-nWG@10"]
+    assert row.value - row.baseline_value == pytest.approx(row.difference, abs=1e-12)
+    assert (row.value, row.basis) == (pytest.approx(completed.as_judged), "as judged")
+    assert completed.basis == "with a tail"
+    assert row.caveats[0].text == (
+        "These figures and their difference are as judged; the report has the figures completed from a sample of the "
+        "tail."
+    )
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from scipy.stats import binomtest
 import rag_selectivity as rs
 from rag_selectivity.inference import correlation, score
 from rag_selectivity.inference.always_valid import log_gamma_mixture
-from rag_selectivity.inference.exact import clopper_pearson, weighted_rate
+from rag_selectivity.inference.exact import weighted_rate
 from rag_selectivity.inference.interval_methods import _mid_quantile
 from rag_selectivity.inference.two_arms import ArmMoments
 from rag_selectivity.inference.unpaired import unpaired_difference
@@ -26,40 +26,12 @@ from rag_selectivity.measures.outcome import MEAN
 pytestmark = pytest.mark.inside
 
 
-@pytest.mark.parametrize(("hits", "trials"), [(1, 3), (2, 9), (7, 10), (30, 100)])
-def test_the_ends_of_rates_of_controls_are_clopper_and_pearsons(hits, trials) -> None:
-    expected = binomtest(hits, trials).proportion_ci(0.95, "exact")
-    assert [*map(float, clopper_pearson(hits, trials, 0.025))] == pytest.approx([expected.low, expected.high], rel=1e-9)
-
-
 def test_corpora_that_differ_by_one_passage_have_chances_of_their_own() -> None:
     """Sums over many factors are shared by queries of one corpus size, and by no others."""
     sizes, relevant, drawn = np.array([5000, 5001, 5002, 5001]), np.array([700, 700, 700, 700]), 600
     _, missed = random_success(sizes, relevant, drawn)
     for size, value in zip(sizes.tolist(), missed.tolist(), strict=True):
         assert value == pytest.approx(float(Fraction(math.comb(size - 700, drawn), math.comb(size, drawn))), rel=1e-12)
-
-
-def test_documents_without_a_number_of_passages_are_named_with_their_query() -> None:
-    qrels = {"q1": {"d1": 1, "lost": 1}, "q2": {"absent": 1}, "q3": {"d1": 1}}
-    with pytest.raises(rs.InputError, match=r"query 'q1': .*relevant documents 'lost':") as raised:
-        rs.evaluate(qrels, {"q1": ["d1"]}, corpus_size=10, passages_of={"d1": 2}, measures=["BoR"], depths=[1])
-    assert "absent" not in str(raised.value)
-
-
-def test_weights_that_go_with_success_make_a_rate_less_certain_than_kish_says() -> None:
-    x = np.array([1.0] + [0.0] * 9)
-    w = np.array([3.0] + [1.0] * 9)
-    rate = np.average(x, weights=w)
-    variance = (w**2 * (x - rate) ** 2).sum() / w.sum() ** 2
-    trials = min(w.sum() ** 2 / (w**2).sum(), rate * (1 - rate) / variance)
-    assert trials < w.sum() ** 2 / (w**2).sum() - 0.5, "Kish's number is too large here"
-    low, high = weighted_rate(x[:, None], w[:, None], 0.025)[:, 0]
-    ends = (
-        stats.beta.ppf(0.025, trials * rate, trials * (1 - rate) + 1),
-        stats.beta.ppf(0.975, trials * rate + 1, trials * (1 - rate)),
-    )
-    assert (low, high) == pytest.approx(ends, rel=1e-9)
 
 
 def test_values_seen_in_parts_have_the_moments_of_all() -> None:

@@ -131,16 +131,12 @@ def test_the_file_is_read_as_queries(tmp_path) -> None:
 @pytest.mark.parametrize(
     ("source", "options", "message"),
     [
-        ([" "], {}, "there are no questions"),
         ([3], {}, "the question is no text, but 3"),
         ([{"id": "q"}], {}, "text"),
-        (["a"], {"group": "ngram"}, 'did you mean "ngrams"'),
         (["a"], {"threshold": 0.5}, "give group too"),
         (["a"], {"group": "ngrams", "threshold": 0}, "above 0"),
-        (["a"], {"size": 2}, "more than the 1 different"),
         (["a"], {"size": 0}, "whole number ≥ 1"),
         (["a", "b c d e"], {"size": 1, "by": "length"}, "less than the 2 strata"),
-        (["a"], {"by": "lenght"}, 'did you mean "length"'),
         ([{"id": "q", "text": "a"}, {"id": "q", "text": "b"}], {}, "'q' is the id of questions that are not alike"),
         (["a\ud800"], {}, "half of a surrogate pair"),
     ],

@@ -10,7 +10,6 @@ import pytest
 
 import rag_selectivity as rs
 from rag_selectivity.tables.writing import write_rows
-from tests.forked_cli import run_command
 
 pytestmark = pytest.mark.inside
 
@@ -139,26 +138,6 @@ def test_a_single_query_without_groups_is_refused() -> None:
 
     with pytest.raises(rs.InputError, match="about groups of passages"):
         evaluate_query("RA-nWG(distinct=true)@2", {"a": 5, "b": 1}, ["a", "b"], scale="utility")
-
-
-def test_the_command_reads_a_table_of_groups(tmp_path) -> None:
-    (tmp_path / "g.csv").write_text("passage_id,group\nd1,a\nd2,a\n")
-    (tmp_path / "q").write_text("q 0 d1 5\nq 0 d2 5\nq 0 d3 5\n")
-    (tmp_path / "r").write_text("q Q0 d1 1 3 t\nq Q0 d2 2 2 t\n")
-    words = ["q", "r", "--scale", "utility", "--measure", "RA-nWG(distinct=true)@2"]
-    done = run_command(
-        "evaluate", *words, "-c", "data.groups=g.csv", "--resamples", "0", "--format", "csv", cwd=tmp_path
-    )
-    assert "r,RA-nWG(distinct=true)@2,0.5" in done.stdout.replace('"', "")
-    (tmp_path / "g.csv").write_text("passage_id,group\nd1,a\nd1,b\n")
-    done = run_command("evaluate", *words, "-c", "data.groups=g.csv", cwd=tmp_path)
-    assert "g.csv:3: the group of passage 'd1' is b, and a before: keep one of them" in done.stderr
-    (tmp_path / "none.csv").write_text("passage_id,group\n")
-    done = run_command(
-        "evaluate", *words, "-c", "data.groups=none.csv", "--resamples", "0", "--format", "csv", cwd=tmp_path
-    )
-    assert "r,RA-nWG(distinct=true)@2,1" in done.stdout.replace('"', "")
-    assert "so that all passages count as distinct" in done.stderr
 
 
 @pytest.mark.parametrize("suffix", ["csv", "jsonl", "parquet"])

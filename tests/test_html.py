@@ -15,7 +15,6 @@ from rag_selectivity.results.decision import QUESTIONS
 from rag_selectivity.results.estimate import Estimate
 from rag_selectivity.wording import number
 from tests.decisions import decision_of
-from tests.forked_cli import run_command
 
 matplotlib.use("Agg")
 pytestmark = [pytest.mark.filterwarnings("ignore::rag_selectivity.SelectivityWarning"), pytest.mark.inside]
@@ -209,38 +208,3 @@ def test_the_composition_of_the_prompt_by_hand(report) -> None:
 def test_a_notebook_without_jinja2_shows_the_first_screen_as_text(report, monkeypatch) -> None:
     monkeypatch.setitem(sys.modules, "jinja2", None)
     assert report._repr_html_().startswith("<pre>System: ")
-
-
-@pytest.mark.slow
-def test_the_command_on_cranfield(data, tmp_path) -> None:
-    folder = data / "cranfield"
-    words = ["evaluate", folder / "qrels.trec", f"bm25={folder}/runs/bm25.trec"]
-    words += [f"lsa={folder}/runs/lsa.trec", "--scale", "utility", "-c", "rules.unjudged=worst", "--k", "7"]
-    words += ["--corpus", folder / "corpus.jsonl", "--queries", folder / "queries.jsonl"]
-    words += ["-o", tmp_path / "r.html"]
-    for run, times in (("bm25", (100, 400)), ("lsa", (10, 30))):
-        rows = "".join(f"{query},{milliseconds}\n" for query, milliseconds in enumerate(times, 1))
-        (tmp_path / f"{run}.csv").write_text(f"query_id,milliseconds\n{rows}")
-        words += ["--costs", f"{run}={tmp_path / f'{run}.csv'}"]
-    done = run_command(*map(str, words))
-    assert done.returncode == 0, done.stderr
-    page = Page((tmp_path / "r.html").read_text())
-    core = rs.evaluate(
-        folder / "qrels.trec",
-        {"bm25": folder / "runs" / "bm25.trec"},
-        corpus_size=1400,
-        scale="utility",
-        unjudged="worst",
-        measures=["BoR", "RA-nWG", "Harm"],
-        depths=[7],
-    )
-    shown = {(a["data-run"], a["data-key"]): said for a, said in page.of("span", class_="value")}
-    for key in ("BoR@7", "RA-nWG@7", "Harm@7"):
-        assert shown["bm25", key].startswith(number(core[key].value))
-    assert {key.rpartition("@")[2] for _, key in shown} == {"7"}
-    rows = [said for _, said in page.of("tr")]
-    start = next(place for place, said in enumerate(rows) if said.startswith("run") and said.endswith("milliseconds"))
-    of_runs = {name: row for row in rows[start + 1 : start + 3] for name in ("bm25", "lsa") if row.startswith(name)}
-    assert of_runs["bm25"].endswith("250")
-    assert of_runs["lsa"].endswith("20")
-    assert (tmp_path / "r.html").stat().st_size < 1_000_000

@@ -63,11 +63,10 @@ def mpmath_tails(N: int, R: int, K: int, m: int) -> tuple[mpmath.mpf, mpmath.mpf
             return 1 - miss, miss
         # Fewer hits than this cannot be: there are not so many other passages.
         success, k = mpmath.mpf(0), max(m, K - (N - R))
-        while k <= min(R, K):
-            t = term(k)
+        t = term(k) if k <= min(R, K) else mpmath.mpf(0)
+        while t > success * mpmath.mpf(10) ** -30:
             success += t
-            if t < success * mpmath.mpf(10) ** -30:
-                break
+            t *= mpmath.mpf((R - k) * (K - k)) / ((k + 1) * (N - R - K + k + 1))
             k += 1
         return success, miss
 

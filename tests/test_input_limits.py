@@ -27,7 +27,6 @@ from rag_selectivity.live.trace import Trace, TraceWriter
 from rag_selectivity.people import read_answers
 from rag_selectivity.results.stored import read_claims, read_report
 from rag_selectivity.tables.small import read_ids, read_texts
-from tests.test_store import put
 
 pytestmark = pytest.mark.inside
 
@@ -303,67 +302,6 @@ def test_half_of_a_surrogate_pair_in_an_id_is_refused_with_its_place(tmp_path, n
     with pytest.raises(rs.InputError, match=r"x\.jsonl?:(\d+| the (report|file of claim checks))") as told:
         reader.read(file_of(tmp_path, reader, content(reader, **{where: "x\ud800y"})))
     str(told.value).encode()
-
-
-#: A command, and the rows of the table that it reads beside labels and runs: what its id is called, and its columns.
-BESIDE = {
-    "costs": ("evaluate l.jsonl r.jsonl s.jsonl --baseline r --costs", "query", {"query_id": "ID", "tokens": 3}),
-    "scores": ("validate l.jsonl r.jsonl --scores", "query", {"query_id": "ID", "score": 1}),
-    "sizes": ("evaluate l.jsonl r.jsonl --corpus-size", "query", {"query_id": "ID", "corpus_size": 9}),
-    "clusters": ("evaluate l.jsonl r.jsonl -c intervals.clusters=", "query", {"query_id": "ID", "cluster": "a"}),
-    "tokens": (
-        "evaluate l.jsonl r.jsonl --measure RA-nWG@9tok --tokens",
-        "passage",
-        {"passage_id": "ID", "tokens": 3},
-    ),
-    "names of groups": (
-        "evaluate l.jsonl r.jsonl --measure RA-nWG(distinct=true)@3 -c data.groups=",
-        "group",
-        {"passage_id": "d1", "group": "ID"},
-    ),
-    "passages of documents": (
-        "evaluate l.jsonl r.jsonl -c data.passages_of=",
-        "document",
-        {"document_id": "ID", "passages": 2},
-    ),
-    "pairs to label": ("labels draw s.db -o task.html --draw", "passage", {"query_id": "q1", "passage_id": "ID"}),
-}
-
-
-@pytest.mark.parametrize(
-    ("suffix", "bad", "fault"),
-    [
-        (".csv", "q\0", "holds a NUL character"),
-        (".jsonl", "q\0", "holds a NUL character"),
-        (".jsonl", "q\ud800", "holds half of a surrogate pair"),
-    ],
-)
-@pytest.mark.parametrize("name", BESIDE)
-def test_what_cannot_be_an_id_is_refused_in_every_table_beside(monkeypatch, tmp_path, name, suffix, bad, fault) -> None:
-    monkeypatch.chdir(tmp_path)
-    command, what, row = BESIDE[name]
-    Path("l.jsonl").write_text(
-        objects(*({"query_id": f"q{i}", "doc_id": f"d{j}", "grade": 5 - j} for i in range(3) for j in range(5)))
-    )
-    for file in ("r.jsonl", "s.jsonl"):
-        Path(file).write_text(
-            objects(*({"query_id": f"q{i}", "doc_id": f"d{j}", "score": -j} for i in range(3) for j in range(4)))
-        )
-    with Store("s.db") as store:
-        put(store, "m", {("q1", "d1"): 3})
-    rows = [{key: bad if value == "ID" else value for key, value in row.items()}]
-    text = objects(*rows) if suffix == ".jsonl" else table(rows[0])
-    Path(f"t{suffix}").write_bytes(text.encode())
-    line = 1 if suffix == ".jsonl" else 2
-    words = command.split()
-    if words[-1].endswith("="):
-        words[-1] += f"t{suffix}"
-    else:
-        words += [f"file:t{suffix}" if words[-1] == "--draw" else f"t{suffix}"]
-    words += ["--scale", "utility"] if "l.jsonl" in words else []
-    done = CliRunner().invoke(app, words)
-    assert f"t{suffix}:{line}: the {what} id {bad!r} {fault}" in str(done.exception or done.output), done.output
-    assert done.exit_code
 
 
 @pytest.mark.parametrize("bad", ["q\0", "q\ud800", ""])

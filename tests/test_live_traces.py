@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -14,6 +12,7 @@ import rag_selectivity as rs
 from rag_selectivity import Monitor, Retrieval
 from rag_selectivity.live.trace import Trace
 from rag_selectivity.single import text_id
+from tests.forked_cli import run_command
 
 pytestmark = pytest.mark.contract
 
@@ -36,17 +35,12 @@ def traced(path, **options) -> Monitor:
     return monitor
 
 
-def cli(*words: object) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "rag_selectivity", *map(str, words)]
-    return subprocess.run(command, capture_output=True, text=True, check=False)
-
-
 def test_a_trace_read_back_gives_the_figures_of_the_monitor(tmp_path) -> None:
     live = traced(tmp_path / "t.jsonl").report()
     lines = [f"{q} 0 {d} {g}\n" for q, row in GRADES.items() for d, g in row.items()]
     (tmp_path / "qrels.trec").write_text("".join(lines))
     measures = [word for name in ("BoR", "RA-nWG", "PROC", "%PROC", "Harm") for word in ("--measure", name)]
-    done = cli(
+    done = run_command(
         *("evaluate", tmp_path / "qrels.trec", tmp_path / "t.jsonl", "--scale", "utility"),
         *("--corpus-size", 100, "--format", "json", *measures),
     )
@@ -76,7 +70,7 @@ def test_what_a_judge_gets_from_a_trace(tmp_path) -> None:
     }
     traced(tmp_path / "bare.jsonl")
     store = ("--store", tmp_path / "s.db", "--model", "m")
-    done = cli("grade", "--trace", tmp_path / "bare.jsonl", *store, "--dry-run")
+    done = run_command("grade", "--trace", tmp_path / "bare.jsonl", *store, "--dry-run")
     assert done.returncode == 2
     assert "was traced without texts" in done.stderr
 

@@ -16,18 +16,7 @@ pytestmark = pytest.mark.contract
 FILES = {
     "qrels.trec": "q1 0 d1 1\nq2 0 d2 1\n",
     "run.trec": "q1 Q0 d1 1 2.0 r\nq1 Q0 d9 2 1.0 r\nq2 Q0 d8 1 1.0 r\n",
-    "other_queries.trec": "x1 Q0 d1 1 2.0 r\n",
     "other_passages.trec": "q1 Q0 e1 1 2.0 r\nq2 Q0 e2 1 2.0 r\n",
-    "empty.trec": "",
-    "grades03.trec": "q1 0 d1 3\nq1 0 d2 0\nq2 0 d3 2\n",
-    "grades15.trec": "q1 0 d1 5\nq1 0 d2 1\nq2 0 d2 4\n",
-    "three.trec": "q1 d1 1\n",
-    "text_score.trec": "q1 Q0 d1 1 abc r\n",
-    "broken.jsonl": '{"query_id": "q1", "passage_id": "d1", "grade": 1}\n{"query_id": \n',
-    "no_grade.csv": "query_id,passage_id,label_text\nq1,d1,good\n",
-    "queries.jsonl": '{"_id": "q1", "text": "who?"}\n{"_id": "q2", "text": "what?"}\n',
-    "corpus.jsonl": '{"_id": "d1", "text": "one"}\n{"_id": "d8", "text": "eight"}\n',
-    "full.jsonl": "".join(f'{{"_id": "d{i}", "text": "text {i}"}}\n' for i in range(10)),
 }
 EVALUATE = ["evaluate", "qrels.trec", "run.trec"]
 

@@ -103,35 +103,14 @@ def test_notes_and_warnings(qrels, run, options, word) -> None:
 @pytest.mark.parametrize(
     ("qrels", "run", "options", "word"),
     [
-        (LABELS, OTHERS, {}, "run has 'z0', 'z1', 'z10', the qrels have 'q0', 'q1', 'q2'; are both about the same"),
         (LABELS, NOTHING, {}, "no passage that run retrieved is judged for its query"),
-        (LABELS, {"q1": ["a"]}, {"missing_query": "error"}, "run lacks 7 of the 8 queries in the qrels ('q0', 'q2'"),
-        (LABELS, LISTS, {"unjudged": "error"}, "query 'q0': only 1 of the first 5 passages are judged"),
-        (LABELS, TWICE, {"duplicates": "error"}, "lists passage 'a' more than once"),
-        (LABELS, LISTS, {"depths": [0]}, "depth 0 is not a whole number"),
-        (LABELS, LISTS, {"depths": []}, "the list of depths is empty"),
         (LABELS, LISTS, {"measures": []}, "no measure was asked for"),
-        (LABELS, LISTS, {"measures": ["BoR"]}, "needs the corpus size N"),
-        (LABELS, LISTS, {"passages_of": CHUNKS, "corpus_size": 24}, "corpus_size is 24, less than the 25 passages"),
-        (LABELS, LISTS, {"passages_of": CHUNKS, "measures": ["BoR(m=2)"]}, "is known for m=1 only"),
         (LABELS, LISTS, {"passages_of": CHUNKS, "depths": [26]}, "depth K = 26 is more than the corpus size N = 25"),
     ],
 )  # fmt: skip
 def test_errors(qrels, run, options, word) -> None:
     error, _ = evaluated(qrels, {"run": run}, **options)
     assert word in error
-
-
-def test_an_unjudged_passage_is_refused_as_soon_as_one_is_met() -> None:
-    options = {"unjudged": "error", "depths": [2]}
-    words = "of the first 2 passages are judged, and the policy is unjudged"
-    assert words in evaluated(LABELS, {"run": LISTS}, **options)[0]
-
-
-def test_grades_without_a_scale_are_refused_as_soon_as_they_are_met() -> None:
-    said, _ = evaluated(GRADED, {"run": LISTS})
-    assert "and the scale is not known: give scale='utility' (--scale utility) if" in said
-    assert "or scale='trec' (--scale trec) if every grade from 1 up is relevant" in said
 
 
 def test_a_size_that_is_missing_is_named() -> None:

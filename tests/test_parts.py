@@ -28,7 +28,7 @@ def divided(run: dict[str, list[str]], part_of: dict[str, int]) -> list[dict[str
     return [{q: row for q, row in run.items() if part_of[q] == number} for number in range(4)]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(LABELS, RUNS, RUNS, PART_OF, st.sampled_from(POLICIES), st.booleans(), st.booleans())
 def test_parts_are_the_whole(labels, run, pool, part_of, policy, pooled, controlled) -> None:
     choices = {"policy": rs.Policy(**policy), "scale": "utility", "corpus_size": 50, "ids": "exact"}

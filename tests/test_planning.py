@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from math import exp, log2
 
 import pytest
@@ -12,6 +10,7 @@ import pytest
 import rag_selectivity as rs
 from rag_selectivity import InputError
 from rag_selectivity.advice.planning import audit, plan
+from tests.forked_cli import run_command
 from tests.reference import random_success
 
 pytestmark = pytest.mark.inside
@@ -88,8 +87,7 @@ def test_the_largest_k_by_trying_every_one() -> None:
 def test_the_command_plans_for_the_family_of_compare() -> None:
     words = ["plan", "--corpus-size", "1000", "--relevant", "100", "--depths", "30", "-m", "3", "--detect", "0.2"]
     for scale, rows in (("trec", 3), ("utility", 9)):
-        command = [sys.executable, "-m", "rag_selectivity", *words, "--scale", scale]
-        printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+        printed = run_command(*words, "--scale", scale).stdout
         needed = rs.queries_needed(0.2, 0.8, rows=rows)
         assert printed.splitlines()[-2:] == [
             "a random draw succeeds in less than 63.2% of the queries up to K = 31",

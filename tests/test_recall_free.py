@@ -205,14 +205,15 @@ def test_a_report_calibrates_as_its_join_does() -> None:
     quality = {query: float(rng.random()) for query in qrels}
     report = rs.evaluate(qrels, {"r": run}, measures=["P@10"], bootstrap=None)
     for measure in ("F@10", "Fe@10"):
-        of_join = rs.calibrate_alpha(rs.join(rs.Qrels.of(qrels), rs.Run.of(run)), quality, measure=measure)
-        assert rs.calibrate_alpha(report, quality, measure=measure) == of_join
+        options = {"measure": measure, "grid": [0, 0.25, 0.5, 0.75, 1]}
+        of_join = rs.calibrate_alpha(rs.join(rs.Qrels.of(qrels), rs.Run.of(run)), quality, **options)
+        assert rs.calibrate_alpha(report, quality, **options) == of_join
 
 
 @pytest.mark.parametrize(("depth", "relevant", "speaks_for"), [(5, 20, "T"), (20, 5, "nDCG")])
 def test_the_regime_names_the_measure_it_speaks_for(depth, relevant, speaks_for) -> None:
     counts = {"n_p": [1, 2, 3, 4], "K": [depth] * 4, "R": [relevant] * 4}
-    found = calibrated(counts, [0.1, 0.2, 0.3, 0.4])
+    found = calibrated(counts, [0.1, 0.2, 0.3, 0.4], grid=[0, 0.5, 1])
     assert found.regime == depth / relevant
     assert f"The recall-free paper advises {speaks_for} there; whether {speaks_for} follows" in found.advice
     assert "favours" not in found.advice

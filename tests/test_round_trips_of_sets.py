@@ -10,7 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rag_selectivity import golden
-from rag_selectivity.golden.manifest import FILES
 from rag_selectivity.online import RecordLog, interleave, join_records
 from rag_selectivity.tables.writing import json_text
 from tests.test_round_trips import FEW, IDS, MORE, TEXTS, empty_folder, judgments
@@ -20,7 +19,6 @@ pytestmark = [pytest.mark.filterwarnings("ignore::rag_selectivity.SelectivityWar
 UTILITY = st.integers(1, 5)
 WEIGHTS = st.floats(1e-9, 1e9)
 NOTES = st.none() | TEXTS
-COUNTS = st.integers(0, 2**53)
 #: A query without a text has none, rather than an empty one.
 ASKED = TEXTS.filter(str.strip)
 
@@ -55,57 +53,6 @@ def test_versions_of_golden_sets(given_) -> None:
         assert not golden.build(folder / "set", **given_).is_new
         again = golden.build(folder / "again", **{**given_, "labels": folder / "set", "queries": folder / "set"}).golden
         assert again.manifest.fingerprint == made.manifest.fingerprint
-
-
-def hexadecimal(size: int) -> Any:
-    return st.text("0123456789abcdef", min_size=size, max_size=size)
-
-
-PREVIOUS = st.none() | st.fixed_dictionaries({"version": st.integers(1, 10**6), "fingerprint": hexadecimal(16)})
-JUDGE = dict.fromkeys(("judge", "model", "parameters", "rubric", "rubric_version", "prompt_version"), TEXTS)
-PAIRS = dict.fromkeys(("rows", "pairs", "by_person", "by_judge", "changed", "without_text"), COUNTS)
-MANIFESTS = st.builds(
-    golden.Manifest,
-    name=TEXTS,
-    version=st.integers(1, 10**6),
-    fingerprint=hexadecimal(16),
-    date=TEXTS,
-    previous=PREVIOUS,
-    licence=NOTES,
-    description=NOTES,
-    files=st.dictionaries(
-        st.sampled_from(FILES), st.fixed_dictionaries({"rows": COUNTS, "hash": hexadecimal(32)}), max_size=3
-    ),
-    queries=st.fixed_dictionaries(
-        {
-            "count": COUNTS,
-            "weighted": st.booleans(),
-            "weight": st.none() | WEIGHTS,
-            "strata": st.dictionaries(TEXTS, COUNTS, max_size=3),
-        }
-    ),
-    corpus=st.none() | st.fixed_dictionaries({"passages": COUNTS, "fingerprint": TEXTS}),
-    labels=st.fixed_dictionaries({**PAIRS, "by_origin": st.dictionaries(TEXTS, COUNTS, max_size=3)}),
-    pools=st.lists(
-        st.fixed_dictionaries(
-            {"kind": TEXTS, "source": TEXTS, "depth": st.none() | COUNTS, "pairs": COUNTS}, optional={"design": TEXTS}
-        ),
-        max_size=2,
-    ).map(tuple),
-    judges=st.lists(st.fixed_dictionaries({**JUDGE, "graded": COUNTS, "failed": COUNTS}), max_size=2).map(tuple),
-    people=st.lists(
-        st.fixed_dictionaries({"annotator": TEXTS, "graded": COUNTS, "skipped": COUNTS, "again": COUNTS}), max_size=2
-    ).map(tuple),
-    made_by=TEXTS,
-)
-
-
-@FEW
-@given(MANIFESTS)
-def test_manifests(manifest) -> None:
-    with empty_folder() as folder:
-        (folder / "manifest.json").write_text(json_text(manifest.to_dict()), encoding="utf-8")
-        assert golden.Manifest.read(folder / "manifest.json") == manifest
 
 
 @st.composite

@@ -25,7 +25,7 @@ from rag_selectivity import (
 from rag_selectivity import Run as RunOf
 from rag_selectivity.cli.app import app
 from rag_selectivity.live.retrieval import Retrieval
-from rag_selectivity.single import Labels, aggregate, evaluate_query
+from rag_selectivity.single import Labels
 
 pytestmark = pytest.mark.inside
 
@@ -152,17 +152,6 @@ def test_a_grade_map_leaves_expected_ids_alone() -> None:
 
 
 # -- junk is known from all labels ----------------------------------------------------------------------
-
-
-def test_harm_of_one_query_is_that_of_the_whole() -> None:
-    labels = Labels.of({"q1": {"d1": 5, "d2": 1}, "q2": {"d3": 5, "d4": 4}}, scale="utility")
-    figures = [
-        evaluate_query("Harm@2", labels.of_query(query), passages, scale=labels.scale, levels=labels.levels)
-        for query, passages in RUN.items()
-    ]
-    assert [figure.value for figure in figures] == [0.5, 0.0]
-    whole = evaluate(labels.qrels, RUN, measures=["Harm@2"], bootstrap=None)
-    assert whole["Harm@2"].value == aggregate(figures, bootstrap=None).value == 0.25
 
 
 # -- without N -------------------------------------------------------------------------------------------

@@ -117,14 +117,6 @@ def test_figures_of_a_slice_are_means_of_those_of_another_library(report) -> Non
             assert part[ours].value == pytest.approx(expected, abs=1e-9), (value, ours)
 
 
-def test_slices_of_a_column_add_up_to_all_queries(report) -> None:
-    for run in report.runs.values():
-        for by_column in run.slices.values():
-            assert sum(part.queries for part in by_column.values()) == N
-            for key, whole in run.estimates.items():
-                assert sum(part[key].n for part in by_column.values()) == whole.n
-
-
 def test_the_figures_of_all_queries_stay_the_same(report) -> None:
     plain = rs.evaluate(LABELS, RUNS, measures=MEASURES, **OPTIONS)
     for name, run in plain.runs.items():
@@ -186,23 +178,6 @@ def values_of(by: object, **options: object) -> dict[str, dict[str, int]]:
     found = rs.evaluate(LABELS, {"one": RUNS["one"]}, measures=["Success"], bootstrap=None, by=by, **options, **OPTIONS)
     slices = found.runs["one"].slices
     return {column: {value: part.queries for value, part in by_value.items()} for column, by_value in slices.items()}
-
-
-def test_every_form_of_a_table_gives_the_same_slices(tmp_path) -> None:
-    pandas = pytest.importorskip("pandas")
-    pytest.importorskip("pyarrow")
-    rows = [{"query_id": query, "language": LANGUAGE[query], "kind": HARD[query]} for query in QUERIES]
-    frame = pandas.DataFrame(rows)
-    frame.to_csv(tmp_path / "by.csv", index=False)
-    frame.to_csv(tmp_path / "by.tsv", index=False, sep="\t")
-    frame.to_parquet(tmp_path / "by.parquet")
-    (tmp_path / "by.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    expected = values_of({"language": LANGUAGE, "kind": HARD})
-    assert expected == {"language": {"de": 24, "en": 18, "fr": 18}, "kind": {"easy": 45, "hard": 15}}
-    paths = [tmp_path / f"by.{suffix}" for suffix in ("csv", "tsv", "parquet", "jsonl")]
-    for by in (frame, rows, *paths, *map(str, paths)):
-        assert values_of(by) == expected
-    assert values_of(LANGUAGE) == {"slice": expected["language"]}
 
 
 def test_counts_of_labels() -> None:

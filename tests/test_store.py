@@ -84,27 +84,6 @@ def test_a_grade_that_is_there_stays_and_a_failure_is_replaced(tmp_path) -> None
         assert {row["passage_id"]: row["grade"] for row in store.rows()} == {"a": 4, "b": 3}
 
 
-@pytest.mark.parametrize("suffix", [".jsonl", ".csv", ".parquet"])
-def test_what_leaves_comes_back_as_it_was(tmp_path, suffix) -> None:
-    with Store(tmp_path / "s.db") as store:
-        put(store, "m", {("q", "a"): 2, ("q,1", 'b"x'): None}, temperature=0.5)
-        put(store, "m", {("q", "a"): 5}, sample=1, temperature=0.5)
-        store.put_human([("q", "h", 3, "seen")], "alice")
-        written = list(store.rows())
-        assert export_labels(store, tmp_path / f"out{suffix}") == 4
-    with Store(tmp_path / "t.db") as other:
-        assert import_labels(other, tmp_path / f"out{suffix}").labels == 4
-        again = list(other.rows())
-        assert import_labels(other, tmp_path / f"out{suffix}").labels == 4  # twice is once
-        assert list(other.grades_by_pair()) == [("q", "a", {"m": [2, 5]})]
-        assert len(list(other.rows())) == 4
-    for before, after in zip(written, again, strict=True):
-        for volatile in ("created",):
-            before.pop(volatile)
-            after.pop(volatile)
-        assert before == after
-
-
 def test_qrels_leave_and_human_qrels_come_in(tmp_path) -> None:
     (tmp_path / "human.qrels").write_text("q 0 a 3\nq 0 b 0\n")
     with Store(tmp_path / "s.db") as store:

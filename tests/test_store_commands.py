@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-
 import pytest
 
 from rag_selectivity.grading.store import Label, Settings, Store, StoredAnswer, digest
+from tests.forked_cli import run_command
 from tests.test_store import put
 
 pytestmark = pytest.mark.inside
@@ -42,14 +40,14 @@ def folder(tmp_path):
 
 
 def run(folder, *arguments: str) -> str:
-    command = [sys.executable, "-m", "rag_selectivity", "labels", *arguments]
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True).stdout
+    done = run_command("labels", *arguments, cwd=folder)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
 
 
 def refused(folder, *arguments: str) -> str:
     """The message of a command that must end with an error of the input."""
-    command = [sys.executable, "-m", "rag_selectivity", "labels", *arguments]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    done = run_command("labels", *arguments, cwd=folder)
     assert (done.returncode, done.stdout) == (2, "")
     return done.stderr
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import stat
 from pathlib import Path
 
 import pytest
@@ -124,17 +122,3 @@ def test_answers_keep_their_failures_until_they_succeed(tmp_path) -> None:
 
 
 # -- files ----------------------------------------------------------------------------------------
-
-
-def test_only_the_owner_may_read_what_is_made(tmp_path) -> None:
-    before = os.umask(0o022)
-    try:
-        with Store(tmp_path / "s.db") as store:
-            put(store, "m", {("q", "a"): 2})
-            modes = {file.name: stat.S_IMODE(file.stat().st_mode) for file in tmp_path.iterdir()}
-        assert modes == {"s.db": 0o600, "s.db-wal": 0o600, "s.db-shm": 0o600}
-        (tmp_path / "s.db").chmod(0o640)
-        Store(tmp_path / "s.db").close()
-        assert stat.S_IMODE((tmp_path / "s.db").stat().st_mode) == 0o640
-    finally:
-        os.umask(before)

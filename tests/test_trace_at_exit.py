@@ -13,7 +13,6 @@ import pytest
 pytestmark = pytest.mark.contract
 
 LANGCHAIN = """
-    import os, sys
     from langchain_core.documents import Document
     from langchain_core.retrievers import BaseRetriever
     from rag_selectivity_langchain import SelectivityCallback
@@ -32,7 +31,6 @@ LANGCHAIN = """
         return callback
 """
 LLAMA_INDEX = """
-    import sys
     from llama_index.core.base.base_retriever import BaseRetriever
     from llama_index.core.schema import NodeWithScore, TextNode
     from rag_selectivity_llama_index import LiveSelectivity
@@ -50,49 +48,54 @@ LLAMA_INDEX = """
 """
 
 
-def run(folder: Path, code: str, end: str, exit_code: int = 0) -> list[dict]:
-    """The lines of the trace that a process leaves."""
-    done = subprocess.run(
-        [sys.executable, "-c", dedent(code) + end], cwd=folder, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == exit_code, done.stderr
-    return [json.loads(line) for line in (folder / "trace.jsonl").read_text().splitlines()]
+#: Each script in a process of its own, which ends as any process does but has imported the framework at its start.
+EACH_IN_A_FORK = """
+import json, os, sys
+import FRAMEWORK
+for folder, code in json.load(sys.stdin):
+    child = os.fork()
+    if not child:
+        os.chdir(folder)
+        exec(code)
+        break
+    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
+"""
 
 
-@pytest.mark.parametrize(
-    ("end", "exit_code"),
-    [
-        ("callback = main()", 0),
-        ("callback = main(); sys.exit(3)", 3),
-        ("main()", 0),  # nothing holds the callback any more
+def run(folder: Path, framework: str, scripts: dict[str, str]) -> tuple[list[str], dict[str, list[list[str]]]]:
+    """What scripts print, each with its exit code behind it; and the passages of each line of their traces."""
+    pytest.importorskip(framework.partition(".")[0])
+    for name in scripts:
+        (folder / name).mkdir()
+    given = json.dumps([[str(folder / name), dedent(script)] for name, script in scripts.items()])
+    command = [sys.executable, "-c", EACH_IN_A_FORK.replace("FRAMEWORK", framework)]
+    done = subprocess.run(command, input=given, capture_output=True, text=True, check=False)
+    traces = {name: (folder / name / "trace.jsonl").read_text().splitlines() for name in scripts}
+    return done.stdout.split(), {name: [json.loads(line)["shown"] for line in lines] for name, lines in traces.items()}
+
+
+def test_langchain(tmp_path) -> None:
+    known = dedent(LANGCHAIN.replace("LABELLED", "49"))
+    unknown = dedent(LANGCHAIN.replace("LABELLED", "20").replace('{f"d{i}": 1}', '{f"other-{i}": 1}'))
+    scripts = {
+        "end": f"{known}callback = main()",
+        "sys.exit": f"{known}callback = main(); sys.exit(3)",
+        "nothing holds the callback any more": f"{known}main()",
         # A forked child does not write what its parent wrote or will write.
-        ("callback = main(); pid = os.fork(); pid and os.waitpid(pid, 0); sys.exit(0)", 0),
-    ],
-    ids=["end", "sys.exit", "callback gone", "fork"],
-)
-def test_langchain(end, exit_code, tmp_path) -> None:
-    pytest.importorskip("langchain_core")
-    rows = run(tmp_path, LANGCHAIN.replace("LABELLED", "49"), end, exit_code)
-    assert [row["shown"] for row in rows] == [[f"d{i}"] for i in range(49)]
+        "fork": f"{known}callback = main(); pid = os.fork(); pid and os.waitpid(pid, 0); sys.exit(0)",
+        "no label": f"{unknown}callback = main()",
+    }
+    codes, shown = run(tmp_path, "langchain_core.retrievers", scripts)
+    assert codes == ["0", "3", "0", "0", "0"]
+    assert shown.pop("no label") == [[f"uuid-{i}"] for i in range(49)]
+    for name, passages in shown.items():
+        assert passages == [[f"d{i}"] for i in range(49)], name
 
 
-def test_ids_that_no_label_knows_are_written_too(tmp_path) -> None:
-    pytest.importorskip("langchain_core")
-    code = LANGCHAIN.replace("LABELLED", "20").replace('{f"d{i}": 1}', '{f"other-{i}": 1}')
-    rows = run(tmp_path, code, "callback = main()")
-    assert [row["shown"] for row in rows] == [[f"uuid-{i}"] for i in range(49)]
-
-
-def test_llama_index_with_block(tmp_path) -> None:
-    pytest.importorskip("llama_index.core")
-    rows = run(tmp_path, LLAMA_INDEX, "    sys.exit(3)", 3)
-    assert [row["shown"] for row in rows] == [[f"d{i}"] for i in range(49)]
-
-
-def test_the_lines_are_there_when_the_with_block_ends(tmp_path) -> None:
-    pytest.importorskip("llama_index.core")
-    end = 'print(len(open("trace.jsonl").readlines()), flush=True); import os; os._exit(0)'
-    done = subprocess.run(
-        [sys.executable, "-c", dedent(LLAMA_INDEX) + end], cwd=tmp_path, capture_output=True, text=True, check=False
-    )
-    assert done.stdout == "49\n", done.stderr
+def test_llama_index(tmp_path) -> None:
+    behind = 'print(len(open("trace.jsonl").readlines()), flush=True); os._exit(0)'
+    scripts = {"within": f"{dedent(LLAMA_INDEX)}    sys.exit(3)", "behind": f"{dedent(LLAMA_INDEX)}{behind}"}
+    printed, shown = run(tmp_path, "llama_index.core", scripts)
+    assert printed == ["3", "49", "0"]
+    for name, passages in shown.items():
+        assert passages == [[f"d{i}"] for i in range(49)], name

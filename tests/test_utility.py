@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from itertools import permutations
 
 import numpy as np
 import pytest
@@ -194,20 +193,6 @@ def test_the_two_aggregates_of_percent_proc_differ() -> None:
     assert abs(mean - ratio) > 0.01
 
 
-def test_trec_grades_are_refused_with_the_mend() -> None:
-    with pytest.raises(rs.InputError, match=r"RA-nWG.*grade map.*0:1,1:3,2:4,3:5"):
-        rs.evaluate({"q": {"a": 1}}, {"r": {"q": ["a"]}}, measures=["RA-nWG"], depths=[1])
-    mapped = rs.evaluate(
-        {"q": {"a": 3, "b": 0}},
-        {"r": {"q": ["a", "b"]}},
-        measures=["RA-nWG"],
-        depths=[1],
-        scale="utility",
-        grade_map="0:1,1:3,2:4,3:5",
-    )
-    assert mapped["RA-nWG@1"].value == 1
-
-
 @pytest.mark.parametrize(
     ("proc", "share", "verdict"),
     [
@@ -265,16 +250,6 @@ def test_all_k_subsets_by_brute_force(judged, ranked, pool, depth) -> None:
     assert np.isnan(figures["RA-nWG"]) or figures["RA-nWG"] <= figures["PROC"] + 1e-12
 
 
-@given(JUDGED, st.lists(PASSAGES, min_size=1, max_size=4, unique=True), st.integers(0, 23))
-@settings(max_examples=60, deadline=None)
-def test_order_inside_the_top_k_does_not_matter(judged, top, number) -> None:
-    judged = {**judged, "known junk": 1}
-    orders = list(permutations(top))
-    shuffled = list(orders[number % len(orders)])
-    tail = ["known junk", "unknown"]
-    same(one(judged, shuffled + tail, len(top)), one(judged, top + tail, len(top)))
-
-
 @given(JUDGED, st.lists(PASSAGES, max_size=9, unique=True))
 @settings(max_examples=60, deadline=None)
 def test_gains_never_fall_with_k(judged, ranked) -> None:
@@ -290,28 +265,6 @@ def test_gains_never_fall_with_k(judged, ranked) -> None:
     (row,) = report.per_query()
     for gain in ("G_obs", "G_pool", "G_oracle"):
         assert (np.diff([row[f"RA-nWG@{depth}.{gain}"] for depth in range(1, 10)]) >= -1e-12).all()
-
-
-@given(st.lists(st.tuples(JUDGED, LISTS), min_size=2, max_size=5), st.randoms(use_true_random=False))
-@settings(max_examples=40, deadline=None)
-def test_permuting_the_query_ids_changes_nothing(topics, random) -> None:
-    names = [f"q{i}" for i in range(len(topics))]
-    order = random.sample(range(len(topics)), len(topics))
-    measures = [*UTILITY, "Success", "P", "R", "nDCG", "AP", "T", "F", "UDCG_grades"]
-
-    def figures(places) -> dict[str, float]:
-        report = rs.evaluate(
-            {names[i]: topics[place][0] for i, place in enumerate(places)},
-            {"r": {names[i]: topics[place][1] for i, place in enumerate(places)}},
-            scale="utility",
-            measures=measures,
-            depths=[2, 5],
-            bootstrap=None,
-            ids="exact",
-        )
-        return {row["measure"]: row["value"] for row in report.to_rows()}
-
-    same(figures(order), figures(range(len(topics))))
 
 
 def test_a_query_without_a_pool_has_its_own_list_for_one() -> None:

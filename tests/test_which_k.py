@@ -210,3 +210,10 @@ def test_the_advice_as_json():
     data = json.loads(json.dumps(advised.to_dict()))
     assert {"value", "low", "high", "reason", "evidence"} <= set(data)
     assert (data["value"], data["low"], data["high"]) == (1, 1, 1)
+
+
+def test_the_advised_k_can_be_measured_without_a_second_join():
+    labels = {f"q{i}": ["a", "b"] for i in range(20)}
+    run = {q: ["a", "x", "b", *"cdefgh"] for q in labels}
+    report = rs.evaluate(labels, run, measures=["Success"], depths=lambda judged: [which_k(judged["run"]).value])
+    assert report.depths == (3,)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -100,7 +101,7 @@ def evaluate(
 
     Usual options
     -------------
-    files corpus_size corpus pool scale measure depths k baseline fail_if details output
+    files corpus_size pool scale measure depths k baseline fail_if details output
 
     Examples
     --------
@@ -156,11 +157,11 @@ def evaluate(
         report = result.report
     else:
         usual = _of_page(retrieved, scale, form, size) if printer.is_page else [DEFAULT_MEASURES]
-        shared["measures"] = [*(measure or usual), *gates.measures]
+        shared |= {"measures": [*(measure or usual), *gates.measures], "depths": depths}
         if printer.is_page and given.weights is None:
             # Then the decision finds its figures in the report.
-            depths = _depths_of_page(retrieved.qrels, lists, depths, deciding["k"], shared)
-        report = retrieved.noted_in(rs.evaluate(retrieved.qrels, lists, depths=depths, **shared))
+            shared["depths"] = partial(_depths_of_page, depths, deciding["k"], shared)
+        report = retrieved.noted_in(rs.evaluate(retrieved.qrels, lists, **shared))
     if is_costed:
         deciding["costs"] = _known_costs(report, lists, costs_of(costs, runs), lengths, form.ids)
     named = {"labels": path, "queries": queries, "corpus": corpus.corpus}
@@ -242,16 +243,15 @@ def _of_page(retrieved: Retrieved, scale: str | None, form: o.LabelForm, size: M
 
 
 def _depths_of_page(
-    qrels: Any, runs: Any, depths: Sequence[int] | None, k: Any, shared: Mapping[str, Any]
+    depths: Sequence[int] | None, k: Any, shared: Mapping[str, Any], judged: Mapping[str, rs.JudgedRun]
 ) -> list[int]:
     """The depths, and the K of the decision: as given, or advised."""
     from rag_selectivity.advice.which_k import Advice
+    from rag_selectivity.evaluation.evaluate import usual_depths
     from rag_selectivity.measures.plan import named_measures
 
-    quick = {"measures": ["Success"], "bootstrap": None, "by": None, "human": None}
-    report = rs.evaluate(qrels, runs, depths=depths, **{**shared, **quick})
-    judged = {name: run.judged for name, run in report.runs.items() if run.judged is not None}
-    return sorted({*report.depths, k or Advice.of(judged, named_measures(shared["measures"]), shared["bootstrap"]).K})
+    K = k or Advice.of(judged, named_measures(shared["measures"]), shared["bootstrap"]).K
+    return sorted({*(depths or usual_depths(judged).tolist()), K})
 
 
 def _filters(by: Sequence[str] | None) -> Any:

@@ -40,7 +40,7 @@ _ONE_DECIDES = Caveat(
 )
 _UNCOMPLETED = Caveat(
     "difference-as-judged",
-    "The figures are completed from a sample of the tail. Their difference and its test are of the labels as they are.",
+    "These figures and their difference are as judged; the report has the figures completed from a sample of the tail.",
     NOTE,
 )
 _WITHOUT_CONTROLS = Caveat(
@@ -250,16 +250,14 @@ def _qualified(row: RunDifference, one: Estimate | None, other: Estimate | None,
     if one.possible is not None or other.possible is not None:
         (low, high), (base_low, base_high) = (each.possible or (each.value, each.value) for each in (one, other))
         possible = low - base_high, high - base_low
-    values, bases = (one.value, other.value), {one.basis, other.basis}
-    completed = any(each.basis == WITH_TAIL and each.value != each.as_judged for each in (one, other))
-    if completed and all(map(math.isfinite, values)):
+    bases = {one.basis, other.basis}
+    if any(each.basis == WITH_TAIL and each.value != each.as_judged for each in (one, other)):
         caveats.insert(0, _UNCOMPLETED)
-        row = replace(row, value=values[0], baseline_value=values[1])
     elif WITH_CONTROLS in bases:
         # The random baseline cancels in a difference of logarithms: only the level of both figures changes.
         same = testing.paired and isinstance(row.measure, BoR) and bases == {WITH_CONTROLS}
-        if same and math.isfinite(values[1] + row.difference):
-            row = replace(row, value=values[1] + row.difference, baseline_value=values[1])
+        if same and math.isfinite(other.value + row.difference):
+            row = replace(row, value=other.value + row.difference, baseline_value=other.value)
         else:
             caveats.insert(0, _WITHOUT_CONTROLS)
     placebos = equals_placebo(one) and equals_placebo(other)

@@ -172,7 +172,7 @@ def _in_slices(
 def _baseline(judged: Mapping[str, JudgedRun], baseline: str | None, power: float) -> str:
     """The baseline run, the first one unless it is given."""
     base = next(iter(judged), "") if baseline is None else baseline
-    if judged and base not in judged:
+    if judged and not (isinstance(base, str) and base in judged):
         raise InputError(f"the baseline {base!r} is none of the runs {', '.join(judged)}{did_you_mean(base, judged)}")
     if len(judged) < 2:
         raise InputError(f"a comparison needs at least two runs, got {', '.join(judged) or 'none'}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -13,8 +13,8 @@ from rag_selectivity.errors import InputError, examples
 from rag_selectivity.figures.figures import Figures
 from rag_selectivity.inference.bootstrap import Bootstrap
 from rag_selectivity.measures import Measure
-from rag_selectivity.measures.base import WHOLE_LIST, Outcome
-from rag_selectivity.results.comparison import Changes, FigureChange, RunChange, RunDifference
+from rag_selectivity.measures.base import WHOLE_LIST, Outcome, parse_measure
+from rag_selectivity.results.comparison import Changes, FigureChange, RunDifference
 from rag_selectivity.results.decision import Decision
 from rag_selectivity.results.estimate import AS_JUDGED, Estimate
 from rag_selectivity.results.report import Report
@@ -108,70 +108,51 @@ def changes_since(report: Report, decision: Decision, stored: Report, *, on: str
     changes under all other measures. BoR changes exactly where Success does and shares its test. A figure that is the
     same for every query has no test and is in no family.
     """
-    path, stored_as = stored.path, {line.run: line.run for line in decision.lines if line.run in stored.runs}
+    path, testing, ranking = stored.path, Testing(report.bootstrap), str(decision.measure)
+    stored_as = {line.run: line.run for line in decision.lines if line.run in stored.runs}
     if len(decision.lines) == len(stored.runs) == 1:
         # With a single run on both sides its name does not matter.
         stored_as = {decision.lines[0].run: next(iter(stored.runs))}
-    rows: dict[str, list[RunDifference]] = {}
-    not_compared: dict[str, str] = {}
-    notes: dict[str, None] = {}
-    lines = [line for line in decision.lines if line.run in stored_as]
-    for line in lines:
-        then = stored.runs[stored_as[line.run]]
+    changes, not_compared, notes = list[FigureChange](), dict[tuple[str, str], str](), dict[str, None]()
+    cells = {line.run: {str(each.measure): each.estimate for each in line.figures.values()} for line in decision.lines}
+    for run, name in stored_as.items():
         # A decision need not be about a K that the report has.
-        shown = {str(each.measure): each.estimate for each in line.figures.values()}
-        sides = Side(line.run, report.runs[line.run].figures, shown), Side(str(path), then.figures, then.estimates)
-        both = [each.measure for each in line.figures.values() if str(each.measure) in then.estimates]
+        then, shown = stored.runs[name], cells[run]
+        sides = Side(run, report.runs[run].figures, shown), Side(str(path), then.figures, then.estimates)
+        both = [parse_measure(key) for key in shown if key in then.estimates]
         try:
-            rows[line.run], note = differences_since(*sides, both, report.bootstrap, on=on)
-            notes |= {note: None} if note else {}
+            rows, note = differences_since(*sides, both, report.bootstrap, on=on)
         except InputError as error:
-            not_compared[line.run] = str(error).removeprefix(_problem(*sides))
-    tested, tests = _in_families(rows, str(decision.measure), Testing(report.bootstrap))
-    runs = []
-    for line in lines:
-        then, figures, reasons = stored.runs[stored_as[line.run]], dict[str, FigureChange](), dict[str, str]()
-        for row in rows.get(line.run, ()):
-            key, name = str(row.measure), row.measure.name
-            if _is_unknown(row):
-                reasons[key] = row.reason or ""
-                continue
-            before, now = as_judged(then.estimates[key]), as_judged(line.figures[name].estimate)
-            figures[name] = FigureChange(before, now, tested.get((row.run, row.measure), row))
-        if line.run in rows:
-            runs.append(RunChange(line.run, stored_as[line.run], figures, reasons))
-    keys = dict.fromkeys(str(figure.measure) for line in lines for figure in line.figures.values())
+            not_compared[run, ""] = str(error).removeprefix(_problem(*sides))
+            continue
+        notes |= {note: None} if note else {}
+        for row in rows:
+            key = str(row.measure)
+            # Without a success on both sides nothing has changed.
+            if math.isnan(row.difference) and not row.value == row.baseline_value == -math.inf:
+                not_compared[run, key] = row.reason or ""
+            else:
+                changes.append(FigureChange(as_judged(then.estimates[key]), as_judged(shown[key]), row))
+    tests = dict[str, int]()
+    for family in (ranking, ""):
+        rows = [each.row for each in changes if each.row.moved and (each.row.tested_as == ranking) == bool(family)]
+        tests[family] = settings_of(rows, testing)["family"]
+        tested = dict(zip(map(id, rows), as_family(rows, testing), strict=True))
+        changes = [replace(each, row=tested.get(id(each.row), each.row)) for each in changes]
+    keys = dict.fromkeys(key for shown in cells.values() for key in shown)
     return Changes(
         name="" if path is None else path.name,
-        runs=tuple(runs),
-        new=tuple(line.run for line in decision.lines if line.run not in stored_as),
+        figures=tuple(changes),
+        stored_as=stored_as,
+        new=tuple(run for run in cells if run not in stored_as),
         gone=tuple(name for name in stored.runs if name not in stored_as.values()),
         not_compared=not_compared,
         not_stored=tuple(key for key in keys if not any(key in run.estimates for run in stored.runs.values())),
         level=None if report.bootstrap is None else report.bootstrap.level,
         tests=tests,
-        as_judged=any(each.estimate.basis != AS_JUDGED for line in decision.lines for each in line.figures.values()),
+        as_judged=any(each.basis != AS_JUDGED for shown in cells.values() for each in shown.values()),
         notes=tuple(notes),
     )
-
-
-def _in_families(
-    rows: Mapping[str, Sequence[RunDifference]], ranking: str, testing: Testing
-) -> tuple[dict[tuple[str, Measure], RunDifference], dict[str, int]]:
-    """The rows that changed after Holm's correction in two families, and the number of tests of each family."""
-    changed = [row for of_run in rows.values() for row in of_run if row.moved and not _is_unknown(row)]
-    tested: dict[tuple[str, Measure], RunDifference] = {}
-    tests: dict[str, int] = {}
-    for name in (ranking, ""):
-        family = [row for row in changed if (row.tested_as == ranking) == bool(name)]
-        tests[name] = settings_of(family, testing)["family"]
-        tested |= {(row.run, row.measure): row for row in as_family(family, testing)}
-    return tested, tests
-
-
-def _is_unknown(row: RunDifference) -> bool:
-    """Whether there is no difference; without a success on both sides nothing has changed."""
-    return math.isnan(row.difference) and not row.value == row.baseline_value == -math.inf
 
 
 def as_judged(estimate: Estimate) -> Estimate:

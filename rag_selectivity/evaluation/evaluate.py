@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from rag_selectivity.errors import InputError
@@ -27,6 +27,10 @@ from rag_selectivity.measures.plan import (
 from rag_selectivity.results.report import Report
 from rag_selectivity.tables.cells import shown
 from rag_selectivity.tables.grades import Scale
+from rag_selectivity.tables.ids import IntArray
+
+#: Depths, or a function that chooses them once the runs are joined.
+Depths = Sequence[int] | Callable[[Mapping[str, JudgedRun]], Sequence[int]]
 
 
 def evaluate(
@@ -35,7 +39,7 @@ def evaluate(
     *,
     corpus_size: Any = None,
     measures: Sequence[str | Measure] | str | None = None,
-    depths: Sequence[int] | None = None,
+    depths: Depths | None = None,
     scale: str | Scale | None = None,
     policy: str | Policy | None = None,
     bootstrap: Bootstrap | None = Bootstrap(),
@@ -59,7 +63,7 @@ def evaluate(
         cutoff of each query is then the last passage that fits. Default: Success; with a corpus size
         also BoR, BoR_max and lambda; on the utility scale also RA-nWG and Harm. Judged is always shown
         with the utility measures. `"default"` stands for these, as in `["default", "RR"]`.
-    depths : sequence of int, optional
+    depths : sequence of int, or a function of {run: JudgedRun} that chooses them, optional
         Default: 1, 2, 5, 10, … 1000, up to the length of the longest list and the corpus size.
     scale : {"trec", "utility"}, optional
         `trec`: 0 is not relevant, 1 and up are. `utility`: grades 1–5, relevant from 4. Labels of 0 and 1, expected ids
@@ -158,22 +162,27 @@ def evaluate(
 
 
 def measure_all(
-    judged: Mapping[str, JudgedRun], measures: Sequence[str | Measure] | str | None, depths: Sequence[int] | None
+    judged: Mapping[str, JudgedRun], measures: Sequence[str | Measure] | str | None, depths: Depths | None
 ) -> tuple[dict[str, Figures], list[Measure]]:
     """The figures of every run under every measure at all its depths, and the measures that are shown."""
     if not isinstance(judged, Mapping) or not all(isinstance(run, JudgedRun) for run in judged.values()):
         raise InputError(f"judged must be {{name: JudgedRun}}, as `join` makes them, got {shown(judged)}")
     if not judged:
         raise InputError("there are no runs to evaluate")
-    runs = list(judged.values())
-    sizes = [int(run.corpus_size.max()) for run in runs if run.corpus_size is not None and len(run.corpus_size)]
-    chosen = wanted_measures(measures, runs[0].scale, sized=runs[0].corpus_size is not None, at_budgets=True)
+    first = next(iter(judged.values()))
+    chosen = wanted_measures(measures, first.scale, sized=first.corpus_size is not None, at_budgets=True)
     if depths is not None:
-        plan = plan_of(chosen, given_depths(depths, chosen))
+        plan = plan_of(chosen, given_depths(depths(judged) if callable(depths) else depths, chosen))
     else:
-        usual = default_depths(max(int(run.returned.max(initial=1)) for run in runs), min(sizes, default=None))
-        plan = with_whole_lists(plan_of(chosen, usual), chosen)
+        plan = with_whole_lists(plan_of(chosen, usual_depths(judged)), chosen)
     return {name: Figures.of(run, plan) for name, run in judged.items()}, chosen
+
+
+def usual_depths(judged: Mapping[str, JudgedRun]) -> IntArray:
+    """The depths of a report, if none are given."""
+    runs = judged.values()
+    sizes = [int(run.corpus_size.max()) for run in runs if run.corpus_size is not None and len(run.corpus_size)]
+    return default_depths(max(int(run.returned.max(initial=1)) for run in runs), min(sizes, default=None))
 
 
 def evaluate_joined(

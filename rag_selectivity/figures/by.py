@@ -5,21 +5,21 @@ from __future__ import annotations
 import math
 import os
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
-from rag_selectivity.errors import InputError
-from rag_selectivity.figures.query_table import QueryTable, read_query_table
+from rag_selectivity.errors import InputError, examples
 from rag_selectivity.judged.judged_run import JudgedRun
-from rag_selectivity.tables.cells import number_of
+from rag_selectivity.tables.cells import is_missing, number_of
 from rag_selectivity.tables.files import is_path
-from rag_selectivity.tables.forms import IdForm
+from rag_selectivity.tables.forms import AS_THEY_ARE, IdForm
 from rag_selectivity.tables.ids import IntArray
 from rag_selectivity.tables.names import COLUMNS
+from rag_selectivity.tables.small import rows_by_id
 from rag_selectivity.wording import counted
 
 #: Slicings that need no table.
@@ -58,9 +58,7 @@ class Slicing:
         return np.array([self.slice_of[query] for query in queries], np.int64)
 
 
-def slicings_of(
-    by: Any, judged: Mapping[str, JudgedRun], *, ids: str | None = None, needed: bool = True
-) -> list[Slicing]:
+def slicings_of(by: Any, judged: Mapping[str, JudgedRun], *, ids: str | None = None) -> list[Slicing]:
     """The slicings of what a user gives as `by`.
 
     Parameters
@@ -71,8 +69,6 @@ def slicings_of(
         Their queries are sliced.
     ids : str, optional
         The form of ids, as in `evaluate`.
-    needed : bool
-        False to pass over a table whose columns all have too many values.
 
     Raises
     ------
@@ -85,11 +81,7 @@ def slicings_of(
         if isinstance(each, str) and each in NAMES:
             slicings = [_of_labels(each, judged, known)]
         else:
-            slicings = [
-                slicing
-                for table, where in _tables(each, known, form)
-                for slicing in _of_table(table, known, where, needed)
-            ]
+            slicings = [one for table, where in _tables(each, known, form) for one in _of_table(table, known, where)]
         for slicing in slicings:
             if slicing.column in found:
                 raise InputError(f"by: two slicings are called {slicing.column!r}; rename one of the columns")
@@ -144,6 +136,69 @@ def _quartiles(numbers: Mapping[str, float], texts: Sequence[str]) -> tuple[dict
 # -- tables -----------------------------------------------------------------------------------------------
 
 
+@dataclass(frozen=True)
+class QueryTable:
+    """A table of queries with type, language, customer or any other columns, by which they are sliced and filtered.
+
+    Attributes
+    ----------
+    columns : {column: {query: text}}
+        Of the queries of the report; a query without a value is left out.
+    missing, further : int
+        How many queries of the report the table lacks, and how many of the table the report lacks.
+    """
+
+    columns: Mapping[str, Mapping[str, str]]
+    missing: int
+    further: int = 0
+
+
+def read_query_table(
+    by: Any, queries: Collection[str], form: IdForm = AS_THEY_ARE, *, name: str = "by", value: str = "slice"
+) -> QueryTable:
+    """Read a table with a column of query ids and further columns.
+
+    Parameters
+    ----------
+    by : path to JSONL, TSV, CSV or Parquet, a frame, records, or {query: value}
+    queries : collection of str
+        The queries of the report.
+    name, value : str
+        Of the argument, for errors; of the column of a mapping.
+
+    Raises
+    ------
+    InputError
+        If the table has no column of query ids or no other column, has a query twice with different values, or has no
+        query in common with the report.
+    """
+    known, source = set(queries), str(by) if is_path(by) else name
+    columns: dict[str, dict[str, str]] = {}
+    rows: dict[str, tuple[str, dict[str, str]]] = {}
+    for where, query, row, of_id in rows_by_id(by, name, value=value, form=form):
+        texts = {each: "" if is_missing(cell) else str(cell) for each, cell in row.items() if each != of_id}
+        first_where, first = rows.setdefault(query, (where, texts))
+        if first != texts:
+            raise InputError(
+                f"{where}: query {query!r} has other values than in {first_where}; keep one row for each query"
+            )
+        for column, text in texts.items():
+            of_column = columns.setdefault(column, {})
+            if text and query in known:
+                of_column[query] = text
+    if not rows:
+        raise InputError(f"{source}: the table has no rows; give one row for each query")
+    if not columns:
+        raise InputError(f"{source}: the table has no column besides the query ids; add one to filter by")
+    common = len(known & rows.keys())
+    if not common:
+        raise InputError(
+            f"{source}: none of the {len(rows):,} query ids is in the report (the table has "
+            f"{examples(rows)}, the report {examples(list(queries))}); give the ids of the runs"
+        )
+    return QueryTable(columns, len(known) - common, len(rows) - common)
+
+
 def _each(by: Any) -> list[Any]:
     """What is given, one by one: a list of records is one table."""
     if not isinstance(by, (list, tuple)):
@@ -161,45 +216,42 @@ def _each(by: Any) -> list[Any]:
 
 def _tables(by: Any, queries: Sequence[str], form: IdForm) -> Iterator[tuple[QueryTable, str]]:
     """(table, where it is from): one of a file or frame, one for each nested mapping."""
-    if is_path(by):
-        if str(by) != "-" and not os.path.exists(by):
-            raise InputError(
-                f"by: there is no file {str(by)!r}; give a table of query_id and columns, or one of {', '.join(NAMES)}"
-            )
-        yield read_query_table(by, queries, form), str(by)
-        return
+    if is_path(by) and str(by) != "-" and not os.path.exists(by):
+        raise InputError(
+            f"by: there is no file {str(by)!r}; give a table of query_id and columns, or one of {', '.join(NAMES)}"
+        )
     nested = [isinstance(value, Mapping) for value in by.values()] if isinstance(by, Mapping) else [False]
     if not nested or any(nested) != all(nested):
         problem = "some values are mappings and some are not" if nested else "the mapping is empty"
         raise InputError(f"by: {problem}; give {{query: value}}, or {{column: {{query: value}}}}")
     if not any(nested):
-        yield read_query_table(by, queries, form), "by"
+        yield read_query_table(by, queries, form), str(by) if is_path(by) else "by"
         return
     for name, values in by.items():
         where = f"by[{name!r}]"
         yield read_query_table(values, queries, form, name=where, value=str(name)), where
 
 
-def _of_table(table: QueryTable, queries: Sequence[str], where: str, needed: bool) -> list[Slicing]:
+def _of_table(table: QueryTable, queries: Sequence[str], where: str) -> list[Slicing]:
     """A slicing for each column."""
     found, left_out = [], []
-    for place, name in enumerate(table.columns):
-        texts, remarks = {query: values[place] for query, values in table.values.items()}, []
+    for name, texts in table.columns.items():
+        remarks = []
         if table.further:
             remarks.append(f"{counted(table.further, 'query', 'queries')} of {where} are not measured")
-        if without := sum(not texts.get(query) for query in queries):
+        if without := len(queries) - len(texts):
             remarks.append(f"{counted(without, 'query', 'queries')} without a value are the slice {NO_VALUE}")
         slicing = by_value(name, texts, queries, [f"by {name}: {'; '.join(remarks)}"] if remarks else [])
         if len(slicing.values) > MOST_VALUES:
             left_out.append(f"{name!r} with {len(slicing.values):,}")
         else:
             found.append(slicing)
-    if not found and needed:
+    if not found:
         raise InputError(
             f"{where}: too many different values for slices (column {', '.join(left_out)}; at most {MOST_VALUES}): "
             f"group them in a column of their own"
         )
-    if found and left_out:
+    if left_out:
         note = f"{where}: no slices by columns with more than {MOST_VALUES} different values: {', '.join(left_out)}"
         found[0] = replace(found[0], notes=(*found[0].notes, note))
     return found

@@ -17,12 +17,14 @@ from rag_selectivity.judged.qrels import Qrels
 from rag_selectivity.judged.rows import Hits
 from rag_selectivity.judged.run import Run, ScatteredQueries
 from rag_selectivity.judged.terms import Terms
-from rag_selectivity.tables.ids import IntArray, mix, numbered, ranges
+from rag_selectivity.tables.ids import IntArray, numbered, ranges
 
 #: How many of a list's first passages are compared with what the labels promise.
 TOP = 10
 #: In so many lists ids are compared with those of the labels, down to a rank.
 _SAMPLED_LISTS, _SAMPLED_RANKS = 100, 50
+#: Sets the numbers of the passages of one list apart from those of another.
+_ODD = np.uint64(0x9E3779B97F4A7C15)
 
 
 @dataclass(eq=False)
@@ -139,22 +141,24 @@ class Lists:
             duplicates=len(copies),
         )
         if not terms.form.exact:
-            self.sampled += _sampled(part, order, position, labels)
-            self.sampled = sorted(self.sampled, key=itemgetter(0))[:_SAMPLED_LISTS]
+            self._sample(part, order, position, labels)
         hits, lengths, first_repeat = _left_out(hits, part, copies, policy)
         self.hits.append(replace(hits, query=position[hits.query]))
         np.add.at(self.times, position[known], 1)
         self.length[position[known]], self.first_repeat[position[known]] = lengths[known], first_repeat[known]
 
-
-def _sampled(part: Run, order: IntArray | None, position: IntArray, labels: IntArray) -> list[tuple[int, list[str]]]:
-    """The first passages of the lists of the first queries that have labels."""
-    usable = np.flatnonzero((part.lengths > 0) & (labels[position] > 0))
-    usable = usable[np.argsort(position[usable], kind="stable")][:_SAMPLED_LISTS]
-    lengths = np.minimum(part.lengths[usable], _SAMPLED_RANKS)
-    rows = ranges(part.offsets[usable], lengths)
-    passages = iter(part.columns_at(rows if order is None else order[rows])["passages"])
-    return [(int(at), list(islice(passages, length))) for at, length in zip(position[usable], lengths, strict=True)]
+    def _sample(self, part: Run, order: IntArray | None, position: IntArray, labels: IntArray) -> None:
+        """Keep the first passages of the lists of the first queries that have labels."""
+        held = [at for at, _ in self.sampled]
+        usable = np.flatnonzero((part.lengths > 0) & (labels[position] > 0))
+        usable = usable[np.argsort(position[usable], kind="stable")][:_SAMPLED_LISTS]
+        if len(held) == _SAMPLED_LISTS:
+            usable = usable[position[usable] < held[-1]]
+        lengths = np.minimum(part.lengths[usable], _SAMPLED_RANKS)
+        rows = ranges(part.offsets[usable], lengths)
+        passages = iter(part.columns_at(rows if order is None else order[rows])["passages"])
+        new = [(int(at), list(islice(passages, length))) for at, length in zip(position[usable], lengths, strict=True)]
+        self.sampled = sorted(self.sampled + new, key=itemgetter(0))[:_SAMPLED_LISTS]
 
 
 def _left_out(hits: Hits, part: Run, copies: IntArray, policy: Policy) -> tuple[Hits, IntArray, IntArray]:
@@ -203,7 +207,8 @@ def _found_by_polars(qrels: Qrels, part: Run, position: IntArray) -> tuple[IntAr
     """As `_found`, of passages in a Series; None where a list may hold a passage twice."""
     passages: Any = part.passages
     # Equal passages of a list have equal numbers; different ones hardly ever.
-    numbers = mix(passages.hash().to_numpy(), part.query.astype(np.uint64))
+    numbers = part.query.view(np.uint64) * _ODD
+    numbers += passages.hash().to_numpy()
     numbers.sort()
     if (numbers[1:] == numbers[:-1]).any():
         return None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,12 +11,13 @@ import numpy as np
 from rag_selectivity.judged.run import Run, ScatteredQueries
 from rag_selectivity.tables.columns import Columns
 from rag_selectivity.tables.fast import Odd, Scan
+from rag_selectivity.tables.ids import IntArray
 
 if TYPE_CHECKING:
     import polars as pl
 
-#: Of a run whose lists are scattered, so many rows are held at a time, and given out in so many parts.
-_HELD, _PARTS = 10_000_000, 32
+#: Of a run whose lists are scattered, so many rows are held at a time, and about so many are given out at once.
+_HELD, _GIVEN = 10_000_000, 1 << 18
 
 
 def parts_of_scan(scan: Scan, exactly: Callable[[], Run]) -> Iterator[Run]:
@@ -57,13 +59,20 @@ def _grouped(scan: Scan, exactly: Callable[[], Run]) -> Iterator[Run]:
         return
     turns = -(-count // _HELD)
     for turn in range(turns):
-        part = pl.col("query").hash() % (_PARTS * turns)
-        batches = (batch.with_columns(part=part) for batch in (held if turns == 1 else scan.rows()))
-        rows = pl.concat(batch.filter(pl.col("part") // _PARTS == turn) for batch in batches)
+        batches = (batch.filter(pl.col("query").hash() % turns == turn) for batch in scan.rows())
+        rows = pl.concat(held if turns == 1 else batches)
         held.clear()
-        for each in rows["part"].unique():
-            lists = rows.filter(pl.col("part") == each).sort("query", maintain_order=True)
-            yield _run(lists.with_columns(new=pl.col("query").ne_missing(pl.col("query").shift())), scan)
+        queries = rows["query"].unique(maintain_order=True)
+        code = rows["query"].cast(pl.Enum(queries)).to_physical().to_numpy()
+        rows = rows.drop("query")
+        # Column by column, each of which is let go of in turn.
+        rows = pl.DataFrame([rows.drop_in_place(name).rechunk() for name in rows.columns])
+        order, lengths = np.argsort(code, kind="stable"), np.bincount(code)
+        ends = np.cumsum(lengths)
+        cuts = np.searchsorted(ends, np.arange(0, len(order) + _GIVEN, _GIVEN))
+        for start, stop in pairwise(np.unique(np.append(cuts, len(ends))).tolist()):
+            lists = rows[order[ends[start] - lengths[start] : ends[stop - 1]]]
+            yield _run(queries[start:stop].to_list(), lengths[start:stop], lists, scan)
 
 
 def _whole_lists(scan: Scan) -> Iterator[Run]:
@@ -81,20 +90,25 @@ def _whole_lists(scan: Scan) -> Iterator[Run]:
         if len(starts):
             end = int(starts[-1])
             if begun or end:
-                yield _run(pl.concat([*begun, rows[:end]]), scan)
+                yield _listed(pl.concat([*begun, rows[:end]]), scan)
             begun = []
             rows = rows[end:]
         begun.append(rows)
     if begun:
-        yield _run(pl.concat(begun), scan)
+        yield _listed(pl.concat(begun), scan)
 
 
-def _run(rows: pl.DataFrame, scan: Scan) -> Run:
-    """The run of rows whose lists stand whole."""
-    new = rows["new"].to_numpy()
-    queries = tuple(rows["query"].gather(np.flatnonzero(new)).to_list())
+def _listed(rows: pl.DataFrame, scan: Scan) -> Run:
+    """The run of rows in which each list begins where `new` says."""
+    starts = np.flatnonzero(rows["new"].to_numpy())
+    return _run(rows["query"].gather(starts).to_list(), np.diff(starts, append=rows.height), rows, scan)
+
+
+def _run(queries: list[str], lengths: IntArray, rows: pl.DataFrame, scan: Scan) -> Run:
+    """The run of rows whose lists stand whole, one after the other."""
+    query = np.repeat(np.arange(len(queries)), lengths)
     numbers: dict[str, Any] = {name: rows[name].to_numpy() for name in ("score", "rank", "tokens") if name in rows}
     passages: Any = rows["passage"]
     # Only whether it is a file counts for a run.
     lines = None if scan.lines is None else np.empty(0, np.int64)
-    return Run.from_columns(Columns(queries, np.cumsum(new) - 1, passages, lines=lines, **numbers))
+    return Run.from_columns(Columns(tuple(queries), query, passages, lines=lines, **numbers))

@@ -211,9 +211,13 @@ class Run(Pairs):
             scores = self.scores.astype(policy.scores, copy=False)
         within = self.query[1:] == self.query[:-1]
         order: IntArray | None = None
-        if (within & (scores[1:] > scores[:-1])).any():
-            order = np.argsort(-scores, kind="stable")
-            order = order[_grouped(self.query[order])]
+        rising = within & (scores[1:] > scores[:-1])
+        if rising.any():
+            order = np.arange(len(scores))
+            kind: Any = "stable" if policy.ties == "as_given" else None
+            for i in np.flatnonzero(np.bincount(self.query[1:][rising])).tolist():
+                rows = self.rows(i)
+                order[rows] = rows.start + np.argsort(-scores[rows], kind=kind)
             scores = scores[order]
         tied = within & (scores[1:] == scores[:-1])
         if policy.ties == "as_given" or not tied.any():
@@ -228,10 +232,8 @@ class Run(Pairs):
         ends = np.flatnonzero(tied & ~np.append(tied[1:], False)) + 2
         rows = np.arange(len(self.query)) if order is None else order
         if needed is not None:
-            is_needed = np.zeros(len(rows), bool)
-            is_needed[needed] = True
-            before = np.append(0, np.cumsum(is_needed[rows]))
-            wanted = before[ends] > before[starts]
+            places = np.sort(needed) if order is None else np.flatnonzero(np.isin(order, needed))
+            wanted = np.searchsorted(places, ends) > np.searchsorted(places, starts)
             starts, ends = starts[wanted], ends[wanted]
         passages = self.passages
         key: Callable[[int], Any] = passages.__getitem__
@@ -239,8 +241,8 @@ class Run(Pairs):
             key = lambda row: TIES[rule](self.queries[self.query[row]], passages[row])  # noqa: E731
         changed = order is not None
         for start, end in zip(starts.tolist(), ends.tolist(), strict=True):
-            group = rows[start:end].tolist()
+            group = sorted(rows[start:end].tolist())
             settled = sorted(group, key=key, reverse=rule == "docid_descending")
-            if settled != group:
+            if settled != group or changed:
                 rows[start:end], changed = settled, True
         return rows if changed else None

@@ -173,7 +173,7 @@ def _check_draft(row: Record, where: str) -> None:
         value = row.get(name)
         if isinstance(value, bool) or not isinstance(value, (str, int, type(None))):
             raise InputError(f"{where}: {name} must be a text or a whole number, got {shown(value)}")
-    systems = row.get("systems") or ("a", "b")
+    systems = ("a", "b") if row.get("systems") is None else row["systems"]
     is_pair = isinstance(systems, (list, tuple)) and all(isinstance(each, str) for each in systems)
     if not is_pair or len(systems) != 2 or systems[0] == systems[1]:
         raise InputError(f"{where}: systems must be the names of both systems, baseline first, got {shown(systems)}")
@@ -181,7 +181,7 @@ def _check_draft(row: Record, where: str) -> None:
     for passage, system in team.items():
         if not isinstance(system, str):
             raise InputError(f"{where}: the team of {shown(passage)} must be the name of a system, got {shown(system)}")
-    passages = row.get("passages") or ()
+    passages = () if row.get("passages") is None else row["passages"]
     if not isinstance(passages, (list, tuple)) or not all(isinstance(each, str) for each in passages):
         raise InputError(f"{where}: passages must be the ids in the order of the prompt, got {shown(passages)}")
     if len(set(passages)) < len(passages):

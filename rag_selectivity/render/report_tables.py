@@ -32,7 +32,7 @@ from rag_selectivity.render.blocks import (
     p_value,
     table_of,
 )
-from rag_selectivity.render.first_screen import cost_notes, left_out, weights_text
+from rag_selectivity.render.first_screen import cost_notes, decided_on, left_out, weights_text
 from rag_selectivity.results.comparison import (
     BETTER,
     UNCHANGED,
@@ -41,9 +41,9 @@ from rag_selectivity.results.comparison import (
     Changes,
     Comparison,
     FigureChange,
-    RunChange,
     RunDifference,
 )
+from rag_selectivity.results.decision import TRUST
 from rag_selectivity.results.estimate import CALIBRATED, NOTE, WITH_CONTROLS, Estimate
 from rag_selectivity.results.report import Report
 from rag_selectivity.results.run_report import FEWEST, RunReport, Slice
@@ -55,7 +55,9 @@ _USUAL_DEPTH, FEW = 10, "*"
 
 def report_blocks(report: Report) -> Iterable[Block]:
     """What the labels are worth; then the blocks of each run."""
-    yield Note(report.trust.text)
+    known = decided_on(report)
+    # The first screen has said the verdict, at the K of the decision.
+    yield Note(report.trust.text if isinstance(known, str) else known[TRUST].more)
     if weights := weights_text(report):
         yield Note(weights)
     for name, run in report.runs.items():
@@ -93,11 +95,11 @@ def _over_k(report: Report, name: str, run: RunReport) -> Table:
         if base == PercentPROC() and at_depth(run.estimates, PROC(), report.cutoffs[0]) is not None:
             columns.append(("who lost it", lambda k: _loss(report, name, k), str))
         if isinstance(base, Lambda):
-            columns.append(("K/N_p", report.slots_per_relevant(name, rel=base.rel).get, number))
+            columns.append(("slots per relevant", report.slots_per_relevant(name, rel=base.rel).get, number))
         if isinstance(base, BoR) and any(each is not None and not math.isnan(each.value) for each in cells.values()):
             changes = list(_changes(report, name, base))
-            columns.append(("Δ", {k: found.observed for k, found in changes}.get, number))
-            columns.append(("Δ sparse", {k: found.predicted for k, found in changes}.get, number))
+            columns.append(("change", {k: found.observed for k, found in changes}.get, number))
+            columns.append(("predicted change", {k: found.predicted for k, found in changes}.get, number))
     return table_of(report.cutoffs, *columns, breaks=True)
 
 
@@ -148,17 +150,17 @@ def _of_whole_lists(report: Report, run: RunReport) -> Table:
 
 
 def _with_controls(run: RunReport) -> Table:
-    """What random controls show of each BoR, in bits."""
+    """What random passages that the judge graded show of each BoR, in bits."""
     facts = run.input.get("controls") or {"can_show": {}, "used": {}, "graded": 0}
     rows = [(k, each) for k, each in run.estimates.items() if each.basis == WITH_CONTROLS and each.shown is not None]
     return table_of(
         rows,
-        ("with random controls", lambda row: row[0], str),
+        ("with random passages", lambda row: row[0], str),
         ("bits", lambda row: row[1], cell),
-        ("shown without a model", lambda row: max(row[1].shown, 0.0), number),
-        ("can be shown", lambda row: facts["can_show"].get(row[0]), number),
-        ("as judged", lambda row: row[1].as_judged, number),
-        ("controls", lambda row: facts["used"].get(row[0], facts["graded"]), count),
+        ("at least", lambda row: max(row[1].shown, 0.0), number),
+        ("so many show at most", lambda row: facts["can_show"].get(row[0]), number),
+        ("without them", lambda row: row[1].as_judged, number),
+        ("random passages", lambda row: facts["used"].get(row[0], facts["graded"]), count),
         breaks=True,
     )
 
@@ -332,54 +334,46 @@ def _slice_of(row: RunDifference) -> str:
 def change_blocks(changes: Changes) -> Iterator[Block]:
     """The figures of a decision before and now, those with a shown change first, and what was not compared."""
     yield Heading(f"What changed against {changes.name}")
-    changed = sorted((run for run in changes.runs if run.figures and not run.is_unchanged), key=_urgency)
+    changed, same = list[FigureChange](), []
+    partly = {run for run, _ in changes.not_compared}
+    for run, figures in grouped((each.row.run, each) for each in changes.figures).items():
+        if run not in partly and all(each.verdict == UNCHANGED for each in figures):
+            same.append(run)
+        else:
+            changed += figures
     if changed:
-        measures = {name: each.row.measure for run in changed for name, each in run.figures.items()}
-        columns: list[Column] = [(str(m), entry("figures", name), _before_and_now) for name, m in measures.items()]
-        yield table_of(changed, ("run", _renamed, str), *columns)
+        called = {run: run if was == run else f"{run} (was {was})" for run, was in changes.stored_as.items()}
+        yield table_of(
+            # Changes that a reader must not miss come first.
+            sorted(changed, key=lambda each: [WORSE, BETTER, each.verdict].index(each.verdict)),
+            ("run", lambda each: called[each.row.run], str),
+            ("", "row.measure", str),
+            ("before", "before", bare),
+            ("now", "now", bare),
+            ("difference", lambda each: None if each.before.possible or each.now.possible else each.row, difference),
+            ("verdict", "verdict", str),
+        )
         yield Note(_about_tests(changes))
-    same = [run.run for run in changes.runs if run.is_unchanged]
-    if same:
-        yield Note(f"Unchanged at every query: {enumeration(same)}.")
     for what, names in (
+        ("Unchanged at every query", same),
         (f"New, without a figure in {changes.name}", changes.new),
         (f"Gone, only in {changes.name}", changes.gone),
         (f"Not in {changes.name}", changes.not_stored),
     ):
         if names:
             yield Note(f"{what}: {enumeration(names)}.")
-    for run, reason in changes.not_compared.items():
-        yield Note(f"Not compared: {run}: {reason.rstrip('.')}.")
-    for each in changes.runs:
-        for measure, reason in each.not_compared.items():
-            yield Note(f"Not compared: {measure} of {each.run}: {reason.rstrip('.')}.")
+    for (run, measure), reason in sorted(changes.not_compared.items(), key=lambda each: bool(each[0][1])):
+        yield Note(f"Not compared: {f'{measure} of {run}' if measure else run}: {reason.rstrip('.')}.")
     yield from (Note(f"{note[0].upper()}{note[1:]}.") for note in changes.notes)
-
-
-def _urgency(run: RunChange) -> int:
-    """Changes that a reader must not miss come first."""
-    verdicts = {each.verdict for each in run.figures.values()}
-    return 0 if WORSE in verdicts else 1 if BETTER in verdicts else 2
-
-
-def _renamed(run: RunChange) -> str:
-    return run.run if run.stored_as == run.run else f"{run.run} (was {run.stored_as})"
-
-
-def _before_and_now(each: FigureChange) -> str:
-    if each.verdict == UNCHANGED:
-        return f"{bare(each.now)} {UNCHANGED}"
-    by = "" if each.before.possible or each.now.possible else f" {difference(each.row)}"
-    return f"{bare(each.before)} → {bare(each.now)}{by} {each.verdict}"
 
 
 def _about_tests(changes: Changes) -> str:
     as_judged = " Figures are compared as judged." if changes.as_judged else ""
     if changes.level is None:
-        return f"Before → now, and the difference.{as_judged}"
+        return f"The difference is now − before.{as_judged}"
     families = [f"{counted(n, 'test')} of {name or 'other measures'}" for name, n in changes.tests.items() if n]
     over = f", over {enumeration(families)}" if families else ""
     return (
-        f"Before → now, and the difference with its paired interval of {level_text(changes.level)}, not corrected; "
+        f"The difference is now − before, with its paired interval of {level_text(changes.level)}, not corrected; "
         f"better and worse are shown after Holm's correction{over}.{as_judged}"
     )

@@ -48,8 +48,9 @@ class RunDifference(Plain, kw_only=True):
     ----------
     value, baseline_value, difference : float
         difference = value − baseline_value, also if lower is better. BoR of a paired comparison with random controls
-        has the random baseline that they give. Where the values are completed from a sample of the tail, as in the
-        report, the difference and its test are those of the labels as they are.
+        has the random baseline that they give. Where the report completes figures from a sample of the tail, all three
+        are of the labels as they are. With labels by people each is a median over completions, and medians need not add
+        up.
     low, high : float
         The interval of the difference, not adjusted for the number of tests. It contains 0 if and only if p is more
         than 1 − level. NaN with fewer than two queries.
@@ -230,36 +231,8 @@ class FigureChange(Plain):
 
     @property
     def verdict(self) -> str:
-        """`unchanged`, or as in `RunDifference.verdict`."""
+        """`unchanged` if it is the same for every query, else as in `RunDifference.verdict`."""
         return UNCHANGED if not self.row.moved else self.row.verdict
-
-
-class RunChange(Plain):
-    """A run that both reports have.
-
-    Attributes
-    ----------
-    stored_as : str
-        Its name in the stored report.
-    figures : {name of the measure: FigureChange}
-        Keyed without depth, in the order of the decision's table.
-    not_compared : {key of the measure: reason}
-        Of measures that both reports hold.
-    """
-
-    run: str
-    stored_as: str
-    figures: Mapping[str, FigureChange]
-    not_compared: Mapping[str, str]
-
-    @property
-    def is_unchanged(self) -> bool:
-        """Whether every figure is the same for every query."""
-        return (
-            bool(self.figures)
-            and not self.not_compared
-            and all(each.verdict == UNCHANGED for each in self.figures.values())
-        )
 
 
 class Changes(Result):
@@ -269,11 +242,14 @@ class Changes(Result):
     ----------
     name : str
         The file of the stored report.
-    runs : tuple of RunChange
-        In the order of the decision.
+    figures : tuple of FigureChange
+        Run by run, in the order of the decision.
+    stored_as : {run: name in the stored report}
+        The runs that both reports have.
     new, gone : tuple of str
         Runs that only the report has, and that only the stored report has.
-    not_compared : {run: reason}
+    not_compared : {(run, measure or ""): reason}
+        Of runs, and of measures of runs, that both reports hold.
     not_stored : tuple of str
         Keys of the decision's figures that the stored report does not hold.
     level : float or None
@@ -290,10 +266,11 @@ class Changes(Result):
     schema = "rag-selectivity/changes/1"
 
     name: str
-    runs: tuple[RunChange, ...]
+    figures: tuple[FigureChange, ...]
+    stored_as: Mapping[str, str]
     new: tuple[str, ...] = ()
     gone: tuple[str, ...] = ()
-    not_compared: Mapping[str, str] = field(default_factory=dict)
+    not_compared: Mapping[tuple[str, str], str] = field(default_factory=dict)
     not_stored: tuple[str, ...] = ()
     level: float | None = None
     tests: Mapping[str, int] = field(default_factory=dict)

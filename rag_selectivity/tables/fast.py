@@ -7,13 +7,16 @@ asked for), which either reads it or says what is wrong and where.
 from __future__ import annotations
 
 import json
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rag_selectivity.errors import InputError
 from rag_selectivity.tables import exact
@@ -25,8 +28,14 @@ if TYPE_CHECKING:
     import polars as pl
 
 #: Bytes of a text and rows of a table that are parsed at a time.
-_BLOCK, _ROWS = 1 << 22, 1 << 18
+_BLOCK, _ROWS = 1 << 23, 1 << 18
 _IDS = ("query", "passage")
+#: So many blocks are parsed at once, while one is read and one is used.
+_AT_ONCE = 2
+
+
+#: What reading or converting an odd source may raise, besides the errors of Polars.
+_UNREAD = (InputError, OSError, AttributeError, KeyError, TypeError, ValueError, RecursionError)
 
 
 class Odd(Exception):
@@ -39,16 +48,19 @@ class Scan:
 
     Attributes
     ----------
-    batches : callable
-        Gives frames of some rows each, from the first one each time: columns query and passage (String), and those of
-        grade (Int64), score, rank and tokens (Float64) that there are. `rows` gives the same with one kind of error.
+    blocks : callable
+        Gives the source in pieces, in its order and from its beginning each time.
+    frame : callable
+        Makes a frame of a piece: columns query and passage (String), and those of grade (Int64), score, rank and tokens
+        (Float64) that there are.
     source : str
         Its name in messages.
     lines : int or None
         The line of the first row in the file; None for what is no file. The others follow line by line.
     """
 
-    batches: Callable[[], Iterator[pl.DataFrame]]
+    blocks: Callable[[], Iterator[Any]]
+    frame: Callable[[Any], pl.DataFrame]
     source: str
     lines: int | None = None
 
@@ -63,15 +75,25 @@ class Scan:
         import polars as pl
 
         try:
-            # While a frame is used, a thread parses the next one.
-            with ThreadPoolExecutor(1) as pool:
-                batches = self.batches()
-                coming = pool.submit(next, batches, None)
-                while (frame := coming.result()) is not None:
-                    coming = pool.submit(next, batches, None)
-                    yield frame
-        except (pl.exceptions.PolarsError, OSError, ValueError):
+            with ThreadPoolExecutor(1) as reader, ThreadPoolExecutor(_AT_ONCE) as parsers:
+                parsed = (parsers.submit(self.frame, block) for block in _ahead(reader.submit, self.blocks()))
+                coming: deque[Future[pl.DataFrame]] = deque()
+                for frame in parsed:
+                    coming.append(frame)
+                    if len(coming) > _AT_ONCE:
+                        yield coming.popleft().result()
+                for frame in coming:
+                    yield frame.result()
+        except (*_UNREAD, pl.exceptions.PolarsError):
             raise Odd from None
+
+
+def _ahead(submit: Callable[..., Future[Any]], items: Iterator[Any]) -> Iterator[Any]:
+    """The items, the next of which is made while one is used."""
+    coming = submit(next, items, None)
+    while (item := coming.result()) is not None:
+        coming = submit(next, items, None)
+        yield item
 
 
 def scan(source: Any, kind: Kind, *, format: str | None = None) -> Scan | None:
@@ -83,18 +105,32 @@ def scan(source: Any, kind: Kind, *, format: str | None = None) -> Scan | None:
     try:
         if not is_path(source):
             frame = exact.as_frame(source, "")
-            if not isinstance(frame, pl.DataFrame):
-                chosen = list(columns_of(exact.column_names(frame), kind, "").values())
-                frame = pl.DataFrame(frame.select(chosen) if hasattr(frame, "select") else frame[chosen])
-            return _scan_of_columns(frame.lazy(), kind, "qrels" if kind == "labels" else "run")
+            columns = columns_of(exact.column_names(frame), kind, "")
+            chosen = list(columns.values())
+            needed = frame.select(chosen) if hasattr(frame, "select") else frame[chosen]
+            rows_at = (
+                needed.slice if hasattr(needed, "slice") else lambda start, size: needed.iloc[start : start + size]
+            )
+            what = "qrels" if kind == "labels" else "run"
+            return _scan_of_rows(len(frame), lambda start: pl.DataFrame(rows_at(start, _ROWS)), columns, what)
         path, name = Path(source), exact.kind_of(Path(source), format)
         if name != "parquet":
             return _scan_of_text(path, kind, name)
-        files = exact.parquet_files(path)
-        found = pl.scan_parquet(files, glob=False, hive_partitioning=False)
-        return _scan_of_columns(found, kind, str(path), 1 if path.is_file() else None)
-    except (InputError, AttributeError, KeyError, TypeError, ValueError, RecursionError, pl.exceptions.PolarsError):
+        stored = pl.scan_parquet(exact.parquet_files(path), glob=False, hive_partitioning=False)
+        columns = columns_of(stored.collect_schema().names(), kind, str(path))
+        read = stored.select(*columns.values())
+        height = read.select(pl.len()).collect(engine="streaming").item()
+        lines = 1 if path.is_file() else None
+        return _scan_of_rows(height, lambda start: read.slice(start, _ROWS).collect(), columns, str(path), lines)
+    except (*_UNREAD, pl.exceptions.PolarsError):
         return None
+
+
+def _scan_of_rows(
+    height: int, frame: Callable[[int], pl.DataFrame], columns: Mapping[str, str], where: str, lines: int | None = None
+) -> Scan:
+    """The scan of rows with typed columns, so many of which from one on make a frame."""
+    return Scan(lambda: iter(range(0, height, _ROWS)), lambda start: _checked(frame(start), columns), where, lines)
 
 
 def _scan_of_text(path: Path, kind: Kind, name: str) -> Scan | None:
@@ -117,58 +153,73 @@ def _scan_of_text(path: Path, kind: Kind, name: str) -> Scan | None:
             types[key] = pl.Int64
         elif role not in _IDS:
             types[key] = pl.Float64
-    quote = '"' if name == "csv" else None
     # A key that stands twice, or an id without quotation marks where the others have some, is odd.
     blank = " " if '": ' in first else ""
     starts = {key: '"' if isinstance(row[key], str) else "" for key in columns.values() if row}
     marks = [f"{json.dumps(key)}:{blank}{start}".encode() for key, start in starts.items()]
+    per_line = first.count('"'), first.count(":")
+    # Then these signs tell it as well, and are counted faster.
+    all_is_read = len(row) == len(marks) and per_line == (
+        2 * (len(row) + "".join(starts.values()).count('"')),
+        len(row),
+    )
 
-    def parsed(block: bytes, with_header: bool) -> pl.DataFrame:
+    def parsed(block: bytes) -> pl.DataFrame:
         # A line end within a quoted cell is odd in any case.
-        block = block.replace(b"\r\n", b"\n")
+        if b"\r" in block:
+            block = block.replace(b"\r\n", b"\n")
+        signs = np.frombuffer(block, np.uint8)
+        lines = _count(signs, "\n") + (not block.endswith(b"\n"))
         if row:
             frame = pl.read_ndjson(block, schema=types)
+            as_first = (
+                all_is_read
+                and b"[" not in block
+                and (_count(signs, '"'), _count(signs, ":")) == tuple(n * lines for n in per_line)
+            )
+            is_odd = not as_first and any(block.count(mark) != lines for mark in marks)
         else:
             frame = pl.read_csv(
                 block,
-                has_header=with_header,
+                has_header=False,
                 separator=separator,
-                quote_char=quote,
+                quote_char='"' if name == "csv" and b'"' in block else None,
                 schema=types,
                 columns=[names.index(each) for each in columns.values()],
             )
-        lines = block.count(b"\n") + (not block.endswith(b"\n")) - with_header
-        is_odd = frame.height != lines or any(block.count(mark) != lines for mark in marks)
-        if name == "trec":
-            is_odd |= not _has_fields(block, lines, len(names))
-        else:
-            is_odd |= any(sign in block for sign in (b"\0", b"\r", b"\\u0000"))
-        if is_odd:
+            is_odd = name == "trec" and not _has_fields(signs, lines, len(names))
+        if name != "trec":
+            is_odd |= any(sign in block for sign in (b"\0", b"\r")) or (b"\\" in block and b"\\u0000" in block)
+        if is_odd or frame.height != lines:
             raise Odd
         return _checked(frame, columns, is_text=True)
 
-    def batches() -> Iterator[pl.DataFrame]:
-        for number, block in enumerate(_blocks(path)):
-            try:
-                yield parsed(block, header and not number)
-            except (Odd, pl.exceptions.PolarsError):
-                if name != "trec":
-                    raise
-                yield parsed(_with_single_blanks(block), False)
+    def regular(block: bytes) -> pl.DataFrame:
+        try:
+            return parsed(block)
+        except (Odd, pl.exceptions.PolarsError):
+            if name != "trec":
+                raise
+            return parsed(_with_single_blanks(block))
 
-    return Scan(batches, str(path), 1 + header)
+    return Scan(partial(_blocks, path, header), regular, str(path), 1 + header)
 
 
-def _has_fields(block: bytes, lines: int, fields: int) -> bool:
+def _count(signs: NDArray[np.uint8], sign: str) -> int:
+    """How often a character of ASCII stands in a text."""
+    return int(np.count_nonzero(signs == ord(sign)))
+
+
+def _has_fields(signs: NDArray[np.uint8], lines: int, fields: int) -> bool:
     """Whether single blanks divide each line into so many fields, none of which is empty.
 
     Polars fills missing fields with nothing, and does not look at those that are not read.
     """
-    signs = np.frombuffer(block, np.uint8) <= ord(" ")
+    blank = signs <= ord(" ")
     blanks = lines * (fields - 1)
-    if block.count(b" ") != blanks or np.count_nonzero(signs) != blanks + block.count(b"\n"):
+    if _count(signs, " ") != blanks or np.count_nonzero(blank) != blanks + _count(signs, "\n"):
         return False
-    return not (signs[1:] & signs[:-1]).any()
+    return not (blank[1:] & blank[:-1]).any()
 
 
 def _with_single_blanks(block: bytes) -> bytes:
@@ -179,47 +230,34 @@ def _with_single_blanks(block: bytes) -> bytes:
     return block.replace(b" \n", b"\n").replace(b"\n ", b"\n").strip(b" ")
 
 
-def _blocks(path: Path) -> Iterator[bytes]:
-    """A file in blocks of whole lines."""
+def _blocks(path: Path, header: bool) -> Iterator[bytes]:
+    """A file in blocks of whole lines, without its header."""
     with opened(path) as file:
+        if header:
+            file.readline()
         while block := file.read(_BLOCK):
             yield block + file.readline()
-
-
-def _scan_of_columns(frame: pl.LazyFrame, kind: Kind, where: str, lines: int | None = None) -> Scan | None:
-    """The scan of typed columns: ids that are texts or whole numbers, and numbers, which may be written as texts."""
-    import polars as pl
-
-    schema = frame.collect_schema()
-    columns = columns_of(schema.names(), kind, where)
-    for role, name in columns.items():
-        texts = schema[name] in (pl.String, pl.Categorical, pl.Enum)
-        if not (texts or schema[name].is_integer() or (schema[name].is_float() and role not in _IDS)):
-            return None
-
-    def batches() -> Iterator[pl.DataFrame]:
-        needed = frame.select(*columns.values())
-        rows = needed.select(pl.len()).collect(engine="streaming").item()
-        for start in range(0, max(rows, 1), _ROWS):
-            yield _checked(needed.slice(start, _ROWS).collect(), columns)
-
-    return Scan(batches, where, lines)
 
 
 def _checked(frame: pl.DataFrame, columns: Mapping[str, str], is_text: bool = False) -> pl.DataFrame:
     """The columns by what they hold; `Odd` where a cell is missing, or is not what it must be."""
     import polars as pl
 
+    for role, name in columns.items():
+        kind = frame.schema[name]
+        is_text_or_whole = kind in (pl.String, pl.Categorical, pl.Enum) or kind.is_integer()
+        if not (is_text_or_whole or (kind.is_float() and role not in _IDS)):
+            raise Odd
     types = {role: pl.String if role in _IDS else pl.Float64 for role in columns}
     found = frame.select(pl.col(name).cast(types[role]).alias(role) for role, name in columns.items())
-    for role, kind in types.items():
-        cells = found[role]
-        if kind == pl.String:
-            has_nul = not is_text and cells.str.contains("\0", literal=True).any()
-            is_odd = has_nul or (cells.str.len_bytes() == 0).any()
-        else:
-            numbers = cells.to_numpy()
-            is_odd = not (RULES[role][0](numbers) & np.isfinite(numbers)).all()
-        if is_odd or cells.null_count():
-            raise Odd
+    holds = [
+        pl.col(role).is_finite().all() if kind == pl.Float64 else (pl.col(role) != "").all()
+        for role, kind in types.items()
+    ]
+    texts = [] if is_text else [found[role].str.join("").item() for role in _IDS]
+    is_odd = (
+        any(found.null_count().row(0)) or not all(found.select(holds).row(0)) or any("\0" in text for text in texts)
+    )
+    if is_odd or not all(RULES[role][0](found[role].to_numpy()).all() for role in types if role in ("grade", "tokens")):
+        raise Odd
     return found.cast({"grade": pl.Int64}) if "grade" in columns else found

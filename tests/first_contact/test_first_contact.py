@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import re
-import subprocess
-import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -22,19 +20,17 @@ OURS = re.compile(r"\b(placebo|notion|closed labels|as judged|completed from|kap
 
 
 @pytest.fixture
-def folder(tmp_path) -> Path:
+def folder(tmp_path, monkeypatch) -> Path:
     write_sample(tmp_path / "try")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("LANGSMITH_TRACING", "false")
     return tmp_path
 
 
-def printed(script: str, folder: Path, **variables: str) -> list[str]:
-    """The first 30 lines of what a script prints."""
-    environment = {**os.environ, "RAGAS_DO_NOT_TRACK": "true", "LANGSMITH_TRACING": "false", **variables}
-    done = subprocess.run(
-        [sys.executable, HERE / script], cwd=folder, env=environment, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout.splitlines()[:30]
+@pytest.fixture
+def first_lines(printed_by, folder) -> Callable[[str], list[str]]:
+    """The first 30 lines of what a script prints in the folder of the sample."""
+    return lambda script: printed_by(HERE / script).splitlines()[:30]
 
 
 def answers(lines: list[str]) -> dict[str, str]:
@@ -51,10 +47,12 @@ def header(lines: list[str]) -> list[str]:
     return re.split(r"\s{2,}", next(line.strip() for line in lines if line.strip().startswith("run ")))
 
 
-def test_ragas_without_labels(folder) -> None:
+def test_ragas_without_labels(first_lines, monkeypatch) -> None:
     pytest.importorskip("ragas")
     with JudgeServer() as server:
-        lines = printed("ragas_without_labels.py", folder, OPENAI_BASE_URL=server.url, OPENAI_API_KEY=KEY)
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        monkeypatch.setenv("OPENAI_API_KEY", KEY)
+        lines = first_lines("ragas_without_labels.py")
     said = answers(lines)
     assert "only" in said["System"].casefold()
     assert "person" in said["Trust"] or "people" in said["Trust"]
@@ -62,17 +60,17 @@ def test_ragas_without_labels(folder) -> None:
     assert len(header(lines)) <= 5
 
 
-def test_llama_index_with_expected_ids(folder) -> None:
+def test_llama_index_with_expected_ids(first_lines) -> None:
     pytest.importorskip("llama_index.core")
-    lines = printed("llama_index_expected_ids.py", folder)
+    lines = first_lines("llama_index_expected_ids.py")
     said = answers(lines)
     assert "only" in said["System"].casefold()
     assert len(header(lines)) <= 5
 
 
-def test_a_langchain_agent(folder) -> None:
+def test_a_langchain_agent(first_lines) -> None:
     pytest.importorskip("langchain.agents")
-    lines = printed("langchain_agent.py", folder)
+    lines = first_lines("langchain_agent.py")
     said = answers(lines)
     assert "2 quer" in "\n".join(lines)
     assert said["Next"]

@@ -140,6 +140,7 @@ COMMANDS: dict[str, tuple[int | str, ...]] = {
     ),
     "validate qrels.trec run.trec --scores word_scores.csv": (2, "word_scores.csv:3", "'q2'", "'good'"),
     "labels info missing.db": (2, "missing.db"),
+    "demo --write again --open": (2, "--output", "--open"),
     "golden check missing": (2, "missing", "golden build"),
     "golden diff missing": (2, "missing"),
     "online preference no_credit.jsonl": (2, "team"),
