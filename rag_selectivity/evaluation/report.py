@@ -303,9 +303,8 @@ def _complete_by_controls(estimates: Estimates, figures: Figures, bootstrap: Boo
     for key, figure in controlled_figures(figures, bootstrap).items():
         as_it_was, total = estimates[key], len(judged)
         caveats = [caveat for caveat in as_it_was.caveats if caveat.code != CONCENTRATED]
-        if figure.few_with_hits is not None:
-            few = f"The relevant controls are in few queries (effectively {figure.few_with_hits:.1f})."
-            caveats.append(Caveat(CONCENTRATED_CONTROLS, f"{few} The interval is probably too narrow."))
+        if figure.narrow:
+            caveats.append(Caveat(CONCENTRATED_CONTROLS, f"{figure.narrow} The interval is probably too narrow."))
         numbers = {name: getattr(figure, name) for name in ("value", "low", "high", "shown", "reason")}
         counts_of = {"n": total, "n_total": max(total, as_it_was.n_total)}
         estimates[key] = resting_on(WITH_CONTROLS, as_it_was, **numbers, **counts_of, caveats=tuple(caveats))
