@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import zlib
 from base64 import b64encode
-from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -20,7 +19,6 @@ from numpy.typing import NDArray
 from rag_selectivity.advice.which_k import success_of
 from rag_selectivity.errors import InputError
 from rag_selectivity.figures.by import QueryTable, read_query_table
-from rag_selectivity.judged.judged_run import JudgedRun
 from rag_selectivity.judged.policy import Policy
 from rag_selectivity.judged.qrels import Qrels
 from rag_selectivity.judged.run import Run
@@ -30,6 +28,7 @@ from rag_selectivity.render.blocks import table_of
 from rag_selectivity.render.templates import script_of
 from rag_selectivity.render.writers import html_of
 from rag_selectivity.results.decision import Decision
+from rag_selectivity.results.plain import finite
 from rag_selectivity.results.report import Report
 from rag_selectivity.results.run_report import RunReport
 from rag_selectivity.tables.forms import IdForm
@@ -133,7 +132,9 @@ def explorer(
     grades = _grades(report, qrels, names.keys(), form) if lists else {}
     hard, drawing = hard_negatives(lists, grades, depth), magnets(lists, grades, depth, terms)
     query_texts = _texts(queries, "queries", names.keys(), form)
-    worst = _worst_first(facts.figures[leader], lower_is_better=shown.higher_is_better is False)
+    # Queries without a figure come last.
+    sign = -1 if shown.higher_is_better is False else 1
+    worst: list[int] = np.argsort(sign * facts.figures[leader], kind="stable").tolist()
     wanted, texted = _with_texts(lists, [facts.queries[i] for i in worst])
     texts = {id_: text[: _LONGEST + 1] for id_, text in _texts(corpus, "corpus", wanted, form).items()}
     numbers, packed = _numbered(lists, grades, names)
@@ -155,7 +156,7 @@ def explorer(
         "queries": facts.queries,
         "query_texts": [query_texts.get(query) for query in names] if query_texts else None,
         "relevant": facts.relevant.tolist(),
-        "figures": [[_short(value) for value in row] for row in facts.figures.tolist()],
+        "figures": [[finite(value) for value in row] for row in facts.figures.tolist()],
         "diagnoses": _coded(facts.diagnoses),
         "presets": [[name for name, column in facts.presets.items() if column[i]] for i in range(len(names))],
         "columns": _table(table, names),
@@ -191,8 +192,9 @@ def explorer(
         *([f"{counted(unanswerable, 'query has', 'queries have')} {_UNANSWERABLE}"] if unanswerable else []),
         *([f"{counted(missing, 'query is', 'queries are')} not in the table of queries."] if missing else []),
     ]
-    page = html_of([worst_table])
-    return Explorer(_packed(data), str(shown), title, page, script_of(*_SCRIPTS), tuple(notes), tuple(counts))
+    return Explorer(
+        _packed(data), str(shown), title, html_of([worst_table]), script_of(*_SCRIPTS), tuple(notes), tuple(counts)
+    )
 
 
 def _lists(runs: Mapping[str, Any], report: Report, queries: Collection[str], depth: int, form: IdForm) -> Lists:
@@ -251,12 +253,6 @@ def _with_texts(lists: Lists, queries: Sequence[str]) -> tuple[set[str], list[st
     return wanted, list(queries)
 
 
-def _worst_first(figures: Any, *, lower_is_better: bool) -> list[int]:
-    """The positions of the queries, the worst figure first, those without a figure last."""
-    order: list[int] = np.argsort(-figures if lower_is_better else figures, kind="stable").tolist()
-    return order
-
-
 def _numbered(lists: Lists, grades: Grades, names: Iterable[str]) -> tuple[dict[str, int], dict[str, Any]]:
     """The numbers of the passages, and lists and grades in these numbers.
 
@@ -282,14 +278,6 @@ def _reasons(
 ) -> list[list[Any]]:
     known = ((form(query), form(passage), text) for (query, passage), text in reasons.items())
     return [[names[q], numbers[p], text] for q, p, text in known if q in names and p in numbers]
-
-
-def _short(value: float) -> float | int | None:
-    """The figure in as few characters as it needs."""
-    if not np.isfinite(value):
-        return None
-    short = round(value, DECIMALS)
-    return int(short) if short == int(short) else short
 
 
 def _coded(columns: Sequence[Sequence[str | None]]) -> dict[str, Any]:
@@ -387,7 +375,9 @@ class Facts:
                 k = np.array([depth])
                 relevant[r, at] = run.judged.relevant(terms.rel)
                 hits[r, at] = run.judged.hits_at(k, terms.rel)[:, 0]
-                pool[r, at] = _in_pool(run.judged, terms.rel)
+                # Distinct passages of the pool, with those of the run that the pool lacks.
+                pooled = run.judged.pooled.query[run.judged.pooled.grade >= terms.rel]
+                pool[r, at] = np.bincount(pooled, minlength=len(run.judged))
                 slots = np.maximum(run.judged.slots_at(k)[:, 0], 1)
                 junk[r, at] = run.judged.harmful_at(k, terms.junk)[:, 0] / slots
         answered = hits >= terms.m
@@ -409,11 +399,6 @@ def _figures(run: RunReport, measure: Measure) -> NDArray[np.float64] | float:
     outcome = run.figures.outcome(measure)
     # A ratio of means has no figure for a single query.
     return np.nan if outcome is None or len(outcome.parts) != 1 else outcome.parts[0][:, 0]
-
-
-def _in_pool(judged: JudgedRun, rel: int) -> NDArray[np.int64]:
-    """Distinct relevant passages of each query's pool, with those of the run that its pool lacks."""
-    return np.bincount(judged.pooled.query[judged.pooled.grade >= rel], minlength=len(judged))
 
 
 #: {run: {query: [passage, …]}} and {query: {passage: grade}}.
@@ -447,18 +432,16 @@ def magnets(lists: Lists, grades: Grades, depth: int, terms: Terms) -> list[tupl
     They are junk for two queries or more, or three queries or more retrieve them and none has a label; those that are
     junk or unlabelled for most queries come first.
     """
-    queries, junk, relevant, unlabelled = (Counter[str]() for _ in range(4))
+    found: dict[str, list[int | None]] = {}
     for query in _queries(lists):
         for passage in {passage: None for of_run in lists.values() for passage in of_run.get(query, ())[:depth]}:
-            queries[passage] += 1
-            grade = grades.get(query, {}).get(passage)
-            if grade is None:
-                unlabelled[passage] += 1
-            elif grade <= terms.junk:
-                junk[passage] += 1
-            elif grade >= terms.rel:
-                relevant[passage] += 1
-    rows = [(each, n, junk[each], relevant[each], unlabelled[each]) for each, n in queries.items()]
+            found.setdefault(passage, []).append(grades.get(query, {}).get(passage))
+    rows = []
+    for passage, of_queries in found.items():
+        known = [grade for grade in of_queries if grade is not None]
+        junk = sum(grade <= terms.junk for grade in known)
+        relevant = sum(grade >= terms.rel for grade in known if grade > terms.junk)
+        rows.append((passage, len(of_queries), junk, relevant, len(of_queries) - len(known)))
     standing_out = [row for row in rows if row[2] >= JUNK_QUERIES or row[4] == row[1] >= UNLABELLED_QUERIES]
     return sorted(standing_out, key=lambda row: (-row[2] - row[4], -row[1]))
 

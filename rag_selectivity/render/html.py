@@ -79,9 +79,7 @@ def to_html(
     decision = None if isinstance(known, str) else known
     pictures = list(pictures_of(report, decision))
     depth = decision.K if decision is not None else None if report.weights is None else depth_without_decision(report)
-    explored = None
-    if depth is not None:
-        explored = explorer(report, depth, decision=decision, **given)
+    explored = None if depth is None else explorer(report, depth, decision=decision, **given)
     details = {name: html_of(run_blocks(report, name)) for name in report.runs}
     if decision is not None:
         details = {f"All runs at K = {decision.K}": html_of([decision_table(decision)]), **details}
