@@ -21,7 +21,6 @@ from rag_selectivity.results.decision import Decision
 from rag_selectivity.results.report import Report
 
 #: Stand for the page's text colour and for its line colour in what matplotlib draws.
-_SVG_DPI = 72
 _INK, _LINE = "#0a0b0c", "#0d0e0f"
 #: What matplotlib writes into each drawing.
 _STYLE_OF_SVG = '<style type="text/css">*{stroke-linejoin: round; stroke-linecap: butt}</style>'
@@ -113,15 +112,14 @@ def drawing(title: str, draw: Callable[..., Any], rows: int = 0) -> str:
     with matplotlib.rc_context(settings), warnings.catch_warnings():
         # The browser has glyphs that matplotlib's font lacks.
         warnings.filterwarnings("ignore", message="Glyph .* missing from", category=UserWarning)
-        figure = Figure(figsize=(5.4, plots.height_of(rows)), layout="constrained", dpi=_SVG_DPI)
+        figure = Figure(figsize=(5.4, plots.height_of(rows)), layout="constrained", dpi=72)
         axes = figure.subplots()
         draw(ax=axes)
         figure.patch.set_alpha(0)
         axes.patch.set_alpha(0)
         out = StringIO()
         # `savefig` would draw twice: it lays out first.
-        metadata = {"Date": None, "Creator": None, "Format": None, "Type": None}
-        FigureCanvasSVG(figure).print_svg(out, metadata=metadata)
+        FigureCanvasSVG(figure).print_svg(out, metadata=dict.fromkeys(("Date", "Creator", "Format", "Type")))
     return _inlined(out.getvalue(), title)
 
 
