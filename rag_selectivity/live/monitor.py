@@ -12,7 +12,7 @@ import time
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from copy import deepcopy
 from dataclasses import replace
@@ -251,9 +251,8 @@ class Monitor(Shared):
     def _draw(self) -> bool:
         return self._sample_rate == 1 or self._random.random() < self._sample_rate
 
-    def request(
-        self, id: str | None = None, *, arm: str | None = None, query_id: str | None = None
-    ) -> AbstractContextManager[None]:
+    @contextmanager
+    def request(self, id: str | None = None, *, arm: str | None = None, query_id: str | None = None) -> Iterator[None]:
         """Say of a request what a framework does not: `with monitor.request("r17", arm="b"): chain.invoke(…)`.
 
         Every retrieval that is recorded inside takes what it lacks from here, also in tasks and in threads that copy
@@ -278,18 +277,14 @@ class Monitor(Shared):
         for what, value in given.items():
             if value is not None and not isinstance(value, str):
                 raise InputError(f"{what} must be a text, got {value!r}")
-        return self._requested({name: value for name, value in given.items() if value is not None})
-
-    @contextmanager
-    def _requested(self, request: dict[str, str]) -> Iterator[None]:
-        token = _REQUEST.set(request)
+        token = _REQUEST.set({name: value for name, value in given.items() if value is not None})
         try:
             yield
         finally:
             # A generator may be closed from another context; its own context is gone then.
             with suppress(ValueError):
                 _REQUEST.reset(token)
-            self.asked(request.get("query_id"))
+            self.asked(query_id)
 
     def outcome(self, id: str, outcome: float) -> bool:
         """Record the outcome of a request that became known after its retrievals: whether the answer was accepted.
