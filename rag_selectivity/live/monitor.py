@@ -27,7 +27,7 @@ from rag_selectivity.judged.terms import size_with_counts
 from rag_selectivity.live.alerts import FALSE_ALARM_EVERY, Alarm, Alerts
 from rag_selectivity.live.asked import Asked
 from rag_selectivity.live.identity import Identity, Waiting
-from rag_selectivity.live.retrieval import Retrieval, approximate_tokens, checked_outcome
+from rag_selectivity.live.retrieval import Passages, Retrieval, approximate_tokens, checked_outcome
 from rag_selectivity.live.trace import TraceWriter
 from rag_selectivity.live.traffic import Traffic
 from rag_selectivity.live.watching import Latest, Shared, Watcher, tell
@@ -154,24 +154,14 @@ class Monitor(Shared):
         self.labels = Labels.of(labels, grade_map=grade_map, scale=scale, measures=measures)
         self.name = name
         self._alerts = Alerts(alerts, window=window, on_alert=on_alert, name=name, false_alarm_every=false_alarm_every)
-        asked = [
-            *wanted_measures(measures, self.labels.scale, sized=corpus_size is not None, pooled=True),
-            *self._alerts.measures,
-        ]
+        is_sized, alerted = corpus_size is not None, self._alerts.measures
+        asked = [*wanted_measures(measures, self.labels.scale, sized=is_sized, pooled=True), *alerted]
         if depths is not None:
             own = [measure.at for measure in asked if isinstance(measure.at, int)]
             depths = given_depths([*depths, *own], ()).tolist()
         self.measures = tuple(dict.fromkeys(measure.without_depth for measure in asked))
         self._window = Window(
-            name,
-            self.labels,
-            corpus_size,
-            self.measures,
-            depths,
-            self._alerts.measures,
-            deque(maxlen=kept),
-            ids == "exact",
-            counts,
+            name, self.labels, corpus_size, counts, self.measures, depths, alerted, deque(maxlen=kept), ids == "exact"
         )
         self._trace = TraceWriter(trace, texts=trace_texts) if trace is not None else None
         #: All retrievals, and the outcomes of the last requests by their ids.
@@ -484,6 +474,11 @@ class RetrievalWatcher(Watcher):
         self.labelled = self.monitor.labels.by_query
         self.identity = self.monitor.identity(identity)
         self.query_id_key, self.count_tokens = query_id_key, count_tokens
+
+    def passages(self, ids: Sequence[str], texts: Sequence[str], scores: Iterable[float | None] = ()) -> Passages:
+        """Passages, with their texts where the monitor wants them."""
+        kept = self.monitor.wants_texts
+        return Passages.of(ids, texts, scores=scores, count_tokens=self.count_tokens, keep_texts=kept)
 
 
 def _write_waiting(choice: Identity, trace: TraceWriter) -> None:
