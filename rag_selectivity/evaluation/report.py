@@ -142,13 +142,14 @@ class _Evaluation:
         for slicing, of_slicing in zip(self.slicings, places, strict=True):
             parts += [(slicing.column, slicing.values[i], of_slicing == i) for i in np.unique(of_slicing).tolist()]
         ends = ends_of(outcomes, figures.queries, self.bootstrap, places)
-        results = []
-        for (column, _, chosen), of_part in zip(parts, ends, strict=True):
+        results, slices = [], dict[str, dict[str, Slice]]()
+        for (column, value, chosen), of_part in zip(parts, ends, strict=True):
             shuffled = {measure: placebo.over(chosen) for measure, (placebo, _) in placebos.items()}
-            results.append(self._estimates(name, figures.where(chosen), of_part, shuffled, facts, whole=not column))
-        (estimates, controls, completed), slices = results[0], dict[str, dict[str, Slice]]()
-        for (column, value, chosen), (of_slice, _, _) in list(zip(parts, results, strict=True))[1:]:
-            slices.setdefault(column, {})[value] = Slice(column, value, int(chosen.sum()), of_slice)
+            table = figures.where(chosen)
+            results.append(self._estimates(name, table, of_part, shuffled, facts, whole=not column))
+            if column:
+                slices.setdefault(column, {})[value] = Slice(column, value, len(table.queries), results[-1][0], table)
+        estimates, controls, completed = results[0]
         doubts = None if run.made_of is None else Doubts(run.made_of, name)
         others = against_other_lists(figures, self.bootstrap)
         return RunReport(
