@@ -200,7 +200,9 @@ class _Evaluation:
         The ends are those of the measures and then of what these have beyond their placebos.
         """
         estimates, controls = as_judged(figures, ends[: len(self.plan)]), dict[str, Any]()
-        if self.ground is None and figures.join.controls is not None and figures.join.corpus_size is not None:
+        # The join of a slice is made only where it is needed.
+        run = self.judged[name]
+        if self.ground is None and run.controls is not None and run.corpus_size is not None:
             controls = _complete_by_controls(estimates, figures, self.bootstrap)
         completed: Mapping[str, Completed] = {}
         if self._completing is not None:
