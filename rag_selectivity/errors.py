@@ -71,8 +71,10 @@ class SelectivityWarning(UserWarning):
         self.code = code
 
 
-def did_you_mean(word: object, known: Iterable[object], most: int = 1) -> str:
+def did_you_mean(word: object, known: Iterable[object], most: int = 1, least: float = 0.5) -> str:
     """`'; did you mean "BoR"?'` if known words are similar, the most similar first, otherwise an empty string.
+
+    `least` is the share of a word that must be alike.
 
     >>> did_you_mean("bro", ["BoR", "EF"]), did_you_mean("recal", ["recall", "R", "RR", "precall"], 3)
     ('; did you mean "BoR"?', '; did you mean "recall" or "precall"?')
@@ -80,7 +82,7 @@ def did_you_mean(word: object, known: Iterable[object], most: int = 1) -> str:
     if not isinstance(word, str):
         return ""
     by_folded = {str(name).casefold(): name for name in known}
-    close = [f'"{by_folded[each]}"' for each in get_close_matches(word.casefold(), by_folded, n=most, cutoff=0.5)]
+    close = [f'"{by_folded[each]}"' for each in get_close_matches(word.casefold(), by_folded, n=most, cutoff=least)]
     return f"; did you mean {enumeration(close, 'or')}?" if close else ""
 
 

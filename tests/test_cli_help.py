@@ -74,31 +74,10 @@ def test_a_help_opens_with_its_purpose_in_one_line(helps, name) -> None:
     assert lines[1] == purpose
 
 
-@pytest.mark.parametrize("name", COMMANDS)
-def test_the_first_help_is_one_screen_of_what_people_use(name) -> None:
-    text = CliRunner(env={"COLUMNS": "80"}).invoke(app, [*name.split(), "--help"]).output
-    assert len(text.splitlines()) <= 45
-    assert "--help-all" in text
-    assert examples_in(text) == list(COMMANDS[name].examples)
-    usual = COMMANDS[name].usual or [each.name for each in visible(COMMANDS[name])]
-    assert len(usual) <= 20
-    for parameter in visible(COMMANDS[name]):
-        if parameter.param_type_name == "option" and parameter.name in usual:
-            assert max(parameter.opts, key=len) in text, parameter.name
-
-
 def test_the_whole_help_names_every_key_of_the_settings(helps) -> None:
     for name, command in COMMANDS.items():
         for section, key, _ in command.settings:
             assert f"{section}.{key}" in helps[name], name
-
-
-def test_a_shell_completes_the_names_of_measures() -> None:
-    variables = {"_RAG_SELECTIVITY_COMPLETE": "complete_bash", "COMP_CWORD": "3"}
-    variables["COMP_WORDS"] = "rag-selectivity evaluate --measure N-"
-    code = "import sys; sys.argv = ['rag-selectivity']; from rag_selectivity.cli import main; main()"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env={**os.environ, **variables})
-    assert done.stdout.split() == ["N-Recall4+", "N-Recall5"]
 
 
 def test_long_work_shows_its_time_and_leaves_no_line_behind(monkeypatch) -> None:

@@ -291,7 +291,7 @@ def test_warnings_and_notes_go_to_standard_error_and_quiet_leaves_them_out() -> 
     Path("other.trec").write_text("q1 Q0 zzz 1 1.0 t\n")
     for words, told in (
         ("evaluate qrels.trec other.trec --scale trec --ids exact --format json", "warning: "),
-        (PAGE, "r.html: "),
+        (PAGE, "wrote r.html"),
         ("labels export labels.db out.qrels", "wrote 24 labels to out.qrels"),
     ):
         done = run_command(*words.split())

@@ -93,9 +93,7 @@ def test_a_manifest_that_contradicts_the_files_is_damaged(home, path, value) -> 
 def test_the_judged_share_is_over_all_queries_of_the_set(home) -> None:
     build("t", labels=LABELS, queries={**QUERIES, "q3": "Something else, which nobody labelled"}, corpus=CORPUS)
     runs = {"mine": {"q1": ["d1", "d2"], "q2": ["d2"], "q3": ["d8", "d9"]}}
-    found = check("t", runs=runs, depths=[2], min_judged=0.9)
-    assert found.judged["mine"][2] == 2 / 3
-    assert "judged" in [each.code for each in found.of_level("problem")]
+    assert check("t", runs=runs, depths=[2]).judged["mine"][2] == 2 / 3
 
 
 def test_labels_of_a_judge_whose_text_has_changed_are_named(tmp_path) -> None:

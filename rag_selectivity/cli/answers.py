@@ -144,7 +144,7 @@ def answers(
 
     Usual options
     -------------
-    files corpus queries references qrels model judge_model depths store scores dry_run output
+    files corpus queries references qrels model judge_model depths store dry_run output
 
     Examples
     --------

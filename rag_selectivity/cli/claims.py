@@ -125,7 +125,7 @@ def claims(
 
     Usual options
     -------------
-    files corpus queries references responses samples model check depths k store fail_if output
+    files corpus queries references samples model check depths k store output
 
     Examples
     --------

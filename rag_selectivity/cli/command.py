@@ -61,7 +61,7 @@ class Command(typer.core.TyperCommand):
     examples : tuple of str
         As a user types them.
     usual : tuple of str
-        The parameters that `--help` shows; empty for all of them.
+        The parameters that `--help` shows.
     shows_all : bool
         Whether its help is that of `--help-all`.
     """
@@ -130,23 +130,18 @@ class Command(typer.core.TyperCommand):
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """The options in their panels: those that people use, or with `--help-all` every one and the settings."""
         rows = parameter_rows(self.get_params(ctx), ctx)
-        if self.is_short:
+        if self.shows_all:
+            rows += [(KEYS, (f"{section}.{name}", meaning)) for section, name, meaning in self.settings]
+        else:
             usual = [each for each in self.params if each.name in (*self.usual, "help_all")]
             rows = [("Usual options", row) for row in in_short(parameter_rows(usual, ctx))]
-        elif self.shows_all:
-            rows += [(KEYS, (f"{section}.{name}", meaning)) for section, name, meaning in self.settings]
         write_panels(formatter, rows)
-
-    @property
-    def is_short(self) -> bool:
-        """Whether its help shows the usual options alone."""
-        return bool(self.usual) and not self.shows_all
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """The help, and the examples below it."""
         super().format_help(ctx, formatter)
         has_files = any(parameter.metavar == "FILE" for parameter in self.params)
-        streams = ["", STREAMS] if has_files and not self.is_short else []
+        streams = ["", STREAMS] if has_files and self.shows_all else []
         lines = [line for example in self.examples for line in wrapped(example, formatter.width - 2).splitlines()]
         formatter.write("\n".join([*streams, "", "Examples:", *(f"  {line}" for line in lines), ""]))
 
@@ -185,7 +180,8 @@ class Listed(typer.core.TyperCommand):
         alone.command(self.name, cls=Command)(typed_command(function, Shared, COMMON))
         command: Any = typer.main.get_command(alone)
         parts = parts_of(function)[1]
-        command.usual = tuple(parts.get("Usual options", "").split())
+        all_of_them = " ".join(each.name for each in command.params if each.rich_help_panel != EVERY_COMMAND)
+        command.usual = tuple(parts.get("Usual options", all_of_them).split())
         command.examples = tuple(" ".join(line.split()[1:]) for line in parts["Examples"].strip().splitlines())
         return command  # type: ignore[no-any-return]
 

@@ -8,7 +8,7 @@ from typing import Any
 import typer
 
 from rag_selectivity.cli import options as o
-from rag_selectivity.cli.output import NOT_PASSED, Format, note, put_lines, put_rows, tell
+from rag_selectivity.cli.output import NOT_PASSED, note, put_lines, put_rows, tell
 from rag_selectivity.tables.grades import SCALES
 from rag_selectivity.wording import counted, enumeration
 
@@ -133,9 +133,6 @@ def golden_check(
     pool_depth: int | None = None,
     threshold: float | None = None,
     judge: o.Names = None,
-    min_judged: float | None = None,
-    max_shift: float | None = None,
-    min_tau: float | None = None,
     strict: bool = False,
     relabel: o.Table = None,
     printer: o.TextOrJson = o.TextOrJson(),
@@ -170,12 +167,6 @@ def golden_check(
 
     Gates
     -----
-    min_judged : SHARE
-        Smallest judged share of a run's top K; below it, exit with 1.
-    max_shift : AMOUNT
-        Largest change of a run's figure when the labels that it alone brought are taken out; above it, exit with 1.
-    min_tau : TAU
-        Smallest Kendall's tau between the orders of the runs with and without these labels; below it, exit with 1.
     strict
         Exit with 1 for warnings too.
 
@@ -186,15 +177,14 @@ def golden_check(
 
     Usual options
     -------------
-    golden run corpus measure depths min_judged max_shift strict relabel output
+    golden run queries corpus threshold measure depths strict relabel output
 
     Examples
     --------
     $ rag-selectivity golden check faq bm25.trec dense.trec --corpus corpus.jsonl
-    $ rag-selectivity golden check faq bm25.trec dense.trec --measure AP --min-judged .9 --max-shift .1 --format json
+    $ rag-selectivity golden check faq bm25.trec dense.trec --measure AP --depths 5,10 --format json
     """
     from rag_selectivity.golden import check
-    from rag_selectivity.golden.render import check_blocks
 
     found = check(
         golden,
@@ -206,16 +196,13 @@ def golden_check(
         pool_depth=pool_depth,
         threshold=threshold,
         judges=judge,
-        min_judged=min_judged,
-        max_shift=max_shift,
-        min_tau=min_tau,
     )
     if relabel is not None and found.relabel:
-        put_rows([each.to_row() for each in found.relabel], relabel)
+        put_rows([each.to_dict() for each in found.relabel], relabel)
         note(f"wrote {counted(len(found.relabel), 'pair')} to label again to {relabel}")
     elif relabel is not None:
         note("no pair is to be labelled again by people: nothing was written")
-    _show(found, check_blocks(found), printer)
+    printer.show(found)
     if not found.passed(strict=strict):
         tell("the set did not pass: " + ", ".join(dict.fromkeys(each.code for each in found.failing(strict=strict))))
         raise typer.Exit(NOT_PASSED)
@@ -239,18 +226,8 @@ def golden_diff(
     $ rag-selectivity golden diff faq/v1 faq/v2 --format json
     """
     from rag_selectivity.golden import diff
-    from rag_selectivity.golden.render import difference_blocks
 
-    found = diff(old, new, judges=judge)
-    _show(found, difference_blocks(found), printer)
-
-
-def _show(found: Any, blocks: Any, printer: o.TextOrJson) -> None:
-    from rag_selectivity.render.writers import text_of
-    from rag_selectivity.tables.writing import json_line
-
-    is_json = printer.chosen is Format.json
-    printer.put(json_line(found.to_dict(), 2) if is_json else text_of(blocks, ruled=False))
+    printer.show(diff(old, new, judges=judge))
 
 
 def golden_export(

@@ -8,7 +8,6 @@ from typing import Any
 
 from rag_selectivity.cli import judging as j
 from rag_selectivity.cli import options as o
-from rag_selectivity.cli.output import Format
 from rag_selectivity.cli.retrieved import Spans
 from rag_selectivity.errors import InputError
 
@@ -98,7 +97,7 @@ def grade(
 
     Usual options
     -------------
-    queries corpus pool pool_depth tail controls trace model store max_calls retry_failed dry_run
+    queries corpus pool pool_depth tail controls trace model store max_calls dry_run
 
     Examples
     --------
@@ -109,7 +108,6 @@ def grade(
     """
     from rag_selectivity.grading.grade import grade as grade_pool
     from rag_selectivity.grading.rubric import DEFAULT_RUBRIC
-    from rag_selectivity.tables.writing import json_text
 
     what: Any = queries, corpus, pool
     if trace is not None:
@@ -142,6 +140,6 @@ def grade(
         )
     if not dry_run and (result.stopped is not None or result.left):
         result = replace(result, resume=j.resume_command())
-    printer.put(json_text(result.to_dict()) if printer.chosen is Format.json else str(result))
+    printer.show(result)
     if not dry_run:
         j.exit_unless_complete(result.stopped_by, result.failed + result.left + result.earlier_failures)

@@ -45,8 +45,11 @@ def parameter_rows(parameters: Iterable[Any], context: Any) -> list[tuple[str, t
 
 
 def in_short(rows: Iterable[tuple[str, tuple[str, str]]]) -> list[tuple[str, str]]:
-    """The rows without their panels, each meaning cut to its first sentence."""
-    return [(name, f"{meaning.split('. ')[0].rstrip('.')}.") for _, (name, meaning) in rows]
+    """The rows without their panels, each meaning cut to its first sentence, and whether it must be given."""
+    return [
+        (name, f"{meaning.split('. ')[0].rstrip('.')}.{'  [required]' * meaning.endswith('[required]')}")
+        for _, (name, meaning) in rows
+    ]
 
 
 def _styled(text: str, **style: Any) -> str:

@@ -92,13 +92,12 @@ class Printer:
         """
         details = details or self.is_file
         if self.is_page:
-            text = result.to_html(**of_page)
-            self.put(text.rstrip("\n"), is_data=True)
-            note(f"{self.output}: {len(text.encode()) / 1e6:.1f} MB; open it in a browser")
+            self.put(result.to_html(**of_page).rstrip("\n"), is_data=True)
             return
         match self.chosen:
             case Format.json if self.output is not None and self.is_file:
                 result.save(self.output)
+                self._note_file()
             case Format.json:
                 self.put(result.to_json())
             case Format.csv:
@@ -131,6 +130,11 @@ class Printer:
     def put(self, text: str, *, is_data: bool = False) -> None:
         """Print a text, or write it."""
         put(text, self.output, is_data=is_data)
+        self._note_file()
+
+    def _note_file(self) -> None:
+        if self.is_file:
+            note(f"wrote {self.output}{'; open it in a browser' if self.is_page else ''}")
 
 
 def _cell(value: Any) -> str:

@@ -79,8 +79,9 @@ class _Field:
         plain = get_args(self.hint)[0] if get_origin(self.hint) is Annotated else self.hint
         kind = plain if parsed is None else list[str] | None if parsed.many else str | None
         option: Any
+        completed = _measures_from if self.name == "measure" or self.meaning.metavar == "NAME|FILE" else None
         if self.is_argument:
-            option = typer.Argument(default, metavar=metavar, help=self.meaning.help)
+            option = typer.Argument(default, metavar=metavar, help=self.meaning.help, autocompletion=completed)
         else:
             names = self.meaning.names
             if not names or (len(self.name) > 1 and not any(name.startswith("--") for name in names)):
@@ -91,7 +92,7 @@ class _Field:
                 metavar=metavar,
                 help=self.meaning.help,
                 rich_help_panel=self.meaning.panel,
-                autocompletion=_measures_from if self.name == "measure" else None,
+                autocompletion=completed,
             )
         return Parameter(self.name, Parameter.KEYWORD_ONLY, default=option, annotation=kind)
 
@@ -169,7 +170,9 @@ def _from_file(members: list[_Field]) -> dict[str, Any]:
 
 
 def _measures_from(beginning: str) -> list[str]:
-    """The names of measures with a beginning, in upper or lower case."""
+    """The names of measures, and the usual names of some, that go on after a beginning in upper or lower case."""
     from rag_selectivity.measures import REGISTRY
 
-    return [name for name in REGISTRY if name.casefold().startswith(beginning.casefold())]
+    names = (*REGISTRY, *REGISTRY.aliases)
+    # The shell takes what begins as it was typed; names are read in any case.
+    return [beginning + name[len(beginning) :] for name in names if name.casefold().startswith(beginning.casefold())]

@@ -1,5 +1,6 @@
 """Golden sets: queries drawn from traffic, versions of a set with its labels, checks, and exports."""
 
+from rag_selectivity.golden import render as render
 from rag_selectivity.golden.building import Built, build
 from rag_selectivity.golden.checking import ChangedLabel, Check, Finding, check
 from rag_selectivity.golden.differing import Difference, GradeChange, WeightChange, diff

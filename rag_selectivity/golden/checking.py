@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,28 +17,19 @@ from rag_selectivity.judged.qrels import Qrels
 from rag_selectivity.judged.reading import named_runs
 from rag_selectivity.judged.run import Run
 from rag_selectivity.measures import parse_measure
-from rag_selectivity.results.plain import plain_fields
-from rag_selectivity.tables.cells import LARGEST, iterated, names_in, shown
+from rag_selectivity.results.plain import Plain
+from rag_selectivity.results.result import Result
+from rag_selectivity.tables.cells import check_number, check_whole, iterated, names_in
 from rag_selectivity.tables.grades import SCALES
 from rag_selectivity.tables.small import read_texts
-from rag_selectivity.wording import counted, number, percent
+from rag_selectivity.wording import counted
 
 DEFAULT_DEPTH = 10
 #: Not nDCG: its gains are the grades, so that a 1 that is taken away moves it, which is junk by this scale.
 DEFAULT_MEASURES = ("RA-nWG", "Success", "AP")
 _RELEVANT = SCALES["utility"].relevant_from
-#: The arguments that are numbers, and between which ends.
-_LIMITS = (
-    ("min_judged (--min-judged)", 0.0, 1.0),
-    ("max_shift (--max-shift)", 0.0, LARGEST),
-    ("min_tau (--min-tau)", -1.0, 1.0),
-    ("threshold (--threshold)", 0.0, 1.0),
-)
-SCHEMA = "rag-selectivity/golden-check/1"
-#: A problem makes labels or figures wrong; a warning is for somebody to look at; a note is told.
-PROBLEM, WARNING, NOTE = _ORDER = "problem", "warning", "note"
-
-
+#: A problem makes labels or figures wrong; a warning is for somebody to look at.
+PROBLEM, WARNING = "problem", "warning"
 #: What may be found, by its code: its level, what it counts, and what to do about it.
 _FOUND: dict[str, tuple[str, tuple[str, ...], str]] = {
     "query-without-text": (
@@ -93,35 +82,35 @@ _FOUND: dict[str, tuple[str, tuple[str, ...], str]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(Plain):
     """One thing that a check found.
 
     Attributes
     ----------
     code : str
         `query-without-text`, `passage-without-text`, `text-changed`, `corpus-changed`, `near-duplicate-queries`,
-        `no-relevant-passage`, `query-without-labels`, or a limit that was not kept: `judged`, `shift`, `tau`.
-    level : {"problem", "warning", "note"}
+        `no-relevant-passage` or `query-without-labels`.
+    level : {"problem", "warning"}
     text : str
         What was found, and what to do.
     items : tuple of str or of tuple of str
         The ids, or the groups or pairs of ids, that it is about.
     """
 
+    also = ("count",)
+
     code: str
     level: str
     text: str
     items: tuple[Any, ...] = ()
 
-    def to_dict(self) -> dict[str, Any]:
-        """As plain data, ready for JSON."""
-        items = [list(each) if isinstance(each, tuple) else each for each in self.items]
-        return {"code": self.code, "level": self.level, "text": self.text, "count": len(items), "items": items}
+    @property
+    def count(self) -> int:
+        """How many there are."""
+        return len(self.items)
 
 
-@dataclass(frozen=True, slots=True)
-class ChangedLabel:
+class ChangedLabel(Plain):
     """A pair whose query or passage has another text now than when people labelled it.
 
     Attributes
@@ -137,14 +126,13 @@ class ChangedLabel:
     what: str
     annotators: tuple[str, ...]
 
-    def to_row(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """As a row of the list for `labels draw --draw file:FILE`."""
         row = {"query_id": self.query, "passage_id": self.passage, "changed": self.what}
         return {**row, "annotators": "+".join(self.annotators)}
 
 
-@dataclass(frozen=True, slots=True)
-class Check:
+class Check(Result):
     """What a check of a golden set found.
 
     Attributes
@@ -154,7 +142,7 @@ class Check:
     fingerprint : str
         Of the version that was checked.
     findings : tuple of Finding
-        Problems first, then warnings, then notes.
+        Problems first, then warnings.
     judged : {run: {K: share}}
         Of the top K, over all queries; empty without runs.
     reusability : Reusability or None
@@ -162,6 +150,8 @@ class Check:
     relabel : tuple of ChangedLabel
         What people should label again.
     """
+
+    schema = "rag-selectivity/golden-check/2"
 
     name: str
     version: int
@@ -171,13 +161,9 @@ class Check:
     reusability: Reusability | None
     relabel: tuple[ChangedLabel, ...]
 
-    def of_level(self, *levels: str) -> tuple[Finding, ...]:
-        """The findings of some levels."""
-        return tuple(finding for finding in self.findings if finding.level in levels)
-
     def failing(self, *, strict: bool = False) -> tuple[Finding, ...]:
         """The findings for which the set does not pass: problems; `strict`: and warnings."""
-        return self.of_level(PROBLEM, *((WARNING,) if strict else ()))
+        return tuple(each for each in self.findings if strict or each.level == PROBLEM)
 
     def passed(self, *, strict: bool = False) -> bool:
         """Whether there are none of these."""
@@ -185,12 +171,7 @@ class Check:
 
     def to_dict(self) -> dict[str, Any]:
         """As plain data, ready for JSON."""
-        return {
-            "schema": SCHEMA,
-            **plain_fields(self),
-            "passed": self.passed(),
-            "relabel": [each.to_row() for each in self.relabel],
-        }
+        return {**super().to_dict(), "passed": self.passed()}
 
 
 def check(
@@ -204,9 +185,6 @@ def check(
     pool_depth: int | None = None,
     threshold: float | None = None,
     judges: Sequence[str] | None = None,
-    min_judged: float | None = None,
-    max_shift: float | None = None,
-    min_tau: float | None = None,
 ) -> Check:
     """Check a golden set.
 
@@ -229,13 +207,6 @@ def check(
         The Jaccard similarity of character 3-grams from which two queries are near-duplicates. Default: .6.
     judges
         As in `rag_selectivity.read_qrels`, for a set with labels of several judges.
-    min_judged : float, optional
-        The least share of the top K (at each depth) that must be judged, for every run.
-    max_shift : float, optional
-        The largest shift of a run's figure, up or down, without the labels that it alone brought.
-    min_tau : float, optional
-        The least Kendall's tau between the orders of the runs with and without the labels that one of them alone
-        brought.
 
     Returns
     -------
@@ -262,7 +233,10 @@ def check(
     warning near-duplicate-queries (('q1', 'q2'),)
     warning no-relevant-passage ('q2',)
     """
-    _check_arguments(runs, measures, pool_depth, min_judged, max_shift, min_tau, threshold)
+    check_whole("pool_depth (--pool-depth)", pool_depth)
+    check_number("threshold (--threshold)", threshold, above=0, most=1)
+    if runs is None and measures:
+        raise InputError("measures (--measure) are those of runs: give runs too")
     checked = GoldenSet.read(golden)
     labels, asked, manifest = checked.qrels(judges=judges), checked.texts, checked.manifest
     texts: Texts = asked
@@ -299,8 +273,6 @@ def check(
     reusable = None
     if runs is not None:
         named = {name: Run.of(run) for name, run in named_runs(runs).items()}
-        if min_tau is not None and len(named) < 2:
-            raise InputError("min_tau (--min-tau) is about the order of runs: give two runs or more")
         at = _depths(depths)
         judged = _judged(labels, list(asked), named, at)
         chosen = _with_depths(measures, at)
@@ -314,25 +286,8 @@ def check(
             relevant_from=_RELEVANT,
             corpus_size=int(stated["passages"]) if needs_size and stated is not None else None,
         )
-        findings += [*_too_few_judged(judged, min_judged), *_not_reusable(reusable, max_shift, min_tau)]
-    ordered = tuple(sorted(findings, key=lambda finding: _ORDER.index(finding.level)))
+    ordered = tuple(sorted(findings, key=lambda finding: finding.level != PROBLEM))
     return Check(manifest.name, manifest.version, manifest.fingerprint, ordered, judged, reusable, relabel)
-
-
-def _check_arguments(runs: Any, measures: Any, pool_depth: int | None, *limits: float | None) -> None:
-    if pool_depth is not None and (isinstance(pool_depth, bool) or not isinstance(pool_depth, int) or pool_depth < 1):
-        raise InputError(f"pool_depth (--pool-depth) must be a whole number ≥ 1, got {pool_depth!r}")
-    for (name, low, high), value in zip(_LIMITS, limits, strict=True):
-        if value is None:
-            continue
-        if isinstance(value, bool) or not isinstance(value, (int, float)) or not low <= value <= high:
-            raise InputError(f"{name} must be a number between {low:g} and {high:g}, got {shown(value)}")
-        if runs is None and not name.startswith("threshold"):
-            raise InputError(f"{name} is about runs: give runs too")
-    if limits[-1] == 0:
-        raise InputError("threshold (--threshold) must be above 0: all queries are alike at 0")
-    if runs is None and measures:
-        raise InputError("measures (--measure) are those of runs: give runs too")
 
 
 def _found(code: str, ids: Sequence[Any], **values: Any) -> Finding:
@@ -398,66 +353,10 @@ def _judged(
     return {name: {depth: report[name, f"Judged@{depth}"].value for depth in depths} for name in runs}
 
 
-def _too_few_judged(judged: Mapping[str, Mapping[int, float]], least: float | None) -> Iterator[Finding]:
-    below = [
-        (run, depth, share)
-        for run, shares in judged.items()
-        for depth, share in shares.items()
-        if not share >= (least or 0)
-    ]
-    if least is not None and below:
-        run, depth, share = min(below, key=lambda each: each[2])
-        yield Finding(
-            "judged",
-            PROBLEM,
-            f"{percent(share)} of the top {depth} of {run} is judged, and {percent(least)} was asked for "
-            f"(--min-judged): have the rest labelled",
-            tuple(dict.fromkeys(run for run, _, _ in below)),
-        )
-
-
-def _not_reusable(found: Reusability, max_shift: float | None, min_tau: float | None) -> Iterator[Finding]:
-    shift, tau = found.largest_shift(), found.lowest_tau()
-    if max_shift is not None and shift is not None and not abs(shift[2]) <= max_shift:
-        run, measure, by = shift
-        (left,) = (each for each in found.runs if each.run == run)
-        if math.isnan(left.figures[measure]):
-            what = f"{measure} of {run} is undefined with all labels, so that it is not known how much it shifts"
-        elif math.isfinite(by):
-            what = f"{measure} of {run} shifts by {number(by)}"
-        else:
-            without = left.without[measure]
-            what = (
-                f"{measure} of {run} goes from {number(left.figures[measure])} to "
-                f"{'undefined' if math.isnan(without) else number(without)}"
-            )
-        yield Finding(
-            "shift",
-            PROBLEM,
-            f"{what} without the labels that it alone brought, and {max_shift:g} was allowed (--max-shift): pool more "
-            f"systems, or deeper",
-            (run,),
-        )
-    if min_tau is not None and tau is not None and not tau[2] >= min_tau:
-        run, measure, value = tau
-        stated = (
-            "cannot be held against the order by all labels, since figures are undefined or all equal"
-            if math.isnan(value)
-            else f"has a Kendall's tau of {number(value)} with the order by all labels"
-        )
-        yield Finding(
-            "tau",
-            PROBLEM,
-            f"without the labels that {run} alone brought, the order of the runs by {measure} {stated}, and a tau of "
-            f"{min_tau:g} was asked for (--min-tau): pool more systems, or deeper",
-            (run,),
-        )
-
-
 def _depths(depths: Any) -> list[int]:
     given = list(iterated(() if depths is None else depths, "depths must be a list of whole numbers ≥ 1"))
-    if not all(isinstance(depth, int) and not isinstance(depth, bool) and depth >= 1 for depth in given):
-        raise InputError(f"depths must be a list of whole numbers ≥ 1, got {shown(depths)}")
+    for depth in given:
+        check_whole("each of the depths", depth)
     return sorted(set(given)) or [DEFAULT_DEPTH]
 
 

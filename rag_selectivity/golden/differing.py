@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from rag_selectivity.errors import InputError
 from rag_selectivity.golden.golden_set import GoldenSet
 from rag_selectivity.golden.labels import Row, pair_of, sources_of
 from rag_selectivity.golden.manifest import RUBRIC, Manifest
+from rag_selectivity.results.plain import Plain
+from rag_selectivity.results.result import Result
 from rag_selectivity.tables.writing import json_line
 
-SCHEMA = "rag-selectivity/golden-diff/1"
 Pair = tuple[str, str]
 
 
-class GradeChange(NamedTuple):
+class GradeChange(Plain):
     """A pair whose grade is another one; None where a version has no grade for it."""
 
     query: str
@@ -27,7 +27,7 @@ class GradeChange(NamedTuple):
     new: int | None
 
 
-class WeightChange(NamedTuple):
+class WeightChange(Plain):
     """A query of both versions whose weight is another one; None where a version has no weights."""
 
     query: str
@@ -35,8 +35,7 @@ class WeightChange(NamedTuple):
     new: float | None
 
 
-@dataclass(frozen=True, slots=True)
-class Difference:
+class Difference(Result):
     """What changed between two versions.
 
     Attributes
@@ -60,6 +59,9 @@ class Difference:
         None if one of the versions has no corpus.
     """
 
+    schema = "rag-selectivity/golden-diff/2"
+    also = ("is_empty",)
+
     old: Mapping[str, Any]
     new: Mapping[str, Any]
     queries_added: tuple[str, ...]
@@ -79,46 +81,6 @@ class Difference:
     def is_empty(self) -> bool:
         """Whether the versions hold the same, and say the same of themselves."""
         return all(self.old[name] == self.new[name] for name in ("fingerprint", "name", "licence", "description"))
-
-    def counts(self) -> dict[str, int]:
-        """How many of each, by name."""
-        return {
-            "queries added": len(self.queries_added),
-            "queries removed": len(self.queries_removed),
-            "queries with another text": len(self.queries_reworded),
-            "queries with other columns": len(self.queries_with_other_columns),
-            "weights changed": len(self.weights),
-            "passages with another text": len(self.passages_reworded),
-            "pairs with a grade now": sum(each.old is None for each in self.grades),
-            "pairs without a grade now": sum(each.new is None for each in self.grades),
-            "grades changed": sum(None not in (each.old, each.new) for each in self.grades),
-            "pairs with other draws": self.origins_changed,
-        }
-
-    def to_dict(self) -> dict[str, Any]:
-        """As plain data, ready for JSON."""
-        return {
-            "schema": SCHEMA,
-            "old": dict(self.old),
-            "new": dict(self.new),
-            "is_empty": self.is_empty,
-            "queries": {
-                "added": list(self.queries_added),
-                "removed": list(self.queries_removed),
-                "reworded": list(self.queries_reworded),
-                "other_columns": list(self.queries_with_other_columns),
-                "weights": [{"query_id": query, "old": old, "new": new} for query, old, new in self.weights],
-            },
-            "passages": {"reworded": list(self.passages_reworded)},
-            "grades": [
-                {"query_id": query, "passage_id": passage, "old": old, "new": new}
-                for query, passage, old, new in self.grades
-            ],
-            "labels": {"added": dict(self.labels_added), "removed": dict(self.labels_removed)},
-            "origins_changed": self.origins_changed,
-            "rubric_changed": self.rubric_changed,
-            "corpus_changed": self.corpus_changed,
-        }
 
 
 def diff(
@@ -159,43 +121,35 @@ def diff(
         if new.manifest.previous is None:
             raise InputError(f"{new.folder}: there is no version before this one: give two versions")
         old = GoldenSet.read(new.folder, version=new.manifest.previous["version"])
-    both = GoldenSet.read(old), GoldenSet.read(new)
-    was, now = both
+    was, now = GoldenSet.read(old), GoldenSet.read(new)
     texts, texts_now = was.texts, now.texts
-    weights, weights_now = (each.weights or {} for each in both)
-    columns, columns_now = (_columns(each) for each in both)
-    passages, passages_now = was.passages, now.passages
-    grades, grades_now = (_grades(each, judges) for each in both)
-    origins, origins_now = (_origins(each.label_rows) for each in both)
     stay = [query for query in texts if query in texts_now]
+    labelled = sorted(was.passages.keys() & now.passages)
+    grades = _grades(was, judges), _grades(now, judges)
+    regraded = _changes(sorted({**grades[0], **grades[1]}), *grades)
+    origins = _origins(was.label_rows), _origins(now.label_rows)
+    corpora = was.manifest.corpus, now.manifest.corpus
     return Difference(
         old=_named(was.manifest),
         new=_named(now.manifest),
         queries_added=tuple(query for query in texts_now if query not in texts),
         queries_removed=tuple(query for query in texts if query not in texts_now),
         queries_reworded=tuple(query for query, *_ in _changes(stay, texts, texts_now)),
-        queries_with_other_columns=tuple(query for query, *_ in _changes(stay, columns, columns_now)),
-        weights=tuple(WeightChange(*each) for each in _changes(stay, weights, weights_now)),
-        passages_reworded=tuple(
-            p for p, *_ in _changes(sorted(passages.keys() & passages_now), passages, passages_now)
-        ),
-        grades=tuple(
-            GradeChange(*pair, *change)
-            for pair, *change in _changes(sorted({*grades, *grades_now}), grades, grades_now)
-        ),
+        queries_with_other_columns=tuple(query for query, *_ in _changes(stay, _columns(was), _columns(now))),
+        weights=tuple(WeightChange(*each) for each in _changes(stay, was.weights or {}, now.weights or {})),
+        passages_reworded=tuple(passage for passage, *_ in _changes(labelled, was.passages, now.passages)),
+        grades=tuple(GradeChange(*pair, *change) for pair, *change in regraded),
         labels_added=_without(now.label_rows, was.label_rows),
         labels_removed=_without(was.label_rows, now.label_rows),
-        origins_changed=sum(1 for _ in _changes(origins.keys() & origins_now, origins, origins_now)),
+        origins_changed=len(_changes(origins[0].keys() & origins[1], *origins)),
         rubric_changed=was.manifest.files.get(RUBRIC) != now.manifest.files.get(RUBRIC),
-        corpus_changed=(
-            None if None in (was.manifest.corpus, now.manifest.corpus) else was.manifest.corpus != now.manifest.corpus
-        ),
+        corpus_changed=None if None in corpora else corpora[0] != corpora[1],
     )
 
 
-def _changes(keys: Iterable[Any], old: Mapping[Any, Any], new: Mapping[Any, Any]) -> Iterator[tuple[Any, Any, Any]]:
+def _changes(keys: Iterable[Any], old: Mapping[Any, Any], new: Mapping[Any, Any]) -> list[tuple[Any, Any, Any]]:
     """(key, old value, new value) where they differ."""
-    return ((key, old.get(key), new.get(key)) for key in keys if old.get(key) != new.get(key))
+    return [(key, old.get(key), new.get(key)) for key in keys if old.get(key) != new.get(key)]
 
 
 def _named(manifest: Manifest) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from rag_selectivity.golden.differing import Difference
 from rag_selectivity.golden.manifest import Manifest
 from rag_selectivity.golden.reusability import BY_ORIGINS, LeftOut, Reusability
 from rag_selectivity.render.blocks import Block, Heading, Lines, Note, count, entry, table_of
+from rag_selectivity.render.views import SHOWN
 from rag_selectivity.wording import counted, enumeration, number, percent, signed
 
 _SHOWN = 10
@@ -79,7 +80,7 @@ def _reusability_blocks(found: Reusability) -> Iterator[Block]:
             ("relevant", "relevant", count),
             (measure, entry("figures", measure), number),
             ("without", entry("without", measure), number),
-            ("shift", partial(LeftOut.shift, measure=measure), signed),
+            ("shift", entry("shifts", measure), signed),
             ("queries", partial(_queries, measure=measure), str),
             ("tau", entry("tau", measure), number),
         )
@@ -121,8 +122,20 @@ def difference_blocks(found: Difference) -> Iterator[Block]:
     if found.is_empty:
         yield Note("Both hold the same.")
         return
-    counts = {what: count for what, count in found.counts().items() if count}
-    lines = [_counted(count, *what.split(" ", 1)) for what, count in counts.items()]
+    pairs = [(each.old is None, each.new is None) for each in found.grades]
+    counts = (
+        (len(found.queries_added), "query added", "queries added"),
+        (len(found.queries_removed), "query removed", "queries removed"),
+        (len(found.queries_reworded), "query with another text", "queries with another text"),
+        (len(found.queries_with_other_columns), "query with other columns", "queries with other columns"),
+        (len(found.weights), "weight changed", "weights changed"),
+        (len(found.passages_reworded), "passage with another text", "passages with another text"),
+        (pairs.count((True, False)), "pair with a grade now", "pairs with a grade now"),
+        (pairs.count((False, True)), "pair without a grade now", "pairs without a grade now"),
+        (pairs.count((False, False)), "grade changed", "grades changed"),
+        (found.origins_changed, "pair with other draws", "pairs with other draws"),
+    )
+    lines = [counted(count, one, many) for count, one, many in counts if count]
     lines += [f"{counted(count, 'label')} of {who} added" for who, count in found.labels_added.items()]
     lines += [f"{counted(count, 'label')} of {who} removed" for who, count in found.labels_removed.items()]
     if found.corpus_changed:
@@ -149,10 +162,9 @@ def difference_blocks(found: Difference) -> Iterator[Block]:
             yield Note(f"{what}{_of_first(len(ids))}: {', '.join(ids[:_SHOWN])}.")
 
 
-def _counted(count: int, things: str, what: str) -> str:
-    """A number of things, as in `1 query added`."""
-    return f"{counted(count, {'queries': 'query'}.get(things, things.removesuffix('s')), things)} {what}"
-
-
 def _of_first(count: int) -> str:
     return f" (the first {_SHOWN} of {count:,})" if count > _SHOWN else ""
+
+
+SHOWN[Check] = ("A golden set, checked", check_blocks)
+SHOWN[Difference] = ("What changed in a golden set", difference_blocks)

@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
 
 from rag_selectivity.errors import SelectivityWarning
 from rag_selectivity.evaluation.evaluate import evaluate
@@ -14,13 +12,13 @@ from rag_selectivity.golden.labels import Row, pair_of, sources_of
 from rag_selectivity.judged.qrels import Qrels
 from rag_selectivity.judged.reading import ranked_rows
 from rag_selectivity.judged.run import Run
+from rag_selectivity.results.plain import Plain
 
 Pair = tuple[str, str]
 BY_ORIGINS, BY_RANKS = "origins", "ranks"
 
 
-@dataclass(frozen=True, slots=True)
-class LeftOut:
+class LeftOut(Plain):
     """What one run's figures become without the labels that only this run brought into the set.
 
     Attributes
@@ -38,6 +36,8 @@ class LeftOut:
         equal, one is undefined, or there is one run.
     """
 
+    also = ("shifts",)
+
     run: str
     pairs: int
     relevant: int
@@ -47,30 +47,17 @@ class LeftOut:
     n_without: Mapping[str, int]
     tau: Mapping[str, float]
 
-    def shift(self, measure: str) -> float:
-        """By how much the figure changes without these labels; NaN where it is undefined before or after."""
-        before, after = self.figures[measure], self.without[measure]
+    @property
+    def shifts(self) -> dict[str, float]:
+        """{measure: by how much the figure changes without these labels}; NaN where undefined before or after."""
         # Also where both are −∞, whose difference is undefined.
-        return 0.0 if before == after else after - before
-
-    def to_dict(self) -> dict[str, Any]:
-        """As plain data, ready for JSON."""
-        measures = {
-            measure: {
-                "value": _finite(value),
-                "without": _finite(self.without[measure]),
-                "shift": _finite(self.shift(measure)),
-                "n": self.n[measure],
-                "n_without": self.n_without[measure],
-                "tau": _finite(self.tau[measure]),
-            }
-            for measure, value in self.figures.items()
+        return {
+            measure: 0.0 if before == self.without[measure] else self.without[measure] - before
+            for measure, before in self.figures.items()
         }
-        return {"pairs": self.pairs, "relevant": self.relevant, "measures": measures}
 
 
-@dataclass(frozen=True, slots=True)
-class Reusability:
+class Reusability(Plain):
     """The runs, each left out of the set.
 
     Attributes
@@ -90,25 +77,6 @@ class Reusability:
     def measures(self) -> tuple[str, ...]:
         """The measures."""
         return tuple(self.runs[0].figures) if self.runs else ()
-
-    def largest_shift(self) -> tuple[str, str, float] | None:
-        """(run, measure, shift) of the largest shift; one that is undefined (NaN) is larger than any."""
-        found = ((left.run, measure, left.shift(measure)) for left in self.runs for measure in self.measures)
-        return max(found, key=lambda each: (math.isnan(each[2]), abs(each[2])), default=None)
-
-    def lowest_tau(self) -> tuple[str, str, float] | None:
-        """(run, measure, tau) of the lowest tau; one that is undefined (NaN) is lower than any."""
-        found = [(left.run, measure, left.tau[measure]) for left in self.runs for measure in self.measures]
-        return min(found, key=lambda each: (not math.isnan(each[2]), each[2]), default=None)
-
-    def to_dict(self) -> dict[str, Any]:
-        """As plain data, ready for JSON."""
-        largest = {
-            name: found and {"run": found[0], "measure": found[1], name.partition("_")[2]: _finite(found[2])}
-            for name, found in (("largest_shift", self.largest_shift()), ("lowest_tau", self.lowest_tau()))
-        }
-        runs = {left.run: left.to_dict() for left in self.runs}
-        return {"attributed_by": self.attributed_by, "depth": self.depth, "runs": runs, **largest}
 
 
 def reusability(
@@ -218,7 +186,3 @@ def _tau(before: Sequence[float], after: Sequence[float]) -> float:
 
     # The same order is 1 and not the float below it, which a limit of 1 would refuse.
     return round(float(kendalltau(before, after).statistic), 12)
-
-
-def _finite(value: float) -> float | None:
-    return value if math.isfinite(value) else None

@@ -11,7 +11,19 @@ from rag_selectivity.advice.decide import decide
 from rag_selectivity.errors import InputError
 from rag_selectivity.measures.base import Measure, Real
 from rag_selectivity.measures.plan import without_depth
-from rag_selectivity.render.blocks import BLANK, Block, Heading, Lines, Note, Table, bare, caveat_lines, entry, table_of
+from rag_selectivity.render.blocks import (
+    BLANK,
+    Block,
+    Heading,
+    Lines,
+    Note,
+    Table,
+    bare,
+    caveat_lines,
+    entry,
+    grouped,
+    table_of,
+)
 from rag_selectivity.results.comparison import BETTER, WORSE
 from rag_selectivity.results.decision import (
     ADVISED,
@@ -47,6 +59,8 @@ _SUBTITLES = {
     "Harm": "share of junk",
 }
 _MOST_NOTES = 6
+#: How a note of a run begins that says which figures there are none of, and how the reason ends where lists repeat.
+_NO_FIGURE, _REPEATS = "no figure for", "[repeated-passages]"
 _SIGNS = {BETTER: " +", WORSE: " −"}
 #: Caveats of all that a judge graded: the answer about trust says them, and no figure bears their mark.
 _SAID_OF_ALL = {NO_AGREEMENT}
@@ -302,6 +316,7 @@ def _notes(report: Report, decision: Decision | None, columns: Sequence[Shown]) 
     signs = [f"{sign.strip()} {word}" for word, sign in _SIGNS.items() if word in verdicts]
     if signs and decision is not None:
         yield f"{' and '.join(signs)} than {decision.baseline}: shown by a test, after Holm's correction."
+    yield from _counts_of_queries(report, columns)
     marked = (
         (run, str(figure.measure), caveat)
         for run, figure in figures
@@ -312,7 +327,20 @@ def _notes(report: Report, decision: Decision | None, columns: Sequence[Shown]) 
     yield from left_out(report.runs)
     if decision is not None and (short := list(_short_lists(report, decision.K))):
         yield f"No list of {enumeration(short)}: at K = {decision.K} the missing are neither relevant nor junk."
-    yield from _notes_of_runs(report)
+    yield from _notes_of_runs(report, figures)
+
+
+def _counts_of_queries(report: Report, columns: Sequence[Shown]) -> Iterator[str]:
+    """Over how many queries the figures are, where some queries have labels that give them no figure."""
+    total = _most_queries(report)
+    counts = ((max(each.estimate.n for each in column.figures.values()), column.name) for column in columns)
+    over = grouped((n, name) for n, name in counts if n < total and name != "Harm")
+    if over:
+        parts = [f"{enumeration(names)} over {n:,}" for n, names in over.items()]
+        yield (
+            f"Of the {counted(total, 'query', 'queries')}, {enumeration(parts).replace(' over', ' is over', 1)}: the "
+            f"labels of the others hold nothing that the measure counts."
+        )
 
 
 def left_out(runs: Mapping[str, RunReport]) -> Iterator[str]:
@@ -346,11 +374,20 @@ def _short_lists(report: Report, depth: int) -> Iterator[str]:
                 yield f"{name} has more than {counted(longest, 'passage')}"
 
 
-def _notes_of_runs(report: Report) -> Iterator[str]:
-    """The notes of the runs: each once, and those that differ in their number alone as one."""
+def _notes_of_runs(report: Report, figures: Iterable[tuple[str, RunFigure]]) -> Iterator[str]:
+    """The notes of the runs: each once, and those that differ in their number alone as one.
+
+    That there is no figure is said of those that the table shows.
+    """
     counts: dict[str, dict[str, str]] = {}
+    refused: dict[str, list[str]] = {}
+    for name, figure in figures:
+        reason = figure.estimate.reason or ""
+        if reason.endswith(_REPEATS):
+            refused.setdefault(name, []).append(f"{_NO_FIGURE} {figure.measure}, since {reason}")
     for name, run in report.runs.items():
-        for note in run.notes:
+        notes = [note for note in run.notes if not note.startswith(_NO_FIGURE)]
+        for note in (*notes, *refused.get(name, ())):
             count, _, rest = note.partition(" ")
             counts.setdefault(rest if count.isdecimal() else note, {})[name] = count if count.isdecimal() else ""
     for note, of_runs in counts.items():

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-import re
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from random import Random
+from shutil import copyfile, copytree, ignore_patterns
 from tempfile import TemporaryDirectory
 from typing import Any
 
@@ -19,7 +18,6 @@ from rag_selectivity.live.retrieval import Retrieval
 from rag_selectivity.people.answers import Answer, write_answers
 from rag_selectivity.people.making import make_tasks
 from rag_selectivity.sample.judges import cheap_grade, dice_grade, first_grade, scripted_grade, write_store
-from rag_selectivity.sample.online import write_online
 from rag_selectivity.sample.rows import (
     FILES,
     SEED,
@@ -31,22 +29,8 @@ from rag_selectivity.sample.rows import (
 )
 from rag_selectivity.tables.writing import json_line, json_text, refuse_unwritable_folder, write_whole
 
-#: The files that are copied as they are.
-_COPIED = (
-    "README.md",
-    "corpus.jsonl",
-    "queries.jsonl",
-    "grades.csv",
-    "judge.py",
-    "support-desk.toml",
-    "PSF-LICENSE.txt",
-)
 _RUNS = ("bm25", "dense", "reranked")
 _K = 10
-#: Of the scripted model: the K that it answers from, and how often it is right: without passages, with a relevant one
-#: before junk is counted, less for each passage of junk, and without a relevant one.
-_ANSWERED = (3, 5, 10, 20)
-_KNOWN, _FOUND, _DISTRACTION, _NOT_FOUND = 0.15, 0.9, 0.02, 0.3
 #: Passages of each row of Ragas: what fits into a prompt.
 _CONTEXTS = 5
 #: Pairs that the scripted annotators grade.
@@ -107,21 +91,13 @@ def write_sample(folder: str | Path) -> list[Path]:
 
 
 def _write(folder: Path) -> None:
-    for name in _COPIED:
-        _copy(name, folder / name)
-    for name in _RUNS:
-        _copy(f"{name}.trec", folder / f"{name}.trec")
-    _write_run(folder / "candidates.trec", run("candidates"))
+    copytree(FILES, folder, ignore=ignore_patterns("__pycache__"), copy_function=copyfile, dirs_exist_ok=True)
     _write_labels(folder)
     write_store(folder / "labels.db", "chat-model", first_grade)
     write_store(folder / "cheap.db", "word-overlap", cheap_grade)
     write_store(folder / "dice.db", "dice", dice_grade)
     _write_scripted_people(folder)
-    _write_chunks(folder / "chunks")
-    _write_counts(folder)
-    _write_scores(folder)
     _write_live(folder)
-    write_online(folder, _relevant())
     measures = ["Success", "RA-nWG", "Harm", "Judged"]
     labels, lists = folder / "grades.trec", {"bm25": folder / "bm25.trec"}
     evaluate(labels, lists, scale="utility", depths=[3, 5, _K], measures=measures).save(folder / "before.json")
@@ -149,7 +125,7 @@ def _write_labels(folder: Path) -> None:
     )
     _write_table(formats / "beir" / "qrels" / "test.tsv", "query-id\tcorpus-id\tscore", first, "\t")
     for name in ("corpus.jsonl", "queries.jsonl"):
-        _copy(name, formats / "beir" / name)
+        copyfile(FILES / name, formats / "beir" / name)
 
 
 def _write_scripted_people(folder: Path) -> None:
@@ -168,7 +144,7 @@ def _write_scripted_people(folder: Path) -> None:
                 f"calibrate:{_CALIBRATED}",
                 queries=folder / "queries.jsonl",
                 corpus=folder / "corpus.jsonl",
-                runs={run_name: folder / f"{run_name}.trec" for run_name in ("bm25", "dense", "reranked")},
+                runs={run_name: folder / f"{run_name}.trec" for run_name in _RUNS},
                 annotators=["scripted"],
             ).tasks
     answers = {
@@ -178,52 +154,7 @@ def _write_scripted_people(folder: Path) -> None:
     write_answers(folder / "answers.json", task, answers)
 
 
-def _write_chunks(folder: Path) -> None:
-    """The modules as documents, whose parts are the chunks."""
-    folder.mkdir()
-    chunk, of_module = {}, Counter[str]()
-    for name in texts("corpus.jsonl"):
-        module = name.split(".")[0]
-        of_module[module] += 1
-        chunk[name] = f"{module}#{of_module[module]}"
-    labels = {(query, passage.split(".")[0]): 1 for query, passage in expected().items()}
-    _write_qrels(folder / "qrels.trec", [(query, module, grade) for (query, module), grade in labels.items()])
-    _write_run(folder / "bm25.trec", {query: [chunk[name] for name in ids] for query, ids in run("bm25").items()})
-    _write_table(folder / "passages.csv", "document_id,passages", of_module.items())
-
-
-# -- lengths, logs and live retrievals --------------------------------------------------------------
-
-
-def _write_counts(folder: Path) -> None:
-    passages, wanted = texts("corpus.jsonl"), expected()
-    tokens = ((name, len(re.findall(r"\w+|[^\w\s]", text))) for name, text in passages.items())
-    _write_table(folder / "tokens.csv", "passage_id,tokens", tokens)
-    clusters = ((query, passage.split(".")[0]) for query, passage in wanted.items())
-    _write_table(folder / "clusters.csv", "query_id,cluster", clusters)
-    relevant = _relevant()
-    log = [
-        {"N": len(passages), "K": _K, "R": len(relevant[query]), "hit": int(not relevant[query].isdisjoint(ids[:_K]))}
-        for query, ids in run("bm25").items()
-        if relevant[query]
-    ]
-    _write_records(folder / "log.jsonl", log)
-    _write_table(folder / "formats" / "log.csv", "N,K,R,hit", (row.values() for row in log))
-
-
-def _write_scores(folder: Path) -> None:
-    """Scores of a scripted model: right more often with a relevant passage, and less often with each one of junk."""
-    grade = {(pair.query, pair.passage): pair.first for pair in graded_pairs() if pair.drawn != "control"}
-    luck = {query: Random(f"{SEED} {query}").random() for query in texts("queries.jsonl")}
-    rows: list[tuple[str, str, int, int]] = [(query, "", 0, int(luck[query] < _KNOWN)) for query in luck]
-    for name in _RUNS:
-        for query, ids in run(name).items():
-            for k in _ANSWERED:
-                grades = [grade.get((query, passage), 1) for passage in ids[:k]]
-                right = _FOUND - _DISTRACTION * sum(each <= 2 for each in grades) if max(grades) >= 4 else _NOT_FOUND
-                chance = (Random(f"{SEED} {query} {name} {k}").random() + luck[query]) / 2
-                rows.append((query, name, k, int(chance < right)))
-    _write_table(folder / "scores.csv", "query_id,run,k,score", rows)
+# -- live retrievals --------------------------------------------------------------
 
 
 def _relevant() -> dict[str, set[str]]:
@@ -286,18 +217,8 @@ def _span(number: int, query: str, question: str, ids: list[str]) -> dict[str, A
 # -- forms of files ---------------------------------------------------------------------------------
 
 
-def _copy(name: str, path: Path) -> None:
-    write_whole(path, (FILES / name).read_bytes())
-
-
 def _write_qrels(path: Path, rows: Iterable[tuple[str, str, int]]) -> None:
     write_whole(path, "".join(f"{query} 0 {passage} {grade}\n" for query, passage, grade in rows))
-
-
-def _write_run(path: Path, lists: Mapping[str, list[str]]) -> None:
-    ranked = ((query, passage, rank) for query, ids in lists.items() for rank, passage in enumerate(ids, 1))
-    lines = (f"{query} Q0 {passage} {rank} {-rank} {path.stem}\n" for query, passage, rank in ranked)
-    write_whole(path, "".join(lines))
 
 
 def _write_table(path: Path, header: str, rows: Iterable[Iterable[Any]], between: str = ",") -> None:

@@ -79,12 +79,6 @@ def expected() -> dict[str, str]:
 
 def run(name: str) -> dict[str, list[str]]:
     """{query: passages, the best first} of `bm25`, `dense`, `reranked`, or `candidates`: what was reranked."""
-    if name == "candidates":
-        dense = run("dense")
-        return {
-            query: list(dict.fromkeys(ids[:POOL_DEPTH] + dense[query][:POOL_DEPTH]))
-            for query, ids in run("bm25").items()
-        }
     lists: dict[str, list[str]] = {}
     for line in (FILES / f"{name}.trec").read_text(encoding="utf-8").splitlines():
         query, _, passage, *_ = line.split()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -239,3 +240,16 @@ def ends_of(values: Any, what: str) -> tuple[float, float]:
     if not -math.inf < low < high < math.inf:
         raise InputError(f"{what} must be two numbers, the lower one first, got {shown(values)}")
     return low, high
+
+
+def check_whole(what: str, value: Any, least: int = 1) -> None:
+    """An InputError for an argument that is given, and is no whole number of at least `least`."""
+    if value is not None and (isinstance(value, bool) or not isinstance(value, Integral) or value < least):
+        raise InputError(f"{what} must be a whole number ≥ {least}, got {shown(value)}")
+
+
+def check_number(what: str, value: Any, *, above: float, most: float = LARGEST) -> None:
+    """An InputError for an argument that is given, and is no number above one end and at most the other."""
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    if value is not None and not (is_number and above < value <= most):
+        raise InputError(f"{what} must be a number above {above:g} and at most {most:g}, got {shown(value)}")

@@ -14,12 +14,12 @@ import os
 import sys
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import lru_cache
 from pathlib import Path
 from typing import IO, Any, TextIO
 
-from rag_selectivity.errors import InputError, MissingExtraError
+from rag_selectivity.errors import InputError, MissingExtraError, did_you_mean
 
 STANDARD_INPUT = Path("-")
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
@@ -40,6 +40,13 @@ def is_large(path: Path) -> bool:
     return os.path.isdir(path) or (os.path.isfile(path) and path.stat().st_size >= _LARGE)
 
 
+def _near_name(path: Path) -> str:
+    """The name in the folder of a missing file that it was probably meant to be, as the end of an error."""
+    with suppress(OSError):
+        return did_you_mean(path.name, os.listdir(path.parent), least=0.8)
+    return ""
+
+
 @contextmanager
 def opened(path: Path, *, any_content: bool = False) -> Iterator[IO[bytes]]:
     """The file's bytes, decompressed when it is gzipped or of zstd, whatever its name.
@@ -54,7 +61,7 @@ def opened(path: Path, *, any_content: bool = False) -> Iterator[IO[bytes]]:
     except ValueError:
         raise InputError(f"{str(path)!r} cannot be the path of a file; give another one") from None
     except FileNotFoundError:
-        raise InputError(f"{path}: there is no such file") from None
+        raise InputError(f"{path}: there is no such file{_near_name(path)}") from None
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror or error})") from None
     try:

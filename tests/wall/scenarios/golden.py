@@ -52,7 +52,27 @@ def check():
     runs = [worlds.trec(f"{name}.trec", run) for name, run in WORLD.runs.items()]
     found = worlds.told("golden", "check", "faq/v1", *runs, "--depths", "5,10")
     codes = {f"finding/{each['code']}": each["count"] for each in found["findings"]}
-    return codes | keys.plain(found, "check", "passed", "judged", "reusability")
+    runs = found["reusability"]["runs"]
+    rows = [(run["run"], name, run["shifts"][name], run["tau"][name]) for run in runs for name in run["figures"]]
+    run, name, shift, _ = max(rows, key=lambda row: abs(row[2]))
+    last, measure, _, tau = min(rows, key=lambda row: row[3])
+    reusability = found["reusability"] | {"runs": {run["run"]: _left_out(run) for run in runs}}
+    reusability["largest_shift"] = {"run": run, "measure": name, "shift": shift}
+    reusability["lowest_tau"] = {"run": last, "measure": measure, "tau": tau}
+    return codes | keys.plain({**found, "reusability": reusability}, "check", "passed", "judged", "reusability")
+
+
+def _left_out(run):
+    names = {
+        "value": "figures",
+        "without": "without",
+        "shift": "shifts",
+        "n": "n",
+        "n_without": "n_without",
+        "tau": "tau",
+    }
+    measures = {measure: {key: run[name][measure] for key, name in names.items()} for measure in run["figures"]}
+    return {"pairs": run["pairs"], "relevant": run["relevant"], "measures": measures}
 
 
 def check_of_changed_texts():
@@ -68,7 +88,11 @@ def check_of_changed_texts():
 def diff():
     _built()
     found = worlds.told("golden", "diff", "faq/v1", "faq/v2")
-    grades = {f"{each['query_id']}/{each['passage_id']}": [each["old"], each["new"]] for each in found["grades"]}
+    grades = {f"{each['query']}/{each['passage']}": [each["old"], each["new"]] for each in found["grades"]}
+    kinds = {"added": "added", "removed": "removed", "reworded": "reworded", "other_columns": "with_other_columns"}
+    queries = {key: found[f"queries_{kind}"] for key, kind in kinds.items()} | {"weights": found["weights"]}
+    labels = {"added": found["labels_added"], "removed": found["labels_removed"]}
+    found |= {"queries": queries, "passages": {"reworded": found["passages_reworded"]}, "labels": labels}
     return grades | keys.plain(found, "diff", "queries", "passages", "labels", "corpus_changed", "is_empty")
 
 
