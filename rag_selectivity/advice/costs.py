@@ -125,9 +125,7 @@ def measured_costs(costs: Any, runs: Sequence[str], form: IdForm = AS_THEY_ARE) 
                 meant = did_you_mean(run, runs)
                 raise InputError(f"{where}: there is no run {run!r}{meant} (the runs are {', '.join(runs)})")
             if query in result.setdefault(run, {}):
-                raise InputError(
-                    f"{where}: query {query!r} has costs already; give the mean of its requests in one row"
-                )
+                raise InputError(f"{where}: query {query!r} has costs already; give their mean in one row")
             result[run][query] = _costs_of(row, where)
     if not result:
         raise InputError("costs: there are no rows; give one row for each query")

@@ -19,6 +19,7 @@ from rag_selectivity.evaluation.caveats import (
     of_unchecked_judge,
 )
 from rag_selectivity.evaluation.doubts import Doubts
+from rag_selectivity.evaluation.labels import without_grades
 from rag_selectivity.figures.by import Slicing
 from rag_selectivity.figures.figures import Figures
 from rag_selectivity.figures.weighting import weights_notes, weights_settings
@@ -272,11 +273,7 @@ def _notes_of_coverage(run: JudgedRun, deepest: int) -> list[str]:
         (of.negative_judgments, "judgments below 0 were treated as not judged"),
         (of.outside_pool, "judged passages are not in the pool of the run, and were added to it"),
         (of.missing_from_pool, "queries are not in the pool: their own lists are used as their pools"),
-        (
-            of.expected if of.graded else 0,
-            f"of {of.expected + of.graded} labels are expected ids without a grade: they count as relevant, and "
-            f"everything else that their queries retrieved is unjudged",
-        ),
+        (of.expected if of.graded else 0, without_grades(of.expected + of.graded)),
     )
     return [f"{count} {what}" for count, what in counts if count]
 
