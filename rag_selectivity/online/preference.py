@@ -11,7 +11,7 @@ from rag_selectivity.online.joining import MAX_FAULTS, JoinedRecords, join_recor
 from rag_selectivity.online.records import Record, check_flag, check_share, named
 from rag_selectivity.results.comparison import BETTER, WORSE
 from rag_selectivity.results.workflows import EQUAL, NOT_YET, Preference
-from rag_selectivity.tables.cells import shown
+from rag_selectivity.tables.cells import check_one_of, shown
 
 #: What may cast a vote, the widest first: all impressions of a user, or of a session, belong together.
 UNITS = USER, SESSION, IMPRESSION = ("user", "session", "impression")
@@ -87,8 +87,7 @@ def preference(
     >>> found.candidate, found.wins, found.losses, found.verdict, round(found.p, 4)
     ('b', 30, 10, 'better', 0.0022)
     """
-    if not isinstance(unit, str) or unit not in (AUTO, *UNITS):
-        raise InputError(f"unit must be auto, {', '.join(UNITS[:-1])} or {UNITS[-1]}, got {unit!r}")
+    check_one_of("unit", unit, (AUTO, *UNITS))
     check_share("level", level)
     check_share("power", power)
     check_flag("sequential", sequential)
