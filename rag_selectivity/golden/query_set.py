@@ -14,7 +14,7 @@ from rag_selectivity.errors import InputError, did_you_mean
 from rag_selectivity.golden.questions import Question, key_of, normalised, read_questions
 from rag_selectivity.measures.base import FloatArray
 from rag_selectivity.people.designs import allocated
-from rag_selectivity.results.plain import plain_fields
+from rag_selectivity.results.plain import Plain
 from rag_selectivity.tables.cells import check_number, check_one_of, check_whole, shown
 from rag_selectivity.tables.ids import IntArray, text_id
 
@@ -26,8 +26,7 @@ LENGTH, FREQUENCY = "length", "frequency"
 _CLASSES = {LENGTH: (1, 4, 8, 16), FREQUENCY: (1, 2, 4, 10)}
 
 
-@dataclass(frozen=True, slots=True)
-class GoldenQuery:
+class GoldenQuery(Plain):
     """One query of an evaluation set.
 
     Attributes
@@ -52,10 +51,6 @@ class GoldenQuery:
     stratum: str
     frequency: int
     members: tuple[str, ...]
-
-    def to_dict(self) -> dict[str, Any]:
-        """As a row of a file of queries."""
-        return plain_fields(self)
 
 
 @dataclass(frozen=True, slots=True)

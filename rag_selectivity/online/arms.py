@@ -275,7 +275,7 @@ class TwoArms:
         metric = self.metric
         wanted = metric.margin if detect is None else detect
         needed = None if wanted is None else self._needed(wanted, level, power)
-        decide = _guarded if metric.guardrail else _verdict
+        decide = _guarded if metric.guardrail else verdict_on
         return ArmComparison(
             metric=metric.name,
             kind=metric.kind,
@@ -471,7 +471,8 @@ class TwoArms:
         return array
 
 
-def _verdict(low: float, high: float, margin: float | None, higher_is_better: bool) -> str:
+def verdict_on(low: float, high: float, margin: float | None, higher_is_better: bool = True) -> str:
+    """What the interval of a difference shows."""
     if low > 0 or high < 0:
         return BETTER if (low > 0) == higher_is_better else WORSE
     if margin is not None and -margin < low and high < margin:
