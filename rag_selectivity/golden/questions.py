@@ -117,6 +117,5 @@ def _from_trace(path: Path) -> Iterator[Question]:
             f"text: trace with texts, or give a log that has them"
         )
     for each in trace.retrievals.values():
-        yield Question(
-            text_in(each.query, str(path)) or "", each.query_id, {} if each.arm is None else {"arm": each.arm}
-        )
+        columns = {} if each.arm is None else {"arm": each.arm}
+        yield Question(text_in(each.query, str(path)) or "", each.query_id, columns)
