@@ -4,8 +4,8 @@
 
 Prints a table a section. A column that `holds` counts the intervals that hold the truth (.93 is promised), one that
 `errs` the errors where nothing is to be shown (at most .06). A † marks what breaks the promise by more than two
-standard errors: .95 has one of .007 with 1,000 samples and of .015 with 200. The last table has the worst cell of each
-section.
+standard errors: .95 has one of .007 with 1,000 samples and of .015 with 200. The last column says of each cell whether
+it keeps its promise, and the last table has the worst cell of each section.
 `--quick` takes few samples: it shows that all runs, and its shares say nothing. Sections of judges need the public test
 collections; FOLDER is ../shared/data by default.
 """
@@ -28,6 +28,7 @@ SECTIONS: dict[str, tuple[str, int, Callable[[int], Iterator[Line]]]] = {
     "arms": ("Runs over different queries", 1000, figures.of_arms),
     "bits": ("BoR of one run", 1000, figures.of_single_figures),
     "one-run": ("Rates and means of one run", 1000, figures.of_single_means),
+    "clusters": ("Clusters of queries, and a slice of them", 300, figures.of_clusters),
     "power": ("What was called detectable", 1000, figures.of_power),
     "weights": ("Weighted figures, the worst of four rates", 150, weighted.of_weights),
     "agreement": ("Intervals of `agree`, the lowest of 44 worlds", 240, labels.of_agreement),
@@ -46,7 +47,11 @@ SECTIONS: dict[str, tuple[str, int, Callable[[int], Iterator[Line]]]] = {
     "which-k": ("Which K", 300, depth.of_which_k),
     "controls": ("Random controls", 300, lambda n: (row.line for row in controls.controls_rows(n, worlds.SHARED))),
     "held-out-controls": ("Held out", 60, lambda n: (row.line for row in controls.held_out_rows(n, worlds.SHARED))),
-    "calibrated": ("Figures calibrated by people", 8, lambda n: of_cells(calibrated.figure_cells, n, (100, 200, 400))),
+    "calibrated": (
+        "Figures calibrated by people",
+        8,
+        lambda n: of_cells(calibrated.figure_cells, n, (60, 100, 200, 400)),
+    ),
     "settled": ("Labels that settle queries", 16, lambda n: of_cells(calibrated.settled_cells, n)),
     "slices": ("Calibrated figures of slices", 10, lambda n: of_cells(calibrated.slice_cells, n)),
     "differences": ("Calibrated differences", 8, calibrated.of_differences),
@@ -80,7 +85,7 @@ def main() -> None:
         seen: list[Line] = []
         for line in lines(samples):
             if not seen:
-                header = ["cell", *line.figures]
+                header = ["cell", *line.figures, "keeps its promise"]
                 print("| " + " | ".join(header) + " |\n|" + "---|" * len(header))
             print(line.text(samples), flush=True)
             seen.append(line)

@@ -8,11 +8,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
-from rag_selectivity.errors import InputError, SelectivityWarning, examples
+from rag_selectivity.errors import InputError, SelectivityWarning
 from rag_selectivity.evaluation.joining import join_runs
 from rag_selectivity.grading.labels_format import left_out_as_targeted
 from rag_selectivity.grading.store import Store, label_rows
@@ -35,13 +35,14 @@ from rag_selectivity.trust.people import (
     UNLABELLED,
     BoolArray,
     Ground,
+    PeoplesLabels,
     calibration_ground,
-    draws_of,
     is_store,
     judge_labels,
+    people_of,
 )
 from rag_selectivity.trust.strata import Strata
-from rag_selectivity.wording import counted, enumeration
+from rag_selectivity.wording import counted
 
 #: The last ranks of the bands by which the judge is compared with people.
 _BANDS = (1, 3, 5, 10, 20, 50, 100)
@@ -67,12 +68,12 @@ def agree(
     human, labels : qrels, or the path of a label store
         From a label store, `human` takes the labels of people, `labels` those of judges. Labels of people whose pairs
         were chosen by what was known of their labels (`labels draw`) are left out, with a warning. Without `human`,
-        or with the same store for both, two `judges` are compared with each other; people are judges too.
+        the people of the store `labels` count, or two `judges` are compared with each other; people are judges too.
     judges
         The judges of a label store whose labels count, as in `read_qrels`; an annotator is named like a judge. Of two
         that are compared with each other, the person takes the place of `human`, else the first one.
     grade_map, labels_grade_map : {old: new} or str, optional
-        Map the grades of `human`, and of `labels`, to the scale.
+        Map the grades of `human`, and of `labels`, to the scale; people's grades in a label store need no map.
     runs : {name: run}, run or path, optional
         Two or more, of which the judge graded the passages. With them the report says of every two whether the judge
         ranks them as people do, and how far its grades are from people's in each run and at each rank. Without runs
@@ -113,164 +114,144 @@ def agree(
     >>> agree(people, judged, runs=runs).ranks[0].verdict
     'as_people'
     """
-    bootstrap, chosen = Bootstrap.required(bootstrap), scale_named(scale)
-    human, judges, reference, without = _sides(human, labels, judges)
-    by_hand, left_out = _by_people(human, judges, reference, without)
-    by_hand, by_judge = by_hand.regraded(grade_map), _by_judges(labels, judges).regraded(labels_grade_map)
-    for side in (by_hand, by_judge):
-        side.check_scale(chosen)
-    known, judged = (
-        {(query, passage): grade for query in side for passage, grade in side[query].items()}
-        for side in (by_hand, by_judge)
-    )
-    both = [pair for pair in judged if pair in known]
-    if not both and (designs := {design for pair, design in left_out.items() if pair in judged}):
-        count = sum(pair in judged for pair in left_out)
-        raise InputError(
-            f"{counted(count, 'pair was', 'pairs were')} graded by both, and left out, since they were chosen by what "
-            f"was known of their labels ({enumeration(sorted(designs))}); no other pair was graded by both: have both "
-            f"grade pairs that are drawn at random (labels draw --draw agree:N)"
-        )
-    if not both:
-        raise InputError(
-            f"no pair was graded by both: the human labels have queries {examples(by_hand)}, "
-            f"the judge's {examples(by_judge)}; do both use the same ids?"
-        )
-    found = agreement(
-        np.array([known[pair] for pair in both]),
-        np.array([judged[pair] for pair in both]),
-        [query for query, _ in both],
-        grades=(chosen.lowest, chosen.lowest if chosen.highest is None else chosen.highest),
-        bootstrap=bootstrap,
-    )
-    provenance, itself = Provenance(len(judged)), None
-    if is_store(labels):
-        provenance = Provenance.of(read_qrels(labels, judges=judges, humans=False), scale=chosen)
-        itself = _with_itself(labels, judges, bootstrap)
-    # Of two judges of one store nothing was drawn to compare the one with the other.
-    drawn = {} if reference else draws_of(human)
-    ranks, by_group = _by_runs(by_hand, by_judge, runs, list_depth, corpus, chosen, bootstrap)
-    return JudgeReport(found, itself, provenance.with_people(found, drawn, calibrated=False), ranks, by_group)
-
-
-def _by_runs(
-    by_hand: Qrels, by_judge: Qrels, runs: Any, list_depth: int | None, corpus: Any, scale: Scale, bootstrap: Bootstrap
-) -> tuple[tuple[Ranking, ...], dict[str, dict[str, Interval]]]:
-    """How the judge ranks every two runs, and judge minus people by run, rank and length of the passage."""
+    bootstrap, scale = Bootstrap.required(bootstrap), scale_named(scale)
+    if labels is None:
+        raise InputError("agree compares labels: give the judge's labels and people's labels")
+    two = _two_of_a_store(human, labels, judges)
+    people = _graded_by(labels, *two) if two else people_of(labels if human is None else human, grade_map)
+    judges = two[1:] if two else judges
+    by_judge = _by_judges(labels, judges).regraded(labels_grade_map)
+    for note in people.notes:
+        code = "targeted-labels" if note.endswith("no random sample") else ""
+        warnings.warn(SelectivityWarning(note, code), stacklevel=2)
     judged: Mapping[str, JudgedRun] = {}
-    ground = None
-    if runs is not None:
-        joined = join_runs(by_judge, runs, human=by_hand, scale=scale)
-        judged, ground = joined.judged, joined.ground
+    if runs is None:
+        ground, _ = calibration_ground(judge_labels(by_judge).on_scale(scale), people)
+    else:
+        joined = join_runs(by_judge, runs, human=people, scale=scale)
+        judged, ground = joined.judged, cast(Ground, joined.ground)
         if len(judged) < 2:
             raise InputError(f"agree ranks two runs or more, got {next(iter(judged))} alone: give another")
-    elif corpus is not None:
-        ground, _ = calibration_ground(judge_labels(by_judge).on_scale(scale), by_hand)
-    if ground is None:
-        return (), {}
     longest = max((int(run.returned.max(initial=1)) for run in judged.values()), default=1)
     depth = min(10, longest) if list_depth is None else whole_count(list_depth, "list_depth (--list-depth)")
     if not depth:
         raise InputError("list_depth (--list-depth) is 0: give the ranks of each run that count as its list")
     top = ground.tops(judged, depth)
-    in_any = np.logical_or.reduce([run.in_run for run in judged.values()])
-    measure = str(parse_measure(f"{'Precision4+' if scale.name == 'utility' else 'P'}@{depth}"))
-    ranks = tuple(
-        # 1 for the judgments in the list of the one run only, −1 in that of the other only.
-        _ranking(ground, pair, top[pair[0]].astype(np.int64) - top[pair[1]], measure, depth * in_any.sum(), bootstrap)
-        for pair in combinations(judged, 2)
+    found = agreement(
+        *_pairs(ground, ground.human >= 0), grades=(scale.lowest, scale.highest or scale.lowest), bootstrap=bootstrap
     )
-    return ranks, _biases(ground, judged, top, depth, corpus, bootstrap)
+    provenance, itself = Provenance(len(by_judge.query)), None
+    if is_store(labels):
+        provenance = Provenance.of(read_qrels(labels, judges=judges, humans=False), scale=scale)
+        itself = _with_itself(labels, judges, bootstrap)
+    return JudgeReport(
+        found,
+        itself,
+        # Of two judges of one store nothing was drawn to compare the one with the other.
+        provenance.with_people(found, {} if two else ground.drawn_for_people, calibrated=False),
+        tuple(_ranking(ground, judged, pair, top, depth, bootstrap) for pair in combinations(judged, 2)),
+        _biases(ground, _groups(ground, judged, top, depth, corpus), bootstrap),
+    )
+
+
+def _pairs(ground: Ground, member: BoolArray) -> tuple[IntArray, IntArray, list[str]]:
+    """People's grades, the judge's, and the queries of some judgments."""
+    labels, rows = ground.labels, np.flatnonzero(member)
+    return ground.human[rows], labels.grade[rows], [labels.queries[i] for i in labels.query[rows].tolist()]
+
+
+# -- does the judge rank runs as people do? --------------------------------------------------------------------
 
 
 def _ranking(
-    ground: Ground, runs: tuple[str, str], sign: IntArray, measure: str, slots: int, bootstrap: Bootstrap
+    ground: Ground,
+    judged: Mapping[str, JudgedRun],
+    runs: tuple[str, str],
+    top: Mapping[str, BoolArray],
+    depth: int,
+    bootstrap: Bootstrap,
 ) -> Ranking:
     """Whether the judge ranks two runs as people do, by the share of their top K that is relevant."""
-    either = np.flatnonzero(sign)
-    human = np.where(sign != 0, ground.human, UNLABELLED)
-    labels, pairs = int((human >= 0).sum()), len(either)
+    # 1 for the judgments in the list of the first only, −1 in that of the second only.
+    one, other = (top[name] for name in runs)
+    sign, human = one.astype(np.int64) - other, np.where(one != other, ground.human, UNLABELLED)
+    slots = depth * int(np.logical_or.reduce([run.in_run for run in judged.values()]).sum())
+    measure = str(parse_measure(f"{'Precision4+' if ground.scale.name == 'utility' else 'P'}@{depth}"))
+    labels, pairs = int((human >= 0).sum()), int((one != other).sum())
 
     def difference(grades: IntArray) -> float:
-        return float(sign[either][grades[either] >= ground.scale.relevant_from].sum()) / max(1, slots)
+        return float(sign[grades >= ground.scale.relevant_from].sum()) / max(1, slots)
 
     as_judged = difference(ground.labels.grade)
-    missing: str | None = "both have the same passages"
-    if pairs:
-        missing = "people labelled no passage that only one of the two has"
-    if labels:
-        of_both = replace(
-            ground, human=human, counted=either, tail_open=ground.tail_open * 0, in_tail=np.zeros_like(ground.in_tail)
+    missing: str | None = "people labelled no passage that only one of the two has"
+    if not pairs:
+        missing = "both have the same passages"
+    elif labels:
+        of_either = replace(
+            ground,
+            human=human,
+            counted=np.flatnonzero(sign),
+            tail_open=ground.tail_open * 0,
+            in_tail=np.zeros_like(ground.in_tail),
         )
         lists = {f"{runs[0]} only": sign > 0, f"{runs[1]} only": sign < 0}
-        strata = Strata.of(of_both, lists, None, "list")
+        strata = Strata.of(of_either, lists, None, "list")
         missing = strata.missing
     if missing is not None:
-        nowhere = Interval(math.nan, math.nan, math.nan, missing)
-        return Ranking(runs, measure, OPEN, nowhere, as_judged, labels, pairs)
+        return Ranking(runs, measure, OPEN, Interval.undefined(missing), as_judged, labels, pairs)
     draws = np.array([difference(grades) for grades, _ in strata.draws(DRAWS, (bootstrap.seed, 13))])
     value = quantile(draws, 0.5)
     low, high = stretched_ends(draws, value, bootstrap.level)
-    low, high = min(low, value), max(high, value)
-    settled, tie = low > 0 or high < 0, ""
-    verdict = OPEN if not settled or as_judged == 0 else AS_PEOPLE if as_judged * value > 0 else INVERTS
-    if settled and as_judged == 0:
-        tie = "by the judge's grades they tie"
+    low, high, verdict, tie, needed = min(low, value), max(high, value), OPEN, "", None
     if labels == pairs and value == 0:
-        settled, tie = True, "by people's labels they tie"
-    needed = None
-    if not settled:
+        tie = "by people's labels they tie"
+    elif low <= 0 <= high:
         # The squared half-width falls as 1/labels − 1/pairs does: so many make the interval leave out 0, if the value
         # stays.
         reach = value - low if value > 0 else high - value
         wanted = (value / reach) ** 2 if reach > 0 else 0.0
         needed = min(pairs, math.ceil(1 / (1 / pairs + wanted * (1 / labels - 1 / pairs))))
+    elif as_judged == 0:
+        tie = "by the judge's grades they tie"
+    else:
+        verdict = AS_PEOPLE if as_judged * value > 0 else INVERTS
     return Ranking(runs, measure, verdict, Interval(value, low, high, tie), as_judged, labels, pairs, needed)
 
 
+# -- judge minus people by run, rank and length ----------------------------------------------------------------
+
+
 def _biases(
-    ground: Ground,
-    judged: Mapping[str, JudgedRun],
-    top: Mapping[str, BoolArray],
-    depth: int,
-    corpus: Any,
-    bootstrap: Bootstrap,
+    ground: Ground, groups: Iterator[tuple[str, str, BoolArray]], bootstrap: Bootstrap
 ) -> dict[str, dict[str, Interval]]:
-    """Judge minus people by run, by best rank in any run and by length: {kind: {name: mean with interval}}.
+    """Judge minus people in each group: {kind: {name: mean with interval}}.
 
     A label counts for the pairs of its group with the judge's grade, since the rare grades are drawn more often.
     """
     labels, levels = ground.labels, ground.levels
     ends = int(min(levels[0], ground.scale.lowest)), int(max(levels[-1], ground.scale.highest or levels[-1]))
-    graded = labels.grade - ends[0]
     result: dict[str, dict[str, Interval]] = {}
-    by_run = (("run", name, listed) for name, listed in top.items())
-    for kind, name, member in (*by_run, *_by_rank(ground, judged, depth), *_by_length(ground, corpus)):
-        rows = np.flatnonzero(member & (ground.human >= 0))
-        bias = Interval(math.nan, math.nan, math.nan, "people labelled none of these pairs")
-        if len(rows):
-            pairs, labelled = (np.bincount(graded[each], minlength=ends[1] + 1) for each in (member, rows))
-            weight = (pairs / np.maximum(labelled, 1))[graded[rows]]
-            queries = [labels.queries[i] for i in labels.query[rows].tolist()]
-            sides = ground.human[rows], labels.grade[rows]
-            bias = DrawnTables.of(*sides, queries, ends, bootstrap, weight / weight.mean()).bias()
+    for kind, name, member in groups:
+        known, bias = member & (ground.human >= 0), Interval.undefined("people labelled none of these pairs")
+        if known.any():
+            pairs, labelled = (np.bincount(labels.grade[of] - ends[0], minlength=ends[1] + 1) for of in (member, known))
+            weight = (pairs / np.maximum(labelled, 1))[labels.grade[known] - ends[0]]
+            bias = DrawnTables.of(*_pairs(ground, known), ends, bootstrap, weight / weight.mean()).bias()
         result.setdefault(kind, {})[name] = bias
     return result
 
 
-def _by_rank(ground: Ground, judged: Mapping[str, JudgedRun], depth: int) -> Iterator[tuple[str, str, BoolArray]]:
-    """(kind, name, bool[judgments]) of the pairs in the lists by their best rank in any run."""
-    best = np.full(len(ground.labels.query), depth + 1)
+def _groups(
+    ground: Ground, judged: Mapping[str, JudgedRun], top: Mapping[str, BoolArray], depth: int, corpus: Any
+) -> Iterator[tuple[str, str, BoolArray]]:
+    """(kind, name, bool[judgments]) of the pairs in each list, by their best rank in any, and by thirds of length."""
+    yield from (("run", name, listed) for name, listed in top.items())
+    best, first = np.full(len(ground.labels.query), depth + 1), 1
     for run in judged.values():
         np.minimum.at(best, run.hits.judgment, run.hits.rank)
-    first = 1
     for last in (*(band for band in _BANDS if band < depth), depth) if judged else ():
         yield "rank", f"{first}" if first == last else f"{first} to {last}", (first <= best) & (best <= last)
         first = last + 1
-
-
-def _by_length(ground: Ground, corpus: Any) -> Iterator[tuple[str, str, BoolArray]]:
-    """(kind, name, bool[judgments]) of thirds of the pairs by the words of their passages, where a corpus has them."""
     wanted = set(ground.labels.passages)
     texts = () if corpus is None else read_texts(corpus, "corpus")
     words = {id_: float(len(text.split())) for id_, text in texts if id_ in wanted}
@@ -285,79 +266,42 @@ def _by_length(ground: Ground, corpus: Any) -> Iterator[tuple[str, str, BoolArra
     yield "length", f"over {upper:,} words", lengths > upper
 
 
-def _sides(
-    human: Any, labels: Any, judges: Sequence[str] | None
-) -> tuple[Any, Sequence[str] | None, str, Sequence[str]]:
-    """What is compared with what: two sources, or two judges of one label store.
+# -- whose labels ----------------------------------------------------------------------------------------------
 
-    Returns
-    -------
-    human : Any
-    judges : sequence of str or None
-        Those of `labels`.
-    reference : str
-        The judge or person of the store `human` that takes the place of people; empty: its people.
-    without : sequence of str
-        People who are not among the people of `human`, since they are `judges`.
-    """
-    if labels is None:
-        raise InputError("agree compares labels: give the judge's labels and people's labels")
-    stored, named = is_store(labels), [*(judges or ())]
-    if human is None and not stored:
-        raise InputError(
-            "agree needs labels by people; without them it compares two judges of a label store, which LABELS must "
-            "then be"
-        )
-    if human is not None and not (stored and is_store(human) and Path(human).resolve() == Path(labels).resolve()):
-        return human, judges, "", ()
+
+def _two_of_a_store(human: Any, labels: Any, judges: Sequence[str] | None) -> list[str]:
+    """The two judges of one label store that are compared with each other, a person first; empty: people and judges."""
+    named, alone = [*(judges or ())], human is None
+    if alone and not is_store(labels):
+        raise InputError("agree needs labels by people, or a label store that has them or two judges")
+    human = labels if alone else human
+    if not (is_store(human) and is_store(labels) and Path(human).resolve() == Path(labels).resolve()):
+        return []
     with Store(labels, read_only=True) as store:
         people = store.annotators_among(judges)
-    if human is not None and not (people and len(named) == 2):
-        return human, judges, "", people
-    if len(named) != 2:
+    if not people and not (alone and len(named) > 1):
+        return []
+    if len(set(named)) != 2 or len(named) != 2:
         raise InputError(
-            f"agree compares two judges of a label store, got {counted(len(named), 'judge')}: name two (--judge ada "
-            f"--judge ben), or give people's labels"
+            f"agree compares two judges of a label store, got {counted(len(set(named)), 'judge')}: name two "
+            f"(--judge ada --judge ben), or give people's labels"
         )
-    first, second = named if named[0] in people or named[1] not in people else named[::-1]
-    if first == second:
-        raise InputError(f"agree compares two judges, and {first!r} is named twice: name another one")
-    return labels, [second], first, ()
+    return sorted(named, key=lambda name: name not in people)
 
 
-def _by_people(
-    source: Any, judges: Sequence[str] | None, reference: str, without: Sequence[str]
-) -> tuple[Qrels, dict[tuple[str, str], str]]:
-    """The labels that the judge's are compared with, and {pair: draw} of those that are left out of these."""
-    if not is_store(source):
-        return Qrels.of(source), {}
+def _graded_by(source: Any, one: str, other: str) -> PeoplesLabels:
+    """The labels of a judge or a person of a store, without pairs chosen by what was known of the labels of either."""
     with Store(source, read_only=True) as store:
-        if reference:
-            rows = list(label_rows(store, judges=[reference], humans=False, as_given=True))
-            of_both = (each for each in store.graded_by_people() if each.annotator in (reference, *(judges or ())))
-            left_out = {each.pair: each.design for each in of_both if each.is_targeted or each.is_adjudication}
-        else:
-            people = [name for name in store.people() if name not in without]
-            rows = list(label_rows(store, judges=people if without else ())) if people else []
-            left_out = store.targeted_pairs()
-    if left_out:
-        what = left_out_as_targeted(left_out)
-        if reference:
-            what = (
-                f"{counted(len(left_out), 'pair')} left out that a person graded because of what was known of its "
-                f"labels ({enumeration(sorted(set(left_out.values())))}): such pairs are no random sample"
-            )
-        warnings.warn(SelectivityWarning(f"{source}: {what}", "targeted-labels"), stacklevel=3)
-    kept = [row for row in rows if row[:2] not in left_out]
-    if not kept and not reference:
-        drawn = " of pairs that were drawn at random: draw them with labels draw --draw agree:N" if left_out else ""
-        raise InputError(f"{source}: the label store has no human labels{drawn}")
-    graded = {row[:2] for row in rows}
-    return Qrels.from_records(kept, source=str(source)), {pair: left_out[pair] for pair in left_out if pair in graded}
+        graded = [label for label in store.graded_by_people() if label.annotator in (one, other)]
+    left_out = {each.pair: each.design for each in graded if each.is_targeted or each.is_adjudication}
+    notes = (left_out_as_targeted(left_out),) if left_out else ()
+    return PeoplesLabels(_by_judges(source, [one], left_out), None, {}, notes)
 
 
-def _by_judges(source: Any, judges: Sequence[str] | None) -> Qrels:
-    """The grades of the judges."""
+def _by_judges(
+    source: Any, judges: Sequence[str] | None, without: Mapping[tuple[str, str], str] | None = None
+) -> Qrels:
+    """The grades of the judges, as they gave them."""
     if not is_store(source):
         if judges:
             raise InputError(
@@ -365,8 +309,12 @@ def _by_judges(source: Any, judges: Sequence[str] | None) -> Qrels:
             )
         return Qrels.of(source)
     with Store(source, read_only=True) as store:
-        rows = list(label_rows(store, judges=judges, humans=False, as_given=True))
-    if not rows:
+        rows = [
+            row
+            for row in label_rows(store, judges=judges, humans=False, as_given=True)
+            if row[:2] not in (without or ())
+        ]
+    if not rows and without is None:
         raise InputError(f"{source}: the label store has no judge labels")
     return Qrels.from_records(rows, source=str(source))
 
@@ -375,12 +323,9 @@ def _with_itself(source: Any, judges: Sequence[str] | None, bootstrap: Bootstrap
     """The agreement of each judge's first grade of a pair with its second; None without pairs graded twice."""
     with Store(source, read_only=True) as store:
         twice = [
-            (query, grades[0], grades[1])
+            (grades[0], grades[1], query)
             for query, _, by_judge in store.grades_by_pair(judges, as_given=True, repeats=True)
             for grades in by_judge.values()
             if len(grades) > 1
         ]
-    if not twice:
-        return None
-    names, first, second = (list(column) for column in zip(*twice, strict=True))
-    return agreement(first, second, names, bootstrap=bootstrap)
+    return agreement(*(list(column) for column in zip(*twice, strict=True)), bootstrap=bootstrap) if twice else None

@@ -9,13 +9,15 @@ from typing import Any
 import numpy as np
 
 from rag_selectivity.errors import InputError
-from rag_selectivity.inference.choosing import best_column, folds_of, out_of_fold, rank_correlations
+from rag_selectivity.inference.correlation import mid_ranks
 from rag_selectivity.judged.judged_run import JudgedRun
-from rag_selectivity.measures.base import Measure, parse_measure
+from rag_selectivity.measures.base import FloatArray, Measure, parse_measure
 from rag_selectivity.results.report import Report
 from rag_selectivity.results.workflows import Calibration
 from rag_selectivity.tables.cells import shown
 
+#: Correlations that differ by less are equal but for rounding.
+_SAME = 1e-12
 _GRID = tuple(round(0.01 * i, 2) for i in range(101))
 
 
@@ -75,8 +77,8 @@ def calibrate_alpha(
     n, nan = len(scores), float("nan")
     if n < 3:
         raise InputError(f"only {n} queries have both a value of {chosen} and a quality score; at least 3 are needed")
-    correlations = rank_correlations(values, scores)
-    best, alpha = best_column(correlations), None
+    correlations = _rank_correlations(values, scores)
+    best, alpha = _best_column(correlations), None
     rho = nan if best is None else float(np.nanmax(correlations))
     outside = nan
     if chosen.name == "T" and getattr(chosen, "form", "") == "paper":
@@ -86,13 +88,44 @@ def calibrate_alpha(
     else:
         alpha = float(alphas[best])
         reason = f"alpha = {alpha:g} has the highest correlation on these queries."
-        units = np.arange(n)
-        ranks = out_of_fold([(values, scores, units)], folds_of(units, folds, seed))
-        outside = nan if ranks is None else float(rank_correlations(ranks[0][:, None], scores)[0])
+        outside = _out_of_fold(values, scores, folds, seed)
     relevant = judged.relevant(getattr(chosen, "rel", None))
     regime = chosen.at / float(relevant[relevant > 0].mean()) if (relevant > 0).any() else nan
     advice = f"{reason} {_regime_advice(regime)}"
     return Calibration(alpha, rho, outside, n, regime, advice)
+
+
+def _rank_correlations(values: FloatArray, scores: FloatArray) -> FloatArray:
+    """Spearman's rho of each column with the scores: float64[columns]; NaN if either is constant."""
+    left, right = np.apply_along_axis(mid_ranks, 0, values), mid_ranks(scores)
+    left, right = left - left.mean(axis=0), right - right.mean()
+    scale = np.sqrt((left**2).sum(axis=0) * (right**2).sum())
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.where(scale > 0, right @ left / scale, np.nan)
+
+
+def _best_column(correlations: FloatArray) -> int | None:
+    """The place of the highest correlation, the middle one of a tie; None if all are NaN."""
+    if np.isnan(correlations).all():
+        return None
+    ties = np.flatnonzero(correlations >= np.nanmax(correlations) - _SAME)
+    return int(ties[len(ties) // 2])
+
+
+def _out_of_fold(values: FloatArray, scores: FloatArray, folds: int, seed: int) -> float:
+    """The correlation of figures whose column was chosen on the other folds; NaN if a fold has none to choose.
+
+    Ranks, not values: the values of different columns are not on the same scale.
+    """
+    count, ranks = min(folds, len(scores) // 2), np.empty(len(scores))
+    if count < 2:
+        return float("nan")
+    for fold in np.array_split(np.random.default_rng(seed).permutation(len(scores)), count):
+        best = _best_column(_rank_correlations(np.delete(values, fold, axis=0), np.delete(scores, fold)))
+        if best is None:
+            return float("nan")
+        ranks[fold] = mid_ranks(values[:, best])[fold]
+    return float(_rank_correlations(ranks[:, None], scores)[0])
 
 
 def _judged(source: Report | JudgedRun, run: str | None) -> JudgedRun:

@@ -74,7 +74,7 @@ def test_small_tables_equal_the_libraries_or_are_undefined(pairs) -> None:
         warnings.simplefilter("error", RuntimeWarning)
         found = agreement(first, second, ["q"] * len(pairs), bootstrap=rs.Bootstrap(resamples=2))
     assert np.isnan(found.kappa.low)  # too few for an interval
-    assert found.kappa.reason == "An interval needs at least 30 pairs of 10 queries or clusters."
+    assert found.kappa.reason == "An interval and a verdict need at least 30 pairs of 10 queries or clusters."
     seen = sorted({*first, *second})
     if len(seen) == 1:
         assert np.isnan(found.kappa.value)
@@ -141,7 +141,7 @@ def test_grades_that_nobody_gave_count_for_ac2_alone() -> None:
 
 def test_no_interval_has_width_zero() -> None:
     same = [1 + i % 5 for i in range(60)]
-    found = agreement(same, same, [f"q{i // 3}" for i in range(60)])
+    found = agreement(same, same, [f"q{i // 3}" for i in range(60)], rs.Bootstrap(5000))
     for name in ("exact", "within_one", "kappa", "kappa_linear", "kappa_quadratic", "ac2", "alpha", "spearman"):
         interval = getattr(found, name)
         assert interval.low < 0.95 < interval.value == interval.high == 1
@@ -247,12 +247,9 @@ def test_clusters_are_the_drawn_units() -> None:
     assert (alone.clusters, together.clusters) == (None, 8)
     assert together.exact.high - together.exact.low > 1.5 * (alone.exact.high - alone.exact.low)
     assert together.verdict == "too few to tell"
-    assert "10 clusters" in together.reason
+    assert "10 queries or clusters" in together.reason
     text = rs.agree(people, judged, bootstrap=rs.Bootstrap(clusters=clusters)).to_text()
     assert "160 pairs of 40 queries in 8 clusters: too few to tell." in text
     del clusters["q7"]
     with pytest.raises(rs.InputError, match=r"clusters: 1 of the 40 queries have none \('q7'\)"):
         rs.agree(people, judged, bootstrap=rs.Bootstrap(clusters=clusters))
-
-
-# -- the report and the command line --------------------------------------------------------------

@@ -161,11 +161,11 @@ def test_a_given_k_stands_beside_the_advised_one(report) -> None:
     decision = decide(report, k=3)
     assert (decision.K, decision.K_from) == (3, "given")
     assert decision["K"].text.startswith(f"3 as given; {decision.k} is advised for ")
-    assert f"At K = 3: Harm {report_at(decision, 'Harm')}, BoR {report_at(decision, 'BoR')}." in decision["K"].text
-
-
-def report_at(decision, name: str) -> str:
-    return f"{decision.lines[0].figures[name].estimate.value:.3f}"
+    harm, bor = (decision.lines[0].figures[name].estimate.value for name in ("Harm", "BoR"))
+    assert decision["K"].text.endswith(
+        f"At K = 3, {harm:.1%} of the slots hold junk and success is {2**bor:.0f} times as frequent as by chance "
+        f"(BoR {bor:.3f})."
+    )
 
 
 def test_a_k_at_which_chance_succeeds_says_so() -> None:

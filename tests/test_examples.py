@@ -67,7 +67,7 @@ def test_langchain_grade_unlabelled(tmp_path, run) -> None:
     pytest.importorskip("langchain_text_splitters")
     printed = run("langchain_grade_unlabelled.py", tmp_path / "labels.db")
     assert "600 from the runs' pools and 180 random controls" in " ".join(printed.split())
-    assert re.search(r"with random controls .*\n.*\n +BoR@1 ", printed)
+    assert re.search(r"with random passages .*\n.*\n +BoR@1 ", printed)
     assert "retriever 0.752‡ ≥ −1.243 0.938 1.000†" in " ".join(printed.split())  # the same in every process
     assert int(printed.split("N = ")[-1].split()[0]) > 400
 

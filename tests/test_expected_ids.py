@@ -32,6 +32,19 @@ def test_evaluate() -> None:
         rs.evaluate({"who?": {"a": 1, "b": 1}}, {"r": SHOWN}, pool=POOL, **OPTIONS)
 
 
+def test_texts_say_what_is_known_of_expected_ids() -> None:
+    expected = {f"q{i}": [f"d{i}"] for i in range(30)}
+    lists = {query: ["x", "y", passage, "z"] for query, (passage,) in expected.items()}
+    report = rs.evaluate(expected, {"r": lists}, measures=["RA-nWG", "T"], depths=[4], corpus_size=99)
+    text = " ".join(f"{report} {report.details()} {report.to_html()}".split())
+    assert "Only the 30 expected passages are known; all others count as not relevant." in text
+    assert "Only expected passages are known: the other 75.0% of the top 4 count as not relevant." in text
+    for meaningless in ("of unknown origin", "By whom the labels are", "are judged", "cover 25"):
+        assert meaningless not in text, meaningless
+    graded = {query: {passage: 1, "x": 0} for query, (passage,) in expected.items()}
+    assert "expected passage" not in rs.evaluate(graded, {"r": lists}, corpus_size=99).details()
+
+
 def test_monitor() -> None:
     monitor = rs.Monitor(EXPECTED, measures=MEASURES, depths=[2])
     monitor.record(rs.Retrieval("who?", SHOWN["who?"], pool=POOL["who?"]))

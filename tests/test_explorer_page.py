@@ -80,11 +80,11 @@ def test_failures_are_listed_and_counted(at, world) -> None:
     assert {row[0] for row in rows(page)} == unanswered
     assert text(page, "#x-count") == f"{len(unanswered)} of 40 queries are listed."
     assert text(page, "#x-meaning") == f"No run has a relevant passage (grade 4 or higher) in its top {K}."
-    alone = {q for q in world.ids if answering[q] == ["run 1"]}
-    page.get_by_role("button", name=f"only run 1: {len(alone)}", exact=True).click()
+    alone = {q for q in world.ids if len(answering[q]) == 1}
+    page.get_by_role("button", name=f"Only one run answers: {len(alone)}", exact=True).click()
     assert {row[0] for row in rows(page)} == alone
     without = sum(not world.relevant(q) for q in world.ids)
-    assert text(page, "#x-undefined").startswith(f"{without} queries have fewer relevant passages")
+    assert page.get_by_text(f"{without} queries have fewer relevant passages").is_visible()
     assert page.locator("#x-presets [aria-pressed=true]").count() == 1
 
 

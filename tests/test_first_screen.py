@@ -168,6 +168,36 @@ def test_the_page_shows_the_answers_above_a_table_of_five_columns(report) -> Non
     assert "PROC" in page[page.index("</table>") :]
 
 
+def test_a_reader_can_follow_each_count_of_queries(report) -> None:
+    text = " ".join(str(report).split())
+    counts = {name: report["bm25", f"{name}@10"].n for name in ("RA-nWG", "Success", "Harm")}
+    assert counts == {"RA-nWG": 56, "Success": 52, "Harm": 60}
+    assert (
+        "Of the 60 queries, RA-nWG is over 56 and Success over 52: the labels of the others hold nothing that the "
+        "measure counts."
+    ) in text
+    assert text.count("Of the 60 queries, RA-nWG") == 1
+
+
+def test_every_word_of_the_first_screen_and_the_details_is_plain(report) -> None:
+    for text in (report.details(), report.to_html()):
+        for words_of_our_own in ("Rest on", "shown without a model", "Δ sparse", "K/N_p", "Completed from the tail"):
+            assert words_of_our_own not in text
+
+
+def test_three_runs_need_thirty_lines(report) -> None:
+    assert len(str(report).splitlines()) <= 30
+
+
+def test_what_is_not_whole_is_not_called_whole() -> None:
+    queries = [f"q{i}" for i in range(500)]
+    labels = {query: {"a": 1, "b": 0} for query in queries}
+    lists = {query: ["a", "b"] for query in queries}
+    assert "cover 100% of the top 2" in str(rs.evaluate(labels, {"r": lists}, depths=[2], bootstrap=None))
+    lists["q0"] = ["a", "c"]
+    assert "cover 99.9% of the top 2" in str(rs.evaluate(labels, {"r": lists}, depths=[2], bootstrap=None))
+
+
 # -- reports that have less to say -------------------------------------------------------------------
 
 LABELS = {f"q{i}": {"a": 1} for i in range(30)}

@@ -20,8 +20,9 @@ def figures(lines) -> dict[str, dict[str, float]]:
 
 def test_what_breaks_its_promise_is_marked() -> None:
     line = Line("cell", {"truth": 0.5, "holds: BoR": 0.92, "errs: p ≤ .05": 0.09, "finds": float("nan")})
-    assert line.text(100) == "| cell | 0.500 | 0.920 | 0.090 | – |"
-    assert line.text(2000) == "| cell | 0.500 | 0.920 | 0.090† | – |"
+    assert line.text(100) == "| cell | 0.500 | 0.920 | 0.090 | – | yes |"
+    assert line.text(2000) == "| cell | 0.500 | 0.920 | 0.090† | – | no |"
+    assert Line("cell", {"finds": 0.8}).text(2000) == "| cell | 0.800 | – |"
     assert line.broken(20_000) == ["holds: BoR", "errs: p ≤ .05"]
 
 
@@ -30,7 +31,7 @@ def test_one_command_prints_a_table_of_cells_and_the_worst_of_them(monkeypatch, 
     simulations.main()
     lines = capsys.readouterr().out.splitlines()
     assert "## Lift and bits of answers" in lines
-    assert "| cell | truth | defined | holds | errs: p ≤ .05 | finds | median width |" in lines
+    assert "| cell | truth | defined | holds | errs: p ≤ .05 | finds | median width | keeps its promise |" in lines
     assert len([line for line in lines if line.startswith("| lift:")]) == 20
     lowest = min(float(line.split(" | ")[3].rstrip("†")) for line in lines if line.startswith(("| lift:", "| bits:")))
     assert lines[-1].startswith(f"| lift | 44 | 20 | {lowest:.3f} (")
@@ -88,6 +89,13 @@ def test_rates_and_means_of_one_run() -> None:
     for cell, found in figures(inference.of_single_means(WORLDS, queries=(10, 50))).items():
         assert found["holds: Success"] >= 0.93 - ROOM / 2, cell
         assert found["holds: mean"] >= 0.93 - ROOM / 2, cell
+
+
+@pytest.mark.slow
+def test_clusters_and_slices_hold_the_truth() -> None:
+    for cell, found in figures(inference.of_clusters(60)).items():
+        for name, value in found.items():
+            assert value >= 0.93 - ROOM if name.startswith("holds") else value <= 0.06 + ROOM, (cell, name)
 
 
 @pytest.mark.slow

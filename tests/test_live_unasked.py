@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 
 import pytest
+from typer.testing import CliRunner
 
 import rag_selectivity as rs
+from rag_selectivity.cli.app import app
 
 pytestmark = pytest.mark.contract
 
@@ -67,6 +69,16 @@ def test_a_trace_holds_what_was_asked_in_vain(tmp_path) -> None:
     monitor.close()
     lines = [json.loads(line) for line in (tmp_path / "trace.jsonl").read_text(encoding="utf-8").splitlines()]
     assert [(line["query"], line["shown"]) for line in lines] == [(first, LISTS[first]), (second, [])]
+    rows = "".join(
+        f'{{"query_id": "{q}", "passage_id": "{d}", "grade": 1}}\n' for q, row in LABELS.items() for d in row
+    )
+    (tmp_path / "labels.jsonl").write_text(rows, encoding="utf-8")
+    words = [str(tmp_path / "labels.jsonl"), str(tmp_path / "trace.jsonl"), "--corpus-size", "100"]
+    screen = " ".join(CliRunner().invoke(app, ["evaluate", *words]).stdout.split())
+    assert "Success@2 0.500" in screen
+    assert (
+        "no retrieval was seen for 8 labelled queries (question 2?, question 3?, question 4?, …): not counted" in screen
+    )
 
 
 def test_an_agent_of_langchain_that_never_searches_fails_its_question() -> None:

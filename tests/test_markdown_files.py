@@ -71,10 +71,14 @@ def run(folder: Path, *words: str) -> str:
 
 
 def changed_rows(text: str) -> dict[str, dict[str, str]]:
-    """{run: {measure: cell}} of the table of changes."""
+    """{run: {measure: difference and verdict}} of the table of changes."""
     lines = text.partition("What changed against")[2].splitlines()
     header, _, *rows = [[cell.strip() for cell in line[2:-2].split(" | ")] for line in lines if line.startswith("|")]
-    return {row[0]: dict(zip(header[1:], row[1:], strict=True)) for row in rows}
+    assert header == ["run", "", "before", "now", "difference", "verdict"]
+    changed: dict[str, dict[str, str]] = {}
+    for run_, measure, _, _, *rest in rows:
+        changed.setdefault(run_, {})[measure] = " ".join(rest)
+    return changed
 
 
 def test_the_file_holds_the_first_screen_the_details_and_what_changed(folder) -> None:

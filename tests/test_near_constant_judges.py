@@ -38,3 +38,19 @@ def test_the_interval_covers_and_the_value_is_not_too_high(rate) -> None:
     assert abs(np.median([cell.value for cell in cells]) - truth) < 0.08
     # .93, less two standard errors of so few worlds; `benchmarks/trust_tables/controls.py` has more.
     assert covered >= 0.93 - 2 * math.sqrt(0.93 * 0.07 / TIMES)
+
+
+@pytest.mark.parametrize(("number", "marked"), [(3, True), (K, False)])
+@pytest.mark.parametrize("even", [False, True])
+def test_a_judge_that_accepts_in_some_queries_alone_is_marked_with_fewer_controls_than_slots(
+    number, marked, even
+) -> None:
+    """Which rates are behind a fifth of the queries, few controls cannot tell; K of them are draws themselves."""
+    rng = np.random.default_rng(3)
+    labels = {f"q{i}": {"own": i % 2, "junk": 0} for i in range(200)}
+    rates = {q: 0.04 if even else 0.2 * (i % 5 == 0) for i, q in enumerate(labels)}
+    drawn = {q: {f"{q}-{j}": int(rng.random() < rate) for j in range(number)} for q, rate in rates.items()}
+    lists = {q: ["own", "junk", *(f"x{j}" for j in range(K - 2))] for q in labels}
+    report = rs.evaluate(labels, {"run": lists}, controls=drawn, corpus_size=N, measures=["BoR", "lambda"], depths=[K])
+    assert ("concentrated-controls" in {each.code for each in report[f"BoR@{K}"].caveats}) == (marked and not even)
+    assert "concentrated-controls" not in {each.code for each in report[f"lambda@{K}"].caveats}

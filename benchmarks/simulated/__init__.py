@@ -32,13 +32,14 @@ class Line:
         ]
 
     def text(self, samples: int) -> str:
-        """As a row of Markdown, with a mark where the promise is broken."""
+        """As a row of Markdown: its figures, with a mark where a promise is broken, and whether all are kept."""
         broken = self.broken(samples)
+        promised = any(name.startswith((HOLDS, ERRS)) for name in self.figures)
         cells = [
             "–" if math.isnan(value) else f"{value:.3f}{BROKEN if name in broken else ''}"
             for name, value in self.figures.items()
         ]
-        return f"| {' | '.join([self.cell, *cells])} |"
+        return f"| {' | '.join([self.cell, *cells, 'no' if broken else 'yes' if promised else '–'])} |"
 
 
 def tested(rejected: float, *, equal: bool) -> dict[str, float]:

@@ -8,10 +8,11 @@ library's own functions make every interval and p-value.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import product
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri
+from scipy.special import ndtr, ndtri
 
 from benchmarks.simulated import Floats, Line, tested
 from rag_selectivity.evaluation.caveats import of_concentration
@@ -251,6 +252,29 @@ def of_single_means(worlds: int, seed: int = 6, queries: tuple[int, ...] = QUERI
                 ((low, high),) = bootstrap.intervals([Outcome((part,), "")])
                 figures[name] = float(((low <= truth) & (truth <= high)).mean())
             yield Line(f"n = {n}, share of values off 0: {rate}", figures)
+
+
+def of_clusters(worlds: int, seed: int = 8) -> Iterator[Line]:
+    """Clusters of 1 to 7 queries that are alike: a rate and a mean, the rate of a slice, and a difference of equals."""
+    for n, rate in product((20, 50, 200), (0.2, 0.8)):
+        rng, found = np.random.default_rng([seed, n, round(10 * rate)]), list[dict[str, bool]]()
+        for _ in range(worlds):
+            units = np.repeat(np.arange(n), rng.choice([1, 2, 3, 7], n))
+            names = [f"q{i}" for i in range(len(units))]
+            of_unit = rng.normal(size=(n, 1))[units]
+            # Half of the spread of each system's luck is the cluster's own.
+            luck = np.sqrt(0.5) * of_unit + np.sqrt(0.5) * rng.normal(size=(len(units), 2))
+            one, two = (luck[:, [i]] < ndtri(rate) for i in (0, 1))
+            sides = [Outcome((side * 1.0,), "") for side in (one, two)]
+            graded = Outcome((ndtr(luck[:, [0]]),), "")
+            drawn = Bootstrap(500, clusters=dict(zip(names, units.tolist(), strict=True)))
+            slices = rng.integers(0, 2, len(units))
+            (of_rate, of_mean), _, (in_slice, _) = drawn.of_slices([sides[0], graded], names, [slices])
+            gap = paired_difference(*sides, draws=500, units=units)
+            truths = {"Success": (of_rate, rate), "mean": (of_mean, 0.5), "Success in a slice": (in_slice, rate)}
+            shown = {f"holds: {name}": bool(e[0][0] <= truth <= e[1][0]) for name, (e, truth) in truths.items()}
+            found.append(shown | {"errs: p ≤ .05": bool(gap.p[0] <= 0.05)})
+        yield Line(f"{n} clusters, {rate}", {name: float(np.mean([each[name] for each in found])) for name in found[0]})
 
 
 def of_power(worlds: int, seed: int = 7) -> Iterator[Line]:

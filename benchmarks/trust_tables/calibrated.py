@@ -1,7 +1,8 @@
 """Do calibrated figures hold? Judges of collections beside people, labels drawn again and again.
 
 The error is that of the calibrated figure against the one of people's labels of all pairs (of the slice); coverage is
-the share of the intervals for these very queries (completions alone) that hold it, "as printed" that of the wider ones.
+the share of the intervals for these very queries (completions alone) that hold it; "holds" counts the wider ones, as
+they are printed, and those that are called rough.
 """
 
 from __future__ import annotations
@@ -126,7 +127,7 @@ def trial(cell: Cell) -> np.ndarray:
 
 
 def figure_row(place: int, figure: Completed, true: float, as_judged: float) -> tuple[float, ...]:
-    """Measure, error, error as judged, covered, covered as printed."""
+    """Measure, error, error as judged, covered, and covered as printed or called rough."""
     none = bool(figure.reason)
     covered = np.nan if none else figure.fixed[0] <= true <= figure.fixed[1]
     return (
@@ -134,7 +135,7 @@ def figure_row(place: int, figure: Completed, true: float, as_judged: float) -> 
         abs(figure.value - true),
         abs(as_judged - true),
         covered,
-        np.nan if none else figure.low <= true <= figure.high,
+        np.nan if none else figure.rough or figure.low <= true <= figure.high,
     )
 
 
@@ -177,14 +178,14 @@ def tail_cells(times: int) -> Iterator[Cell]:
 
 
 def lines(cells: Iterable[Cell], times: int, workers: int = 2) -> Iterator[Line]:
-    """A line a group and number of labels: mean errors, the coverage of both intervals, and the lowest of a cell."""
+    """A line a group and number of labels: mean errors, coverage of both intervals, and the lowest of a cell."""
     todo, parts = list(cells)[:: 8 if times == 1 else 1], dict[str, list[np.ndarray]]()
     with ProcessPoolExecutor(workers) as pool:
         for cell, rows in zip(todo, pool.map(trial, todo), strict=True):
             parts.setdefault(f"{cell.group}, {cell.labels} labels", []).append(rows)
     for title, each in parts.items():
         whole = np.concatenate(each)
-        shares = {f"holds: {name}": value for name, value in of_measures(4, whole).items()}
+        shares = {f"holds, or is called rough: {name}": value for name, value in of_measures(4, whole).items()}
         shares |= {f"completions hold: {name}": value for name, value in of_measures(3, whole).items()}
         lowest = [of_measures(3, part) for part in each]
         shares |= {f"at least: {name}": min(part[name] for part in lowest) for name in lowest[0]}

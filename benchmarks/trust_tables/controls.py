@@ -23,6 +23,7 @@ from benchmarks.trust_tables import worlds as collections
 from benchmarks.trust_tables.worlds import MS_MARCO, Collection, FloatArray
 from rag_selectivity.inference.exact import clopper_pearson
 from rag_selectivity.measures.hypergeometric import random_success
+from rag_selectivity.measures.outcome import log2_of_ratio
 from rag_selectivity.trust import controls as formulas
 from rag_selectivity.trust.controls import Draw
 
@@ -101,7 +102,7 @@ def one(world: World, number: int, rng: np.random.Generator, draws: int) -> tupl
     chance, _ = formulas.chance_draws(draw, *formulas.rate_draws(draw, draws, rng), rng)
     bits = np.log2(formulas.success_draws(succeeded, every, draws, rng) / chance)
     most = min(1.0, formulas.most_found_outside(draw, K, TAIL) + float(found.mean()))
-    shown = formulas.bits_between(float(clopper_pearson(float(succeeded.sum()), world.queries, TAIL)[0]), most)
+    shown = float(log2_of_ratio(clopper_pearson(float(succeeded.sum()), world.queries, TAIL)[0] / most))
     low, value, high = np.quantile(bits, [TAIL, 0.5, 1 - TAIL]).tolist()
     if not relevant.any():
         low, value, high = shown, np.nan, float(np.log2(succeeded.mean() / found.mean()))
@@ -168,6 +169,9 @@ def made() -> Iterator[World]:
     for name, rates in kinds.items():
         for size in (1_400, 100_000, 8_800_000):
             yield _made(f"made, {name}", size, rates)
+    # A judge with the same rate in all queries, of which few are graded.
+    for rate in (0.1, 0.3):
+        yield _made(f"made, even rate {rate}, 60 queries", 100_000, lambda rng, q, rate=rate: np.full(q, rate), 60)
 
 
 def _made(

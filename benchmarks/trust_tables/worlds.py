@@ -314,6 +314,12 @@ def lenient_on_half(seed: int = 3) -> Judge:
     return judge
 
 
+def near_constant(seed: int = 3) -> Judge:
+    """Grade 3 for all but a tenth of the pairs, which get people's grade."""
+    random = np.random.default_rng(seed)
+    return lambda query, passage, grade: grade if random.random() < 0.1 else 3
+
+
 def graded(people: Grades, judge: Judge) -> rs.Qrels:
     """A judge's grades of what people graded."""
     return rs.Qrels.of({q: {p: judge(q, p, g) for p, g in row.items()} for q, row in people.items()})
@@ -383,6 +389,7 @@ WORLDS: dict[str, Callable[[], World]] = {
     "Cranfield, two grades": lambda: of_texts("cranfield", ("lsa", "tfidf"), two_grades),
     "Cranfield, overlap, 30 queries": lambda: of_texts("cranfield", BOTH, partial(overlap, "cranfield"), 30),
     "Cranfield, half lenient, 30 queries": lambda: of_texts("cranfield", ("lsa",), lenient_on_half, 30),
+    "Cranfield, near-constant": lambda: of_texts("cranfield", BOTH, near_constant),
     "DL19, first ranks": lambda: dl19(first_ranks),
     "DL19, BM25's rank alone": lambda: dl19(_score_alone),
     "DL19, two grades": lambda: dl19(lambda _: two_grades()),

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.utils.function_calling import convert_to_openai_tool
 
-from rag_selectivity.live.retrieval import approximate_tokens
-from rag_selectivity.live.tools import ToolCall, ToolDefinition, ToolMonitor
-from rag_selectivity.live.watching import Latest, Watcher
+from rag_selectivity.live.tools import ToolCall, ToolDefinition, ToolWatcher
+from rag_selectivity.live.watching import Latest
 from rag_selectivity_langchain.documents import text_of
 
 _HOW = "model.bind_tools(tools) or create_agent(model, tools)"
 
 
-class ToolSelectivityCallback(Watcher, BaseCallbackHandler):  # type: ignore[misc,unused-ignore]
+class ToolSelectivityCallback(ToolWatcher, BaseCallbackHandler):  # type: ignore[misc,unused-ignore]
     """Watches the tools bound to every chat model call: `agent.invoke(…, config={"callbacks": [callback]})`.
 
     Recorded are the tools that were bound, those that the model called with the arguments that it gave, and the runs of
@@ -42,22 +41,8 @@ class ToolSelectivityCallback(Watcher, BaseCallbackHandler):  # type: ignore[mis
 
     run_inline = True
 
-    def __init__(
-        self,
-        labels: Any = None,
-        *,
-        catalogue: int | Sequence[Any] | None = None,
-        query_id_key: str = "query_id",
-        count_tokens: Callable[[str], int] = approximate_tokens,
-        ignored: Sequence[str] = (),
-        **options: Any,
-    ) -> None:
-        self._query_id_key, self._count = query_id_key, count_tokens
-        listed: Any = catalogue
-        if not isinstance(catalogue, (int, type(None))):
-            listed = [each for tool in catalogue for each in self._definitions(tool)]
-        monitor = ToolMonitor(labels, catalogue=listed, **options)
-        super().__init__(monitor, "the tools of a model call were not recorded")
+    def __init__(self, labels: Any = None, *, ignored: Sequence[str] = (), **options: Any) -> None:
+        super().__init__(labels, **options)
         self._ignored = frozenset(ignored)
         self._calls, self._runs = Latest[dict[str, Any]](), Latest[str]()
 
@@ -67,8 +52,8 @@ class ToolSelectivityCallback(Watcher, BaseCallbackHandler):  # type: ignore[mis
         """A chat model is asked."""
         with self.guard:
             offered = (told.get("invocation_params") or {}).get("tools") or ()
-            shown = [each for tool in offered for each in self._definitions(tool) if each.name not in self._ignored]
-            query_id = (metadata or {}).get(self._query_id_key)
+            shown = [each for tool in offered for each in self.definitions_of(tool) if each.name not in self._ignored]
+            query_id = (metadata or {}).get(self.query_id_key)
             query_id = None if query_id is None else str(query_id)
             query, after_results = _asked(messages[0] if messages else ())
             if (told.get("options") or {}).get("ls_structured_output_format"):
@@ -129,13 +114,15 @@ class ToolSelectivityCallback(Watcher, BaseCallbackHandler):  # type: ignore[mis
         if name is not None and failed is not None:
             self.monitor.ran(name, failed=failed)
 
-    def _definitions(self, tool: Any) -> list[ToolDefinition]:
+    def definitions_of(self, tool: Any) -> list[ToolDefinition]:
         """A tool as the model is given it, by name, by a provider's form or as an object; some hold several."""
         if isinstance(tool, str):
-            return [ToolDefinition(tool)]
+            return super().definitions_of(tool)
         if isinstance(tool, Mapping) and isinstance(tool.get("function_declarations"), Sequence):
-            return [each for inner in tool["function_declarations"] for each in self._definitions(inner)]
-        return [ToolDefinition.of(tool if isinstance(tool, Mapping) else convert_to_openai_tool(tool), self._count)]
+            return [each for inner in tool["function_declarations"] for each in self.definitions_of(inner)]
+        return [
+            ToolDefinition.of(tool if isinstance(tool, Mapping) else convert_to_openai_tool(tool), self.count_tokens)
+        ]
 
 
 def _asked(messages: Sequence[Any]) -> tuple[str, bool]:

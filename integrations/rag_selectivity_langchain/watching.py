@@ -15,10 +15,11 @@ from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
 
-from rag_selectivity import InputError, Monitor, Report
+from rag_selectivity import InputError, Report
 from rag_selectivity.live.calls import CallTree, Kind
-from rag_selectivity.live.retrieval import Passages, approximate_tokens
-from rag_selectivity.live.watching import Latest, Watcher
+from rag_selectivity.live.monitor import RetrievalWatcher
+from rag_selectivity.live.retrieval import Passages
+from rag_selectivity.live.watching import Latest
 from rag_selectivity_langchain.documents import (
     document_lists,
     document_of,
@@ -40,7 +41,7 @@ _RETRIEVER: ContextVar[tuple[int, int | None] | None] = ContextVar("rag_selectiv
 _RETRIEVERS_RUN = (BaseRetriever.invoke.__code__, BaseRetriever.ainvoke.__code__)
 
 
-class SelectivityCallback(Watcher, BaseCallbackHandler):  # type: ignore[misc,unused-ignore]
+class SelectivityCallback(RetrievalWatcher, BaseCallbackHandler):  # type: ignore[misc,unused-ignore]
     """Measures every retrieval of a chain or agent: `chain.invoke(…, config={"callbacks": [callback]})`.
 
     Each outermost retriever run is one retrieval. If it has retrievers directly inside it, as a compressing, fusing or
@@ -83,21 +84,9 @@ class SelectivityCallback(Watcher, BaseCallbackHandler):  # type: ignore[misc,un
     #: In asynchronous chains, too, in its place and not in another thread: what it does takes microseconds.
     run_inline = True
 
-    def __init__(
-        self,
-        labels: Any = None,
-        *,
-        identity: str | None = "auto",
-        query_id_key: str = "query_id",
-        rerank: str | None = None,
-        count_tokens: Callable[[str], int] = approximate_tokens,
-        monitor: Monitor | None = None,
-        **options: Any,
-    ) -> None:
-        super().__init__(monitor if monitor is not None else Monitor(labels, **options))
-        self._labelled = self.monitor.labels.by_query
-        self._identity = self.monitor.identity(identity)
-        self._query_id_key, self._rerank, self._count = query_id_key, rerank, count_tokens
+    def __init__(self, labels: Any = None, *, rerank: str | None = None, **options: Any) -> None:
+        super().__init__(labels, **options)
+        self._rerank = rerank
         # A tree holds its monitor, whose number nothing else can have meanwhile.
         tree = CallTree(self.monitor.record, asked=self.monitor.asked, at_once=rerank is None)
         self._calls = _CALLS.setdefault((id(self.monitor), rerank is None), tree)
@@ -210,9 +199,9 @@ class SelectivityCallback(Watcher, BaseCallbackHandler):  # type: ignore[misc,un
 
     def _query_id(self, metadata: Mapping[str, Any] | None, texts: Iterable[str]) -> str | None:
         """The id in the metadata, else the first of some texts that has labels."""
-        query_id = metadata.get(self._query_id_key) if metadata else None
+        query_id = metadata.get(self.query_id_key) if metadata else None
         if query_id is None:
-            return next((text for text in texts if text in self._labelled), None) if self._labelled else None
+            return next((text for text in texts if text in self.labelled), None) if self.labelled else None
         return str(query_id)
 
     def _selected(self, outputs: Any, taken: Mapping[str, Sequence[Document]]) -> list[Document]:
@@ -233,15 +222,15 @@ class SelectivityCallback(Watcher, BaseCallbackHandler):  # type: ignore[misc,un
         return False
 
     def _ids(self, documents: Sequence[Document]) -> tuple[str, ...]:
-        known_by = self._identity.settled
+        known_by = self.identity.settled
         ids = None if known_by is None else plain_ids(known_by, documents)
-        return ids or tuple([self._identity.id_of(**parts_of(document)) for document in documents])
+        return ids or tuple([self.identity.id_of(**parts_of(document)) for document in documents])
 
     def _passages(self, documents: Sequence[Document], *, named: bool) -> Passages:
         """Passages; of what has no labels nobody asks for the ids, and naming passages is most of the work."""
         ids = self._ids(documents) if named else ("",) * len(documents)
         texts = [each.page_content for each in documents]
-        return Passages.of(ids, texts, count_tokens=self._count, keep_texts=self.monitor.wants_texts)
+        return Passages.of(ids, texts, count_tokens=self.count_tokens, keep_texts=self.monitor.wants_texts)
 
     # -- cancellation --------------------------------------------------------------------------------
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rag_selectivity.live.retrieval import approximate_tokens
-from rag_selectivity.live.tools import ToolCall, ToolDefinition, ToolMonitor
+from rag_selectivity.live.tools import ToolCall, ToolDefinition, ToolWatcher
 from rag_selectivity.live.watching import Latest
 from rag_selectivity_llama_index.watching import SpanWatcher
 
@@ -30,7 +29,7 @@ class _Step:
     shown: Sequence[Any] | None = None
 
 
-class LiveToolSelectivity(SpanWatcher):
+class LiveToolSelectivity(SpanWatcher, ToolWatcher):
     """Watches the tools of every agent (`FunctionAgent`, `ReActAgent`, `AgentWorkflow`) of the application.
 
     Recorded are the tools that a model was given, those that it called with their arguments, and the runs of tools with
@@ -50,19 +49,8 @@ class LiveToolSelectivity(SpanWatcher):
     logged, and counted in `faults`.
     """
 
-    def __init__(
-        self,
-        labels: Any = None,
-        *,
-        catalogue: int | Sequence[Any] | None = None,
-        query_id_tag: str = "query_id",
-        count_tokens: Callable[[str], int] = approximate_tokens,
-        **options: Any,
-    ) -> None:
-        self._tag, self._count = query_id_tag, count_tokens
-        listed = catalogue if catalogue is None or isinstance(catalogue, int) else self._definitions(catalogue)
-        monitor = ToolMonitor(labels, catalogue=listed, **options)
-        super().__init__(monitor, "the tools of a model call were not recorded")
+    def __init__(self, labels: Any = None, *, query_id_tag: str = "query_id", **options: Any) -> None:
+        super().__init__(labels, query_id_key=query_id_tag, **options)
         self._runs, self._steps = Latest[_Run](), Latest[_Step]()
 
     # -- what LlamaIndex calls ---------------------------------------------------------------------
@@ -76,7 +64,7 @@ class LiveToolSelectivity(SpanWatcher):
             if method == "run" and _agents_of(instance):
                 self._runs.keep(id_, _Run(instance))
             elif method == "run_agent_step":
-                tag = (tags or {}).get(self._tag)
+                tag = (tags or {}).get(self.query_id_key)
                 step = _Step(parent_id, bound_args.arguments.get("ev"), None if tag is None else str(tag))
                 self._steps.keep(id_, step)
             # The span is that of the hook by which every function calling model gets its tools.
@@ -114,10 +102,15 @@ class LiveToolSelectivity(SpanWatcher):
         if not shown:
             self.monitor.called_without("FunctionAgent(tools=[…])", step.query_id, query)
             return
-        self.monitor.call(query, self._definitions(shown), calls, query_id=step.query_id, after_results=after_results)
+        definitions = [each for tool in shown for each in self.definitions_of(tool)]
+        self.monitor.call(query, definitions, calls, query_id=step.query_id, after_results=after_results)
 
-    def _definitions(self, tools: Sequence[Any]) -> list[ToolDefinition]:
-        return [_definition(tool, self._count) for tool in tools]
+    def definitions_of(self, tool: Any) -> list[ToolDefinition]:
+        if isinstance(tool, str):
+            return super().definitions_of(tool)
+        metadata = tool.metadata
+        named = {"name": str(metadata.name or ""), "description": str(metadata.description or "")}
+        return [ToolDefinition.of({**named, "parameters": metadata.get_parameters_dict()}, self.count_tokens)]
 
 
 def _method(id_: str) -> str:
@@ -138,11 +131,3 @@ def _last_question(messages: Sequence[Any]) -> str:
         if str(getattr(message.role, "value", message.role)) == "user":
             return str(message.content or "")
     return ""
-
-
-def _definition(tool: Any, count_tokens: Callable[[str], int]) -> ToolDefinition:
-    if isinstance(tool, str):
-        return ToolDefinition(tool)
-    metadata = tool.metadata
-    named = {"name": str(metadata.name or ""), "description": str(metadata.description or "")}
-    return ToolDefinition.of({**named, "parameters": metadata.get_parameters_dict()}, count_tokens)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any, Self
 
@@ -14,9 +14,9 @@ from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from llama_index.core.schema import BaseNode, NodeWithScore, TextNode
 from llama_index.core.workflow import Workflow
 
-from rag_selectivity import Monitor
 from rag_selectivity.live.calls import CallTree, Kind
-from rag_selectivity.live.retrieval import Passages, approximate_tokens
+from rag_selectivity.live.monitor import RetrievalWatcher
+from rag_selectivity.live.retrieval import Passages
 from rag_selectivity.live.watching import Watcher
 from rag_selectivity_llama_index.nodes import parts_of, text_of, texts_of
 
@@ -39,6 +39,13 @@ class SpanWatcher(Watcher):
         dispatcher = get_dispatcher()
         dispatcher.span_handlers = [handler for handler in dispatcher.span_handlers if handler is not self]
 
+    def capture_propagation_context(self) -> dict[str, Any]:
+        """What another process has to know: nothing."""
+        return {}
+
+    def restore_propagation_context(self, context: Any) -> None:
+        """Nothing came from another process."""
+
     def __enter__(self) -> Self:
         return self.attach()
 
@@ -46,7 +53,7 @@ class SpanWatcher(Watcher):
         self.detach()
 
 
-class LiveSelectivity(SpanWatcher):
+class LiveSelectivity(SpanWatcher, RetrievalWatcher):
     """Watches every retrieval of the application and what its postprocessors left of it.
 
     The nodes of the outermost retriever and of the retrievers inside it are the pool; the result of the last
@@ -79,21 +86,9 @@ class LiveSelectivity(SpanWatcher):
     Spans and not events, because events tell neither what they belong to nor what a postprocessor left.
     """
 
-    def __init__(
-        self,
-        labels: Any = None,
-        *,
-        identity: str = "auto",
-        query_id_tag: str = "query_id",
-        count_tokens: Callable[[str], int] = approximate_tokens,
-        monitor: Monitor | None = None,
-        **options: Any,
-    ) -> None:
-        super().__init__(monitor if monitor is not None else Monitor(labels, **options))
+    def __init__(self, labels: Any = None, *, query_id_tag: str = "query_id", **options: Any) -> None:
+        super().__init__(labels, query_id_key=query_id_tag, **options)
         self._calls = CallTree(self.monitor.record, asked=self.monitor.asked)
-        self._labelled = self.monitor.labels.by_query
-        self._identity = self.monitor.identity(identity)
-        self._tag, self._count = query_id_tag, count_tokens
 
     def attach(self) -> Self:
         """Start watching."""
@@ -118,7 +113,7 @@ class LiveSelectivity(SpanWatcher):
         cls: Any = type(instance)
         (kind, asks), arguments = _kind(cls, id_.partition("-")[0]), bound_args.arguments
         query, given = "", tuple[str, ...]()
-        tag = tags.get(self._tag) if tags else None
+        tag = tags.get(self.query_id_key) if tags else None
         query_id = None if tag is None else str(tag)
         with self.guard:
             if kind is Kind.RETRIEVE:
@@ -129,9 +124,9 @@ class LiveSelectivity(SpanWatcher):
                 # What goes in, before it is changed in place.
                 given = self._ids([each.node for each in nodes or ()])
         with self.guard:
-            if asks and query_id is None and self._labelled:
+            if asks and query_id is None and self.labelled:
                 said = (query,) if query else texts_of(arguments)
-                query_id = next((text for text in said if text in self._labelled), None)
+                query_id = next((text for text in said if text in self.labelled), None)
         with self.guard:
             self._calls.begin(id_, parent_id, kind, query=query, query_id=query_id, given=given)
 
@@ -158,13 +153,13 @@ class LiveSelectivity(SpanWatcher):
             self._calls.fail(id_)
 
     def _ids(self, nodes: Sequence[BaseNode]) -> tuple[str, ...]:
-        settled = self._identity.settled
-        if settled == "node_id" or (settled is None and not self._labelled):
+        settled = self.identity.settled
+        if settled == "node_id" or (settled is None and not self.labelled):
             # The commonest case, without what the others need; as a property, the id takes three times as long.
             ids = [node.id_ if type(node) is TextNode else node.node_id for node in nodes]
             if all(ids):
                 return tuple(ids)
-        return tuple([self._identity.id_of(**parts_of(node)) for node in nodes])
+        return tuple([self.identity.id_of(**parts_of(node)) for node in nodes])
 
     def _passages(self, found: Sequence[NodeWithScore], *, named: bool = True) -> Passages:
         nodes = [each.node for each in found]
@@ -172,7 +167,7 @@ class LiveSelectivity(SpanWatcher):
             self._ids(nodes) if named else ("",) * len(nodes),
             [node.text if type(node) is TextNode else text_of(node) for node in nodes],
             scores=[each.score for each in found],
-            count_tokens=self._count,
+            count_tokens=self.count_tokens,
             keep_texts=self.monitor.wants_texts,
         )
 

@@ -6,7 +6,7 @@ Needs the extra `rag-selectivity[mcp]`.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
@@ -20,9 +20,7 @@ except ImportError as error:
     raise MissingExtraError("mcp>=2", "mcp", "rag_selectivity_mcp") from error
 
 from rag_selectivity import InputError
-from rag_selectivity.live.retrieval import approximate_tokens
-from rag_selectivity.live.tools import ToolCall, ToolDefinition, ToolMonitor
-from rag_selectivity.live.watching import Watcher
+from rag_selectivity.live.tools import ToolCall, ToolDefinition, ToolWatcher
 
 __all__ = ["ToolSelectivity", "WatchedSession"]
 
@@ -34,7 +32,7 @@ _MOST_PAGES = 1000
 _open: ContextVar[tuple[ToolSelectivity, list[ToolCall]] | None] = ContextVar("rag_selectivity_mcp", default=None)
 
 
-class ToolSelectivity(Watcher):
+class ToolSelectivity(ToolWatcher):
     """Watches the tools that servers list, the calls of them in sessions, and how these end.
 
     Parameters
@@ -47,11 +45,8 @@ class ToolSelectivity(Watcher):
     A fault in here never reaches the application: it is logged, and counted in `faults`.
     """
 
-    def __init__(
-        self, labels: Any = None, *, count_tokens: Callable[[str], int] = approximate_tokens, **options: Any
-    ) -> None:
-        super().__init__(ToolMonitor(labels, **options), "a call of a tool was not recorded")
-        self._count = count_tokens
+    def __init__(self, labels: Any = None, **options: Any) -> None:
+        super().__init__(labels, **options)
         #: What each server lists, by its name; a session without one goes by its id, and its tools with it.
         self._servers: dict[str | int, dict[str, ToolDefinition]] = {}
 
@@ -116,7 +111,7 @@ class ToolSelectivity(Watcher):
                 wanted = {"name", "description", "input_schema"}
                 definition = tool.model_dump(by_alias=True, exclude_none=True, include=wanted)
                 name = session.name_of(tool.name)
-                listed[name] = ToolDefinition.of({**definition, "name": name}, self._count)
+                listed[name] = ToolDefinition.of({**definition, "name": name}, self.count_tokens)
             self.monitor.add(self._all())
 
     def called(self, call: ToolCall) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -22,9 +22,9 @@ except ImportError as error:
     raise MissingExtraError("opentelemetry-sdk", "otel", "rag_selectivity_otel") from error
 
 from rag_selectivity import InputError, Monitor, Report, parse_measure
-from rag_selectivity.live.retrieval import approximate_tokens
+from rag_selectivity.live.monitor import RetrievalWatcher
 from rag_selectivity.live.spans import Problem, Problems, Span, SpanReader
-from rag_selectivity.live.watching import Faults, Watcher
+from rag_selectivity.live.watching import Faults
 
 __all__ = ["SelectivitySpanProcessor", "observe_figures"]
 
@@ -43,7 +43,7 @@ class _Operation:
     ended: list[Span] = field(default_factory=list)
 
 
-class SelectivitySpanProcessor(Watcher, SpanProcessor):  # type: ignore[misc,unused-ignore]
+class SelectivitySpanProcessor(RetrievalWatcher, SpanProcessor):  # type: ignore[misc,unused-ignore]
     """Measures retrieval by the spans of this process: `provider.add_span_processor(SelectivitySpanProcessor(labels))`.
 
     The spans are those of OpenInference, of OpenTelemetry's GenAI conventions, or of Langfuse, as in a file of spans.
@@ -70,26 +70,14 @@ class SelectivitySpanProcessor(Watcher, SpanProcessor):  # type: ignore[misc,unu
     An error of the processor does not reach the application: it is logged, and counted in `faults`.
     """
 
-    monitor: Monitor
-
-    def __init__(
-        self,
-        labels: Any = None,
-        *,
-        identity: str | None = "auto",
-        query_id_key: str = "query_id",
-        rerank: str | None = None,
-        count_tokens: Callable[[str], int] = approximate_tokens,
-        monitor: Monitor | None = None,
-        **options: Any,
-    ) -> None:
-        super().__init__(monitor if monitor is not None else Monitor(labels, **options))
+    def __init__(self, labels: Any = None, *, rerank: str | None = None, **options: Any) -> None:
+        super().__init__(labels, **options)
         self._reader = SpanReader(
             self.monitor.record,
-            self.monitor.identity(identity),
-            query_id_key=query_id_key,
+            self.identity,
+            query_id_key=self.query_id_key,
             rerank=rerank,
-            count_tokens=count_tokens,
+            count_tokens=self.count_tokens,
             keep_texts=self.monitor.wants_texts,
             asked=self.monitor.asked,
         )

@@ -226,7 +226,8 @@ def _answers(decision: Decision, at_k: Report, leader: str) -> Iterator[Answer]:
         losses = replace(losses, widen=0.0)
     yield sentences.what_next(decision, at_k, losses, believed=is_believed)
     # It is not shown that a judge whom nobody checked can be believed.
-    yield Answer(TRUST, trust.verdict, trust.standing == CHECKED and not judge, trust.text)
+    more = trust.text.removeprefix(trust.verdict).strip()
+    yield Answer(TRUST, trust.verdict, trust.standing == CHECKED and not judge, more)
 
 
 def _losses(at_k: Report, run: str, measure: Measure) -> Losses | None:

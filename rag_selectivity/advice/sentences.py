@@ -7,13 +7,14 @@ from collections.abc import Iterator, Sequence
 
 from rag_selectivity.advice.losses import RETRIEVER, SELECTION, Losses
 from rag_selectivity.evaluation.caveats import equals_placebo
+from rag_selectivity.measures.base import Measure
 from rag_selectivity.measures.chance import DEGRADED_FROM, Success
 from rag_selectivity.results.decision import DEPTH, GIVEN, LOSS, NEXT, SYSTEM, Answer, Decision, RunLine
 from rag_selectivity.results.estimate import Estimate
 from rag_selectivity.results.report import Report
 from rag_selectivity.results.run_report import FEWEST
 from rag_selectivity.results.trust import CONTROLS, PEOPLE
-from rag_selectivity.wording import counted, ends_text, enumeration, number, percent
+from rag_selectivity.wording import amount, counted, ends_text, enumeration, number, percent
 
 #: More names than these are counted instead.
 _NAMED = 3
@@ -58,7 +59,7 @@ def which_system(decision: Decision, *, believed: bool) -> Answer:
     known = [name for name in beaten if first not in doubtful and name not in doubtful]
     parts = []
     if beaten:
-        of = "of the queries" if isinstance(measure, Success) else "of the evidence"
+        of = _of(measure)
         gaps = [share(best.value - figures[name].value) for name in beaten]
         least = "" if len(set(gaps)) == 1 else " or more"
         doubt = "" if known else f", but with shuffled grades the figure of {_names(doubtful)} would look the same"
@@ -78,6 +79,11 @@ def which_system(decision: Decision, *, believed: bool) -> Answer:
     return Answer(SYSTEM, f"{'; '.join(parts)}.", bool(known), f"{'; '.join(ends)}; intervals are not corrected.")
 
 
+def _of(measure: Measure) -> str:
+    """What a measure is a share of."""
+    return "of the queries" if isinstance(measure, Success) else "of the evidence"
+
+
 def _ranked(line: RunLine, decision: Decision) -> Estimate:
     """The figure of a run that ranks it."""
     return line.figures[decision.measure.name].estimate
@@ -94,9 +100,12 @@ def which_k(decision: Decision, run: str, *, believed: bool) -> Answer:
     else:
         text = f"{advised}{' as given,' if is_given else ''} for {run}: {advised.reason}"
     figures = decision.lines[0].figures
-    costs = {name: figures[name].estimate.value for name in ("Harm", "BoR") if name in figures}
-    known = [f"{name} {number(value)}" for name, value in costs.items() if math.isfinite(value)]
-    at = f" At K = {depth}: {', '.join(known)}." if known else ""
+    known = []
+    if "Harm" in figures and math.isfinite((harm := figures["Harm"].estimate).value):
+        known.append(f"{'at least ' * bool(harm.possible)}{percent(harm.value)} of the slots hold junk")
+    if "BoR" in figures and math.isfinite(bor := figures["BoR"].estimate.value):
+        known.append(f"success is {amount(2**bor)} times as frequent as by chance (BoR {number(bor)})")
+    at = f" At K = {depth}, {' and '.join(known)}." if known else ""
     ceiling = figures["BoR"].ceiling if "BoR" in figures else None
     if ceiling is not None and 2**-ceiling >= DEGRADED_FROM:
         at += f" A random draw of {depth} succeeds in {percent(2**-ceiling)} of the queries: K is in the collapse zone."
@@ -140,7 +149,7 @@ def what_next(decision: Decision, at_k: Report, losses: Losses | None, *, believ
     """
     acts = list(_labels(at_k, decision.best))
     if believed:
-        acts = [*_questions(decision), *acts, *_steps(losses)]
+        acts = [*_questions(decision), *acts, *_steps(losses, _of(decision.measure))]
     if not acts and decision.queries < FEWEST:
         few = counted(decision.queries, "question is", "questions are")
         return Answer(NEXT, f"Add questions with labels: {few} too few; begin with {FEWEST}.", None)
@@ -176,14 +185,14 @@ def _labels(at_k: Report, best: str) -> Iterator[str]:
     yield f"Let a person grade {counted(pairs, 'pair')}: {at_k.steps.draw(f'calibrate:{pairs}')}"
 
 
-def _steps(losses: Losses | None) -> Iterator[str]:
+def _steps(losses: Losses | None, of: str) -> Iterator[str]:
     """What a perfect selection, and a perfect pool, would gain."""
     if losses is None:
         return
     gains = [("Rerank the candidates better", losses.rerank), ("Retrieve more candidates", losses.widen)]
     for act, gain in sorted(gains, key=lambda pair: -pair[1]):
         if gain >= _LEAST_GAIN:
-            yield f"{act}: at most +{share(gain)}."
+            yield f"{act}: at most +{share(gain)} {of}."
 
 
 def _names(names: Sequence[str]) -> str:

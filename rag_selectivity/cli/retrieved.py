@@ -60,6 +60,7 @@ class Retrieved:
     @classmethod
     def of_trace(cls, qrels: Qrels, name: str, trace: Path, spans: Spans) -> Retrieved:
         """Of the live retrievals of a trace."""
+        from rag_selectivity.live.asked import not_seen
         from rag_selectivity.live.trace import Trace
         from rag_selectivity.measures.plan import default_depths
 
@@ -71,7 +72,8 @@ class Retrieved:
         query_of = read.queries_in(qrels)
         # The retrievals of one query are one cluster.
         clusters = query_of if len(set(query_of.values())) < len(query_of) else None
-        return cls(qrels.under(query_of), runs, read.pool, sizes, depths, read.facts, read.notes, clusters, True)
+        notes = (*read.notes, *not_seen(qrels, {*query_of.values()}))
+        return cls(qrels.under(query_of), runs, read.pool, sizes, depths, read.facts, notes, clusters, True)
 
     def noted_in(self, report: Report) -> Report:
         """The report, with what it should say of the input."""

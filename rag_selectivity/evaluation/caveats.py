@@ -141,12 +141,15 @@ def of_unchecked_judge(measure: Measure, estimate: Estimate, caveat: Caveat | No
     return (caveat,) if found and caveat is not None else ()
 
 
-def in_part(measure: Measure, judged: float, *, ranged: bool) -> Caveat:
+def in_part(measure: Measure, judged: float, *, ranged: bool, only_expected: bool) -> Caveat:
     """The caveat of a figure some of whose passages are unjudged; `ranged` if its possible range is known."""
     rest = "The figure counts the rest as not relevant."
     if ranged:
         rest = "The figure counts the rest as harmless; the upper end of its possible range counts them as harmful."
     listed = "the retrieved passages" if measure.at is None else named_top(measure.at)
+    if only_expected and not ranged:
+        others = f"the other {percent(1 - judged)} of {listed} count as not relevant"
+        return Caveat(PARTLY_JUDGED, f"Only expected passages are known: {others}.")
     return Caveat(PARTLY_JUDGED, f"Only {percent(judged)} of {listed} are judged. {rest}")
 
 

@@ -218,7 +218,8 @@ class _Evaluation:
                 measure = base @ depth
                 estimate = estimates[str(measure)]
                 if base.upper_end is not None or (base.unjudged_is_a_miss and not facts.exhaustive):
-                    estimate = _judged_in_part(measure, estimate, estimates)
+                    only_expected = self.provenance is not None and self.provenance.only_expected
+                    estimate = _judged_in_part(measure, estimate, estimates, only_expected)
                 if base in shuffled:
                     estimate = _beside_placebo(estimate, *shuffled[base][i].tolist())
                 caveats = *of_labels(measure, estimate, facts), *of_unchecked_judge(measure, estimate, judge)
@@ -233,13 +234,13 @@ def _beside_placebo(estimate: Estimate, placebo: float, low: float, high: float)
     return replace(estimate, placebo=placebo, above_placebo=None if math.isnan(low + high) else (low, high))
 
 
-def _judged_in_part(measure: Measure, estimate: Estimate, estimates: Estimates) -> Estimate:
+def _judged_in_part(measure: Measure, estimate: Estimate, estimates: Estimates, only_expected: bool) -> Estimate:
     """The estimate with a caveat and its possible range, if some of its passages are unjudged."""
     judged = estimates.get(str(Judged(at=measure.at)))
     most = None if measure.upper_end is None else estimates.get(str(measure.upper_end))
     if judged is None or not judged.value < 1 or (most is not None and not most.value > estimate.value):
         return estimate
-    caveat = in_part(measure, judged.value, ranged=most is not None)
+    caveat = in_part(measure, judged.value, ranged=most is not None, only_expected=only_expected)
     possible = None if most is None else (estimate.value, most.value)
     return replace(estimate, possible=possible, caveats=(*estimate.caveats, caveat))
 
@@ -302,9 +303,8 @@ def _complete_by_controls(estimates: Estimates, figures: Figures, bootstrap: Boo
     for key, figure in controlled_figures(figures, bootstrap).items():
         as_it_was, total = estimates[key], len(judged)
         caveats = [caveat for caveat in as_it_was.caveats if caveat.code != CONCENTRATED]
-        if figure.few_with_hits is not None:
-            few = f"The relevant controls are in few queries (effectively {figure.few_with_hits:.1f})."
-            caveats.append(Caveat(CONCENTRATED_CONTROLS, f"{few} The interval is probably too narrow."))
+        if figure.narrow:
+            caveats.append(Caveat(CONCENTRATED_CONTROLS, f"{figure.narrow} The interval is probably too narrow."))
         numbers = {name: getattr(figure, name) for name in ("value", "low", "high", "shown", "reason")}
         counts_of = {"n": total, "n_total": max(total, as_it_was.n_total)}
         estimates[key] = resting_on(WITH_CONTROLS, as_it_was, **numbers, **counts_of, caveats=tuple(caveats))

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from rag_selectivity.inference.bisection import end_of
+from rag_selectivity.inference.interval import end_of
 from rag_selectivity.measures.base import FloatArray
 
 #: The variance, summed over the differences of values from 0 to 1, at which the interval of a mean is narrowest.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from rag_selectivity.inference.bisection import end_of
+from rag_selectivity.inference.interval import end_of
 from rag_selectivity.measures.base import FloatArray
 from rag_selectivity.tables.ids import IntArray
 

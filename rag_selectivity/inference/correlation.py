@@ -12,8 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rag_selectivity.inference.bisection import end_of
-from rag_selectivity.inference.interval import Interval
+from rag_selectivity.inference.interval import Interval, end_of
 from rag_selectivity.measures.base import FloatArray
 from rag_selectivity.tables.ids import IntArray
 
@@ -87,7 +86,8 @@ class Series:
         """Why there is no correlation; empty if there is one."""
         if self.queries < FEWEST:
             return TOO_FEW
-        return next((reason for column, reason in zip(self.columns, _SAME_IN, strict=False) if _constant(column)), "")
+        named = zip(self.columns, _SAME_IN, strict=False)
+        return next((reason for column, reason in named if column.max() == column.min()), "")
 
     @property
     def effective(self) -> float:
@@ -166,7 +166,7 @@ class Distribution:
     def interval(self, level: float) -> Interval:
         """The value with its interval at a level."""
         if self.reason:
-            return Interval(math.nan, math.nan, math.nan, self.reason)
+            return Interval.undefined(self.reason)
         tail, bias = (1 - level) / 2, self._bias
         low = _quantile(self._turned(1), self._share_of(tail, min(0.0, bias)), self.furthest)
         high = -_quantile(self._turned(-1), self._share_of(tail, min(0.0, -bias)), self.furthest)
@@ -328,13 +328,11 @@ def _over_rows(left: FloatArray, right: FloatArray) -> dict[str, FloatArray]:
 
 
 def mid_ranks(values: FloatArray) -> FloatArray:
-    """Ranks from 1 on, equal values at the mean of theirs; NaN if a value is.
+    """Ranks from 1 on, equal values at the mean of theirs.
 
     >>> mid_ranks(np.array([3.0, 1.0, 3.0])).tolist()
     [2.5, 1.0, 2.5]
     """
-    if np.isnan(values).any():
-        return np.full(len(values), np.nan)
     _, group, counts = np.unique(values, return_inverse=True, return_counts=True)
     result: FloatArray = (np.cumsum(counts) - (counts - 1) / 2)[group]
     return result
@@ -473,7 +471,3 @@ class _Tau:
         with np.errstate(invalid="ignore", divide="ignore"):
             found: FloatArray = np.clip(same / np.sqrt(x * y), -1.0, 1.0)
         return found
-
-
-def _constant(column: FloatArray) -> bool:
-    return len(column) == 0 or bool(column.max() == column.min())

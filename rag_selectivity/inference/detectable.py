@@ -6,7 +6,7 @@ import math
 from functools import lru_cache
 
 from rag_selectivity.inference import mcnemar
-from rag_selectivity.inference.bisection import end_of
+from rag_selectivity.inference.interval import end_of
 from rag_selectivity.inference.paired import Pair
 from rag_selectivity.measures.base import FloatArray, Outcome
 from rag_selectivity.tables.ids import IntArray

@@ -24,7 +24,7 @@ _ROWS_A_CELL = 24
 
 def resample_counts(seed: int, resamples: int, rows: int, order: IntArray | None = None) -> Iterator[FloatArray]:
     """How often each row is in each resample: float64[some resamples, rows]; of the rows `order`, where it is given."""
-    blocks: Iterable[NDArray[np.uint8]] = _drawn(seed, resamples, rows)
+    blocks: Iterable[NDArray[Any]] = _drawn(seed, resamples, rows, _CELLS_SUMMED)
     if resamples * rows <= _MOST_KEPT:
         at_once = max(1, _CELLS_SUMMED // max(1, rows))
         blocks = np.split(_kept(seed, resamples, rows), range(at_once, resamples, at_once))
@@ -32,46 +32,45 @@ def resample_counts(seed: int, resamples: int, rows: int, order: IntArray | None
         yield (counts if order is None else counts.take(order, axis=1)).astype(np.float64)
 
 
-def _drawn(seed: int, resamples: int, rows: int, cells: int = _CELLS_SUMMED) -> Iterator[NDArray[np.uint8]]:
-    """The counts as bytes: that a row is in a resample more than 255 times has no probability worth a thought."""
+def _drawn(seed: int, resamples: int, rows: int, cells: int) -> Iterator[IntArray]:
     rng = np.random.default_rng(seed)
     at_once = max(1, cells // max(1, rows))
     for start in range(0, resamples, at_once):
         # The stream is that of 64-bit whole numbers.
         drawn = rng.integers(0, rows, size=(min(at_once, resamples - start), rows), dtype=np.int32)
         places = drawn + (np.arange(len(drawn)) * rows)[:, None]
-        yield np.bincount(places.ravel(), minlength=places.size).reshape(places.shape).astype(np.uint8)
+        yield np.bincount(places.ravel(), minlength=places.size).reshape(places.shape)
 
 
 @lru_cache(maxsize=1)
 def _kept(seed: int, resamples: int, rows: int) -> NDArray[np.uint8]:
-    return np.concatenate(list(_drawn(seed, resamples, rows, _CELLS_DRAWN)))
+    """The counts as bytes: that a row is in a resample more than 255 times has no probability worth a thought."""
+    counts, done = np.empty((resamples, rows), np.uint8), 0
+    for some in _drawn(seed, resamples, rows, _CELLS_DRAWN):
+        counts[done : done + len(some)] = some
+        done += len(some)
+    return counts
 
 
 class Columns:
     """Distinct columns, each kept once: Success, EF and BoR share most of theirs."""
 
     def __init__(self) -> None:
-        self._index: dict[bytes, int] = {}
-        self._columns: list[FloatArray] = []
+        self._kept: dict[bytes, tuple[int, FloatArray]] = {}
 
     def __len__(self) -> int:
-        return len(self._columns)
+        return len(self._kept)
 
     def add(self, block: FloatArray) -> list[int]:
         """Where each column of the block is kept."""
         places = []
-        for column in block.T:
-            column = np.ascontiguousarray(column)
+        for column in map(np.ascontiguousarray, block.T):
             key = blake2b(column.tobytes(), digest_size=16).digest()
-            if key not in self._index:
-                self._index[key] = len(self._columns)
-                self._columns.append(column)
-            places.append(self._index[key])
+            places.append(self._kept.setdefault(key, (len(self._kept), column))[0])
         return places
 
     def matrix(self) -> FloatArray:
-        return np.stack(self._columns, axis=1)
+        return np.stack([column for _, column in self._kept.values()], axis=1)
 
 
 @dataclass(frozen=True, slots=True)

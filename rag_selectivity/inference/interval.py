@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +18,11 @@ class Interval:
     low: float
     high: float
     reason: str = ""
+
+    @classmethod
+    def undefined(cls, reason: str) -> Interval:
+        """None, and why."""
+        return cls(math.nan, math.nan, math.nan, reason)
 
     def within(self, distance: float) -> bool:
         """Whether the whole interval is within ±`distance`; False without an interval."""
@@ -56,3 +62,20 @@ def settled(value: float, p: float, low: float, high: float, level: float, null:
     else:
         high = min(high, math.nextafter(null, -math.inf))
     return min(low, value), max(high, value)
+
+
+def end_of(holds: Callable[[float], bool], inside: float, outside: float, halvings: int = 60) -> tuple[float, float]:
+    """Where a condition ends between a number for which it holds and one for which it does not.
+
+    Returns
+    -------
+    inside, outside : float
+        Two neighbouring numbers: it holds at the first and not at the second.
+
+    >>> tuple(round(x, 9) for x in end_of(lambda x: x * x < 2, 0.0, 2.0))
+    (1.414213562, 1.414213562)
+    """
+    for _ in range(halvings):
+        middle = (inside + outside) / 2
+        inside, outside = (middle, outside) if holds(middle) else (inside, middle)
+    return inside, outside

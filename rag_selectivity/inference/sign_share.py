@@ -6,9 +6,8 @@ import math
 from bisect import bisect_left
 
 from rag_selectivity.inference import mcnemar
-from rag_selectivity.inference.bisection import end_of
 from rag_selectivity.inference.exact import clopper_pearson
-from rag_selectivity.inference.interval import Tested, settled
+from rag_selectivity.inference.interval import Tested, end_of, settled
 
 #: The Beta distribution of the always-valid form: narrow enough for shares near 1/2, which are what is seen.
 _PRIOR = (10.0, 10.0)

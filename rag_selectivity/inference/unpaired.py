@@ -14,8 +14,7 @@ import numpy as np
 
 from rag_selectivity.errors import InputError
 from rag_selectivity.inference import bounded, score
-from rag_selectivity.inference.bisection import end_of
-from rag_selectivity.inference.interval import settled
+from rag_selectivity.inference.interval import end_of, settled
 from rag_selectivity.inference.paired import Difference, influence, skewed_ends, skewed_p, welch
 from rag_selectivity.measures.base import FloatArray, Outcome
 

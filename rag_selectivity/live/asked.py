@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable
 
 from rag_selectivity.live.retrieval import Retrieval
 from rag_selectivity.wording import counted, named
@@ -41,17 +41,22 @@ class Asked:
         """A retrieval of nothing for each question that was asked and brought none."""
         return [Retrieval(name, ()) for name in self._without]
 
-    def notes(self) -> Iterator[str]:
-        """What to say of such questions, and of labelled queries that nobody asked."""
-        if names := list(self._without):
-            were, them = ("question was", "it") if len(names) == 1 else ("questions were", "them")
-            yield (
-                f"{len(names):,} labelled {were} asked and nothing was shown for {them}{named(names, len(names))}: "
-                f"counted as empty lists"
-            )
-        unseen = [query for query in self._labels if query not in self._retrieved and query not in self._without]
-        if unseen:
-            yield (
-                f"no retrieval was seen for {counted(len(unseen), 'labelled query', 'labelled queries')}"
-                f"{named(unseen, len(unseen))}: not counted"
-            )
+    @property
+    def failed(self) -> list[str]:
+        """What to say of such questions."""
+        names = list(self._without)
+        were, them = ("question was", "it") if len(names) == 1 else ("questions were", "them")
+        said = f"{len(names):,} labelled {were} asked and nothing was shown for {them}{named(names, len(names))}"
+        return [f"{said}: counted as empty lists"] if names else []
+
+    @property
+    def notes(self) -> list[str]:
+        """The same, and what to say of labelled queries that nobody asked."""
+        return [*self.failed, *not_seen(self._labels, {*self._retrieved, *self._without})]
+
+
+def not_seen(labels: Iterable[str], seen: Collection[str]) -> list[str]:
+    """What to say of labelled queries of which nothing was seen."""
+    unseen = [query for query in labels if query not in seen]
+    said = f"no retrieval was seen for {counted(len(unseen), 'labelled query', 'labelled queries')}"
+    return [f"{said}{named(unseen, len(unseen))}: not counted"] if unseen else []

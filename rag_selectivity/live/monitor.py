@@ -27,10 +27,10 @@ from rag_selectivity.judged.terms import size_with_counts
 from rag_selectivity.live.alerts import FALSE_ALARM_EVERY, Alarm, Alerts
 from rag_selectivity.live.asked import Asked
 from rag_selectivity.live.identity import Identity, Waiting
-from rag_selectivity.live.retrieval import Retrieval, checked_outcome
+from rag_selectivity.live.retrieval import Retrieval, approximate_tokens, checked_outcome
 from rag_selectivity.live.trace import TraceWriter
 from rag_selectivity.live.traffic import Traffic
-from rag_selectivity.live.watching import Latest, Shared, tell
+from rag_selectivity.live.watching import Latest, Shared, Watcher, tell
 from rag_selectivity.live.window import Window
 from rag_selectivity.live.worker import Worker
 from rag_selectivity.log import LOG
@@ -440,7 +440,7 @@ class Monitor(Shared):
             raise InputError(str(self._identity.doubt))
         self.flush()
         with self._lock:
-            without, notes = self._asked.without, list(self._asked.notes())
+            without, notes = self._asked.without, self._asked.notes
         with self._measuring:
             report = self._window.report(self.traffic, without, notes, bootstrap)
             odd = self._window.ids_hardly_meet
@@ -454,6 +454,41 @@ class Monitor(Shared):
         self.flush()
         with self._measuring:
             return [*self._window.kept, *self.without]
+
+
+class RetrievalWatcher(Watcher):
+    """What an adapter that watches retrievals is given.
+
+    Parameters
+    ----------
+    labels, **options
+        As in `Monitor`.
+    identity : str, optional
+        How labels know a passage; `"auto"` chooses by the labels.
+    query_id_key : str
+        Under which the framework's metadata have the id of the query.
+    count_tokens : callable, optional
+        Text → tokens; default: four characters a token.
+    monitor : Monitor, optional
+        One that is there already.
+    """
+
+    monitor: Monitor
+
+    def __init__(
+        self,
+        labels: Any = None,
+        *,
+        identity: str | None = AUTO,
+        query_id_key: str = "query_id",
+        count_tokens: Callable[[str], int] = approximate_tokens,
+        monitor: Monitor | None = None,
+        **options: Any,
+    ) -> None:
+        super().__init__(monitor if monitor is not None else Monitor(labels, **options))
+        self.labelled = self.monitor.labels.by_query
+        self.identity = self.monitor.identity(identity)
+        self.query_id_key, self.count_tokens = query_id_key, count_tokens
 
 
 def _write_waiting(choice: Identity, trace: TraceWriter) -> None:

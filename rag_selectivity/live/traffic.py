@@ -12,14 +12,9 @@ from rag_selectivity.live.retrieval import Retrieval
 __all__ = ["LogHistogram", "Traffic"]
 
 #: Bins are so narrow that a bin's middle is within 1 % of every number in it.
-_ERROR = 0.01
-_RATIO = (1 + _ERROR) / (1 - _ERROR)
-_BINS_PER_E = 1 / math.log(_RATIO)
-_MIDDLE = 2 / (1 + _RATIO)
-#: Numbers outside this range count as its ends, which bounds the bins to 2,300.
+_BINS_PER_E = 50.5
+#: Numbers outside this range count as its ends, which bounds the bins to 2,400.
 _LOWEST, _HIGHEST = 1e-8, 1e12
-#: The bin of what counts as 0.
-_ZERO = -(1 << 30)
 #: On either side of the interval of the outcomes.
 _TAIL = 0.025
 
@@ -27,7 +22,7 @@ _TAIL = 0.025
 class LogHistogram:
     """Counts numbers in bins of equal ratio, which gives each quantile with a relative error of at most 1 %.
 
-    The bins are those of DDSketch (Masson, Rim and Lee 2019, VLDB). Numbers up to 1e-8, 0 included, count as 0.
+    As DDSketch does (Masson, Rim and Lee 2019, VLDB). Numbers up to 1e-8, 0 included, count as 0.
 
     Examples
     --------
@@ -39,7 +34,7 @@ class LogHistogram:
     """
 
     def __init__(self) -> None:
-        self._counts: Counter[int] = Counter()
+        self._counts: Counter[float] = Counter()
         self._total, self._sum = 0, 0.0
 
     def add(self, value: float | None) -> None:
@@ -47,8 +42,8 @@ class LogHistogram:
         if value is not None and 0 <= value < math.inf:
             self._total += 1
             self._sum += value
-            place = math.ceil(math.log(min(value, _HIGHEST)) * _BINS_PER_E) if value > _LOWEST else _ZERO
-            self._counts[place] += 1
+            is_zero = value <= _LOWEST
+            self._counts[-math.inf if is_zero else round(math.log(min(value, _HIGHEST)) * _BINS_PER_E)] += 1
 
     @property
     def mean(self) -> float:
@@ -61,11 +56,11 @@ class LogHistogram:
         for place in sorted(self._counts):
             left -= self._counts[place]
             if left <= 0:
-                return 0.0 if place == _ZERO else math.exp(place / _BINS_PER_E) * _MIDDLE
+                return math.exp(place / _BINS_PER_E)
         return math.nan
 
 
-@dataclass(slots=True)
+@dataclass
 class Traffic:
     """What was seen, labelled or not.
 
@@ -87,6 +82,12 @@ class Traffic:
         Outcomes whose retrieval was not known, or no longer.
     not_traced : int
         Retrievals and late outcomes that the trace lacks, since it could not be written.
+    shown, tokens, seconds, outcome : float
+        Means; of retrievals that did not fail, and of outcomes. NaN where there are none.
+    tokens_p50, tokens_p95, seconds_p50, seconds_p95 : float
+        Quantiles of the same retrievals, at most 1 % off.
+    outcome_low, outcome_high : float
+        The ends of the 95 % interval of the mean outcome, for independent outcomes; NaN with fewer than two.
     """
 
     retrievals: int = 0
@@ -100,10 +101,21 @@ class Traffic:
     outcomes: int = 0
     lost_outcomes: int = 0
     not_traced: int = 0
-    _shown: int = field(default=0, repr=False)
-    _outcome: float = field(default=0.0, repr=False)
+    _passages: int = field(default=0, repr=False)
+    _good: float = field(default=0.0, repr=False)
     _tokens: LogHistogram = field(default_factory=LogHistogram, repr=False)
     _seconds: LogHistogram = field(default_factory=LogHistogram, repr=False)
+
+    shown = property(lambda self: _share(self._passages, self.retrievals - self.failed))
+    tokens = property(lambda self: self._tokens.mean)
+    tokens_p50 = property(lambda self: self._tokens.quantile(0.5))
+    tokens_p95 = property(lambda self: self._tokens.quantile(0.95))
+    seconds = property(lambda self: self._seconds.mean)
+    seconds_p50 = property(lambda self: self._seconds.quantile(0.5))
+    seconds_p95 = property(lambda self: self._seconds.quantile(0.95))
+    outcome = property(lambda self: _share(self._good, self.outcomes))
+    outcome_low = property(lambda self: self._ends()[0])
+    outcome_high = property(lambda self: self._ends()[1])
 
     def add(self, retrieval: Retrieval, *, labelled: bool, drawn: bool) -> None:
         """Count a retrieval; its outcome is counted apart."""
@@ -115,7 +127,7 @@ class Traffic:
             self.failed += 1
             return
         length = len(retrieval.shown)
-        self._shown += length
+        self._passages += length
         self.empty += not length
         self.longest = max(self.longest, length)
         self.empty_passages += retrieval.empty_passages or 0
@@ -126,58 +138,12 @@ class Traffic:
     def add_outcome(self, value: float, before: float | None = None) -> None:
         """Count an outcome from 0 to 1, in place of the one before."""
         self.outcomes += before is None
-        self._outcome += value - (before or 0.0)
+        self._good += value - (before or 0.0)
 
-    @property
-    def shown(self) -> float:
-        """The mean number of passages of the retrievals that did not fail; NaN without one."""
-        worked = self.retrievals - self.failed
-        return self._shown / worked if worked else math.nan
+    def _ends(self) -> tuple[float, float]:
+        low, high = clopper_pearson(self._good, self.outcomes, _TAIL) if self.outcomes > 1 else (math.nan, math.nan)
+        return float(low), float(high)
 
-    @property
-    def tokens(self) -> float:
-        """The mean of the same retrievals; NaN where nobody said."""
-        return self._tokens.mean
 
-    @property
-    def tokens_p50(self) -> float:
-        """Half of them have at most so many; at most 1 % off."""
-        return self._tokens.quantile(0.5)
-
-    @property
-    def tokens_p95(self) -> float:
-        """95 % of them have at most so many; at most 1 % off."""
-        return self._tokens.quantile(0.95)
-
-    @property
-    def seconds(self) -> float:
-        """The mean of the same retrievals; NaN where nobody said."""
-        return self._seconds.mean
-
-    @property
-    def seconds_p50(self) -> float:
-        """Half of them take at most so long; at most 1 % off."""
-        return self._seconds.quantile(0.5)
-
-    @property
-    def seconds_p95(self) -> float:
-        """95 % of them take at most so long; at most 1 % off."""
-        return self._seconds.quantile(0.95)
-
-    @property
-    def outcome(self) -> float:
-        """The mean of the outcomes; NaN without one."""
-        return self._outcome / self.outcomes if self.outcomes else math.nan
-
-    @property
-    def outcome_low(self) -> float:
-        """The lower end of its 95 % interval, for independent outcomes; NaN with fewer than two."""
-        return self._end(0)
-
-    @property
-    def outcome_high(self) -> float:
-        """The upper end."""
-        return self._end(1)
-
-    def _end(self, side: int) -> float:
-        return float(clopper_pearson(self._outcome, self.outcomes, _TAIL)[side]) if self.outcomes > 1 else math.nan
+def _share(total: float, number: int) -> float:
+    return total / number if number else math.nan

@@ -47,6 +47,7 @@ _CANDIDATES, _MOST_ENTRIES = 50, 2_000_000
 _MOST_TEXTS, _LONGEST = 20_000, 2_000
 #: Rows of the table that a browser without scripts shows, and the characters of a query in it.
 _STATIC_ROWS, _STATIC_TEXT = 50, 300
+_UNANSWERABLE = "fewer relevant passages in the labels than an answer needs: no list of failures holds them."
 #: Rows of the tables of what to label next.
 _HARD_ROWS, _MAGNET_ROWS = 500, 100
 
@@ -59,19 +60,25 @@ class Explorer:
     ----------
     data : str or None
         Base64 of gzip of JSON; None for a report without the lists.
+    measure : str
+        What its figures are.
     static : str
         The table of the worst queries that needs no script, as HTML, and its title.
     script : str
         For the page's one file.
     notes : tuple of str
         What is not shown, and why.
+    counts : tuple of str
+        Queries that no list of failures holds, or that the table of queries lacks.
     """
 
     data: str | None
-    title: str
-    static: str
-    script: str
-    notes: tuple[str, ...]
+    measure: str = ""
+    title: str = ""
+    static: str = ""
+    script: str = ""
+    notes: tuple[str, ...] = ()
+    counts: tuple[str, ...] = ()
 
 
 def explorer(
@@ -114,10 +121,9 @@ def explorer(
     shown = chosen_measure(report, depth) if decision is None else decision.measure
     facts = Facts.of(report, shown, depth, terms)
     leader = list(report.runs).index(best_run(report, shown) if decision is None else decision.best)
-    script = script_of(*_SCRIPTS)
     if not facts.queries:
         note = "Queries cannot be shown one by one: the figures were summed, and nothing else was kept."
-        return Explorer(None, "", "", script, (note,))
+        return Explorer(None, notes=(note,))
     form = IdForm.of(next((run.input.get("ids") for run in report.runs.values()), None))
     names = {query: i for i, query in enumerate(facts.queries)}
     table = None if by is None else read_query_table(by, names.keys(), form)
@@ -144,8 +150,6 @@ def explorer(
         "unlabelled_is_junk": any(
             run.judged is not None and run.judged.policy.unjudged == "worst" for run in report.runs.values()
         ),
-        "much": MUCH_JUNK,
-        "not_in_table": None if table is None else table.missing,
         "weights": _weights(report, names),
         "candidates": reach,
         "queries": facts.queries,
@@ -154,8 +158,6 @@ def explorer(
         "figures": [[_short(value) for value in row] for row in facts.figures.tolist()],
         "diagnoses": _coded(facts.diagnoses),
         "presets": [[name for name, column in facts.presets.items() if column[i]] for i in range(len(names))],
-        "only": [int(run) if one else None for run, one in zip(facts.only, facts.presets["one"], strict=True)],
-        "undefined": int((~facts.can_be_answered).sum()),
         "columns": _table(table, names),
         **packed,
         "reasons": _reasons(reasons or {}, names, numbers, form),
@@ -184,7 +186,13 @@ def explorer(
         (f"diagnosis of {run}", facts.diagnoses[leader].__getitem__, str),
     )
     title = f"The {len(static)} worst of {counted(len(names), 'query', 'queries')} by {shown} of {run}."
-    return Explorer(_packed(data), title, html_of([worst_table]), script, tuple(notes))
+    unanswerable, missing = int((~facts.can_be_answered).sum()), 0 if table is None else table.missing
+    counts = [
+        *([f"{counted(unanswerable, 'query has', 'queries have')} {_UNANSWERABLE}"] if unanswerable else []),
+        *([f"{counted(missing, 'query is', 'queries are')} not in the table of queries."] if missing else []),
+    ]
+    page = html_of([worst_table])
+    return Explorer(_packed(data), str(shown), title, page, script_of(*_SCRIPTS), tuple(notes), tuple(counts))
 
 
 def _lists(runs: Mapping[str, Any], report: Report, queries: Collection[str], depth: int, form: IdForm) -> Lists:
@@ -350,8 +358,6 @@ class Facts:
         Which lists of failures hold the query: no run answers it (`none`), no pool has the evidence (`pool`), one run
         alone answers it (`one`), a run has much junk on top (`junk`). Queries that the labels do not let anybody
         answer are in none.
-    only : int[queries]
-        The run that alone answers it; of others any.
     can_be_answered : bool[queries]
     """
 
@@ -360,7 +366,6 @@ class Facts:
     figures: NDArray[np.float64]
     diagnoses: list[list[str | None]]
     presets: dict[str, NDArray[np.bool_]]
-    only: NDArray[np.int64]
     can_be_answered: NDArray[np.bool_]
 
     @classmethod
@@ -394,7 +399,7 @@ class Facts:
             "one": can & (answered.sum(axis=0) == 1) & (len(report.runs) > 1),
             "junk": can & (junk >= MUCH_JUNK).any(axis=0),
         }
-        return cls(queries, most, figures, diagnoses, presets, answered.argmax(axis=0), can)
+        return cls(queries, most, figures, diagnoses, presets, can)
 
 
 def chosen_measure(report: Report, depth: int) -> Measure:

@@ -11,7 +11,19 @@ from rag_selectivity.advice.decide import decide
 from rag_selectivity.errors import InputError
 from rag_selectivity.measures.base import Measure, Real
 from rag_selectivity.measures.plan import without_depth
-from rag_selectivity.render.blocks import BLANK, Block, Heading, Lines, Note, Table, bare, caveat_lines, entry, table_of
+from rag_selectivity.render.blocks import (
+    BLANK,
+    Block,
+    Heading,
+    Lines,
+    Note,
+    Table,
+    bare,
+    caveat_lines,
+    entry,
+    grouped,
+    table_of,
+)
 from rag_selectivity.results.comparison import BETTER, WORSE
 from rag_selectivity.results.decision import (
     ADVISED,
@@ -304,6 +316,7 @@ def _notes(report: Report, decision: Decision | None, columns: Sequence[Shown]) 
     signs = [f"{sign.strip()} {word}" for word, sign in _SIGNS.items() if word in verdicts]
     if signs and decision is not None:
         yield f"{' and '.join(signs)} than {decision.baseline}: shown by a test, after Holm's correction."
+    yield from _counts_of_queries(report, columns)
     marked = (
         (run, str(figure.measure), caveat)
         for run, figure in figures
@@ -315,6 +328,19 @@ def _notes(report: Report, decision: Decision | None, columns: Sequence[Shown]) 
     if decision is not None and (short := list(_short_lists(report, decision.K))):
         yield f"No list of {enumeration(short)}: at K = {decision.K} the missing are neither relevant nor junk."
     yield from _notes_of_runs(report, figures)
+
+
+def _counts_of_queries(report: Report, columns: Sequence[Shown]) -> Iterator[str]:
+    """Over how many queries the figures are, where some queries have labels that give them no figure."""
+    total = _most_queries(report)
+    counts = ((max(each.estimate.n for each in column.figures.values()), column.name) for column in columns)
+    over = grouped((n, name) for n, name in counts if n < total and name != "Harm")
+    if over:
+        parts = [f"{enumeration(names)} over {n:,}" for n, names in over.items()]
+        yield (
+            f"Of the {counted(total, 'query', 'queries')}, {enumeration(parts).replace(' over', ' is over', 1)}: the "
+            f"labels of the others hold nothing that the measure counts."
+        )
 
 
 def left_out(runs: Mapping[str, RunReport]) -> Iterator[str]:

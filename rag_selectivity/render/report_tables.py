@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from itertools import pairwise
-from operator import itemgetter, methodcaller
 from typing import Any
 
 from rag_selectivity.errors import InputError
@@ -33,7 +32,7 @@ from rag_selectivity.render.blocks import (
     p_value,
     table_of,
 )
-from rag_selectivity.render.first_screen import cost_notes, left_out, weights_text
+from rag_selectivity.render.first_screen import cost_notes, decided_on, left_out, weights_text
 from rag_selectivity.results.comparison import (
     BETTER,
     UNCHANGED,
@@ -44,6 +43,7 @@ from rag_selectivity.results.comparison import (
     FigureChange,
     RunDifference,
 )
+from rag_selectivity.results.decision import TRUST
 from rag_selectivity.results.estimate import CALIBRATED, NOTE, WITH_CONTROLS, Estimate
 from rag_selectivity.results.report import Report
 from rag_selectivity.results.run_report import FEWEST, RunReport, Slice
@@ -55,7 +55,9 @@ _USUAL_DEPTH, FEW = 10, "*"
 
 def report_blocks(report: Report) -> Iterable[Block]:
     """What the labels are worth; then the blocks of each run."""
-    yield Note(report.trust.text)
+    known = decided_on(report)
+    # The first screen has said the verdict, at the K of the decision.
+    yield Note(report.trust.text if isinstance(known, str) else known[TRUST].more)
     if weights := weights_text(report):
         yield Note(weights)
     for name, run in report.runs.items():
@@ -93,11 +95,11 @@ def _over_k(report: Report, name: str, run: RunReport) -> Table:
         if base == PercentPROC() and at_depth(run.estimates, PROC(), report.cutoffs[0]) is not None:
             columns.append(("who lost it", lambda k: _loss(report, name, k), str))
         if isinstance(base, Lambda):
-            columns.append(("K/N_p", report.slots_per_relevant(name, rel=base.rel).get, number))
+            columns.append(("slots per relevant", report.slots_per_relevant(name, rel=base.rel).get, number))
         if isinstance(base, BoR) and any(each is not None and not math.isnan(each.value) for each in cells.values()):
             changes = list(_changes(report, name, base))
-            columns.append(("Δ", {k: found.observed for k, found in changes}.get, number))
-            columns.append(("Δ sparse", {k: found.predicted for k, found in changes}.get, number))
+            columns.append(("change", {k: found.observed for k, found in changes}.get, number))
+            columns.append(("predicted change", {k: found.predicted for k, found in changes}.get, number))
     return table_of(report.cutoffs, *columns, breaks=True)
 
 
@@ -148,17 +150,17 @@ def _of_whole_lists(report: Report, run: RunReport) -> Table:
 
 
 def _with_controls(run: RunReport) -> Table:
-    """What random controls show of each BoR, in bits."""
+    """What random passages that the judge graded show of each BoR, in bits."""
     facts = run.input.get("controls") or {"can_show": {}, "used": {}, "graded": 0}
     rows = [(k, each) for k, each in run.estimates.items() if each.basis == WITH_CONTROLS and each.shown is not None]
     return table_of(
         rows,
-        ("with random controls", lambda row: row[0], str),
+        ("with random passages", lambda row: row[0], str),
         ("bits", lambda row: row[1], cell),
-        ("shown without a model", lambda row: max(row[1].shown, 0.0), number),
-        ("can be shown", lambda row: facts["can_show"].get(row[0]), number),
-        ("as judged", lambda row: row[1].as_judged, number),
-        ("controls", lambda row: facts["used"].get(row[0], facts["graded"]), count),
+        ("at least", lambda row: max(row[1].shown, 0.0), number),
+        ("so many show at most", lambda row: facts["can_show"].get(row[0]), number),
+        ("without them", lambda row: row[1].as_judged, number),
+        ("random passages", lambda row: facts["used"].get(row[0], facts["graded"]), count),
         breaks=True,
     )
 
@@ -332,25 +334,28 @@ def _slice_of(row: RunDifference) -> str:
 def change_blocks(changes: Changes) -> Iterator[Block]:
     """The figures of a decision before and now, those with a shown change first, and what was not compared."""
     yield Heading(f"What changed against {changes.name}")
-    by_run: dict[str, dict[Measure, FigureChange]] = {}
-    for each in changes.figures:
-        by_run.setdefault(each.row.run, {})[each.row.measure] = each
+    changed, same = list[FigureChange](), []
     partly = {run for run, _ in changes.not_compared}
-    verdicts = {run: {each.verdict for each in figures.values()} for run, figures in by_run.items()}
-    same = [run for run, found in verdicts.items() if found == {UNCHANGED} and run not in partly]
-    # Changes that a reader must not miss come first.
-    urgency = {run: 0 if WORSE in found else 1 if BETTER in found else 2 for run, found in verdicts.items()}
-    changed = sorted((run for run in by_run if run not in same), key=lambda run: urgency[run])
+    for run, figures in grouped((each.row.run, each) for each in changes.figures).items():
+        if run not in partly and all(each.verdict == UNCHANGED for each in figures):
+            same.append(run)
+        else:
+            changed += figures
     if changed:
-        measures = dict.fromkeys(measure for run in changed for measure in by_run[run])
-        columns: list[Column] = [(str(each), methodcaller("get", each), _before_and_now) for each in measures]
         called = {run: run if was == run else f"{run} (was {was})" for run, was in changes.stored_as.items()}
-        rows = [{"run": called[run], **by_run[run]} for run in changed]
-        yield table_of(rows, ("run", itemgetter("run"), str), *columns)
+        yield table_of(
+            # Changes that a reader must not miss come first.
+            sorted(changed, key=lambda each: [WORSE, BETTER, each.verdict].index(each.verdict)),
+            ("run", lambda each: called[each.row.run], str),
+            ("", "row.measure", str),
+            ("before", "before", bare),
+            ("now", "now", bare),
+            ("difference", lambda each: None if each.before.possible or each.now.possible else each.row, difference),
+            ("verdict", "verdict", str),
+        )
         yield Note(_about_tests(changes))
-    if same:
-        yield Note(f"Unchanged at every query: {enumeration(same)}.")
     for what, names in (
+        ("Unchanged at every query", same),
         (f"New, without a figure in {changes.name}", changes.new),
         (f"Gone, only in {changes.name}", changes.gone),
         (f"Not in {changes.name}", changes.not_stored),
@@ -362,20 +367,13 @@ def change_blocks(changes: Changes) -> Iterator[Block]:
     yield from (Note(f"{note[0].upper()}{note[1:]}.") for note in changes.notes)
 
 
-def _before_and_now(each: FigureChange) -> str:
-    if each.verdict == UNCHANGED:
-        return f"{bare(each.now)} {UNCHANGED}"
-    by = "" if each.before.possible or each.now.possible else f" {difference(each.row)}"
-    return f"{bare(each.before)} → {bare(each.now)}{by} {each.verdict}"
-
-
 def _about_tests(changes: Changes) -> str:
     as_judged = " Figures are compared as judged." if changes.as_judged else ""
     if changes.level is None:
-        return f"Before → now, and the difference.{as_judged}"
+        return f"The difference is now − before.{as_judged}"
     families = [f"{counted(n, 'test')} of {name or 'other measures'}" for name, n in changes.tests.items() if n]
     over = f", over {enumeration(families)}" if families else ""
     return (
-        f"Before → now, and the difference with its paired interval of {level_text(changes.level)}, not corrected; "
+        f"The difference is now − before, with its paired interval of {level_text(changes.level)}, not corrected; "
         f"better and worse are shown after Holm's correction{over}.{as_judged}"
     )

@@ -67,6 +67,8 @@ class Provenance(Plain):
         The mean cost of a judge's grade, in the unit of its prices; None if it is not known.
     unused : str
         Which labels no figure rests on, and why; empty if all are used.
+    only_expected : bool
+        Whether every label is of a relevant passage, and nobody is named as its source: expected ids.
     """
 
     labels: int
@@ -81,13 +83,14 @@ class Provenance(Plain):
     calibrated: bool = False
     cost_of_a_grade: float | None = None
     unused: str = ""
+    only_expected: bool = False
 
     @classmethod
     def of(cls, qrels: Qrels, *, scale: Scale | None = None) -> Provenance:
         """The provenance of judgments, as far as their source says."""
-        origins = qrels.origins
+        origins, scale = qrels.origins, scale or scale_named(qrels.scale or "utility")
         if origins is None:
-            return cls(qrels.size)
+            return cls(qrels.size, only_expected=bool((qrels.grade >= scale.relevant_from).all()))
         chosen, left = {}, np.ones(len(qrels.query), bool)
         for how in (Chosen.POOL, Chosen.TAIL, Chosen.CONTROL, Chosen.PERSON):
             rows = origins.are(how) & left
@@ -108,7 +111,7 @@ class Provenance(Plain):
                     qrels.grade[both],
                     origins.judge_grade[both],
                     [qrels.queries[i] for i in qrels.query[both].tolist()],
-                    scale or scale_named(qrels.scale or "utility"),
+                    scale,
                 )
             ),
             compared=len(both),

@@ -18,7 +18,7 @@ from rag_selectivity.results.run_report import RunReport
 from rag_selectivity.results.steps import Steps
 from rag_selectivity.trust.agreement import TOO_FEW
 from rag_selectivity.trust.controls import ControlPower
-from rag_selectivity.wording import counted, ends_text, enumeration, number
+from rag_selectivity.wording import counted, ends_text, enumeration, number, percent
 
 #: The codes of caveats that decide what may be concluded.
 CLOSED, EQUALS_PLACEBO = "closed-labels", "equals-placebo"
@@ -27,7 +27,7 @@ _WAYS = {
     "tail": "drawn from the ranks below",
     "control": "random controls",
     "person": "drawn for people",
-    "unknown": "of unknown origin",
+    "unknown": "chosen in a way that they do not say",
 }
 #: In the caveat of a figure that a perfect run would give too.
 UNLESS_PERFECT = ", unless this is a perfect run"
@@ -132,10 +132,12 @@ class Trust:
         if not self.runs:
             return ""
         standing, answer = self._concluded
+        if standing == UNCHECKED and self.provenance is not None and self.provenance.only_expected:
+            return " ".join([self._of_expected(), *self._of_other_lists()])
         facts = self._by_whom()
         if shares := self._shares_judged():
-            ends = [f"{100 * share:.0f}" for share in (min(shares), max(shares))]
-            facts += f" cover {'–'.join(dict.fromkeys(ends))}% of the top {self._depth}"
+            ends = dict.fromkeys(percent(share).replace(".0%", "%") for share in (min(shares), max(shares)))
+            facts += f" cover {' to '.join(ends)} of the top {self._depth}"
         # PROC and %PROC stand in no table of the first screen.
         equal = [key for key in self._equal_to_placebos() if "PROC" not in key]
         if standing != NOTHING and equal:
@@ -294,16 +296,24 @@ class Trust:
     def _by_whom(self) -> str:
         known = self.provenance
         if known is None:
-            return "labels of unknown origin"
+            return "labels that do not say who gave them"
         judges, people = list(known.judges), list(known.annotators)
         names = [f"{len(judges)} judges"] if len(judges) > 1 else [name or "a judge" for name in judges]
         names += [f"{len(people)} people"] if len(people) > 1 else people
-        return f"{counted(known.labels, 'label')} {f'by {enumeration(names)}' if names else 'of unknown origin'}"
+        by = f"by {enumeration(names)}" if names else "that do not say who gave them"
+        return f"{counted(known.labels, 'label')} {by}"
+
+    def _of_expected(self) -> str:
+        labels = 0 if self.provenance is None else self.provenance.labels
+        what = f"{labels:,} expected passages are" if labels != 1 else "expected passage is"
+        return f"Only the {what} known; all others count as not relevant."
 
     def _of_origin(self) -> Iterator[str]:
         known = self.provenance
+        if known is not None and known.only_expected:
+            return
         if known is None or not (known.judges or known.annotators):
-            yield "By whom the labels are, and how their passages were chosen, is not known."
+            yield "How the labelled passages were chosen is not known."
             return
         judges = [f"{count:,} by {f'the judge {name}' if name else 'a judge'}" for name, count in known.judges.items()]
         people = [f"{count:,} by {name}" for name, count in known.annotators.items()]
@@ -353,9 +363,13 @@ class Trust:
             yield "People's labels are too few, or of too few kinds, to calibrate a figure; the notes give the reason."
         elif CALIBRATED in names:
             yield "The figures are calibrated by people's labels; those as judged stand beside them."
-        for basis, rest in ((WITH_CONTROLS, "Rest on the controls"), (WITH_TAIL, "Completed from the tail")):
+        for basis, what in (
+            (WITH_CONTROLS, "what the judge said of random passages"),
+            (WITH_TAIL, "grades of some passages below the pool"),
+        ):
             if basis in names:
-                yield f"{rest}: {enumeration(list(names[basis]))}."
+                verb = "allows" if len(names[basis]) == 1 else "allow"
+                yield f"{enumeration(list(names[basis]))} {verb} for {what}."
 
 
 def _has(cell: Estimate, code: str) -> bool:

@@ -144,15 +144,14 @@ def agreement(
     """
     first, second = np.asarray(human, np.int64), np.asarray(judge, np.int64)
     drawn = DrawnTables.of(first, second, queries, grades, bootstrap)
-    coefficients, bias, units = drawn.coefficients(), drawn.bias(), len(drawn.tables)
-    name = "queries" if bootstrap.clusters is None else "clusters"
-    verdict, reason = _verdict(coefficients["kappa_quadratic"], bias, len(first), units, name)
+    coefficients, bias, gaps = drawn.coefficients(), drawn.bias(), np.abs(drawn.gaps)
+    verdict, reason = drawn.lacking if drawn.lacking[0] else _verdict(coefficients["kappa_quadratic"], bias)
     return Agreement(
         n=len(first),
         queries=len(set(queries)),
-        clusters=None if bootstrap.clusters is None else units,
-        exact=drawn.mean(drawn.gaps == 0, (0, 1)),
-        within_one=drawn.mean(np.abs(drawn.gaps) <= 1, (0, 1)),
+        clusters=None if bootstrap.clusters is None else len(drawn.tables),
+        exact=drawn.mean(gaps == 0, (0, 1)),
+        within_one=drawn.mean(gaps <= 1, (0, 1)),
         **coefficients,
         bias=bias,
         bias_by_grade={level: drawn.bias(level) for level in np.unique(first).tolist()},
@@ -163,18 +162,13 @@ def agreement(
     )
 
 
-def _verdict(kappa: Interval, bias: Interval, pairs: int, units: int, name: str) -> tuple[str, str]:
-    """The verdict and its reason; `name` is what the units are called."""
-    if pairs < MIN_PAIRS or units < MIN_QUERIES:
-        need = f"need at least {MIN_PAIRS} pairs of {MIN_QUERIES} {name}"
-        return TOO_FEW, f"A verdict, and intervals of kappa and the other coefficients, {need}."
-    if kappa.reason:
-        return UNDETERMINED, kappa.reason
+def _verdict(kappa: Interval, bias: Interval) -> tuple[str, str]:
+    """The verdict and its reason."""
     shown = f"The interval of the quadratic kappa, {kappa.low:.3f} to {kappa.high:.3f},"
     if kappa.high < LEAST_KAPPA:
         return POOR, f"{shown} is below {LEAST_KAPPA}."
     if kappa.low < LEAST_KAPPA:
-        return UNDETERMINED, f"{shown} contains {LEAST_KAPPA}. More {name} make it narrower."
+        return UNDETERMINED, f"{shown} contains {LEAST_KAPPA}. More queries make it narrower."
     lacking = []
     if kappa.low < GOOD_KAPPA:
         lacking.append(f"the interval of the quadratic kappa must be at or above {GOOD_KAPPA}")
@@ -197,12 +191,8 @@ class DrawnTables:
     ----------
     tables : float64[units, human, judge]
         The pairs of a unit by human grade and judge's grade, each with its weight.
-    total : float64[human, judge]
-        Their sum.
     levels : int64[levels]
         The grades, without a gap.
-    gaps : int64[human, judge]
-        The judge's grade minus the human's.
     sums : float64[draws, human, judge]
     unseen : float64[draws]
         The weight of the unseen unit.
@@ -211,9 +201,7 @@ class DrawnTables:
     """
 
     tables: FloatArray
-    total: FloatArray
     levels: IntArray
-    gaps: IntArray
     sums: FloatArray
     unseen: FloatArray
     tail: float
@@ -248,8 +236,17 @@ class DrawnTables:
         for start in range(0, draws, step):
             part = sums[start : start + step]
             part[:] = np.tensordot(random.exponential(size=(len(part), len(tables))), tables, axes=1)
-        gaps = levels - levels[:, None]
-        return cls(tables, tables.sum(axis=0), levels, gaps, sums, unseen, (1 - bootstrap.level) / 2)
+        return cls(tables, levels, sums, unseen, (1 - bootstrap.level) / 2)
+
+    @property
+    def total(self) -> FloatArray:
+        """All pairs: float64[human, judge]."""
+        return np.asarray(self.tables.sum(axis=0))
+
+    @property
+    def gaps(self) -> IntArray:
+        """The judge's grade minus the human's: int64[human, judge]."""
+        return self.levels - self.levels[:, None]
 
     def bias(self, of_human: int | None = None) -> Interval:
         """The mean of the judge's grade minus the human's, over all pairs or those of one human grade.
@@ -258,10 +255,9 @@ class DrawnTables:
         >>> DrawnTables.of(np.array([1, 2]), np.array([3, 2]), ["p", "q"], (1, 5), Bootstrap(), weights).bias().value
         1.5
         """
-        lowest, highest = int(self.levels[0]), int(self.levels[-1])
-        if of_human is None:
-            return self.mean(self.gaps, (lowest - highest, highest - lowest))
-        return self.mean(self.gaps, (lowest - of_human, highest - of_human), (self.levels == of_human)[:, None])
+        rows = np.isin(self.levels, self.levels if of_human is None else of_human)
+        possible = self.gaps[rows]
+        return self.mean(self.gaps, (int(possible.min()), int(possible.max())), rows[:, None])
 
     def mean(self, values: Any, bounds: tuple[int, int], counted: Any = True) -> Interval:
         """The mean of a value of each cell over the pairs in the cells that are counted: bool[human, judge].
@@ -280,7 +276,7 @@ class DrawnTables:
 
     def coefficients(self) -> dict[str, Interval]:
         """Kappas, AC2, alpha and Spearman's rho."""
-        reason, result = self._why_no_interval(), {}
+        (_, reason), result = self.lacking, {}
         with np.errstate(invalid="ignore", divide="ignore"):
             for name, coefficient in _COEFFICIENTS.items():
                 # Rounding may make full agreement a little more than 1.
@@ -289,15 +285,18 @@ class DrawnTables:
                 result[name] = Interval(value, *ends, reason=reason)
         return result
 
-    def _why_no_interval(self) -> str:
+    @property
+    def lacking(self) -> tuple[str, str]:
+        """The verdict where coefficients have no interval, and why; empty where they have one."""
         if int(self.total.sum()) < MIN_PAIRS or len(self.tables) < MIN_QUERIES:
-            return f"An interval needs at least {MIN_PAIRS} pairs of {MIN_QUERIES} queries or clusters."
+            need = f"at least {MIN_PAIRS} pairs of {MIN_QUERIES} queries or clusters"
+            return TOO_FEW, f"An interval and a verdict need {need}."
         for who, axis in (("People", 1), ("The judge", 0)):
             given = self.levels[self.total.sum(axis=axis) > 0]
             if len(given) == 1:
                 need = "kappa and the other coefficients need two grades or more on each side"
-                return f"{who} gave grade {given[0]} to every pair: {need}."
-        return ""
+                return UNDETERMINED, f"{who} gave grade {given[0]} to every pair: {need}."
+        return "", ""
 
     def _ends(self, coefficient: _Coefficient, value: float) -> tuple[float, float]:
         size, count = float(self.total.sum()) / len(self.tables), len(self.levels)

@@ -23,6 +23,7 @@ from rag_selectivity.judged.token_budget import is_budget
 from rag_selectivity.measures.base import FloatArray, Outcome
 from rag_selectivity.measures.chance import BaselineMeasure, BoR, Lambda
 from rag_selectivity.measures.hypergeometric import random_success
+from rag_selectivity.measures.outcome import log2_of_ratio
 from rag_selectivity.tables.ids import IntArray
 from rag_selectivity.trust.people import BoolArray
 from rag_selectivity.trust.placebo import tails
@@ -33,6 +34,8 @@ from rag_selectivity.wording import counted, number
 _DRAWS_OF_A_MEDIAN = 1000
 #: Hits in effectively fewer queries say little about the other queries.
 FEWEST_QUERIES_WITH_HITS = 3.0
+#: The share of the draws of the likeness that must be above 0 for it to be taken as shown.
+_SHOWN = 0.9
 #: The likeness of passages of one query is at most this; below the other they are drawn as if each were on its own.
 _MOST_ALIKE, _LEAST_ALIKE = 0.95, 1e-7
 _CELLS_AT_ONCE = 1 << 21
@@ -62,8 +65,8 @@ class Controlled:
         The controls behind the figure, for BoR: those that are not in the top K of their query's list.
     reason : str or None
         Why there is no value.
-    few_with_hits : float or None
-        Over how many queries the relevant controls are spread, if these are too few.
+    narrow : str
+        Why the interval is probably too narrow; empty if it is not.
     """
 
     value: float = math.nan
@@ -73,7 +76,7 @@ class Controlled:
     can_show: float | None = None
     used: int = 0
     reason: str | None = None
-    few_with_hits: float | None = None
+    narrow: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +119,8 @@ class _AtDepth:
     draw : Draw
     success, chance, miss, rate : float64[draws]
         Draws of the success rate, of the success and the miss of a random draw, and of the judge's rate on controls.
+    alike : float
+        How alike the controls of a query are at least, where a model extends them to the draw.
     success_rate : float
     success_low, chance_high : float
         The lowest success rate and the highest success of a random draw, without a model.
@@ -128,6 +133,7 @@ class _AtDepth:
     chance: FloatArray
     miss: FloatArray
     rate: FloatArray
+    alike: float
     success_rate: float
     success_low: float
     chance_high: float
@@ -199,13 +205,18 @@ def _controlled(
         ends = least, float(figure(at.success_rate, draw.found.mean(), draw.missed.mean()))
     total, shown, can_show = int(draw.graded.sum()), None, None
     if isinstance(measure, BoR):
-        shown, can_show = bits_between(at.success_low, at.chance_high), most_bits_shown(draw, depth, tail)
+        shown = float(log2_of_ratio(np.asarray(at.success_low / at.chance_high)))
+        can_show = most_bits_shown(draw, depth, tail)
     if draw.relevant.any():
         value, low = np.quantile(draws, [0.5, tail]).tolist()
         high = float(np.quantile(upper, 1 - tail))
         spread = effective_size(draw.relevant.astype(np.float64))
-        few = spread if draw.relevant.sum() > 1 and spread < FEWEST_QUERIES_WITH_HITS else None
-        return Controlled(value + 0.0, low + 0.0, high + 0.0, shown, can_show, total, few_with_hits=few)
+        narrow = ""
+        if draw.relevant.sum() > 1 and spread < FEWEST_QUERIES_WITH_HITS:
+            narrow = f"The relevant controls are in few queries (effectively {spread:.1f})."
+        elif at.alike > 0 and not isinstance(measure, Lambda):
+            narrow = "Queries have fewer controls than K, of which the judge accepts many in some and few in others."
+        return Controlled(value + 0.0, low + 0.0, high + 0.0, shown, can_show, total, narrow=narrow)
     low, high = (math.nan, math.nan) if math.isnan(sum(ends)) else sorted(ends)
     reason = f"none of the {counted(total, 'control')} is relevant: only the ends of the figure are known"
     if shown is not None:
@@ -258,7 +269,8 @@ def _at(judged: JudgedRun, depth: int, rel: int | None, bootstrap: Bootstrap) ->
     highest = most_found_outside(draw, int(drawn.max(initial=1)), tail) + most_in_tail + float(found.mean())
     expected, per_rate = float((share * (known + more)).mean()), float((share * beyond).mean())
     bounds = success_rate, lowest, min(1.0, highest)
-    return _AtDepth(draw, success, random, miss, rate, *bounds, expected, per_rate)
+    likeness = 0.0 if _are_draws(draw) else float(np.quantile(alike, 1 - _SHOWN))
+    return _AtDepth(draw, success, random, miss, rate, likeness, *bounds, expected, per_rate)
 
 
 # -- the judge's rate ----------------------------------------------------------------------------------
@@ -348,10 +360,9 @@ def _outside(
     draw: Draw, rate: FloatArray, alike: FloatArray, rng: np.random.Generator
 ) -> Iterator[tuple[BoolArray, FloatArray, FloatArray]]:
     """Groups of the queries, and how often passages from outside the labels help there and how often they do not."""
-    enough = draw.graded >= draw.outside
-    if enough.sum() >= _NEARLY_ALL * (draw.graded > 0).sum():
-        shares = _shares_found(draw, enough, len(rate), rng)
-        yield np.ones(len(enough), bool), shares, 1 - shares
+    if _are_draws(draw):
+        shares = _shares_found(draw, draw.graded >= draw.outside, len(rate), rng)
+        yield np.ones(len(draw.graded), bool), shares, 1 - shares
         return
     # Lists of different lengths give draws of different sizes; their means over few steps are exact enough.
     slots, group = np.unique(np.round(draw.outside, 3), return_inverse=True)
@@ -362,6 +373,11 @@ def _outside(
     for place, size in enumerate(slots.tolist()):
         outside = missed_outside(rate, alike, size)
         yield group == place, -np.expm1(outside), np.exp(outside)
+
+
+def _are_draws(draw: Draw) -> bool:
+    """Whether nearly all queries have as many controls as a draw takes: then they need no model of their likeness."""
+    return bool((draw.graded >= draw.outside).sum() >= _NEARLY_ALL * (draw.graded > 0).sum())
 
 
 def missed_outside(rate: FloatArray, alike: FloatArray, slots: float) -> FloatArray:
@@ -467,16 +483,12 @@ def _hit_share(n: IntArray, x: IntArray, size: Any) -> FloatArray:
     return np.where(x > 0, 1.0 - missed, 0.0)
 
 
-def bits_between(success: float, chance: float) -> float:
-    """log2(success/chance); −∞ without a success."""
-    return float(np.log2(success / chance)) if success > 0 else -np.inf
-
-
 def most_bits_shown(draw: Draw, depth: int, tail: float = 0.025) -> float:
     """The bits that these controls would show if every list held a relevant passage and no control were relevant."""
     queries = effective_units(draw.units)
     least = float(clopper_pearson(queries, queries, tail)[0])
-    return bits_between(least, most_found_outside(replace(draw, relevant=0 * draw.relevant), depth, tail))
+    most_found = most_found_outside(replace(draw, relevant=0 * draw.relevant), depth, tail)
+    return float(log2_of_ratio(np.asarray(least / most_found)))
 
 
 # -- before any control is graded ----------------------------------------------------------------------

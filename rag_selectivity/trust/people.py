@@ -328,7 +328,7 @@ def _placed(people: Qrels, labels: Qrels, form: IdForm, notes: list[str]) -> Int
     """People's grades by the judge's rows; −1 where there is none."""
     where = people.source or "human"
     if not len(people.query):
-        raise InputError(f"{where}: there are no labels by people")
+        raise InputError(f"{where}: there are no labels by people: have them label pairs of labels draw")
     try:
         people = people.on_scale(labels.scale or "trec").in_form(form if form.changes_ids else AS_THEY_ARE)
     except InputError as error:

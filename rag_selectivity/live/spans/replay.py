@@ -346,7 +346,7 @@ def retrievals_of_spans(
         notes.append(f"{counted(len(reader.sources), 'data source')} were searched, measured as one: {names}.")
     if retrievals:
         retrievals += asked.without
-        notes += asked.notes()
+        notes += asked.failed
     else:
         why = " ".join(reader.problems.notes) or (
             "no span has openinference.span.kind RETRIEVER or RERANKER, or gen_ai.operation.name retrieval."

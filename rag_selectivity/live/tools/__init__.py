@@ -4,7 +4,7 @@ A model reads the definition of every tool that it is shown. Knows no framework.
 """
 
 from rag_selectivity.live.tools.definitions import ToolCall, ToolDefinition, misfit
-from rag_selectivity.live.tools.monitor import ToolMonitor
+from rag_selectivity.live.tools.monitor import ToolMonitor, ToolWatcher
 from rag_selectivity.live.tools.report import (
     Confusion,
     Misfit,
@@ -27,6 +27,7 @@ __all__ = [
     "ToolMonitor",
     "ToolReport",
     "ToolUse",
+    "ToolWatcher",
     "misfit",
     "similar_tools",
 ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import threading
 from collections import Counter, deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from importlib.util import find_spec
@@ -13,7 +13,7 @@ from typing import Any
 
 from rag_selectivity.errors import InputError, examples
 from rag_selectivity.live.monitor import Monitor
-from rag_selectivity.live.retrieval import Retrieval
+from rag_selectivity.live.retrieval import Retrieval, approximate_tokens
 from rag_selectivity.live.tools import misfit
 from rag_selectivity.live.tools.definitions import ToolCall, ToolDefinition
 from rag_selectivity.live.tools.report import (
@@ -29,7 +29,7 @@ from rag_selectivity.live.tools.report import (
     warning,
     with_confusions,
 )
-from rag_selectivity.live.watching import Shared, tell
+from rag_selectivity.live.watching import Shared, Watcher, tell
 from rag_selectivity.log import LOG
 from rag_selectivity.results.report import Report
 from rag_selectivity.tables.cells import iterated
@@ -279,7 +279,7 @@ class ToolMonitor(Shared):
         if self.monitor.traffic.labelled:
             return replace(self.monitor.report(), corpus_size=size)
         known = self.monitor.labels.by_query
-        if known:
+        if known and not self.monitor.without:
             tell(
                 f"the labels know none of the queries so far; they know {examples(known)}: label by the text of the "
                 f"query, or name its id as query_id",
@@ -324,6 +324,43 @@ class ToolMonitor(Shared):
         rows = self.monitor.labels.by_query.values()
         relevant = (name for row in rows for name, grade in row.items() if grade >= self._relevant_from)
         return dict(Counter(name for name in relevant if name not in self._tools).most_common())
+
+
+class ToolWatcher(Watcher):
+    """What an adapter that watches tools is given; a subclass says what its framework's tools are.
+
+    Parameters
+    ----------
+    labels, catalogue, **options
+        As in `ToolMonitor`; the catalogue may hold the framework's own tools.
+    query_id_key : str
+        Under which the framework's metadata have the id of the query.
+    count_tokens : callable, optional
+        Text → tokens of a definition as JSON; default: four characters a token.
+    """
+
+    monitor: ToolMonitor
+
+    def __init__(
+        self,
+        labels: Any = None,
+        *,
+        catalogue: int | Sequence[Any] | None = None,
+        query_id_key: str = "query_id",
+        count_tokens: Callable[[str], int] = approximate_tokens,
+        **options: Any,
+    ) -> None:
+        self.query_id_key, self.count_tokens = query_id_key, count_tokens
+        listed: Any = catalogue
+        if not isinstance(catalogue, (int, type(None))):
+            listed = [each for tool in catalogue for each in self.definitions_of(tool)]
+        super().__init__(
+            ToolMonitor(labels, catalogue=listed, **options), "the tools of a model call were not recorded"
+        )
+
+    def definitions_of(self, tool: Any) -> list[ToolDefinition]:
+        """The definitions that a tool, or the name of one, stands for."""
+        return _definitions([tool], "catalogue")
 
 
 def _definitions(tools: Any, what: str) -> list[ToolDefinition]:

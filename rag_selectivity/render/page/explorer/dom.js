@@ -46,12 +46,6 @@ function counted(count, one, many) {
   return count.toLocaleString("en") + " " + (count === 1 ? one : many || one + "s");
 }
 
-/** A name as short as a heading of a column allows; the element that holds it has the whole as its title. */
-const shortName = (name, longest = 40) => (name.length > longest ? name.slice(0, longest - 1) + "…" : name);
-
-/** A name that may break after a sign, as in a narrow column. */
-const breakable = (name) => (name.match(/[^-+_/.:]*[-+_/.:]?/g) || []).flatMap((part) => [part, make("wbr")]);
-
 /** A run's name with its colour. */
 function runName(model, run) {
   const dot = make("span", { class: "x-dot", "aria-hidden": "true" });

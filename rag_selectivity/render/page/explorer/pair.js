@@ -1,43 +1,43 @@
 // Two runs against each other: the queries that moved from one to the other.
 function movedQueries(model, a, b) {
   const counts = { better: 0, same: 0, worse: 0, undefined: 0 };
-  const moved = [];
+  const sizes = new Map();
   for (const query of model.all) {
     const [x, y] = [model.figure(a, query), model.figure(b, query)];
     if (x === null || y === null) counts.undefined++;
     else if (x === y) counts.same++;
     else {
       counts[y > x === model.higher ? "better" : "worse"]++;
-      moved.push(query);
+      sizes.set(query, Math.abs(y - x));
     }
   }
-  const size = (query) => Math.abs(model.figure(b, query) - model.figure(a, query));
-  moved.sort((one, other) => size(other) - size(one) || one - other);
-  return { counts, moved };
+  return { counts, moved: [...sizes.keys()].sort((one, other) => sizes.get(other) - sizes.get(one) || one - other) };
 }
 
 function pairView(model, { change, open }) {
   if (model.runs.length < 2) {
-    at("pair").replaceChildren(make("p", { class: "muted" }, "There is one run, so nothing to set against it. A second --run adds that here."));
+    at("pair").remove();
     return { show() {} };
   }
   let shown = null;
   let table = null;
-  const menus = ["a", "b"].map((name) => {
+  for (const [name, other] of [["a", "b"], ["b", "a"]]) {
     const menu = at(name);
     menu.replaceChildren(...model.runs.map((run, i) => make("option", { value: i }, run)));
     menu.addEventListener("change", () => change((state) => {
-      const other = name === "a" ? "b" : "a";
       // The same run twice has no meaning: the two change places.
       if (state[other] === Number(menu.value)) state[other] = state[name];
       state[name] = Number(menu.value);
     }, true));
-    return menu;
-  });
+  }
   at("swap").addEventListener("click", () => change((state) => { [state.a, state.b] = [state.b, state.a]; }, true));
 
   function tableOf(a, b) {
-    const alone = (query, run, other) => [...model.found(run, query)].filter((passage) => !model.found(other, query).has(passage)).length;
+    const figure = (run) => ({ key: "run" + run, label: model.runs[run], number: true, width: "6.5rem", cell: (query) => figureText(model.figure(run, query)) });
+    const alone = (run, other) => ({
+      key: "only" + run, label: "relevant only in " + model.runs[run], number: true, width: "8rem",
+      cell: (query) => String([...model.found(run, query)].filter((passage) => !model.found(other, query).has(passage)).length),
+    });
     const listed = model.listed.includes(a) && model.listed.includes(b);
     return rowTable({
       host: at("moved"),
@@ -45,20 +45,16 @@ function pairView(model, { change, open }) {
       open,
       columns: [
         { key: "id", label: "query", cell: (query) => [model.queries[query], beginning(model.text(query))] },
-        { key: "a", label: model.runs[a], number: true, width: "6.5rem", cell: (query) => figureText(model.figure(a, query)) },
-        { key: "b", label: model.runs[b], number: true, width: "6.5rem", cell: (query) => figureText(model.figure(b, query)) },
+        figure(a), figure(b),
         { key: "by", label: "difference", number: true, width: "6.5rem", cell: (query) => signedText(model.figure(b, query) - model.figure(a, query)) },
-        ...(listed
-          ? [{ key: "onlyA", label: "relevant only in " + model.runs[a], number: true, width: "8rem", cell: (query) => String(alone(query, a, b)) },
-            { key: "onlyB", label: "relevant only in " + model.runs[b], number: true, width: "8rem", cell: (query) => String(alone(query, b, a)) }]
-          : []),
+        ...(listed ? [alone(a, b), alone(b, a)] : []),
       ],
     });
   }
 
   return {
     show(state) {
-      menus.forEach((menu, i) => { menu.value = String(i ? state.b : state.a); });
+      for (const name of ["a", "b"]) at(name).value = String(state[name]);
       const pair = state.a + " " + state.b;
       if (pair !== shown) {
         shown = pair;

@@ -9,11 +9,8 @@ function rowTable({ host, label, columns, open, sort }) {
   let rows = [];
   let current = null;
   const heads = columns.map((column) => {
-    const name = shortName(column.label);
-    const sorts = column.sorts ? button("", () => sort(column.key), { class: "x-sort" }) : null;
-    if (sorts) sorts.append(...breakable(name));
-    return make("th", { scope: "col", class: column.number ? "x-number" : null, title: name === column.label ? null : column.label },
-      ...(sorts ? [sorts] : breakable(name)));
+    const name = column.sorts ? button(column.label, () => sort(column.key), { class: "x-sort" }) : column.label;
+    return make("th", { scope: "col", class: column.number ? "x-number" : null, title: column.label }, name);
   });
   const body = make("tbody");
   const table = make("table", { class: "x-table", "aria-label": label },
