@@ -67,9 +67,10 @@ class Group(Plain):
 
 
 class Slice(Group):
-    """Their figures: `slice["BoR@10"]` is an Estimate."""
+    """Their figures: `slice["BoR@10"]` is an Estimate; `figures`, their table, is not stored."""
 
     estimates: Mapping[str, Estimate]
+    figures: Any = field(default=None, repr=False, compare=False)
 
     def __getitem__(self, measure: str | Measure) -> Estimate:
         name = str(parse_measure(measure))
