@@ -107,8 +107,8 @@ def asked_rows(dataset: Any, *, id_column: str | None = None) -> dict[str, Row]:
 
 def _samples(dataset: Any) -> Iterable[Any]:
     if hasattr(dataset, "columns") and callable(getattr(dataset, "to_dict", None)):
-        rows = dataset.to_dicts() if hasattr(dataset, "to_dicts") else dataset.to_dict("records")
-        return ({name: None if is_missing(value) else value for name, value in row.items()} for row in rows)
+        records = dataset.to_dicts() if hasattr(dataset, "to_dicts") else dataset.to_dict("records")
+        return ({name: None if is_missing(value) else value for name, value in row.items()} for row in records)
     inner = getattr(dataset, "dataset", dataset)  # an EvaluationResult holds its dataset
     samples = getattr(inner, "samples", inner)
     no_list = isinstance(samples, (str, bytes, Mapping)) or not isinstance(samples, Iterable)
