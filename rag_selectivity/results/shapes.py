@@ -35,6 +35,7 @@ def kind(expected: str, fits: Callable[[Any], bool]) -> AfterValidator:
 
 
 Count = Annotated[int, Field(ge=0, le=1 << 53)]
+Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Id = Annotated[str, kind("an id", lambda value: id_fault(value) is None)]
 #: A hash.
 Digits = Annotated[str, kind("16 hexadecimal digits", re.compile("[0-9a-f]{16}").fullmatch)]
