@@ -84,3 +84,31 @@ def test_heavy_queries_near_the_mean_do_not_make_an_interval_narrow() -> None:
 def test_an_unknown_choice_of_a_policy_is_refused(choice, value) -> None:
     with pytest.raises(rs.InputError, match=f"{choice} must be one of .* got {value!r}"):
         rs.Policy(**{choice: value})
+
+
+@pytest.mark.filterwarnings("ignore::rag_selectivity.SelectivityWarning")
+def test_bits_over_a_run_without_a_success_are_at_least_so_many() -> None:
+    labels = {f"q{i}": {"hit": 1, "x": 0} for i in range(40)}
+    some = {query: (["hit"] if i < 20 else []) + ["x"] for i, query in enumerate(labels)}
+    runs = {"some": some, "none": {query: ["x"] for query in labels}}
+    more, less = (
+        rs.compare(labels, runs, measures=["BoR"], depths=[2], baseline=baseline, corpus_size=1000).rows[0]
+        for baseline in ("none", "some")
+    )
+    assert more.p == less.p == 2 * 0.5**20  # McNemar's, of 20 gains and no loss
+    assert (more.difference, more.high, less.difference, less.low) == (math.inf, math.inf, -math.inf, -math.inf)
+    # Clopper and Pearson's ends of both rates, far as they are apart, leave this much.
+    least = math.log2(0.3380 / 0.0881)
+    assert least < more.low < math.inf
+    assert less.high == pytest.approx(-more.low)
+
+
+@pytest.mark.filterwarnings("ignore::rag_selectivity.SelectivityWarning")
+@pytest.mark.parametrize("hits", [1, 2, 3])
+def test_bits_of_few_successes_have_ends_that_are_numbers(hits) -> None:
+    labels = {f"q{i}": {**{f"h{j}": 1 for j in range(1 + i % 7)}, "x": 0} for i in range(12)}
+    run = {query: (["h0"] if i < hits else []) + ["x"] for i, query in enumerate(labels)}
+    found = rs.evaluate(labels, {"run": run}, measures=["BoR"], depths=[10], corpus_size=1000)["BoR@10"]
+    # With fewer than three of twelve, more than one resample in forty holds none.
+    assert math.isfinite(found.low) == (hits == 3)
+    assert found.low < found.value < found.high < math.inf
