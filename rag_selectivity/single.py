@@ -597,7 +597,10 @@ def bits_over_random_of_rows(
         )
     found = {}
     for success in sorted(names):
-        hits, chances = ([_as_number(row.get(name)) for row in given] for name in (success, f"Random{success}"))
+        hits, chances = (
+            [math.nan if (value := row.get(name)) is None else value for row in given]
+            for name in (success, f"Random{success}")
+        )
         repeating = sum(isinstance(value, OfRepeats) for value in chances)
         found[success.replace("Success", "BoR", 1)] = bits_over_random(
             hits, chances, total=total, bootstrap=bootstrap, repeating=repeating
@@ -625,10 +628,6 @@ def none_judged(name: str, judged: Iterable[float | str]) -> int:
             stacklevel=3,
         )
     return count
-
-
-def _as_number(value: float | None) -> float:
-    return math.nan if value is None else value
 
 
 class OfRepeats(float):

@@ -30,12 +30,13 @@ from typing import Any
 import rag_selectivity as rs
 
 PRELOADED = (
-    "aiohttp",
+    "anyio._backends._asyncio",
     "jinja2",
     "matplotlib.backends.backend_svg",
     "matplotlib.figure",
     "mpl_toolkits.mplot3d",
     "numpy.random",
+    "openai.resources.chat",
     "pyarrow",
     "scipy.special",
     "scipy.stats",

@@ -52,12 +52,6 @@ def test_ragas_refuses_anything_else_and_names_sample_and_column(ragas, wrong, c
         asyncio.run(ragas.SelectivityMetric("P@2").ascore(**row))
 
 
-def test_ragas_nested_ids_of_the_issue(ragas) -> None:
-    rows = [{"user_input": "who?", "retrieved_context_ids": [[1, 8]]}]
-    with pytest.raises(rs.InputError, match=r"sample 1.*retrieved_context_ids.*\[1, 8\]"):
-        ragas.selectivity(rows, {"who?": {"1": 1}}, measures=["P"], depths=[2], bootstrap=None)
-
-
 @pytest.mark.parametrize("wrong", [None, ["x", "y"]])
 def test_ragas_grades_texts_only(ragas, wrong, tmp_path) -> None:
     asked = []

@@ -160,3 +160,33 @@ def test_adapters_see_the_same_prompt_as_the_client_of_the_core(tmp_path) -> Non
         graded(ChatModelJudge(model), tmp_path)
         assert [texts(request)["question"] for request in server.bodies] == ["who?"] * 3
     assert asyncio.iscoroutinefunction(ChatModelJudge.ask)
+
+
+def test_a_model_of_a_framework_is_a_judge_as_it_is(tmp_path) -> None:
+    from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
+    from langchain_core.messages import AIMessage
+
+    def said():
+        while True:
+            yield AIMessage('{"reason": "r", "grade": 4}')
+
+    model = GenericFakeChatModel(messages=said())
+    done = rs.grade(QUERIES, CORPUS, POOL, store=tmp_path / "s.db", judge=model, limits=FAST)
+    assert (done.judge, done.graded) == ("GenericFakeChatModel", 3)
+    with pytest.raises(GradingError, match=r"llm_factory.*OpenAIJudge"):
+        rs.grade(QUERIES, CORPUS, POOL, store=tmp_path / "s.db", judge="gpt-5-mini")
+
+
+def test_a_ragas_llm_as_it_is_asks_the_stand_in_of_the_sample(tmp_path) -> None:
+    from openai import AsyncOpenAI
+    from ragas.llms import llm_factory
+
+    from rag_selectivity.sample.files import judge
+
+    def stand_in(request, n) -> Reply:
+        return Reply(json.dumps(judge.answer(request, {})))
+
+    with JudgeServer(stand_in) as server:
+        llm = llm_factory("word-overlap", client=AsyncOpenAI(base_url=server.url, api_key=KEY, max_retries=0))
+        done = rs.grade(QUERIES, CORPUS, POOL, store=tmp_path / "s.db", judge=llm, limits=FAST)
+    assert (done.judge, done.graded, done.failed) == ("word-overlap", 3, 0)

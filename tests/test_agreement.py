@@ -253,6 +253,3 @@ def test_clusters_are_the_drawn_units() -> None:
     del clusters["q7"]
     with pytest.raises(rs.InputError, match=r"clusters: 1 of the 40 queries have none \('q7'\)"):
         rs.agree(people, judged, bootstrap=rs.Bootstrap(clusters=clusters))
-
-
-# -- the report and the command line --------------------------------------------------------------

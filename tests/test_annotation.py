@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import re
 from collections import Counter
 
 import pytest
@@ -15,8 +14,6 @@ from rag_selectivity.people import Answer, draw_pairs, import_answers, write_ans
 from rag_selectivity.people.making import judge_labels, make_tasks
 from rag_selectivity.people.task import AnnotationTask
 from tests.annotation_world import World
-from tests.answered_pages import answer_page
-from tests.forked_cli import run_command
 
 pytestmark = pytest.mark.inside
 
@@ -330,26 +327,3 @@ def test_answers_that_cannot_be_taken_are_refused_whole(world, change, message) 
 
 
 # -- the command line -------------------------------------------------------------------------------------
-
-
-def test_the_command_and_the_way_to_agree(world) -> None:
-    world.write()
-    command = ("labels", "draw", "labels.db", "--queries", "queries.jsonl", "--corpus", "corpus.jsonl")
-    done = run_command(*command, "--draw", "agree:60", "-o", "t.html", "--annotator", "a b", cwd=world.folder)
-    assert done.returncode == 0, done.stderr
-    assert re.fullmatch(r"wrote t.html: 60 pairs for a b, 3 of them twice \(task \w{20}\)\n", done.stderr)
-    assert answer_page(world.folder / "t.html", world.folder / "t.json", lambda item: 1 + len(item["text"]) % 5) == 63
-    (world.folder / "t.html").unlink()
-    done = run_command("labels", "import", "labels.db", "t.json", cwd=world.folder)
-    assert done.stdout.startswith("answers of a b: 63 new, 0 changed, 0 there already; 0 items of the task left\n")
-    agreed = run_command("labels", "agree", "labels.db", "labels.db", "--format", "json", cwd=world.folder)
-    assert agreed.returncode == 0, agreed.stderr
-    assert json.loads(agreed.stdout)["n"] == 60
-    pages = run_command(
-        *command,
-        *("--draw", "calibrate:40", "bm25.trec", "-o", "t.html"),
-        *("--annotator", "ada", "--annotator", "ben", "--overlap", "10"),
-        cwd=world.folder,
-    )
-    assert pages.returncode == 0, pages.stderr
-    assert {path.name for path in world.folder.glob("*.html")} == {"t-ada.html", "t-ben.html"}

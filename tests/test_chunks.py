@@ -24,7 +24,6 @@ from rag_selectivity.evaluation.joining import join_runs
 from rag_selectivity.gates import check
 from rag_selectivity.single import aggregate, evaluate_query
 from rag_selectivity.tables.small import PassageCounts
-from rag_selectivity.tables.writing import write_rows
 from tests.lsa import Lsa
 
 pytestmark = [pytest.mark.filterwarnings("ignore::rag_selectivity.SelectivityWarning"), pytest.mark.inside]
@@ -161,20 +160,6 @@ def test_a_second_chunk_fills_its_slot_and_adds_nothing() -> None:
 
 
 # -- every way to give the counts, and every path --------------------------------------------------
-
-
-@pytest.fixture
-def files(tmp_path) -> Path:
-    rows = [{"document_id": document, "passages": count} for document, count in COUNTS.items()]
-    for suffix in ("csv", "jsonl"):
-        write_rows(tmp_path / f"counts.{suffix}", rows)
-    (tmp_path / "qrels.trec").write_text(
-        "".join(f"{q} 0 {d} {g}\n" for q, row in QRELS.items() for d, g in row.items())
-    )
-    for name, run in (("run", RUN), ("other", {q: ids[::-1] for q, ids in RUN.items()})):
-        lines = [f"{q} Q0 {d} {i} {-i} x\n" for q, ids in run.items() for i, d in enumerate(ids)]
-        (tmp_path / f"{name}.trec").write_text("".join(lines))
-    return tmp_path
 
 
 def test_one_query_at_a_time_makes_the_figure_of_all() -> None:

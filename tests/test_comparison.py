@@ -295,18 +295,6 @@ def arms(shared: int = 0) -> tuple[dict, dict]:
     return qrels, runs
 
 
-def test_arms_are_compared_as_samples_of_their_own() -> None:
-    qrels, runs = arms()
-    found = rs.compare(qrels, runs, corpus_size=100, measures=["Success", "BoR", "RR"], depths=[1], paired=False)
-    success = found["new", "Success@1"]
-    assert (success.value, success.baseline_value, success.difference) == (20 / 30, 20 / 30, 0)
-    assert (success.p, success.n, success.n_baseline, success.n_total) == (1.0, 30, 30, 60)
-    assert (success.wins, success.ties, success.losses) == (0, 0, 0)
-    assert success.low < 0 < success.high
-    assert found["new", "BoR@1"].p == 1.0
-    assert "30 and 30 queries, unpaired" in found.details()
-
-
 def test_queries_in_common_are_compared_where_that_is_asked_for() -> None:
     qrels, runs = arms(shared=10)
     with pytest.raises(rs.InputError, match="share 20 of 60 queries"):

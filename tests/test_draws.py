@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import random
 from collections import Counter
 from fractions import Fraction
@@ -13,8 +12,6 @@ from scipy import stats
 import rag_selectivity as rs
 from rag_selectivity.grading.judge import JudgeFailure
 from rag_selectivity.grading.store import Store
-from tests.forked_cli import run_command
-from tests.judge_server import JudgeServer
 
 pytestmark = pytest.mark.contract
 
@@ -202,32 +199,3 @@ def test_a_failed_control_has_no_grade(tmp_path) -> None:
 def test_impossible_draws_are_named(tmp_path, options, message) -> None:
     with pytest.raises(rs.InputError, match=message):
         graded(tmp_path, **options)
-
-
-@pytest.mark.slow
-def test_the_command_line_draws_with_a_server(tmp_path) -> None:
-    (tmp_path / "q.jsonl").write_text(
-        "".join(json.dumps({"_id": f"q{i}", "text": f"question {i}"}) + "\n" for i in range(3))
-    )
-    (tmp_path / "c.jsonl").write_text("".join(json.dumps({"_id": k, "text": v}) + "\n" for k, v in CORPUS.items()))
-    rows = [f"q{q} Q0 {p} {r} {-r} a\n" for q in range(3) for r, p in enumerate(RUN_A, 1)]
-    (tmp_path / "a.trec").write_text("".join(rows))
-    with JudgeServer() as server:
-        command = ["grade", "--queries", "q.jsonl", "--corpus", "c.jsonl"]
-        command += ["--pool", "a.trec", "--pool-depth", "5", "--tail", "20:4", "--controls", "3", "--store", "l.db"]
-        command += ["--model", "m", "--base-url", server.url, "--format", "json"]
-        dry = run_command(*command, "--dry-run", "--show-bits", "2", cwd=tmp_path)
-        assert dry.returncode == 0, dry.stderr
-        assert json.loads(dry.stdout)["control_power"]["show_bits"] == 2
-        assert not server.bodies
-        done = run_command(*command, cwd=tmp_path)
-        assert done.returncode == 0, done.stderr
-        assert json.loads(done.stdout)["graded"] == len(server.bodies) == 3 * (5 + 4 + 3)
-        again = run_command(*command, cwd=tmp_path)
-        assert (json.loads(again.stdout)["graded"], len(server.bodies)) == (0, 36)
-        kinds = {
-            json.dumps({**request["messages"][0], "content": request["messages"][0]["content"].replace(code, "")})
-            for request in server.bodies
-            for code in [request["messages"][0]["content"].split("carry the code ")[1].split(".")[0]]
-        }
-    assert len(kinds) == 1  # the same prompt for all parts

@@ -184,7 +184,7 @@ def test_rpm_counts_retries_too(tmp_path) -> None:
     assert len(times) == 12
     # 240 a minute are 60 / 240 s from one to the next; the clock of the wire may shift one by some hundredths.
     assert times[-1] - times[0] >= 11 * 0.25 - 0.1
-    assert all(later - earlier > 0.15 for earlier, later in pairwise(times))
+    assert all(later - earlier > 0.1 for earlier, later in pairwise(times))
 
 
 @pytest.mark.parametrize(("option", "value", "allowed"), [("-c", "judge.rpm=3", 3), ("-c", "judge.tpm=3500", 3)])
@@ -215,7 +215,7 @@ def test_retry_after_holds_for_all_calls(tmp_path, pause: Mode, seconds: float) 
     with HostileServer(after(10, first(1, limited, but(good, delay=0.05)), but(good, delay=0.05))) as server:
         done = run(tmp_path, server.url, "--concurrency", "8", "-c", "judge.max_wait=10")
         (moment,) = sent
-        early = [r.time - moment for r in server.requests if 0.15 < r.time - moment < seconds - 0.05]
+        early = [r.time - moment for r in server.requests if 0.3 < r.time - moment < seconds - 0.05]
         assert early == []
         assert (done.code, len(server.requests)) == (0, 31)
     assert len(grades(tmp_path)) == 30

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from fractions import Fraction
 
 import numpy as np
@@ -136,29 +135,6 @@ def test_without_runs_there_is_no_verdict_on_ranking() -> None:
     assert report.agreement.verdict == "moderate"
     assert "rank systems" not in f"{report} {report.to_dict()}"
     assert "is not tested" in str(report)
-
-
-def test_the_command_gives_a_row_for_every_two_runs(tmp_path) -> None:
-    people, judge, runs = world()
-    runs["c"] = {q: [*runs["a"][q][:2], *runs["b"][q][:3]] for q in people}
-    for name, labels in (("people", some(people, 300)), ("judge", judge)):
-        rows = [f"{q} 0 {p} {g}\n" for q, row in labels.items() for p, g in row.items()]
-        (tmp_path / f"{name}.qrels").write_text("".join(rows))
-    arguments = [tmp_path / "judge.qrels", tmp_path / "people.qrels", "--resamples", "200"]
-    for name, run in runs.items():
-        rows = [f"{q} Q0 {p} {k} {-k} x\n" for q, ids in run.items() for k, p in enumerate(ids, 1)]
-        (tmp_path / f"{name}.trec").write_text("".join(rows))
-        arguments += ["--run", f"{name}={tmp_path / name}.trec"]
-    done = run_command("labels", "agree", *arguments, "--format", "json")
-    assert done.returncode == 0, done.stderr
-    ranks = json.loads(done.stdout)["ranks"]
-    assert [row["runs"] for row in ranks] == [["a", "b"], ["a", "c"], ["b", "c"]]
-    assert {row["verdict"] for row in ranks} <= {"as_people", "inverts", "open"}
-    assert ranks[0]["verdict"] == "inverts"
-    assert set(ranks[0]["difference"]) == {"value", "low", "high"}
-    alone = run_command("labels", "agree", *arguments[:4], "--run", tmp_path / "a.trec")
-    assert alone.returncode == 2
-    assert "two runs or more" in alone.stderr
 
 
 def test_agreement_over_all_pairs_does_not_check_a_judge(tmp_path) -> None:

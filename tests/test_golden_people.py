@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import math
-import re
 import warnings
 from collections import Counter
-from itertools import count
 
 import numpy as np
 import pytest
@@ -17,7 +15,6 @@ from rag_selectivity.people import Answer, import_answers, make_tasks, write_ans
 from rag_selectivity.people.outside import random_draw, tail_draw
 from rag_selectivity.people.task import AnnotationTask
 from tests.annotation_world import World
-from tests.answered_pages import answer_page
 from tests.forked_cli import run_command
 
 pytestmark = pytest.mark.inside
@@ -316,37 +313,3 @@ def test_the_adjudicated_grade_counts_and_no_label_is_lost(world) -> None:
     assert run_command("labels", "import", "new.db", str(exported), cwd=world.folder).returncode == 0
     with Store(world.folder / "new.db", read_only=True) as store:
         assert {(q, p): grade for q, p, grade in label_rows(store, judges=())} == people
-
-
-# -- the command line -------------------------------------------------------------------------------------
-
-
-def test_the_commands_from_a_draw_to_an_adjudicated_label(world) -> None:
-    world.write()
-    texts = ("--queries", "queries.jsonl", "--corpus", "corpus.jsonl")
-    draw = ("labels", "draw", "labels.db", *texts, "--draw", "disagree:40", "--repeats", "0")
-    done = run_command(
-        *draw, "--annotator", "ada", "--annotator", "ben", "--overlap", "40", "-o", "t.html", cwd=world.folder
-    )
-    assert done.returncode == 0, done.stderr
-    for name, shift in (("ada", 0), ("ben", 1)):
-        numbers = count()
-
-        def grade(_: object, numbers=numbers, shift=shift) -> int:
-            number = next(numbers)
-            return 1 + (number % 4 + shift * (number % 2)) % 5
-
-        answer_page(world.folder / f"t-{name}.html", world.folder / f"t-{name}.json", grade)
-        assert run_command("labels", "import", "labels.db", f"t-{name}.json", cwd=world.folder).returncode == 0
-    with (
-        pytest.warns(rs.SelectivityWarning, match="targeted"),
-        pytest.raises(rs.InputError, match="no labels by people"),
-    ):
-        rs.agree(labels=world.store, judges=["ada", "ben"])
-    command = ("labels", "draw", "labels.db", *texts, "--draw", "adjudicate:50", "--annotator", "cy")
-    made = run_command(*command, "--output", "a.html", cwd=world.folder)
-    assert made.returncode == 0, made.stderr
-    pairs = re.search(r"annotators differ on (\d+) of the 40 pairs", made.stdout)
-    assert pairs is not None
-    assert f"wrote a.html: {pairs[1]} pairs for cy, 0 of them twice" in made.stderr
-    assert (world.folder / "a.html").exists()

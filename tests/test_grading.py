@@ -135,8 +135,8 @@ def test_a_batch_holds_passages_of_one_query_in_an_order_of_its_own(tmp_path) ->
 def test_a_reply_nested_too_deep_is_damage(tmp_path, status: int) -> None:
     with JudgeServer(lambda request, n: Reply(status=status, body=b"[" * 200_000)) as server:
         limits = rs.Limits(attempts=2, backoff=0.01)
-        done = graded(server, tmp_path / "s.db", pool={"q0": ["d0"]}, limits=limits)
-    assert (done.errors, done.last_error.count("[") > 5) == ({"server_error": 1}, True)
+        with pytest.raises(GradingError, match=r"server_error: .*\[{6}"):
+            graded(server, tmp_path / "s.db", pool={"q0": ["d0"]}, limits=limits)
 
 
 def test_a_key_is_asked_for_where_none_is_and_no_server_was_named(monkeypatch) -> None:
@@ -196,15 +196,9 @@ def test_any_async_function_is_a_judge(tmp_path) -> None:
     async def broken(messages, schema):
         raise RuntimeError("no route")
 
-    failed = rs.grade(
-        QUERIES,
-        CORPUS,
-        {"q0": ["d0"]},
-        store=tmp_path / "s.db",
-        judge=broken,
-        limits=rs.Limits(attempts=2, backoff=0.01),
-    )
-    assert failed.errors == {"server_error": 1}
+    limits = rs.Limits(attempts=2, backoff=0.01)
+    with pytest.raises(GradingError, match="server_error: RuntimeError: no route"):
+        rs.grade(QUERIES, CORPUS, {"q0": ["d0"]}, store=tmp_path / "s.db", judge=broken, limits=limits)
     with pytest.raises(GradingError, match="an async function is needed"):
         CallableJudge(lambda messages, schema: None, "sync")
 

@@ -89,31 +89,6 @@ def test_redundancy_counts_what_repeats_a_group_above(budget) -> None:
             assert part.per_query[key][i] == pytest.approx(repeated / len(names)), (query, key)
 
 
-def test_other_figures_do_not_change() -> None:
-    groups, qrels, run = world(3)
-    names = ["RA-nWG", "Harm", "Success", "nDCG"]
-    with_groups = evaluated(qrels, run, [*names, "Redundancy"], groups=groups)
-    for key, estimate in evaluated(qrels, run, names).runs["r"].estimates.items():
-        assert with_groups["r", key] == estimate or np.isnan(estimate.value) or estimate.low != estimate.low
-        assert with_groups["r", key].value == pytest.approx(estimate.value, nan_ok=True)
-
-
-def test_runs_are_compared_by_group() -> None:
-    groups, qrels, run = world(4)
-    other = world(5)[2]
-    row = rs.compare(
-        qrels,
-        {"a": run, "b": other},
-        scale="utility",
-        measures=["RA-nWG(distinct=true)", "Redundancy"],
-        depths=[3],
-        groups=groups,
-    )["b", "RA-nWG(distinct=true)@3"]
-    both = [evaluated(qrels, each, ["RA-nWG(distinct=true)"], groups=groups).runs["r"] for each in (run, other)]
-    one, two = (part.per_query["RA-nWG(distinct=true)@3"] for part in both)
-    assert row.difference == pytest.approx(np.nanmean(two - one))
-
-
 GROUPS, QRELS, RUN = world(7)
 
 

@@ -7,7 +7,6 @@ import pytest
 import rag_selectivity as rs
 from rag_selectivity.grading.exchange import export_labels, import_labels
 from rag_selectivity.grading.store import Draw, HumanLabel, Origin, Store, digest
-from tests.forked_cli import run_command
 from tests.test_store import put
 
 pytestmark = pytest.mark.inside
@@ -120,19 +119,3 @@ def test_a_person_who_contradicts_in_a_file_is_named(path) -> None:
         with pytest.raises(rs.InputError, match=r"passage 'a': ada graded it 2 and 3; remove one"):
             import_labels(store, target)
         assert not list(store.rows())
-
-
-def test_the_commands_say_where_labels_come_from(path) -> None:
-    def run(*arguments):
-        done = run_command("labels", *arguments, cwd=path.parent)
-        assert done.returncode == 0, done.stderr
-        return done
-
-    assert "wrote 10 labels to o.jsonl" in run("export", "l.db", "o.jsonl").stderr
-    assert run("import", "n.db", "o.jsonl").stdout == "took 10 labels from o.jsonl into n.db\n"
-    (path.parent / "ben.qrels").write_text("q 0 a 5\n")
-    assert (
-        run("import", "n.db", "ben.qrels").stdout == "took 1 label from ben.qrels into n.db; by ben, origin unknown\n"
-    )
-    told = run("import", "n.db", "ben.qrels", "--origin", "person", "--drawn", "agree:9").stdout
-    assert told == "took 1 label from ben.qrels into n.db; by ben, origin agree:9\n"

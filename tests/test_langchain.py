@@ -155,36 +155,20 @@ def test_a_fault_never_breaks_the_chain_and_is_seen(caplog) -> None:
         identity_of(Document(page_content="x"), "id")
 
 
-def test_errors_and_cancellations_leave_nothing_behind() -> None:
+def test_errors_leave_nothing_behind() -> None:
     class Broken(BaseRetriever):
         def _get_relevant_documents(self, query: str, *, run_manager: Any) -> list[Document]:
             raise ConnectionError("the index is away")
-
-    class Slow(BaseRetriever):
-        def _get_relevant_documents(self, query: str, *, run_manager: Any) -> list[Document]:
-            raise NotImplementedError
-
-        async def _aget_relevant_documents(self, query: str, *, run_manager: Any) -> list[Document]:
-            await asyncio.sleep(60)
-            return []
 
     callback = SelectivityCallback(BY_TEXT, scale="utility", rerank="rerank")
     config = {"callbacks": [callback]}
     with pytest.raises(ConnectionError):
         chain(Broken()).invoke(ASKED, config=config)
 
-    async def cancelled() -> None:
-        task = asyncio.create_task(chain(Slow()).ainvoke(ASKED, config=config))
-        await asyncio.sleep(0.05)
-        task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
-
-    asyncio.run(cancelled())
     failing = WordRetriever() | RunnableLambda(lambda documents: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         failing.invoke(ASKED, config=config)
-    assert (callback.traffic.failed, callback.traffic.retrievals) == (2, 3)
+    assert (callback.traffic.failed, callback.traffic.retrievals) == (1, 2)
 
 
 def test_a_retry_that_succeeds_is_no_failure() -> None:
@@ -202,20 +186,6 @@ def test_a_retry_that_succeeds_is_no_failure() -> None:
     assert len(tries) == 2
     assert records(callback) == [(ASKED, POOL, None)]
     assert callback.traffic.failed == 0
-
-
-def test_many_asynchronous_chains_at_once() -> None:
-    callback = SelectivityCallback(BY_TEXT, scale="utility", corpus_size=6)
-
-    async def ask() -> None:
-        config = {"callbacks": [callback]}
-        await asyncio.gather(
-            *(chain(WordRetriever()).ainvoke(text, config=config) for text in [*QUERIES.values()] * 30)
-        )
-
-    asyncio.run(ask())
-    assert (callback.traffic.retrievals, callback.traffic.labelled, callback.faults) == (90, 90, 0)
-    assert callback.report()["Success@1"].n == 90
 
 
 # -- LangSmith -------------------------------------------------------------------------------------

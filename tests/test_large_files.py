@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 from pathlib import Path
 
 import pytest
@@ -79,3 +80,17 @@ def test_windows_line_ends_change_nothing(tmp_path: Path, suffix: str, text: str
         file.write_text(text.replace("\n", end), newline="")
     plain, windows = map(rs.read_run, files)
     assert (windows.to_dict(), windows.scores.tolist()) == (plain.to_dict(), plain.scores.tolist())
+
+
+def test_lines_in_any_order_are_the_same_lists(tmp_path: Path) -> None:
+    """Lists whose rows stand apart are put together, and lists out of order are put in order."""
+    lines = TREC.splitlines(keepends=True)
+    shuffled = tmp_path / "shuffled.trec"
+    shuffled.write_text("".join(random.Random(2).sample(lines, len(lines))))
+    (tmp_path / "run.trec").write_text(TREC)
+    labels = {f"q{i}": {f"passage-{100 * i + i % 7}": 1} for i in range(0, 1500, 2)}
+    runs = {"run": tmp_path / "run.trec", "shuffled": shuffled}
+    report = rs.evaluate(labels, runs, measures=["RR", "nDCG@5"], bootstrap=None)
+    expected = sum(1 / (1 + i % 7) for i in range(0, 1500, 2)) / 750
+    assert [report[run, "RR"].value for run in runs] == pytest.approx([expected] * 2, abs=1e-12)
+    assert report["shuffled", "nDCG@5"].value == report["run", "nDCG@5"].value

@@ -8,7 +8,6 @@ import time
 from typing import ClassVar
 
 import pytest
-from llama_index.core import MockEmbedding, VectorStoreIndex
 from llama_index.core.base.base_retriever import BaseRetriever
 from llama_index.core.base.response.schema import Response
 from llama_index.core.chat_engine import CondensePlusContextChatEngine
@@ -126,23 +125,6 @@ def test_identity_by_what_lasts(identity) -> None:
     )
     expected = rs.evaluate(GRADES, lists(), scale="utility", measures=["RA-nWG"], depths=[2], bootstrap=None)
     assert evaluator.evaluate_dataset(QUERIES).report["RA-nWG@2"].value == pytest.approx(expected["RA-nWG@2"].value)
-
-
-def test_n_comes_from_the_index_behind_a_retriever() -> None:
-    index = VectorStoreIndex([TextNode(text=text) for text in TEXTS.values()], embed_model=MockEmbedding(embed_dim=3))
-    labels = {text: {node: 5} for text, node in zip(TEXTS.values(), index.docstore.docs, strict=True)}
-    evaluation = SelectivityEvaluator(
-        index.as_retriever(), labels=labels, scale="utility", depths=[1]
-    ).evaluate_dataset()
-    assert evaluation.report.corpus_size == len(TEXTS)
-    by_text = {text: {text_id(text): 5} for text in TEXTS.values()}
-    retriever = index.as_retriever(similarity_top_k=len(TEXTS))
-    report = (
-        SelectivityEvaluator(retriever, labels=by_text, scale="utility", identity="text", depths=[1])
-        .evaluate_dataset()
-        .report
-    )
-    assert report.corpus_size == len(TEXTS)  # by whatever id the labels know them
 
 
 def test_a_retriever_with_asynchronous_code_stays_in_its_loop() -> None:

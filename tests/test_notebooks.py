@@ -23,9 +23,9 @@ TUTORIALS = ROOT / "docs" / "tutorials"
 PAGES = sorted(TUTORIALS.glob("*.ipynb"))
 #: What a notebook needs beside the core.
 NEEDS = {
-    "from-a-trace-to-a-golden-set": ("aiohttp", "typer", "matplotlib"),
+    "from-a-trace-to-a-golden-set": ("openai", "typer", "matplotlib"),
     "my-ragas-run": ("ragas", "jinja2", "matplotlib"),
-    "my-unlabelled-pool": ("aiohttp", "typer", "matplotlib"),
+    "my-unlabelled-pool": ("openai", "typer", "matplotlib"),
     "success-stays-answers-fall": ("pydantic", "bm25s", "matplotlib"),
     "which-k-for-my-tools": ("langchain_core", "bm25s", "matplotlib"),
 }

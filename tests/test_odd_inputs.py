@@ -31,7 +31,6 @@ QUERIES = [f"q{number}" for number in range(1, 6)]
 LABELS = {query: {"d1": 5, "d2": 1 + number % 5, "d3": 1} for number, query in enumerate(QUERIES)}
 RUN = {query: ["d2", "d1", "d4"] if number % 2 else ["d1", "d3"] for number, query in enumerate(QUERIES)}
 TEXTS = {each: f"the text of {each}" for each in (*QUERIES, "d1", "d2", "d3", "d4")}
-NO_LIST = np.array(3)
 
 
 def evaluated(**options: Any) -> Any:

@@ -54,22 +54,6 @@ def test_runs_are_interleaved(sample, tmp_path) -> None:
     assert "takes two runs, got 1" in said
 
 
-def test_arms_are_compared(sample) -> None:
-    words = ["online", "compare", sample / "arms.csv", "--metric", "cited"]
-    rails = ["--guardrail", "harm=.05", "--lower", "harm", "--mean", "harm=0:1"]
-    status, printed, _ = of_command(*words, *rails, "--detect", "cited=.03", "--format", "json")
-    assert status == 0
-    decided = json.loads(printed)
-    assert (decided["verdict"], decided["guardrails"][0]["verdict"]) == ("better", "kept")
-    assert decided["metrics"][0]["still_needed"] > 0
-    plain, adjusted = (
-        json.loads(of_command(*words, "--once", *more, "--format", "json")[1])["metrics"][0]
-        for more in ([], ["--covariate", "cited=before:0:1"])
-    )
-    assert adjusted["high"] - adjusted["low"] < plain["high"] - plain["low"]
-    assert adjusted["variance_left"] < 0.95
-
-
 @pytest.mark.parametrize(
     ("more", "message"),
     [

@@ -58,15 +58,6 @@ def test_every_kind_of_dataset_gives_the_cores_figures(m, tmp_path) -> None:
             assert (ours.value, ours.low, ours.n) == pytest.approx((theirs.value, theirs.low, theirs.n)), name
 
 
-def test_texts_serve_where_there_are_no_ids(m) -> None:
-    rows = [{k: v for k, v in row.items() if k != "retrieved_context_ids"} for row in ROWS]
-    by_text = {query: {f" text  {p}\n": grade for p, grade in row.items()} for query, row in LABELS.items()}
-    report = m.selectivity(rows, by_text, scale="utility", depths=[2], measures=["RA-nWG"])
-    assert report["RA-nWG@2"].value == pytest.approx(expected(["RA-nWG"])["RA-nWG@2"].value)
-    with pytest.raises(rs.InputError, match="no passage that ragas retrieved is judged for its query"):
-        m.selectivity(rows, LABELS, scale="utility", depths=[2])
-
-
 def test_references_are_binary_relevance(m) -> None:
     rows = [{**row, "reference_context_ids": ["a", "z"]} for row in ROWS]
     report = m.selectivity(dataset(rows), depths=[1, 3], corpus_size=100)
@@ -140,19 +131,6 @@ def test_evaluate_scores_as_the_core_does(m) -> None:
     for name in names:
         assert result[name] == pytest.approx([rows[row["user_input"]][name] for row in ROWS])
     assert result.to_pandas()["RA-nWG@2"].mean() == pytest.approx(core["RA-nWG@2"].value)
-
-
-def test_proc_and_percent_proc_with_the_candidates_before_reranking(m) -> None:
-    pool = {row["user_input"]: ["d", "a", "b", "c"] for row in ROWS}
-    result = run(
-        [
-            m.SelectivityMetric("PROC@2", LABELS, scale="utility", pool=pool),
-            m.SelectivityMetric("%PROC@2", LABELS, scale="utility", pool=pool),
-            m.SelectivityMetric("RA-nWG@2", LABELS, scale="utility"),
-        ]
-    )
-    assert result["PROC@2"] == [1.0] * 8
-    assert result["%PROC@2"] == pytest.approx(result["RA-nWG@2"])
 
 
 def test_the_other_doors_give_the_same(m) -> None:

@@ -143,33 +143,6 @@ def test_the_label_files_hold_the_same_grades(folder) -> None:
     assert judge["origins"] == {"pool": 1899, "tail": 180, "control": 180}
 
 
-def test_calibrated_figures_can_be_made_from_the_answers(folder, tmp_path) -> None:
-    """The cheap judge puts bm25 ahead of the dense run; 200 checked labels move both towards the chat model's."""
-    import shutil
-
-    from rag_selectivity.people import import_answers, make_tasks
-
-    shutil.copy(folder / "cheap.db", tmp_path / "cheap.db")
-    runs = {name: folder / f"{name}.trec" for name in ("bm25", "dense", "reranked")}
-    with Store(tmp_path / "cheap.db") as store:
-        files = {"queries": folder / "queries.jsonl", "corpus": folder / "corpus.jsonl"}
-        make_tasks(store, "calibrate:200", runs=runs, annotators=["scripted"], **files)
-        import_answers(store, folder / "answers.json")
-    options = {"depths": [10], "measures": ["RA-nWG"], "bootstrap": rs.Bootstrap(resamples=200)}
-    cheap, model = (
-        rs.evaluate(labels, {"bm25": runs["bm25"], "dense": runs["dense"]}, **options, **human)
-        for labels, human in (
-            (tmp_path / "cheap.db", {"human": tmp_path / "cheap.db"}),
-            (folder / "labels.db", {}),
-        )
-    )
-    for name in ("bm25", "dense"):
-        estimate = cheap[name, "RA-nWG@10"]
-        truth = model[name, "RA-nWG@10"].value
-        assert abs(estimate.value - truth) < abs(estimate.as_judged - truth)
-        assert estimate.low < truth < estimate.high
-
-
 def test_only_a_new_or_empty_folder_is_written(folder, tmp_path) -> None:
     with pytest.raises(InputError, match="give a new or an empty folder"):
         write_sample(folder)

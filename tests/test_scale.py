@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import json
-import math
 from pathlib import Path
 from typing import Any
 
@@ -48,25 +47,6 @@ def test_only_0_and_1_need_no_scale(grades: list[int]) -> None:
         with pytest.raises(InputError, match="the scale is not known"):
             qrels.on_scale(None)
     assert qrels.on_scale("trec").to_dict() == qrels.to_dict()
-
-
-@pytest.mark.parametrize(
-    ("grades", "mends"),
-    [
-        # On the trec scale a grade of 1 would count as relevant: Success 1.0 for junk.
-        ((3, 1), ["scale='utility' (--scale utility)", "scale='trec' (--scale trec)"]),
-        ((5, 4, 2), ["scale='utility' (--scale utility)", "scale='trec' (--scale trec)"]),
-        ((0, 1, 2, 3), ["scale='trec' (--scale trec)", "grade_map='0:1,1:3,2:4,3:5' (--grade-map 0:1,1:3,2:4,3:5)"]),
-        ((0, 2), ["scale='trec'", "grade_map='0:1,2:5'"]),
-        ((31, 12), ["are these scores of a run, and not grades?", "scale='trec'"]),
-    ],
-)
-def test_the_error_holds_what_to_paste(grades: tuple[int, ...], mends: list[str]) -> None:
-    qrels = {"q1": {f"d{i}": grade for i, grade in enumerate(grades)}}
-    with pytest.raises(InputError) as caught:
-        evaluate(qrels, {"q1": ["d0"]}, bootstrap=None)
-    for mend in mends:
-        assert mend in str(caught.value)
 
 
 @pytest.mark.parametrize(
@@ -116,17 +96,6 @@ def test_every_path_asks(tmp_path: Path) -> None:
 
 
 # -- expected ids --------------------------------------------------------------------------------------
-
-
-def test_an_expected_id_is_relevant_on_either_scale() -> None:
-    expected = {"q1": ["d1"], "q2": ["d9"]}
-    for scale in (None, "trec", "utility"):
-        report = evaluate(expected, RUN, scale=scale, measures=["Success@1", "R@1"], bootstrap=None)
-        assert [report[key].value for key in ("Success@1", "R@1")] == [0.5, 0.5]
-    utility = evaluate(expected, RUN, scale="utility", measures=["RA-nWG@1", "Harm@1"], bootstrap=None)
-    assert utility["RA-nWG@1"].value == 0.5
-    assert math.isnan(utility["Harm@1"].value)
-    assert "no grade ≤ 2" in str(utility["Harm@1"].reason)
 
 
 def test_mixed_kinds_of_labels_are_named() -> None:

@@ -326,21 +326,6 @@ def test_a_slice_completes_the_tails_of_its_queries() -> None:
     assert easy.value == pytest.approx(1, abs=0.01)
 
 
-def test_controls_of_a_slice_are_those_of_its_queries() -> None:
-    controls = {query: {f"c{i}{j}": 4 if (i + j) % 9 == 0 else 1 for j in range(6)} for i, query in enumerate(QUERIES)}
-    report = rs.evaluate(LABELS, {"one": RUNS["one"]}, controls=controls, by={"kind": HARD}, **OPTIONS)
-    some = chosen("hard")
-    alone = rs.evaluate(
-        {query: LABELS[query] for query in some},
-        {"one": {query: row for query, row in RUNS["one"].items() if query in some}},
-        controls={query: controls[query] for query in some},
-        **OPTIONS,
-    )
-    part = report.runs["one"].slices["kind"]["hard"]["BoR@3"]
-    assert part.basis == alone["BoR@3"].basis == "with controls"
-    assert part.value == pytest.approx(alone["BoR@3"].value, abs=0.05)
-
-
 # -- what comes out ---------------------------------------------------------------------------------------
 
 

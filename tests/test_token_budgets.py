@@ -152,27 +152,6 @@ def test_runs_with_lengths_of_their_own_need_no_table(tmp_path) -> None:
     assert from_run["RA-nWG@300tok"].value == by_table["RA-nWG@300tok"].value
 
 
-def test_comparisons_test_the_differences_of_the_cut_lists() -> None:
-    tokens, qrels, run = world(9, queries=20)
-    other = world(10, queries=20)[2]
-    row = rs.compare(
-        qrels, {"a": run, "b": other}, scale="utility", corpus_size=N, measures=["RA-nWG@300tok"], tokens=tokens
-    )["b", "RA-nWG@300tok"]
-    cut = [{q: ids[: fitting(ids, tokens, 300)] for q, ids in lists.items()} for lists in (run, other)]
-    figures = []
-    for lists in cut:
-        ks = {q: max(1, len(ids)) for q, ids in lists.items()}
-        values = {}
-        for query, k in ks.items():
-            labels = {query: qrels[query], "other": {"d0": 5}}
-            part = evaluated(labels, {query: lists[query], "other": ["d0"]}, [f"RA-nWG@{k}"]).runs["r"]
-            values[query] = part.per_query[f"RA-nWG@{k}"][part.queries.index(query)]
-        figures.append(values)
-    gaps = [figures[1][q] - figures[0][q] for q in qrels]
-    assert row.difference == pytest.approx(np.nanmean(gaps), abs=1e-12)
-    assert (row.wins, row.losses) == (sum(gap > 0 for gap in gaps), sum(gap < 0 for gap in gaps))
-
-
 def test_tokens_are_counted_by_a_tokenizer_of_the_users_choice() -> None:
     assert token_lengths({"d": "two words", "e": "one"}, str.split) == {"d": 2.0, "e": 1.0}
     assert token_lengths([{"_id": "d", "title": "a", "text": "two words"}], len) == {"d": 11.0}

@@ -17,10 +17,9 @@ from tests.lsa import Lsa, for_llama_index
 pytest.importorskip("llama_index.core")
 
 from llama_index.core import Document, StorageContext, VectorStoreIndex
-from llama_index.core.base.base_retriever import BaseRetriever
 from llama_index.core.node_parser import HierarchicalNodeParser, SentenceSplitter, get_leaf_nodes
 from llama_index.core.retrievers import AutoMergingRetriever
-from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
+from llama_index.core.schema import TextNode
 from rag_selectivity_llama_index import SelectivityEvaluator
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data" / "cranfield"
@@ -106,11 +105,6 @@ def exported(cranfield: Cranfield, retriever: Any) -> dict[str, list[str]]:
     }
 
 
-@pytest.fixture(scope="module")
-def in_faiss(cranfield, tmp_path_factory) -> Any:
-    return index_of(cranfield, "faiss", tmp_path_factory.mktemp("faiss")).as_retriever(similarity_top_k=10)
-
-
 MEASURES = ["Success", "BoR", "RandomSuccess", "RA-nWG", "Judged"]
 
 
@@ -158,43 +152,6 @@ def test_documents_are_found_in_a_store_of_chunks(cranfield, kind, tmp_path) -> 
     rates = {row["query"]: row["RandomSuccess@10"] for row in report.per_query()}
     for query, result in zip(cranfield.queries, evaluation.results, strict=True):
         assert result.metric_vals_dict["RandomSuccess@10"] == pytest.approx(rates[query])
-
-
-class Around(BaseRetriever):
-    """A retriever around another, for what may go wrong."""
-
-    def __init__(self, cranfield: Cranfield, inner: Any) -> None:
-        self.inner, self.asked = inner, 0
-        self.ids = {text: int(query) for query, text in cranfield.queries.items()}
-        super().__init__()
-
-    def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        self.asked += 1
-        return self.inner.retrieve(query_bundle.query_str)
-
-
-class FailsForSome(Around):
-    """Four of ten queries, those whose id ends with 1 to 4, raise."""
-
-    def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        if self.ids[query_bundle.query_str] % 10 in (1, 2, 3, 4):
-            raise RuntimeError("connection refused")
-        return super()._retrieve(query_bundle)
-
-
-def test_four_of_ten_retrievals_fail_and_count(cranfield, in_faiss) -> None:
-    retriever = FailsForSome(cranfield, in_faiss)
-    with pytest.warns(
-        rs.SelectivityWarning, match=r"8 of 20 retrievals failed .*'1': RuntimeError: connection refused"
-    ):
-        report = evaluated(cranfield, retriever).report
-    run = {
-        query: [] if int(query) % 10 in (1, 2, 3, 4) else ids for query, ids in exported(cranfield, in_faiss).items()
-    }
-    same_figures(report, by_the_core(cranfield, run, len(cranfield.nodes), cranfield.chunks_of))
-    assert report["Success@10"].n == QUERIES
-    assert report["Success@10"].value < 0.6
-    assert report.runs["retriever"].input["retrieval"]["failed"] == 8
 
 
 def test_merged_parents_are_counted_by_the_leaves(cranfield) -> None:

@@ -133,14 +133,6 @@ def test_equal_weights_change_no_digit(weight) -> None:
         assert weighted.weights["effective"] == pytest.approx(60)
 
 
-def test_equal_weights_change_no_difference() -> None:
-    measures = ["Success", "BoR", "RA-nWG", "%PROC(aggregate=ratio)", "Harm"]
-    options = {**OPTIONS, "measures": measures, "by": HARD}
-    plain = rs.compare(LABELS, RUNS, **options)
-    weighted = rs.compare(LABELS, RUNS, weights=dict.fromkeys(QUERIES, 2.5), **options)
-    assert [repr(replace(row, effective=None)) for row in weighted.rows] == [repr(row) for row in plain.rows]
-
-
 def test_only_ratios_of_weights_matter() -> None:
     options = {**OPTIONS, "measures": ["Success", "BoR", "RA-nWG"], "by": HARD}
     one = rs.compare(LABELS, RUNS, weights=WEIGHTS, **options)

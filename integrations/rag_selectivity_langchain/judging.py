@@ -120,8 +120,7 @@ async def agrade_retriever(
         outcomes = await each.abatch(list(asked.values()), {"max_concurrency": workers}, return_exceptions=True)
         found[name] = retrieved(name, asked, outcomes)
         check_retrieved(name, found[name])
-    judge = ChatModelJudge.of(model)
-    return await label_lists(asked, **to_grade(found.values(), identity), store=store, judge=judge, **options)
+    return await label_lists(asked, **to_grade(found.values(), identity), store=store, judge=model, **options)
 
 
 grade_retriever = blocking(agrade_retriever)

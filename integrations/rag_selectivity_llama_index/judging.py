@@ -120,7 +120,7 @@ async def agrade_retriever(
     for each in retriever if isinstance(retriever, (list, tuple)) else [retriever]:
         found.append(await Pipeline(each).retrieve_all(asked, workers))
         check_retrieved("retriever", found[-1])
-    judge = LLMJudge.of(Settings.llm if llm is None else llm)
+    judge = Settings.llm if llm is None else llm
     return await label_lists(asked, **to_grade(found, identity), store=store, judge=judge, **options)
 
 
@@ -140,7 +140,7 @@ class _JudgingEvaluator(BaseEvaluator):  # type: ignore[misc,unused-ignore]
     _result: ClassVar[type[EvaluationResult]] = EvaluationResult
 
     def __init__(self, llm: Any = None, *, store: str | Path, passing_score: float = 0.5, **options: Any) -> None:
-        self._single = SingleQuery(LLMJudge.of(Settings.llm if llm is None else llm), store, **options)
+        self._single = SingleQuery(Settings.llm if llm is None else llm, store, **options)
         self._passing = passing_score
 
     def _get_prompts(self) -> dict[str, Any]:

@@ -130,7 +130,7 @@ async def agrade_dataset(
     if identity is None and all(row.ids is None for row in rows.values()):
         identity = "text"
     return await label_lists(
-        questions, texts, lists, store=store, judge=RagasJudge.of(llm), corpus=corpus, identity=identity, **options
+        questions, texts, lists, store=store, judge=llm, corpus=corpus, identity=identity, **options
     )
 
 
@@ -160,7 +160,7 @@ class _ClaimMetric(HybridMetric):
             optional=reference,
         )
         self.k = k
-        self._single = SingleQuery(RagasJudge.of(llm), store, limits=limits)
+        self._single = SingleQuery(llm, store, limits=limits)
 
     async def measure_sample(self, fields: Mapping[str, Any]) -> tuple[float, str | None]:
         """The figure of one sample, and why it is NaN."""

@@ -12,7 +12,6 @@ import numpy as np
 from rag_selectivity.errors import InputError, SelectivityWarning, examples
 from rag_selectivity.judged.joining import join
 from rag_selectivity.judged.judged_run import JudgedRun
-from rag_selectivity.judged.lists import copies_in
 from rag_selectivity.judged.policy import Policy
 from rag_selectivity.judged.qrels import Qrels
 from rag_selectivity.judged.rows import Hits
@@ -56,7 +55,7 @@ def with_groups(judged: JudgedRun, run: Run, groups: Mapping[str, str], pool: Ru
     )
     # The slots whose group stands above them too.
     position = grouped.positions(listed.queries)
-    rows = copies_in(listed, np.flatnonzero(position >= 0))
+    rows, _ = listed.copies(np.flatnonzero(position >= 0))
     nothing = np.zeros(len(rows), np.int64)
     copies = Hits(position[listed.query[rows]], listed.ranks(rows), nothing, np.ones(len(rows), bool), nothing)
     return replace(judged, grouped=replace(grouped, copies=copies))

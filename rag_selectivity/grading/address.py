@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from base64 import b64encode
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from urllib.parse import SplitResult, unquote
 
 #: Parameters of an address and headers that everybody may read.
@@ -80,6 +82,23 @@ class Secrets:
         the dummy key "ollama".
         """
         return self._sure.sub("…", text)
+
+    @contextmanager
+    def kept_from(self, *names: str) -> Iterator[None]:
+        """Take the secrets out of what these loggers write."""
+
+        def cleaned(record: logging.LogRecord) -> bool:
+            record.msg, record.args = self.taken_out(record.getMessage()), ()
+            return True
+
+        loggers = [logging.getLogger(name) for name in names]
+        for logger in loggers:
+            logger.addFilter(cleaned)
+        try:
+            yield
+        finally:
+            for logger in loggers:
+                logger.removeFilter(cleaned)
 
 
 def _in_any_form(secret: str) -> str:

@@ -104,7 +104,7 @@ async def acheck_claims(
         The run that the others are compared with. Default: the first one.
     store : str or Path
         Holds the judge's answers; no question is asked twice.
-    judge : Judge or async function
+    judge : Judge, async function, or model of Ragas, LlamaIndex or LangChain
     checks : sequence of {"precision", "recall", "entities", "relevance", "groundedness"}, optional
         The first four need no more calls than one of them; `groundedness` takes one more for each passage. Default: the
         first four; of runs, `groundedness` too if there are responses, and `relevance` without references. Only

@@ -364,10 +364,14 @@ class Gate:
 
     def _wake(self) -> None:
         """Let as many requests in line, of whatever thread, look whether they may go as there is room for."""
+        running = asyncio.get_running_loop()
         with self._lock:
             room = max(1, self.concurrency - len(self._under_way))
             for place in islice(self._line, room):
-                place.loop.call_soon_threadsafe(place.event.set)
+                if place.loop is running:
+                    place.event.set()
+                else:
+                    place.loop.call_soon_threadsafe(place.event.set)
 
     def _ticket(self, prompt_bytes: int, answer_tokens: int) -> _Ticket:
         prompt = int(prompt_bytes * self._tokens_in_a_byte * _MARGIN) + 16

@@ -75,7 +75,7 @@ async def agrade(
         Passages to grade for each query, such as the runs of all systems: dicts, Runs, frames or files.
     store : str or Path
         The label store, created if it does not exist. A pair whose label it holds is not graded again.
-    judge : Judge or async function
+    judge : Judge, async function, or model of Ragas, LlamaIndex or LangChain
         See `rag_selectivity.grading.judge`.
     rubric : Rubric or path
     extras : sequence of {"relevant_span", "misleading"}
@@ -125,7 +125,8 @@ async def agrade(
         If an argument is out of its range, a query or passage has no text, the store cannot be used, or a tail or
         controls cannot be drawn (a pool without depth, a corpus smaller than the draw).
     GradingError
-        If no request can succeed (a wrong key, an empty account, an unknown model).
+        If no request can succeed (a wrong key, an empty account, an unknown model), or if no pair could be graded and
+        the store holds none.
     """
     _check(extras, samples, batch, order)
     retried = _kinds(retry_failed)
@@ -156,6 +157,7 @@ async def agrade(
             return Grading(**common, **plan, left=missing, control_power=power)
         pairs.record()
         with asking(asked, gate, missing, "grading", progress) as runner:
+            runner.needs_answer = not cached
             await _Grading(labels, pairs, prompt, batch, seed).finish(runner)
         spending = gate.spending
         runner.raise_if_fatal(f"; new grades in {labels.path}: {runner.answered:,}" if runner.answered else "")

@@ -17,13 +17,14 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from functools import cache, partial
+from importlib import import_module
 from typing import Any, Literal, Protocol, TypedDict, runtime_checkable
 
 from pydantic import BaseModel
 
 from rag_selectivity.errors import GradingError
 from rag_selectivity.results.usage import Usage
-from rag_selectivity.tables.cells import whole_characters
+from rag_selectivity.tables.cells import shown, whole_characters
 from rag_selectivity.tables.files import json_value
 
 __all__ = ["Ask", "CallableJudge", "Judge", "Message", "ModelJudge", "Reply", "Request", "Usage", "judge_of", "opened"]
@@ -346,12 +347,6 @@ class ModelJudge(ABC):
         self.name = name
         self.parameters: Mapping[str, Any] = dict(parameters)
 
-    @classmethod
-    def of(cls, model: Any) -> Judge:
-        """A judge as it is, or a framework's model as the judge that a subclass makes of it."""
-        make: Callable[[Any], Judge] = cls
-        return model if isinstance(model, Judge) else make(model)
-
     @abstractmethod
     async def complete(self, conversation: Sequence[Message], schema: type[BaseModel]) -> tuple[Any, Usage | None]:
         """Call the model once.
@@ -412,13 +407,31 @@ class CallableJudge:
         return Reply(*result) if is_with_usage else Reply(result)
 
 
+#: What makes a judge of a framework's model, by the package of the model's class.
+_ADAPTERS = {
+    "ragas": ("rag_selectivity_ragas.judging", "RagasJudge"),
+    "llama_index": ("rag_selectivity_llama_index.judging", "LLMJudge"),
+    "langchain_core": ("rag_selectivity_langchain.judging", "ChatModelJudge"),
+}
+
+
 def judge_of(value: Any) -> Judge:
-    """The judge itself; an async function becomes a CallableJudge of its name."""
+    """The judge itself; an async function becomes a CallableJudge of its name, a framework's model its adapter."""
     if isinstance(value, Judge):
         return value
+    for each in type(value).__mro__:
+        adapter = _ADAPTERS.get(each.__module__.partition(".")[0])
+        if adapter is not None:
+            module, name = adapter
+            adapted: Judge = getattr(import_module(module), name)(value)
+            return adapted
     if callable(value):
         return CallableJudge(value, getattr(value, "__name__", type(value).__name__))
-    raise GradingError(f"a judge is an object with name, parameters and ask, or an async function; got {value!r}")
+    raise GradingError(
+        f"a judge is an object with name, parameters and ask, an async function, or a model of Ragas (`llm_factory`), "
+        f"LlamaIndex or LangChain, got {shown(value)}; for an endpoint like OpenAI's give "
+        f"rag_selectivity.grading.openai_judge.OpenAIJudge(model, base_url=…)"
+    )
 
 
 def first_text(value: Any, *names: str) -> str | None:

@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 import os
 import re
+from base64 import b64encode
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import partial
+from socket import gaierror
+from ssl import SSLError
 from typing import Any
-from urllib.parse import SplitResult, urlsplit, urlunsplit
-from urllib.request import getproxies, proxy_bypass
+from urllib.parse import SplitResult, unquote, urlsplit, urlunsplit
 
 from pydantic import BaseModel
 
@@ -42,24 +44,6 @@ _LONGEST_ERROR = 100_000
 _LONGEST_MESSAGE = 300
 _LONGEST_NAME = 200
 _RATE_LIMIT = re.compile(r"rate[ _-]?limit|too[ _]many[ _]requests|resource[ _]exhausted", re.IGNORECASE)
-
-
-async def body_of(response: Any) -> bytes:
-    """The body of a response of aiohttp, of an error its beginning.
-
-    Raises
-    ------
-    JudgeFailure
-        If the body is longer than any reply.
-    """
-    body, longest = bytearray(), _LONGEST_BODY if response.status < 300 else _LONGEST_ERROR
-    async for part in response.content.iter_any():
-        body += part
-        if len(body) > longest and response.status < 300:
-            raise JudgeFailure(f"the endpoint's reply is longer than {longest:,} bytes", "server_error")
-        if len(body) > longest:
-            break
-    return bytes(body[:longest])
 
 
 def reply_of(text: str, headers: Mapping[str, str], way: str) -> Reply:
@@ -331,9 +315,9 @@ class OpenAIJudge:
         extra: Mapping[str, Any] | None = None,
     ) -> None:
         try:
-            import aiohttp
+            import openai
         except ImportError:
-            raise MissingExtraError("aiohttp", "judge", "an OpenAI-compatible judge") from None
+            raise MissingExtraError("openai", "judge", "an OpenAI-compatible judge") from None
         # A secret that is mounted as a file often ends in a newline.
         key = (api_key or os.environ.get(api_key_env) or "").strip()
         if not key and (api_key_env != _KEY_ENV or (base_url is None and not headers)):
@@ -348,16 +332,22 @@ class OpenAIJudge:
             **(extra or {}),
         }
         self.way = Way()
-        self._aiohttp = aiohttp
+        self._openai: Any = openai
         address = _split(base_url or os.environ.get("OPENAI_BASE_URL") or _OPENAI)
-        path = f"{address.path.rstrip('/').removesuffix('/chat/completions')}/chat/completions"
-        self._url = urlunsplit((address.scheme, address.netloc, path, address.query, ""))
-        self._headers = {"content-type": "application/json", **_checked(headers or {})}
-        if key and "authorization" not in map(str.lower, self._headers):
+        credentials, _, host = address.netloc.rpartition("@")
+        path = address.path.rstrip("/").removesuffix("/chat/completions")
+        self._base = urlunsplit((address.scheme, host, path, "", ""))
+        self._query = address.query.encode()
+        self._headers = _checked(headers or {})
+        names = [name.lower() for name in self._headers]
+        self._has_two_keys = bool(credentials) and (bool(key) or "authorization" in names)
+        if credentials:
+            user, _, password = credentials.partition(":")
+            plain = f"{unquote(user)}:{unquote(password)}"
+            self._headers["authorization"] = f"Basic {b64encode(plain.encode()).decode()}"
+        elif key and "authorization" not in names:
             self._headers["authorization"] = f"Bearer {_sendable(key, f'the key in {api_key_env}')}"
         self._secrets = Secrets(key, headers or {}, address)
-        # Looked up once, since it takes a thread's time.
-        self._proxy = None if proxy_bypass(address.hostname or "") else getproxies().get(address.scheme)
         self._answered = self._has_guessed = False
         self._before_guesses: Way | None = None
         self._unreadable = 0
@@ -370,31 +360,43 @@ class OpenAIJudge:
     @asynccontextmanager
     async def session(self) -> AsyncIterator[Ask]:
         """Keep connections open; what it gives asks with them."""
-        if "@" in urlsplit(self._url).netloc and "authorization" in map(str.lower, self._headers):
+        if self._has_two_keys:
             raise InputError(
                 f"base_url (--base-url) holds a user and a password, and {self._key_env} or a header (--header) holds "
                 f"a key; a request has room for one of them: take the user and the password out of the address, or "
                 f"unset {self._key_env}"
             )
-        # The gate limits the number of requests at the same time, and their seconds.
-        async with self._aiohttp.ClientSession(
-            connector=self._aiohttp.TCPConnector(limit=0),
-            timeout=self._aiohttp.ClientTimeout(total=None, sock_connect=30),
-            headers=self._headers,
-            cookie_jar=self._aiohttp.DummyCookieJar(),
-        ) as session:
-            yield partial(self._ask, session)
+        # The gate repeats, paces and times requests, so that the budget counts each of them.
+        try:
+            http = self._openai.DefaultAsyncHttpxClient(auth=self._addressed, follow_redirects=False)
+            client = self._openai.AsyncOpenAI(
+                api_key="in a header", base_url=self._base, http_client=http, max_retries=0, timeout=None
+            )
+        except Exception as error:
+            raise self._unsendable(error) from None
+        with self._secrets.kept_from("httpx", "httpx2", "openai._base_client"):
+            # The client imports what asks on its first use, which is not the first request's time.
+            completions = client.chat.completions.with_streaming_response
+            async with client:
+                yield partial(self._ask, completions)
+
+    def _addressed(self, request: Any) -> Any:
+        """The client's request with the query of the address, and with the headers that the user gave."""
+        request.url = request.url.copy_with(query=self._query or None)
+        del request.headers["authorization"]
+        for name, value in self._headers.items():
+            request.headers[name] = value
+        return request
 
     async def ask(self, request: Request) -> Reply:
         """Send one request, with a connection of its own."""
         async with self.session() as ask:
             return await ask(request)
 
-    async def _ask(self, session: Any, request: Request) -> Reply:
+    async def _ask(self, completions: Any, request: Request) -> Reply:
         way = self.way
         fields = way.fields(request.messages, request.schema, request.answer_tokens, self.parameters)
-        body = json.dumps({"model": self.name, **fields}).encode()
-        status, headers, raw = await self._post(session, body)
+        status, headers, raw = await self._post(completions, fields)
         text = self._secrets.taken_out_of_body(raw.decode("utf-8", "replace"))
         try:
             if status >= 300:
@@ -417,29 +419,46 @@ class OpenAIJudge:
         if self._unreadable % _UNREADABLE_BEFORE_STEP == 0:
             self.way = self.way.without("answer") or self.way
 
-    async def _post(self, session: Any, body: bytes) -> tuple[int, Mapping[str, str], bytes]:
-        aiohttp = self._aiohttp
+    async def _post(self, completions: Any, fields: dict[str, Any]) -> tuple[int, Mapping[str, str], bytes]:
+        body, messages = bytearray(), fields.pop("messages")
         try:
-            async with session.post(self._url, data=body, allow_redirects=False, proxy=self._proxy) as response:
-                return response.status, response.headers, await body_of(response)
-        except aiohttp.InvalidURL:
-            why, kind = f"{self._where} is not a URL: give --base-url as http://HOST:PORT/v1", "fatal"
-        except (aiohttp.ClientConnectorCertificateError, aiohttp.ClientConnectorSSLError) as error:
-            why = f"no secure connection to {self._where} ({type(error).__name__}): give http:// in --base-url, or a "
-            why, kind = f"{why}certificate that this machine trusts", "unreachable"
-        except aiohttp.ClientConnectorDNSError:
-            why, kind = f"the host of {self._where} is unknown: check --base-url", "unreachable"
-        except aiohttp.ClientConnectorError as error:
-            number = getattr(getattr(error, "os_error", None), "errno", None)
-            told = os.strerror(number) if isinstance(number, int) and number > 0 else type(error).__name__
-            why = f"nothing listens at {self._where} ({told}): start the server, or give its address with --base-url"
-            kind = "unreachable"
-        except (aiohttp.ClientError, ConnectionError) as error:
-            why, kind = f"the connection was cut ({type(error).__name__})", "server_error"
-        except ValueError as error:
-            why = f"no request can be sent to {self._where} ({type(error).__name__}): check --base-url, --header, and "
-            why, kind = f"{why}the proxy in HTTPS_PROXY or HTTP_PROXY", "fatal"
-        raise JudgeFailure(why, kind)
+            async with completions.create(model=self.name, messages=messages, extra_body=fields) as response:
+                async for part in response.iter_bytes():
+                    body += part
+                    if len(body) > _LONGEST_BODY:
+                        raise JudgeFailure(f"the reply is longer than {_LONGEST_BODY:,} bytes", "server_error")
+                return response.status_code, response.headers, bytes(body)
+        except self._openai.APIStatusError as error:
+            return error.status_code, error.response.headers, error.response.content[:_LONGEST_ERROR]
+        except JudgeFailure:
+            raise
+        except Exception as error:  # the client's own, and those of its transport while a body is read
+            raise self._no_connection(error) from None
+
+    def _no_connection(self, error: BaseException) -> JudgeFailure:
+        """The failure that an error of the client without any answer means."""
+        causes = list(_causes(error))
+        names = [type(each).__name__ for each in causes]
+        if not {"ConnectError", "ConnectTimeout"}.intersection(names):
+            of_address = (
+                any(isinstance(each, (TypeError, ValueError)) for each in causes) or "UnsupportedProtocol" in names
+            )
+            cut = JudgeFailure(f"the connection was cut ({names[min(1, len(names) - 1)]})", "server_error")
+            return self._unsendable(causes[-1]) if of_address else cut
+        for each in causes:
+            if isinstance(each, SSLError):
+                why = f"no secure connection to {self._where} ({type(each).__name__}): give http:// in --base-url, or "
+                return JudgeFailure(f"{why}name the certificate to trust in SSL_CERT_FILE", "unreachable")
+            if isinstance(each, gaierror):
+                return JudgeFailure(f"the host of {self._where} is unknown: check --base-url", "unreachable")
+        number = next((each.errno for each in causes if isinstance(each, OSError) and each.errno), None)
+        told = os.strerror(number) if number is not None and number > 0 else names[-1]
+        why = f"nothing listens at {self._where} ({told}): start the server, or give its address with --base-url"
+        return JudgeFailure(why, "unreachable")
+
+    def _unsendable(self, error: BaseException) -> JudgeFailure:
+        why = f"no request can be sent to {self._where} ({type(error).__name__}): check --base-url, --header, and "
+        return JudgeFailure(f"{why}the proxy in HTTPS_PROXY or HTTP_PROXY", "fatal")
 
     def _refusal(self, failure: JudgeFailure, status: int, text: str, way: Way) -> JudgeFailure:
         """The failure; `adapted` if it means a field of the request, which is left out from then on."""
@@ -479,9 +498,15 @@ class OpenAIJudge:
     @property
     def _where(self) -> str:
         """The address, without a user, a password and a query."""
-        parts = urlsplit(self._url)
-        host, path = parts.netloc.rpartition("@")[2], parts.path.removesuffix("/chat/completions")
-        return self._secrets.taken_out(urlunsplit((parts.scheme, host, path, "", "")))
+        return self._secrets.taken_out(self._base)
+
+
+def _causes(error: BaseException | None) -> Iterator[BaseException]:
+    """An exception and what led to it; of several, the first."""
+    while error is not None:
+        yield error
+        group = getattr(error, "exceptions", None)
+        error = group[0] if group else error.__cause__
 
 
 def _checked(headers: Mapping[str, str]) -> dict[str, str]:

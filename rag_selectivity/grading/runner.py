@@ -21,7 +21,7 @@ from rag_selectivity.grading.gate import Gate, Stop, Stopped
 from rag_selectivity.grading.judge import ADAPTED, PASSING, Ask, Judge, JudgeFailure, Message, Reply, opened
 from rag_selectivity.grading.reading import Unreadable, answer_text
 from rag_selectivity.results.usage import Usage
-from rag_selectivity.wording import visible
+from rag_selectivity.wording import counted, visible
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -163,7 +163,11 @@ class Runner:
         The models that the server named.
     way : str or None
         How the server was asked, as JSON.
+    needs_answer : bool
+        Whether a run without any answer is an error, whose failures are not stored: nothing was known before.
     """
+
+    needs_answer = False
 
     def __init__(self, judge: Judge, gate: Gate, watch: Watch | None = None) -> None:
         self.gate = gate
@@ -226,6 +230,8 @@ class Runner:
                     raise error
             if failure:
                 raise asyncio.CancelledError
+            if self.stop is None and self._held and self.needs_answer and not self._has_answered:
+                self._stop_without_answer()
             if self.stop is None or self.stop.cause in ("budget", "interrupted"):
                 await self._settle(store)
 
@@ -363,10 +369,21 @@ class Runner:
                 why = f"no answer for {seconds:.0f} s, the last failure: {last}; is the endpoint up? Go on later"
                 self.gate.shut(why, "endpoint")
         elif count >= self.limits.give_up_after:
-            shown = f" The last answer: {failure.answer[:200]!r}." if failure.answer else ""
-            advice = _ADVICE.get(failure.kind, "Look at the endpoint")
-            why = f"{count} requests in a row failed for the same reason ({failure.kind}: {failure})"
-            self.gate.shut(f"{why}.{shown} {advice}", "endpoint")
+            self._stop_for(f"{count} requests in a row failed for the same reason", failure)
+
+    def _stop_for(self, what: str, failure: JudgeFailure) -> None:
+        """Stop the run with a cause, an example and what to try."""
+        shown = f" The last answer: {failure.answer[:200]!r}." if failure.answer else ""
+        advice = _ADVICE.get(failure.kind, "Look at the endpoint")
+        self.gate.shut(f"{what} ({failure.kind}: {failure}).{shown} {advice}", "endpoint")
+
+    def _stop_without_answer(self) -> None:
+        """Stop for the reason of most of the failures."""
+        problems = [outcome.problem for outcome in self._held if outcome.problem is not None]
+        kinds = Counter(problem.kind for problem in problems)
+        kind, count = kinds.most_common(1)[0]
+        last = next(problem for problem in reversed(problems) if problem.kind == kind)
+        self._stop_for(f"{count} of {counted(len(problems), 'call')} failed", last)
 
     async def _settle(self, store: Storing, *outcomes: Outcome[Any]) -> None:
         """Store the failures that are held, and these outcomes behind them."""
@@ -401,9 +418,14 @@ class Runner:
         }
 
     def raise_if_fatal(self, more: str = "") -> None:
-        """A GradingError if no request can succeed."""
-        if self.stop is not None and self.stop.cause == "fatal":
+        """A GradingError if no request can succeed, or if an answer is needed and none came."""
+        if self.stop is None:
+            return
+        if self.stop.cause == "fatal":
             raise GradingError(f"{self.stop.why}; nothing more was sent{more} (how-to: stopped-grading)")
+        if self.stop.cause == "endpoint" and self.needs_answer and not self._has_answered:
+            why = "none of the pairs was graded, and all of them will be asked for again"
+            raise GradingError(f"{why}: {self.stop.why} (how-to: stopped-grading)")
 
 
 @contextmanager

@@ -17,7 +17,7 @@ from rag_selectivity.judged.qrels import Qrels
 from rag_selectivity.judged.rows import Hits
 from rag_selectivity.judged.run import Run, ScatteredQueries
 from rag_selectivity.judged.terms import Terms
-from rag_selectivity.tables.ids import IntArray, numbered, ranges
+from rag_selectivity.tables.ids import IntArray, ranges
 
 #: How many of a list's first passages are compared with what the labels promise.
 TOP = 10
@@ -122,7 +122,7 @@ class Lists:
         in_order = np.argsort(rows, kind="stable")
         rows, judgments = rows[in_order], judgments[in_order]
         ordered = part.take(order) if order is not None and len(repeating) else part
-        copies = copies_in(ordered, repeating)
+        copies, _ = ordered.copies(repeating)
         for row in copies[:1].tolist() if policy.duplicates == "error" else ():
             raise InputError(
                 f"{name}: query {part.queries[part.query[row]]!r} lists passage {ordered.passages[row]!r} more than "
@@ -224,11 +224,3 @@ def _judged(qrels: Qrels, part: Run, position: IntArray, rows: IntArray) -> tupl
     passages = list(part.columns_at(rows)["passages"])
     judgments = qrels.judgments(position[part.query[rows]], passages)
     return rows[judgments >= 0], judgments[judgments >= 0]
-
-
-def copies_in(part: Run, lists: IntArray) -> IntArray:
-    """The rows of some lists with a passage that is earlier in its list."""
-    rows = ranges(part.offsets[lists], part.lengths[lists])
-    names, number = numbered(part.passages[row] for row in rows.tolist())
-    _, first = np.unique(part.query[rows] * max(1, len(names)) + number, return_index=True)
-    return np.delete(rows, first)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -67,8 +67,9 @@ def _grouped(scan: Scan, exactly: Callable[[], Run]) -> Iterator[Run]:
         rows = rows.drop("query")
         # Column by column, each of which is let go of in turn.
         rows = pl.DataFrame([rows.drop_in_place(name).rechunk() for name in rows.columns])
-        order, lengths = np.argsort(code, kind="stable"), np.bincount(code)
-        ends = np.cumsum(lengths)
+        order = np.argsort(code, kind="stable")
+        ends = np.searchsorted(code[order], np.arange(len(queries)), "right")
+        lengths = np.diff(ends, prepend=0)
         cuts = np.searchsorted(ends, np.arange(0, len(order) + _GIVEN, _GIVEN))
         for start, stop in pairwise(np.unique(np.append(cuts, len(ends))).tolist()):
             lists = rows[order[ends[start] - lengths[start] : ends[stop - 1]]]
@@ -80,28 +81,16 @@ def _whole_lists(scan: Scan) -> Iterator[Run]:
     import polars as pl
 
     begun: list[pl.DataFrame] = []
-    last = None
-    for batch in scan.rows():
-        if not batch.height:
-            continue
-        rows = batch.with_columns(new=pl.col("query").ne_missing(pl.col("query").shift(fill_value=last)))
-        last = batch["query"][-1]
-        starts = np.flatnonzero(rows["new"].to_numpy())
-        if len(starts):
-            end = int(starts[-1])
-            if begun or end:
-                yield _listed(pl.concat([*begun, rows[:end]]), scan)
-            begun = []
-            rows = rows[end:]
-        begun.append(rows)
-    if begun:
-        yield _listed(pl.concat(begun), scan)
-
-
-def _listed(rows: pl.DataFrame, scan: Scan) -> Run:
-    """The run of rows in which each list begins where `new` says."""
-    starts = np.flatnonzero(rows["new"].to_numpy())
-    return _run(rows["query"].gather(starts).to_list(), np.diff(starts, append=rows.height), rows, scan)
+    for batch in chain(scan.rows(), [None]):
+        rows = pl.concat([*begun, *([] if batch is None else [batch])])
+        query = rows["query"]
+        starts = np.flatnonzero(query.ne_missing(query.shift()).to_numpy())
+        lengths = np.diff(starts, append=rows.height)
+        whole = len(starts) - (batch is not None)
+        end = int(lengths[:whole].sum())
+        if whole:
+            yield _run(query.gather(starts[:whole]).to_list(), lengths[:whole], rows[:end], scan)
+        begun = [rows[end:]]
 
 
 def _run(queries: list[str], lengths: IntArray, rows: pl.DataFrame, scan: Scan) -> Run:

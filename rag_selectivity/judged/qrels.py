@@ -88,7 +88,7 @@ class Qrels(Pairs):
         if (self.query[1:] < self.query[:-1]).any():
             self._keep(np.argsort(self.query, kind="stable"))
         doubles = self._doubles()
-        if doubles:
+        if len(doubles):
             self.repeated += len(doubles)
             self._keep(np.delete(np.arange(self.size), doubles))
 
@@ -379,32 +379,26 @@ class Qrels(Pairs):
         off = (self.grade < scale.lowest) | (self.grade > (scale.highest or np.iinfo(np.int64).max))
         if off.any():
             row = int(np.flatnonzero(off)[0])
+            reach = "and up" if scale.highest is None else f"to {scale.highest}"
             raise InputError(
-                f"{self._row_text(row)} is off the {scale.name} scale ({scale.range_text}); "
+                f"{self._row_text(row)} is off the {scale.name} scale ({scale.lowest} {reach}); "
                 f"map other grades with a grade map, as in 0:1,1:3,2:4,3:5, or choose another scale "
                 f"(how-to: labels-on-the-wrong-scale)"
             )
 
     # -- inside ----------------------------------------------------------------------------------
 
-    def _doubles(self) -> list[int]:
+    def _doubles(self) -> IntArray:
         """The rows of pairs that an earlier row has with the same grade; an InputError if the grades differ."""
-        doubles = []
-        for start, stop in pairwise(self.offsets.tolist()):
-            passages = self.passages[start:stop]
-            if len(set(passages)) == len(passages):
-                continue
-            first_of: dict[str, int] = {}
-            for row, passage in enumerate(passages, start):
-                first = first_of.setdefault(passage, row)
-                if first != row:
-                    doubles.append(row)
-                    if self.grade[first] != self.grade[row]:
-                        raise InputError(
-                            f"{self._row_text(row)}, but {self._row_text(first)}: one pair cannot have two grades; "
-                            f"remove one"
-                        )
-        return doubles
+        ends = enumerate(pairwise(self.offsets.tolist()))
+        repeating = [i for i, (start, stop) in ends if len(set(self.passages[start:stop])) < stop - start]
+        rows, earlier = self.copies(np.array(repeating, np.int64))
+        for i in np.flatnonzero(self.grade[rows] != self.grade[earlier])[:1].tolist():
+            raise InputError(
+                f"{self._row_text(rows[i])}, but {self._row_text(earlier[i])}: one pair cannot have two grades; "
+                f"remove one"
+            )
+        return rows
 
     def _row_text(self, row: int) -> str:
         line = "" if self.lines is None else f":{self.lines[row]}"

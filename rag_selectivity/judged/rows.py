@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rag_selectivity.tables.forms import IdForm
-from rag_selectivity.tables.ids import IntArray
+from rag_selectivity.tables.ids import IntArray, numbered, ranges
 from rag_selectivity.wording import counted
 
 
@@ -98,6 +98,17 @@ class Pairs(Rows):
     def rows(self, position: int) -> slice:
         """The rows of the query at a position."""
         return slice(int(self.offsets[position]), int(self.offsets[position + 1]))
+
+    def copies(self, queries: IntArray) -> tuple[IntArray, IntArray]:
+        """The rows of some queries with a passage that the query has in an earlier row, and the first such row."""
+        rows = ranges(self.offsets[queries], self.lengths[queries])
+        if not len(rows):
+            return rows, rows
+        names, number = numbered(self.passages[row] for row in rows.tolist())
+        pairs = self.query[rows] * len(names) + number
+        _, first, of = np.unique(pairs, return_index=True, return_inverse=True)
+        earlier = rows[first[of]]
+        return rows[rows != earlier], earlier[rows != earlier]
 
     @cached_property
     def place(self) -> dict[str, int]:

@@ -32,12 +32,6 @@ class ScatteredQueries(Exception):
         self.again = again
 
 
-def _grouped(codes: NDArray[np.integer[Any]]) -> IntArray:
-    """The rows in the order of their codes; rows with equal codes stay as they are."""
-    # NumPy sorts 16-bit numbers stably by radix sort, which is faster.
-    return np.argsort(codes.astype(np.uint16) if codes.max(initial=0) < 1 << 16 else codes, kind="stable")
-
-
 @dataclass(eq=False, repr=False)
 class Run(Pairs):
     """Ranked passage ids for each query, with scores if they are known.
@@ -103,7 +97,8 @@ class Run(Pairs):
         elif ranks is not None:
             order, scores = np.lexsort((ranks, codes)), -ranks if columns.lines is not None else None
         if order is None and (codes[1:] < codes[:-1]).any():
-            order = _grouped(codes)
+            # NumPy sorts 16-bit numbers stably by radix sort, which is faster.
+            order = np.argsort(codes.astype(np.uint16) if len(columns.queries) < 1 << 16 else codes, kind="stable")
         run = cls(columns.queries, codes, columns.passage, scores, columns.tokens, +remarks)
         return run if order is None else run.take(order)
 

@@ -316,7 +316,8 @@ class nDCG(_Gain):
     def _best(self, judged: JudgedRun, depths: IntArray) -> FloatArray:
         """The discounted gain of the best order: float64[queries, depths]."""
         reach = int(min(depths.max(initial=1), judged.labelled.max(initial=0)))
-        discounted = discounts(reach)
+        # The sums of the discounts down to each rank, from 0 on.
+        discounted = np.append(0.0, np.cumsum(1 / np.log2(np.arange(2, reach + 2))))
         best = np.zeros((len(judged), depths.shape[-1]))
         start = np.zeros(best.shape, np.int64)
         # From the highest grade down to the lowest that gains anything.
@@ -326,12 +327,6 @@ class nDCG(_Gain):
             best += gains[level] * (discounted[stop] - discounted[start])
             start = stop
         return best
-
-
-def discounts(ranks: int) -> FloatArray:
-    """The sums of the discounts 1/log2(rank + 1) down to each rank, from 0 on: float64[ranks + 1]."""
-    result: FloatArray = np.append(0.0, np.cumsum(1 / np.log2(np.arange(2, ranks + 2))))
-    return result
 
 
 _LEVELS = np.arange(11) / 10

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cached_property
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rag_selectivity.judged.judged_run import JudgedRun, count_at, key_of
 from rag_selectivity.measures.base import (
@@ -415,10 +416,7 @@ class Judged(Measure):
     """
 
     def at_ranks(self, judged: JudgedRun, depths: IntArray) -> Outcome:
-        returned = judged.returned_at(depths)
-        with np.errstate(invalid="ignore"):
-            share = np.where(returned > 0, judged.judged_at(depths) / np.maximum(returned, 1), np.nan)
-        return Outcome((share,), "no query returned anything")
+        return _of_returned(judged.judged_at(depths), judged, depths)
 
 
 @register_measure
@@ -441,11 +439,8 @@ class Redundancy(Measure):
     needs_groups: ClassVar[bool] = True
 
     def at_ranks(self, judged: JudgedRun, depths: IntArray) -> Outcome:
-        returned = judged.returned_at(depths)
-        copies = 0 if judged.copies is None else count_at(judged.copies, len(judged), depths)
-        with np.errstate(invalid="ignore"):
-            share = np.where(returned > 0, copies / np.maximum(returned, 1), np.nan)
-        return Outcome((share,), "no query returned anything")
+        copies = np.zeros(1) if judged.copies is None else count_at(judged.copies, len(judged), depths)
+        return _of_returned(copies, judged, depths)
 
 
 @register_measure
@@ -493,3 +488,10 @@ def over_slots(count: IntArray, judged: JudgedRun, depths: IntArray) -> FloatArr
     """A count divided by K; with `short_lists="returned"` by the number of returned passages, if there are any."""
     result: FloatArray = count / judged.slots_at(depths)
     return result
+
+
+def _of_returned(count: NDArray[Any], judged: JudgedRun, depths: IntArray) -> Outcome:
+    """A count divided by the number of returned passages, undefined where there are none."""
+    returned = judged.returned_at(depths)
+    share = np.where(returned > 0, count / np.maximum(returned, 1), np.nan)
+    return Outcome((share,), "no query returned anything")

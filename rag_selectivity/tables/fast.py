@@ -103,34 +103,33 @@ def scan(source: Any, kind: Kind, *, format: str | None = None) -> Scan | None:
     except ImportError:
         return None
     try:
-        if not is_path(source):
-            frame = exact.as_frame(source, "")
-            columns = columns_of(exact.column_names(frame), kind, "")
-            chosen = list(columns.values())
-            needed = frame.select(chosen) if hasattr(frame, "select") else frame[chosen]
-            rows_at = (
-                needed.slice if hasattr(needed, "slice") else lambda start, size: needed.iloc[start : start + size]
-            )
-            what = "qrels" if kind == "labels" else "run"
-            return _scan_of_rows(len(frame), lambda start: pl.DataFrame(rows_at(start, _ROWS)), columns, what)
-        path, name = Path(source), exact.kind_of(Path(source), format)
-        if name != "parquet":
-            return _scan_of_text(path, kind, name)
-        stored = pl.scan_parquet(exact.parquet_files(path), glob=False, hive_partitioning=False)
-        columns = columns_of(stored.collect_schema().names(), kind, str(path))
-        read = stored.select(*columns.values())
-        height = read.select(pl.len()).collect(engine="streaming").item()
-        lines = 1 if path.is_file() else None
-        return _scan_of_rows(height, lambda start: read.slice(start, _ROWS).collect(), columns, str(path), lines)
+        where, lines, frame = "qrels" if kind == "labels" else "run", None, source
+        if is_path(source):
+            path, name = Path(source), exact.kind_of(Path(source), format)
+            if name != "parquet":
+                return _scan_of_text(path, kind, name)
+            where, lines = str(path), 1 if path.is_file() else None
+            frame = pl.scan_parquet(exact.parquet_files(path), glob=False, hive_partitioning=False)
+        return _scan_of_table(frame if is_path(source) else exact.as_frame(source, ""), kind, where, lines)
     except (*_UNREAD, pl.exceptions.PolarsError):
         return None
 
 
-def _scan_of_rows(
-    height: int, frame: Callable[[int], pl.DataFrame], columns: Mapping[str, str], where: str, lines: int | None = None
-) -> Scan:
-    """The scan of rows with typed columns, so many of which from one on make a frame."""
-    return Scan(lambda: iter(range(0, height, _ROWS)), lambda start: _checked(frame(start), columns), where, lines)
+def _scan_of_table(frame: Any, kind: Kind, where: str, lines: int | None) -> Scan:
+    """The scan of a frame of any library, which is taken slice by slice."""
+    import polars as pl
+
+    is_lazy = isinstance(frame, pl.LazyFrame)
+    columns = columns_of(frame.collect_schema().names() if is_lazy else exact.column_names(frame), kind, where)
+    chosen = list(columns.values())
+    needed = frame.select(chosen) if hasattr(frame, "select") else frame[chosen]
+    height = frame.select(pl.len()).collect(engine="streaming").item() if is_lazy else len(frame)
+
+    def rows(start: int) -> pl.DataFrame:
+        part = needed.slice(start, _ROWS) if hasattr(needed, "slice") else needed.iloc[start : start + _ROWS]
+        return _checked(pl.DataFrame(part.collect() if is_lazy else part), columns)
+
+    return Scan(lambda: iter(range(0, height, _ROWS)), rows, where, lines)
 
 
 def _scan_of_text(path: Path, kind: Kind, name: str) -> Scan | None:
@@ -155,14 +154,13 @@ def _scan_of_text(path: Path, kind: Kind, name: str) -> Scan | None:
             types[key] = pl.Float64
     # A key that stands twice, or an id without quotation marks where the others have some, is odd.
     blank = " " if '": ' in first else ""
-    starts = {key: '"' if isinstance(row[key], str) else "" for key in columns.values() if row}
-    marks = [f"{json.dumps(key)}:{blank}{start}".encode() for key, start in starts.items()]
-    per_line = first.count('"'), first.count(":")
-    # Then these signs tell it as well, and are counted faster.
-    all_is_read = len(row) == len(marks) and per_line == (
-        2 * (len(row) + "".join(starts.values()).count('"')),
-        len(row),
-    )
+    texts = [isinstance(row[key], str) for key in columns.values() if row]
+    marks = [
+        f"{json.dumps(key)}:{blank}".encode() + b'"' * is_text
+        for key, is_text in zip(columns.values(), texts, strict=False)
+    ]
+    # Where all keys are read, the number of these signs in a line tells it as well, and is counted faster.
+    signs_of_all = {'"': 2 * (len(texts) + sum(texts)), ":": len(texts)} if len(row) == len(texts) else {}
 
     def parsed(block: bytes) -> pl.DataFrame:
         # A line end within a quoted cell is odd in any case.
@@ -172,12 +170,8 @@ def _scan_of_text(path: Path, kind: Kind, name: str) -> Scan | None:
         lines = _count(signs, "\n") + (not block.endswith(b"\n"))
         if row:
             frame = pl.read_ndjson(block, schema=types)
-            as_first = (
-                all_is_read
-                and b"[" not in block
-                and (_count(signs, '"'), _count(signs, ":")) == tuple(n * lines for n in per_line)
-            )
-            is_odd = not as_first and any(block.count(mark) != lines for mark in marks)
+            as_first = b"[" not in block and all(_count(signs, each) == n * lines for each, n in signs_of_all.items())
+            is_odd = not (signs_of_all and as_first) and any(block.count(mark) != lines for mark in marks)
         else:
             frame = pl.read_csv(
                 block,

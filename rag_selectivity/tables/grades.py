@@ -8,10 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from rag_selectivity.errors import InputError, did_you_mean
+from rag_selectivity.tables.cells import LARGEST_GRADE
 from rag_selectivity.wording import enumeration
-
-#: The largest grade that a map may give: all larger ones are no whole numbers as floats.
-MOST_GRADE = 1 << 53
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,10 +24,6 @@ class Scale:
     def holds(self, grade: int) -> bool:
         """Whether a grade is on the scale."""
         return grade >= self.lowest and (self.highest is None or grade <= self.highest)
-
-    @property
-    def range_text(self) -> str:
-        return f"{self.lowest} to {self.highest}" if self.highest is not None else f"{self.lowest} and up"
 
 
 SCALES = {
@@ -145,8 +139,8 @@ def parse_grade_map(text: str | Mapping[int, int] | None) -> dict[int, int] | No
         except (TypeError, ValueError):
             form = "is not of the form OLD:NEW with whole numbers, as in 0:1,1:3,2:4,3:5"
             raise InputError(f"grade map {text!r}: {part!r} {form}") from None
-        if abs(new) > MOST_GRADE:
-            raise InputError(f"grade map {text!r}: the new grade {new} is too large: give one up to {MOST_GRADE:,}")
+        if abs(new) >= LARGEST_GRADE:
+            raise InputError(f"grade map {text!r}: the new grade {new} is too large: give one below {LARGEST_GRADE:,}")
         if result.setdefault(old, new) != new:
             raise InputError(f"grade map {text!r}: grade {old} is given twice, with different new grades; remove one")
     return result

@@ -71,9 +71,7 @@ def recorded_grade(grades: Mapping[tuple[str, str], int], question: str, passage
 def answer(request: Mapping[str, Any], grades: Mapping[tuple[str, str], int]) -> dict[str, Any]:
     """What a model answers to a request for grades or for a check of claims."""
     texts = texts_of(request)
-    schema = request.get("response_format", {}).get("json_schema", {}).get("schema")
-    if schema is None:
-        raise Unknown("this stand-in answers only requests with a JSON schema")
+    schema = schema_of(request)
     fields = schema["properties"]
     replays = request["model"] == "chat-model"
 
@@ -100,6 +98,19 @@ def answer(request: Mapping[str, Any], grades: Mapping[tuple[str, str], int]) ->
         parts = {"claims": sentences(taken_apart), "entities": sorted(set(re.findall(r"\b[A-Z]\w+", taken_apart)))}
         return {name: parts[name] for name in fields}
     return checked(fields, schema, texts, passages)
+
+
+def schema_of(request: Mapping[str, Any]) -> dict[str, Any]:
+    """The JSON schema of the answer: a field of the request, or in words of the system, as Ragas' clients have it."""
+    schema = request.get("response_format", {}).get("json_schema", {}).get("schema")
+    system = request["messages"][0]["content"]
+    for place in () if schema else (match.start() for match in re.finditer(r"\{", system)):
+        with suppress(ValueError):
+            schema, _ = json.JSONDecoder().raw_decode(system, place)
+            break
+    if not isinstance(schema, dict) or "properties" not in schema:
+        raise Unknown("this stand-in answers only requests with a JSON schema")
+    return schema
 
 
 def answered_question(texts: Mapping[str, str], passages: list[str]) -> dict[str, Any]:

@@ -1,0 +1,61 @@
+"""A run in which no pair could be graded is an error with cause and mend, and leaves all pairs open."""
+
+from __future__ import annotations
+
+import pytest
+
+import rag_selectivity as rs
+from tests.endpoint_runs import cli, grades, rows, run, write_pairs
+from tests.hostile_server import FAILS_ONE, HostileServer, Mode, but, fails, good, hangs, per_passage, says
+
+pytestmark = pytest.mark.contract
+
+QUICK = ("-c", "judge.attempts=2", "-c", "judge.timeout=0.5", "-c", "judge.max_wait=5")
+PROSE = "I would rather not say."
+
+
+@pytest.mark.parametrize(
+    ("mode", "cause", "mend"),
+    [
+        pytest.param(says(PROSE), "off_schema", "judge.max_answer_tokens", id="prose"),
+        pytest.param(FAILS_ONE["refusal"], "refusal", "another model", id="refusal"),
+        pytest.param(fails(500, "no worker is free"), "no worker is free", "Look at the endpoint", id="server error"),
+        pytest.param(hangs, "timeout", "judge.timeout", id="timeout"),
+        pytest.param(
+            per_passage({0: says(PROSE), 1: FAILS_ONE["refusal"]}, but(good, content="", finish="length")),
+            "cut",
+            "judge.max_answer_tokens",
+            id="several reasons",
+        ),
+    ],
+)
+def test_it_ends_with_the_cause_and_the_next_run_asks_again(tmp_path, mode: Mode, cause: str, mend: str) -> None:
+    write_pairs(tmp_path, 5)
+    with HostileServer(mode) as server:
+        done = run(tmp_path, server.url, *QUICK, json_format=False)
+        said = " ".join(done.said.split())
+        assert (done.code, cause in said, mend in said) == (2, True, True), said
+        assert "none of the pairs was graded" in said
+        assert rows(tmp_path) == {}
+        scored = cli(tmp_path, "evaluate", "labels.db", "pool.trec")
+        assert scored.code == 2, scored.said
+        server.mode = good
+        rest = run(tmp_path, server.url)
+    assert (rest.code, rest.data["graded"], rest.data["cached"]) == (0, 5, 0)
+    assert len(grades(tmp_path)) == 5
+
+
+def test_pairs_that_fail_beside_stored_grades_are_failures_as_before(tmp_path) -> None:
+    write_pairs(tmp_path, 5)
+    with HostileServer(per_passage({1: FAILS_ONE["refusal"], 2: FAILS_ONE["refusal"]})) as server:
+        assert run(tmp_path, server.url).data["failed"] == 2
+        again = run(tmp_path, server.url, "--retry-failed")
+    assert (again.code, again.data["failed"], again.data["cached"]) == (1, 2, 3)
+
+
+def test_a_grade_that_needs_no_judge_makes_no_report_of_failures(tmp_path) -> None:
+    async def judge(messages, schema):
+        return "prose"
+
+    with pytest.raises(rs.SelectivityError, match="none of the pairs was graded"):
+        rs.grade({"q": "?"}, {"d": "text", "e": " "}, {"q": ["d", "e"]}, store=tmp_path / "labels.db", judge=judge)
