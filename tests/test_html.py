@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from html.parser import HTMLParser
 
 import matplotlib
@@ -203,8 +202,3 @@ def test_the_composition_of_the_prompt_by_hand(report) -> None:
 
 
 # -- notebooks and the command -----------------------------------------------------------------------------
-
-
-def test_a_notebook_without_jinja2_shows_the_first_screen_as_text(report, monkeypatch) -> None:
-    monkeypatch.setitem(sys.modules, "jinja2", None)
-    assert report._repr_html_().startswith("<pre>System: ")

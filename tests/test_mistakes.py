@@ -59,9 +59,6 @@ def test_what_can_be_but_is_rarely_meant_is_said(folder, words, expected) -> Non
         ("jinja2", "report.to_html()", "pip install 'rag-selectivity[report]'"),
         ("pandas", "report.to_pandas()", "pip install 'rag-selectivity[all]'"),
         ("openai", "rs.grade({'q': 'x'}, {'d': 'y'}, {'q': ['d']}, store='s.db', judge=openai_judge())", "[judge]"),
-        ("llama_index.core", "import rag_selectivity_llama_index", "pip install 'rag-selectivity[llama-index]'"),
-        ("langchain_core", "import rag_selectivity_langchain", "pip install 'rag-selectivity[langchain]'"),
-        ("mcp", "import rag_selectivity_mcp", "pip install 'rag-selectivity[mcp]'"),
         ("pyarrow", "rs.read_qrels('q.parquet')", "pip install 'rag-selectivity[files]'"),
     ],
 )

@@ -239,25 +239,6 @@ def test_stores(suffix, labels, people) -> None:
             assert rs.read_qrels(folder / f"labels.{suffix}").to_dict() == rs.read_qrels(folder / "one.db").to_dict()
 
 
-@settings(max_examples=6 * MORE, deadline=None, derandomize=MORE == 1)
-@given(judgments(WORDS, st.integers(1, 5), 3))
-def test_exported_qrels(labels) -> None:
-    with empty_folder() as folder:
-        with Store(folder / "s.db") as store:
-            put(store, "model", {(q, d): grade for q, of in labels.items() for d, grade in of.items()})
-            export_labels(store, folder / "labels.qrels")
-        assert rs.read_qrels(folder / "labels.qrels").to_dict() == judged(labels)
-
-
-@pytest.mark.parametrize("query", ["two words", "a\nb", "a\tb", " a", "#a"])
-def test_ids_that_trec_cannot_hold_are_refused_and_nothing_is_written(tmp_path, query) -> None:
-    with Store(tmp_path / "s.db") as store:
-        put(store, "model", {(query, "d"): 5})
-        with pytest.raises(rs.SelectivityError):
-            export_labels(store, tmp_path / "labels.qrels")
-    assert {path.name for path in tmp_path.iterdir()} <= {"s.db", "s.db-wal", "s.db-shm"}
-
-
 ITEMS = st.builds(Item, IDS, IDS, TEXTS, TEXTS)
 ANSWERS = st.tuples(st.none() | st.integers(1, 5), TEXTS, st.none() | st.floats(0, 1e10), st.none() | st.floats(0, 1e6))
 

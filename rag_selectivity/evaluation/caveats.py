@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from rag_selectivity.judged.judged_run import JudgedRun
 from rag_selectivity.judged.token_budget import named_top
 from rag_selectivity.measures.base import WHOLE_LIST, Measure, Real
-from rag_selectivity.measures.plan import Plan, budgets_in, ranks_in
+from rag_selectivity.measures.plan import Plan, cutoffs_in
 from rag_selectivity.results.estimate import (
     AS_JUDGED,
     CONCENTRATED,
@@ -66,7 +66,7 @@ class LabelFacts:
     @classmethod
     def of(cls, run: JudgedRun, plan: Plan, found: IntArray, *, calibrated: bool) -> LabelFacts:
         """Of a run at the depths of a plan; `found` counts the labels of each query that some list or pool holds."""
-        depths = np.array([*ranks_in(plan).tolist(), *budgets_in(plan), WHOLE_LIST])
+        depths = np.array(sorted({*cutoffs_in(plan), WHOLE_LIST}))
         return cls(
             {depth: i for i, depth in enumerate(depths.tolist())},
             LabelReach.of(run, depths, found),

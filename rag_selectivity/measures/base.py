@@ -24,6 +24,15 @@ from rag_selectivity.measures.registry import Registry
 if TYPE_CHECKING:
     from rag_selectivity.measures.shuffled import Universe
 
+N = TypeVar("N", int, float)
+
+
+def _number(kind: type[N], text: str, expected: str) -> N:
+    try:
+        return kind(text)
+    except ValueError:
+        raise InputError(f"{expected}, got {text!r}") from None
+
 
 @dataclass(frozen=True, slots=True)
 class Whole:
@@ -36,13 +45,7 @@ class Whole:
             raise InputError(f"{what} must be a whole number ≥ {self.lowest}, got {value!r}")
 
     def parse(self, text: str, what: str) -> int:
-        budget = TokenBudget.parse(text)
-        if budget is not None:
-            return budget
-        try:
-            return int(text)
-        except ValueError:
-            raise InputError(f"{what} must be a whole number, got {text!r}") from None
+        return TokenBudget.parse(text) or _number(int, text, f"{what} must be a whole number")
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,10 +64,7 @@ class Real:
             raise InputError(f"{what} must be a number from {self.low:g} to {self.high:g}, got {value!r}")
 
     def parse(self, text: str, what: str) -> float:
-        try:
-            return float(text)
-        except ValueError:
-            raise InputError(f"{what} must be a number, got {text!r}") from None
+        return _number(float, text, f"{what} must be a number")
 
 
 @dataclass(frozen=True, slots=True)

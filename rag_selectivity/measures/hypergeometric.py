@@ -52,7 +52,11 @@ def random_success(N: ArrayLike, R: ArrayLike, K: ArrayLike, m: int = 1) -> tupl
     triples = np.stack([big.ravel(), relevant.ravel(), drawn.ravel()])
     first, back = distinct_columns(list(triples))
     size, held, taken = triples[:, first]
-    success, miss = _at_least_one(size, held, taken) if m == 1 else _at_least(size, held, taken, m)
+    if m == 1:
+        exponent = _log_none(size, held, taken)
+        success, miss = -np.expm1(exponent) + 0.0, np.exp(exponent)
+    else:
+        success, miss = _at_least(size, held, taken, m)
     return success[back].reshape(shape), miss[back].reshape(shape)
 
 
@@ -69,11 +73,6 @@ def distinct_columns(columns: Sequence[NDArray[Any]]) -> tuple[IntArray, IntArra
     back = np.empty(len(order), np.int64)
     back[order] = np.cumsum(differs) - 1
     return order[differs], back
-
-
-def _at_least_one(N: FloatArray, R: FloatArray, K: FloatArray) -> tuple[FloatArray, FloatArray]:
-    exponent = _log_none(N, R, K)
-    return -np.expm1(exponent) + 0.0, np.exp(exponent)
 
 
 def _log_none(N: FloatArray, R: FloatArray, K: FloatArray) -> FloatArray:

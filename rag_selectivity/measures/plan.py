@@ -223,19 +223,14 @@ def named_measures(measures: Sequence[str | Measure] | str | Measure | None) -> 
     return [parse_measure(each) for each in _asked_for(measures) if each != DEFAULT_MEASURES]
 
 
-def _cutoffs(plan: Plan) -> list[Any]:
+def cutoffs_in(plan: Plan) -> list[Any]:
     """Every K of a plan, whole lists and budgets of tokens among them: no recall levels (IPrec@.5)."""
     return [k for measure, at in plan if not isinstance(measure.cutoff, Real) for k in at.tolist()]
 
 
-def budgets_in(plan: Plan) -> list[TokenBudget]:
-    """Every budget of tokens of a plan, each once, in order."""
-    return budgets_among(_cutoffs(plan))
-
-
 def ranks_in(plan: Plan) -> IntArray:
     """Every K of a plan, in order: neither recall levels (IPrec@.5) nor whole lists, nor budgets of tokens."""
-    ranks = {k for k in _cutoffs(plan) if k != WHOLE_LIST and not is_budget(k)}
+    ranks = {k for k in cutoffs_in(plan) if k != WHOLE_LIST and not is_budget(k)}
     if ranks and max(ranks) > LARGEST_DEPTH:
         raise InputError(f"depth {shown(max(ranks))} is larger than any list: give one up to {LARGEST_DEPTH:,}")
     return np.array(sorted(ranks), np.int64)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from numbers import Integral
@@ -228,9 +229,8 @@ def numbered_queries(queries: Iterable[str]) -> list[str]:
     >>> numbered_queries(["who?", "when?", "who?"])
     ['who?', 'when?', 'who? (2)']
     """
-    times: dict[str, int] = {}
-    keys = []
+    times, keys = Counter[str](), []
     for query in queries:
-        times[query] = times.get(query, 0) + 1
+        times[query] += 1
         keys.append(query if times[query] == 1 else f"{query} ({times[query]})")
     return keys

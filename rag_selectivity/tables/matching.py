@@ -12,8 +12,6 @@ from rag_selectivity.errors import InputError, examples
 from rag_selectivity.tables.forms import FORMS, IdForm
 from rag_selectivity.wording import counted
 
-__all__ = ["LISTS_BEFORE_DOUBT", "ChosenIdentity", "Match", "Meeting", "choose_identity", "labels_found"]
-
 #: Ids of one query on two sides, such as those retrieved and those labelled.
 Sides = tuple[Collection[str], Collection[str]]
 _Apart = Sequence[tuple[Set[str], Set[str]]]
