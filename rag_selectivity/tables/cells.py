@@ -224,10 +224,10 @@ def whole_count(value: Any, what: str) -> int:
 
 
 def cost_or_length(value: Any, what: str) -> float:
-    """A finite number ≥ 0 as a float; any other value is an InputError that names `what`."""
+    """A number from 0 to 1e100 as a float; any other value is an InputError that names `what`."""
     number = number_or_nan(value)
-    if not 0 <= number < math.inf:
-        raise InputError(f"{what} is {shown(value)}; give a finite number ≥ 0")
+    if not 0 <= number <= LARGEST:
+        raise InputError(f"{what} is {shown(value)}; give a number ≥ 0, at most {LARGEST:g}")
     return number
 
 
