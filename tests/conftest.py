@@ -47,6 +47,16 @@ def six_runs(data, tmp_path_factory) -> dict[str, Path]:
     return write_six_runs(data / "cranfield", tmp_path_factory.mktemp("six"))
 
 
+@pytest.fixture(scope="module")
+def sample(tmp_path_factory) -> Path:
+    """A folder with the sample data, for the tests of a file."""
+    from rag_selectivity.sample import write_sample
+
+    folder = tmp_path_factory.mktemp("sample") / "try"
+    write_sample(folder)
+    return folder
+
+
 @pytest.fixture
 def printed_by(monkeypatch, capsys) -> Callable[..., str]:
     """What a script prints; it runs in this process, so that frameworks are imported once for many tests."""

@@ -10,7 +10,6 @@ import pytest
 
 import rag_selectivity as rs
 from rag_selectivity.demo import Demo, run_demo, save_demo
-from rag_selectivity.sample import write_sample
 
 pytestmark = [pytest.mark.slow, pytest.mark.inside]
 
@@ -19,13 +18,6 @@ pytestmark = [pytest.mark.slow, pytest.mark.inside]
 def demo() -> Demo:
     pytest.importorskip("bm25s")
     return run_demo()
-
-
-@pytest.fixture(scope="module")
-def sample(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("demo") / "sample"
-    write_sample(folder)
-    return folder
 
 
 def test_success_climbs_while_bor_falls(demo) -> None:

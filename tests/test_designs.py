@@ -110,7 +110,7 @@ def test_settling_goes_on_until_each_run_has_a_relevant_passage():
 
 def test_bad_input_says_what_to_do():
     labels, runs = world(queries=3)
-    with pytest.raises(InputError, match="n` must be a whole number"):
+    with pytest.raises(InputError, match="n must be a whole number"):
         calibrate_draw(labels, runs, 0)
     with pytest.raises(InputError, match="give at least one"):
         calibrate_draw(labels, {}, 5)

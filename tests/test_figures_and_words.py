@@ -11,16 +11,8 @@ from typer.testing import CliRunner
 import rag_selectivity as rs
 from rag_selectivity.advice import decide
 from rag_selectivity.cli.app import app
-from rag_selectivity.sample import write_sample
 
 pytestmark = [pytest.mark.contract, pytest.mark.filterwarnings("ignore::rag_selectivity.SelectivityWarning")]
-
-
-@pytest.fixture(scope="module")
-def sample(tmp_path_factory) -> Path:
-    folder = tmp_path_factory.mktemp("sample")
-    write_sample(folder)
-    return folder
 
 
 def evaluated(sample: Path, **options) -> rs.Report:

@@ -12,19 +12,11 @@ from typer.testing import CliRunner
 import rag_selectivity as rs
 from rag_selectivity.cli.app import app
 from rag_selectivity.results.stored import read_report
-from rag_selectivity.sample import write_sample
 
 pytestmark = [pytest.mark.contract, pytest.mark.filterwarnings("ignore::rag_selectivity.SelectivityWarning")]
 
 ANSWERS = ["System", "K", "Loss", "Next", "Trust"]
 RUNS = ("bm25", "dense", "reranked")
-
-
-@pytest.fixture(scope="module")
-def sample(tmp_path_factory) -> Path:
-    folder = tmp_path_factory.mktemp("sample")
-    write_sample(folder)
-    return folder
 
 
 @pytest.fixture(scope="module")

@@ -116,8 +116,8 @@ def test_qrels_are_labels_of_a_person(tmp_path) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"queries": [{"text": "no id"}]}, "row 1: no column for the id"),
-        ({"queries": [{"query_id": "", "text": "x"}]}, "row 1: the id of the query is empty"),
+        ({"queries": [{"text": "no id"}]}, "row 1: no column for the query"),
+        ({"queries": [{"query_id": "", "text": "x"}]}, "row 1: the query id is empty"),
         ({"queries": [{"query_id": "q1", "text": 3}]}, "no text, but 3"),
         ({"queries": [{"query_id": "q1", "weight": True}]}, "above 0, got True"),
         ({"queries": [{"query_id": "q1", "weight": 1}, {"query_id": "q2"}]}, "'q2' has no weight"),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shlex
-from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
@@ -13,17 +12,9 @@ import rag_selectivity as rs
 from rag_selectivity.advice import decide
 from rag_selectivity.cli.app import app
 from rag_selectivity.people import draw_pairs
-from rag_selectivity.sample import write_sample
 
 pytestmark = [pytest.mark.contract, pytest.mark.filterwarnings("ignore::rag_selectivity.SelectivityWarning")]
 RUNS = ("bm25", "dense", "reranked")
-
-
-@pytest.fixture(scope="module")
-def sample(tmp_path_factory) -> Path:
-    folder = tmp_path_factory.mktemp("sample")
-    write_sample(folder)
-    return folder
 
 
 def printed(*words: str) -> str:

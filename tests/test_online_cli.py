@@ -3,23 +3,14 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import pytest
 
 from rag_selectivity import Monitor, Retrieval
 from rag_selectivity.online import interleave, join_records, preference
-from rag_selectivity.sample import write_sample
 from tests.forked_cli import run_command
 
 pytestmark = pytest.mark.contract
-
-
-@pytest.fixture(scope="module")
-def sample(tmp_path_factory) -> Path:
-    folder = tmp_path_factory.mktemp("sample") / "try"
-    write_sample(folder)
-    return folder
 
 
 def of_command(*words: object) -> tuple[int, str, str]:

@@ -7,17 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from rag_selectivity.sample import write_sample
 from tests.forked_cli import run_command
 
 pytestmark = pytest.mark.contract
-
-
-@pytest.fixture(scope="module")
-def sample(tmp_path_factory) -> Path:
-    folder = tmp_path_factory.mktemp("sample")
-    write_sample(folder)
-    return folder
 
 
 @pytest.fixture

@@ -121,7 +121,7 @@ def test_differences_are_weighted() -> None:
     assert row.effective < row.n
 
 
-@pytest.mark.parametrize("weight", [1, 2.5, 1e-200, 3e200])
+@pytest.mark.parametrize("weight", [1, 2.5, 1e-200, 3e90])
 def test_equal_weights_change_no_digit(weight) -> None:
     plain = rs.evaluate(LABELS, RUNS, by=HARD, **OPTIONS)
     weighted = rs.evaluate(LABELS, RUNS, by=HARD, weights=dict.fromkeys(QUERIES, weight), **OPTIONS)
@@ -237,15 +237,21 @@ WITHOUT = {query: weight for query, weight in WEIGHTS.items() if query != "q07"}
 @pytest.mark.parametrize(
     ("weights", "message"),
     [
-        ({**WEIGHTS, "q03": -1}, r"weights\['q03'\]: the weight of query 'q03' is -1; give a finite number ≥ 0"),
+        (
+            {**WEIGHTS, "q03": -1},
+            r"weights\['q03'\]: the weight of query 'q03' is -1; give a number ≥ 0, at most 1e\+100",
+        ),
         ({**WEIGHTS, "q03": math.nan}, r"query 'q03' has no weight: give a number"),
         ({**WEIGHTS, "q03": None}, r"query 'q03' has no weight"),
         ({**WEIGHTS, "q03": True}, r"the weight of query 'q03' is True"),
         ({**WEIGHTS, "q03": 10**400}, r"the weight of query 'q03' is 1000"),
-        (WITHOUT, r"1 of the 60 measured queries have no weight \('q07'\): give each a weight, or 0 to leave it out"),
+        (
+            WITHOUT,
+            r"1 of the 60 measured queries have no weight \('q07'; there are weights of 'q00', 'q01', 'q02'\): give",
+        ),
         (dict.fromkeys(QUERIES, 0), r"all measured queries have the weight 0"),
-        ({"x": 1}, r"none of the 1 query ids is a measured query \(the weights have 'x', the labels 'q00'"),
-        ({}, r"weights: there are no weights"),
+        ({"x": 1}, r"60 of the 60 measured queries have no weight \('q00', 'q01', 'q02'; there are weights of 'x'\)"),
+        ({}, r"weights: 60 of the 60 measured queries have no weight \(.*; there are weights of no query\)"),
     ],
 )
 def test_wrong_weights_are_named(weights, message) -> None:

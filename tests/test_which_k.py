@@ -1,14 +1,12 @@
 """Which K: the last rank at which one more passage is worth a twentieth of a decisive one, with its interval."""
 
 import json
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 import rag_selectivity as rs
 from rag_selectivity.advice import which_k
-from rag_selectivity.sample import write_sample
 
 pytestmark = pytest.mark.contract
 
@@ -39,13 +37,6 @@ def by_minima_and_maxima(added: list[float]) -> list[float]:
     """The same by its definition: min over starts of max over ends of the means between them."""
     every = range(len(added))
     return [min(max(np.mean(added[i : j + 1]) for j in every if j >= k) for i in every if i <= k) for k in every]
-
-
-@pytest.fixture(scope="module")
-def sample(tmp_path_factory) -> Path:
-    folder = tmp_path_factory.mktemp("sample")
-    write_sample(folder)
-    return folder
 
 
 @pytest.mark.parametrize(("run", "expected"), [("bm25", (9, 5, 10)), ("lsa", (7, 6, 11))])

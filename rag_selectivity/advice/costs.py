@@ -16,7 +16,7 @@ from rag_selectivity.judged.judged_run import JudgedRun
 from rag_selectivity.judged.run import Run
 from rag_selectivity.measures.base import Outcome
 from rag_selectivity.results.decision import Cheapest
-from rag_selectivity.tables.cells import LARGEST, is_missing, number_or_nan, shown
+from rag_selectivity.tables.cells import cost_or_length, is_missing
 from rag_selectivity.tables.forms import AS_THEY_ARE, IdForm
 from rag_selectivity.tables.names import COLUMNS, find_column, optional_column
 from rag_selectivity.tables.small import per_passage, rows_by_id, run_of
@@ -125,9 +125,7 @@ def measured_costs(costs: Any, runs: Sequence[str], form: IdForm = AS_THEY_ARE) 
                 meant = did_you_mean(run, runs)
                 raise InputError(f"{where}: there is no run {run!r}{meant} (the runs are {', '.join(runs)})")
             if query in result.setdefault(run, {}):
-                raise InputError(
-                    f"{where}: query {query!r} has costs already; give the mean of its requests in one row"
-                )
+                raise InputError(f"{where}: query {query!r} has costs already; give their mean in one row")
             result[run][query] = _costs_of(row, where)
     if not result:
         raise InputError("costs: there are no rows; give one row for each query")
@@ -139,13 +137,7 @@ def _costs_of(row: Mapping[str, Any], where: str) -> dict[str, float]:
     names = list(row)
     find_column(names, "costs", where, _COLUMNS)
     cells = {kind: row[name] for kind in KINDS if (name := optional_column(names, COLUMNS[kind])) is not None}
-    costs = {kind: number_or_nan(cell) for kind, cell in cells.items() if not is_missing(cell)}
-    for kind, cost in costs.items():
-        if not 0 <= cost <= LARGEST:
-            raise InputError(
-                f"{where}: {kind} is {shown(cells[kind])}; give a number ≥ 0, at most {LARGEST:g}, or none"
-            )
-    return costs
+    return {kind: cost_or_length(cell, f"{where}: {kind}") for kind, cell in cells.items() if not is_missing(cell)}
 
 
 def cheapest_run(costs: Costs, advice: Advice, bootstrap: Bootstrap | None) -> Cheapest | None:

@@ -27,6 +27,7 @@ from rag_selectivity.results.decision import ADVISED, ASSUMED, GIVEN, TRUST, Ans
 from rag_selectivity.results.estimate import CALIBRATED, WITH_TAIL
 from rag_selectivity.results.report import Report
 from rag_selectivity.results.trust import CHECKED, CLOSED, NOTHING
+from rag_selectivity.tables.cells import whole_count
 
 _COMPLETED = (CALIBRATED, WITH_TAIL)
 _TURNED = {BETTER: WORSE, WORSE: BETTER}
@@ -92,20 +93,16 @@ def decide(
     """
     judged = {name: run.judged for name, run in report.runs.items() if run.judged is not None}
     if len(judged) < len(report.runs) or not judged:
-        raise InputError(
-            "a decision needs the lists of the runs, and this report holds figures alone: make it by evaluate"
-        )
+        raise InputError("a decision needs the lists of the runs, and this report holds figures alone: evaluate them")
     for run in judged.values():
         run.refuse_weights("a decision (--k)")
     baseline = next(iter(judged)) if baseline is None else baseline
     if baseline not in judged:
         raise InputError(f"no run {baseline!r}{did_you_mean(baseline, judged)} (runs: {', '.join(judged)})")
-    if k is not None and (isinstance(k, bool) or not isinstance(k, (int, np.integer)) or k < 1):
-        raise InputError(f"k must be a whole number ≥ 1, got {k!r}")
     success, costs = success_of(report.measures), costs or Costs()
     ranking: Measure = RANWG() if report.scale == "utility" and success == Success() else success
     advice = Advice.of(judged, report.measures, report.bootstrap)
-    depth = int(k or advice.K)
+    depth = advice.K if k is None else whole_count(k, "k")
     at_k = _report_at(report, judged, _measures(report, success), depth)
     columns = [base for base in at_k.measures if base.higher_is_better is not None and base.name != "Judged"]
     columns = list(dict.fromkeys([ranking, *columns]))

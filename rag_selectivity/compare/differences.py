@@ -23,7 +23,7 @@ from rag_selectivity.results.claims import ClaimRun
 from rag_selectivity.results.comparison import COMPLETED, Moved, RunDifference
 from rag_selectivity.results.estimate import CALIBRATED, NOTE, WITH_CONTROLS, WITH_TAIL, Caveat, Estimate
 from rag_selectivity.results.provenance import UNLABELLED_STRATA
-from rag_selectivity.results.run_report import RunReport
+from rag_selectivity.results.run_report import RunReport, Slice
 from rag_selectivity.trust.completions import Completed, completed_figures
 from rag_selectivity.trust.people import Ground
 
@@ -65,8 +65,8 @@ class Side:
     estimates: Mapping[str, Estimate]
 
     @classmethod
-    def of(cls, name: str, run: RunReport | ClaimRun, measures: Sequence[Measure]) -> Side:
-        """The columns of some measures of a run of a report."""
+    def of(cls, name: str, run: RunReport | ClaimRun | Slice, measures: Sequence[Measure]) -> Side:
+        """The columns of some measures of a run of a report, or of a slice of it."""
         return cls(name, run.figures.only(measures), run.estimates)
 
 

@@ -20,7 +20,7 @@ from rag_selectivity.judged.judged_run import JudgedRun
 from rag_selectivity.judged.policy import Policy, resolve_policy
 from rag_selectivity.measures import Measure
 from rag_selectivity.measures.plan import compared_depths, compared_measures, need_other_lists
-from rag_selectivity.results.comparison import Comparison, SliceDifferences
+from rag_selectivity.results.comparison import Comparison, RunDifference, SliceDifferences
 from rag_selectivity.results.report import Report
 
 #: Runs that share less than this share of their queries are compared query by query only if the user asks for it.
@@ -110,7 +110,12 @@ def compare(
     judged, ground = weighted(joined.judged, weights, ids=ids), joined.ground
     base = _baseline(judged, baseline, power)
     if not paired:
-        _refuse_unpaired(judged[base], clustered=bootstrap.clusters is not None, calibrated=ground is not None)
+        if bootstrap.clusters is not None or ground is not None:
+            raise InputError(
+                "clusters and labels by people (human) need comparisons over the same queries: leave out paired=False "
+                "(intervals.unpaired), or evaluate each run alone"
+            )
+        judged[base].refuse_weights("an unpaired comparison")
     slicings = slicings_of(by, judged, ids=ids)
     judged, notes = _over_shared_queries(judged, base, paired, missing_query)
     notes += weights_notes(judged[base])
@@ -146,26 +151,23 @@ def _in_slices(
     pairs: Pairs, report: Report, testing: Testing, slicings: Sequence[Slicing]
 ) -> dict[str, dict[str, SliceDifferences]]:
     """The differences in each slice, by column and value; those of all slices are one family of tests."""
-    whole, rows = {name: run.figures for name, run in report.runs.items()}, []
+    whole, rows = {name: run.figures for name, run in report.runs.items()}, list[RunDifference]()
     sizes: dict[tuple[str, str], int] = {}
-    for slicing in slicings:
-        places = {name: slicing.places(table.queries) for name, table in whole.items()}
-        for place, value in enumerate(slicing.values):
-            sides: dict[str, Side] = {}
-            for name, table in whole.items():
-                if (places[name] == place).any():
-                    inside = table.where(places[name] == place).only(report.measures)
-                    sides[name] = Side(name, inside, report.runs[name].slices[slicing.column][value].estimates)
-            compared = [pair for pair in pairs if set(pair) <= sides.keys()]
-            if compared:
-                counts = [len(side.figures.queries) for side in sides.values()]
-                sizes[slicing.column, value] = counts[0] if testing.paired else sum(counts)
-                found = rows_of(compared, sides, testing, report.ground, whole)
-                rows += [replace(row, by=(slicing.column, value)) for row in found]
-    family, slices = as_family(rows, testing), dict[str, dict[str, SliceDifferences]]()
-    for (column, value), queries in sizes.items():
-        inside_it = tuple(row for row in family if row.by == (column, value))
-        slices.setdefault(column, {})[value] = SliceDifferences(column, value, queries, inside_it)
+    for column, value in ((slicing.column, value) for slicing in slicings for value in slicing.values):
+        of_runs = {name: run.slices.get(column, {}).get(value) for name, run in report.runs.items()}
+        inside = {name: part for name, part in of_runs.items() if part is not None}
+        compared = [pair for pair in pairs if set(pair) <= inside.keys()]
+        if compared:
+            counts = [part.queries for part in inside.values()]
+            sizes[column, value] = counts[0] if testing.paired else sum(counts)
+            sides = {name: Side.of(name, part, report.measures) for name, part in inside.items()}
+            found = rows_of(compared, sides, testing, report.ground, whole)
+            rows += [replace(row, by=(column, value)) for row in found]
+    slices: dict[str, dict[str, SliceDifferences]] = {}
+    family = as_family(rows, testing)
+    for by, queries in sizes.items():
+        of_slice = SliceDifferences(*by, queries, tuple(row for row in family if row.by == by))
+        slices.setdefault(of_slice.column, {})[of_slice.value] = of_slice
     return slices
 
 
@@ -179,17 +181,6 @@ def _baseline(judged: Mapping[str, JudgedRun], baseline: str | None, power: floa
     if not 0 < power < 1:
         raise InputError(f"`power` must be in the open interval (0, 1), got {power!r}")
     return base
-
-
-def _refuse_unpaired(run: JudgedRun, *, clustered: bool, calibrated: bool) -> None:
-    """Refuse what has no meaning for runs over different queries."""
-    if clustered or calibrated:
-        what = "labels by people (human)" if calibrated else "clusters"
-        raise InputError(
-            f"{what} need comparisons over the same queries: leave out paired=False (intervals.unpaired), or evaluate "
-            f"each run alone"
-        )
-    run.refuse_weights("an unpaired comparison")
 
 
 def _over_shared_queries(

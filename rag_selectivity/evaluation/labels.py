@@ -87,14 +87,8 @@ class Labels:
         mapped = (qrels if controls else _set_controls_aside(qrels)).regraded(grade_map)
         settled = mapped.on_scale(scale_for(mapped, mapped.scale if scale is None else scale, measures))
         if settled.expected is not None and not settled.expected.all():
-            warnings.warn(
-                SelectivityWarning(
-                    f"{int(settled.expected.sum())} of {len(settled.expected)} labels are expected ids without a "
-                    f"grade: they count as relevant, and everything else that their queries retrieved is unjudged",
-                    "expected-ids-without-grade",
-                ),
-                stacklevel=2,
-            )
+            text = f"{int(settled.expected.sum())} {without_grades(len(settled.expected))}"
+            warnings.warn(SelectivityWarning(text, "expected-ids-without-grade"), stacklevel=2)
         by_query = settled.without_controls().to_dict()
         return cls(by_query, settled.scale or "trec", Provenance.of(settled), settled)
 
@@ -183,6 +177,14 @@ class Labels:
                 f"{measure} needs grades 1 to 5, and these labels are binary or on TREC's scale: carry them over "
                 f"with a grade map, as in grade_map='0:1,1:3,2:4,3:5', or say scale='utility'"
             )
+
+
+def without_grades(labels: int) -> str:
+    """What is said of the expected ids among so many labels, after their number."""
+    return (
+        f"of {labels} labels are expected ids without a grade: they count as relevant, and everything else that their "
+        f"queries retrieved is unjudged"
+    )
 
 
 def _set_controls_aside(qrels: Qrels) -> Qrels:

@@ -19,6 +19,7 @@ from rag_selectivity.evaluation.caveats import (
     of_unchecked_judge,
 )
 from rag_selectivity.evaluation.doubts import Doubts
+from rag_selectivity.evaluation.labels import without_grades
 from rag_selectivity.figures.by import Slicing
 from rag_selectivity.figures.figures import Figures
 from rag_selectivity.figures.weighting import weights_notes, weights_settings
@@ -142,13 +143,14 @@ class _Evaluation:
         for slicing, of_slicing in zip(self.slicings, places, strict=True):
             parts += [(slicing.column, slicing.values[i], of_slicing == i) for i in np.unique(of_slicing).tolist()]
         ends = ends_of(outcomes, figures.queries, self.bootstrap, places)
-        results = []
-        for (column, _, chosen), of_part in zip(parts, ends, strict=True):
+        results, slices = [], dict[str, dict[str, Slice]]()
+        for (column, value, chosen), of_part in zip(parts, ends, strict=True):
             shuffled = {measure: placebo.over(chosen) for measure, (placebo, _) in placebos.items()}
-            results.append(self._estimates(name, figures.where(chosen), of_part, shuffled, facts, whole=not column))
-        (estimates, controls, completed), slices = results[0], dict[str, dict[str, Slice]]()
-        for (column, value, chosen), (of_slice, _, _) in list(zip(parts, results, strict=True))[1:]:
-            slices.setdefault(column, {})[value] = Slice(column, value, int(chosen.sum()), of_slice)
+            table = figures.where(chosen)
+            results.append(self._estimates(name, table, of_part, shuffled, facts, whole=not column))
+            if column:
+                slices.setdefault(column, {})[value] = Slice(column, value, len(table.queries), results[-1][0], table)
+        estimates, controls, completed = results[0]
         doubts = None if run.made_of is None else Doubts(run.made_of, name)
         others = against_other_lists(figures, self.bootstrap)
         return RunReport(
@@ -199,7 +201,9 @@ class _Evaluation:
         The ends are those of the measures and then of what these have beyond their placebos.
         """
         estimates, controls = as_judged(figures, ends[: len(self.plan)]), dict[str, Any]()
-        if self.ground is None and figures.join.controls is not None and figures.join.corpus_size is not None:
+        # The join of a slice is made only where it is needed.
+        run = self.judged[name]
+        if self.ground is None and run.controls is not None and run.corpus_size is not None:
             controls = _complete_by_controls(estimates, figures, self.bootstrap)
         completed: Mapping[str, Completed] = {}
         if self._completing is not None:
@@ -269,11 +273,7 @@ def _notes_of_coverage(run: JudgedRun, deepest: int) -> list[str]:
         (of.negative_judgments, "judgments below 0 were treated as not judged"),
         (of.outside_pool, "judged passages are not in the pool of the run, and were added to it"),
         (of.missing_from_pool, "queries are not in the pool: their own lists are used as their pools"),
-        (
-            of.expected if of.graded else 0,
-            f"of {of.expected + of.graded} labels are expected ids without a grade: they count as relevant, and "
-            f"everything else that their queries retrieved is unjudged",
-        ),
+        (of.expected if of.graded else 0, without_grades(of.expected + of.graded)),
     )
     return [f"{count} {what}" for count, what in counts if count]
 

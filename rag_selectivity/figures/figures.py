@@ -156,7 +156,8 @@ class Figures:
         else:
             stored = self.facts.over(rows), self.rules
         outcomes = [outcome.over(rows) for outcome in self.outcomes]
-        return Figures(tuple(self.queries[row] for row in rows.tolist()), self.plan, outcomes, whole, stored)
+        queries = tuple(map(self.queries.__getitem__, rows.tolist()))
+        return Figures(queries, self.plan, outcomes, whole, stored)
 
     def only(self, measures: Collection[Measure]) -> Figures:
         """The columns of some measures, at all their depths."""

@@ -17,8 +17,6 @@ from rag_selectivity.tables.forms import IdForm
 from rag_selectivity.tables.small import per_query
 from rag_selectivity.wording import counted, percent
 
-_WHAT = "weights"
-
 
 def weighted(judged: Mapping[str, JudgedRun], weights: Any, *, ids: str | None = None) -> dict[str, JudgedRun]:
     """The joins with the weights of their queries; without the queries whose weight is 0.
@@ -39,25 +37,18 @@ def weighted(judged: Mapping[str, JudgedRun], weights: Any, *, ids: str | None =
     """
     if weights is None:
         return dict(judged)
-    source, given = _read(weights, IdForm.of(ids))
+    source = str(weights) if is_path(weights) else "weights"
+    given: dict[str, float] = per_query(weights, "weight", float, name="weights", form=IdForm.of(ids))
     measured = dict.fromkeys(query for run in judged.values() for query in run.queries)
     without = [query for query in measured if query not in given]
-    if len(without) == len(measured):
-        raise InputError(
-            f"{source}: none of the {len(given):,} query ids is a measured query (the weights have "
-            f"{examples(list(given))}, the labels {examples(list(measured))}); give the ids of the labels"
-        )
     if without:
         raise InputError(
             f"{source}: {len(without):,} of the {counted(len(measured), 'measured query', 'measured queries')} have no "
-            f"weight ({examples(without)}): give each a weight, or 0 to leave it out"
+            f"weight ({examples(without)}; there are weights of {examples(list(given)) or 'no query'}): give each a "
+            f"weight under the id that the labels have, or 0 to leave it out"
         )
     if not any(given[query] > 0 for query in measured):
         raise InputError(f"{source}: all measured queries have the weight 0: give some of them a weight above 0")
-    with np.errstate(over="ignore"):
-        total = np.sum(list(given.values()))
-    if not np.isfinite(total):
-        raise InputError(f"{source}: the sum of the weights is more than a number can hold: divide all by the largest")
     others = [weight for query, weight in given.items() if query not in measured and weight > 0]
     result = {}
     for name, run in judged.items():
@@ -67,15 +58,6 @@ def weighted(judged: Mapping[str, JudgedRun], weights: Any, *, ids: str | None =
         known = QueryWeights(source, values[counts], int((~counts).sum()), len(others), math.fsum(others))
         result[name] = replace(some, weights=known)
     return result
-
-
-def _read(weights: Any, form: IdForm) -> tuple[str, dict[str, float]]:
-    """Where the weights come from, and the weight of each query."""
-    source = str(weights) if is_path(weights) else _WHAT
-    found = per_query(weights, "weight", float, name=_WHAT, form=form)
-    if not found:
-        raise InputError(f"{source}: there are no weights; give one for each query")
-    return source, found
 
 
 # -- what a report says of its weights --------------------------------------------------------------------

@@ -31,6 +31,7 @@ from rag_selectivity.tables.cells import shown
 from rag_selectivity.tables.writing import json_line, json_text, refuse_unwritable_folder, write_files
 
 _JUDGE = ("judge", "model", "parameters", "rubric", "rubric_version", "prompt_version")
+_OF_PERSON = ("graded", "skipped", "again")
 #: What a version says of itself: with the same of each, it is no new one.
 _NAMED = ("name", "licence", "description")
 
@@ -266,20 +267,23 @@ def _draws(labels: Sequence[Row]) -> Iterator[dict[str, Any]]:
 
 
 def _judges(labels: Sequence[Row]) -> Iterator[dict[str, Any]]:
-    counts: dict[tuple[str, ...], Counter[str]] = {}
-    for row in labels:
-        if row["source"] == "judge":
-            key = tuple(str(row.get(name) or "") for name in _JUDGE)
-            counts.setdefault(key, Counter())["failed" if row["grade"] is None else "graded"] += 1
-    for key, count in sorted(counts.items()):
-        yield {**dict(zip(_JUDGE, key, strict=True)), "graded": count["graded"], "failed": count["failed"]}
+    rows = (row for row in labels if row["source"] == "judge")
+    kinds = ((tuple(str(row.get(name) or "") for name in _JUDGE), row["grade"] is None) for row in rows)
+    for key, (graded, failed) in _counted(kinds, (False, True)):
+        yield {**dict(zip(_JUDGE, key, strict=True)), "graded": graded, "failed": failed}
 
 
 def _people(labels: Sequence[Row]) -> Iterator[dict[str, Any]]:
-    counts: dict[str, Counter[str]] = {}
-    for row in labels:
-        if row["source"] == "human":
-            kind = "skipped" if row["grade"] is None else "again" if row.get("sample") else "graded"
-            counts.setdefault(str(row["judge"]), Counter())[kind] += 1
-    for name, count in sorted(counts.items()):
-        yield {"annotator": name, **{kind: count[kind] for kind in ("graded", "skipped", "again")}}
+    rows = (row for row in labels if row["source"] == "human")
+    kinds = (
+        (str(row["judge"]), "skipped" if row["grade"] is None else "again" if row.get("sample") else "graded")
+        for row in rows
+    )
+    for name, counts in _counted(kinds, _OF_PERSON):
+        yield {"annotator": name, **dict(zip(_OF_PERSON, counts, strict=True))}
+
+
+def _counted(kinds: Iterable[tuple[Any, Any]], of: Sequence[Any]) -> list[tuple[Any, list[int]]]:
+    """(key, how many of each kind) of (key, kind), by key."""
+    counts = Counter(kinds)
+    return [(key, [counts[key, kind] for kind in of]) for key in sorted({key for key, _ in counts})]

@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any
 from uuid import NAMESPACE_URL, uuid5
 
-from rag_selectivity.errors import InputError, did_you_mean, examples
+from rag_selectivity.errors import InputError, examples
 from rag_selectivity.golden.golden_set import GoldenSet, is_golden_set, printed
+from rag_selectivity.tables.cells import check_one_of
 from rag_selectivity.tables.grades import SCALES, parse_grade_map
 from rag_selectivity.tables.small import read_texts
 from rag_selectivity.tables.writing import json_line, json_text, refuse_unwritable_folder, write_files
@@ -269,8 +270,7 @@ def export(
     ...     (written.files[1].name, written.files[1].read_text())
     ('qrels.trec', 'q1 0 d1 2\\nq1 0 d2 0\\n')
     """
-    if form not in FORMS:
-        raise InputError(f"form (--form) must be one of {', '.join(FORMS)}, got {form!r}{did_you_mean(form, FORMS)}")
+    check_one_of("form (--form)", form, list(FORMS))
     chosen = FORMS[form]
     given = GoldenSet.read(golden)
     target = Path(folder)

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import math
-import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from rag_selectivity.errors import InputError
 from rag_selectivity.golden.query_set import QuerySet
-from rag_selectivity.tables.cells import checked_id, holds_half, is_missing, number_or_nan, shown
+from rag_selectivity.golden.questions import text_in
+from rag_selectivity.tables.cells import is_missing, number_or_nan, shown
 from rag_selectivity.tables.files import is_path
 from rag_selectivity.tables.names import COLUMNS, optional_column
-from rag_selectivity.tables.small import rows_of
+from rag_selectivity.tables.small import rows_by_id
 from rag_selectivity.tables.writing import json_line
 
-_IDS = ("_id", "id", *COLUMNS["query"])
 #: The columns that can only be the id of a row. The others, as `query`, may be a text beside it.
 _ID_COLUMNS = ("_id", "id", "query_id")
 
@@ -37,8 +36,12 @@ def query_rows(source: Any) -> list[dict[str, Any]]:
     """
     rows: dict[str, dict[str, Any]] = {}
     places: dict[str, str] = {}
-    for where, given in _rows(source):
-        row = _row(given, where)
+    if isinstance(source, QuerySet):
+        source = source.to_rows()
+    elif is_path(source) and Path(source).is_dir():
+        source = Path(source) / "queries.jsonl"
+    for where, id_, given, of_id in rows_by_id(source, "queries", value="text"):
+        row = _row(given, id_, of_id, where)
         first = rows.setdefault(row["query_id"], row)
         if first is not row and first["text"] != row["text"]:
             raise InputError(f"{where}: query {row['query_id']!r} has two texts; give each query an id of its own")
@@ -58,49 +61,24 @@ def query_rows(source: Any) -> list[dict[str, Any]]:
     return list(rows.values())
 
 
-def _rows(source: Any) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    if isinstance(source, QuerySet):
-        source = source.to_rows()
-    if is_path(source):
-        source = Path(source) / "queries.jsonl" if os.path.isdir(source) else source
-    yield from rows_of(source, "queries", value="text")
-
-
-def _row(given: Mapping[str, Any], where: str) -> dict[str, Any]:
-    of_id = optional_column(list(given), _IDS)
+def _row(given: Mapping[str, Any], id_: str, of_id: str, where: str) -> dict[str, Any]:
     others = [name for name in given if name != of_id]
-    of_text = optional_column(others, COLUMNS["text"])
-    if of_id is None:
-        raise InputError(f"{where}: no column for the id of the query; it has {', '.join(map(str, given))}")
-    if is_missing(given[of_id]):
-        raise InputError(f"{where}: the id of the query is empty")
-    text = None if of_text is None or is_missing(given[of_text]) else given[of_text]
-    if text is not None and not isinstance(text, str):
-        raise InputError(f"{where}: the query is no text, but {shown(text)}")
-    if text is not None and not text.isascii() and holds_half(text):
-        raise InputError(f"{where}: the query holds half of a surrogate pair, which is no character")
+    of_text, of_weight = (optional_column(others, names) for names in (COLUMNS["text"], ("weight",)))
     for name in others:
-        if str(name).lower() in _ID_COLUMNS and not is_missing(given[name]) and str(given[name]) != str(given[of_id]):
+        if str(name).lower() in _ID_COLUMNS and not is_missing(given[name]) and str(given[name]) != id_:
             raise InputError(
-                f"{where}: the columns {of_id} and {name} hold two ids of the query ({shown(given[of_id])} and "
+                f"{where}: the columns {of_id} and {name} hold two ids of the query ({shown(id_)} and "
                 f"{shown(given[name])}); remove one of them"
             )
-    row: dict[str, Any] = {"query_id": checked_id(str(given[of_id]), where, "query's"), "text": text}
-    of_weight = optional_column([name for name in others if name != of_text], ("weight",))
+    row: dict[str, Any] = {"query_id": id_, "text": None if of_text is None else text_in(given[of_text], where)}
     if of_weight is not None and not is_missing(given[of_weight]):
-        row["weight"] = _weight(given[of_weight], where)
+        row["weight"] = number_or_nan(given[of_weight])
+        if not 0 < row["weight"] < math.inf:
+            raise InputError(f"{where}: the weight of a query must be a number above 0, got {shown(given[of_weight])}")
     known = {*_ID_COLUMNS, "text", "weight"}
     row |= {str(name): given[name] for name in others if name != of_text and str(name).lower() not in known}
     try:
         json_line(row)
     except (TypeError, ValueError) as error:
-        raise InputError(f"{where}: query {row['query_id']!r} holds a value that JSON lacks ({error})") from None
+        raise InputError(f"{where}: query {id_!r} holds a value that JSON lacks ({error})") from None
     return row
-
-
-def _weight(value: Any, where: str) -> float:
-    """A number above 0."""
-    weight = number_or_nan(value)
-    if not (weight > 0 and math.isfinite(weight)):
-        raise InputError(f"{where}: the weight of a query must be a number above 0, got {shown(value)}")
-    return weight

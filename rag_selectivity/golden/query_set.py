@@ -14,8 +14,8 @@ from rag_selectivity.errors import InputError, did_you_mean
 from rag_selectivity.golden.questions import Question, key_of, normalised, read_questions
 from rag_selectivity.measures.base import FloatArray
 from rag_selectivity.people.designs import allocated
-from rag_selectivity.results.plain import plain_fields
-from rag_selectivity.tables.cells import shown
+from rag_selectivity.results.plain import Plain
+from rag_selectivity.tables.cells import check_number, check_one_of, check_whole, shown
 from rag_selectivity.tables.ids import IntArray, text_id
 
 EXACT, NGRAMS = "exact", "ngrams"
@@ -26,8 +26,7 @@ LENGTH, FREQUENCY = "length", "frequency"
 _CLASSES = {LENGTH: (1, 4, 8, 16), FREQUENCY: (1, 2, 4, 10)}
 
 
-@dataclass(frozen=True, slots=True)
-class GoldenQuery:
+class GoldenQuery(Plain):
     """One query of an evaluation set.
 
     Attributes
@@ -52,10 +51,6 @@ class GoldenQuery:
     stratum: str
     frequency: int
     members: tuple[str, ...]
-
-    def to_dict(self) -> dict[str, Any]:
-        """As a row of a file of queries."""
-        return plain_fields(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,20 +166,12 @@ def queries(
 
 def _check(group: str, threshold: float | None, size: int | None, seed: int) -> None:
     """An InputError for arguments that are wrong or do not belong together."""
-    if not isinstance(group, str) or group not in (EXACT, NGRAMS):
-        names = (EXACT, NGRAMS)
-        raise InputError(
-            f"group (--group) must be one of {', '.join(names)}, got {group!r}{did_you_mean(group, names)}"
-        )
+    check_one_of("group (--group)", group, (EXACT, NGRAMS))
     if threshold is not None and group == EXACT:
         raise InputError("threshold (--threshold) is for groups by n-grams: give group too")
-    is_number = isinstance(threshold, (int, float)) and not isinstance(threshold, bool)
-    if threshold is not None and not (is_number and 0 < threshold <= 1):
-        raise InputError(f"threshold (--threshold) must be a number above 0 and at most 1, got {threshold!r}")
-    if not isinstance(seed, int):
-        raise InputError(f"seed (--seed) must be a whole number, got {shown(seed)}")
-    if size is not None and (isinstance(size, bool) or not isinstance(size, int) or size < 1):
-        raise InputError(f"size (--size) must be a whole number ≥ 1, got {size!r}")
+    check_number("threshold (--threshold)", threshold, above=0, most=1)
+    check_whole("seed (--seed)", seed, 0)
+    check_whole("size (--size)", size)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from typing import Any
 from rag_selectivity.errors import InputError
 from rag_selectivity.live.spans import is_otlp
 from rag_selectivity.live.trace import SCHEMA, Trace
-from rag_selectivity.tables.cells import checked_id, holds_half, iterated, shown
+from rag_selectivity.tables.cells import checked_id, holds_half, is_missing, iterated, shown
 from rag_selectivity.tables.exact import is_frame
 from rag_selectivity.tables.files import first_bytes, is_path, text_lines
 from rag_selectivity.tables.names import COLUMNS, find_column, optional_column
@@ -48,6 +48,17 @@ def key_of(text: str) -> str:
     return normalised(unicodedata.normalize("NFKC", text).casefold())
 
 
+def text_in(cell: Any, where: str) -> str | None:
+    """The text of a question in a cell; None if it is missing."""
+    if is_missing(cell):
+        return None
+    if not isinstance(cell, str):
+        raise InputError(f"{where}: the question is no text, but {shown(cell)}")
+    if not cell.isascii() and holds_half(cell):
+        raise InputError(f"{where}: the question holds half of a surrogate pair, which is no character")
+    return cell
+
+
 def read_questions(source: Any) -> tuple[list[Question], int]:
     """The questions of a source, and how many of its rows have no text and were left out.
 
@@ -57,9 +68,7 @@ def read_questions(source: Any) -> tuple[list[Question], int]:
         If the source is of no known form, a row has no column for the text, or there are no questions.
     """
     questions, empty = [], 0
-    for where, question in _from_any(source):
-        if not question.text.isascii() and holds_half(question.text):
-            raise InputError(f"{where}: the question holds half of a surrogate pair, which is no character")
+    for question in _from_any(source):
         if key_of(question.text):
             questions.append(question)
         else:
@@ -69,29 +78,25 @@ def read_questions(source: Any) -> tuple[list[Question], int]:
     return questions, empty
 
 
-def _from_any(source: Any) -> Iterator[tuple[str, Question]]:
+def _from_any(source: Any) -> Iterator[Question]:
     if is_path(source):
         yield from _from_file(Path(source))
         return
     if not is_frame(source) and not isinstance(source, Mapping):
         items = iterated(source, "questions: give a file, a frame, {id: text}, or a list of texts or records")
         source = [item if isinstance(item, Mapping) else {"text": item} for item in items]
-    yield from ((where, _of_row(row, where)) for where, row in rows_of(source, "questions", "_id", "text"))
+    yield from (_of_row(row, where) for where, row in rows_of(source, "questions", "_id", "text"))
 
 
 def _of_row(row: Mapping[str, Any], where: str) -> Question:
     of_text = find_column(list(row), "text", where)
     of_id = optional_column([name for name in row if name != of_text], _IDS)
-    text, id_ = row[of_text], None if of_id is None else row[of_id]
-    if text is None:
-        text = ""
-    if not isinstance(text, str):
-        raise InputError(f"{where}: the question is no text, but {shown(text)}")
+    text, id_ = text_in(row[of_text], where) or "", None if of_id is None else row[of_id]
     id_ = None if id_ in (None, "") else checked_id(str(id_), where, "question's")
     return Question(text, id_, {name: value for name, value in row.items() if name not in (of_text, of_id)})
 
 
-def _from_file(path: Path) -> Iterator[tuple[str, Question]]:
+def _from_file(path: Path) -> Iterator[Question]:
     head = first_bytes(path)
     first = head.split(b"\n", 1)[0].decode("utf-8", "replace").strip("\ufeff\r")
     if SCHEMA.rsplit("/", 1)[0] in first or (head.lstrip()[:1] == b"{" and is_otlp(path)):
@@ -99,13 +104,12 @@ def _from_file(path: Path) -> Iterator[tuple[str, Question]]:
         return
     suffixes = [suffix.lower() for suffix in path.suffixes]
     if any(suffix in _LINES for suffix in suffixes) or not suffixes:
-        for number, line in text_lines(path):
-            yield f"{path}:{number}", Question(line)
-        return
-    yield from ((where, _of_row(row, where)) for where, row in rows_of(path, "questions"))
+        yield from (Question(line) for _, line in text_lines(path))
+    else:
+        yield from (_of_row(row, where) for where, row in rows_of(path, "questions"))
 
 
-def _from_trace(path: Path) -> Iterator[tuple[str, Question]]:
+def _from_trace(path: Path) -> Iterator[Question]:
     trace = Trace.read(path)
     if trace.hashed:
         raise InputError(
@@ -113,4 +117,5 @@ def _from_trace(path: Path) -> Iterator[tuple[str, Question]]:
             f"text: trace with texts, or give a log that has them"
         )
     for each in trace.retrievals.values():
-        yield str(path), Question(each.query, each.query_id, {} if each.arm is None else {"arm": each.arm})
+        columns = {} if each.arm is None else {"arm": each.arm}
+        yield Question(text_in(each.query, str(path)) or "", each.query_id, columns)

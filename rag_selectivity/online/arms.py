@@ -18,7 +18,7 @@ from rag_selectivity.measures.base import FloatArray
 from rag_selectivity.online.records import check_flag, check_share
 from rag_selectivity.results.comparison import BETTER, WORSE
 from rag_selectivity.results.workflows import BROKEN, EQUAL, KEPT, NOT_YET, ArmComparison
-from rag_selectivity.tables.cells import LARGEST, shown
+from rag_selectivity.tables.cells import LARGEST, check_number, check_one_of, ends_of, shown
 from rag_selectivity.wording import counted
 
 KINDS = RATE, MEAN = ("rate", "mean")
@@ -72,14 +72,13 @@ class Metric:
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not isinstance(self.covariate, (str, type(None))):
             raise InputError(f"the names of a metric must be texts, got {shown((self.name, self.covariate))}")
-        if not isinstance(self.kind, str) or self.kind not in KINDS:
-            raise InputError(f'kind must be "rate" or "mean", got {self.kind!r}')
+        check_one_of("kind", self.kind, KINDS)
         check_flag("clip", self.clip)
-        _check_difference("margin", self.margin)
+        check_number("margin", self.margin, above=0)
         if self.guardrail and self.margin is None:
             raise InputError(f"guardrail {self.name!r} needs a margin: how much worse the candidate may be")
         for what, bounds in (("bounds", self.bounds), ("covariate_bounds", self.covariate_bounds)):
-            object.__setattr__(self, what, _checked_bounds(bounds, what))
+            object.__setattr__(self, what, ends_of(bounds, what, LARGEST))
         if self.kind == RATE:
             object.__setattr__(self, "bounds", (0.0, 1.0))
 
@@ -268,7 +267,7 @@ class TwoArms:
         """
         check_share("level", level)
         check_share("power", power)
-        _check_difference("detect", detect)
+        check_number("detect", detect, above=0)
         ratio_p = self._refuse_faults()
         found = self._two_sided(level)
         first, second = self._moments
@@ -276,7 +275,7 @@ class TwoArms:
         metric = self.metric
         wanted = metric.margin if detect is None else detect
         needed = None if wanted is None else self._needed(wanted, level, power)
-        decide = _guarded if metric.guardrail else _verdict
+        decide = _guarded if metric.guardrail else verdict_on
         return ArmComparison(
             metric=metric.name,
             kind=metric.kind,
@@ -294,7 +293,7 @@ class TwoArms:
             higher_is_better=metric.higher_is_better,
             guardrail=metric.guardrail,
             sequential=self.sequential,
-            test=self._test(),
+            test="empirical Bernstein on pairs" if self.sequential else "score" if self._is_of_counts else "Welch",
             planned=self._share,
             sample_ratio_p=ratio_p,
             slope=slope,
@@ -380,11 +379,6 @@ class TwoArms:
                 least, most = (least, middle) if is_shown(middle) else (middle, most)
             blocks = most
         return math.ceil(blocks) * sum(sizes)
-
-    def _test(self) -> str:
-        if self.sequential:
-            return "empirical Bernstein on pairs"
-        return "score" if self._is_of_counts else "Welch"
 
     # -- what is wrong ------------------------------------------------------------------------------
 
@@ -472,7 +466,8 @@ class TwoArms:
         return array
 
 
-def _verdict(low: float, high: float, margin: float | None, higher_is_better: bool) -> str:
+def verdict_on(low: float, high: float, margin: float | None, higher_is_better: bool = True) -> str:
+    """What the interval of a difference shows."""
     if low > 0 or high < 0:
         return BETTER if (low > 0) == higher_is_better else WORSE
     if margin is not None and -margin < low and high < margin:
@@ -507,23 +502,6 @@ def _numbers(values: Any, what: str) -> FloatArray:
             mend = "its square is no number; give the metric in another unit"
         raise InputError(f"{what}: value {place + 1} is {array[place]:g}; {mend}")
     return array
-
-
-def _check_difference(what: str, value: Any) -> None:
-    if value is not None and not (isinstance(value, (int, float)) and 0 < value <= LARGEST):
-        raise InputError(f"{what} must be a number above 0 and at most {LARGEST:g}, got {shown(value)}")
-
-
-def _checked_bounds(bounds: Any, what: str) -> tuple[float, float]:
-    try:
-        low, high = (float(end) for end in bounds)
-    except (TypeError, ValueError, OverflowError):
-        raise InputError(f"{what} must be two numbers (low, high), got {shown(bounds)}") from None
-    if not -LARGEST <= low < high <= LARGEST:
-        raise InputError(
-            f"{what} must be two numbers from {-LARGEST:g} to {LARGEST:g}, the lower one first, got {shown(bounds)}"
-        )
-    return low, high
 
 
 def _share_of(planned: Any) -> float | None:

@@ -10,8 +10,8 @@ from numbers import Integral
 from struct import unpack
 from typing import Any
 
-from rag_selectivity.errors import InputError, did_you_mean
-from rag_selectivity.tables.cells import shown
+from rag_selectivity.errors import InputError
+from rag_selectivity.tables.cells import check_one_of, check_whole, shown
 from rag_selectivity.tables.ids import check_ids
 
 __all__ = ["METHODS", "Draft", "interleave"]
@@ -119,10 +119,7 @@ def interleave(lists: Mapping[str, Sequence[str]], *, k: int, seed: str | int, m
     """
     systems = _checked_systems(lists)
     id_ = _checked(k, seed)
-    if not isinstance(method, str) or method not in METHODS:
-        raise InputError(
-            f"method must be one of {', '.join(METHODS)}, got {method!r}{did_you_mean(str(method), METHODS)}"
-        )
+    check_one_of("method", method, METHODS)
     ranked = [lists[name] for name in systems]
     # A draft holds no more than both lists, and a coin is made for each slot.
     k = min(k, sum(map(len, ranked)))
@@ -174,8 +171,7 @@ def _checked_systems(lists: Any) -> tuple[str, str]:
 
 
 def _checked(k: Any, seed: Any) -> str:
-    if isinstance(k, bool) or not isinstance(k, Integral) or k < 1:
-        raise InputError(f"k must be a whole number ≥ 1, got {k!r}")
+    check_whole("k", k)
     if isinstance(seed, bool) or not isinstance(seed, (str, Integral)) or seed == "":
         raise InputError(
             f"seed must be the id of the impression, a text or a whole number, got {seed!r}; each impression needs one "

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import Strict
 
 from rag_selectivity.errors import InputError
 from rag_selectivity.online.records import SCHEMA, Record, finite, mapping_of, named, numbered
-from rag_selectivity.results.shapes import check_version
+from rag_selectivity.results.shapes import Shape, check_version, fitted
+from rag_selectivity.results.shapes import kind as are
 from rag_selectivity.tables.cells import shown
 
 #: Impressions that wait for credit, and credits that wait for their draft.
@@ -130,7 +133,7 @@ class JoinedRecords:
         self.faults.refuse(self._max_faults)
 
     def _draft(self, impression: _Open, row: Record, where: str) -> None:
-        _check_draft(row, where)
+        fitted(_Drafted, {name: value for name, value in row.items() if value is not None}, where)
         draft = {"impression": impression.id, **{name: row[name] for name in _DRAFT if name in row}}
         if impression.draft is None:
             impression.draft, impression.where = draft, where
@@ -167,26 +170,24 @@ class JoinedRecords:
         yield {"schema": SCHEMA, **impression.draft, "credit": credit}
 
 
-def _check_draft(row: Record, where: str) -> None:
-    """Refuse fields of a draft that are not of their type: a record that is written must be readable."""
-    for name in ("query", "session", "user"):
-        value = row.get(name)
-        if isinstance(value, bool) or not isinstance(value, (str, int, type(None))):
-            raise InputError(f"{where}: {name} must be a text or a whole number, got {shown(value)}")
-    systems = ("a", "b") if row.get("systems") is None else row["systems"]
-    is_pair = isinstance(systems, (list, tuple)) and all(isinstance(each, str) for each in systems)
-    if not is_pair or len(systems) != 2 or systems[0] == systems[1]:
-        raise InputError(f"{where}: systems must be the names of both systems, baseline first, got {shown(systems)}")
-    team = mapping_of(row["team"], where, "team", "{passage: system}, as `draft.team` has it")
-    for passage, system in team.items():
-        if not isinstance(system, str):
-            raise InputError(f"{where}: the team of {shown(passage)} must be the name of a system, got {shown(system)}")
-    passages = () if row.get("passages") is None else row["passages"]
-    if not isinstance(passages, (list, tuple)) or not all(isinstance(each, str) for each in passages):
-        raise InputError(f"{where}: passages must be the ids in the order of the prompt, got {shown(passages)}")
-    if len(set(passages)) < len(passages):
-        twice = next(each for place, each in enumerate(passages) if each in passages[:place])
-        raise InputError(f"{where}: passages holds {shown(twice)} twice; a draft shows a passage once")
+_Name = str | int | None
+
+
+class _Drafted(Shape):
+    """The fields of a draft: a record that is written must be readable."""
+
+    query: _Name = None
+    session: _Name = None
+    user: _Name = None
+    systems: Annotated[
+        tuple[str, ...],
+        Strict(False),
+        are("the names of both systems", lambda names: len(set(names)) == len(names) == 2),
+    ] = ("a", "b")
+    team: dict[str, str]
+    passages: Annotated[
+        tuple[str, ...], Strict(False), are("ids, each once", lambda ids: len(set(ids)) == len(ids))
+    ] = ()
 
 
 def join_records(source: Any, *, max_faults: float = MAX_FAULTS) -> JoinedRecords:

@@ -7,11 +7,11 @@ from typing import Any
 
 from rag_selectivity.errors import InputError
 from rag_selectivity.inference import sign_share
+from rag_selectivity.online.arms import verdict_on
 from rag_selectivity.online.joining import MAX_FAULTS, JoinedRecords, join_records
 from rag_selectivity.online.records import Record, check_flag, check_share, named
-from rag_selectivity.results.comparison import BETTER, WORSE
-from rag_selectivity.results.workflows import EQUAL, NOT_YET, Preference
-from rag_selectivity.tables.cells import shown
+from rag_selectivity.results.workflows import Preference
+from rag_selectivity.tables.cells import check_one_of, shown
 
 #: What may cast a vote, the widest first: all impressions of a user, or of a session, belong together.
 UNITS = USER, SESSION, IMPRESSION = ("user", "session", "impression")
@@ -87,8 +87,7 @@ def preference(
     >>> found.candidate, found.wins, found.losses, found.verdict, round(found.p, 4)
     ('b', 30, 10, 'better', 0.0022)
     """
-    if not isinstance(unit, str) or unit not in (AUTO, *UNITS):
-        raise InputError(f"unit must be auto, {', '.join(UNITS[:-1])} or {UNITS[-1]}, got {unit!r}")
+    check_one_of("unit", unit, (AUTO, *UNITS))
     check_share("level", level)
     check_share("power", power)
     check_flag("sequential", sequential)
@@ -123,7 +122,7 @@ def preference(
         high=found.high,
         level=level,
         margin=margin,
-        verdict=_verdict(found.low, found.high, margin),
+        verdict=verdict_on(found.low - 0.5, found.high - 0.5, margin),
         unit=unit,
         impressions=votes.impressions,
         sequential=sequential,
@@ -212,13 +211,3 @@ class _Votes:
                 raise InputError(f"baseline {baseline!r} is none of the systems {names[0]!r} and {names[1]!r}")
             return baseline, names[1] if baseline == names[0] else names[0]
         return names[0], names[1]
-
-
-def _verdict(low: float, high: float, margin: float | None) -> str:
-    if low > 0.5:
-        return BETTER
-    if high < 0.5:
-        return WORSE
-    if margin is not None and 0.5 - margin < low and high < 0.5 + margin:
-        return EQUAL
-    return NOT_YET

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import Field
 
 from rag_selectivity.errors import InputError
 from rag_selectivity.people.task import FORMAT, VERSION, AnnotationTask
 from rag_selectivity.results.plain import plain_fields
+from rag_selectivity.results.shapes import Amount, Count, Shape, check_version, fitted, kind
 from rag_selectivity.tables.cells import number_or_nan
 from rag_selectivity.tables.files import document, opened
 from rag_selectivity.tables.grades import SCALES
@@ -93,61 +96,43 @@ def read_answers(path: Path) -> Answers:
     data = document(path, "not a whole file of answers", f"; {again}")
     if not isinstance(data, dict) or data.get("format") != FORMAT:
         raise InputError(f"{path}: not a file of answers, as the page of `labels draw` saves it")
-    version = data.get("version")
-    if version != VERSION:
-        newer = isinstance(version, int) and version > VERSION
-        raise InputError(
-            f"{path}: {'made by a newer rag-selectivity (' if newer else ''}answers of version {version!r}, and this "
-            f"one reads version {VERSION}{'): update rag-selectivity' if newer else f'; {again}'}"
-        )
-    for name in ("task", "annotator", "rubric"):
-        if not isinstance(data.get(name), str) or not data[name]:
-            raise InputError(f"{path}: the answers do not name their {name}; {again}")
-    if not isinstance(data.get("answers"), list):
-        raise InputError(f"{path}: there is no list of answers; {again}")
+    made = f"{FORMAT}/{data.get('version')}"
+    check_version(made, f"{FORMAT}/{VERSION}", str(path), f"answers of version {data.get('version')!r}; {again}")
+    found = fitted(_File, data, str(path), again)
     answers: dict[str, Answer] = {}
     first: dict[int, str] = {}
-    for number, row in enumerate(data["answers"], 1):
+    for number, row in enumerate(found.answers, 1):
         # A passage with a note alone is not answered yet.
-        if isinstance(row, dict) and row.get("grade") is None and row.get("skipped") is not True:
+        if row.grade is None and not row.skipped:
             continue
         where = f"{path}: answer {number}"
-        answer = answers[where] = _answer(row, where)
-        if first.setdefault(answer.item, where) != where:
-            raise InputError(f"{where}: item {answer.item} is answered at {first[answer.item]} already; remove one")
-    return Answers(data["task"], data["annotator"], data["rubric"], answers)
+        if first.setdefault(row.item, where) != where:
+            raise InputError(f"{where}: item {row.item} is answered at {first[row.item]} already; remove one")
+        grade = None if row.skipped else int(row.grade)
+        answers[where] = Answer(row.item, row.query, row.passage, grade, row.note or "", row.answered, row.seconds)
+    return Answers(found.task, found.annotator, found.rubric, answers)
 
 
-def _is_time(value: Any) -> bool:
-    return value is None or (type(value) in (int, float) and value >= 0)
+def _is_grade(value: Any) -> bool:
+    return value is None or (type(value) is not bool and number_or_nan(value) in GRADES)
 
 
-def _is_text(value: Any) -> bool:
-    return isinstance(value, str)
+class _Row(Shape):
+    item: Count
+    query: str
+    passage: str
+    grade: Annotated[Any, kind(f"a whole number from {_LOWEST} to {_HIGHEST}", _is_grade)] = None
+    skipped: bool | None = False
+    note: str | None = None
+    answered: Amount | None = None
+    seconds: Amount | None = None
 
 
-#: What each field of an answer is, and what tells it.
-_FIELDS: dict[str, tuple[str, Callable[[Any], bool]]] = {
-    "item": ("a whole number ≥ 0", lambda value: type(value) is int and value >= 0),
-    "query": ("the fingerprint of a text", _is_text),
-    "passage": ("the fingerprint of a text", _is_text),
-    "grade": (
-        f"a whole number from {_LOWEST} to {_HIGHEST}",
-        lambda value: type(value) is not bool and number_or_nan(value) in GRADES,
-    ),
-    "note": ("a text", lambda value: value is None or _is_text(value)),
-    "answered": ("a number ≥ 0", _is_time),
-    "seconds": ("a number ≥ 0", _is_time),
-}
+_Name = Annotated[str, Field(min_length=1)]
 
 
-def _answer(row: Any, where: str) -> Answer:
-    if not isinstance(row, dict):
-        raise InputError(f"{where}: not an answer but {row!r}")
-    is_skipped = row.get("skipped") is True
-    for name, (expected, fits) in _FIELDS.items():
-        if not fits(row.get(name)) and not (is_skipped and name == "grade"):
-            raise InputError(f"{where}: `{name}` must be {expected}, got {row.get(name)!r}")
-    grade = None if is_skipped else int(number_or_nan(row["grade"]))
-    texts, times = (row["query"], row["passage"]), (row.get("answered"), row.get("seconds"))
-    return Answer(row["item"], *texts, grade, row.get("note") or "", *times)
+class _File(Shape):
+    task: _Name
+    annotator: _Name
+    rubric: _Name
+    answers: list[_Row]

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from itertools import combinations
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +14,7 @@ from rag_selectivity.judged.joining import join
 from rag_selectivity.judged.origins import Chosen
 from rag_selectivity.judged.qrels import Qrels
 from rag_selectivity.judged.run import Run
+from rag_selectivity.tables.cells import check_whole
 from rag_selectivity.tables.ids import IntArray
 
 #: The least labels of a stratum, if it has as many pairs: for figures, and for differences between runs.
@@ -102,7 +102,7 @@ def calibrate_draw(
     >>> sorted({pair.stratum for pair in drawn})
     ['1 in a list', '1 outside', '5 in a list', '5 outside']
     """
-    _check_whole(n, "n")
+    check_whole("n", n)
     member = _ranks(labels, runs, depth) < _NOT_LISTED
     stands_for = tail_weights(labels)
     free = _drawable(labels, known)
@@ -220,7 +220,7 @@ def next_to_settle(
 
 def _ranks(labels: Qrels, runs: Mapping[str, Run], depth: int) -> IntArray:
     """The rank of each judgment in the top K of each run: int64[judgments, runs]; `_NOT_LISTED` where it has none."""
-    _check_whole(depth, "depth")
+    check_whole("depth", depth)
     if not runs:
         raise InputError("there are no runs to draw from: give at least one")
     ranks = np.full((len(labels.query), len(runs)), _NOT_LISTED, np.int64)
@@ -403,8 +403,3 @@ def _drawable(labels: Qrels, known: Collection[Pair]) -> NDArray[np.bool_]:
             "there is no pair to draw: people have labelled every pair that the judge graded, or it graded none"
         )
     return free
-
-
-def _check_whole(value: Any, name: str) -> None:
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
-        raise InputError(f"`{name}` must be a whole number ≥ 1, got {value!r}")

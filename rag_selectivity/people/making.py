@@ -30,6 +30,7 @@ from rag_selectivity.people.drawing import (
 )
 from rag_selectivity.people.outside import outside_choice
 from rag_selectivity.people.task import FORMAT, VERSION, AnnotationTask, Item
+from rag_selectivity.tables.cells import check_whole
 from rag_selectivity.tables.small import needed_texts
 from rag_selectivity.wording import counted
 
@@ -126,8 +127,7 @@ def make_tasks(
     """
     kind = kind_of_draw(draw)
     by = rubric if isinstance(rubric, Rubric) else Rubric.read(rubric)
-    if isinstance(list_depth, bool) or not isinstance(list_depth, int) or list_depth < 1:
-        raise InputError(f"--list-depth must be a whole number ≥ 1, got {list_depth!r}")
+    check_whole("--list-depth", list_depth)
     by_name = {name: Run.of(run) for name, run in (runs or {}).items()}
     further = [Run.of(pool) for pool in pools]
     lists = [*by_name.items(), *zip(pool_names(pools), further, strict=True)]

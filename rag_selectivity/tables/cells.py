@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from numbers import Integral
 from typing import Any
 
 import numpy as np
 
-from rag_selectivity.errors import InputError
+from rag_selectivity.errors import InputError, did_you_mean
 
 #: Grades are smaller.
 LARGEST_GRADE = 1 << 31
@@ -224,20 +224,23 @@ def whole_count(value: Any, what: str) -> int:
 
 
 def cost_or_length(value: Any, what: str) -> float:
-    """A finite number ≥ 0 as a float; any other value is an InputError that names `what`."""
+    """A number from 0 to 1e100 as a float; any other value is an InputError that names `what`."""
     number = number_or_nan(value)
-    if not 0 <= number < math.inf:
-        raise InputError(f"{what} is {shown(value)}; give a finite number ≥ 0")
+    if not 0 <= number <= LARGEST:
+        raise InputError(f"{what} is {shown(value)}; give a number ≥ 0, at most {LARGEST:g}")
     return number
 
 
-def ends_of(values: Any, what: str) -> tuple[float, float]:
-    """The two ends of a range; an InputError that names `what` for others than two finite numbers in order."""
+def ends_of(values: Any, what: str, most: float = math.inf) -> tuple[float, float]:
+    """The two ends of a range; an InputError that names `what` for others than two finite numbers in order.
+
+    Neither is further than `most` from 0.
+    """
     try:
         low, high = map(float, values)
     except (TypeError, ValueError, OverflowError):
         low = high = math.nan
-    if not -math.inf < low < high < math.inf:
+    if not -most <= low < high <= most or math.isinf(high - low):
         raise InputError(f"{what} must be two numbers, the lower one first, got {shown(values)}")
     return low, high
 
@@ -246,6 +249,12 @@ def check_whole(what: str, value: Any, least: int = 1) -> None:
     """An InputError for an argument that is given, and is no whole number of at least `least`."""
     if value is not None and (isinstance(value, bool) or not isinstance(value, Integral) or value < least):
         raise InputError(f"{what} must be a whole number ≥ {least}, got {shown(value)}")
+
+
+def check_one_of(what: str, value: Any, known: Sequence[str]) -> None:
+    """An InputError for an argument that is none of some names."""
+    if not isinstance(value, str) or value not in known:
+        raise InputError(f"{what} must be one of {', '.join(known)}, got {shown(value)}{did_you_mean(value, known)}")
 
 
 def check_number(what: str, value: Any, *, above: float, most: float = LARGEST) -> None:
