@@ -112,3 +112,16 @@ def test_bits_of_few_successes_have_ends_that_are_numbers(hits) -> None:
     # With fewer than three of twelve, more than one resample in forty holds none.
     assert math.isfinite(found.low) == (hits == 3)
     assert found.low < found.value < found.high < math.inf
+
+
+@pytest.mark.filterwarnings("ignore::rag_selectivity.SelectivityWarning")
+@pytest.mark.parametrize(("hits", "queries"), [(0, 6), (1, 6), (4, 6), (6, 6), (11, 40)])
+def test_bits_never_contradict_the_success_beside_them(hits, queries) -> None:
+    """Where chance is the same for all queries, BoR is Success in bits, and so are its ends: of 4 of 6 as of others."""
+    labels = {f"q{i}": {"hit": 1, "x": 0} for i in range(queries)}
+    run = {query: (["hit"] if i < hits else []) + ["x"] for i, query in enumerate(labels)}
+    found = rs.evaluate(labels, {"run": run}, measures=["Success", "BoR"], depths=[2], corpus_size=1000)
+    success, bits = found["Success@2"], found["BoR@2"]
+    with np.errstate(divide="ignore"):
+        expected = np.log2(np.array([success.value, success.low, success.high]) / (2 / 1000))
+    assert [bits.value, bits.low, bits.high] == pytest.approx(expected.tolist())
