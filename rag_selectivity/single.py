@@ -49,6 +49,7 @@ from rag_selectivity.tables.cells import whole_grade as whole_grade
 from rag_selectivity.tables.grades import unknown_scale
 from rag_selectivity.tables.identity import as_text_id as as_text_id
 from rag_selectivity.tables.identity import candidates as candidates
+from rag_selectivity.tables.identity import document_candidates as document_candidates
 from rag_selectivity.tables.identity import document_ids as document_ids
 from rag_selectivity.tables.identity import numbered_queries as numbered_queries
 from rag_selectivity.tables.identity import passage_identity as passage_identity

@@ -19,6 +19,7 @@ import pytest
 
 import rag_selectivity as rs
 from rag_selectivity import Monitor, Retrieval
+from rag_selectivity.results.stored import read_report
 
 pytestmark = pytest.mark.contract
 
@@ -27,7 +28,7 @@ GRADES = {"good?": {"a": 5, "b": 4, "j": 1}, "bad?": {"a": 5, "j": 1}}
 QUESTIONS = {f"question {i}?": {f"d{i}": 5, f"e{i}": 4, f"j{i}": 1} for i in range(40)}
 
 
-def test_a_report_is_about_what_was_shown():
+def test_a_report_is_about_what_was_shown(tmp_path):
     """The last depth is the longest list of the window, and the first screen is about it."""
     monitor = Monitor({f"q{n}": {f"d{n}": 1} for n in range(12)}, corpus_size=1024)
     monitor.record(Retrieval("nobody labelled this", [f"x{n}" for n in range(9)]))
@@ -41,6 +42,8 @@ def test_a_report_is_about_what_was_shown():
     assert "At K = 3\n" in screen
     assert "K: 3 [3, 3] as given" in screen
     assert "Success@3 1.000" in screen
+    report.save(tmp_path / "live.json")
+    assert "At K = 3, 12 queries\n" in str(read_report(tmp_path / "live.json"))
     chosen = Monitor({"q": {"d": 1}}, corpus_size=1024, depths=[2], measures=["BoR", "Success@1"])
     chosen.record(Retrieval("q", ["x", "d", "y"]))
     assert chosen.report().depths == (1, 2)
@@ -314,8 +317,8 @@ def test_a_request_names_what_the_framework_does_not() -> None:
     assert {(each.id, each.arm) for each in monitor.retrievals} == {(f"r{i}", "a" if i % 2 else "b") for i in range(40)}
     assert all(monitor.outcome(f"r{i}", i % 2) for i in range(40))
     assert monitor.traffic.outcome == 0.5
-    with pytest.raises(rs.InputError, match="arm must be a text, got 3"):
-        monitor.request(arm=3)  # type: ignore[arg-type]
+    with pytest.raises(rs.InputError, match="arm must be a text, got 3"), monitor.request(arm=3):  # type: ignore[arg-type]
+        pass
 
 
 def test_a_request_reaches_the_retrievals_of_langchain() -> None:

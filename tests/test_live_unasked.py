@@ -75,7 +75,8 @@ def test_a_trace_holds_what_was_asked_in_vain(tmp_path) -> None:
     (tmp_path / "labels.jsonl").write_text(rows, encoding="utf-8")
     words = [str(tmp_path / "labels.jsonl"), str(tmp_path / "trace.jsonl"), "--corpus-size", "100"]
     screen = " ".join(CliRunner().invoke(app, ["evaluate", *words]).stdout.split())
-    assert "Success@2 0.500" in screen
+    assert "At K = 3" in screen  # as the report of the monitor
+    assert "Success@3 0.500" in screen
     assert (
         "no retrieval was seen for 8 labelled queries (question 2?, question 3?, question 4?, …): not counted" in screen
     )

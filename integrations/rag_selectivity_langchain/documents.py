@@ -10,7 +10,7 @@ from langchain_core.documents import Document
 from langchain_core.messages import BaseMessage
 
 from rag_selectivity import InputError
-from rag_selectivity.single import candidates, passage_identity
+from rag_selectivity.single import passage_identity
 
 
 def document_of(passage: Any) -> Document:
@@ -44,12 +44,6 @@ def identity_of(document: Document | tuple[Document, float], identity: str | Non
     None takes `Document.id` where there is one, and the hash of the text where there is none.
     """
     return passage_identity(identity, **parts_of(document))
-
-
-def candidates_of(document: Document) -> dict[str, str]:
-    """Every id by which labels may know a document, by the name that `identity=` takes."""
-    parts = parts_of(document)
-    return candidates(parts["ids"], parts["text"], parts["metadata"])
 
 
 def plain_ids(known_by: str, documents: Sequence[Document]) -> tuple[str, ...] | None:

@@ -6,15 +6,19 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from langchain_core.documents import Document
-
 from rag_selectivity import Bootstrap, InputError, Measure
 from rag_selectivity.errors import did_you_mean
 from rag_selectivity.hosted import Retrieved, labels_for, measure_hosted, scores_by_name
 from rag_selectivity.indexes import given_size
-from rag_selectivity.single import QueryScorer, measure_with_depth, numbered_queries, per_query_measure, text_or_number
+from rag_selectivity.single import (
+    QueryScorer,
+    document_candidates,
+    measure_with_depth,
+    numbered_queries,
+    per_query_measure,
+)
 from rag_selectivity_langchain.batch import STEPS
-from rag_selectivity_langchain.documents import candidates_of, document_of
+from rag_selectivity_langchain.documents import document_of
 
 #: In a run's outputs and an example's reference outputs, where nothing else is said.
 RETRIEVED, RELEVANT = "documents", "relevant"
@@ -73,7 +77,9 @@ def summary_evaluator(
         outputs: Sequence[Any], reference_outputs: Sequence[Any] = (), inputs: Sequence[Any] = ()
     ) -> dict[str, Any]:
         shown = _numbered(_passages(row, retrieved) for row in outputs)
-        has_documents = any(isinstance(each, Document) for row in shown.values() for each in row)
+        place = f"outputs[{retrieved!r}]"
+        ids = {example: [document_candidates(each, place) for each in row] for example, row in shown.items()}
+        has_documents = any("text" in each for row in ids.values() for each in row)
         asked = dict.fromkeys(shown, "") | _numbered(str(_value_in(row, question)) for row in inputs)
         rows = _numbered(_value_in(row, relevant) for row in reference_outputs)
         judged = {example: row for example, row in rows.items() if row is not None}
@@ -81,7 +87,7 @@ def summary_evaluator(
             place = f"reference outputs under {relevant!r}" if given is None else f"labels for its {question!r}"
             raise InputError(f"no example has {place}")
         measured = measure_hosted(
-            {"experiment": {example: Retrieved(list(map(_ids, passages))) for example, passages in shown.items()}},
+            {"experiment": {example: Retrieved(passages) for example, passages in ids.items()}},
             judged if given is None else given,
             asked,
             steps=STEPS,
@@ -151,25 +157,7 @@ def _passages(outputs: Any, key: str) -> list[Any]:
         raise InputError(
             f"the target's outputs have no {key!r} (they have {', '.join(map(str, outputs))}): retrieved=…"
         )
-    return [_passage(each, key) for each in passages or ()]
-
-
-def _passage(passage: Any, key: str) -> str | Document:
-    if isinstance(passage, (Document, tuple)):
-        return document_of(passage)
-    if not isinstance(passage, Mapping):
-        return text_or_number(passage, f"outputs[{key!r}]")
-    # As LangSmith's own serialisation leaves a document.
-    fields = passage.get("kwargs", passage)
-    return Document(
-        id=fields.get("id"),
-        page_content=fields.get("page_content") or fields.get("content") or "",
-        metadata=fields.get("metadata") or {},
-    )
-
-
-def _ids(passage: str | Document) -> dict[str, str]:
-    return {"id": passage} if isinstance(passage, str) else candidates_of(passage)
+    return [document_of(each) if isinstance(each, tuple) else each for each in passages or ()]
 
 
 def _numbered(rows: Iterable[Any]) -> dict[str, Any]:

@@ -229,8 +229,7 @@ class SelectivityCallback(RetrievalWatcher, BaseCallbackHandler):  # type: ignor
     def _passages(self, documents: Sequence[Document], *, named: bool) -> Passages:
         """Passages; of what has no labels nobody asks for the ids, and naming passages is most of the work."""
         ids = self._ids(documents) if named else ("",) * len(documents)
-        texts = [each.page_content for each in documents]
-        return Passages.of(ids, texts, count_tokens=self.count_tokens, keep_texts=self.monitor.wants_texts)
+        return self.passages(ids, [each.page_content for each in documents])
 
     # -- cancellation --------------------------------------------------------------------------------
 

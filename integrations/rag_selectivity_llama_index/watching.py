@@ -163,13 +163,9 @@ class LiveSelectivity(SpanWatcher, RetrievalWatcher):
 
     def _passages(self, found: Sequence[NodeWithScore], *, named: bool = True) -> Passages:
         nodes = [each.node for each in found]
-        return Passages.of(
-            self._ids(nodes) if named else ("",) * len(nodes),
-            [node.text if type(node) is TextNode else text_of(node) for node in nodes],
-            scores=[each.score for each in found],
-            count_tokens=self.count_tokens,
-            keep_texts=self.monitor.wants_texts,
-        )
+        ids = self._ids(nodes) if named else ("",) * len(nodes)
+        texts = [node.text if type(node) is TextNode else text_of(node) for node in nodes]
+        return self.passages(ids, texts, [each.score for each in found])
 
 
 @lru_cache(maxsize=1024)

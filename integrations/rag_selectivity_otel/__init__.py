@@ -109,7 +109,7 @@ class SelectivitySpanProcessor(RetrievalWatcher, SpanProcessor):  # type: ignore
         with self.guard:
             key = (span.context.trace_id, span.context.span_id)
             # Now, since later processors may change the attributes in order to hide texts.
-            ended = _span_of(span, span.attributes or {})
+            ended = _span_of(span)
             with self._lock:
                 operation = self._of_span.get(key)
                 if operation is not None:
@@ -172,7 +172,7 @@ class SelectivitySpanProcessor(RetrievalWatcher, SpanProcessor):  # type: ignore
             self._reader.read(spans)
 
 
-def _span_of(span: Any, attributes: Mapping[str, Any]) -> Span:
+def _span_of(span: Any) -> Span:
     return Span(
         format(span.context.trace_id, "032x"),
         format(span.context.span_id, "016x"),
@@ -181,7 +181,7 @@ def _span_of(span: Any, attributes: Mapping[str, Any]) -> Span:
         span.start_time,
         span.end_time,
         span.status.status_code is StatusCode.ERROR,
-        {name: list(value) if isinstance(value, tuple) else value for name, value in attributes.items()},
+        {name: list(value) if isinstance(value, tuple) else value for name, value in (span.attributes or {}).items()},
         span.dropped_attributes,
     )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
 from typing import Any
@@ -107,7 +107,8 @@ def asked_rows(dataset: Any, *, id_column: str | None = None) -> dict[str, Row]:
 
 def _samples(dataset: Any) -> Iterable[Any]:
     if hasattr(dataset, "columns") and callable(getattr(dataset, "to_dict", None)):
-        return _rows_of_frame(dataset)
+        records = dataset.to_dicts() if hasattr(dataset, "to_dicts") else dataset.to_dict("records")
+        return ({name: None if is_missing(value) else value for name, value in row.items()} for row in records)
     inner = getattr(dataset, "dataset", dataset)  # an EvaluationResult holds its dataset
     samples = getattr(inner, "samples", inner)
     no_list = isinstance(samples, (str, bytes, Mapping)) or not isinstance(samples, Iterable)
@@ -118,12 +119,6 @@ def _samples(dataset: Any) -> Iterable[Any]:
         )
     rows: Iterable[Any] = samples
     return rows
-
-
-def _rows_of_frame(frame: Any) -> Iterator[dict[str, Any]]:
-    """The rows of a DataFrame of pandas or Polars; a missing cell is None."""
-    rows = frame.to_dicts() if hasattr(frame, "to_dicts") else frame.to_dict("records")
-    return ({name: None if is_missing(value) else value for name, value in row.items()} for row in rows)
 
 
 def row_of(sample: Any, number: int = 1, id_column: str | None = None) -> Row:

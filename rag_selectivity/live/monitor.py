@@ -12,7 +12,7 @@ import time
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from copy import deepcopy
 from dataclasses import replace
@@ -27,7 +27,7 @@ from rag_selectivity.judged.terms import size_with_counts
 from rag_selectivity.live.alerts import FALSE_ALARM_EVERY, Alarm, Alerts
 from rag_selectivity.live.asked import Asked
 from rag_selectivity.live.identity import Identity, Waiting
-from rag_selectivity.live.retrieval import Retrieval, approximate_tokens, checked_outcome
+from rag_selectivity.live.retrieval import Passages, Retrieval, approximate_tokens, checked_outcome
 from rag_selectivity.live.trace import TraceWriter
 from rag_selectivity.live.traffic import Traffic
 from rag_selectivity.live.watching import Latest, Shared, Watcher, tell
@@ -154,24 +154,14 @@ class Monitor(Shared):
         self.labels = Labels.of(labels, grade_map=grade_map, scale=scale, measures=measures)
         self.name = name
         self._alerts = Alerts(alerts, window=window, on_alert=on_alert, name=name, false_alarm_every=false_alarm_every)
-        asked = [
-            *wanted_measures(measures, self.labels.scale, sized=corpus_size is not None, pooled=True),
-            *self._alerts.measures,
-        ]
+        is_sized, alerted = corpus_size is not None, self._alerts.measures
+        asked = [*wanted_measures(measures, self.labels.scale, sized=is_sized, pooled=True), *alerted]
         if depths is not None:
             own = [measure.at for measure in asked if isinstance(measure.at, int)]
             depths = given_depths([*depths, *own], ()).tolist()
         self.measures = tuple(dict.fromkeys(measure.without_depth for measure in asked))
         self._window = Window(
-            name,
-            self.labels,
-            corpus_size,
-            self.measures,
-            depths,
-            self._alerts.measures,
-            deque(maxlen=kept),
-            ids == "exact",
-            counts,
+            name, self.labels, corpus_size, counts, self.measures, depths, alerted, deque(maxlen=kept), ids == "exact"
         )
         self._trace = TraceWriter(trace, texts=trace_texts) if trace is not None else None
         #: All retrievals, and the outcomes of the last requests by their ids.
@@ -251,9 +241,8 @@ class Monitor(Shared):
     def _draw(self) -> bool:
         return self._sample_rate == 1 or self._random.random() < self._sample_rate
 
-    def request(
-        self, id: str | None = None, *, arm: str | None = None, query_id: str | None = None
-    ) -> AbstractContextManager[None]:
+    @contextmanager
+    def request(self, id: str | None = None, *, arm: str | None = None, query_id: str | None = None) -> Iterator[None]:
         """Say of a request what a framework does not: `with monitor.request("r17", arm="b"): chain.invoke(…)`.
 
         Every retrieval that is recorded inside takes what it lacks from here, also in tasks and in threads that copy
@@ -278,18 +267,14 @@ class Monitor(Shared):
         for what, value in given.items():
             if value is not None and not isinstance(value, str):
                 raise InputError(f"{what} must be a text, got {value!r}")
-        return self._requested({name: value for name, value in given.items() if value is not None})
-
-    @contextmanager
-    def _requested(self, request: dict[str, str]) -> Iterator[None]:
-        token = _REQUEST.set(request)
+        token = _REQUEST.set({name: value for name, value in given.items() if value is not None})
         try:
             yield
         finally:
             # A generator may be closed from another context; its own context is gone then.
             with suppress(ValueError):
                 _REQUEST.reset(token)
-            self.asked(request.get("query_id"))
+            self.asked(query_id)
 
     def outcome(self, id: str, outcome: float) -> bool:
         """Record the outcome of a request that became known after its retrievals: whether the answer was accepted.
@@ -489,6 +474,11 @@ class RetrievalWatcher(Watcher):
         self.labelled = self.monitor.labels.by_query
         self.identity = self.monitor.identity(identity)
         self.query_id_key, self.count_tokens = query_id_key, count_tokens
+
+    def passages(self, ids: Sequence[str], texts: Sequence[str], scores: Iterable[float | None] = ()) -> Passages:
+        """Passages, with their texts where the monitor wants them."""
+        kept = self.monitor.wants_texts
+        return Passages.of(ids, texts, scores=scores, count_tokens=self.count_tokens, keep_texts=kept)
 
 
 def _write_waiting(choice: Identity, trace: TraceWriter) -> None:

@@ -66,6 +66,8 @@ class Window:
         Of the run.
     labels : Labels
     corpus_size : int or None
+    passages_of : PassageCounts or None
+        The number of passages of each document, if labels and lists name documents.
     measures : sequence of Measure
         Of the report, without their depths.
     depths : sequence of int or None
@@ -76,8 +78,6 @@ class Window:
         As many as its limit allows.
     ids_are_right : bool
         Whether the passage ids are known to be those of the labels, even if not one of them is ever retrieved.
-    passages_of : PassageCounts or None
-        The number of passages of each document, if labels and lists name documents.
 
     Raises
     ------
@@ -88,12 +88,12 @@ class Window:
     name: str
     labels: Labels
     corpus_size: int | None
+    passages_of: PassageCounts | None
     measures: Sequence[Measure]
     depths: Sequence[int] | None
     alerted: Sequence[Measure]
     kept: deque[Retrieval]
     ids_are_right: bool
-    passages_of: PassageCounts | None
     #: Of what alerts are about, over all retrievals so far: where it is undefined for the whole.
     _undefined: dict[Measure, Refusal | None] = field(default_factory=dict)
     _refused: Counter[str] = field(default_factory=Counter)

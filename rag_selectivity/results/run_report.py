@@ -131,8 +131,8 @@ class RunReport(Plain):
 
     @property
     def evaluated(self) -> int:
-        """The number of queries."""
-        return len(self.queries)
+        """The number of queries, also of live retrievals that were read from a file, of which only figures are kept."""
+        return len(self.queries) or max((each.n_total for each in self.estimates.values()), default=0)
 
     def mean_relevant(self, rel: int) -> float | None:
         """N_p: the mean number of relevant passages of a query that has one; None if no query has one, or unknown."""

@@ -182,7 +182,7 @@ def document_ids(
     documents: list[dict[str, Any]] = []
     ids: list[str] = []
     for rank, each in enumerate(passages, 1):
-        if isinstance(each, Mapping) or getattr(each, "__dict__", None):
+        if _is_document(each):
             documents.append(_parts(each))
             ids.append(passage_identity(identity, name="document", **documents[-1]))
         else:
@@ -205,9 +205,24 @@ def document_ids(
     return ids
 
 
+def document_candidates(passage: Any, place: str = "the list of passages") -> dict[str, str]:
+    """Every id by which labels may know a passage that is given as an id or a document, as `document_ids` takes it.
+
+    >>> list(document_candidates({"id": "a uuid", "page_content": "Paris", "metadata": {"source": "d1"}}))
+    ['id', 'source', 'text']
+    """
+    return candidates(**_parts(passage)) if _is_document(passage) else {"id": text_or_number(passage, place)}
+
+
+def _is_document(passage: Any) -> bool:
+    return isinstance(passage, Mapping) or bool(getattr(passage, "__dict__", None))
+
+
 def _parts(document: Any) -> dict[str, Any]:
     """What `passage_identity` and `candidates` take of a document."""
     fields = document if isinstance(document, Mapping) else getattr(document, "__dict__", {})
+    # LangChain's own serialisation has them one level down.
+    fields = fields["kwargs"] if isinstance(fields.get("kwargs"), Mapping) else fields
     texts = (fields.get("page_content"), fields.get("content"), fields.get("text"))
     text = next((each for each in texts if each is not None and str(each)), "")
     metadata = fields.get("metadata")

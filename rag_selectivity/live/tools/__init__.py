@@ -5,31 +5,10 @@ A model reads the definition of every tool that it is shown. Knows no framework.
 
 from rag_selectivity.live.tools.definitions import ToolCall, ToolDefinition, misfit
 from rag_selectivity.live.tools.monitor import ToolMonitor, ToolWatcher
-from rag_selectivity.live.tools.report import (
-    Confusion,
-    Misfit,
-    SimilarTools,
-    ToolChoice,
-    ToolReport,
-    ToolUse,
-    similar_tools,
-)
+from rag_selectivity.live.tools.report import ToolReport, similar_tools
 from rag_selectivity.live.tools.words import tool_blocks
 from rag_selectivity.render.views import SHOWN
 
-__all__ = [
-    "Confusion",
-    "Misfit",
-    "SimilarTools",
-    "ToolCall",
-    "ToolChoice",
-    "ToolDefinition",
-    "ToolMonitor",
-    "ToolReport",
-    "ToolUse",
-    "ToolWatcher",
-    "misfit",
-    "similar_tools",
-]
+__all__ = ["ToolCall", "ToolDefinition", "ToolMonitor", "ToolReport", "ToolWatcher", "misfit", "similar_tools"]
 
 SHOWN[ToolReport] = "What the tools shown are worth", tool_blocks

@@ -52,7 +52,8 @@ def tool_blocks(report: ToolReport) -> Iterable[Block]:
             yield _listed(rows, columns, total)
     if report.selection is not None:
         yield Heading("Selection: was a tool that applies shown?")
-        for block in report_blocks(report.selection):
+        # No first screen stands above it, which would say what the labels are worth.
+        for block in (Note(report.selection.trust.text), *list(report_blocks(report.selection))[1:]):
             yield replace(block, text=_of_tools(block.text)) if isinstance(block, (Heading, Note)) else block
 
 
