@@ -45,8 +45,8 @@ SECTIONS: dict[str, tuple[str, int, Callable[[int], Iterator[Line]]]] = {
     "fairness": ("Wins of b where neither system is better", 500, online.of_fairness),
     "alarms": ("Alarms of a monitor", 51, online.of_alarms),
     "which-k": ("Which K", 300, depth.of_which_k),
-    "controls": ("Random controls", 300, lambda n: (row.line for row in controls.controls_rows(n, worlds.SHARED))),
-    "held-out-controls": ("Held out", 60, lambda n: (row.line for row in controls.held_out_rows(n, worlds.SHARED))),
+    "controls": ("Random controls", 300, lambda n: iter(controls.controls_rows(n, worlds.SHARED))),
+    "held-out-controls": ("Held out", 60, lambda n: iter(controls.held_out_rows(n, worlds.SHARED))),
     "calibrated": (
         "Figures calibrated by people",
         8,

@@ -29,7 +29,7 @@ from rag_selectivity.tables.cells import whole_count
 from rag_selectivity.tables.grades import Scale, scale_named
 from rag_selectivity.tables.ids import IntArray
 from rag_selectivity.tables.small import read_texts
-from rag_selectivity.trust.agreement import Agreement, DrawnTables, agreement
+from rag_selectivity.trust.agreement import Agreement, DrawnTables, Pairs, agreement
 from rag_selectivity.trust.completions import DRAWS, quantile, stretched_ends
 from rag_selectivity.trust.people import (
     UNLABELLED,
@@ -154,7 +154,7 @@ def agree(
     )
 
 
-def _pairs(ground: Ground, member: BoolArray) -> tuple[IntArray, IntArray, list[str]]:
+def _pairs(ground: Ground, member: BoolArray) -> Pairs:
     """People's grades, the judge's, and the queries of some judgments."""
     labels, rows = ground.labels, np.flatnonzero(member)
     return ground.human[rows], labels.grade[rows], [labels.queries[i] for i in labels.query[rows].tolist()]
@@ -236,7 +236,7 @@ def _biases(
         if known.any():
             pairs, labelled = (np.bincount(labels.grade[of] - ends[0], minlength=ends[1] + 1) for of in (member, known))
             weight = (pairs / np.maximum(labelled, 1))[labels.grade[known] - ends[0]]
-            bias = DrawnTables.of(*_pairs(ground, known), ends, bootstrap, weight / weight.mean()).bias()
+            bias = DrawnTables.of(_pairs(ground, known), ends, bootstrap, weight / weight.mean()).bias()
         result.setdefault(kind, {})[name] = bias
     return result
 

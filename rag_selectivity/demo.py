@@ -75,11 +75,9 @@ class Demo:
 
     def text(self, *, ruled: bool = True) -> str:
         """What is measured, in words and tables of 80 columns."""
-        return text_of([*self._retrievers(), *self._labels(), *self._paradox()], ruled=ruled)
-
-    def _retrievers(self) -> list[Block]:
         title = f"1. Three retrievers: {len(expected())} questions, {len(texts('corpus.jsonl')):,} passages"
-        return [Heading(title), *first_screen(self.runs).blocks()]
+        blocks = [Heading(title), *first_screen(self.runs).blocks(), *self._labels(), *self._paradox()]
+        return text_of(blocks, ruled=ruled)
 
     def _labels(self) -> list[Block]:
         key = f"BoR@{K}"

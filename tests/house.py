@@ -26,7 +26,7 @@ PUBLIC = {
         *("advice", "answers.given", "answers.pipeline", "cli", "cli.app", "errors", "explain", "gates", "golden"),
         *("grading.claims", "grading.claim_verdicts", "grading.judge", "grading.openai_judge", "grading.rubric"),
         *("grading.single", "grading.store", "people", "trust.people"),
-        *("live.tools", "live.trace", "online", "sample", "single"),
+        *("live.tools", "live.trace", "online", "results.stored", "sample", "sample.files", "single"),
     )
 }
 

@@ -162,7 +162,7 @@ def test_adapters_see_the_same_prompt_as_the_client_of_the_core(tmp_path) -> Non
     assert asyncio.iscoroutinefunction(ChatModelJudge.ask)
 
 
-def test_a_model_of_a_framework_is_a_judge_as_it_is(tmp_path) -> None:
+def test_a_model_of_langchain_is_a_judge_as_it_is(tmp_path) -> None:
     from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
     from langchain_core.messages import AIMessage
 

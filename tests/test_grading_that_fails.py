@@ -5,12 +5,26 @@ from __future__ import annotations
 import pytest
 
 import rag_selectivity as rs
+from rag_selectivity.grading.single import blocking, label_lists
 from tests.endpoint_runs import cli, grades, rows, run, write_pairs
-from tests.hostile_server import FAILS_ONE, HostileServer, Mode, but, fails, good, hangs, per_passage, says
+from tests.hostile_server import (
+    FAILS_ONE,
+    HostileServer,
+    Mode,
+    Reply,
+    Request,
+    but,
+    fails,
+    good,
+    hangs,
+    per_passage,
+    says,
+)
 
 pytestmark = pytest.mark.contract
 
 QUICK = ("-c", "judge.attempts=2", "-c", "judge.timeout=0.5", "-c", "judge.max_wait=5")
+FAST = rs.Limits(attempts=1, backoff=0.01)
 PROSE = "I would rather not say."
 
 
@@ -59,3 +73,41 @@ def test_a_grade_that_needs_no_judge_makes_no_report_of_failures(tmp_path) -> No
 
     with pytest.raises(rs.SelectivityError, match="none of the pairs was graded"):
         rs.grade({"q": "?"}, {"d": "text", "e": " "}, {"q": ["d", "e"]}, store=tmp_path / "labels.db", judge=judge)
+
+
+def one_question(folder, pairs: int) -> None:
+    write_pairs(folder, pairs)
+    lines = (folder / "pool.trec").read_text()
+    (folder / "pool.trec").write_text(lines.replace("q1 ", "q0 "))
+
+
+def test_batches_that_fail_are_asked_one_by_one_before_the_run_ends(tmp_path) -> None:
+    def respond(request: Request, n: int) -> Reply:
+        return says(PROSE)(request, n) if request.ids or request.passages == (0,) else good(request, n)
+
+    one_question(tmp_path, 8)
+    with HostileServer(respond) as server:
+        done = run(tmp_path, server.url, "--batch", "2", *QUICK)
+    assert (done.code, done.data["graded"], done.data["failed"]) == (1, 7, 1), done.said
+
+
+def test_batches_of_which_nothing_can_be_read_leave_all_pairs_open(tmp_path) -> None:
+    one_question(tmp_path, 8)
+    with HostileServer(says(PROSE)) as server:
+        done = run(tmp_path, server.url, "--batch", "4", *QUICK, json_format=False)
+    assert (done.code, "none of the pairs was graded" in " ".join(done.said.split())) == (2, True), done.said
+    assert rows(tmp_path) == {}
+
+
+def test_labels_for_an_adapter_end_with_the_cause_too(tmp_path) -> None:
+    async def judge(messages, schema):
+        raise ConnectionError("no route")
+
+    with pytest.raises(rs.SelectivityError, match="none of the pairs was graded"):
+        blocking(alabel_lists)(
+            {"q": "?"}, {"d": "text"}, {"q": ["d"]}, store=tmp_path / "s.db", judge=judge, limits=FAST
+        )
+
+
+async def alabel_lists(*given, **options):
+    return await label_lists(*given, **options)

@@ -31,40 +31,20 @@ IntArray = NDArray[np.int64]
 K, NUMBERS, TAIL, RELEVANT = 10, (3, 10, 40), 0.025, 4
 
 
-@dataclass(frozen=True)
-class Row:
-    """One line of a table: means over repetitions, and shares of them."""
-
-    world: str
-    cell: str
-    truth: float
-    value: float
-    low: float
-    high: float
-    coverage: float
-    shown: float
-    shown_true: float
-    none_relevant: float
-
-    @classmethod
-    def of(cls, world: str, cell: str, truth: float, tried: np.ndarray) -> Row:
-        """From value, low, high and shown of each repetition; the value is NaN where no control is relevant."""
-        value, low, high, shown = tried.T
-        mean = float(np.nanmean(value)) if not np.isnan(value).all() else np.nan
-        covered, true = float(((low <= truth) & (truth <= high)).mean()), float((shown <= truth).mean())
-        ends = (float(low.mean()), float(high.mean()))
-        return cls(world, cell, truth, mean, *ends, covered, float(shown.mean()), true, float(np.isnan(value).mean()))
-
-    @property
-    def line(self) -> Line:
-        """As a row of the table."""
-        figures = {"truth": self.truth, "BoR": self.value, "low": self.low, "high": self.high, "holds": self.coverage}
-        figures |= {
-            "shown": self.shown,
-            "holds: shown bits": self.shown_true,
-            "no control relevant": self.none_relevant,
-        }
-        return Line(f"{self.world}, {self.cell}", figures)
+def line_of(cell: str, truth: float, tried: np.ndarray) -> Line:
+    """From value, low, high and shown of each repetition; the value is NaN where no control is relevant."""
+    value, low, high, shown = tried.T
+    figures = {
+        "truth": truth,
+        "BoR": np.nanmean(value) if not np.isnan(value).all() else np.nan,
+        "low": low.mean(),
+        "high": high.mean(),
+        "holds": ((low <= truth) & (truth <= high)).mean(),
+        "shown": shown.mean(),
+        "holds: shown bits": (shown <= truth).mean(),
+        "no control relevant": np.isnan(value).mean(),
+    }
+    return Line(cell, {name: float(value) for name, value in figures.items()})
 
 
 # -- judges with known rates ---------------------------------------------------------------------------
@@ -109,11 +89,11 @@ def one(world: World, number: int, rng: np.random.Generator, draws: int) -> tupl
     return value, low, high, shown
 
 
-def row(world: World, number: int, repetitions: int, draws: int = 1500) -> Row:
+def row(world: World, number: int, repetitions: int, draws: int = 1500) -> Line:
     """The line of one world with one number of controls."""
     rng = np.random.default_rng([7, number, world.size])
     tried = np.array([one(world, number, rng, draws) for _ in range(repetitions)])
-    return Row.of(world.name, f"N = {world.size:,}, {number} controls", world.truth, tried)
+    return line_of(f"{world.name}, N = {world.size:,}, {number} controls", world.truth, tried)
 
 
 def cranfield(folder: Path) -> list[World]:
@@ -197,7 +177,7 @@ def _chance(size: int, known: NDArray[np.int64], rest: NDArray[np.int64]) -> flo
 
 def controls_rows(
     repetitions: int, data: Path, numbers: tuple[int, ...] = NUMBERS, worlds: list[World] | None = None
-) -> list[Row]:
+) -> list[Line]:
     """All lines of the table."""
     chosen = [*cranfield(data / "cranfield"), *made()] if worlds is None else worlds
     return [row(world, number, repetitions) for world in chosen for number in numbers]
@@ -365,17 +345,17 @@ def once(
 CELLS = ((300, 3, 10), (300, 10, 10), (30, 3, 10), (30, 10, 10), (300, 3, 5), (100, 5, 20))
 
 
-def held_out_row(task: tuple[str, int, int, int], repetitions: int, data: Path) -> Row:
+def held_out_row(task: tuple[str, int, int, int], repetitions: int, data: Path) -> Line:
     """The line of one cell: world, queries of a repetition, controls of each, K."""
     name, queries, number, depth = task
     world = HELD_OUT[name](data)
     count = min(queries, len(world.order))
     rng = np.random.default_rng([11, number, depth, len(name), queries])
     tried = np.array([once(world, count, number, depth, rng) for _ in range(repetitions)], float)
-    return Row.of(name, f"{count} queries, {number}, K = {depth}", world.truth(depth), tried)
+    return line_of(f"{name}, {count} queries, {number}, K = {depth}", world.truth(depth), tried)
 
 
-def held_out_rows(repetitions: int, data: Path, workers: int = 2) -> list[Row]:
+def held_out_rows(repetitions: int, data: Path, workers: int = 2) -> list[Line]:
     """All lines of the table."""
     tasks = [(name, *cell) for name in HELD_OUT for cell in CELLS]
     with ProcessPoolExecutor(workers) as pool:

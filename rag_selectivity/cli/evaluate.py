@@ -128,7 +128,8 @@ def evaluate(
     is_costed = bool(costs or (tokens is not None and not at_budgets and (printer.is_page or compared)))
     # Costs and pages read the lists too; standard input can be read once.
     lists = retrieved.runs
-    if is_costed or (printer.is_page and _are_small(runs)):
+    are_small = sum(file.stat().st_size for file in runs.values() if file.is_file()) <= _HELD
+    if is_costed or (printer.is_page and are_small):
         lists = {name: rs.read_run(file, policy=rules.policy) for name, file in retrieved.runs.items()}
     size = corpus.given()
     if corpus.corpus_size is None and corpus.corpus is None:
@@ -229,11 +230,6 @@ def _known_costs(report: Report, runs: Any, costs: Any, tokens: Any, ids: str | 
 
 
 # -- the page and the comment --------------------------------------------------------------------------------
-
-
-def _are_small(runs: Mapping[str, Path]) -> bool:
-    """Whether runs are held in memory for their passages, rather than read again in parts."""
-    return sum(file.stat().st_size for file in runs.values() if file.is_file()) <= _HELD
 
 
 def _of_page(retrieved: Retrieved, scale: str | None, form: o.LabelForm, size: Mapping[str, Any]) -> Sequence[str]:

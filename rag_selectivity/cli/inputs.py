@@ -95,10 +95,10 @@ def whole_numbers(typed: str | None, called: str) -> list[int] | None:
     return None if typed is None else numbers(typed, called, int, "whole numbers, as in 1,5,10")
 
 
-def numbers(typed: str, called: str, kind: type[_Number], what: str) -> list[_Number]:
-    """Numbers separated by commas."""
+def numbers(typed: str, called: str, kind: type[_Number], what: str, between: str = ",") -> list[_Number]:
+    """Numbers separated by commas, or by another sign."""
     try:
-        return [kind(part) for part in typed.split(",")]
+        return [kind(part) for part in typed.split(between)]
     except ValueError:
         raise InputError(f"{called} {typed!r} is not a list of {what}") from None
 

@@ -276,10 +276,9 @@ def _number(text: str, option: str) -> float:
 
 
 def _bounds(text: str, option: str) -> tuple[float, float]:
-    low, colon, high = text.partition(":")
-    if not colon:
-        raise InputError(f"{option}: {text!r} must be LOW:HIGH, as in 0:1")
-    return _number(low, option), _number(high, option)
+    from rag_selectivity.tables.cells import ends_of
+
+    return ends_of(numbers(text, option, float, "two numbers, as in 0:1", between=":"), option)
 
 
 def _covariate(text: str, option: str) -> dict[str, Any]:

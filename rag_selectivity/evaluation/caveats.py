@@ -136,9 +136,9 @@ def of_unchecked_judge(measure: Measure, estimate: Estimate, caveat: Caveat | No
 
     These have no caveat about what labels miss, and so they look safe.
     """
-    safe = measure.higher_is_better is not None and not measure.compares_with_all_labels
-    found = caveat is not None and safe and measure.name != "Judged" and not math.isnan(estimate.value)
-    return (caveat,) if found and caveat is not None else ()
+    if caveat is None or measure.higher_is_better is None or measure.compares_with_all_labels:
+        return ()
+    return () if measure.name == "Judged" or math.isnan(estimate.value) else (caveat,)
 
 
 def in_part(measure: Measure, judged: float, *, ranged: bool, only_expected: bool) -> Caveat:

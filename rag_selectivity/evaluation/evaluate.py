@@ -29,9 +29,6 @@ from rag_selectivity.tables.cells import shown
 from rag_selectivity.tables.grades import Scale
 from rag_selectivity.tables.ids import IntArray
 
-#: Depths, or a function that chooses them once the runs are joined.
-Depths = Sequence[int] | Callable[[Mapping[str, JudgedRun]], Sequence[int]]
-
 
 def evaluate(
     qrels: Any,
@@ -39,7 +36,7 @@ def evaluate(
     *,
     corpus_size: Any = None,
     measures: Sequence[str | Measure] | str | None = None,
-    depths: Depths | None = None,
+    depths: Sequence[int] | Callable[[Mapping[str, JudgedRun]], Sequence[int]] | None = None,
     scale: str | Scale | None = None,
     policy: str | Policy | None = None,
     bootstrap: Bootstrap | None = Bootstrap(),
@@ -162,13 +159,9 @@ def evaluate(
 
 
 def measure_all(
-    judged: Mapping[str, JudgedRun], measures: Sequence[str | Measure] | str | None, depths: Depths | None
+    judged: Mapping[str, JudgedRun], measures: Sequence[str | Measure] | str | None, depths: Any
 ) -> tuple[dict[str, Figures], list[Measure]]:
     """The figures of every run under every measure at all its depths, and the measures that are shown."""
-    if not isinstance(judged, Mapping) or not all(isinstance(run, JudgedRun) for run in judged.values()):
-        raise InputError(f"judged must be {{name: JudgedRun}}, as `join` makes them, got {shown(judged)}")
-    if not judged:
-        raise InputError("there are no runs to evaluate")
     first = next(iter(judged.values()))
     chosen = wanted_measures(measures, first.scale, sized=first.corpus_size is not None, at_budgets=True)
     if depths is not None:
@@ -193,6 +186,8 @@ def evaluate_joined(
     bootstrap: Bootstrap | None = Bootstrap(),
 ) -> Report:
     """Measure joins, after a look whether labels and runs belong together; `evaluate` joins first."""
+    if not isinstance(judged, Mapping) or not judged or not all(isinstance(run, JudgedRun) for run in judged.values()):
+        raise InputError(f"judged must be {{name: JudgedRun}}, as `join` makes them, got {shown(judged)}")
     figures, chosen = measure_all(judged, measures, depths)
     for name, run in judged.items():
         check_join(run, name)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
@@ -20,7 +20,6 @@ from rag_selectivity.judged.qrels import Qrels
 from rag_selectivity.judged.reading import named_runs, run_parts
 from rag_selectivity.judged.run import Run
 from rag_selectivity.judged.terms import Terms
-from rag_selectivity.judged.token_budget import TokenBudget
 from rag_selectivity.measures.plan import budgets_of, scale_for
 from rag_selectivity.tables.exact import NoRowsError
 from rag_selectivity.tables.forms import IdForm
@@ -62,18 +61,16 @@ def join_runs(
     tokens: Any = None,
     groups: Any = None,
     measures: Any = None,
-    budgets: Sequence[TokenBudget] | None = None,
     other_lists: bool | None = None,
     **choices: Any,
 ) -> Joined:
     """Join every run with the judgments: the first half of `evaluate`, with the same arguments.
 
-    `budgets` are those of the measures unless they are given. With them, with `groups` and with `other_lists`, runs are
-    held in memory. The lists of the other queries are looked up where `other_lists` asks for it; by default, where that
-    is little work.
+    With budgets of tokens among the measures, with `groups` and with `other_lists`, runs are held in memory. The lists
+    of the other queries are looked up where `other_lists` asks for it; by default, where that is little work.
     """
     form, policy = IdForm.of(ids), resolve_policy(policy, **choices)
-    budgets = budgets_of(measures) if budgets is None else budgets
+    budgets = budgets_of(measures)
     if tokens is not None and not budgets:
         raise InputError(
             "tokens (--tokens) are given, and no measure is at a budget of them: name one, as in RA-nWG@2000tok"

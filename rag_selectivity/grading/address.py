@@ -5,8 +5,7 @@ from __future__ import annotations
 import logging
 import re
 from base64 import b64encode
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from urllib.parse import SplitResult, unquote
 
 #: Parameters of an address and headers that everybody may read.
@@ -83,22 +82,10 @@ class Secrets:
         """
         return self._sure.sub("…", text)
 
-    @contextmanager
-    def kept_from(self, *names: str) -> Iterator[None]:
-        """Take the secrets out of what these loggers write."""
-
-        def cleaned(record: logging.LogRecord) -> bool:
-            record.msg, record.args = self.taken_out(record.getMessage()), ()
-            return True
-
-        loggers = [logging.getLogger(name) for name in names]
-        for logger in loggers:
-            logger.addFilter(cleaned)
-        try:
-            yield
-        finally:
-            for logger in loggers:
-                logger.removeFilter(cleaned)
+    def clean(self, record: logging.LogRecord) -> bool:
+        """Take the secrets out of a record of a log, as a filter of its logger."""
+        record.msg, record.args = self.taken_out(record.getMessage()), ()
+        return True
 
 
 def _in_any_form(secret: str) -> str:

@@ -203,6 +203,7 @@ class _Grading:
             await runner.run(self._tasks(at_once), self._put)
             while self._to_split and runner.stop is None:
                 await runner.run(self._parts(), self._put)
+            runner.conclude()
             if runner.stop is None:
                 self._pool.find(retried=())
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import re
 from base64 import b64encode
@@ -348,6 +349,10 @@ class OpenAIJudge:
         elif key and "authorization" not in names:
             self._headers["authorization"] = f"Bearer {_sendable(key, f'the key in {api_key_env}')}"
         self._secrets = Secrets(key, headers or {}, address)
+        if self._query:
+            # The client and its transport log whole addresses.
+            for logger in ("httpx", "httpx2", "openai._base_client"):
+                logging.getLogger(logger).addFilter(self._secrets.clean)
         self._answered = self._has_guessed = False
         self._before_guesses: Way | None = None
         self._unreadable = 0
@@ -374,11 +379,10 @@ class OpenAIJudge:
             )
         except Exception as error:
             raise self._unsendable(error) from None
-        with self._secrets.kept_from("httpx", "httpx2", "openai._base_client"):
-            # The client imports what asks on its first use, which is not the first request's time.
-            completions = client.chat.completions.with_streaming_response
-            async with client:
-                yield partial(self._ask, completions)
+        # The client imports what asks on its first use, which is not the first request's time.
+        completions = client.chat.completions.with_streaming_response
+        async with client:
+            yield partial(self._ask, completions)
 
     def _addressed(self, request: Any) -> Any:
         """The client's request with the query of the address, and with the headers that the user gave."""
@@ -439,12 +443,10 @@ class OpenAIJudge:
         """The failure that an error of the client without any answer means."""
         causes = list(_causes(error))
         names = [type(each).__name__ for each in causes]
-        if not {"ConnectError", "ConnectTimeout"}.intersection(names):
-            of_address = (
-                any(isinstance(each, (TypeError, ValueError)) for each in causes) or "UnsupportedProtocol" in names
-            )
-            cut = JudgeFailure(f"the connection was cut ({names[min(1, len(names) - 1)]})", "server_error")
-            return self._unsendable(causes[-1]) if of_address else cut
+        if "ConnectError" not in names:
+            if "UnsupportedProtocol" in names or any(isinstance(each, (TypeError, ValueError)) for each in causes):
+                return self._unsendable(causes[-1])
+            return JudgeFailure(f"the connection was cut ({names[-1]})", "server_error")
         for each in causes:
             if isinstance(each, SSLError):
                 why = f"no secure connection to {self._where} ({type(each).__name__}): give http:// in --base-url, or "

@@ -215,10 +215,12 @@ class Runner:
                     if not await self._ask(outcome):
                         continue
                     outcome.seconds = time.monotonic() - start
-                    if outcome.failure is not None and (task.repeat or outcome.failure in PASSING):
+                    if outcome.failure is None:
+                        await self._settle(store, outcome)
+                    elif task.repeat or outcome.failure in PASSING:
                         self._held.append(outcome)
                     else:
-                        await self._settle(store, outcome)
+                        self._count(outcome, await store(outcome))
             except BaseException as error:
                 self.gate.shut(f"{type(error).__name__}: {error}", "error")
                 failure.append(error)
@@ -230,9 +232,9 @@ class Runner:
                     raise error
             if failure:
                 raise asyncio.CancelledError
-            if self.stop is None and self._held and self.needs_answer and not self._has_answered:
-                self._stop_without_answer()
-            if self.stop is None or self.stop.cause in ("budget", "interrupted"):
+            if self.stop is not None and self.stop.cause in ("budget", "interrupted"):
+                await self._settle(store)
+            if self.stop is None and (self._has_answered or not self.needs_answer):
                 await self._settle(store)
 
     def interrupt(self) -> None:
@@ -377,8 +379,10 @@ class Runner:
         advice = _ADVICE.get(failure.kind, "Look at the endpoint")
         self.gate.shut(f"{what} ({failure.kind}: {failure}).{shown} {advice}", "endpoint")
 
-    def _stop_without_answer(self) -> None:
-        """Stop for the reason of most of the failures."""
+    def conclude(self) -> None:
+        """Stop for the reason of most of the failures, if an answer is needed and all tasks have failed."""
+        if self.stop is not None or not self._held:
+            return
         problems = [outcome.problem for outcome in self._held if outcome.problem is not None]
         kinds = Counter(problem.kind for problem in problems)
         kind, count = kinds.most_common(1)[0]

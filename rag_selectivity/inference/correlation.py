@@ -67,11 +67,6 @@ class Series:
         return cls(figures[known], scores[known], units[known], None if others is None else others[known])
 
     @property
-    def kinds(self) -> tuple[str, ...]:
-        """The correlations that are wanted."""
-        return KINDS if self.others is None else (SPEARMAN, PARTIAL)
-
-    @property
     def columns(self) -> list[FloatArray]:
         """The figures, the scores, and the third column if there is one."""
         return [self.figures, self.scores, *([] if self.others is None else [self.others])]
@@ -372,7 +367,8 @@ def _weights(units: int, draws: int, seed: int) -> Iterator[tuple[FloatArray, Fl
 def _distributions(series: Series, units: int, draws: int, seed: int) -> dict[str, Distribution]:
     """The correlations of one series by kind, under the random weights of so many queries."""
     if series.reason:
-        return {kind: Distribution.undefined(series.reason) for kind in series.kinds}
+        kinds = KINDS if series.others is None else (SPEARMAN, PARTIAL)
+        return dict.fromkeys(kinds, Distribution.undefined(series.reason))
     under, own, rows = weighted_correlations(series), np.unique(series.units), len(series.figures)
     drawn, left = [], []
     for weights, unseen in _weights(units, draws, seed):
@@ -415,14 +411,12 @@ class _Groups:
 
     def sums(self, weights: FloatArray) -> FloatArray:
         """The weight of each group: float64[draws, groups]."""
-        found: FloatArray = np.add.reduceat(weights[:, self.order], self.starts, axis=1)
-        return found
+        return np.asarray(np.add.reduceat(weights[:, self.order], self.starts, axis=1))
 
     def ranks(self, weights: FloatArray) -> FloatArray:
         """The share of the weight below each value, and half of that beside it: float64[draws, rows]."""
         sums = self.sums(weights)
-        found: FloatArray = (np.cumsum(sums, axis=1) - sums / 2)[:, self.group]
-        return found
+        return np.asarray((np.cumsum(sums, axis=1) - sums / 2)[:, self.group])
 
 
 def _pearson(left: FloatArray, right: FloatArray, weights: FloatArray) -> FloatArray:
@@ -432,16 +426,14 @@ def _pearson(left: FloatArray, right: FloatArray, weights: FloatArray) -> FloatA
     weighted = weights * left
     scale = np.sqrt((weighted * left).sum(axis=1) * (weights * right * right).sum(axis=1))
     with np.errstate(invalid="ignore", divide="ignore"):
-        found: FloatArray = np.clip((weighted * right).sum(axis=1) / scale, -1.0, 1.0)
-    return found
+        return np.asarray(np.clip((weighted * right).sum(axis=1) / scale, -1.0, 1.0))
 
 
 def _partial(both: FloatArray, left: FloatArray, right: FloatArray) -> FloatArray:
     """The correlation of two columns whose correlations with a third are `left` and `right`, without that third."""
     rest = (1 - left**2) * (1 - right**2)
     with np.errstate(invalid="ignore", divide="ignore"):
-        found: FloatArray = np.where(rest > _SAME, np.clip((both - left * right) / np.sqrt(rest), -1.0, 1.0), np.nan)
-    return found
+        return np.asarray(np.where(rest > _SAME, np.clip((both - left * right) / np.sqrt(rest), -1.0, 1.0), np.nan))
 
 
 class _Tau:
@@ -469,5 +461,4 @@ class _Tau:
             same = 2 * of_cells @ self.influence - self.mean
         x, y = (1 - (tied.sums(weights) ** 2).sum(axis=1) for tied in self.tied)
         with np.errstate(invalid="ignore", divide="ignore"):
-            found: FloatArray = np.clip(same / np.sqrt(x * y), -1.0, 1.0)
-        return found
+            return np.asarray(np.clip(same / np.sqrt(x * y), -1.0, 1.0))

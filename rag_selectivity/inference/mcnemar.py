@@ -41,8 +41,7 @@ def two_sided_p(gains: ArrayLike, losses: ArrayLike) -> FloatArray:
     from scipy.special import bdtr
 
     won, lost = np.broadcast_arrays(np.asarray(gains, np.int64), np.asarray(losses, np.int64))
-    result: FloatArray = np.minimum(1.0, 2 * bdtr(np.minimum(won, lost), won + lost, 0.5))
-    return result
+    return np.asarray(np.minimum(1.0, 2 * bdtr(np.minimum(won, lost), won + lost, 0.5)))
 
 
 def power(n: int, gain_share: float, loss_share: float, level: float) -> float:

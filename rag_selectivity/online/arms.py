@@ -293,7 +293,7 @@ class TwoArms:
             higher_is_better=metric.higher_is_better,
             guardrail=metric.guardrail,
             sequential=self.sequential,
-            test=self._test(),
+            test="empirical Bernstein on pairs" if self.sequential else "score" if self._is_of_counts else "Welch",
             planned=self._share,
             sample_ratio_p=ratio_p,
             slope=slope,
@@ -379,11 +379,6 @@ class TwoArms:
                 least, most = (least, middle) if is_shown(middle) else (middle, most)
             blocks = most
         return math.ceil(blocks) * sum(sizes)
-
-    def _test(self) -> str:
-        if self.sequential:
-            return "empirical Bernstein on pairs"
-        return "score" if self._is_of_counts else "Welch"
 
     # -- what is wrong ------------------------------------------------------------------------------
 

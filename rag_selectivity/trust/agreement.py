@@ -27,6 +27,10 @@ GOOD, MODERATE, POOR = "good", "moderate", "poor"
 TOO_FEW, UNDETERMINED = "too few to tell", "undetermined"
 
 
+#: People's grades, the judge's, and the queries of some pairs.
+Pairs = tuple[IntArray, IntArray, Sequence[str]]
+
+
 @dataclass(frozen=True)
 class Agreement:
     """How far a judge's grades agree with a human's, over the pairs that both graded.
@@ -143,7 +147,7 @@ def agreement(
     0.75
     """
     first, second = np.asarray(human, np.int64), np.asarray(judge, np.int64)
-    drawn = DrawnTables.of(first, second, queries, grades, bootstrap)
+    drawn = DrawnTables.of((first, second, queries), grades, bootstrap)
     coefficients, bias, gaps = drawn.coefficients(), drawn.bias(), np.abs(drawn.gaps)
     verdict, reason = drawn.lacking if drawn.lacking[0] else _verdict(coefficients["kappa_quadratic"], bias)
     return Agreement(
@@ -207,15 +211,8 @@ class DrawnTables:
     tail: float
 
     @classmethod
-    def of(
-        cls,
-        human: IntArray,
-        judge: IntArray,
-        queries: Sequence[str],
-        grades: tuple[int, int] | None,
-        bootstrap: Bootstrap,
-        weight: FloatArray | int = 1,
-    ) -> DrawnTables:
+    def of(cls, pairs: Pairs, grades: tuple[int, int] | None, bootstrap: Bootstrap, weight: Any = 1) -> DrawnTables:
+        human, judge, queries = pairs
         names, unit = np.unique(np.asarray(queries, object).astype(str), return_inverse=True)
         groups = bootstrap.units(names.tolist())
         unit = unit if groups is None else groups[unit]
@@ -252,7 +249,7 @@ class DrawnTables:
         """The mean of the judge's grade minus the human's, over all pairs or those of one human grade.
 
         >>> weights = np.array([1.5, 0.5])
-        >>> DrawnTables.of(np.array([1, 2]), np.array([3, 2]), ["p", "q"], (1, 5), Bootstrap(), weights).bias().value
+        >>> DrawnTables.of((np.array([1, 2]), np.array([3, 2]), ["p", "q"]), (1, 5), Bootstrap(), weights).bias().value
         1.5
         """
         rows = np.isin(self.levels, self.levels if of_human is None else of_human)
