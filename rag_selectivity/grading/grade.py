@@ -23,6 +23,7 @@ from rag_selectivity.grading.store import Label, Settings, Store
 from rag_selectivity.grading.store.pool import CONTROL, TAIL, TOP, Gap, Pool
 from rag_selectivity.results.grading import DrawnPart, Grading, PartCost
 from rag_selectivity.results.usage import Usage
+from rag_selectivity.tables.cells import check_one_of
 from rag_selectivity.trust.controls import ControlPower
 
 ORDERS = ("rank", "query")
@@ -334,8 +335,7 @@ def _check(extras: Sequence[str], samples: int, batch: int, order: str) -> None:
     for name, value, highest in (("samples", samples, 100), ("batch", batch, 100)):
         if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= highest:
             raise InputError(f"{name} must be a whole number from 1 to {highest}, got {value!r}")
-    if order not in ORDERS:
-        raise InputError(f"order must be one of {', '.join(ORDERS)}, got {order!r}")
+    check_one_of("order", order, ORDERS)
 
 
 def _kinds(retry_failed: bool | Sequence[str]) -> Sequence[str] | None:
@@ -345,8 +345,5 @@ def _kinds(retry_failed: bool | Sequence[str]) -> Sequence[str] | None:
     if isinstance(retry_failed, str):
         raise InputError(f"retry_failed must be True, False or a list of reasons, got {retry_failed!r}")
     for kind in retry_failed:
-        if kind not in FAILURES:
-            raise InputError(
-                f"retry_failed (--retry-failed) must be all or reasons of {', '.join(FAILURES)}, got {kind!r}"
-            )
+        check_one_of("each reason of retry_failed (--retry-failed)", kind, FAILURES)
     return tuple(retry_failed)

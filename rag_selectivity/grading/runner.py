@@ -232,9 +232,8 @@ class Runner:
                     raise error
             if failure:
                 raise asyncio.CancelledError
-            if self.stop is not None and self.stop.cause in ("budget", "interrupted"):
-                await self._settle(store)
-            if self.stop is None and (self._has_answered or not self.needs_answer):
+            cause = None if self.stop is None else self.stop.cause
+            if cause in ("budget", "interrupted") or (cause is None and (self._has_answered or not self.needs_answer)):
                 await self._settle(store)
 
     def interrupt(self) -> None:
@@ -286,10 +285,7 @@ class Runner:
         attempts = min(_LASTING, self.limits.attempts) if failure.lasting else self.limits.attempts
         if failure.kind not in PASSING or asked.attempts >= attempts:
             return False
-        with suppress(Stopped):
-            await self.gate.sleep(min(_LONGEST_BACKOFF, self.limits.backoff * 2 ** (asked.attempts - 1)))
-            return True
-        return False
+        return await self.gate.sleep(min(_LONGEST_BACKOFF, self.limits.backoff * 2 ** (asked.attempts - 1)))
 
     async def _send(self, asked: Outcome[Any]) -> Reply:
         again = asked.sent_tokens > 0

@@ -28,7 +28,7 @@ from rag_selectivity.judged.origins import NO_GRADE, Chosen
 from rag_selectivity.judged.qrels import Qrels
 from rag_selectivity.judged.run import Run
 from rag_selectivity.results.claims import CHECKS, MEASURES, ClaimCheck
-from rag_selectivity.tables.cells import shown
+from rag_selectivity.tables.cells import check_whole, shown
 from rag_selectivity.tables.files import is_path
 from rag_selectivity.tables.ids import text_id
 from rag_selectivity.wording import counted
@@ -79,8 +79,7 @@ def claim_measure_name(check: str, k: int) -> str:
     InputError
         If the depth is not a whole number ≥ 1.
     """
-    if isinstance(k, bool) or not isinstance(k, int) or k < 1:
-        raise InputError(f"k must be a whole number ≥ 1, got {k!r}")
+    check_whole("k", k)
     return f"{MEASURES[check]}@{k}"
 
 
