@@ -13,13 +13,13 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from rag_selectivity.compare.differences import Side, Testing, as_family, rows_of, settings_of
+from rag_selectivity.compare.differences import Side, Testing, as_family, known_baseline, rows_of, settings_of
 from rag_selectivity.errors import InputError, examples
 from rag_selectivity.evaluation.report import estimates_of_table
 from rag_selectivity.grading.claim_checks import PROMPT_VERSION, check
 from rag_selectivity.grading.claim_verdicts import compared_with_people, name_of, read_verdicts
 from rag_selectivity.grading.gate import Budget, Gate, Limits
-from rag_selectivity.grading.given import known_baseline, notes_on_lists, whole_numbers
+from rag_selectivity.grading.given import notes_on_lists, whole_numbers
 from rag_selectivity.grading.judge import judge_of
 from rag_selectivity.grading.questions import Asker
 from rag_selectivity.grading.runner import asking, blocking

@@ -6,7 +6,6 @@ One gate may serve several threads and event loops; its budget then holds for al
 from __future__ import annotations
 
 import asyncio
-import logging
 import random
 import threading
 import time
@@ -288,8 +287,7 @@ class Gate:
             raise
         finally:
             self._leave(ticket, usage, cost)
-            if LOG.isEnabledFor(logging.DEBUG):
-                LOG.debug("request: %s, %.3f s, %s", ended, time.monotonic() - ticket.sent, usage)
+            LOG.debug("request: %s, %.3f s, %s", ended, time.monotonic() - ticket.sent, usage)
 
     async def sleep(self, seconds: float) -> bool:
         """Wait for so many seconds, or until the gate is shut; whether it is open."""
