@@ -148,9 +148,7 @@ class Server:
         while True:
             for row in self._rows(10):
                 if "code" not in row:
-                    pid: int = row["pid"]
-                    self._codes.pop(pid, None)
-                    return pid
+                    return row["pid"]
 
     def code(self, pid: int, seconds: float) -> int | None:
         """The exit code of a run, negative if a signal ended it; None if it still runs after so many seconds."""
@@ -169,7 +167,12 @@ class Server:
             raise RuntimeError("the process that starts the command line has ended")
         *lines, self._buffer = (self._buffer + read).split(b"\n")
         rows: list[dict[str, int]] = [json.loads(line) for line in lines]
-        self._codes.update({row["pid"]: row["code"] for row in rows if "code" in row})
+        for row in rows:
+            # The number of a process that has ended may come again; a short run starts and ends within one reading.
+            if "code" in row:
+                self._codes[row["pid"]] = row["code"]
+            else:
+                self._codes.pop(row["pid"], None)
         return rows
 
 
