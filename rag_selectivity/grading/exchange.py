@@ -11,7 +11,7 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
-from rag_selectivity.errors import InputError, did_you_mean
+from rag_selectivity.errors import InputError
 from rag_selectivity.grading.reading import problems_of
 from rag_selectivity.grading.store import (
     Draw,
@@ -29,6 +29,7 @@ from rag_selectivity.judged.reading import read_qrels
 from rag_selectivity.results.grading import other_models
 from rag_selectivity.results.shapes import check_version
 from rag_selectivity.tables.cells import (
+    check_one_of,
     checked_id,
     id_fault,
     is_missing,
@@ -201,11 +202,8 @@ def import_labels(
             f"and import labels.jsonl"
         )
     is_export = is_table(file) and set(_IDENTITY) <= set(next(read_records(file))[1])
-    if origin is not None and origin not in ORIGIN_KINDS:
-        raise InputError(
-            f"origin (--origin) must be one of {', '.join(ORIGIN_KINDS)}, got {origin!r}"
-            f"{did_you_mean(origin, ORIGIN_KINDS)}"
-        )
+    if origin is not None:
+        check_one_of("origin (--origin)", origin, ORIGIN_KINDS)
     if is_export and (origin is not None or drawn is not None):
         raise InputError(f"{file} says where its labels come from: leave out origin (--origin) and drawn (--drawn)")
     if drawn is not None and origin != "person":
@@ -267,7 +265,7 @@ def _of_export(file: Path) -> Incoming:
         if not is_missing(row.get("schema")):
             check_version(row["schema"], LABEL_SCHEMA, f"{where}: schema", f"not a label of {LABEL_SCHEMA}")
         query, passage = (checked_id(str(row[f"{what}_id"]), where, what) for what in ("query", "passage"))
-        if grade is not None and not SCALES["utility"].holds(grade):
+        if grade is not None and not 1 <= grade <= 5:
             raise InputError(
                 f"{where}: query {query!r}, passage {passage!r}: grade {grade} is off the scale of label stores, "
                 f"1 to 5; correct it"

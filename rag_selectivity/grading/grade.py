@@ -23,6 +23,7 @@ from rag_selectivity.grading.store import Label, Settings, Store
 from rag_selectivity.grading.store.pool import CONTROL, TAIL, TOP, Gap, Pool
 from rag_selectivity.results.grading import DrawnPart, Grading, PartCost
 from rag_selectivity.results.usage import Usage
+from rag_selectivity.tables.cells import check_one_of
 from rag_selectivity.trust.controls import ControlPower
 
 ORDERS = ("rank", "query")
@@ -329,13 +330,11 @@ def settings_of(judge: Judge, rubric: Rubric, extras: Sequence[str] = (), batch:
 
 def _check(extras: Sequence[str], samples: int, batch: int, order: str) -> None:
     for name in extras:
-        if name not in EXTRAS:
-            raise InputError(f"an extra (judge.extra) must be {' or '.join(EXTRAS)}, got {name!r}")
+        check_one_of("an extra (judge.extra)", name, EXTRAS)
     for name, value, highest in (("samples", samples, 100), ("batch", batch, 100)):
         if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= highest:
             raise InputError(f"{name} must be a whole number from 1 to {highest}, got {value!r}")
-    if order not in ORDERS:
-        raise InputError(f"order must be one of {', '.join(ORDERS)}, got {order!r}")
+    check_one_of("order", order, ORDERS)
 
 
 def _kinds(retry_failed: bool | Sequence[str]) -> Sequence[str] | None:

@@ -7,7 +7,7 @@ import logging
 import os
 import re
 from base64 import b64encode
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -16,15 +16,12 @@ from ssl import SSLError
 from typing import Any
 from urllib.parse import SplitResult, unquote, urlsplit, urlunsplit
 
-from pydantic import BaseModel
-
 from rag_selectivity.errors import GradingError, InputError, MissingExtraError
 from rag_selectivity.grading.address import Secrets, without_secrets
 from rag_selectivity.grading.judge import (
     ADAPTED,
     Ask,
     JudgeFailure,
-    Message,
     Reply,
     Request,
     failure_of_status,
@@ -200,18 +197,13 @@ class Way:
         others = [name for name in self.refused if name != "temperature"]
         return json.dumps({**shown, **({"refused": others} if others else {})})
 
-    def fields(
-        self,
-        messages: Sequence[Message],
-        schema: type[BaseModel],
-        answer_tokens: int,
-        parameters: Mapping[str, Any],
-    ) -> dict[str, Any]:
+    def fields(self, request: Request, parameters: Mapping[str, Any]) -> dict[str, Any]:
         """The body of a request, without its model."""
-        body: dict[str, Any] = {"messages": list(messages)}
+        schema = request.schema
+        body: dict[str, Any] = {"messages": list(request.messages)}
         body |= {name: value for name, value in parameters.items() if name not in self.refused}
         if self.limit is not None:
-            body[self.limit] = answer_tokens
+            body[self.limit] = request.answer_tokens
         if self.answer == "json_schema":
             described = {"name": schema.__name__, "strict": True, "schema": json_schema(schema)}
             body["response_format"] = {"type": "json_schema", "json_schema": described}
@@ -220,7 +212,7 @@ class Way:
             body["tools"] = [{"type": "function", "function": function}]
             body["tool_choice"] = {"type": "function", "function": {"name": "answer"}}
         else:
-            body["messages"] = with_schema(messages, schema)
+            body["messages"] = with_schema(request.messages, schema)
             if self.answer == "json_object":
                 body["response_format"] = {"type": "json_object"}
         return body
@@ -233,10 +225,6 @@ class Way:
         if what == "limit":
             return None if self.limit is None else replace(self, limit=_LIMITS[_LIMITS.index(self.limit) + 1])
         return None if what in self.refused else replace(self, refused=(*self.refused, what))
-
-    def without_refused(self, refusal: str, parameters: Mapping[str, Any]) -> Way | None:
-        """The way without what an endpoint names as refused, in whatever words; None if it names nothing sent."""
-        return self._without_named(refusal, parameters, _WORDS)
 
     def without_field(self, error: str, parameters: Mapping[str, Any], *, limit: bool) -> Way | None:
         """The way without a field whose exact name stands in an error; None if there is none.
@@ -251,14 +239,15 @@ class Way:
             "temperature": ("temperature",),
         }
         patterns = {what: rf"\b(?:{'|'.join(fields)})\b" for what, fields in names.items() if fields}
-        return self._without_named(error, parameters, patterns)
+        return self.without_named(error, parameters, patterns)
 
     def without_any(self, parameters: Mapping[str, Any], fields: Iterable[str] = _WORDS) -> Way | None:
         """The way without the first of the fields that is sent; None if none is."""
         sent = (what for what in fields if what != "temperature" or what in parameters)
         return next((lower for what in sent if (lower := self.without(what)) is not None), None)
 
-    def _without_named(self, text: str, parameters: Mapping[str, Any], words: Mapping[str, str]) -> Way | None:
+    def without_named(self, text: str, parameters: Mapping[str, Any], words: Mapping[str, str] = _WORDS) -> Way | None:
+        """The way without what an endpoint names as refused, by the `words` for it; None if it names nothing sent."""
         for name in parameters:
             if name not in ("temperature", *self.refused) and re.search(rf"\b{re.escape(name)}\b", text):
                 return self.without(name)
@@ -328,10 +317,8 @@ class OpenAIJudge:
             raise GradingError(f"{why} (how-to: stopped-grading)")
         self._key_env = api_key_env
         self.name = model
-        self.parameters: dict[str, Any] = {
-            **({"temperature": temperature} if temperature is not None else {}),
-            **(extra or {}),
-        }
+        given = {} if temperature is None else {"temperature": temperature}
+        self.parameters: dict[str, Any] = {**given, **(extra or {})}
         self.way = Way()
         self._openai: Any = openai
         address = _split(base_url or os.environ.get("OPENAI_BASE_URL") or _OPENAI)
@@ -399,7 +386,7 @@ class OpenAIJudge:
 
     async def _ask(self, completions: Any, request: Request) -> Reply:
         way = self.way
-        fields = way.fields(request.messages, request.schema, request.answer_tokens, self.parameters)
+        fields = way.fields(request, self.parameters)
         status, headers, raw = await self._post(completions, fields)
         text = self._secrets.taken_out_of_body(raw.decode("utf-8", "replace"))
         try:
@@ -469,7 +456,7 @@ class OpenAIJudge:
             if way != self.way:
                 # Another request has changed the way since this one was sent.
                 return JudgeFailure("the request has a field that is no longer sent", ADAPTED)
-            lower = way.without_refused(text, self.parameters) or self._guess(way)
+            lower = way.without_named(text, self.parameters) or self._guess(way)
             if lower is None and self._before_guesses is not None:
                 # Without all of them it is refused too: the request itself is at fault, and others are not.
                 self.way, self._before_guesses = self._before_guesses, None

@@ -12,9 +12,10 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
-from rag_selectivity.errors import InputError, did_you_mean
+from rag_selectivity.errors import InputError
 from rag_selectivity.grading.store.connection import Connection, damaged
 from rag_selectivity.results.plain import plain_fields
+from rag_selectivity.tables.cells import check_one_of
 
 #: A query and a passage, by their ids.
 Pair = tuple[str, str]
@@ -141,11 +142,7 @@ class Draw:
     how: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        if self.kind not in ORIGIN_KINDS:
-            raise InputError(
-                f"the origin of a label must be one of {', '.join(ORIGIN_KINDS)}, got {self.kind!r}"
-                f"{did_you_mean(self.kind, ORIGIN_KINDS)}"
-            )
+        check_one_of("the origin of a label", self.kind, ORIGIN_KINDS)
 
     @property
     def how_text(self) -> str:
