@@ -247,7 +247,7 @@ class Way:
         return next((lower for what in sent if (lower := self.without(what)) is not None), None)
 
     def without_named(self, text: str, parameters: Mapping[str, Any], words: Mapping[str, str] = _WORDS) -> Way | None:
-        """The way without what an endpoint names as refused, by the `words` for it; None if it names nothing sent."""
+        """The way without what a text names, by default in whatever words; None if it names nothing that is sent."""
         for name in parameters:
             if name not in ("temperature", *self.refused) and re.search(rf"\b{re.escape(name)}\b", text):
                 return self.without(name)
@@ -317,8 +317,8 @@ class OpenAIJudge:
             raise GradingError(f"{why} (how-to: stopped-grading)")
         self._key_env = api_key_env
         self.name = model
-        given = {} if temperature is None else {"temperature": temperature}
-        self.parameters: dict[str, Any] = {**given, **(extra or {})}
+        self.parameters: dict[str, Any] = {} if temperature is None else {"temperature": temperature}
+        self.parameters |= extra or {}
         self.way = Way()
         self._openai: Any = openai
         address = _split(base_url or os.environ.get("OPENAI_BASE_URL") or _OPENAI)
@@ -336,6 +336,8 @@ class OpenAIJudge:
         elif key and "authorization" not in names:
             self._headers["authorization"] = f"Bearer {_sendable(key, f'the key in {api_key_env}')}"
         self._secrets = Secrets(key, headers or {}, address)
+        #: The address in messages.
+        self._where = self._secrets.taken_out(self._base)
         if self._query:
             # The client and its transport log whole addresses.
             for logger in ("httpx", "httpx2", "openai._base_client"):
@@ -388,6 +390,8 @@ class OpenAIJudge:
         way = self.way
         fields = way.fields(request, self.parameters)
         status, headers, raw = await self._post(completions, fields)
+        if len(raw) > _LONGEST_BODY:
+            raise JudgeFailure(f"the reply is longer than {_LONGEST_BODY:,} bytes", "server_error")
         text = self._secrets.taken_out_of_body(raw.decode("utf-8", "replace"))
         try:
             if status >= 300:
@@ -417,12 +421,10 @@ class OpenAIJudge:
                 async for part in response.iter_bytes():
                     body += part
                     if len(body) > _LONGEST_BODY:
-                        raise JudgeFailure(f"the reply is longer than {_LONGEST_BODY:,} bytes", "server_error")
+                        break
                 return response.status_code, response.headers, bytes(body)
         except self._openai.APIStatusError as error:
             return error.status_code, error.response.headers, error.response.content[:_LONGEST_ERROR]
-        except JudgeFailure:
-            raise
         except Exception as error:  # the client's own, and those of its transport while a body is read
             raise self._no_connection(error) from None
 
@@ -483,11 +485,6 @@ class OpenAIJudge:
         if lower is not None and not self._has_guessed:
             self._has_guessed, self._before_guesses = True, way
         return lower
-
-    @property
-    def _where(self) -> str:
-        """The address, without a user, a password and a query."""
-        return self._secrets.taken_out(self._base)
 
 
 def _causes(error: BaseException | None) -> Iterator[BaseException]:

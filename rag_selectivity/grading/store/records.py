@@ -152,27 +152,6 @@ class Draw:
     def fingerprint(self) -> bytes:
         return digest(json.dumps([self.kind, self.source, self.depth, self.how_text], ensure_ascii=False))
 
-    @property
-    def design(self) -> str:
-        """The name of a draw for people, such as `calibrate:200`; empty if it is not known."""
-        return str(self.how.get("design", ""))
-
-    @property
-    def is_targeted(self) -> bool:
-        """Whether it chose pairs by what was known of their labels.
-
-        >>> Draw("person", "ada", how={"design": "disagree:40"}).is_targeted
-        True
-        >>> Draw("person", "ada", how={"design": "calibrate:40"}).is_targeted
-        False
-        """
-        return self.kind == "person" and self.design.partition(":")[0] in TARGETED_DRAWS
-
-    @property
-    def is_adjudication(self) -> bool:
-        """Whether it is about pairs on which annotators disagreed."""
-        return self.kind == "person" and self.design.partition(":")[0] == ADJUDICATION
-
 
 @dataclass(frozen=True, slots=True)
 class Origin:
@@ -245,18 +224,24 @@ class HumanLabel:
 
     @property
     def design(self) -> str:
-        """The name of its draw; empty if it is not known."""
-        return "" if self.draw is None else self.draw.design
+        """The name of its draw, such as `calibrate:200`; empty if it is not known."""
+        return "" if self.draw is None else str(self.draw.how.get("design", ""))
 
     @property
     def is_targeted(self) -> bool:
-        """Whether a draw chose the pair by what was known of its labels."""
-        return self.draw is not None and self.draw.is_targeted
+        """Whether a draw chose the pair by what was known of its labels.
+
+        >>> HumanLabel("q", "p", "ada", 3, draw=Draw("person", "ada", how={"design": "disagree:40"})).is_targeted
+        True
+        >>> HumanLabel("q", "p", "ada", 3, draw=Draw("person", "ada", how={"design": "calibrate:40"})).is_targeted
+        False
+        """
+        return self.design.partition(":")[0] in TARGETED_DRAWS
 
     @property
     def is_adjudication(self) -> bool:
         """Whether it takes the place of the grades that it is about."""
-        return self.draw is not None and self.draw.is_adjudication
+        return self.design.partition(":")[0] == ADJUDICATION
 
 
 def digest(text: str) -> bytes:
