@@ -67,8 +67,8 @@ class Retrieved:
         read = Trace.read(trace, qrels, **vars(spans))
         longest = max(1, *(len(read.shown[key]) for key in read.retrievals))
         sizes = {key: each.corpus_size for key, each in read.retrievals.items()}
-        depths = sorted({*default_depths(longest).tolist(), longest})
         known_sizes = None if None in sizes.values() else sizes
+        depths = sorted({*default_depths(longest).tolist(), longest})
         runs = {name: read.shown}
         query_of = read.queries_in(qrels)
         # The retrievals of one query are one cluster.

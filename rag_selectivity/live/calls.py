@@ -69,7 +69,7 @@ class _Call:
     def take(self, is_meant: Callable[[_Retrieved], bool]) -> list[_Retrieved]:
         """Take out those of the retrievals held that are meant."""
         taken = [each for each in self.held if is_meant(each)]
-        self.held = [each for each in self.held if each not in taken]
+        self.held = [each for each in self.held if not is_meant(each)]
         return taken
 
     def take_inside(self, call: _Call) -> list[_Retrieved]:

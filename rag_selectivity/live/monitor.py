@@ -182,9 +182,8 @@ class Monitor(Shared):
 
     def wants_ids(self, query: str, query_id: str | None = None) -> bool:
         """Whether it matters which passages a query gets: it has labels, or a trace takes them."""
-        if query_id is None:
-            query_id = _REQUEST.get({}).get("query_id")
-        return self._trace is not None or not self.labels.by_query.keys().isdisjoint((query, query_id))
+        names = query, _REQUEST.get({}).get("query_id") if query_id is None else query_id
+        return self._trace is not None or not self.labels.by_query.keys().isdisjoint(names)
 
     def identity(self, identity: str | None) -> Identity:
         """How an adapter is to name passages, for the value of its option `identity`.

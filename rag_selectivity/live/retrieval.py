@@ -106,7 +106,8 @@ def _checked_ids(ids: Sequence[str], name: str) -> Sequence[str]:
 
 def checked_outcome(outcome: Any) -> float:
     """An outcome from 0 to 1."""
-    if not isinstance(outcome, (Real, np.bool_)) or not 0 <= outcome <= 1:
+    is_number = isinstance(outcome, (Real, np.bool_))
+    if not is_number or not 0 <= outcome <= 1:
         raise InputError(
             f"outcome must be True, False or a number from 0 to 1, got {outcome!r}; "
             f"divide a rating by its range: (rating - 1) / 4 for 1 to 5"

@@ -118,7 +118,6 @@ class Problems(Counter[Problem]):
 #: As much of a file as is looked at to tell its form: a resource's attributes stand before the first span.
 _HEAD = 1 << 16
 _NAMES = re.compile(rb'"(resource_?[sS]pans|scope_?[sS]pans|span_?[iI]d|trace_?[iI]d|resource(Metrics|Logs))"')
-_HEX = re.compile(r"[0-9a-fA-F]+")
 
 
 def is_otlp(path: str | Path) -> bool:
@@ -217,7 +216,7 @@ def _id(value: Any, size: int) -> str:
     """An id of so many bytes in hexadecimal digits; empty where it is missing or zero."""
     if not isinstance(value, str):
         return ""
-    if len(value) == 2 * size and _HEX.fullmatch(value):
+    if len(value) == 2 * size and re.fullmatch("[0-9a-fA-F]+", value):
         value = value.lower()
     elif len(value) == 4 * -(-size // 3):
         with suppress(ValueError):  # an id of another kind

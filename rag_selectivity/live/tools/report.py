@@ -280,15 +280,14 @@ def choice_of(calls: Collection[ModelCall]) -> ToolChoice | None:
     pairs = Counter((tuple(sorted(expected)), name) for call, expected in chosen for name in call.called or (None,))
     cells = [Confusion(expected, called, number) for (expected, called), number in pairs.items()]
     of, total = "model calls with labels in which a tool could be chosen", len(chosen)
+    if_shown = "model calls to which a tool that applies was shown"
     return ToolChoice(
         total,
         len(labelled) - total,
         rate(right, total, of),
         rate(wrong, total, of),
         rate(total - right - wrong, total, of),
-        rate(
-            sum(call.is_right for call in offered), len(offered), "model calls to which a tool that applies was shown"
-        ),
+        rate(sum(call.is_right for call in offered), len(offered), if_shown),
         tuple(sorted(cells, key=lambda cell: (cell.right, -cell.calls, cell.expected, cell.called or ""))),
     )
 
