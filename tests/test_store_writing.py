@@ -118,7 +118,7 @@ def test_answers_keep_their_failures_until_they_succeed(tmp_path) -> None:
         }
         store.put([StoredAnswer(number, b"c", {"claims": []})]).result()
         store.put([StoredAnswer(number, b"c", None, failure="refusal")]).result()
-        assert (store.failures(), store.answer(number, b"c")) == ([], {"claims": []})
+        assert (store.failures(), store.answer_and_server(number, b"c")) == ([], ({"claims": []}, None))
 
 
 # -- files ----------------------------------------------------------------------------------------

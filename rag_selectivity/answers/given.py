@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from rag_selectivity.answers.figures import Scored, figures_of
+from rag_selectivity.compare.differences import known_baseline
 from rag_selectivity.errors import InputError, did_you_mean
-from rag_selectivity.grading.given import known_baseline
 from rag_selectivity.inference.bootstrap import Bootstrap
 from rag_selectivity.judged.reading import named_runs, ranked_lists
 from rag_selectivity.results.answers import CLOSED_BOOK, RESERVED, AnswerReport, ScoreKind, Shown
@@ -90,8 +90,7 @@ def answers_given(
             runs[name] = None
         if lists is not None:
             _check_set(row, where, query, name, lists)
-    if baseline is not None:
-        known_baseline(baseline, runs)
+    known_baseline(baseline, runs)
     read = answer_scores(scores, list(runs), list(queries), column=column, score_range=ends)
     by_shown = {Shown(run, k): scores for run, by_k in read.by_run.items() for k, scores in by_k.items()}
     if read.closed_book:

@@ -12,9 +12,10 @@ from rag_selectivity.answers.figures import figures_of, scored_of
 from rag_selectivity.answers.prompt import INSTRUCTIONS, PROMPT_VERSION, read_references
 from rag_selectivity.answers.scoring import ANSWER_RUBRIC, AnswerJudge, chosen_scores, ruled_scores
 from rag_selectivity.answers.sets import Plan, all_shown, plan
+from rag_selectivity.compare.differences import known_baseline
 from rag_selectivity.errors import InputError
 from rag_selectivity.grading.gate import Budget, Gate, Limits
-from rag_selectivity.grading.given import known_baseline, whole_numbers
+from rag_selectivity.grading.given import whole_numbers
 from rag_selectivity.grading.judge import judge_of
 from rag_selectivity.grading.questions import Asker, Question
 from rag_selectivity.grading.rubric import Rubric

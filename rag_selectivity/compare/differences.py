@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rag_selectivity.errors import InputError, did_you_mean
 from rag_selectivity.evaluation.caveats import AS_JUDGED_BASELINE, equals_placebo, of_strata
 from rag_selectivity.figures.figures import Figures
 from rag_selectivity.inference import detectable
@@ -142,6 +143,16 @@ def rows_of(
         completed |= completed_figures(ground, every, targets, sides[base].figures.plan, testing.bootstrap, parts)
     changes = [completed[row.run, row.baseline].get(str(row.measure)) for row in rows]
     return [row if change is None else _calibrated(row, change) for row, change in zip(rows, changes, strict=True)]
+
+
+def known_baseline(baseline: str | None, runs: Mapping[str, Any]) -> str:
+    """The run that the others are compared with: the first one, or the one that is named."""
+    if baseline is None:
+        return next(iter(runs), "")
+    if not (isinstance(baseline, str) and baseline in runs):
+        meant = did_you_mean(baseline, runs)
+        raise InputError(f"the baseline {baseline!r} is none of the runs {', '.join(runs)}{meant}")
+    return baseline
 
 
 def as_family(

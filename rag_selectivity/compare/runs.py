@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from rag_selectivity.compare.differences import Pairs, Side, Testing, as_family, rows_of, settings_of
-from rag_selectivity.errors import InputError, did_you_mean, examples
+from rag_selectivity.compare.differences import Pairs, Side, Testing, as_family, known_baseline, rows_of, settings_of
+from rag_selectivity.errors import InputError, examples
 from rag_selectivity.evaluation.evaluate import measure_all
 from rag_selectivity.evaluation.joining import join_runs
 from rag_selectivity.evaluation.report import report_on
@@ -173,9 +173,7 @@ def _in_slices(
 
 def _baseline(judged: Mapping[str, JudgedRun], baseline: str | None, power: float) -> str:
     """The baseline run, the first one unless it is given."""
-    base = next(iter(judged), "") if baseline is None else baseline
-    if judged and not (isinstance(base, str) and base in judged):
-        raise InputError(f"the baseline {base!r} is none of the runs {', '.join(judged)}{did_you_mean(base, judged)}")
+    base = known_baseline(baseline, judged) if judged else ""
     if len(judged) < 2:
         raise InputError(f"a comparison needs at least two runs, got {', '.join(judged) or 'none'}")
     if not 0 < power < 1:

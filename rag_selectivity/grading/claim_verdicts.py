@@ -11,7 +11,7 @@ from rag_selectivity.errors import InputError, examples
 from rag_selectivity.inference.bootstrap import Bootstrap
 from rag_selectivity.results.claims import GROUNDEDNESS, NOT_KNOWN, ClaimCheck, ClaimReport
 from rag_selectivity.results.provenance import Provenance
-from rag_selectivity.tables.cells import checked_id
+from rag_selectivity.tables.cells import check_whole, checked_id
 from rag_selectivity.tables.files import is_path
 from rag_selectivity.tables.names import COLUMNS, find_column
 from rag_selectivity.tables.small import rows_of
@@ -90,8 +90,7 @@ def verdict_sheet(report: ClaimReport, pairs: int = 200, *, seed: int = 7) -> li
     InputError
         If the judge gave no verdict on any claim.
     """
-    if isinstance(pairs, bool) or not isinstance(pairs, int) or pairs < 1:
-        raise InputError(f"the number of pairs of a sheet must be a whole number ≥ 1, got {pairs!r}")
+    check_whole("the number of pairs of a sheet", pairs)
     verdicts = verdicts_of({name: run.samples for name, run in report.runs.items()})
     if not verdicts:
         raise InputError("there is no claim to draw: a sheet needs the check recall or groundedness, and its answers")

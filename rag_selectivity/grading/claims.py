@@ -13,13 +13,13 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from rag_selectivity.compare.differences import Side, Testing, as_family, rows_of, settings_of
+from rag_selectivity.compare.differences import Side, Testing, as_family, known_baseline, rows_of, settings_of
 from rag_selectivity.errors import InputError, examples
 from rag_selectivity.evaluation.report import estimates_of_table
 from rag_selectivity.grading.claim_checks import PROMPT_VERSION, check
 from rag_selectivity.grading.claim_verdicts import compared_with_people, name_of, read_verdicts
 from rag_selectivity.grading.gate import Budget, Gate, Limits
-from rag_selectivity.grading.given import known_baseline, notes_on_lists, whole_numbers
+from rag_selectivity.grading.given import notes_on_lists, whole_numbers
 from rag_selectivity.grading.judge import judge_of
 from rag_selectivity.grading.questions import Asker
 from rag_selectivity.grading.runner import asking, blocking
@@ -40,7 +40,7 @@ from rag_selectivity.results.claims import (
 )
 from rag_selectivity.results.comparison import RunDifference
 from rag_selectivity.results.samples import Sample
-from rag_selectivity.tables.cells import iterated, names_in, shown
+from rag_selectivity.tables.cells import check_one_of, iterated, names_in, shown
 from rag_selectivity.tables.exact import read_records
 from rag_selectivity.tables.files import is_path
 from rag_selectivity.tables.small import needed_texts, read_texts
@@ -218,8 +218,7 @@ def _checks(checks: Sequence[str] | None, *, references: bool, responses: Any) -
         checks = (*(CHECKS if references else ("relevance",)), *(() if responses is None else (GROUNDEDNESS,)))
     checks = names_in(checks, "checks")
     for name in checks:
-        if name not in ALL_CHECKS:
-            raise InputError(f"checks are {', '.join(ALL_CHECKS)}, got {name!r}")
+        check_one_of("checks (--check)", name, ALL_CHECKS)
     if not checks:
         raise InputError("no check was asked for")
     return tuple(name for name in ALL_CHECKS if name in checks)
@@ -346,9 +345,7 @@ def samples_of_runs(
     known = {} if references is None else dict(read_texts(references, "references", REFERENCE_NAMES))
     runs = named_runs(run)
     said = _responses_of(responses, runs)
-    asked = (
-        list(known) if references is not None else list(dict.fromkeys(id_ for each in said.values() for id_ in each))
-    )
+    asked = dict.fromkeys(known if references is not None else (id_ for each in said.values() for id_ in each))
     if not asked:
         raise InputError(f"the {'references' if references is not None else 'responses'} are empty")
     for what, texts in (("references", known), *((f"responses of {name}", each) for name, each in said.items())):
@@ -357,13 +354,11 @@ def samples_of_runs(
             raise InputError(
                 f"{what}: {counted(len(empty), 'query', 'queries')} with an empty text ({examples(empty)})"
             )
-    questions = needed_texts(queries, "queries", dict.fromkeys(asked))
+    questions = needed_texts(queries, "queries", asked)
     lists = {name: dict(ranked_lists(each, k)) for name, each in runs.items()}
-    passages = dict.fromkeys(
-        passage for each in lists.values() for query in asked for passage in dict.fromkeys(each.get(query, ()))
-    )
+    passages = dict.fromkeys(passage for each in lists.values() for query in asked for passage in each.get(query, ()))
     needed = "reference answer" if references is not None else "response"
-    notes = notes_on_lists(lists, dict.fromkeys(asked), needed, "they count as lists without a passage")
+    notes = notes_on_lists(lists, asked, needed, "they count as lists without a passage")
     held = needed_texts(corpus, "corpus", passages)
     by_run: dict[str, list[Sample]] = {}
     for name, each in lists.items():

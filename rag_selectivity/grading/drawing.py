@@ -22,7 +22,7 @@ from rag_selectivity.grading.store.pool import CONTROL, TAIL, TOP, Pool
 from rag_selectivity.judged.reading import pool_names, ranked_lists, ranked_rows
 from rag_selectivity.judged.run import Run
 from rag_selectivity.results.grading import DrawnPart
-from rag_selectivity.tables.cells import id_text
+from rag_selectivity.tables.cells import check_whole, id_text
 from rag_selectivity.tables.ids import HashArray, id_hashes
 from rag_selectivity.tables.small import read_texts
 from rag_selectivity.wording import counted
@@ -111,8 +111,7 @@ def fill_pool(
     """
     if not runs:
         raise InputError("a pool is needed: the passages to grade for each query (--pool FILE)")
-    if depth is not None and (isinstance(depth, bool) or not isinstance(depth, int) or depth < 1):
-        raise InputError(f"pool_depth must be a whole number ≥ 1, got {depth!r}")
+    check_whole("pool_depth", depth)
     below = None if tail is None else Tail.parse(tail, depth)
     is_drawn = check_controls(controls) > 0 or below is not None
     tail_part = control_part = None

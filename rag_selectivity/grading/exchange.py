@@ -11,7 +11,7 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
-from rag_selectivity.errors import InputError, did_you_mean
+from rag_selectivity.errors import InputError
 from rag_selectivity.grading.reading import problems_of
 from rag_selectivity.grading.store import (
     Draw,
@@ -28,14 +28,7 @@ from rag_selectivity.grading.store.records import ORIGIN_KINDS
 from rag_selectivity.judged.reading import read_qrels
 from rag_selectivity.results.grading import other_models
 from rag_selectivity.results.shapes import check_version
-from rag_selectivity.tables.cells import (
-    checked_id,
-    id_fault,
-    is_missing,
-    number_of,
-    shown,
-    whole_grade,
-)
+from rag_selectivity.tables.cells import check_one_of, checked_id, id_fault, is_missing, number_of, shown, whole_grade
 from rag_selectivity.tables.exact import is_table, kind_of, read_records
 from rag_selectivity.tables.files import json_value
 from rag_selectivity.tables.grades import SCALES
@@ -195,17 +188,15 @@ def import_labels(
         if the file is itself a store. Nothing is imported then.
     """
     file = Path(path)
-    if file.is_file() and kind_of(file) == "store":
+    kind = kind_of(file)
+    if kind == "store":
         raise InputError(
             f"{file} is a label store: write its labels with `rag-selectivity labels export {file.name} labels.jsonl`, "
             f"and import labels.jsonl"
         )
-    is_export = is_table(file) and set(_IDENTITY) <= set(next(read_records(file))[1])
-    if origin is not None and origin not in ORIGIN_KINDS:
-        raise InputError(
-            f"origin (--origin) must be one of {', '.join(ORIGIN_KINDS)}, got {origin!r}"
-            f"{did_you_mean(origin, ORIGIN_KINDS)}"
-        )
+    is_export = kind == "exported" or (is_table(file) and set(_IDENTITY) <= set(next(read_records(file))[1]))
+    if origin is not None:
+        check_one_of("origin (--origin)", origin, ORIGIN_KINDS)
     if is_export and (origin is not None or drawn is not None):
         raise InputError(f"{file} says where its labels come from: leave out origin (--origin) and drawn (--drawn)")
     if drawn is not None and origin != "person":
@@ -217,28 +208,13 @@ def import_labels(
         name = annotator or file.name.split(".")[0]
         incoming = _of_person(file, name, grade_map, origin, drawn)
         result = Imported(len(incoming.people), name, origin or "unknown")
-    _put(store, incoming, file, replace=replace, other_texts=other_texts)
-    return result
-
-
-def import_export(store: Store, path: Path) -> None:
-    """Read a table that `labels export` wrote into a store.
-
-    Raises
-    ------
-    InputError
-        If it is no such table; it names the line.
-    """
-    _put(store, _of_export(path), path)
-
-
-def _put(store: Store, incoming: Incoming, file: Path, **options: bool) -> None:
     try:
-        store.put_all(incoming, **options)
+        store.put_all(incoming, replace=replace, other_texts=other_texts)
     except UnicodeEncodeError:
         raise InputError(
             f"{file}: a text holds half of a surrogate pair, which is no character and cannot be stored; remove it"
         ) from None
+    return result
 
 
 def _of_person(file: Path, name: str, grade_map: Any, origin: str | None, drawn: str | None) -> Incoming:

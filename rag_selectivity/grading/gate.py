@@ -6,7 +6,6 @@ One gate may serve several threads and event loops; its budget then holds for al
 from __future__ import annotations
 
 import asyncio
-import logging
 import random
 import threading
 import time
@@ -16,7 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from numbers import Real
-from typing import Any, NamedTuple
+from typing import Any
 
 from pydantic import BaseModel
 
@@ -204,13 +203,6 @@ class _Ticket:
     sent: float = 0.0
 
 
-class _Place(NamedTuple):
-    """A place in the line of requests that wait."""
-
-    loop: asyncio.AbstractEventLoop
-    event: asyncio.Event
-
-
 class Gate:
     """Decides when a request may be sent, so that the limits and the budget hold over all requests.
 
@@ -238,7 +230,7 @@ class Gate:
         self._has_ignored = False
         self._lock = threading.RLock()
         #: Requests are sent in the order in which they came.
-        self._line: deque[_Place] = deque()
+        self._line: deque[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = deque()
         self._under_way: set[_Ticket] = set()
         self._taken: deque[tuple[float, int]] = deque()
         self._not_before = self._next_turn = self._halved = 0.0
@@ -295,16 +287,14 @@ class Gate:
             raise
         finally:
             self._leave(ticket, usage, cost)
-            if LOG.isEnabledFor(logging.DEBUG):
-                LOG.debug("request: %s, %.3f s, %s", ended, time.monotonic() - ticket.sent, usage)
+            LOG.debug("request: %s, %.3f s, %s", ended, time.monotonic() - ticket.sent, usage)
 
-    async def sleep(self, seconds: float) -> None:
-        """Wait for so many seconds; `Stopped` as soon as the gate is shut."""
+    async def sleep(self, seconds: float) -> bool:
+        """Wait for so many seconds, or until the gate is shut; whether it is open."""
         until = time.monotonic() + seconds
-        while (left := until - time.monotonic()) > 0:
-            if self.stop is not None:
-                raise Stopped
+        while self.stop is None and (left := until - time.monotonic()) > 0:
             await asyncio.sleep(min(left, _LOOK_AGAIN))
+        return self.stop is None
 
     def shut(self, why: str, cause: str) -> None:
         """Send no further request; of several reasons, the first one is kept."""
@@ -335,7 +325,8 @@ class Gate:
             raise JudgeFailure(f"no answer within {self.limits.timeout:g} s", "timeout") from None
 
     async def _enter(self, prompt_bytes: int, answer_tokens: Callable[[], int], again: bool) -> _Ticket:
-        place = _Place(asyncio.get_running_loop(), asyncio.Event())
+        may_go = asyncio.Event()
+        place = asyncio.get_running_loop(), may_go
         with self._lock:
             self._line.insert(0 if again else len(self._line), place)
         try:
@@ -354,9 +345,9 @@ class Gate:
                         if self.limits.rpm is not None:
                             self._next_turn = max(now, self._next_turn) + _WINDOW / self.limits.rpm * _PACE_MARGIN
                         return ticket
-                    place.event.clear()
+                    may_go.clear()
                 with suppress(TimeoutError):
-                    await asyncio.wait_for(place.event.wait(), seconds)
+                    await asyncio.wait_for(may_go.wait(), seconds)
         finally:
             with self._lock:
                 self._line.remove(place)
@@ -367,11 +358,11 @@ class Gate:
         running = asyncio.get_running_loop()
         with self._lock:
             room = max(1, self.concurrency - len(self._under_way))
-            for place in islice(self._line, room):
-                if place.loop is running:
-                    place.event.set()
+            for loop, may_go in islice(self._line, room):
+                if loop is running:
+                    may_go.set()
                 else:
-                    place.loop.call_soon_threadsafe(place.event.set)
+                    loop.call_soon_threadsafe(may_go.set)
 
     def _ticket(self, prompt_bytes: int, answer_tokens: int) -> _Ticket:
         prompt = int(prompt_bytes * self._tokens_in_a_byte * _MARGIN) + 16

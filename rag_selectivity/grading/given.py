@@ -1,11 +1,11 @@
-"""What users give for claim checks and answers alike: numbers, a baseline, lists of runs."""
+"""What users give for claim checks and answers alike: numbers, lists of runs."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-from rag_selectivity.errors import InputError, did_you_mean, examples
+from rag_selectivity.errors import InputError, examples
 from rag_selectivity.tables.cells import iterated
 from rag_selectivity.wording import counted
 
@@ -17,14 +17,6 @@ def whole_numbers(given: Any, what: str, lowest: int = 1) -> list[int]:
         if isinstance(number, bool) or not isinstance(number, int) or number < lowest:
             raise InputError(f"{what} {number!r} is not a whole number ≥ {lowest}")
     return numbers
-
-
-def known_baseline(baseline: str | None, runs: Mapping[str, Any]) -> str:
-    """The run that the others are compared with: the first one, or the one that is named."""
-    base = next(iter(runs)) if baseline is None else baseline
-    if not (isinstance(base, str) and base in runs):
-        raise InputError(f"the baseline {base!r} is none of the runs {', '.join(runs)}{did_you_mean(base, runs)}")
-    return base
 
 
 def notes_on_lists(

@@ -23,6 +23,7 @@ from rag_selectivity.grading.store import Label, Settings, Store
 from rag_selectivity.grading.store.pool import CONTROL, TAIL, TOP, Gap, Pool
 from rag_selectivity.results.grading import DrawnPart, Grading, PartCost
 from rag_selectivity.results.usage import Usage
+from rag_selectivity.tables.cells import check_one_of, names_in
 from rag_selectivity.trust.controls import ControlPower
 
 ORDERS = ("rank", "query")
@@ -199,12 +200,12 @@ class _Grading:
     async def finish(self, runner: Runner) -> None:
         """Ask until no label is missing, or the runner stops."""
         at_once = max(_GAPS_AT_ONCE, 4 * runner.limits.concurrency * self._batch)
-        while runner.stop is None and self._pool.after(0, 1):
+        while runner.gate.stop is None and self._pool.after(0, 1):
             await runner.run(self._tasks(at_once), self._put)
-            while self._to_split and runner.stop is None:
+            while self._to_split and runner.gate.stop is None:
                 await runner.run(self._parts(), self._put)
             runner.conclude()
-            if runner.stop is None:
+            if runner.gate.stop is None:
                 self._pool.find(retried=())
 
     def _tasks(self, at_once: int) -> Iterator[Task[Judgments]]:
@@ -334,19 +335,14 @@ def _check(extras: Sequence[str], samples: int, batch: int, order: str) -> None:
     for name, value, highest in (("samples", samples, 100), ("batch", batch, 100)):
         if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= highest:
             raise InputError(f"{name} must be a whole number from 1 to {highest}, got {value!r}")
-    if order not in ORDERS:
-        raise InputError(f"order must be one of {', '.join(ORDERS)}, got {order!r}")
+    check_one_of("order", order, ORDERS)
 
 
 def _kinds(retry_failed: bool | Sequence[str]) -> Sequence[str] | None:
     """The kinds of failures to try again; None for all."""
     if isinstance(retry_failed, bool):
         return None if retry_failed else ()
-    if isinstance(retry_failed, str):
-        raise InputError(f"retry_failed must be True, False or a list of reasons, got {retry_failed!r}")
-    for kind in retry_failed:
-        if kind not in FAILURES:
-            raise InputError(
-                f"retry_failed (--retry-failed) must be all or reasons of {', '.join(FAILURES)}, got {kind!r}"
-            )
-    return tuple(retry_failed)
+    kinds = names_in(retry_failed, "retry_failed (--retry-failed)")
+    for kind in kinds:
+        check_one_of("each reason of retry_failed (--retry-failed)", kind, FAILURES)
+    return kinds

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import inspect
 import json
+import math
 import re
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
@@ -24,7 +25,7 @@ from pydantic import BaseModel
 
 from rag_selectivity.errors import GradingError
 from rag_selectivity.results.usage import Usage
-from rag_selectivity.tables.cells import shown, whole_characters
+from rag_selectivity.tables.cells import number_or_nan, shown, whole_characters
 from rag_selectivity.tables.files import json_value
 
 __all__ = ["Ask", "CallableJudge", "Judge", "Message", "ModelJudge", "Reply", "Request", "Usage", "judge_of", "opened"]
@@ -104,8 +105,7 @@ class JudgeFailure(GradingError):
 
     def with_words(self, message: str, answer: str | None = None) -> JudgeFailure:
         """The same failure with another message, and with this answer or none."""
-        kept = {name: getattr(self, name) for name in ("kind", "retry_after", "overloaded", "usage", "lasting")}
-        return JudgeFailure(message, answer=answer, **kept)
+        return JudgeFailure(message, **{**vars(self), "answer": answer})
 
     def __reduce__(self) -> tuple[Any, ...]:
         return (partial(JudgeFailure, **vars(self)), (str(self),))
@@ -182,20 +182,16 @@ def failure_of(error: BaseException) -> JudgeFailure:
 
 def _retry_after(headers: Mapping[str, str]) -> float | None:
     """The seconds of a Retry-After or Retry-After-ms header, which may be a number or a date."""
-    for name, unit in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
-        value = headers.get(name)
-        if value is None:
-            continue
+    named = headers.get("retry-after")
+    seconds = number_or_nan(headers.get("retry-after-ms")) / 1000
+    if math.isnan(seconds):
+        seconds = number_or_nan(named)
+    if math.isnan(seconds):
         try:
-            seconds = float(value) / unit
-        except ValueError:
-            try:
-                seconds = (parsedate_to_datetime(value) - datetime.now(UTC)).total_seconds()
-            except (TypeError, ValueError):
-                continue
-        if seconds == seconds:
-            return max(0.0, seconds)
-    return None
+            seconds = (parsedate_to_datetime(str(named)) - datetime.now(UTC)).total_seconds()
+        except (TypeError, ValueError):
+            return None
+    return max(0.0, seconds)
 
 
 # -- judges --------------------------------------------------------------------------------------------------

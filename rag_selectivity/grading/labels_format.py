@@ -47,11 +47,11 @@ def exported_labels(path: Path, judges: Sequence[str] | None = None, humans: boo
     """The labels of an export of a store, as `read_labels` gives them."""
     from tempfile import TemporaryDirectory
 
-    from rag_selectivity.grading.exchange import import_export
+    from rag_selectivity.grading.exchange import import_labels
     from rag_selectivity.grading.store import Store
 
     with TemporaryDirectory() as folder, Store(Path(folder) / "labels.db") as store:
-        import_export(store, path)
+        import_labels(store, path)
         try:
             labels = store_labels(store.path, judges, humans)
         except InputError as error:

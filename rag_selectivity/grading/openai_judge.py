@@ -234,10 +234,6 @@ class Way:
             return None if self.limit is None else replace(self, limit=_LIMITS[_LIMITS.index(self.limit) + 1])
         return None if what in self.refused else replace(self, refused=(*self.refused, what))
 
-    def without_refused(self, refusal: str, parameters: Mapping[str, Any]) -> Way | None:
-        """The way without what an endpoint names as refused, in whatever words; None if it names nothing sent."""
-        return self._without_named(refusal, parameters, _WORDS)
-
     def without_field(self, error: str, parameters: Mapping[str, Any], *, limit: bool) -> Way | None:
         """The way without a field whose exact name stands in an error; None if there is none.
 
@@ -251,14 +247,15 @@ class Way:
             "temperature": ("temperature",),
         }
         patterns = {what: rf"\b(?:{'|'.join(fields)})\b" for what, fields in names.items() if fields}
-        return self._without_named(error, parameters, patterns)
+        return self.without_named(error, parameters, patterns)
 
     def without_any(self, parameters: Mapping[str, Any], fields: Iterable[str] = _WORDS) -> Way | None:
         """The way without the first of the fields that is sent; None if none is."""
         sent = (what for what in fields if what != "temperature" or what in parameters)
         return next((lower for what in sent if (lower := self.without(what)) is not None), None)
 
-    def _without_named(self, text: str, parameters: Mapping[str, Any], words: Mapping[str, str]) -> Way | None:
+    def without_named(self, text: str, parameters: Mapping[str, Any], words: Mapping[str, str] = _WORDS) -> Way | None:
+        """The way without what a text names, by default in whatever words; None if it names nothing that is sent."""
         for name in parameters:
             if name not in ("temperature", *self.refused) and re.search(rf"\b{re.escape(name)}\b", text):
                 return self.without(name)
@@ -328,10 +325,8 @@ class OpenAIJudge:
             raise GradingError(f"{why} (how-to: stopped-grading)")
         self._key_env = api_key_env
         self.name = model
-        self.parameters: dict[str, Any] = {
-            **({"temperature": temperature} if temperature is not None else {}),
-            **(extra or {}),
-        }
+        self.parameters: dict[str, Any] = {} if temperature is None else {"temperature": temperature}
+        self.parameters |= extra or {}
         self.way = Way()
         self._openai: Any = openai
         address = _split(base_url or os.environ.get("OPENAI_BASE_URL") or _OPENAI)
@@ -349,6 +344,8 @@ class OpenAIJudge:
         elif key and "authorization" not in names:
             self._headers["authorization"] = f"Bearer {_sendable(key, f'the key in {api_key_env}')}"
         self._secrets = Secrets(key, headers or {}, address)
+        #: The address in messages.
+        self._where = self._secrets.taken_out(self._base)
         if self._query:
             # The client and its transport log whole addresses.
             for logger in ("httpx", "httpx2", "openai._base_client"):
@@ -401,6 +398,8 @@ class OpenAIJudge:
         way = self.way
         fields = way.fields(request.messages, request.schema, request.answer_tokens, self.parameters)
         status, headers, raw = await self._post(completions, fields)
+        if len(raw) > _LONGEST_BODY:
+            raise JudgeFailure(f"the reply is longer than {_LONGEST_BODY:,} bytes", "server_error")
         text = self._secrets.taken_out_of_body(raw.decode("utf-8", "replace"))
         try:
             if status >= 300:
@@ -430,12 +429,10 @@ class OpenAIJudge:
                 async for part in response.iter_bytes():
                     body += part
                     if len(body) > _LONGEST_BODY:
-                        raise JudgeFailure(f"the reply is longer than {_LONGEST_BODY:,} bytes", "server_error")
+                        break
                 return response.status_code, response.headers, bytes(body)
         except self._openai.APIStatusError as error:
             return error.status_code, error.response.headers, error.response.content[:_LONGEST_ERROR]
-        except JudgeFailure:
-            raise
         except Exception as error:  # the client's own, and those of its transport while a body is read
             raise self._no_connection(error) from None
 
@@ -469,7 +466,7 @@ class OpenAIJudge:
             if way != self.way:
                 # Another request has changed the way since this one was sent.
                 return JudgeFailure("the request has a field that is no longer sent", ADAPTED)
-            lower = way.without_refused(text, self.parameters) or self._guess(way)
+            lower = way.without_named(text, self.parameters) or self._guess(way)
             if lower is None and self._before_guesses is not None:
                 # Without all of them it is refused too: the request itself is at fault, and others are not.
                 self.way, self._before_guesses = self._before_guesses, None
@@ -496,11 +493,6 @@ class OpenAIJudge:
         if lower is not None and not self._has_guessed:
             self._has_guessed, self._before_guesses = True, way
         return lower
-
-    @property
-    def _where(self) -> str:
-        """The address, without a user, a password and a query."""
-        return self._secrets.taken_out(self._base)
 
 
 def _causes(error: BaseException | None) -> Iterator[BaseException]:

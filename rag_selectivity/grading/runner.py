@@ -17,7 +17,7 @@ from typing import Any, Generic, ParamSpec, TypeVar, cast
 from pydantic import BaseModel
 
 from rag_selectivity.errors import GradingError
-from rag_selectivity.grading.gate import Gate, Stop, Stopped
+from rag_selectivity.grading.gate import Gate, Stopped
 from rag_selectivity.grading.judge import ADAPTED, PASSING, Ask, Judge, JudgeFailure, Message, Reply, opened
 from rag_selectivity.grading.reading import Unreadable, answer_text
 from rag_selectivity.results.usage import Usage
@@ -192,11 +192,6 @@ class Runner:
         self._has_answered = False
         self._silence: tuple[float, int] = (time.monotonic(), 0)
 
-    @property
-    def stop(self) -> Stop | None:
-        """Why the run has stopped; None while it goes on."""
-        return self.gate.stop
-
     async def run(self, tasks: Iterator[Task[Any]], store: Storing) -> None:
         """Ask the tasks; a worker begins its next task when the outcome of the last one is stored.
 
@@ -207,7 +202,7 @@ class Runner:
 
         async def work() -> None:
             try:
-                while self.stop is None and (task := next(tasks, None)) is not None:
+                while self.gate.stop is None and (task := next(tasks, None)) is not None:
                     outcome, start = Outcome(task, task.messages, task.answer), time.monotonic()
                     if task.answer is not None:
                         self._count(outcome, await store(outcome))
@@ -232,9 +227,8 @@ class Runner:
                     raise error
             if failure:
                 raise asyncio.CancelledError
-            if self.stop is not None and self.stop.cause in ("budget", "interrupted"):
-                await self._settle(store)
-            if self.stop is None and (self._has_answered or not self.needs_answer):
+            cause = None if self.gate.stop is None else self.gate.stop.cause
+            if cause in ("budget", "interrupted") or (cause is None and (self._has_answered or not self.needs_answer)):
                 await self._settle(store)
 
     def interrupt(self) -> None:
@@ -250,7 +244,7 @@ class Runner:
             try:
                 reply = await self._send(asked)
             except (Stopped, asyncio.CancelledError):
-                if self.stop is None:
+                if self.gate.stop is None:
                     raise
                 return False
             except JudgeFailure as failure:
@@ -264,7 +258,7 @@ class Runner:
                 self._note_failure(asked, failure)
                 if await self._may_pass(asked, failure):
                     continue
-                return self.stop is None
+                return self.gate.stop is None
             priced = self.gate.budget.price(reply.usage)
             asked.reply = reply
             asked.count(reply.usage, reply.cost if priced is None else priced)
@@ -286,10 +280,7 @@ class Runner:
         attempts = min(_LASTING, self.limits.attempts) if failure.lasting else self.limits.attempts
         if failure.kind not in PASSING or asked.attempts >= attempts:
             return False
-        with suppress(Stopped):
-            await self.gate.sleep(min(_LONGEST_BACKOFF, self.limits.backoff * 2 ** (asked.attempts - 1)))
-            return True
-        return False
+        return await self.gate.sleep(min(_LONGEST_BACKOFF, self.limits.backoff * 2 ** (asked.attempts - 1)))
 
     async def _send(self, asked: Outcome[Any]) -> Reply:
         again = asked.sent_tokens > 0
@@ -381,7 +372,7 @@ class Runner:
 
     def conclude(self) -> None:
         """Stop for the reason of most of the failures, if an answer is needed and all tasks have failed."""
-        if self.stop is not None or not self._held:
+        if self.gate.stop is not None or not self._held:
             return
         problems = [outcome.problem for outcome in self._held if outcome.problem is not None]
         kinds = Counter(problem.kind for problem in problems)
@@ -410,7 +401,7 @@ class Runner:
 
     def told(self) -> dict[str, Any]:
         """What the results of all runs say: what was spent, what failed, and why the run stopped."""
-        spending, stop = self.gate.spending, self.stop
+        spending, stop = self.gate.spending, self.gate.stop
         return {
             "usage": spending.usage,
             "cost": spending.cost,
@@ -423,13 +414,12 @@ class Runner:
 
     def raise_if_fatal(self, more: str = "") -> None:
         """A GradingError if no request can succeed, or if an answer is needed and none came."""
-        if self.stop is None:
-            return
-        if self.stop.cause == "fatal":
-            raise GradingError(f"{self.stop.why}; nothing more was sent{more} (how-to: stopped-grading)")
-        if self.stop.cause == "endpoint" and self.needs_answer and not self._has_answered:
+        stop = self.gate.stop
+        if stop is not None and stop.cause == "fatal":
+            raise GradingError(f"{stop.why}; nothing more was sent{more} (how-to: stopped-grading)")
+        if stop is not None and stop.cause == "endpoint" and self.needs_answer and not self._has_answered:
             why = "none of the pairs was graded, and all of them will be asked for again"
-            raise GradingError(f"{why}: {self.stop.why} (how-to: stopped-grading)")
+            raise GradingError(f"{why}: {stop.why} (how-to: stopped-grading)")
 
 
 @contextmanager

@@ -28,7 +28,7 @@ from rag_selectivity.judged.origins import NO_GRADE, Chosen
 from rag_selectivity.judged.qrels import Qrels
 from rag_selectivity.judged.run import Run
 from rag_selectivity.results.claims import CHECKS, MEASURES, ClaimCheck
-from rag_selectivity.tables.cells import shown
+from rag_selectivity.tables.cells import check_whole, shown
 from rag_selectivity.tables.files import is_path
 from rag_selectivity.tables.ids import text_id
 from rag_selectivity.wording import counted
@@ -79,21 +79,8 @@ def claim_measure_name(check: str, k: int) -> str:
     InputError
         If the depth is not a whole number ≥ 1.
     """
-    if isinstance(k, bool) or not isinstance(k, int) or k < 1:
-        raise InputError(f"k must be a whole number ≥ 1, got {k!r}")
+    check_whole("k", k)
     return f"{MEASURES[check]}@{k}"
-
-
-def missing_reference(check: str, reference: str | None) -> str | None:
-    """Why a check cannot be made without a reference answer, or None if it can.
-
-    >>> missing_reference("recall", None)
-    'ContextRecall needs a reference answer: reference=…'
-    >>> missing_reference("relevance", None)
-    """
-    if reference or check == "relevance":
-        return None
-    return f"{MEASURES[check]} needs a reference answer: reference=…"
 
 
 class SingleQuery:
@@ -173,9 +160,8 @@ class SingleQuery:
         """
         depth = len(passages) if k is None else k
         name = claim_measure_name(check, depth)
-        reason = missing_reference(check, reference)
-        if reason is not None:
-            return ClaimFigure(name, math.nan, reason, None)
+        if not reference and check != "relevance":
+            return ClaimFigure(name, math.nan, f"{MEASURES[check]} needs a reference answer: reference=…", None)
         sample = {"user_input": query, "retrieved_contexts": passages, "reference": reference}
         checks = CHECKS if reference else ("relevance",)
         async with self._turn(str(sample)):
@@ -183,8 +169,7 @@ class SingleQuery:
                 [sample], store=self.store, judge=self.judge, checks=checks, depths=[depth], gate=self._gate
             )
         value = report.samples[0].value(name)
-        if math.isnan(value):
-            reason = "some of the judge's calls failed, or there was nothing to check"
+        reason = "some of the judge's calls failed, or there was nothing to check" if math.isnan(value) else None
         return ClaimFigure(name, value, reason, report.samples[0])
 
     @asynccontextmanager

@@ -96,10 +96,9 @@ def foreign_and_missing(connection: sqlite3.Connection) -> tuple[list[tuple[str,
 
 def create_tables(connection: sqlite3.Connection) -> None:
     """Make all tables of the present version; to be called within a transaction."""
-    for statement in TABLES:
+    marks = f"PRAGMA application_id = {APPLICATION}", f"PRAGMA user_version = {VERSION}"
+    for statement in (*TABLES, *marks):
         connection.execute(statement)
-    connection.execute(f"PRAGMA application_id = {APPLICATION}")
-    connection.execute(f"PRAGMA user_version = {VERSION}")
 
 
 #: What SQLite raises; only this package speaks SQL.

@@ -12,9 +12,10 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
-from rag_selectivity.errors import InputError, did_you_mean
+from rag_selectivity.errors import InputError
 from rag_selectivity.grading.store.connection import Connection, damaged
 from rag_selectivity.results.plain import plain_fields
+from rag_selectivity.tables.cells import check_one_of
 
 #: A query and a passage, by their ids.
 Pair = tuple[str, str]
@@ -141,11 +142,7 @@ class Draw:
     how: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        if self.kind not in ORIGIN_KINDS:
-            raise InputError(
-                f"the origin of a label must be one of {', '.join(ORIGIN_KINDS)}, got {self.kind!r}"
-                f"{did_you_mean(self.kind, ORIGIN_KINDS)}"
-            )
+        check_one_of("the origin of a label", self.kind, ORIGIN_KINDS)
 
     @property
     def how_text(self) -> str:
@@ -154,27 +151,6 @@ class Draw:
     @property
     def fingerprint(self) -> bytes:
         return digest(json.dumps([self.kind, self.source, self.depth, self.how_text], ensure_ascii=False))
-
-    @property
-    def design(self) -> str:
-        """The name of a draw for people, such as `calibrate:200`; empty if it is not known."""
-        return str(self.how.get("design", ""))
-
-    @property
-    def is_targeted(self) -> bool:
-        """Whether it chose pairs by what was known of their labels.
-
-        >>> Draw("person", "ada", how={"design": "disagree:40"}).is_targeted
-        True
-        >>> Draw("person", "ada", how={"design": "calibrate:40"}).is_targeted
-        False
-        """
-        return self.kind == "person" and self.design.partition(":")[0] in TARGETED_DRAWS
-
-    @property
-    def is_adjudication(self) -> bool:
-        """Whether it is about pairs on which annotators disagreed."""
-        return self.kind == "person" and self.design.partition(":")[0] == ADJUDICATION
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,18 +224,24 @@ class HumanLabel:
 
     @property
     def design(self) -> str:
-        """The name of its draw; empty if it is not known."""
-        return "" if self.draw is None else self.draw.design
+        """The name of its draw, such as `calibrate:200`; empty if it is not known."""
+        return "" if self.draw is None else str(self.draw.how.get("design", ""))
 
     @property
     def is_targeted(self) -> bool:
-        """Whether a draw chose the pair by what was known of its labels."""
-        return self.draw is not None and self.draw.is_targeted
+        """Whether a draw chose the pair by what was known of its labels.
+
+        >>> HumanLabel("q", "p", "ada", 3, draw=Draw("person", "ada", how={"design": "disagree:40"})).is_targeted
+        True
+        >>> HumanLabel("q", "p", "ada", 3, draw=Draw("person", "ada", how={"design": "calibrate:40"})).is_targeted
+        False
+        """
+        return self.design.partition(":")[0] in TARGETED_DRAWS
 
     @property
     def is_adjudication(self) -> bool:
         """Whether it takes the place of the grades that it is about."""
-        return self.draw is not None and self.draw.is_adjudication
+        return self.design.partition(":")[0] == ADJUDICATION
 
 
 def digest(text: str) -> bytes:

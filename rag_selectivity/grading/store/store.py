@@ -276,13 +276,8 @@ class Store:
             ]
         return sorted(rows, key=lambda row: (-row["count"], row["judge"], row["failure"]))
 
-    def answer(self, settings: int, content: bytes) -> Any:
-        """The stored answer to a question by its hash, or None."""
-        found = self.answer_and_server(settings, content)
-        return None if found is None else found[0]
-
     def answer_and_server(self, settings: int, content: bytes) -> tuple[Any, str | None] | None:
-        """The stored answer to a question, and the model that the server named (None: it named none); or None."""
+        """The stored answer to a question by its hash, and the model that the server named (None: none); or None."""
         rows = self._looked_up(
             "SELECT a.value, v.served_model FROM answers a LEFT JOIN servers v ON v.id = a.server"
             " WHERE a.settings = ? AND a.content = ? AND a.value IS NOT NULL",
