@@ -15,6 +15,7 @@ from __future__ import annotations
 import argparse
 import math
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 
 from benchmarks.simulated import BROKEN, ERRS, HOLDS, Line, answers, depth, figures, labels, online, weighted
@@ -47,23 +48,14 @@ SECTIONS: dict[str, tuple[str, int, Callable[[int], Iterator[Line]]]] = {
     "which-k": ("Which K", 300, depth.of_which_k),
     "controls": ("Random controls", 300, lambda n: iter(controls.controls_rows(n, worlds.SHARED))),
     "held-out-controls": ("Held out", 60, lambda n: iter(controls.held_out_rows(n, worlds.SHARED))),
-    "calibrated": (
-        "Figures calibrated by people",
-        8,
-        lambda n: of_cells(calibrated.figure_cells, n, (60, 100, 200, 400)),
-    ),
-    "settled": ("Labels that settle queries", 16, lambda n: of_cells(calibrated.settled_cells, n)),
-    "slices": ("Calibrated figures of slices", 10, lambda n: of_cells(calibrated.slice_cells, n)),
+    "calibrated": ("Figures calibrated by people", 8, partial(calibrated.lines, calibrated.figure_cells)),
+    "settled": ("Labels that settle queries", 16, partial(calibrated.lines, calibrated.settled_cells)),
+    "slices": ("Calibrated figures of slices", 10, partial(calibrated.lines, calibrated.slice_cells)),
     "differences": ("Calibrated differences", 8, calibrated.of_differences),
-    "tails": ("A tail of the pool", 10, lambda n: of_cells(calibrated.tail_cells, n)),
+    "tails": ("A tail of the pool", 10, partial(calibrated.lines, calibrated.tail_cells)),
 }
 #: A share of the samples, and at least one.
 QUICK = 30
-
-
-def of_cells(make: Callable[..., Iterator[calibrated.Cell]], times: int, *sizes: tuple[int, ...]) -> Iterator[Line]:
-    """The lines of calibrated figures."""
-    return calibrated.lines(make(times, *sizes), times)
 
 
 def main() -> None:

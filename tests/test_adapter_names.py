@@ -85,7 +85,7 @@ def test_an_adapter_takes_public_names_alone(path) -> None:
         assert module in PUBLIC, f"{path.name} imports from {module}"
         assert name, f"{path.name} imports the module {module} itself"
         exported = getattr(import_module(module), "__all__", None)
-        # The judge's module lists no names; what has no underscore is public there.
+        # A module may list no names; what has no underscore is public there.
         assert not is_private(name) if exported is None else name in exported, f"{module}.{name}"
     assert private_reads(tree) == []
 

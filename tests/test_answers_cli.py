@@ -121,7 +121,7 @@ def test_a_threshold_makes_scores_right_or_wrong() -> None:
         ({"score": 3}, {}, "off its scale of 0 to 1"),
         ({"score": "good"}, {}, "give a number"),
         ({"run": "b", "model": "m1"}, {}, "several models"),
-        ({}, {"column": "correct"}, "no column 'correct'"),
+        ({}, {"column": "correct"}, "no column for the score, .* needs one of correct"),
         ({}, {"correct_from": 2}, "above 0 and at most 1"),
         ({}, {"baseline": "c"}, "none of the runs a"),
         ({"passages": "x y"}, {"run": {"a": {"q0": ["x", "z"]}}}, r"row 1: the answer of query 'q0' is not to what a"),

@@ -193,7 +193,7 @@ def test_a_failed_control_has_no_grade(tmp_path) -> None:
         ),
         ({"controls": 3, "corpus": iter(CORPUS.items())}, "can be read only once"),
         ({"show_bits": 6.0, "dry_run": True}, "show_bits .* is about controls"),
-        ({"controls": 3, "show_bits": -1.0, "dry_run": True}, "more than 0 and at most 40"),
+        ({"controls": 3, "show_bits": -1.0, "dry_run": True}, "a number above 0 and at most 40"),
     ],
 )
 def test_impossible_draws_are_named(tmp_path, options, message) -> None:

@@ -79,7 +79,7 @@ def test_equal_sums_of_different_ranks_are_a_tie() -> None:
 @pytest.mark.parametrize(
     ("runs", "k", "message"),
     [
-        ([], 60, "an empty one"),
+        ([], 60, "a list of runs"),
         ({"q": ["d"]}, 60, "a list of runs"),
         (3, 60, "a list of runs"),
         ([{"q": ["d"]}], -1, "k must be a whole number"),

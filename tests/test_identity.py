@@ -60,7 +60,7 @@ def test_every_candidate_is_what_its_name_gives_as_an_explicit_identity(ids, met
 
 
 def test_one_passage_alone_cannot_tell_its_identity() -> None:
-    with pytest.raises(InputError, match="passage has no id called 'auto': there are no labels here to choose by"):
+    with pytest.raises(InputError, match="name of an id here, such as 'text', got 'auto'"):
         passage_identity("auto", ids={"id": "7"}, text=lambda: "Paris", metadata={})
     with pytest.raises(InputError, match=r"passage has no metadata\['source'\]"):
         passage_identity("source", ids={}, text=lambda: "Paris", metadata={"source": {"id": "d1"}})

@@ -81,7 +81,7 @@ def test_a_spelling_meets_what_python_makes_of_it(form, text) -> None:
     ("form", "words"),
     [
         ("casfold", "unknown form 'casfold'; did you mean \"casefold\"?"),
-        ("prefix=", "'prefix=' has no text: give one, as in prefix=doc-"),
+        ("prefix=", "unknown form 'prefix='; did you mean \"prefix=TEXT\""),
         ("strip,,nfc", "unknown form ''"),
         ("stem=x", "unknown form 'stem=x'"),
     ],

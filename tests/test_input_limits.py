@@ -382,8 +382,8 @@ def test_a_trace_of_what_a_user_typed_is_read_whatever_it_holds(tmp_path) -> Non
         writer.write(Retrieval(query, ["d"]), 0.0)
     writer.close()
     trace = Trace.read(tmp_path / "t.jsonl")
-    assert [query for _, query in trace.names.values()] == asked
-    assert [list(trace.shown[key]) for key in trace.names] == [["d"]] * 3
+    assert [each.query for each in trace.retrievals.values()] == asked
+    assert [list(trace.shown[key]) for key in trace.retrievals] == [["d"]] * 3
 
 
 # -- limits -----------------------------------------------------------------------------------------------

@@ -180,12 +180,12 @@ def test_a_line_of_a_killed_process_spoils_no_other(tmp_path, end, found, caplog
     trace.write_text('{"query": "q", "shown": ["a"], "id": "1"}\n' + end)
     if len(found) == 2:
         with pytest.warns(rs.SelectivityWarning, match=r"trace.jsonl:2: the last line was cut off.* left out"):
-            assert len(Trace.read(trace).names) == 1
+            assert len(Trace.read(trace).retrievals) == 1
     else:
-        assert len(Trace.read(trace).names) == 2
+        assert len(Trace.read(trace).retrievals) == 2
     monitor = Monitor(LABELS, trace=trace)
     monitor.record(Retrieval("q", ["a"], id="2"))
     monitor.close()
     assert ids(trace) == found
-    assert len(Trace.read(trace).names) == len(found)
+    assert len(Trace.read(trace).retrievals) == len(found)
     assert len(caplog.records) == (len(found) == 2)

@@ -171,7 +171,7 @@ def test_a_query_without_labels_or_a_list() -> None:
     [
         ({"a": 9}, ["a"], {"scale": "utility"}, "off the utility scale"),
         ({"a": 3}, ["a"], {}, "the scale is not known"),
-        ({"a": 1}, ["a"], {"scale": "other"}, "unknown scale"),
+        ({"a": 1}, ["a"], {"scale": "other"}, "scale must be one of"),
         ({"a": 0.5}, ["a"], {}, "grade 0.5 is not a whole number"),
         (["a"], ["a"], {}, "the grades of a query must be"),
         ({"a": 1}, [""], {}, "empty"),
@@ -184,7 +184,7 @@ def test_a_query_without_labels_or_a_list() -> None:
         ({"a": 1}, ["a"], {}, "needs the corpus size N"),
         ({"a": 1}, ["a"], {"passages_of": {"b": 2}}, "passages_of has no number of passages"),
         ({"a": 1}, ["a"], {"corpus_size": 1, "passages_of": {"a": 2}}, "corpus_size is 1, less than the 2"),
-        ({"a": 1}, ["a"], {"unjugded": "worst"}, "unknown option 'unjugded'"),
+        ({"a": 1}, ["a"], {"unjugded": "worst"}, "got 'unjugded'"),
         ({"a": 1}, ["b"], {"corpus_size": 9, "unjudged": "error"}, 'the policy is unjudged="error"'),
         ({"a": 0}, ["a"], {"corpus_size": 9, "no_relevant": "error"}, 'the policy is no_relevant="error"'),
     ],

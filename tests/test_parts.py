@@ -71,7 +71,7 @@ def test_parts_of_files_are_the_whole(data: Path) -> None:
 @pytest.mark.parametrize(
     ("parts", "message"),
     [
-        ([], "there is no part"),
+        ([], "give one part or more"),
         ([{"q0": ["d0"]}, {"q0": ["d1"]}], "two parts have a list for query 'q0'"),
     ],
 )

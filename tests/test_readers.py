@@ -74,6 +74,14 @@ def test_parquet_is_a_file_or_a_folder(tmp_path) -> None:
         assert scored(rs.read_run(tmp_path / f"run{suffix}")) == RUN
 
 
+def test_a_folder_of_parquet_without_rows_is_refused(tmp_path) -> None:
+    pyarrow = pytest.importorskip("pyarrow")
+    without_rows = pyarrow.table({"query_id": ["q"], "doc_id": ["d"], "grade": [1]})[:0]
+    pytest.importorskip("pyarrow.parquet").write_table(without_rows, tmp_path / "part.parquet")
+    with pytest.raises(rs.InputError, match="the file has no rows"):
+        rs.read_qrels(tmp_path)
+
+
 @pytest.mark.parametrize(
     "spell",
     [
@@ -122,7 +130,7 @@ def test_a_beir_folder(tmp_path) -> None:
 def test_the_format_can_be_given_where_the_name_misleads(tmp_path) -> None:
     (tmp_path / "qrels.csv").write_text(QRELS_TREC)
     assert rs.read_qrels(tmp_path / "qrels.csv", format="trec").to_dict() == QRELS
-    with pytest.raises(rs.InputError, match="unknown format 'trek'; did you mean \"trec\""):
+    with pytest.raises(rs.InputError, match="got 'trek'; did you mean \"trec\""):
         rs.read_qrels(tmp_path / "qrels.csv", format="trek")
 
 

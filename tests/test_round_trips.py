@@ -200,11 +200,13 @@ def test_traces(retrievals) -> None:
         writer.close()
         assert writer.lost == 0
         trace = Trace.read(folder / "t.jsonl")
-    keys = list(trace.names)
-    assert [trace.names[key] for key in keys] == [(each.query_id, each.query) for each in retrievals]
+    keys = list(trace.retrievals)
+    assert [(each.query_id, each.query) for each in trace.retrievals.values()] == [
+        (each.query_id, each.query) for each in retrievals
+    ]
     assert [list(trace.shown[key]) for key in keys] == [list(each.shown) for each in retrievals]
     for key, each in zip(keys, retrievals, strict=True):
-        assert trace.corpus_sizes.get(key) == each.corpus_size
+        assert trace.retrievals[key].corpus_size == each.corpus_size
         assert trace.retrievals[key].arm == each.arm
         assert trace.retrievals[key].outcome == each.outcome
         if each.pool is not None and not each.failed:

@@ -133,8 +133,8 @@ def test_langchain_gives_the_lists_and_pools_that_were_there(langchain, tmp_path
     trace = Trace.read(langchain.write(tmp_path / "spans.json"), rs.Qrels.of(named))
     shown = {f"q{i}": ids[:3] for i, ids in enumerate(lists.values())}
     pool = {f"q{i}": ids for i, ids in enumerate(lists.values())}
-    assert {key: list(trace.shown[key]) for key in trace.names} == shown
-    assert {key: list(trace.pool[key]) for key in trace.names} == pool
+    assert {key: list(trace.shown[key]) for key in trace.retrievals} == shown
+    assert {key: list(trace.pool[key]) for key in trace.retrievals} == pool
     assert trace.facts["identity"]["taken"] == "doc"
     assert trace.notes[0].startswith("Passages are known by doc")
     report = evaluated(tmp_path / "spans.json", named)
@@ -188,8 +188,8 @@ def test_llama_index_gives_what_the_postprocessor_left(llama_index, tmp_path, te
     path = llama_index.write(tmp_path / "spans.json")
     shown = {query: ids[:1:-1] for query, ids in lists.items()}
     trace = Trace.read(path, rs.Qrels.of(labels))
-    assert {key: list(trace.shown[key]) for key in trace.names} == shown
-    assert {key: list(trace.pool[key]) for key in trace.names} == lists
+    assert {key: list(trace.shown[key]) for key in trace.retrievals} == shown
+    assert {key: list(trace.pool[key]) for key in trace.retrievals} == lists
     assert same_figures(evaluated(path, labels), "t", labels, shown, lists, depths=DEPTHS, bootstrap=None)
 
 
@@ -234,7 +234,7 @@ def test_langfuse_observations(exported, tmp_path) -> None:
         pass
     path = exported.write(tmp_path / "spans.json")
     trace = Trace.read(path, identity="doc", query_id_key="session.id")
-    assert (trace.names, trace.shown.to_dict()) == ({"s7": ("s7", "who?")}, {"s7": ["d1"]})
+    assert (trace.retrievals["s7"].query, trace.shown.to_dict()) == ("who?", {"s7": ["d1"]})
 
 
 def some_spans(exported: Exported) -> dict[str, Any]:
@@ -282,7 +282,7 @@ def test_every_form_of_the_file_holds_the_same(exported, tmp_path) -> None:
         path.write_text(content)
         assert Trace.read(path, identity="id").shown.to_dict() == {"one?": ["a", "b"], "two?": ["a", "b"]}, name
     (tmp_path / "spans.json.gz").write_bytes(gzip.compress(text.encode()))
-    assert len(Trace.read(tmp_path / "spans.json.gz").names) == 2
+    assert len(Trace.read(tmp_path / "spans.json.gz").retrievals) == 2
 
 
 # -- bad input -------------------------------------------------------------------------------------
@@ -331,9 +331,9 @@ def read(spans: list[Span], folder: Path, **options: Any) -> tuple[list[Found], 
     trace = Trace.read(path, **options)
     pools = {} if trace.pool is None else trace.pool.to_dict()
     return [
-        Found(query, tuple(trace.shown[key]), tuple(pools[key]) if key in pools else None)
-        for key, (_, query) in trace.names.items()
-        if query != "another trace"
+        Found(each.query, tuple(trace.shown[key]), tuple(pools[key]) if key in pools else None)
+        for key, each in trace.retrievals.items()
+        if each.query != "another trace"
     ], trace.facts.get("spans", {})
 
 
@@ -446,7 +446,7 @@ def test_attributes_beyond_the_limit_leave_no_shorter_list(tmp_path) -> None:
         with exported.tracer.start_as_current_span("search", attributes=openinference(f"{len(ids)}?", ids)):
             pass
     trace = Trace.read(exported.write(tmp_path / "s.json"))
-    assert (list(trace.names), trace.facts) == (["2?"], {"spans": {"cut_list": 1}})
+    assert (list(trace.retrievals), trace.facts) == (["2?"], {"spans": {"cut_list": 1}})
 
 
 def test_a_file_that_breaks_off_and_one_that_is_damaged(exported, tmp_path) -> None:

@@ -241,8 +241,8 @@ WITHOUT = {query: weight for query, weight in WEIGHTS.items() if query != "q07"}
             {**WEIGHTS, "q03": -1},
             r"weights\['q03'\]: the weight of query 'q03' is -1; give a number ≥ 0, at most 1e\+100",
         ),
-        ({**WEIGHTS, "q03": math.nan}, r"query 'q03' has no weight: give a number"),
-        ({**WEIGHTS, "q03": None}, r"query 'q03' has no weight"),
+        ({**WEIGHTS, "q03": math.nan}, r"weight of query 'q03' is nan; give a number"),
+        ({**WEIGHTS, "q03": None}, r"the weight of query 'q03' is None"),
         ({**WEIGHTS, "q03": True}, r"the weight of query 'q03' is True"),
         ({**WEIGHTS, "q03": 10**400}, r"the weight of query 'q03' is 1000"),
         (

@@ -8,7 +8,7 @@ they are printed, and those that are called rough.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import cache
@@ -139,11 +139,11 @@ def figure_row(place: int, figure: Completed, true: float, as_judged: float) -> 
     )
 
 
-def figure_cells(times: int, sizes: Iterable[int]) -> Iterator[Cell]:
+def figure_cells(times: int) -> Iterator[Cell]:
     """Collections on which the method was made, and held-out ones."""
     seeds, held_out = range(times), range(100, 100 + times)
     noisy = [f"Cranfield:{noise}" for noise in worlds.NOISE]
-    for n in sizes:
+    for n in (60, 100, 200, 400):
         yield from (Cell("four LLM judges", f"judges:{judge}", n, seeds) for judge in worlds.JUDGES)
         yield from (Cell("Cranfield, noisy judges", name, n, seeds) for name in noisy)
         yield from (Cell(name, name, n, held_out) for name in worlds.WORLDS)
@@ -177,10 +177,10 @@ def tail_cells(times: int) -> Iterator[Cell]:
         yield from (Cell(f"{name}, tail", name, labels, range(times), tail=True) for labels in (0, 200))
 
 
-def lines(cells: Iterable[Cell], times: int, workers: int = 2) -> Iterator[Line]:
+def lines(cells: Callable[[int], Iterator[Cell]], times: int) -> Iterator[Line]:
     """A line a group and number of labels: mean errors, coverage of both intervals, and the lowest of a cell."""
-    todo, parts = list(cells)[:: 8 if times == 1 else 1], dict[str, list[np.ndarray]]()
-    with ProcessPoolExecutor(workers) as pool:
+    todo, parts = list(cells(times))[:: 8 if times == 1 else 1], dict[str, list[np.ndarray]]()
+    with ProcessPoolExecutor(2) as pool:
         for cell, rows in zip(todo, pool.map(trial, todo), strict=True):
             parts.setdefault(f"{cell.group}, {cell.labels} labels", []).append(rows)
     for title, each in parts.items():

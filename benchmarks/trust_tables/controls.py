@@ -122,18 +122,16 @@ def _judged(
     name: str, size: int, top: NDArray[np.bool_], rest: NDArray[np.int64], accepts: NDArray[np.float64]
 ) -> World:
     """A world in which the judge has people's view, and accepts a share of what is not relevant."""
-    queries = len(top)
-    beyond = size - K - rest
 
     def draw(rng: np.random.Generator) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
         listed = top | (rng.random(top.shape) < accepts[:, None])
-        return listed, rest + rng.binomial(beyond, accepts)
+        return listed, rest + rng.binomial(size - K - rest, accepts)
 
     rng = np.random.default_rng(1)
     worlds = [draw(rng) for _ in range(40)]
     chance = np.mean([random_success(size, each[0].sum(axis=1) + each[1], K)[0].mean() for each in worlds])
     success = np.mean([each[0].any(axis=1).mean() for each in worlds])
-    return World(name, size, queries, draw, float(success), float(chance))
+    return World(name, size, len(top), draw, float(success), float(chance))
 
 
 def made() -> Iterator[World]:
@@ -162,17 +160,8 @@ def _made(
         return top, rng.binomial(size - K, np.minimum(rates(rng, count), 1.0))
 
     top, rest = draw_of(np.random.default_rng(1), 60_000)
-    chance = (
-        float(random_success(size, top.sum(axis=1) + rest, K)[0].mean())
-        if size < 10_000
-        else _chance(size, top.sum(axis=1), rest)
-    )
+    chance = float(random_success(size, top.sum(axis=1) + rest, K)[0].mean())
     return World(name, size, queries, lambda rng: draw_of(rng, queries), float(top.any(axis=1).mean()), chance)
-
-
-def _chance(size: int, known: NDArray[np.int64], rest: NDArray[np.int64]) -> float:
-    """Mean success of a random draw, with replacement: in a large corpus the same to five digits."""
-    return float(-np.expm1(K * np.log1p(-np.minimum((known + rest) / size, 1 - 1e-16))).mean())
 
 
 def controls_rows(
@@ -222,20 +211,15 @@ class Judged:
         """BoR by this judge's verdicts on everything."""
         rng = np.random.default_rng(5)
         success, chance = [], []
+        # Over all places in the prompt, where they matter.
+        places = self.by_position * (0.5 - np.linspace(0, 1, 21 if self.by_position else 1))
+        accepts = np.mean([np.clip(self.accepts + each, 0, 1) for each in places], axis=0)
         for _ in range(times):
-            verdicts = rng.random(self.accepts.shape) < self._mean_accepts
+            verdicts = rng.random(self.accepts.shape) < accepts
             relevant = verdicts.sum(axis=1) + rng.binomial(self.size - verdicts.shape[1], self.beyond)
             success.append(np.take_along_axis(verdicts, self.order[:, :depth], axis=1).any(axis=1).mean())
             chance.append(random_success(self.size, relevant, np.full(len(relevant), depth))[0].mean())
         return float(np.log2(np.mean(success) / np.mean(chance)))
-
-    @property
-    def _mean_accepts(self) -> FloatArray:
-        """Over random places in the prompt."""
-        if not self.by_position:
-            return self.accepts
-        places = self.by_position * (0.5 - np.linspace(0, 1, 21))
-        return np.mean([np.clip(self.accepts + each, 0, 1) for each in places], axis=0)
 
 
 @cache

@@ -202,15 +202,14 @@ def equal_runs(world: World, seed: int, favoured: float = 0.0) -> World:
     """
     random = np.random.default_rng(seed)
     first = next(iter(world.runs.values()))
-    lists, only_second = {}, []
+    lists, raised = {}, set[tuple[str, str]]()
     for query in world.human:
         grades = world.human[query]
         by_grade: dict[int, list[str]] = {}
         for passage in random.permutation(list(grades)).tolist():
             by_grade.setdefault(grades[passage], []).append(passage)
         lists[query] = [by_grade[grades.get(passage, 1)].pop() for passage in first[query] if passage in grades]
-        only_second += [(query, passage) for passage in set(lists[query][:10]) - set(first[query][:10])]
-    raised = set(only_second)
+        raised |= {(query, passage) for passage in set(lists[query][:10]) - set(first[query][:10])}
     judge = {
         query: {
             p: min(5, g + int((query, p) in raised and random.random() < favoured))
@@ -223,7 +222,7 @@ def equal_runs(world: World, seed: int, favoured: float = 0.0) -> World:
     return World(world.human, rs.Qrels.of(judge), runs, world.corpus_size)
 
 
-def noisy(human: rs.Qrels, noise: str, seed: int) -> rs.Qrels:
+def noisy(human: rs.Qrels, noise: str, seed: int = 1) -> rs.Qrels:
     """People's grades, each replaced at random by the chances of a noisy judge."""
     chances = np.cumsum(np.array(NOISE[noise] + _OF_RELEVANT[noise]), axis=1)
     random = np.random.default_rng(seed)
@@ -409,8 +408,7 @@ def with_tail(judge: Grades, seed: int) -> rs.Qrels:
     """What a judge graded of its grades of 200 ranks: the first 20, and 10 drawn below them."""
     random = np.random.default_rng(seed)
     records, chosen, size = [], [], []
-    for query in judge:
-        row = judge[query]
+    for query, row in judge.items():
         listed = list(row)
         below = len(listed) - GRADED
         tail = random.choice(listed[GRADED:], min(DRAWN, below), replace=False).tolist()
@@ -442,16 +440,12 @@ def _rule(make: Callable[[], Judge]) -> Callable[[rs.Qrels], rs.Qrels]:
     return lambda human: graded(human.to_dict(), make())
 
 
-def _made(noise: str) -> Callable[[rs.Qrels], rs.Qrels]:
-    return lambda human: noisy(human, noise, 1)
-
-
 #: The first five were at hand when the method was made; the others were not.
 TAILS: dict[str, Callable[[], World]] = {
     "Cranfield, BM25, people": lambda: tail_world("cranfield", "given bm25", lambda human: human),
     "Cranfield, BM25, dice": lambda: tail_world("cranfield", "given bm25", _dice),
     **{
-        f"Cranfield, BM25, {noise}": partial(tail_world, "cranfield", "given bm25", _made(noise))
+        f"Cranfield, BM25, {noise}": partial(tail_world, "cranfield", "given bm25", partial(noisy, noise=noise))
         for noise in ("lenient", "mild", "strict")
     },
     "Cranfield, LSA, overlap": lambda: tail_world("cranfield", "lsa", _rule(partial(overlap, "cranfield"))),

@@ -65,15 +65,16 @@ class Retrieved:
         from rag_selectivity.measures.plan import default_depths
 
         read = Trace.read(trace, qrels, **vars(spans))
-        longest = max(1, *(len(read.shown[key]) for key in read.names))
-        sizes = read.corpus_sizes if len(read.corpus_sizes) == len(read.names) else None
+        longest = max(1, *(len(read.shown[key]) for key in read.retrievals))
+        sizes = {key: each.corpus_size for key, each in read.retrievals.items()}
+        known_sizes = None if None in sizes.values() else sizes
         depths = sorted({*default_depths(longest).tolist(), longest})
         runs = {name: read.shown}
         query_of = read.queries_in(qrels)
         # The retrievals of one query are one cluster.
         clusters = query_of if len(set(query_of.values())) < len(query_of) else None
         notes = (*read.notes, *not_seen(qrels, {*query_of.values()}))
-        return cls(qrels.under(query_of), runs, read.pool, sizes, depths, read.facts, notes, clusters, True)
+        return cls(qrels.under(query_of), runs, read.pool, known_sizes, depths, read.facts, notes, clusters, True)
 
     def noted_in(self, report: Report) -> Report:
         """The report, with what it should say of the input."""

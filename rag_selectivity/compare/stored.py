@@ -18,6 +18,7 @@ from rag_selectivity.results.comparison import Changes, FigureChange, RunDiffere
 from rag_selectivity.results.decision import Decision
 from rag_selectivity.results.estimate import AS_JUDGED, Estimate
 from rag_selectivity.results.report import Report
+from rag_selectivity.tables.cells import check_one_of
 from rag_selectivity.wording import counted
 
 #: The queries that a comparison with a stored report uses.
@@ -66,8 +67,7 @@ def differences_since(
     for measure in measures:
         if str(measure) not in then.estimates:
             raise InputError(f"{then.name} has no {measure} of {now.name!r} (it has: {', '.join(then.estimates)})")
-    if on not in (ALL, SHARED):
-        raise InputError(f"on (gates.on) must be one of {ALL}, {SHARED}, got {on!r}")
+    check_one_of("on (gates.on)", on, (ALL, SHARED))
     one, other, note = _paired(now, then, labels, on)
     pairs = [_columns(measure, one, other, then.name) for measure in measures]
     plan = [(each.without_depth, np.array([WHOLE_LIST if each.at is None else each.at])) for each in measures]

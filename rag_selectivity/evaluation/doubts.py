@@ -20,7 +20,7 @@ from rag_selectivity.judged.judged_run import JudgedRun
 from rag_selectivity.judged.lists import TOP, Lists
 from rag_selectivity.judged.terms import Terms
 from rag_selectivity.tables.forms import EXACT, FORMS, IdForm
-from rag_selectivity.tables.grades import looks_like_scores
+from rag_selectivity.tables.grades import HIGHEST_LIKELY
 from rag_selectivity.tables.matching import BetterForm, Match, too_few_found
 from rag_selectivity.wording import counted
 
@@ -155,7 +155,7 @@ class Doubts:
             )
             yield SelectivityWarning(text, "rank-against-score")
         grades, lengths, sizes = self.qrels.grades_present(), self.lists.length, self.terms.sizes
-        if grades and looks_like_scores(grades[-1]):
+        if grades and grades[-1] > HIGHEST_LIKELY:
             text = (
                 f"the grades go up to {grades[-1]}: are they the scores of a run? The labels come first, then the "
                 f"runs. If they are grades, map them to a scale with a grade map"

@@ -11,6 +11,7 @@ from rag_selectivity.errors import InputError, did_you_mean
 from rag_selectivity.judged.policy import Policy
 from rag_selectivity.judged.reading import run_parts
 from rag_selectivity.judged.run import Run
+from rag_selectivity.tables.cells import check_whole
 from rag_selectivity.tables.exact import is_frame
 from rag_selectivity.tables.forms import IdForm
 
@@ -29,8 +30,7 @@ class Pools:
     """
 
     def __init__(self, pool: Any, runs: Collection[str], depth: int | None, policy: Policy, form: IdForm) -> None:
-        if depth is not None and (isinstance(depth, bool) or not isinstance(depth, int) or depth < 1):
-            raise InputError(f"pool_depth (--pool-depth) must be a whole number ≥ 1, got {depth!r}")
+        check_whole("pool_depth (--pool-depth)", depth)
         if depth is not None and pool is None:
             raise InputError("pool_depth (--pool-depth) says how deep pools are taken: give a pool (--pool) too")
         self._of_run = _by_run(pool, runs)

@@ -113,7 +113,7 @@ def _from_trace(path: Path) -> Iterator[Question]:
     trace = Trace.read(path)
     if trace.hashed:
         raise InputError(
-            f"{path}: {len(trace.hashed)} of {len(trace.names)} retrievals hold a hash in place of the question's "
+            f"{path}: {len(trace.hashed)} of {len(trace.retrievals)} retrievals hold a hash in place of the question's "
             f"text: trace with texts, or give a log that has them"
         )
     for each in trace.retrievals.values():

@@ -243,7 +243,7 @@ def _of_export(file: Path) -> Incoming:
         if not is_missing(row.get("schema")):
             check_version(row["schema"], LABEL_SCHEMA, f"{where}: schema", f"not a label of {LABEL_SCHEMA}")
         query, passage = (checked_id(str(row[f"{what}_id"]), where, what) for what in ("query", "passage"))
-        if grade is not None and not SCALES["utility"].holds(grade):
+        if grade is not None and not 1 <= grade <= 5:
             raise InputError(
                 f"{where}: query {query!r}, passage {passage!r}: grade {grade} is off the scale of label stores, "
                 f"1 to 5; correct it"

@@ -330,8 +330,7 @@ def settings_of(judge: Judge, rubric: Rubric, extras: Sequence[str] = (), batch:
 
 def _check(extras: Sequence[str], samples: int, batch: int, order: str) -> None:
     for name in extras:
-        if name not in EXTRAS:
-            raise InputError(f"an extra (judge.extra) must be {' or '.join(EXTRAS)}, got {name!r}")
+        check_one_of("an extra (judge.extra)", name, EXTRAS)
     for name, value, highest in (("samples", samples, 100), ("batch", batch, 100)):
         if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= highest:
             raise InputError(f"{name} must be a whole number from 1 to {highest}, got {value!r}")

@@ -7,7 +7,7 @@ import logging
 import os
 import re
 from base64 import b64encode
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -16,15 +16,12 @@ from ssl import SSLError
 from typing import Any
 from urllib.parse import SplitResult, unquote, urlsplit, urlunsplit
 
-from pydantic import BaseModel
-
 from rag_selectivity.errors import GradingError, InputError, MissingExtraError
 from rag_selectivity.grading.address import Secrets, without_secrets
 from rag_selectivity.grading.judge import (
     ADAPTED,
     Ask,
     JudgeFailure,
-    Message,
     Reply,
     Request,
     failure_of_status,
@@ -200,18 +197,13 @@ class Way:
         others = [name for name in self.refused if name != "temperature"]
         return json.dumps({**shown, **({"refused": others} if others else {})})
 
-    def fields(
-        self,
-        messages: Sequence[Message],
-        schema: type[BaseModel],
-        answer_tokens: int,
-        parameters: Mapping[str, Any],
-    ) -> dict[str, Any]:
+    def fields(self, request: Request, parameters: Mapping[str, Any]) -> dict[str, Any]:
         """The body of a request, without its model."""
-        body: dict[str, Any] = {"messages": list(messages)}
+        schema = request.schema
+        body: dict[str, Any] = {"messages": list(request.messages)}
         body |= {name: value for name, value in parameters.items() if name not in self.refused}
         if self.limit is not None:
-            body[self.limit] = answer_tokens
+            body[self.limit] = request.answer_tokens
         if self.answer == "json_schema":
             described = {"name": schema.__name__, "strict": True, "schema": json_schema(schema)}
             body["response_format"] = {"type": "json_schema", "json_schema": described}
@@ -220,7 +212,7 @@ class Way:
             body["tools"] = [{"type": "function", "function": function}]
             body["tool_choice"] = {"type": "function", "function": {"name": "answer"}}
         else:
-            body["messages"] = with_schema(messages, schema)
+            body["messages"] = with_schema(request.messages, schema)
             if self.answer == "json_object":
                 body["response_format"] = {"type": "json_object"}
         return body
@@ -396,7 +388,7 @@ class OpenAIJudge:
 
     async def _ask(self, completions: Any, request: Request) -> Reply:
         way = self.way
-        fields = way.fields(request.messages, request.schema, request.answer_tokens, self.parameters)
+        fields = way.fields(request, self.parameters)
         status, headers, raw = await self._post(completions, fields)
         if len(raw) > _LONGEST_BODY:
             raise JudgeFailure(f"the reply is longer than {_LONGEST_BODY:,} bytes", "server_error")

@@ -225,10 +225,8 @@ class JudgedRun:
         """
         given = [each.made_of for each in parts]
         made = [part for part in given if part is not None]
-        if not given:
-            raise InputError("concat: there is no part")
-        if len(made) < len(given):
-            raise InputError("concat: only what `join` made is a part of a whole")
+        if not made or len(made) < len(given):
+            raise InputError("concat: give one part or more, each of them made by `join`")
         terms = made[0][0]
         for other, _, _ in made:
             if other.qrels.queries != terms.qrels.queries or (other.qrels.lengths != terms.qrels.lengths).any():

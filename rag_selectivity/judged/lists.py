@@ -78,8 +78,7 @@ class Lists:
 
     @classmethod
     def _of_parts(cls, parts: Iterable[Run], terms: Terms, name: str) -> Lists:
-        times, length, first_repeat = np.zeros((3, len(terms.qrels)), np.int64)
-        total = cls(times, length, first_repeat)
+        total = cls(*np.zeros((3, len(terms.qrels)), np.int64))
         for part in parts:
             total._add(part.in_form(terms.form), terms, name)
         return total

@@ -6,9 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from typing import Any, Literal, TypeVar, get_args, get_type_hints
 
-from rag_selectivity.errors import InputError, did_you_mean
-
-__all__ = ["POLICIES", "TIES", "Policy", "TieKey", "register_ties", "resolve_policy"]
+from rag_selectivity.errors import InputError
+from rag_selectivity.tables.cells import check_one_of
 
 #: The sort key of a passage among those with equal scores, from its query's id and its own; the smallest comes first.
 TieKey = Callable[[str, str], Any]
@@ -100,9 +99,8 @@ class Policy:
 
     def __post_init__(self) -> None:
         for name, choices in {**_choices(), "ties": (*_TIES_OF_RUNS, *TIES)}.items():
-            value = getattr(self, name)
-            if not isinstance(value, (str, type(None))) or value not in choices:
-                raise InputError(f"{name} must be one of {', '.join(filter(None, choices))}, got {value!r}")
+            if getattr(self, name) is not None or None not in choices:
+                check_one_of(name, getattr(self, name), [*filter(None, choices)])
         if not isinstance(self.exclude_self, bool):
             raise InputError(f"exclude_self must be True or False, got {self.exclude_self!r}")
 
@@ -123,15 +121,10 @@ def resolve_policy(policy: str | Policy | None = None, **overrides: Any) -> Poli
     >>> resolve_policy("trec_eval", short_lists="returned").scores
     'float32'
     """
-    if policy is None or isinstance(policy, str):
-        name = policy or "default"
-        if name not in POLICIES:
-            raise InputError(f"unknown policy {name!r}{did_you_mean(name, POLICIES)} (known: {', '.join(POLICIES)})")
+    if not isinstance(policy, Policy):
+        name = "default" if policy is None or policy == "" else policy
+        check_one_of("policy", name, POLICIES)
         policy = POLICIES[name]
-    elif not isinstance(policy, Policy):
-        raise InputError(f"policy must be the name of one ({', '.join(POLICIES)}) or a Policy, got {policy!r}")
-    known = [field.name for field in fields(Policy)]
     for name in overrides:
-        if name not in known:
-            raise InputError(f"unknown option {name!r}{did_you_mean(name, known)} (policies: {', '.join(known)})")
+        check_one_of("an option of a policy", name, [field.name for field in fields(Policy)])
     return replace(policy, **overrides) if overrides else policy

@@ -136,11 +136,10 @@ class Run(Pairs):
         >>> fused["q"], round(float(fused.scores[0]), 4)
         (['b', 'a', 'c'], 0.0325)
         """
-        if isinstance(runs, (Run, Mapping, str)) or is_frame(runs):
-            raise InputError("Run.fused takes a list of runs, as in Run.fused([one, other])")
-        held = [cls.of(run) for run in iterated(runs, "Run.fused takes a list of runs")]
+        is_one = isinstance(runs, (Run, Mapping, str)) or is_frame(runs)
+        held = [] if is_one else [cls.of(run) for run in iterated(runs, "Run.fused takes a list of runs")]
         if not held:
-            raise InputError("Run.fused takes a list of runs, and got an empty one")
+            raise InputError("Run.fused takes a list of runs, as in Run.fused([one, other])")
         if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or k < 0:
             raise InputError(f"Run.fused: k must be a whole number ≥ 0, got {k!r}")
         sums: dict[str, dict[str, int]] = {}

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -15,10 +14,10 @@ from rag_selectivity.errors import InputError, SelectivityWarning, examples
 from rag_selectivity.judged.policy import Policy
 from rag_selectivity.judged.qrels import Qrels
 from rag_selectivity.judged.rows import Documents
-from rag_selectivity.tables.cells import iterated, shown, whole_count
+from rag_selectivity.tables.cells import iterated, whole_count
 from rag_selectivity.tables.exact import is_frame
 from rag_selectivity.tables.forms import AS_THEY_ARE, IdForm
-from rag_selectivity.tables.grades import SCALES, Scale, scale_named
+from rag_selectivity.tables.grades import Scale, scale_named
 from rag_selectivity.tables.ids import IntArray
 from rag_selectivity.tables.small import PassageCounts, passage_counts_of, per_query
 
@@ -76,9 +75,7 @@ class Terms:
         ------
         InputError
         """
-        if not isinstance(scale, (str, Scale, type(None))):
-            raise InputError(f"unknown scale {shown(scale)} (known: {', '.join(SCALES)})")
-        qrels = qrels.on_scale(scale or qrels.scale or policy.scale).in_form(form)
+        qrels = qrels.on_scale(qrels.scale or policy.scale if scale is None else scale).in_form(form)
         settled = scale_named(qrels.scale or "trec")
         if not len(qrels):
             raise InputError(f"{qrels.source or 'qrels'}: there are no judgments")
@@ -170,15 +167,14 @@ def size_with_counts(
 
 def _sizes(given: int | dict[str, int], qrels: Qrels, judged: IntArray) -> IntArray:
     """N of each query."""
-    if isinstance(given, dict):
-        absent = [query for query in qrels.queries if query not in given]
-        if absent:
-            raise InputError(
-                f"corpus_size has no entry for {len(absent)} of the {len(qrels)} queries "
-                f"({examples(sorted(absent)[:3])}): add them"
-            )
-    sizes = map(given.__getitem__, qrels.queries) if isinstance(given, dict) else repeat(given, len(qrels))
-    result = np.fromiter(sizes, np.int64)
+    sizes = given if isinstance(given, dict) else dict.fromkeys(qrels.queries, given)
+    absent = [query for query in qrels.queries if query not in sizes]
+    if absent:
+        raise InputError(
+            f"corpus_size has no entry for {len(absent)} of the {len(qrels)} queries "
+            f"({examples(sorted(absent)[:3])}): add them"
+        )
+    result = np.array([sizes[query] for query in qrels.queries], np.int64)
     for i in np.flatnonzero(judged > result)[:1].tolist():
         raise InputError(
             f"query {qrels.queries[i]!r} has {judged[i]} judged passages, more than the corpus size "

@@ -116,10 +116,8 @@ class _Watched:
         self.text, self.figure, self.above = text.strip(), found.name, found.sign[0] == ">"
         self.limit = limit_of(found.limit, f"alert {text!r}")
         percent = int(found.calls[0][1:]) if found.calls else None
-        if percent is not None and found.name not in _UNBOUNDED:
-            raise InputError(f"alert {text!r}: quantiles are known of {', '.join(sorted(_UNBOUNDED))}")
-        if percent == 0:
-            raise InputError(f"alert {text!r}: the quantile must be from p1 to p99")
+        if percent == 0 or (percent is not None and found.name not in _UNBOUNDED):
+            raise InputError(f"alert {text!r}: quantiles are known of {', '.join(sorted(_UNBOUNDED))}, from p1 to p99")
         self.quantile = None if percent is None else percent / 100
         self.measure = None if found.name in TRAFFIC else self._measure()
         #: The constant, factor and baseline; None while the measure is unknown, or for one that cannot be tested.
@@ -178,9 +176,8 @@ class _Watched:
             return None
         before, now = self._total, time.time()
         mark = _Mark(before.n, before.sums or (0.0,) * len(parts), now)
-        value, lowest, highest = self._excess(
-            parts if self.quantile is None else (float(parts[0] > self.limit),), *self._weights
-        )
+        tested = parts if self.quantile is None else (float(parts[0] > self.limit),)
+        value, lowest, highest = self._excess(tested, *self._weights)
         rises = self.above != self._is_raised
         bet = (value, -lowest) if rises else (-min(value, highest), highest)
         is_shown = self._detector.add(*bet, mark)
@@ -302,13 +299,14 @@ class Alerts:
         """What has to be measured for the conditions."""
         return [watched.measure for watched in self._watched if watched.measure is not None]
 
-    def traffic(self, retrieval: Retrieval) -> None:
-        """Take in what is known of any retrieval, labelled or not."""
+    def traffic(self, retrieval: Retrieval) -> bool:
+        """Take in what is known of any retrieval, labelled or not; whether there is something to send out."""
         for watched in self._watched:
             if watched.measure is None:
                 value = TRAFFIC[watched.figure](retrieval)
                 if value is not None and 0 <= value < math.inf:
                     self._add(watched, [(float(value),)])
+        return bool(self._alarms)
 
     def outcome(self, value: float) -> None:
         """Take in an outcome that became known after its retrieval."""
@@ -325,11 +323,6 @@ class Alerts:
     def _add(self, watched: _Watched, rows: Iterable[tuple[float, ...]]) -> None:
         with self._lock:
             self._alarms += [alarm for row in rows if (alarm := watched.add(row)) is not None]
-
-    @property
-    def changed(self) -> bool:
-        """Whether there is something to send out."""
-        return bool(self._alarms)
 
     def check(self) -> None:
         """Send out what has changed."""

@@ -15,8 +15,6 @@ from typing import Any
 
 from rag_selectivity.live.retrieval import Passages, Retrieval, union
 
-__all__ = ["CallTree", "Kind"]
-
 #: Calls that never end (an abandoned generator) must not fill the memory.
 _MOST_CALLS = 20_000
 #: Nor must retrievals inside a call that never ends.
@@ -71,8 +69,7 @@ class _Call:
     def take(self, is_meant: Callable[[_Retrieved], bool]) -> list[_Retrieved]:
         """Take out those of the retrievals held that are meant."""
         taken = [each for each in self.held if is_meant(each)]
-        if taken:
-            self.held = [each for each in self.held if not is_meant(each)]
+        self.held = [each for each in self.held if not is_meant(each)]
         return taken
 
     def take_inside(self, call: _Call) -> list[_Retrieved]:
@@ -150,10 +147,6 @@ class CallTree:
         self._lock = threading.Lock()
         self._calls: dict[Hashable, _Call] = {}
 
-    def __len__(self) -> int:
-        """Calls under way."""
-        return len(self._calls)
-
     def begin(
         self,
         call: Hashable,
@@ -188,8 +181,7 @@ class CallTree:
             if of is None:
                 return
             done = self._outcome(of, passages) + self._close(of)
-        self._hand_over(done)
-        self._over(of)
+        self._hand_over(done, over=of)
 
     def fail(self, call: Hashable) -> None:
         """A call has raised an error or returned nothing; what was retrieved before that still counts.
@@ -209,8 +201,7 @@ class CallTree:
                 if each is not failed:
                     done += self._close(each)
             done += self._close(failed, failed=True)
-        self._hand_over(done)
-        self._over(failed)
+        self._hand_over(done, over=failed)
 
     def around(self, call: Hashable) -> list[tuple[str, str | None]]:
         """The query and query id of a call that is under way, and of the retrievals and tools around it."""
@@ -310,11 +301,8 @@ class CallTree:
 
     # -- without it ----------------------------------------------------------------------------------
 
-    def _over(self, call: _Call) -> None:
-        if self._asked is not None and call.above is None and not call.has_retrieved:
-            self._asked(call.query_id, call.query)
-
-    def _hand_over(self, done: Sequence[_Retrieved]) -> None:
+    def _hand_over(self, done: Sequence[_Retrieved], *, over: _Call | None = None) -> None:
+        """Record retrievals; `over` is a call that has ended, which may have asked no retriever."""
         for each in done:
             shown, texts = each.shown, None
             if shown.texts is not None:
@@ -334,6 +322,8 @@ class CallTree:
                     texts=texts,
                 )
             )
+        if over is not None and over.above is None and not over.has_retrieved and self._asked is not None:
+            self._asked(over.query_id, over.query)
 
 
 def _path(call: _Call | None) -> Iterator[_Call]:

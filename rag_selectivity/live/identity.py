@@ -15,8 +15,6 @@ from rag_selectivity.tables.identity import AUTO, TEXT, candidates, passage_iden
 from rag_selectivity.tables.matching import QUERIES_TO_CHOOSE_BY, ChosenIdentity, choose_identity
 from rag_selectivity.wording import counted
 
-__all__ = ["CandidateId", "Identity", "Waiting"]
-
 #: Retrievals without labels or without passages wait, too; they must not fill the memory.
 _MOST_WAITING = 200
 

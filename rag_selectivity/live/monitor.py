@@ -182,10 +182,8 @@ class Monitor(Shared):
 
     def wants_ids(self, query: str, query_id: str | None = None) -> bool:
         """Whether it matters which passages a query gets: it has labels, or a trace takes them."""
-        if query_id is None:
-            query_id = _REQUEST.get({}).get("query_id")
-        by_query = self.labels.by_query
-        return self._trace is not None or query in by_query or (query_id is not None and query_id in by_query)
+        names = query, _REQUEST.get({}).get("query_id") if query_id is None else query_id
+        return self._trace is not None or not self.labels.by_query.keys().isdisjoint(names)
 
     def identity(self, identity: str | None) -> Identity:
         """How an adapter is to name passages, for the value of its option `identity`.
@@ -217,16 +215,12 @@ class Monitor(Shared):
             labelled, drawn = self._asked.retrieve(retrieval), self._draw()
             self._traffic.add(retrieval, labelled=labelled, drawn=drawn)
             self._add_outcome(retrieval.id, retrieval.outcome)
-            had_failed = self._identity.has_failed
             if drawn and (labelled or self._trace is not None):
                 ready = self._identity.take(Waiting(retrieval, labelled))
-            gives_up = self._identity.has_failed and not had_failed
-        self._alerts.traffic(retrieval)
-        self._take(ready)
-        if self._alerts.changed:
+        if self._alerts.traffic(retrieval):
             self._later(None)
-        if gives_up:
-            self._warn_of_the_choice()
+        self._take(ready)
+        self._warn(self._identity.doubt if self._identity.has_failed else None)
 
     def asked(self, *names: str | None) -> None:
         """Say that a question was asked and answered, by its id or text, whatever was retrieved for it.
@@ -263,10 +257,9 @@ class Monitor(Shared):
         InputError
             If one of them is not a text.
         """
+        # Which refuses what is no text.
+        Retrieval("", (), id=id, arm=arm, query_id=query_id)
         given = {"id": id, "arm": arm, "query_id": query_id}
-        for what, value in given.items():
-            if value is not None and not isinstance(value, str):
-                raise InputError(f"{what} must be a text, got {value!r}")
         token = _REQUEST.set({name: value for name, value in given.items() if value is not None})
         try:
             yield
@@ -345,11 +338,9 @@ class Monitor(Shared):
                     self._index = None
                 for figures in self._window.add([each for each in batch if each is not None]):
                     self._alerts.figures(figures)
-                unmatched = None if self._has_warned else self._window.ids_do_not_meet
-                self._has_warned |= unmatched is not None
+                unmatched = self._window.ids_do_not_meet
             self._alerts.check()
-            if unmatched is not None:
-                tell(f"monitor {self.name!r} has no figures so far: {unmatched}")
+            self._warn(unmatched, "no figures so far")
         except SelectivityWarning:
             pass  # warnings are errors here, and the log has it already
         except Exception:
@@ -357,35 +348,29 @@ class Monitor(Shared):
 
     def flush(self) -> None:
         """Measure everything recorded so far, and check the alerts."""
-        self._decide()
+        with self._lock:
+            ready = self._identity.decide()
+        self._take(ready)
         if not self._worker.drain(_PATIENCE):
             LOG.warning("monitor %r: no retrieval was measured for %d seconds", self.name, _PATIENCE)
 
     def close(self) -> None:
         """Measure what is left, and close the trace."""
-        had_failed = self._identity.has_failed
-        self._decide()
         with self._lock:
-            ready = self._identity.give_up()
+            ready = [*self._identity.decide(), *self._identity.give_up()]
         self._take(ready)
         self.flush()
         if self._trace is not None:
             for nothing in [] if self._trace.is_closed else self.without:
                 self._trace.write(nothing, time.time())
             self._trace.close()
-        if self._identity.has_failed and not had_failed:
-            self._warn_of_the_choice()
+        self._warn(self._identity.doubt if self._identity.has_failed else None)
 
-    # -- the id of the passages ----------------------------------------------------------------------
-
-    def _decide(self) -> None:
-        """Choose the id of the passages now, if that is still to be done."""
-        with self._lock:
-            ready = self._identity.decide()
-        self._take(ready)
-
-    def _warn_of_the_choice(self) -> None:
-        tell(f"monitor {self.name!r} has no figures: {self._identity.doubt}")
+    def _warn(self, why: object, no_figures: str = "no figures") -> None:
+        """Say once why there are no figures, if that is so."""
+        if why is not None and not self._has_warned:
+            self._has_warned = True
+            tell(f"monitor {self.name!r} has {no_figures}: {why}")
 
     # -- giving out --------------------------------------------------------------------------------
 
@@ -420,10 +405,9 @@ class Monitor(Shared):
             If no retrieval had labels; if ten or more had labels and brought no labelled passage; or if the labels do
             not tell by which id they know the passages.
         """
-        self._decide()
+        self.flush()
         if self._identity.doubt is not None:
             raise InputError(str(self._identity.doubt))
-        self.flush()
         with self._lock:
             without, notes = self._asked.without, self._asked.notes
         with self._measuring:
@@ -477,8 +461,8 @@ class RetrievalWatcher(Watcher):
 
     def passages(self, ids: Sequence[str], texts: Sequence[str], scores: Iterable[float | None] = ()) -> Passages:
         """Passages, with their texts where the monitor wants them."""
-        kept = self.monitor.wants_texts
-        return Passages.of(ids, texts, scores=scores, count_tokens=self.count_tokens, keep_texts=kept)
+        found = Passages.of(ids, texts, scores=scores, count_tokens=self.count_tokens)
+        return replace(found, texts=tuple(texts)) if self.monitor.wants_texts else found
 
 
 def _write_waiting(choice: Identity, trace: TraceWriter) -> None:

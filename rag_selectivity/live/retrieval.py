@@ -12,10 +12,6 @@ import numpy as np
 from rag_selectivity.errors import InputError
 from rag_selectivity.tables.ids import check_ids
 
-__all__ = ["Passages", "Retrieval", "approximate_tokens", "checked_outcome", "union"]
-
-_TEXT = {str}
-
 
 @dataclass(frozen=True, slots=True)
 class Retrieval:
@@ -85,10 +81,8 @@ class Retrieval:
                 raise InputError(f"Retrieval: {name} must be a number ≥ 0, got {amount!r}")
         if self.texts is not None and not isinstance(self.texts, Mapping):
             raise InputError(f"Retrieval: texts must be {{passage: text}}, got {self.texts!r}")
-        if not isinstance(self.query, str):
-            raise InputError(f"Retrieval: query must be a text, got {self.query!r}")
-        for name, text in (("id", self.id), ("query_id", self.query_id), ("arm", self.arm)):
-            if text is not None and not isinstance(text, str):
+        for name, text in (("query", self.query), ("id", self.id), ("query_id", self.query_id), ("arm", self.arm)):
+            if not isinstance(text, str) and (text is not None or name == "query"):
                 raise InputError(f"Retrieval: {name} must be a text, got {text!r}")
         if self.outcome is not None:
             object.__setattr__(self, "outcome", checked_outcome(self.outcome))
@@ -104,10 +98,9 @@ def _checked_ids(ids: Sequence[str], name: str) -> Sequence[str]:
     if ids.__class__ is not list and ids.__class__ is not tuple:
         check_ids(ids, f"Retrieval: {name}")
         ids = list(ids)
-    if not _TEXT.issuperset(map(type, ids)):
-        for each in ids:
-            if not isinstance(each, (str, Integral)):
-                raise InputError(f"Retrieval: {name} must be a list of ids, which are texts; it holds {each!r:.80}")
+    for each in ids:
+        if not isinstance(each, (str, Integral)):
+            raise InputError(f"Retrieval: {name} must be a list of ids, which are texts; it holds {each!r:.80}")
     return ids
 
 
@@ -152,9 +145,8 @@ class Passages:
         *,
         scores: Iterable[float | None] = (),
         count_tokens: Callable[[str], int] = approximate_tokens,
-        keep_texts: bool = False,
     ) -> Passages:
-        """Ids and lengths, taken at once: a framework's objects may change later.
+        """Ids and lengths, taken at once: a framework's objects may change later. The texts are not kept.
 
         >>> Passages.of(["d1", "d2"], ["Ada wrote it", ""])
         Passages(ids=('d1', 'd2'), tokens=3, texts=None, empty=1, nan_scores=0)
@@ -162,10 +154,9 @@ class Passages:
         return cls(
             tuple(ids),
             sum(map(count_tokens, texts)),
-            tuple(texts) if keep_texts else None,
-            sum(map(str.isspace, texts)) + list(texts).count(""),
+            empty=sum(map(str.isspace, texts)) + list(texts).count(""),
             # Only NaN differs from itself.
-            len([score for score in scores if score != score]),
+            nan_scores=len([score for score in scores if score != score]),
         )
 
 
@@ -173,10 +164,7 @@ def union(parts: Sequence[Passages]) -> Passages:
     """The passages of several lists, each once, in their order."""
     if len(parts) == 1:
         return parts[0]
-    texts: dict[str, str] | None = None
-    if all(part.texts is not None for part in parts):
-        texts = {}
-        for part in parts:
-            texts.update(zip(part.ids, part.texts or (), strict=True))
     ids = tuple(dict.fromkeys(id_ for part in parts for id_ in part.ids))
-    return Passages(ids, None, None if texts is None else tuple(texts[id_] for id_ in ids))
+    texts = {id_: text for part in parts for id_, text in zip(part.ids, part.texts or (), strict=False)}
+    has_texts = all(part.texts is not None for part in parts)
+    return Passages(ids, None, tuple(texts[id_] for id_ in ids) if has_texts else None)

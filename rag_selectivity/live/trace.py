@@ -29,12 +29,10 @@ from rag_selectivity.results.shapes import check_version
 from rag_selectivity.tables.cells import id_fault, id_text
 from rag_selectivity.tables.exact import read_records
 from rag_selectivity.tables.files import STANDARD_INPUT, first_bytes
-from rag_selectivity.tables.identity import AUTO, numbered_queries
+from rag_selectivity.tables.identity import numbered_queries
 from rag_selectivity.tables.ids import text_id
 from rag_selectivity.tables.writing import json_line, named
 from rag_selectivity.wording import counted
-
-__all__ = ["LineWriter", "Trace", "TraceWriter", "is_trace", "trace_lines"]
 
 #: The name and the version that each line carries; lines of a time before have none.
 SCHEMA = "rag-selectivity/trace/1"
@@ -97,8 +95,13 @@ class LineWriter:
         #: How many lines were lost before those that cannot be written at present.
         self._lost_before: int | None = None
         with opened_to_append(self.path) as file:
-            if stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-                self._end_last_line(file)
+            # A killed process may have written a line without its end, or a part of one.
+            line = unfinished_line(self.path) if stat.S_ISREG(os.fstat(file.fileno()).st_mode) else b""
+            if is_cut_off(line):
+                os.ftruncate(file.fileno(), file.tell() - len(line))
+                LOG.warning("%s: the last line was cut off, as when its process is killed; it was removed", self.path)
+            elif line:
+                append_whole(file, b"\n")
 
     def append(self, row: Mapping[str, Any]) -> None:
         """Append an object; what cannot be written is counted in `lost`."""
@@ -126,15 +129,6 @@ class LineWriter:
         """Write no more; what comes later is counted as lost."""
         with self._lock:
             self.is_closed = True
-
-    def _end_last_line(self, file: BinaryIO) -> None:
-        """End the last line of a file to which a killed process wrote; one of which only a part is there goes."""
-        line = unfinished_line(self.path)
-        if is_cut_off(line):
-            os.ftruncate(file.fileno(), file.tell() - len(line))
-            LOG.warning("%s: the last line was cut off, as when its process is killed; it was removed", self.path)
-        elif line:
-            append_whole(file, b"\n")
 
 
 class TraceWriter(LineWriter):
@@ -242,14 +236,13 @@ class Trace:
         InputError
             Naming file and line, for one that is not of a trace; for spans also as `retrievals_of_spans`.
         """
+        options = (("identity", identity), ("query_id_key", query_id_key))
+        given = {option: value for option, value in options if value is not None}
         if is_otlp(path):
-            found, facts, notes = retrievals_of_spans(
-                path, labels, identity=identity or AUTO, query_id_key=query_id_key or "query_id"
-            )
+            found, facts, notes = retrievals_of_spans(path, labels, **given)
             return cls(Path(path), dict(zip(_names(found), found, strict=True)), facts=facts, notes=notes)
-        for option, value in (("identity", identity), ("query_id_key", query_id_key)):
-            if value is not None:
-                raise InputError(f"{path}: {option} is for spans, and this trace has ids of its own: leave it out")
+        for option in given:
+            raise InputError(f"{path}: {option} is for spans, and this trace has ids of its own: leave it out")
         retrievals, hashed, late = [], [], {}
         for number, row in trace_lines(path):
             where = f"{path}:{number}"
@@ -289,16 +282,6 @@ class Trace:
         }
         return None if all(self.retrievals[name].failed for name in pools) else Run.of(pools)
 
-    @property
-    def names(self) -> dict[str, tuple[str | None, str]]:
-        """{retrieval: (query id or None, text or its hash)}."""
-        return {name: (each.query_id, each.query) for name, each in self.retrievals.items()}
-
-    @property
-    def corpus_sizes(self) -> dict[str, int]:
-        """{retrieval: N} where it was traced."""
-        return {name: each.corpus_size for name, each in self.retrievals.items() if each.corpus_size is not None}
-
     @cached_property
     def texts(self) -> dict[str, str]:
         """{passage: text}."""
@@ -327,15 +310,13 @@ class Trace:
     def queries_in(self, qrels: Qrels) -> dict[str, str]:
         """The query of each retrieval in the labels, found by its id, its text, or the hash of its text."""
         by_hash = {text_id(name): name for name in qrels} if self.hashed else {}
-        query_of = {}
-        for key, (query_id, query) in self.names.items():
-            text = by_hash.get(query, query) if key in self.hashed else query
-            name = next((name for name in (query_id, text) if name is not None and name in qrels), None)
-            if name is not None:
-                query_of[key] = name
+        hashed = ((key, self.retrievals[key]) for key in self.hashed)
+        asked = {key: replace(each, query=by_hash.get(each.query, each.query)) for key, each in hashed}
+        names = {key: each.name_in(qrels) for key, each in {**self.retrievals, **asked}.items()}
+        query_of = {key: name for key, name in names.items() if name is not None}
         if not query_of:
             raise InputError(
-                f"{self.path}: none of the {len(self.names)} retrievals is of a query in the qrels, by id or text"
+                f"{self.path}: none of the {len(self.retrievals)} retrievals is of a query in the qrels, by id or text"
             )
         return query_of
 
@@ -358,7 +339,7 @@ class Trace:
         if self.hashed or not self.texts:
             raise InputError(
                 f"{self.path}: was traced without texts, and a judge needs them: trace with Monitor(trace_texts=True) "
-                f"(here {len(self.hashed):,} of {len(self.names):,} retrievals lack the text of their query)"
+                f"(here {len(self.hashed):,} of {len(self.retrievals):,} retrievals lack the text of their query)"
             )
         queries: dict[str, str] = {}
         pools: dict[str, dict[str, None]] = {}

@@ -9,8 +9,6 @@ from dataclasses import dataclass, field
 from rag_selectivity.inference.exact import clopper_pearson
 from rag_selectivity.live.retrieval import Retrieval
 
-__all__ = ["LogHistogram", "Traffic"]
-
 #: Bins are so narrow that a bin's middle is within 1 % of every number in it.
 _BINS_PER_E = 50.5
 #: Numbers outside this range count as its ends, which bounds the bins to 2,400.

@@ -11,8 +11,6 @@ from typing import Any, Generic, Self, TypeVar
 from rag_selectivity.errors import SelectivityWarning
 from rag_selectivity.log import LOG
 
-__all__ = ["Faults", "Latest", "Shared", "Watcher", "tell"]
-
 Value = TypeVar("Value")
 
 
@@ -122,8 +120,6 @@ class Latest(Generic[Value]):
 
     def take(self, call: Any) -> Value | None:
         """The value of a call, which is over."""
-        if not self._values:
-            return None
         with self._lock:
             return self._values.pop(call, None)
 

@@ -204,9 +204,7 @@ class Window:
 
     # -- reporting ---------------------------------------------------------------------------------
 
-    def report(
-        self, traffic: Traffic, without: Sequence[Retrieval], more: Iterable[str], bootstrap: Bootstrap
-    ) -> Report:
+    def report(self, traffic: Traffic, without: list[Retrieval], more: list[str], bootstrap: Bootstrap) -> Report:
         """The figures of the retrievals that are kept, and of questions without one; `more` are further notes.
 
         Raises
@@ -242,11 +240,10 @@ class Window:
         elif self._refused:
             why = f"no retrieval could be measured so far: {next(iter(self._refused))}"
         elif without and not traffic.retrievals:
-            names = [each.query for each in without]
-            asked = "question was" if len(names) == 1 else "questions were"
+            were = counted(len(without), "labelled question was", "labelled questions were")
             why = (
-                f"{len(names):,} labelled {asked} asked{named(names, len(names))}, and no retrieval was seen: does the "
-                f"retriever get the callbacks, or run inside the watched call?"
+                f"{were} asked{named([each.query for each in without], len(without))}, and no retrieval was seen: does "
+                f"the retriever get the callbacks, or run inside the watched call?"
             )
         elif not traffic.retrievals:
             why = "no retrieval was recorded so far: if there were some, the log names what went wrong"

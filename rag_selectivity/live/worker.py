@@ -11,8 +11,6 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
-__all__ = ["Worker"]
-
 Item = TypeVar("Item")
 
 #: A pause after each piece of work gives the interpreter's lock to the application, which would else wait for 5 ms.

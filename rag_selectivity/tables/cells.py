@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping
 from numbers import Integral
 from typing import Any
 
@@ -119,9 +119,7 @@ def text_or_number(value: Any, where: str) -> str:
     """
     if isinstance(value, str):
         return value
-    if isinstance(value, (int, np.integer)) and not isinstance(value, bool):
-        return str(value)
-    if isinstance(value, (float, np.floating)) and value % 1 == 0:
+    if isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool) and value % 1 == 0:
         return str(int(value))
     raise InputError(f"{where} holds {shown(value)}: give a text or a whole number")
 
@@ -251,7 +249,7 @@ def check_whole(what: str, value: Any, least: int = 1) -> None:
         raise InputError(f"{what} must be a whole number ≥ {least}, got {shown(value)}")
 
 
-def check_one_of(what: str, value: Any, known: Sequence[str]) -> None:
+def check_one_of(what: str, value: Any, known: Collection[str]) -> None:
     """An InputError for an argument that is none of some names."""
     if not isinstance(value, str) or value not in known:
         raise InputError(f"{what} must be one of {', '.join(known)}, got {shown(value)}{did_you_mean(value, known)}")

@@ -129,9 +129,7 @@ def _scanned(path: Path, kind: Kind, name: str) -> Columns | None:
 
     try:
         frame = pl.concat(found.rows())
-    except Odd:
-        return None
-    if not len(frame):
+    except (Odd, ValueError):  # Polars has no frame of no rows
         return None
     numbers: dict[str, Any] = {role: frame[role].to_numpy() for role in frame.columns[2:]}
     lines = None if found.lines is None else np.arange(found.lines, found.lines + len(frame))

@@ -12,8 +12,8 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
-from rag_selectivity.errors import InputError, MissingExtraError, did_you_mean
-from rag_selectivity.tables.cells import iterated, shown
+from rag_selectivity.errors import InputError, MissingExtraError
+from rag_selectivity.tables.cells import check_one_of, iterated, shown
 from rag_selectivity.tables.files import byte_lines, first_bytes, first_line, json_value, not_utf8, opened, text_lines
 from rag_selectivity.tables.names import COLUMNS, optional_column
 
@@ -56,8 +56,7 @@ def kind_of(path: Path, given: str | None = None) -> str:
         If the given one is not known, or the file cannot be read.
     """
     if given is not None:
-        if given not in FORMATS:
-            raise InputError(f"unknown format {given!r}{did_you_mean(given, FORMATS)} (known: {', '.join(FORMATS)})")
+        check_one_of("format", given, FORMATS)
         return given
     folder = os.path.isdir(path)
     head = b"" if folder else first_bytes(path)

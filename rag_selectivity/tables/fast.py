@@ -249,9 +249,8 @@ def _checked(frame: pl.DataFrame, columns: Mapping[str, str], is_text: bool = Fa
         for role, kind in types.items()
     ]
     texts = [] if is_text else [found[role].str.join("").item() for role in _IDS]
-    is_odd = (
-        any(found.null_count().row(0)) or not all(found.select(holds).row(0)) or any("\0" in text for text in texts)
-    )
-    if is_odd or not all(RULES[role][0](found[role].to_numpy()).all() for role in types if role in ("grade", "tokens")):
+    if any(found.null_count().row(0)) or not all(found.select(holds).row(0)) or any("\0" in text for text in texts):
+        raise Odd
+    if not all(RULES[role][0](found[role].to_numpy()).all() for role in types if role in ("grade", "tokens")):
         raise Odd
     return found.cast({"grade": pl.Int64}) if "grade" in columns else found

@@ -57,18 +57,12 @@ def opened(path: Path, *, any_content: bool = False) -> Iterator[IO[bytes]]:
         If it cannot be read, or is text in UTF-16 or UTF-32, unless it may have `any_content`.
     """
     try:
-        plain = _opened(path)
-    except ValueError:
-        raise InputError(f"{str(path)!r} cannot be the path of a file; give another one") from None
-    except FileNotFoundError:
-        raise InputError(f"{path}: there is no such file{_near_name(path)}") from None
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror or error})") from None
-    try:
-        with plain, _unpacked(path, plain) as file:
+        with _opened(path) as plain, _unpacked(path, plain) as file:
             if not any_content:
                 _refuse_other_encodings(path, file.peek(4)[:4])
             yield file
+    except FileNotFoundError:
+        raise InputError(f"{path}: there is no such file{_near_name(path)}") from None
     except io.UnsupportedOperation:
         raise InputError(
             f"{path}: a pipe cannot be read from its beginning again; give - and pipe it into standard input, or write "
@@ -86,7 +80,12 @@ def opened(path: Path, *, any_content: bool = False) -> Iterator[IO[bytes]]:
 
 
 def _opened(path: Path) -> Any:
-    return io.BufferedReader(io.BytesIO(_content(sys.stdin))) if path == STANDARD_INPUT else path.open("rb")
+    if path == STANDARD_INPUT:
+        return io.BufferedReader(io.BytesIO(_content(sys.stdin)))
+    try:
+        return path.open("rb")
+    except ValueError:
+        raise InputError(f"{str(path)!r} cannot be the path of a file; give another one") from None
 
 
 @lru_cache(maxsize=1)
@@ -212,5 +211,4 @@ def document(path: Path, wrong: str, mend: str = "", *, toml: bool = False) -> A
         text = content.decode("utf-8-sig")
         return tomllib.loads(text) if toml else json_value(text, stored=True)
     except (ValueError, RecursionError) as error:
-        why = "it is nested too deep" if isinstance(error, RecursionError) else error
-        raise InputError(f"{path}: {wrong} ({why}){mend}") from None
+        raise InputError(f"{path}: {wrong} ({error}){mend}") from None

@@ -151,11 +151,8 @@ def _step(part: str) -> Callable[[str], str]:
     """What a form does with an id."""
     if part in FORMS:
         return FORMS[part]
-    name, equals, text = part.partition("=")
-    if not equals or name not in _WITH_TEXT:
-        known = (*FORMS, *_WITH_TEXT, EXACT)
-        raise InputError(f"ids: unknown form {part!r}{did_you_mean(name, known)} (known: {', '.join(_KNOWN)})")
-    if not text:
-        raise InputError(f"ids: {part!r} has no text: give one, as in {name}=doc-")
+    name, _, text = part.partition("=")
+    if name not in _WITH_TEXT or not text:
+        raise InputError(f"ids: unknown form {part!r}{did_you_mean(name, _KNOWN)} (known: {', '.join(_KNOWN)})")
     remove = _WITH_TEXT[name]
     return lambda id_: remove(id_, text)

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from rag_selectivity.errors import InputError, did_you_mean
-from rag_selectivity.tables.cells import LARGEST_GRADE
+from rag_selectivity.errors import InputError
+from rag_selectivity.tables.cells import LARGEST_GRADE, check_one_of
 from rag_selectivity.wording import enumeration
 
 
@@ -21,10 +21,6 @@ class Scale:
     highest: int | None
     relevant_from: int
 
-    def holds(self, grade: int) -> bool:
-        """Whether a grade is on the scale."""
-        return grade >= self.lowest and (self.highest is None or grade <= self.highest)
-
 
 SCALES = {
     "trec": Scale("trec", lowest=0, highest=None, relevant_from=1),
@@ -32,10 +28,8 @@ SCALES = {
 }
 
 
-#: Grades that need no scale: not relevant and relevant.
-_BINARY = {0, 1}
-#: A grade above this is more likely a score.
-_HIGHEST_LIKELY = 10
+#: A grade above this is more likely the score of a run.
+HIGHEST_LIKELY = 10
 
 
 def settled_scale(given: str | Scale | None, implied: str | None, grades: Iterable[int], where: str) -> Scale:
@@ -69,7 +63,7 @@ def settled_scale(given: str | Scale | None, implied: str | None, grades: Iterab
     if named is not None:
         return scale_named(named)
     found = sorted(set(grades))
-    if set(found) <= _BINARY:
+    if set(found) <= {0, 1}:
         return SCALES["trec"]
     raise unknown_scale(found, where)
 
@@ -83,14 +77,9 @@ def unknown_scale(grades: list[int], where: str) -> InputError:
     )
 
 
-def looks_like_scores(highest: int) -> bool:
-    """Whether a grade is so high that it is probably the score of a run."""
-    return highest > _HIGHEST_LIKELY
-
-
 def _likely_choices(grades: list[int]) -> str:
     every = "scale='trec' (--scale trec) if every grade from 1 up is relevant"
-    if looks_like_scores(grades[-1]):
+    if grades[-1] > HIGHEST_LIKELY:
         return f"are these scores of a run, and not grades? If they are grades, give {every}"
     if grades[0] >= 1 and grades[-1] <= 5:
         return f"give scale='utility' (--scale utility) if they go from 1 (junk) to 5 (decisive), or {every}"
@@ -115,8 +104,7 @@ def scale_named(name: str | Scale) -> Scale:
     """The scale of a name: `trec` (0 = not relevant, relevant from 1) or `utility` (1–5, relevant from 4)."""
     if isinstance(name, Scale):
         return name
-    if not isinstance(name, str) or name not in SCALES:
-        raise InputError(f"unknown scale {name!r}{did_you_mean(str(name), SCALES)} (known: {', '.join(SCALES)})")
+    check_one_of("scale", name, SCALES)
     return SCALES[name]
 
 

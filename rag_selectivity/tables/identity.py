@@ -77,12 +77,8 @@ def passage_identity(
     if identity is None:
         value = next(iter(ids.values()), None)
         return text_id(text()) if value is None else str(value)
-    if not isinstance(identity, str):
-        raise InputError(f"identity must be the name of an id, such as 'text', got {shown(identity)}")
-    if identity == AUTO:
-        raise InputError(
-            f"{name} has no id called 'auto': there are no labels here to choose by; give the name of an id"
-        )
+    if not isinstance(identity, str) or identity == AUTO:
+        raise InputError(f"identity must be the name of an id here, such as 'text', got {shown(identity)}")
     value = named_id(identity, ids, text, metadata)
     if value is None:
         place = identity if identity in ids else f"metadata[{identity.removeprefix(_METADATA)!r}]"
@@ -225,9 +221,7 @@ def _parts(document: Any) -> dict[str, Any]:
     fields = fields["kwargs"] if isinstance(fields.get("kwargs"), Mapping) else fields
     texts = (fields.get("page_content"), fields.get("content"), fields.get("text"))
     text = next((each for each in texts if each is not None and str(each)), "")
-    metadata = fields.get("metadata")
-    if metadata is None or (isinstance(metadata, (str, list, tuple)) and not metadata):
-        metadata = {}
+    metadata = fields.get("metadata") or {}
     if not isinstance(metadata, Mapping):
         raise InputError(f"the metadata of a retrieved document must be a dict, got {shown(metadata)}")
     if fields.get("id") is None and not text and not metadata:

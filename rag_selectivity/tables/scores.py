@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any
 
-from rag_selectivity.errors import InputError, did_you_mean, examples
+from rag_selectivity.errors import InputError, examples
 from rag_selectivity.tables.cells import LARGEST, ends_of, is_missing, number_or_nan, shown, whole_count
 from rag_selectivity.tables.forms import AS_THEY_ARE, IdForm
-from rag_selectivity.tables.names import COLUMNS, optional_column
+from rag_selectivity.tables.names import COLUMNS, find_column, optional_column
 from rag_selectivity.tables.small import rows_by_id, rows_of, run_of
 from rag_selectivity.wording import counted
 
@@ -37,12 +37,6 @@ class AnswerScores:
     by_run: Mapping[str, Mapping[int | None, QueryScores]]
     closed_book: QueryScores = field(default_factory=dict)
     remarks: tuple[str, ...] = ()
-
-    @property
-    def ends(self) -> tuple[float, float]:
-        """The lowest and the highest score."""
-        every = [score for by_k in self.by_run.values() for some in by_k.values() for score in some.values()]
-        return min(every), max(every)
 
 
 def answer_scores(
@@ -174,12 +168,7 @@ def _k(row: Mapping[str, Any], where: str) -> int | None:
 
 def _score(row: Mapping[str, Any], column: str | None, query: str, where: str, ends: tuple[float, float]) -> Any:
     """A number, or true or false, as a float; None for an empty cell."""
-    name = optional_column([*row], ("score",)) if column is None else column
-    if not isinstance(name, str) or name not in row:
-        mend = ": name the column, column=… (--score-column NAME)" if column is None else did_you_mean(str(column), row)
-        raise InputError(
-            f"{where}: no column {('score' if column is None else column)!r} (it has {', '.join(row)}){mend}"
-        )
+    name = find_column([*row], "score, which column (--score-column) names", where, [str(column or "score")])
     if is_missing(row[name]):
         return None
     truth = {"true": 1.0, "false": 0.0}.get(str(row[name]).strip().casefold())

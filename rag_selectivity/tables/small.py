@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -106,8 +106,6 @@ def per(of: str, source: Any, what: str, kind: type[V], *, name: str = "", form:
         value: Any
         if kind is str:
             value = AS_THEY_ARE.of_cell(cell, where, what)
-        elif is_missing(cell):
-            raise InputError(f"{where}: {of} {id_!r} has no {what}: give a number")
         else:
             value = (whole_count if kind is int else cost_or_length)(cell, f"{where}: {owner}")
         if found.setdefault(id_, value) != value:
@@ -165,18 +163,16 @@ def passage_counts_of(given: Any, form: IdForm = AS_THEY_ARE) -> PassageCounts |
     """
     if given is None:
         return None
-    own = isinstance(given, PassageCounts)
-    counts: PassageCounts = (
-        given if own else PassageCounts(per("document", given, "number of passages", int, name="passages_of"))
-    )
-    if not own and not counts.passages:
-        raise InputError("passages_of has no documents: give the number of passages of each document")
+    if not isinstance(given, PassageCounts):
+        given = PassageCounts(per("document", given, "number of passages", int, name="passages_of"))
+        if not given.passages:
+            raise InputError("passages_of has no documents: give the number of passages of each document")
     in_form = Counter[str]()
-    for document, number in counts.passages.items():
+    for document, number in given.passages.items():
         if not number:
             raise InputError(f"passages_of: document {document!r} has 0 passages; leave out documents without passages")
         in_form[form(document)] += number
-    return replace(counts, passages=in_form)
+    return PassageCounts(in_form, given.complete)
 
 
 # -- texts ------------------------------------------------------------------------------------------------
@@ -275,9 +271,7 @@ def _texts(source: Any, what: str, columns: Sequence[str] = COLUMNS["text"]) -> 
     if is_path(source) and os.path.isdir(source):
         source = Path(source) / f"{what}.jsonl"
 
-    def rows() -> Iterator[tuple[str, str, Any, str]]:
-        return rows_by_id(source, what, "passage" if what == "corpus" else "query", value=columns[0])
-
+    rows = partial(rows_by_id, source, what, "passage" if what == "corpus" else "query", value=columns[0])
     marks: dict[str, int] = {}
     for where, id_, row, _ in rows():
         text = passage_text(row, columns)

@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from rag_selectivity.errors import InputError
 from rag_selectivity.figures.figures import Figures
 from rag_selectivity.inference.bootstrap import Bootstrap
 from rag_selectivity.inference.exact import clopper_pearson
@@ -24,6 +23,7 @@ from rag_selectivity.measures.base import FloatArray, Outcome
 from rag_selectivity.measures.chance import BaselineMeasure, BoR, Lambda
 from rag_selectivity.measures.hypergeometric import random_success
 from rag_selectivity.measures.outcome import log2_of_ratio
+from rag_selectivity.tables.cells import check_number, check_whole
 from rag_selectivity.tables.ids import IntArray
 from rag_selectivity.trust.people import BoolArray
 from rag_selectivity.trust.placebo import tails
@@ -545,12 +545,8 @@ class ControlPower:
         (3, 238)
         """
         for name, value in (("queries", queries), ("controls", controls), ("depth", depth)):
-            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-                raise InputError(f"{name} must be a whole number ≥ 1, got {value!r}")
-        if show_bits is not None and not 0 < show_bits <= _MOST_BITS:
-            raise InputError(
-                f"the bits to show (--show-bits) must be more than 0 and at most {_MOST_BITS}, got {show_bits!r}"
-            )
+            check_whole(name, value)
+        check_number("the bits to show (--show-bits)", show_bits, above=0, most=_MOST_BITS)
         log_low = _LOG_TAIL / queries
         # −expm1 keeps its digits where a million queries leave a tiny rate.
         rate = -math.expm1(log_low)

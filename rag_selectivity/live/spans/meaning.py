@@ -12,8 +12,6 @@ from rag_selectivity.live.calls import Kind
 from rag_selectivity.live.spans.otlp import Span
 from rag_selectivity.tables.files import json_value
 
-__all__ = ["CUT", "Document", "Meaning", "meaning_of", "query_id_of", "query_of"]
-
 _T = TypeVar("_T")
 
 # The conventions: where a span says what it is, what it was asked, what it got, and what came out.

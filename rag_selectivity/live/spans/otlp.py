@@ -19,8 +19,6 @@ from rag_selectivity.tables.cells import shown
 from rag_selectivity.tables.files import first_bytes, opened
 from rag_selectivity.wording import counted
 
-__all__ = ["Problem", "Problems", "Span", "outermost"]
-
 
 @dataclass(frozen=True, slots=True)
 class Span:
@@ -72,36 +70,29 @@ def outermost(spans: Collection[str], parents: Mapping[str, str | None]) -> list
 
 
 class Problem(Enum):
-    """A kind of problem: what is counted, in the singular and the plural, and what happened to it."""
+    """A kind of problem: what is counted, in the singular, and what happened to it."""
 
-    REPEATED = ("span", "spans", "came more than once: each counts once")
+    REPEATED = ("span", "came more than once: each counts once")
     NO_PARENT = (
-        "part of a trace",
-        "parts of traces",
+        "trace part",
         "named a parent span that is missing (the trace is cut, or another service has the rest): measured without it",
     )
-    CIRCLE = ("span", "spans", "stood in a circle of parents: the circle was cut")
-    EARLY = ("trace", "traces", "had to be measured before the root span ended: a later selection is missing")
-    BROKEN_LINE = ("line", "lines", "broke off at the end of the file: left out")
+    CIRCLE = ("span", "stood in a circle of parents: the circle was cut")
+    EARLY = ("trace", "had to be measured before the root span ended: a later selection is missing")
+    BROKEN_LINE = ("line", "broke off at the end of the file: left out")
     NO_DOCUMENTS = (
         "retrieval",
-        "retrievals",
         "recorded no documents (nothing was found, or the instrumentation hides them): left out",
     )
     CUT_LIST = (
         "retrieval",
-        "retrievals",
         "lost documents to the limits of span attributes: left out. Raise OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT "
         "(128 by default) or OTEL_SPAN_ATTRIBUTE_VALUE_LENGTH_LIMIT where the spans are made",
     )
-    CUT_POOL = ("retrieval", "retrievals", "lost candidates to the limits of span attributes: measured without a pool")
-    UNKNOWN_SELECTION = (
-        "retrieval",
-        "retrievals",
-        "went through a reranker whose span does not say what it returned: left out",
-    )
-    NO_QUERY = ("retrieval", "retrievals", "had neither a query text nor a query id: left out")
-    UNIDENTIFIED = ("passage", "passages", "had no id or text to be known by: unjudged, at the same rank")
+    CUT_POOL = ("retrieval", "lost candidates to the limits of span attributes: measured without a pool")
+    UNKNOWN_SELECTION = ("retrieval", "went through a reranker whose span does not say what it returned: left out")
+    NO_QUERY = ("retrieval", "had neither a query text nor a query id: left out")
+    UNIDENTIFIED = ("passage", "had no id or text to be known by: unjudged, at the same rank")
 
 
 class Problems(Counter[Problem]):
@@ -120,17 +111,13 @@ class Problems(Counter[Problem]):
     @property
     def notes(self) -> tuple[str, ...]:
         """A sentence for each kind that occurred."""
-        return tuple(
-            f"{counted(self[problem], *problem.value[:2])} {problem.value[2]}." for problem in Problem if self[problem]
-        )
+        known = ((self[problem], *problem.value) for problem in Problem if self[problem])
+        return tuple(f"{counted(count, what)} {happened}." for count, what, happened in known)
 
-
-__all__ = ["is_otlp", "names_spans", "read_spans"]
 
 #: As much of a file as is looked at to tell its form: a resource's attributes stand before the first span.
 _HEAD = 1 << 16
 _NAMES = re.compile(rb'"(resource_?[sS]pans|scope_?[sS]pans|span_?[iI]d|trace_?[iI]d|resource(Metrics|Logs))"')
-_HEX = re.compile(r"[0-9a-fA-F]+")
 
 
 def is_otlp(path: str | Path) -> bool:
@@ -229,7 +216,7 @@ def _id(value: Any, size: int) -> str:
     """An id of so many bytes in hexadecimal digits; empty where it is missing or zero."""
     if not isinstance(value, str):
         return ""
-    if len(value) == 2 * size and _HEX.fullmatch(value):
+    if len(value) == 2 * size and re.fullmatch("[0-9a-fA-F]+", value):
         value = value.lower()
     elif len(value) == 4 * -(-size // 3):
         with suppress(ValueError):  # an id of another kind

@@ -19,8 +19,6 @@ from rag_selectivity.live.spans.otlp import Problem, Problems, Span, read_spans
 from rag_selectivity.tables.identity import AUTO, TEXT
 from rag_selectivity.wording import counted
 
-__all__ = ["SpanReader", "retrievals_of_spans"]
-
 #: Stands for passages that a span lost, or does not tell; no id begins like this.
 _LOST, _UNTOLD = "\0lost", "\0untold"
 #: Of spans that begin at the same time, a retrieval comes before what selects from it.
@@ -228,7 +226,6 @@ class SpanReader:
     def _enter(self, node: _Node) -> None:
         span, meaning, around = node.span, node.meaning, node.around
         if around is not None:
-            node.query_id = around.query_id if node.query_id is None else node.query_id
             node.inside = around.inside or _tells(around)
         node.has_meaning, node.tells = meaning is not None, _tells(node)
         self._now = self._seconds(span.start)
@@ -238,11 +235,11 @@ class SpanReader:
             has_retrieved = node.parent in self._retrieved_inside or not self._retrieved_ids.isdisjoint(given)
             if not node.inside and not span.failed and not has_retrieved and (meaning.given or meaning.known):
                 self._retrieve_for(node, meaning)
-            self._calls.begin(span.span_id, node.parent, Kind.SELECT, given=given)
+            self._calls.begin(span.span_id, node.parent, Kind.SELECT, query_id=node.query_id, given=given)
         elif meaning is not None and node.tells:
             self._calls.begin(span.span_id, node.parent, Kind.RETRIEVE, query=meaning.query, query_id=node.query_id)
         else:
-            self._calls.begin(span.span_id, node.parent, Kind.OTHER)
+            self._calls.begin(span.span_id, node.parent, Kind.OTHER, query_id=node.query_id)
 
     def _leave(self, node: _Node) -> None:
         span, meaning, around = node.span, node.meaning, node.around
@@ -344,12 +341,9 @@ def retrievals_of_spans(
     if len(reader.sources) > 1:
         names = ", ".join(sorted(reader.sources))
         notes.append(f"{counted(len(reader.sources), 'data source')} were searched, measured as one: {names}.")
-    if retrievals:
-        retrievals += asked.without
-        notes += asked.failed
-    else:
+    if not retrievals:
         why = " ".join(reader.problems.notes) or (
             "no span has openinference.span.kind RETRIEVER or RERANKER, or gen_ai.operation.name retrieval."
         )
         raise InputError(f"{path}: no retrieval in these spans. {why}")
-    return retrievals, facts, tuple(notes)
+    return [*retrievals, *asked.without], facts, (*notes, *asked.failed)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Self
 
 from rag_selectivity.errors import InputError, MissingExtraError
 from rag_selectivity.live.retrieval import approximate_tokens
@@ -40,9 +40,7 @@ class ToolDefinition:
                 raise InputError(f"the {what} of a tool must be a {kind.__name__}, got {shown(value)}")
 
     @classmethod
-    def of(
-        cls, definition: Mapping[str, Any], count_tokens: Callable[[str], int] = approximate_tokens
-    ) -> ToolDefinition:
+    def of(cls, definition: Mapping[str, Any], count_tokens: Callable[[str], int] = approximate_tokens) -> Self:
         """A definition in the form of a provider: OpenAI, Anthropic, Bedrock, Google, or a server's `tools/list`.
 
         A tool that the provider runs itself may have no name: its `title` or `type` takes the place.

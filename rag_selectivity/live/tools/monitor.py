@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import threading
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from importlib.util import find_spec
@@ -32,9 +32,7 @@ from rag_selectivity.live.tools.report import (
 from rag_selectivity.live.watching import Shared, Watcher, tell
 from rag_selectivity.log import LOG
 from rag_selectivity.results.report import Report
-from rag_selectivity.tables.cells import iterated
-from rag_selectivity.tables.cells import shown as shown_value
-from rag_selectivity.tables.grades import scale_named
+from rag_selectivity.tables.cells import check_whole, iterated
 from rag_selectivity.wording import counted
 
 #: Tool names are the application's own; this bounds what a faulty one can fill.
@@ -101,16 +99,14 @@ class ToolMonitor(Shared):
         if isinstance(catalogue, Iterable) and not isinstance(catalogue, (str, bytes)):
             listed = _definitions(catalogue, "catalogue")
             size = len({tool.name for tool in listed})
-        for what, given in (("relevant", relevant), ("catalogue", size)):
-            if given is not None and (isinstance(given, bool) or not isinstance(given, int) or given < 1):
-                or_list = " or a list of tools" if what == "catalogue" else ""
-                raise InputError(f"{what} must be a whole number ≥ 1{or_list}, got {shown_value(given)}")
+        check_whole("relevant", relevant)
+        check_whole("catalogue, if it is no list of tools,", size)
         self._size, self._relevant = size, relevant
         # Tools have one name, by which labels know them: a selector that shows no right one has simply failed.
         options = {"depths": (), "name": "tools", "ids": "exact", "kept": 10_000, **options}
         self.monitor = Monitor(labels, corpus_size=size or 1, **options)
         self._calls: deque[ModelCall] = deque(maxlen=options["kept"])
-        self._relevant_from = scale_named(self.monitor.labels.scale).relevant_from
+        self._relevant_from = self.monitor.labels.relevant_from
         self._checks_arguments = find_spec("jsonschema") is not None
         self._lock = threading.Lock()
         self._tools: dict[str, ToolDefinition] = {}
@@ -160,10 +156,8 @@ class ToolMonitor(Shared):
             If `shown` or `called` is no list, such as the text of one name.
         """
         definitions = _definitions(shown.items() if isinstance(shown, Mapping) else shown, "shown")
-        expected_called = "called must be a list of names or ToolCalls"
-        if isinstance(called, (str, bytes)):
-            raise InputError(f"{expected_called}, got {called!r}")
-        calls = [each if isinstance(each, ToolCall) else ToolCall(each) for each in iterated(called, expected_called)]
+        given = _listed(called, "called must be a list of names or ToolCalls")
+        calls = [each if isinstance(each, ToolCall) else ToolCall(each) for each in given]
         names, tokens = tuple(tool.name for tool in definitions), sum(tool.tokens for tool in definitions)
         grades, expected, relevant = self.monitor.labels.of_query(query_id, query), None, self._relevant
         if grades is not None:
@@ -171,7 +165,7 @@ class ToolMonitor(Shared):
             relevant = len(expected)
         offered = {tool.name: tool for tool in definitions}
         misfits = tuple(self._misfit(call, offered.get(call.name)) for call in calls)
-        row = ModelCall(names, tuple(call.name for call in calls), misfits, tokens, expected, relevant, after_results)
+        row = ModelCall(expected, relevant, names, tuple(call.name for call in calls), misfits, tokens, after_results)
         with self._lock:
             self._take(definitions)
             size = self._catalogue()
@@ -224,6 +218,7 @@ class ToolMonitor(Shared):
         self._check_relevant(size)
         known = [call for call in calls if call.relevant]
         relevant = sum(call.relevant or 0 for call in known) / len(known) if known else math.nan
+        by_labels = sum(call.expected is not None for call in known)
         lam, ceiling = lambda_and_ceiling(size, known)
         checked = [(name, why) for call in calls for name, why in zip(call.called, call.misfits, strict=True)]
         misfits = Counter((name, why) for name, why in checked if why)
@@ -243,9 +238,7 @@ class ToolMonitor(Shared):
         if not self._checks_arguments:
             of_checked += " that could be checked: install jsonschema"
         by_query = self.monitor.labels.by_query
-        unseen = [
-            ModelCall((), (), (), 0, self._applying(by_query[each.query]), None, False) for each in self.monitor.without
-        ]
+        unseen = [ModelCall(self._applying(by_query[each.query])) for each in self.monitor.without]
         choice, (pairs, similar_pairs) = choice_of([*calls, *unseen]), _similar(tools)
         not_offered = Counter(name for call in calls for name in call.called if name not in call.shown)
         return ToolReport(
@@ -253,10 +246,7 @@ class ToolMonitor(Shared):
             catalogue=size,
             shown=sum(len(call.shown) for call in calls) / len(calls),
             relevant=relevant,
-            basis={
-                "labels": sum(call.expected is not None for call in known),
-                "assumed": sum(call.expected is None for call in known),
-            },
+            basis={"labels": by_labels, "assumed": len(known) - by_labels},
             lam=lam,
             BoR_max=ceiling,
             tokens=sum(call.tokens for call in calls) / len(calls),
@@ -282,8 +272,7 @@ class ToolMonitor(Shared):
         if known and not self.monitor.without:
             tell(
                 f"the labels know none of the queries so far; they know {examples(known)}: label by the text of the "
-                f"query, or name its id as query_id",
-                "ids-do-not-match",
+                f"query, or name its id as query_id"
             )
         return None
 
@@ -354,9 +343,8 @@ class ToolWatcher(Watcher):
         listed: Any = catalogue
         if not isinstance(catalogue, (int, type(None))):
             listed = [each for tool in catalogue for each in self.definitions_of(tool)]
-        super().__init__(
-            ToolMonitor(labels, catalogue=listed, **options), "the tools of a model call were not recorded"
-        )
+        monitor = ToolMonitor(labels, catalogue=listed, **options)
+        super().__init__(monitor, "the tools of a model call were not recorded")
 
     def definitions_of(self, tool: Any) -> list[ToolDefinition]:
         """The definitions that a tool, or the name of one, stands for."""
@@ -365,8 +353,13 @@ class ToolWatcher(Watcher):
 
 def _definitions(tools: Any, what: str) -> list[ToolDefinition]:
     """Tools that are definitions, names, or names with their tokens."""
-    if isinstance(tools, (str, bytes)):
-        raise InputError(f"{what} must be a list of tools, got {tools!r}")
-    listed = iterated(tools, f"{what} must be a list of tools")
-    pairs = (each if isinstance(each, tuple) else (each, 0) for each in listed)
+    given = _listed(tools, f"{what} must be a list of tools")
+    pairs = (each if isinstance(each, tuple) else (each, 0) for each in given)
     return [tool if isinstance(tool, ToolDefinition) else ToolDefinition(tool, tokens=tokens) for tool, tokens in pairs]
+
+
+def _listed(values: Any, expected: str) -> Iterator[Any]:
+    """What is in a list; the text of one name is none."""
+    if isinstance(values, (str, bytes)):
+        raise InputError(f"{expected}, got {values!r}")
+    return iterated(values, expected)

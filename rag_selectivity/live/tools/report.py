@@ -241,18 +241,13 @@ class ModelCall:
     `expected` are the tools that apply to its query, None without labels; `relevant` is R, None where nobody knows it.
     """
 
-    shown: tuple[str, ...]
-    called: tuple[str, ...]
-    misfits: tuple[str | None, ...]
-    tokens: int
     expected: frozenset[str] | None
-    relevant: int | None
-    after_results: bool
-
-    @property
-    def is_answer(self) -> bool:
-        """Whether it had the results of tools and called no other."""
-        return self.after_results and not self.called
+    relevant: int | None = None
+    shown: tuple[str, ...] = ()
+    called: tuple[str, ...] = ()
+    misfits: tuple[str | None, ...] = ()
+    tokens: int = 0
+    after_results: bool = False
 
     @property
     def wrong(self) -> list[str]:
@@ -278,7 +273,8 @@ def choice_of(calls: Collection[ModelCall]) -> ToolChoice | None:
     labelled = [(call, call.expected) for call in calls if call.expected is not None]
     if not labelled:
         return None
-    chosen = [(call, expected) for call, expected in labelled if not call.is_answer]
+    # A call that had the results of tools and called no other is the answer.
+    chosen = [(call, expected) for call, expected in labelled if call.called or not call.after_results]
     offered = [call for call, expected in chosen if not expected.isdisjoint(call.shown)]
     right, wrong = sum(call.is_right for call, _ in chosen), sum(bool(call.wrong) for call, _ in chosen)
     pairs = Counter((tuple(sorted(expected)), name) for call, expected in chosen for name in call.called or (None,))

@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import dropwhile
 from typing import Any
 
 from rag_selectivity.live.tools.report import Confusion, ToolChoice, ToolReport, advice, no_selection
 from rag_selectivity.render.blocks import Block, Column, Heading, Lines, Note, Table, table_of
+from rag_selectivity.render.first_screen import first_screen
 from rag_selectivity.render.report_tables import report_blocks
 from rag_selectivity.results.estimate import Estimate
 from rag_selectivity.wording import counted, number, percent
@@ -52,8 +54,10 @@ def tool_blocks(report: ToolReport) -> Iterable[Block]:
             yield _listed(rows, columns, total)
     if report.selection is not None:
         yield Heading("Selection: was a tool that applies shown?")
-        # No first screen stands above it, which would say what the labels are worth.
-        for block in (Note(report.selection.trust.text), *list(report_blocks(report.selection))[1:]):
+        # No first screen stands above it, which would say what the labels are worth, and all notes.
+        notes = [report.selection.trust.text, *first_screen(report.selection).notes]
+        details = dropwhile(lambda block: isinstance(block, Note), report_blocks(report.selection))
+        for block in (*map(Note, notes), *details):
             yield replace(block, text=_of_tools(block.text)) if isinstance(block, (Heading, Note)) else block
 
 
