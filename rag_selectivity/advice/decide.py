@@ -27,7 +27,7 @@ from rag_selectivity.results.decision import ADVISED, ASSUMED, GIVEN, TRUST, Ans
 from rag_selectivity.results.estimate import CALIBRATED, WITH_TAIL
 from rag_selectivity.results.report import Report
 from rag_selectivity.results.trust import CHECKED, CLOSED, NOTHING
-from rag_selectivity.tables.cells import whole_count
+from rag_selectivity.tables.cells import check_whole
 
 _COMPLETED = (CALIBRATED, WITH_TAIL)
 _TURNED = {BETTER: WORSE, WORSE: BETTER}
@@ -91,6 +91,7 @@ def decide(
     >>> decision.best, decision.answers[0].shown
     ('new', True)
     """
+    check_whole("k", k)
     judged = {name: run.judged for name, run in report.runs.items() if run.judged is not None}
     if len(judged) < len(report.runs) or not judged:
         raise InputError("a decision needs the lists of the runs, and this report holds figures alone: evaluate them")
@@ -102,7 +103,7 @@ def decide(
     success, costs = success_of(report.measures), costs or Costs()
     ranking: Measure = RANWG() if report.scale == "utility" and success == Success() else success
     advice = Advice.of(judged, report.measures, report.bootstrap)
-    depth = advice.K if k is None else whole_count(k, "k")
+    depth = advice.K if k is None else int(k)
     at_k = _report_at(report, judged, _measures(report, success), depth)
     columns = [base for base in at_k.measures if base.higher_is_better is not None and base.name != "Judged"]
     columns = list(dict.fromkeys([ranking, *columns]))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from os.path import isdir
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +39,7 @@ def query_rows(source: Any) -> list[dict[str, Any]]:
     places: dict[str, str] = {}
     if isinstance(source, QuerySet):
         source = source.to_rows()
-    elif is_path(source) and Path(source).is_dir():
+    elif is_path(source) and isdir(source):  # which no name is too long for
         source = Path(source) / "queries.jsonl"
     for where, id_, given, of_id in rows_by_id(source, "queries", value="text"):
         row = _row(given, id_, of_id, where)
