@@ -13,8 +13,8 @@ from rag_selectivity.advice import sentences
 from rag_selectivity.advice.costs import Costs, cheapest_run
 from rag_selectivity.advice.losses import Losses, losses_of
 from rag_selectivity.advice.which_k import Advice, success_of
-from rag_selectivity.compare.differences import Pairs, Side, Testing, as_family, rows_of
-from rag_selectivity.errors import InputError, did_you_mean
+from rag_selectivity.compare.differences import Pairs, Side, Testing, as_family, known_baseline, rows_of
+from rag_selectivity.errors import InputError
 from rag_selectivity.evaluation.evaluate import measure_all
 from rag_selectivity.evaluation.report import report_on
 from rag_selectivity.judged.judged_run import JudgedRun
@@ -97,9 +97,7 @@ def decide(
         raise InputError("a decision needs the lists of the runs, and this report holds figures alone: evaluate them")
     for run in judged.values():
         run.refuse_weights("a decision (--k)")
-    baseline = next(iter(judged)) if baseline is None else baseline
-    if baseline not in judged:
-        raise InputError(f"no run {baseline!r}{did_you_mean(baseline, judged)} (runs: {', '.join(judged)})")
+    baseline = known_baseline(baseline, judged)
     success, costs = success_of(report.measures), costs or Costs()
     ranking: Measure = RANWG() if report.scale == "utility" and success == Success() else success
     advice = Advice.of(judged, report.measures, report.bootstrap)
