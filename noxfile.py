@@ -221,8 +221,10 @@ def dev_tools(*names: str) -> list[str]:
 
 def install_everything(session: nox.Session) -> None:
     """Install what tests need; NLTK, with which LlamaIndex splits texts, refuses files that are hard links."""
-    session.install("--editable", ".[all,dev,site,hosts]")
-    session.install("--reinstall-package", "nltk", "nltk", env={"UV_LINK_MODE": "copy"})
+    needed = ("--editable", ".[all,dev,site,hosts]")
+    copied = ("--reinstall-package", "nltk", "--reinstall-package", "llama-index-core")
+    session.install(*needed)
+    session.install(*copied, *needed, env={"UV_LINK_MODE": "copy"})
 
 
 def wheel(session: nox.Session) -> Path:

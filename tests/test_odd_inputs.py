@@ -19,7 +19,7 @@ import rag_selectivity as rs
 from rag_selectivity import golden, online
 from rag_selectivity.advice.costs import measured_costs
 from rag_selectivity.explain.report import explain
-from rag_selectivity.grading.judge import Reply
+from rag_selectivity.grading.judge import GradingError, Reply
 from rag_selectivity.measures.udcg import udcg
 from rag_selectivity.single import evaluate_query
 from rag_selectivity.tables.scores import answer_scores
@@ -184,7 +184,7 @@ def test_a_reply_that_was_cut_within_a_character_ends_no_run(tmp_path, content, 
     store = tmp_path / "labels.db"
     said = {"queries": {"q": "what?"}, "corpus": {"d": "text"}, "progress": False, "store": store}
     holds_grade = "no grade" not in content
-    with nullcontext() if holds_grade else pytest.raises(rs.GradingError, match="no JSON object"):
+    with nullcontext() if holds_grade else pytest.raises(GradingError, match="no JSON object"):
         rs.grade(pool={"q": ["d"]}, judge=Cutting(), **said)
     with closing(sqlite3.connect(store)) as opened:
         stored = opened.execute("SELECT grade, reason FROM labels").fetchall()

@@ -122,7 +122,7 @@ def resolve_policy(policy: str | Policy | None = None, **overrides: Any) -> Poli
     'float32'
     """
     if not isinstance(policy, Policy):
-        name = "default" if policy is None or policy == "" else policy
+        name = "default" if policy is None or (isinstance(policy, str) and not policy) else policy
         check_one_of("policy", name, POLICIES)
         policy = POLICIES[name]
     for name in overrides:
