@@ -42,7 +42,9 @@ def test_texts_say_what_is_known_of_expected_ids() -> None:
     for meaningless in ("of unknown origin", "By whom the labels are", "are judged", "cover 25"):
         assert meaningless not in text, meaningless
     graded = {query: {passage: 1, "x": 0} for query, (passage,) in expected.items()}
-    assert "expected passage" not in rs.evaluate(graded, {"r": lists}, corpus_size=99).details()
+    several = {query: {passage: 1, "y": 2} for query, (passage,) in expected.items()}
+    for labels in (graded, several):
+        assert "expected passage" not in rs.evaluate(labels, {"r": lists}, corpus_size=99, scale="trec").details()
 
 
 def test_monitor() -> None:

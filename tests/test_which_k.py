@@ -86,8 +86,16 @@ def test_labels_that_end_leave_the_upper_end_open(end):
 
 def test_lists_that_end_leave_the_upper_end_open():
     labels = {f"q{i}": {f"d{j}": 1 for j in range(20)} for i in range(40)}
-    advised = which_k(joined(labels, {q: ["d0", "x"] if i % 2 else ["x", "d0"] for i, q in enumerate(labels)}))
-    assert (advised.value, advised.high, advised.reason) == (2, None, "the lists end at rank 2")
+    run = {q: ["d0", "x"] if i % 2 else ["x", "d0"] for i, q in enumerate(labels)}
+    for size in (None, 1000):
+        advised = which_k(joined(labels, run, corpus_size=size))
+        assert (advised.value, advised.high, advised.reason) == (2, None, "the lists end at rank 2")
+
+
+def test_lists_of_the_whole_corpus_end_nowhere():
+    labels = {f"q{i}": {"d0": 1} for i in range(40)}
+    run = {q: ["d0", "x"] if i % 2 else ["x", "d0"] for i, q in enumerate(labels)}
+    assert not which_k(joined(labels, run, corpus_size=2)).open
 
 
 def test_without_evidence_there_is_no_k():

@@ -92,7 +92,7 @@ def _ranked(line: RunLine, decision: Decision) -> Estimate:
 def which_k(decision: Decision, run: str, *, believed: bool) -> Answer:
     """The K of the decision, the one that is advised for `run`, and what it costs: junk, bits, what chance would do."""
     depth, advised, is_given = decision.K, decision.k, decision.K_from == GIVEN
-    is_another = is_given and depth != advised.value
+    is_another = is_given and (depth != advised.value or advised.open)
     if advised.value is None:
         text = f"{depth}{' as given' if is_given else ' is shown below'}; none is advised: {advised.reason}"
     elif is_another:

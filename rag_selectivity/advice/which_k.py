@@ -186,7 +186,7 @@ def _advised(judged: JudgedRun, measure: Evidence, curve: EvidenceCurve, bootstr
     reached, labelled, lengths = max(value, high or 0), labelled_down_to(judged, measure), judged.returned
     # Lists end where fewer than half of those with any passage go on.
     listed = int(np.quantile(lengths[lengths > 0], 0.5, method="higher")) if lengths.any() else 1
-    is_whole = judged.corpus_size is not None and listed >= int(judged.corpus_size.min(initial=listed))
+    is_whole = judged.corpus_size is not None and listed >= int(judged.corpus_size.min())
     if labelled and labelled < listed and reached >= labelled:
         ranks = f"grade ranks {labelled + 1} to {labelled + _FOLLOWING} to know"
         ended = f"the labels end at rank {labelled}; {ranks}"

@@ -68,7 +68,7 @@ class Provenance(Plain):
     unused : str
         Which labels no figure rests on, and why; empty if all are used.
     only_expected : bool
-        Whether every label is of a relevant passage, and nobody is named as its source: expected ids.
+        Whether every label has the same relevant grade, and nobody is named as its source: expected ids.
     """
 
     labels: int
@@ -90,7 +90,8 @@ class Provenance(Plain):
         """The provenance of judgments, as far as their source says."""
         origins, scale = qrels.origins, scale or scale_named(qrels.scale or "utility")
         if origins is None:
-            return cls(qrels.size, only_expected=bool((qrels.grade >= scale.relevant_from).all()))
+            (first, *others) = np.unique(qrels.grade).tolist() or [0]
+            return cls(qrels.size, only_expected=not others and first >= scale.relevant_from)
         chosen, left = {}, np.ones(len(qrels.query), bool)
         for how in (Chosen.POOL, Chosen.TAIL, Chosen.CONTROL, Chosen.PERSON):
             rows = origins.are(how) & left
