@@ -87,10 +87,10 @@ def test_ragas_grades_what_has_no_labels(folder, monkeypatch) -> None:
         monkeypatch.setenv("OPENAI_BASE_URL", server.url)
         done = subprocess.run([sys.executable, "-c", code], cwd=folder, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr[-2000:]
-    assert len(server.bodies) == 300  # each context once
+    assert len(server.bodies) == 480  # each context once, and three random passages a query
     by_the_store, by_its_own = done.stdout.split("System: ragas is the only run (")[1:]
     assert by_the_store.startswith(OF_THE_STORE)
-    assert "300 labels by gpt-5-mini cover 100% of the top 5" in by_its_own
+    assert "480 labels by gpt-5-mini cover 100% of the top 5" in by_its_own
 
 
 @pytest.mark.slow
