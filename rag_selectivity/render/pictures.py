@@ -29,7 +29,7 @@ _TOO_EXACT = re.compile(r"(?<=[ML\s(\"])-?\d+\.\d{2,}(?=[\s,)\"])")
 
 
 _CAPTIONS = {
-    "Bits over random, over K": "No retriever can be above the dashed line.",
+    "Bits over random, over K": "The dashed line is the ceiling of the figures; their intervals may cross it.",
     "Success over K": "The share of the queries with enough relevant passages in the top K. The dashed line is a "
     "random draw.",
     "Utility over K": "RA-nWG: the share of the best evidence that K passages can hold.",
