@@ -19,7 +19,6 @@ COMMANDS = {
     "evaluate q.trec r.trec": ".html, .txt, .json, .csv, .md or .tex",
     "evaluate q.trec r.trec s.trec --baseline r": ".html, .txt, .json, .csv, .md or .tex",
     "plan --corpus-size 100 --relevant 2": TABLE,
-    "plan --controls 100 --queries 10": TABLE,
     "labels agree q.trec q.trec": TABLE,
     "plan --log q.trec": TABLE,
     "validate q.trec r.trec --scores q.trec": TABLE,

@@ -83,6 +83,11 @@ def grade(
     batch : COUNT
         Most passages of one query in a call.
 
+    Number of queries
+    -----------------
+    show_bits : BITS
+        Bits over random to be shown: prints how many --controls, or how many queries, they need.
+
     Budget
     ------
     dry_run

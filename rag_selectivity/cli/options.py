@@ -99,13 +99,6 @@ class Shared:
     rel : GRADE
         Lowest grade that counts as relevant (default: that of the scale).
 
-    Number of queries
-    -----------------
-    show_bits : BITS
-        Bits over random to be shown: prints how many --controls, or how many queries, they need.
-    show_k : K
-        Depth K of what --controls can show.
-
     Intervals
     ---------
     resamples : COUNT

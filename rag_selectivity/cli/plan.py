@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import rag_selectivity as rs
 from rag_selectivity.cli import options as o
 from rag_selectivity.cli.inputs import labels_and_runs, labels_of
-from rag_selectivity.cli.output import Format, put_lines
 from rag_selectivity.cli.parameters import Parsed
 from rag_selectivity.errors import InputError
 from rag_selectivity.tables.grades import scale_named
 from rag_selectivity.wording import counted, percent
-
-if TYPE_CHECKING:
-    from rag_selectivity.trust.controls import ControlPower
 
 
 def _columns(typed: str | None, called: str) -> dict[str, str]:
@@ -37,22 +32,6 @@ _Columns = Annotated[Any, Parsed(_columns)]
 _Files = Annotated[Any, Parsed(_labels_if_given, many=True)]
 
 
-@dataclass(frozen=True)
-class LabelSettings:
-    """How labels are read, where that is asked for seldom.
-
-    [data]
-    ------
-    grade_map
-        New grade for each grade, as in 0:1,1:3,2:4,3:5.
-    judge
-        Judges whose labels count (default: the median of all).
-    """
-
-    grade_map: str | None = None
-    judge: list[str] | None = None
-
-
 def plan(
     files: _Files = None,
     *,
@@ -68,22 +47,16 @@ def plan(
     success: float = 0.8,
     power: float = 0.8,
     drawing: o.Drawing = o.Drawing(),
-    queries: int | None = None,
-    controls: int | None = None,
-    show_bits: float | None = None,
-    show_k: int = 10,
     human: int | None = None,
     known: Path | None = None,
     agreement: float | None = None,
-    form: LabelSettings = LabelSettings(),
+    grade_map: str | None = None,
+    judge: o.Names = None,
     printer: o.Output = o.Output(),
 ) -> None:
     """Show what chance alone achieves, or what a log of counts shows.
 
     BoR_max, the ceiling, is the most that any retriever can reach. No run is needed, only numbers of passages.
-
-    With --queries and --controls, show how many bits controls can show (see `grade --controls`). This needs no corpus
-    size.
 
     With --human, labels and runs, show how wide the intervals of calibrated figures become.
 
@@ -115,10 +88,6 @@ def plan(
         Success rate of the better system.
     power : SHARE
         Chance to detect the difference.
-    queries : COUNT
-        Queries of the evaluation, for what --controls can show.
-    controls : COUNT
-        Random passages of the corpus to grade for each query.
     human : COUNT
         Labels by people: show how wide calibrated intervals become. Needs labels and runs.
     agreement : SHARE
@@ -126,17 +95,15 @@ def plan(
 
     Usual options
     -------------
-    corpus_size relevant files depths m log detect queries controls human output
+    corpus_size relevant files depths m log detect success human output
 
     Examples
     --------
     $ rag-selectivity plan --corpus-size 58 --relevant 4 --depths 5,20,58
-    $ rag-selectivity plan qrels.trec --corpus-size 1000 --detect .2 --success .8 --queries 60 --controls 3
+    $ rag-selectivity plan qrels.trec --corpus-size 1000 --detect .2 --success .8
     """
-    from rag_selectivity.advice.planning import PLAN_SCHEMA, plan_human, rows_of_comparison
+    from rag_selectivity.advice.planning import plan_human, rows_of_comparison
     from rag_selectivity.measures.chance import DEGRADED_FROM
-    from rag_selectivity.render.judging import control_power_lines
-    from rag_selectivity.tables.writing import json_text
 
     if log is not None:
         result = rs.audit(log, fields=columns)
@@ -144,28 +111,21 @@ def plan(
         printer.show_rows(result, [row])
         return
     qrels, runs = files
-    labels = None if qrels is None else labels_of(qrels, None, form.judge, human)
+    labels = None if qrels is None else labels_of(qrels, None, judge, human)
     if human is not None:
         if labels is None or not runs:
             raise InputError("--human needs labels and runs to simulate with: give the judge's labels, then the runs")
         if depths is not None and len(depths) > 1:
             raise InputError("--human plans for one depth: give --depths K")
-        options: dict[str, Any] = {"known": known, "agreement": agreement, "grade_map": form.grade_map, "scale": scale}
+        options: dict[str, Any] = {"known": known, "agreement": agreement, "grade_map": grade_map, "scale": scale}
         depth = depths[0] if depths else 10
         result = plan_human(labels, runs, human, corpus_size=corpus_size, depth=depth, **options)
         printer.show_rows(result, result["rows"], result["notes"])
         return
     if runs or known or agreement is not None:
         raise InputError("runs, --known and --agreement belong to --human COUNT: give it too, or leave them out")
-    planned = _control_power(queries, controls, show_k, show_bits)
     if corpus_size is None:
-        if planned is None:
-            raise InputError("give --corpus-size N, or --queries and --controls to see what controls can show")
-        if printer.chosen is Format.json:
-            printer.put(json_text({"schema": PLAN_SCHEMA, "controls": asdict(planned)}))
-        else:
-            put_lines(control_power_lines(planned), printer.output)
-        return
+        raise InputError("give --corpus-size N: the passages of the corpus, or the tools of the catalogue")
     result = rs.plan(corpus_size, _relevant_counts(relevant, labels, rel, scale), depths, m=m)
     share, deepest = percent(DEGRADED_FROM), result["max_K_for_random_success"]
     rare = f"in less than {share} of the queries up to K = {deepest}"
@@ -182,23 +142,7 @@ def plan(
             f"more (success {percent(success)} and {percent(success * 2**-detect)}, "
             f"level {drawing.level:g}, {counted(tests, 'test')} in the comparison)"
         )
-    if planned is not None:
-        result["controls"] = asdict(planned)
-        lines.extend(control_power_lines(planned))
     printer.show_rows(result, result["rows"], lines)
-
-
-def _control_power(
-    queries: int | None, controls: int | None, depth: int, show_bits: float | None
-) -> ControlPower | None:
-    """What the planned controls can show; None if none are planned."""
-    if queries is None and controls is None and show_bits is None:
-        return None
-    if queries is None or controls is None:
-        raise InputError("what controls can show depends on two numbers: give both --queries and --controls")
-    from rag_selectivity.trust.controls import ControlPower
-
-    return ControlPower.of(queries, controls, depth, show_bits)
 
 
 def _relevant_counts(

@@ -43,8 +43,10 @@ def plan_by_command():
 
 
 def bits_that_controls_can_show():
-    words = ["plan", "--queries", 60, "--controls", 3, "--show-bits", 4]
-    return keys.plain(worlds.told(*words), "controls")
+    questions, texts = {f"q{n}": f"question {n}" for n in range(60)}, {f"d{n}": f"text {n}" for n in range(9)}
+    pool, options = {key: ["d0", "d1"] for key in questions}, {"controls": 3, "show_bits": 4, "dry_run": True}
+    planned = rs.grade(questions, texts, pool, store="l.db", judge=worlds.judge, **options)
+    return keys.plain({"controls": planned.to_dict()["control_power"]}, "controls")
 
 
 def audit_of_a_log():
