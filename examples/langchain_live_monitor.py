@@ -25,7 +25,7 @@ from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import RunnablePassthrough
 from rag_selectivity_langchain import SelectivityCallback
 
-from rag_selectivity.sample import sample_file
+from rag_selectivity.sample import FILES
 
 
 class BM25Retriever(BaseRetriever):
@@ -63,7 +63,7 @@ def _texts(name: str) -> dict[str, str]:
 
 
 def _records(name: str) -> list[dict[str, str]]:
-    return [json.loads(line) for line in sample_file(name).read_text(encoding="utf-8").splitlines()]
+    return [json.loads(line) for line in (FILES / name).read_text(encoding="utf-8").splitlines()]
 
 
 def main() -> None:

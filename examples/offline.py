@@ -14,7 +14,7 @@ import numpy as np
 from langchain_core.embeddings import Embeddings
 from langchain_core.language_models.chat_models import SimpleChatModel
 
-from rag_selectivity.sample import sample_file
+from rag_selectivity.sample import FILES
 
 DIMENSIONS = 256
 
@@ -33,7 +33,7 @@ def questions() -> dict[str, str]:
 
 
 def _records(name: str) -> list[dict[str, str]]:
-    return [json.loads(line) for line in sample_file(name).read_text(encoding="utf-8").splitlines()]
+    return [json.loads(line) for line in (FILES / name).read_text(encoding="utf-8").splitlines()]
 
 
 def words_of(text: str) -> list[str]:

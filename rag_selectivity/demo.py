@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, BinaryIO
+from typing import Any
 
 from rag_selectivity.advice import decide
-from rag_selectivity.errors import InputError, MissingExtraError
+from rag_selectivity.errors import MissingExtraError
 from rag_selectivity.evaluation.evaluate import evaluate
 from rag_selectivity.measures.base import Measure
 from rag_selectivity.measures.chance import BoR, BoR_max, RandomSuccess, Success, regime
@@ -20,18 +20,16 @@ from rag_selectivity.results.estimate import Estimate
 from rag_selectivity.results.report import Report
 from rag_selectivity.sample.folder import write_sample
 from rag_selectivity.sample.judges import dice_grade, first_grade, write_store
-from rag_selectivity.sample.rows import GradedPair, expected, graded_pairs, texts
-from rag_selectivity.tables.writing import Content, json_text, write_files
+from rag_selectivity.sample.rows import expected, graded_pairs, texts
 from rag_selectivity.wording import ends_text, number, percent
 
-SCHEMA = "rag-selectivity/demo/2"
 RUNS = ("bm25", "dense", "reranked")
 K = 10
 #: The depths of the paradox; the sample's runs are shorter, so BM25 searches again.
-DEPTHS = (1, 2, 5, 10, 20, 50, 100, 200, 500)
-#: The run whose labels are looked at, and what the judges are called.
+DEPTHS = (K, 50, 500)
+#: The run whose labels are looked at; the judges, with how each grades, and the store of all that it graded.
 _JUDGED_RUN = "reranked"
-_JUDGES: Mapping[str, Callable[[GradedPair], int]] = {"chat-model": first_grade, "dice": dice_grade}
+_JUDGES = {"chat-model": (first_grade, "labels.db"), "dice": (dice_grade, "dice.db")}
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +40,7 @@ class Demo:
     ----------
     runs : Report
         BM25, dense and reranked with the chat model's labels, and the decision at K = 10.
-    without_controls, with_controls : {judge: Report}
+    judges : {judge: (Report, Report)}
         The reranked run with the labels of the chat model and of a judge that rolls dice, without and with the random
         passages that the same judge graded.
     sparse, dense : Report
@@ -52,26 +50,10 @@ class Demo:
     """
 
     runs: Report
-    without_controls: Mapping[str, Report]
-    with_controls: Mapping[str, Report]
+    judges: Mapping[str, tuple[Report, Report]]
     sparse: Report
     dense: Report
     page: str
-
-    def to_json(self) -> str:
-        """All reports in one JSON document."""
-
-        def of(report: Report) -> dict[str, Any]:
-            return report.to_dict(queries=False)
-
-        data = {
-            "runs": of(self.runs),
-            "without_controls": {judge: of(report) for judge, report in self.without_controls.items()},
-            "with_controls": {judge: of(report) for judge, report in self.with_controls.items()},
-            "sparse": of(self.sparse),
-            "dense": of(self.dense),
-        }
-        return json_text({"schema": SCHEMA, **data})
 
     def text(self, *, ruled: bool = True) -> str:
         """What is measured, in words and tables of 80 columns."""
@@ -81,16 +63,13 @@ class Demo:
 
     def _labels(self) -> list[Block]:
         key = f"BoR@{K}"
-        rows = [
-            [judge, _cell(self.without_controls[judge][key]), _cell(self.with_controls[judge][key])]
-            for judge in self.with_controls
-        ]
-        told = []
-        for judge, report in self.with_controls.items():
-            if report[key].low > 0:
-                shown = "retrieval beats a random draw, by this judge's grades; no person has checked them"
-            else:
-                alone = number(self.without_controls[judge][key].value)
+        rows, told = [], []
+        for judge, reports in self.judges.items():
+            without, controlled = (report[key] for report in reports)
+            rows.append([judge, _cell(without), _cell(controlled)])
+            shown = "retrieval beats a random draw, by this judge's grades; no person has checked them"
+            if controlled.low <= 0:
+                alone = number(without.value)
                 shown = f"nothing is left of {alone} bits once this judge has graded random passages too"
             told.append(Note(f"{judge}: {shown}."))
         return [
@@ -101,7 +80,7 @@ class Demo:
 
     def _paradox(self) -> list[Block]:
         rows = []
-        for depth in (K, 50, 500):
+        for depth in DEPTHS:
             cells = [str(depth)]
             for report in (self.sparse, self.dense):
                 chance = report[f"RandomSuccess@{depth}"].value
@@ -117,7 +96,7 @@ class Demo:
 
     def meaning(self) -> str:
         """What the paradox's table shows. A comparison with chance is made only if BoR's interval contains 0."""
-        first, last = K, self.dense.depths[-1]
+        first, last = K, DEPTHS[-1]
         success, bor, most, chance = Success(), BoR(), BoR_max(), RandomSuccess()
         bits = self.dense[bor @ last]
 
@@ -166,14 +145,13 @@ def run_demo() -> Demo:
             title="Three retrievers over Python's documentation",
         )
         options: dict[str, Any] = {"corpus_size": size, "depths": [K], "measures": ["BoR", "RA-nWG", "Harm"]}
-        without: dict[str, Report] = {}
-        with_controls: dict[str, Report] = {}
         of_pool = [pair for pair in graded_pairs() if ":" in pair.drawn and not pair.drawn.startswith("tail")]
-        for judge, grade in _JUDGES.items():
-            for place, pairs in ((without, of_pool), (with_controls, None)):
-                store = Path(name) / f"{judge}-{len(place)}-{pairs is None}.db"
-                write_store(store, judge, grade, pairs)
-                place[judge] = evaluate(store, {_JUDGED_RUN: runs[_JUDGED_RUN]}, **options)
+        judged = {_JUDGED_RUN: runs[_JUDGED_RUN]}
+        judges = {}
+        for judge, (grade, all_graded) in _JUDGES.items():
+            pool_alone = Path(name) / f"{judge}.db"
+            write_store(pool_alone, judge, grade, of_pool)
+            judges[judge] = evaluate(pool_alone, judged, **options), evaluate(folder / all_graded, judged, **options)
     lists, module = _searched(DEPTHS[-1]), _modules()
     wanted = expected()
     sparse, dense = (
@@ -183,7 +161,7 @@ def run_demo() -> Demo:
             {query: module[passage.split(".")[0]] for query, passage in wanted.items()},
         )
     )
-    return Demo(report, without, with_controls, sparse, dense, page)
+    return Demo(report, judges, sparse, dense, page)
 
 
 def _searched(depth: int) -> dict[str, list[str]]:
@@ -207,26 +185,3 @@ def _modules() -> dict[str, list[str]]:
     for name in texts("corpus.jsonl"):
         modules.setdefault(name.split(".")[0], []).append(name)
     return modules
-
-
-def save_demo(demo: Demo, folder: Path) -> list[Path]:
-    """Write `report.html`, `demo.json` and `paradox.png`, and return their paths."""
-    page, data, picture = folder / "report.html", folder / "demo.json", folder / "paradox.png"
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(f"{folder}: cannot be made ({error.strerror})") from None
-    contents: dict[Path, Content] = {page: demo.page, data: demo.to_json() + "\n"}
-    write_files(contents | {picture: lambda file: _draw(demo, file)})
-    return [page, data, picture]
-
-
-def _draw(demo: Demo, file: BinaryIO) -> None:
-    from matplotlib.figure import Figure
-
-    from rag_selectivity.render import plots
-
-    figure = Figure(figsize=(10.4, 3.8), layout="constrained")
-    for axes, report in zip(figure.subplots(1, 2), (demo.sparse, demo.dense), strict=True):
-        plots.selectivity(report, ax=axes)
-    figure.savefig(file, format="png", dpi=150)

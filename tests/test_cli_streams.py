@@ -159,7 +159,7 @@ def test_only_one_file_can_be_standard_input(words, options) -> None:
         ("grade --trace trace.jsonl --store - --model m --dry-run", "run.trec", "cannot be a pipe"),
         ("evaluate - run.trec", "log.csv", "-:1: expected 4 fields"),
         ("plan --log -", "run.trec", "-: expected JSONL, CSV or Parquet rows"),
-        ("demo --output -", "run.trec", "--output is a folder and cannot be standard output (-)"),
+        ("demo --output -", "run.trec", "--output cannot be standard output (-)"),
         (f"{EVALUATE} --per-query -", "run.trec", "two results cannot both go to standard output"),
         (f"{EVALUATE} --per-query - --output -", "run.trec", "two results cannot both go to standard output"),
     ],

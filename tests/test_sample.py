@@ -20,7 +20,7 @@ import rag_selectivity as rs
 from rag_selectivity.errors import InputError
 from rag_selectivity.grading.store import Store
 from rag_selectivity.sample import folder as sample_folder
-from rag_selectivity.sample import sample_file, write_sample
+from rag_selectivity.sample import write_sample
 from rag_selectivity.sample.files.judge import overlap_grade, serve
 from rag_selectivity.sample.judges import ERROR_RATE, scripted_grade
 from rag_selectivity.sample.rows import FILES, expected, graded_pairs, run, texts
@@ -152,8 +152,6 @@ def test_only_a_new_or_empty_folder_is_written(folder, tmp_path) -> None:
     with pytest.raises(InputError, match="cannot be written"):
         write_sample(tmp_path / "file" / "below")
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
-    with pytest.raises(InputError, match=r"no packed file 'corpus\.json'"):
-        sample_file("corpus.json")
 
 
 def test_an_error_names_the_folder_that_was_asked_for(tmp_path, monkeypatch) -> None:

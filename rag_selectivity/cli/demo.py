@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import webbrowser
 from pathlib import Path
+from typing import Annotated
 
+from rag_selectivity.cli.files import Writes
 from rag_selectivity.cli.output import note, put, refuse_standard_output
 from rag_selectivity.errors import InputError
 
+_USUAL = Path("selectivity-demo.html")
+_Page = Annotated[Path, Writes((".html",))]
 
-def demo(*, output: Path | None = None, write: Path | None = None, open_it: bool = False) -> None:
+
+def demo(*, output: _Page = _USUAL, write: Path | None = None, open_it: bool = False) -> None:
     """Show three retrievers, what their labels are worth, and a random draw.
 
     It runs on the sample data set, offline and without a key, in less than half a minute: 60 questions over 1,000
@@ -18,8 +23,8 @@ def demo(*, output: Path | None = None, write: Path | None = None, open_it: bool
 
     Output
     ------
-    output : FOLDER, --output, -o
-        Folder for the page, the JSON and the plot (default: selectivity-demo).
+    output : FILE, --output, -o
+        Page to write (.html).
     write : FOLDER
         Only write the sample data, to try commands on, to this new or empty folder.
     open_it : --open
@@ -33,23 +38,18 @@ def demo(*, output: Path | None = None, write: Path | None = None, open_it: bool
     if write is not None:
         from rag_selectivity.sample import write_sample
 
-        if output is not None or open_it:
+        if output != _USUAL or open_it:
             raise InputError("--write only writes the sample data: leave --output and --open out")
         written = write_sample(write)
         note(f"wrote {len(written)} files; {write / 'README.md'} says what they are")
         return
-    from rag_selectivity.demo import run_demo, save_demo
-    from rag_selectivity.tables.writing import refuse_unwritable_folder
+    from rag_selectivity.demo import run_demo
+    from rag_selectivity.tables.writing import write_whole
 
-    output = output or Path("selectivity-demo")
-    refuse_standard_output(output, "--output is a folder and")
-    if output.exists() and not output.is_dir():
-        raise InputError(f"--output {output} is a file: give a folder for the page, the figures and the plot")
-    refuse_unwritable_folder(output)
+    refuse_standard_output(output, "--output")
     result = run_demo()
     put(result.text(), None)
-    page, *others = save_demo(result, output)
-    for path in (page, *others):
-        note(f"wrote {path}")
-    if not (open_it and webbrowser.open(page.resolve().as_uri())):
-        note(f"open {page} in a browser; rag-selectivity demo --write try writes the data set to try commands on")
+    write_whole(output, result.page)
+    note(f"wrote {output}")
+    if not (open_it and webbrowser.open(output.resolve().as_uri())):
+        note(f"open {output} in a browser; rag-selectivity demo --write try writes the data set to try commands on")

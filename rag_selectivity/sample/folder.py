@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
 from random import Random
 from shutil import copyfile, copytree, ignore_patterns
@@ -18,16 +18,8 @@ from rag_selectivity.live.retrieval import Retrieval
 from rag_selectivity.people.answers import Answer, write_answers
 from rag_selectivity.people.making import make_tasks
 from rag_selectivity.sample.judges import cheap_grade, dice_grade, first_grade, scripted_grade, write_store
-from rag_selectivity.sample.rows import (
-    FILES,
-    SEED,
-    expected,
-    graded_pairs,
-    records,
-    run,
-    texts,
-)
-from rag_selectivity.tables.writing import json_line, json_text, refuse_unwritable_folder, write_whole
+from rag_selectivity.sample.rows import FILES, SEED, expected, graded_pairs, records, run, texts
+from rag_selectivity.tables.writing import json_text, refuse_unwritable_folder, write_rows, write_whole
 
 _RUNS = ("bm25", "dense", "reranked")
 _K = 10
@@ -35,21 +27,6 @@ _K = 10
 _CONTEXTS = 5
 #: Pairs that the scripted annotators grade.
 _AGREED, _CALIBRATED = 200, 200
-
-
-def sample_file(name: str) -> Path:
-    """The path of a packed file, such as `corpus.jsonl`; `write_sample` makes the others.
-
-    Raises
-    ------
-    InputError
-        If no file of that name is packed.
-    """
-    path = FILES / name
-    if not path.is_file():
-        packed = ", ".join(sorted(each.name for each in FILES.iterdir() if each.is_file()))
-        raise InputError(f"the sample has no packed file {name!r}, but {packed}")
-    return path
 
 
 def write_sample(folder: str | Path) -> list[Path]:
@@ -118,12 +95,11 @@ def _write_labels(folder: Path) -> None:
     formats = folder / "formats"
     (formats / "beir" / "qrels").mkdir(parents=True)
     _write_qrels(formats / "graded03.trec", [(query, passage, max(0, grade - 2)) for query, passage, grade in first])
-    _write_table(formats / "labels.csv", "query_id,passage_id,grade", first)
-    _write_records(
-        formats / "labels.jsonl",
-        ({"query_id": query, "passage_id": passage, "grade": grade} for query, passage, grade in first),
-    )
-    _write_table(formats / "beir" / "qrels" / "test.tsv", "query-id\tcorpus-id\tscore", first, "\t")
+    rows = [{"query_id": query, "passage_id": passage, "grade": grade} for query, passage, grade in first]
+    for name in ("labels.csv", "labels.jsonl"):
+        write_rows(formats / name, rows)
+    of_beir = (f"{query}\t{passage}\t{grade}\n" for query, passage, grade in first)
+    write_whole(formats / "beir" / "qrels" / "test.tsv", "".join(["query-id\tcorpus-id\tscore\n", *of_beir]))
     for name in ("corpus.jsonl", "queries.jsonl"):
         copyfile(FILES / name, formats / "beir" / name)
 
@@ -182,7 +158,7 @@ def _write_live(folder: Path) -> None:
         }
         for query, ids in shown.items()
     ]
-    _write_records(folder / "ragas.jsonl", rows)
+    write_rows(folder / "ragas.jsonl", rows)
     candidates = run("candidates")
     monitor = Monitor(
         folder / "grades.trec",
@@ -219,11 +195,3 @@ def _span(number: int, query: str, question: str, ids: list[str]) -> dict[str, A
 
 def _write_qrels(path: Path, rows: Iterable[tuple[str, str, int]]) -> None:
     write_whole(path, "".join(f"{query} 0 {passage} {grade}\n" for query, passage, grade in rows))
-
-
-def _write_table(path: Path, header: str, rows: Iterable[Iterable[Any]], between: str = ",") -> None:
-    write_whole(path, "".join(f"{line}\n" for line in (header, *(between.join(map(str, row)) for row in rows))))
-
-
-def _write_records(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
-    write_whole(path, "".join(f"{json_line(row)}\n" for row in rows))

@@ -12,6 +12,7 @@ from pathlib import Path
 from rag_selectivity.grading.store import Draw, Origin
 from rag_selectivity.tables.small import passage_text
 
+#: The folder of the packed files, such as `corpus.jsonl`; `write_sample` makes the others.
 FILES = Path(__file__).with_name("files")
 #: How the pairs were drawn for the chat model: the top ranks of two runs, some of the ranks below, some of the corpus.
 POOL_DEPTH, TAIL_DEPTH, DRAWN, SEED = 20, 30, 3, 7
