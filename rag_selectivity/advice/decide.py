@@ -208,7 +208,7 @@ def _figures(
 def _answers(decision: Decision, at_k: Report, leader: str) -> Iterator[Answer]:
     # At an advised K another run than that of the advice can be the best: loss and next step are about it.
     best, trust = decision.best, at_k.trust
-    is_believed, judge = trust.standing != NOTHING, trust.unchecked_judge
+    is_believed = trust.standing != NOTHING
     yield sentences.which_system(decision, believed=is_believed)
     yield sentences.which_k(decision, leader, believed=is_believed)
     figure, pool = at_k[best, decision.measure], at_depth(at_k.runs[best].estimates, PROC(), decision.K)
@@ -223,7 +223,7 @@ def _answers(decision: Decision, at_k: Report, leader: str) -> Iterator[Answer]:
     yield sentences.what_next(decision, at_k, losses, believed=is_believed)
     # It is not shown that a judge whom nobody checked can be believed.
     more = trust.text.removeprefix(trust.verdict).strip()
-    yield Answer(TRUST, trust.verdict, trust.standing == CHECKED and not judge, more)
+    yield Answer(TRUST, trust.verdict, trust.standing == CHECKED and not trust.is_by_an_unchecked_judge, more)
 
 
 def _losses(at_k: Report, run: str, measure: Measure) -> Losses | None:

@@ -275,11 +275,6 @@ class AnswerReport(Result):
                 return each
         raise InputError(f"there is no contrast {kind!r} of {score!r} for {wanted}")
 
-    @property
-    def correctness(self) -> str | None:
-        """The first score that says whether an answer is right; None without one."""
-        return next((name for name, kind in self.kinds.items() if kind.is_correct), None)
-
     def score_rows(self, score: str | None = None) -> list[dict[str, Any]]:
         """Rows of query_id, run, k, score and model, as `validate` reads them: the runs, best passage first.
 

@@ -143,7 +143,7 @@ class ClaimCheck(Plain):
         Whether a passage alone supports a claim of the response.
     """
 
-    also = ("fingerprint", "redundancy", "smallest_set", "unsupported")
+    also = ("fingerprint", "smallest_set", "unsupported")
 
     sample: Sample
     claims: tuple[str, ...]
@@ -197,12 +197,6 @@ class ClaimCheck(Plain):
             return float(self.relevant[:depth].sum() / total) if total else math.nan
         table = {"recall": self.support, "entities": self.mentions, GROUNDEDNESS: self.grounds}[check]
         return float(table[:, :depth].any(axis=1).mean()) if len(table) else math.nan
-
-    @property
-    def redundancy(self) -> float:
-        """The share of (claim, passage) supports whose claim an earlier passage supports too; NaN without any."""
-        supports = int(self.support.sum()) if self.is_known("recall", self.support.shape[1]) else 0
-        return 1 - int(self.support.any(axis=1).sum()) / supports if supports else float("nan")
 
     @property
     def smallest_set(self) -> tuple[int, ...]:

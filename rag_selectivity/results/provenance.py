@@ -15,7 +15,7 @@ from rag_selectivity.results.plain import Plain
 from rag_selectivity.tables.grades import Scale, scale_named
 from rag_selectivity.tables.ids import IntArray
 from rag_selectivity.trust.agreement import POOR, TOO_FEW, Agreement, agreement
-from rag_selectivity.wording import counted, enumeration
+from rag_selectivity.wording import counted
 
 ONE_JUDGE, NO_AGREEMENT, LOW_AGREEMENT = "one-judge", "agreement-unknown", "agreement-too-low"
 OUTDATED = "outdated-labels"
@@ -137,15 +137,6 @@ class Provenance(Plain):
     def by_judges(self) -> bool:
         """Whether a judge gave any of the grades, as far as is known."""
         return bool(self.judges) and self.by_people < self.labels
-
-    @property
-    def notion(self) -> str:
-        """Whose notion of relevance the labels follow."""
-        if self.by_judges:
-            return "this judge's notion of relevance"
-        if self.annotators:
-            return f"the notion of relevance of {enumeration(list(self.annotators))}"
-        return "the notion of relevance of these labels"
 
     @property
     def caveats(self) -> tuple[Caveat, ...]:

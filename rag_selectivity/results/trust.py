@@ -11,7 +11,7 @@ from rag_selectivity.inference.interval import Interval
 from rag_selectivity.measures.base import Measure, Real
 from rag_selectivity.measures.plan import at_depth, without_depth
 from rag_selectivity.measures.utility import Judged
-from rag_selectivity.results.estimate import CALIBRATED, SOFT, STRONG, WITH_CONTROLS, WITH_TAIL, Estimate
+from rag_selectivity.results.estimate import CALIBRATED, SOFT, STRONG, WITH_CONTROLS, Estimate
 from rag_selectivity.results.plain import Plain, plain
 from rag_selectivity.results.provenance import Provenance
 from rag_selectivity.results.run_report import RunReport
@@ -114,8 +114,8 @@ class Trust:
 
     @property
     def facts(self) -> tuple[str, ...]:
-        """Sentences on what the verdict sums up: who gave the labels, how passages were chosen, what was checked."""
-        return (*self._of_origin(), *self._of_checks(), *self._of_basis())
+        """Sentences on who gave the labels, how passages were chosen and what was checked; doubts are caveats."""
+        return (*self._of_origin(), *self._of_checks())
 
     @property
     def standing(self) -> str:
@@ -152,16 +152,12 @@ class Trust:
         return " ".join([f"{answer}. {facts}.", *self._of_other_lists()])
 
     @property
-    def unchecked_judge(self) -> str:
-        """Whose grades the figures rest on, such as `gpt-5-mini's`; empty if people's labels calibrate the figures.
+    def is_by_an_unchecked_judge(self) -> bool:
+        """Whether the figures rest on a judge's grades, and no label of a person calibrates them.
 
         Agreement over all pairs does not check a judge: its errors may differ between the runs.
         """
-        known = self.provenance
-        if known is None or not known.judges or any(cell.basis == CALIBRATED for _, _, cell in self._figures()):
-            return ""
-        names = list(known.judges)
-        return f"{names[0] or 'a judge'}'s" if len(names) == 1 else "these judges'"
+        return self._by_judge and not any(cell.basis == CALIBRATED for _, _, cell in self._figures())
 
     @property
     def next_step(self) -> str:
@@ -328,8 +324,6 @@ class Trust:
             yield f"{only}{known.unused}."
 
     def _of_checks(self) -> Iterator[str]:
-        if equal := self._equal_to_placebos():
-            yield f"If the grades were shuffled at random, {enumeration(equal)} would look the same."
         controls = next(filter(None, (run.input.get("controls") for run in self.runs.values())), None)
         if controls is not None:
             graded = f"{controls['relevant']:,} of {counted(controls['graded'], 'random passage')} relevant"
@@ -339,8 +333,6 @@ class Trust:
         if self._by_judge and (check := self._check) is not None:
             kappa = f"quadratic kappa {number(check.value)}{ends_text(check.low, check.high)}"
             yield f"The judge's agreement with people: {kappa} over {check.n:,} pairs."
-        elif self._by_judge:
-            yield "No person has checked the judge."
 
     def _of_other_lists(self) -> Iterator[str]:
         """Whose lists beat a random draw, and are not shown to beat the lists of the other queries."""
@@ -353,23 +345,6 @@ class Trust:
                         f"{name}'s lists beat a random draw, but not one another: the list of another query serves as "
                         f"well ({figure}{ends_text(low, over_lists['high'])})."
                     )
-
-    def _of_basis(self) -> Iterator[str]:
-        names: dict[str, dict[str, None]] = {}
-        for run in self.runs.values():
-            for key, cell in run.estimates.items():
-                names.setdefault(cell.basis, {})[key.split("@")[0]] = None
-        if self._nothing_calibrated:
-            yield "People's labels are too few, or of too few kinds, to calibrate a figure; the notes give the reason."
-        elif CALIBRATED in names:
-            yield "The figures are calibrated by people's labels; those as judged stand beside them."
-        for basis, what in (
-            (WITH_CONTROLS, "what the judge said of random passages"),
-            (WITH_TAIL, "grades of some passages below the pool"),
-        ):
-            if basis in names:
-                verb = "allows" if len(names[basis]) == 1 else "allow"
-                yield f"{enumeration(list(names[basis]))} {verb} for {what}."
 
 
 def _has(cell: Estimate, code: str) -> bool:
