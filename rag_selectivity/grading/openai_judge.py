@@ -415,9 +415,10 @@ class OpenAIJudge:
             self.way = self.way.without("answer") or self.way
 
     async def _post(self, completions: Any, fields: dict[str, Any]) -> tuple[int, Mapping[str, str], bytes]:
-        body, messages = bytearray(), fields.pop("messages")
+        body = bytearray()
         try:
-            async with completions.create(model=self.name, messages=messages, extra_body=fields) as response:
+            # The client goes over each field of its own for every type that it may have; these it sends as they are.
+            async with completions.create(model=self.name, messages=(), extra_body=fields) as response:
                 async for part in response.iter_bytes():
                     body += part
                     if len(body) > _LONGEST_BODY:
