@@ -254,8 +254,8 @@ def test_contradictions_with_earlier_labels_are_named(world) -> None:
     task = task_of(world)
     item = task.items[4]
     with Store(world.store) as store:
-        store.put_human([(item.query, item.passage, 1, None)], "person")
-        store.put_human([(item.query, item.passage, 2, None)], "eve")
+        store.put_human_labels([HumanLabel(item.query, item.passage, "person", 1)])
+        store.put_human_labels([HumanLabel(item.query, item.passage, "eve", 2)])
     with pytest.warns(rs.SelectivityWarning, match=rf"1 grade contradicts .*'{item.passage}': 1, now 5.*new"):
         imported = put(world, task, {4: 5})
     assert labels_of(world)[item.query, item.passage, 0].grade == 5

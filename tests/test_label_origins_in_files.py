@@ -67,7 +67,7 @@ def test_an_import_takes_an_origin(tmp_path, origin, flag) -> None:
 def test_wrong_labels_are_named_and_nothing_is_imported(tmp_path, text, options, message) -> None:
     (tmp_path / "ada.qrels").write_text(text)
     with Store(tmp_path / "s.db") as store:
-        store.put_human([("q", "a", 2, None)], "ada")
+        store.put_human_labels([HumanLabel("q", "a", "ada", 2)])
         before = list(store.rows())
         with pytest.raises(rs.InputError, match=message):
             import_labels(store, tmp_path / "ada.qrels", **options)
@@ -93,7 +93,7 @@ def test_an_export_keeps_the_texts_that_a_person_read(path, suffix) -> None:
 def test_new_grades_replace_old_ones_only_if_asked(tmp_path) -> None:
     (tmp_path / "ada.qrels").write_text("q 0 a 4\n")
     with Store(tmp_path / "s.db") as store:
-        store.put_human([("q", "a", 2, None)], "ada")
+        store.put_human_labels([HumanLabel("q", "a", "ada", 2)])
         import_labels(store, tmp_path / "ada.qrels", replace=True)
     assert rs.read_qrels(tmp_path / "s.db").to_dict() == {"q": {"a": 4}}
 

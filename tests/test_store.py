@@ -7,7 +7,7 @@ import pytest
 import rag_selectivity as rs
 from rag_selectivity.grading.exchange import export_labels, import_labels
 from rag_selectivity.grading.rubric import DEFAULT_RUBRIC
-from rag_selectivity.grading.store import Label, Settings, Store, digest, label_rows
+from rag_selectivity.grading.store import HumanLabel, Label, Settings, Store, digest, label_rows
 
 pytestmark = pytest.mark.inside
 
@@ -45,10 +45,11 @@ def test_a_human_label_wins_and_several_judges_have_their_median(tmp_path) -> No
         assert rs.read_qrels(path, judges=["large"])["q"] == {"a": 5, "b": 4}
         put(store, "third", {("q", "a"): 3})
         assert rs.read_qrels(path)["q"] == {"a": 3, "b": 4}
-        assert store.put_human([("q", "a", 1, None), ("q", "z", 3, "my own")], "alice") == 2
+        of_alice = [HumanLabel("q", "a", "alice", 1), HumanLabel("q", "z", "alice", 3, "my own")]
+        assert store.put_human_labels(of_alice) == 2
         assert rs.read_qrels(path, judges=["large"])["q"] == {"a": 1, "b": 4, "z": 3}
-        store.put_human([("q", "a", 4, None)], "bob")
-        store.put_human([("q", "a", 5, None)], "carol")
+        store.put_human_labels([HumanLabel("q", "a", "bob", 4)])
+        store.put_human_labels([HumanLabel("q", "a", "carol", 5)])
         assert rs.read_qrels(path, judges=["large"])["q"]["a"] == 4
         assert {p: g for _, p, g in label_rows(store, judges=["large"], humans=False)} == {"a": 5, "b": 4}
 
@@ -91,7 +92,7 @@ def test_qrels_leave_and_human_qrels_come_in(tmp_path) -> None:
         assert store.people() == {"human": 2}
         export_labels(store, tmp_path / "out.qrels")
         assert (tmp_path / "out.qrels").read_text() == "q 0 a 5\nq 0 b 1\n"
-        store.put_human([("q 1", "a", 3, None)], "alice")
+        store.put_human_labels([HumanLabel("q 1", "a", "alice", 3)])
         with pytest.raises(rs.InputError, match="'q 1' cannot stand in qrels"):
             export_labels(store, tmp_path / "bad.qrels")
         assert not (tmp_path / "bad.qrels").exists()

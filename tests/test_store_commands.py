@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rag_selectivity.grading.store import Label, Settings, Store, StoredAnswer, digest
+from rag_selectivity.grading.store import Label, Settings, Store, digest
 from tests.forked_cli import run_command
 from tests.test_store import put
 
@@ -35,7 +35,7 @@ def folder(tmp_path):
         other = store.settings_id(Settings("grade", "large", {}, "utility", "r1", "1"))
         store.put([Label((other, digest("q1"), digest("bad"), 0), None, failure="server_error")]).result()
         claims = store.settings_id(Settings("claims", "checker", {}))
-        store.put([StoredAnswer(claims, b"c", None, failure="refusal", error="never", last_answer="No.")]).result()
+        store.put([Label((claims, b"c", b"", 0), failure="refusal", error="never", last_answer="No.")]).result()
     return tmp_path
 
 

@@ -72,7 +72,7 @@ def test_many_threads_share_a_store(tmp_path) -> None:
                     key = (number, digest("q"), digest(name), 0)
                     store.put([Label(key, 2)]).result()
                     assert {row[0]: row[1] for row in store.labels_of_query("q", number)}[name] == 2
-                    store.put_human([("q", name, 5, None)], "ada")
+                    store.put_human_labels([HumanLabel("q", name, "ada", 5)])
                     assert ("q", name, 5) in set(label_rows(store))
             except BaseException as error:
                 wrong.append(error)

@@ -15,7 +15,6 @@ from rag_selectivity.grading.store import (
     Origin,
     Settings,
     Store,
-    StoredAnswer,
     digest,
 )
 from tests.test_store import put
@@ -84,7 +83,7 @@ def test_a_label_of_a_person_knows_the_text_that_was_read(tmp_path) -> None:
         put(store, "m", {("q", "a"): 2})
         read = digest("q"), digest("a")
         store.put_human_labels([HumanLabel("q", "a", "ada", 3, None, *read), HumanLabel("q", "z", "ada", 3)])
-        store.put_human([("q", "a", 3, None)], "ben")
+        store.put_human_labels([HumanLabel("q", "a", "ben", 3)])
         assert store.outdated_human_labels() == []
         with store.new_pool().filling():
             pass
@@ -103,7 +102,7 @@ def test_answers_keep_their_failures_until_they_succeed(tmp_path) -> None:
     with Store(tmp_path / "s.db") as store:
         number = store.settings_id(Settings("claims", "m", {}))
         failed = {"failure": "refusal", "error": "it will not say", "last_answer": "No.", "served_model": "m-1"}
-        store.put([StoredAnswer(number, b"c", None, attempts=3, **failed)]).result()
+        store.put([Label((number, b"c", b"", 0), attempts=3, **failed)]).result()
         (row,) = store.failures()
         assert row == {
             "judge": "m",
@@ -116,8 +115,8 @@ def test_answers_keep_their_failures_until_they_succeed(tmp_path) -> None:
             "error": "it will not say",
             "last_answer": "No.",
         }
-        store.put([StoredAnswer(number, b"c", {"claims": []})]).result()
-        store.put([StoredAnswer(number, b"c", None, failure="refusal")]).result()
+        store.put([Label((number, b"c", b"", 0), value={"claims": []})]).result()
+        store.put([Label((number, b"c", b"", 0), failure="refusal")]).result()
         assert (store.failures(), store.answer_and_server(number, b"c")) == ([], ({"claims": []}, None))
 
 

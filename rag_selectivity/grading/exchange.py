@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +24,7 @@ from rag_selectivity.grading.store import (
     damaged,
     label_rows,
 )
-from rag_selectivity.grading.store.records import ORIGIN_KINDS
+from rag_selectivity.grading.store.records import LABEL_COLUMNS, ORIGIN_KINDS
 from rag_selectivity.judged.reading import read_qrels
 from rag_selectivity.results.grading import other_models
 from rag_selectivity.results.shapes import check_version
@@ -127,7 +127,7 @@ def label_table(store: Store, *, judges: list[str] | None = None) -> list[dict[s
 
 
 #: How the cells of an export are read as a label.
-_LABEL, _FIELDS = TypeAdapter(Label), [field.name for field in fields(Label)]
+_LABEL, _FIELDS = TypeAdapter(Label), (*LABEL_COLUMNS, "served_model", "way")
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from rag_selectivity.grading.judge import Message, Reply
 from rag_selectivity.grading.prompts import JUDGED, fenced
 from rag_selectivity.grading.reading import Unreadable, read_answer, read_part
 from rag_selectivity.grading.runner import Outcome, Runner, Task
-from rag_selectivity.grading.store import Settings, Store, StoredAnswer, digest
+from rag_selectivity.grading.store import Label, Settings, Store, digest
 
 
 @dataclass(frozen=True)
@@ -94,6 +94,6 @@ class Asker:
 
     async def _put(self, outcome: Outcome[BaseModel]) -> int:
         value = None if outcome.answer is None else outcome.answer.model_dump()
-        record = StoredAnswer(self._number, outcome.task.key.content, value, **outcome.record())
-        await asyncio.wrap_future(self._store.put([record]))
+        key = self._number, outcome.task.key.content, b"", 0
+        await asyncio.wrap_future(self._store.put([Label(key, value=value, **outcome.record())]))
         return 1

@@ -21,6 +21,5 @@ from rag_selectivity.grading.store.records import Key as Key
 from rag_selectivity.grading.store.records import Label as Label
 from rag_selectivity.grading.store.records import Origin as Origin
 from rag_selectivity.grading.store.records import Settings as Settings
-from rag_selectivity.grading.store.records import StoredAnswer as StoredAnswer
 from rag_selectivity.grading.store.records import digest as digest
 from rag_selectivity.grading.store.store import Store as Store

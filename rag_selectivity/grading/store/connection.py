@@ -16,9 +16,11 @@ from urllib.parse import quote
 from rag_selectivity.errors import InputError
 
 APPLICATION = 0x52534C42  # "RSLB"
-VERSION = 1
+VERSION = 2
 
-# Labels are long, and their keys are hashes: rows are appended, and only a small index is written at random places.
+# A row of `labels` is a grade, or any other answer as JSON in `value`: then the hash of its question stands in the
+# place of the query's. Rows are long, and their keys are hashes: rows are appended, and only a small index is written
+# at random places.
 TABLES = (
     """CREATE TABLE settings (
         id INTEGER PRIMARY KEY, fingerprint BLOB NOT NULL UNIQUE, kind TEXT NOT NULL, model TEXT NOT NULL,
@@ -37,7 +39,7 @@ TABLES = (
         id INTEGER PRIMARY KEY, settings INTEGER NOT NULL REFERENCES settings, query_hash BLOB NOT NULL,
         passage_hash BLOB NOT NULL, sample INTEGER NOT NULL, grade INTEGER, reason TEXT, relevant_span TEXT,
         misleading INTEGER, prompt_tokens INTEGER, completion_tokens INTEGER, cost REAL, seconds REAL,
-        attempts INTEGER, failure TEXT, error TEXT, last_answer TEXT,
+        attempts INTEGER, failure TEXT, error TEXT, last_answer TEXT, value TEXT,
         server INTEGER REFERENCES servers, created REAL NOT NULL,
         UNIQUE (settings, query_hash, passage_hash, sample)
     )""",
@@ -55,12 +57,6 @@ TABLES = (
         grade INTEGER, reason TEXT, query_hash BLOB, passage_hash BLOB, draw INTEGER REFERENCES draws,
         created REAL NOT NULL,
         PRIMARY KEY (query_id, passage_id, annotator, sample)
-    ) WITHOUT ROWID""",
-    """CREATE TABLE answers (
-        settings INTEGER NOT NULL REFERENCES settings, content BLOB NOT NULL, value TEXT, prompt_tokens INTEGER,
-        completion_tokens INTEGER, cost REAL, seconds REAL, attempts INTEGER, failure TEXT, error TEXT,
-        last_answer TEXT, server INTEGER REFERENCES servers, created REAL NOT NULL,
-        PRIMARY KEY (settings, content)
     ) WITHOUT ROWID""",
 )
 

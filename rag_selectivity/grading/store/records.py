@@ -19,7 +19,8 @@ from rag_selectivity.tables.cells import check_one_of
 
 #: A query and a passage, by their ids.
 Pair = tuple[str, str]
-#: Number of the settings, hash of the query, hash of the passage, number of the sample.
+#: Number of the settings, hash of the query, hash of the passage, number of the sample. Of an answer that is no grade,
+#: the hash of the question stands in the place of the query's, and that of the passage is empty.
 Key = tuple[int, bytes, bytes, int]
 
 #: How a pair can come into a store. `unknown` is that of labels whose origin nobody wrote down.
@@ -31,6 +32,8 @@ TARGETED_DRAWS = ("disagree",)
 ADJUDICATION = "adjudicate"
 #: The kind of a failure that was stored without one.
 UNKNOWN_FAILURE = "unknown"
+#: Of the labels that are failures.
+UNANSWERED = "labels.grade IS NULL AND labels.value IS NULL"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,12 +57,19 @@ class Settings:
         return digest(json.dumps(identity, ensure_ascii=False))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Asked:
-    """What asking a judge took, and why there is no answer, if there is none.
+@dataclass(frozen=True, slots=True)
+class Label:
+    """What a judge answered, most often the grade of a pair; or the failure that left it without an answer.
 
     Attributes
     ----------
+    key : Key
+    grade : int or None
+        None if the pair failed, or the answer is no grade.
+    reason, relevant_span, misleading
+        What the judge said besides the grade.
+    value
+        An answer that is no grade, as plain data.
     prompt_tokens, completion_tokens, cost, seconds, attempts
         What all requests took.
     failure : str or None
@@ -72,6 +82,12 @@ class _Asked:
         How the server was asked, as JSON: what it could do.
     """
 
+    key: Key
+    grade: int | None = None
+    reason: str | None = None
+    relevant_span: str | None = None
+    misleading: bool | None = None
+    value: Any = None
     prompt_tokens: int = 0
     completion_tokens: int = 0
     cost: float | None = None
@@ -84,39 +100,8 @@ class _Asked:
     way: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Label(_Asked):
-    """The grade that a judge gave to a pair, or the failure that left it without one.
-
-    Attributes
-    ----------
-    key : Key
-    grade : int or None
-        None if the pair failed.
-    reason, relevant_span, misleading
-        What the judge said besides the grade.
-    """
-
-    key: Key
-    grade: int | None
-    reason: str | None = None
-    relevant_span: str | None = None
-    misleading: bool | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class StoredAnswer(_Asked):
-    """A judge's answer that is not a grade. `content` is the hash of the question."""
-
-    settings: int
-    content: bytes
-    value: Any
-
-
-_OF_SERVER = ("served_model", "way")
-#: The columns that labels and answers share in their tables, and all those of a label.
-ASKED_COLUMNS = tuple(field.name for field in fields(_Asked) if field.name not in _OF_SERVER)
-LABEL_COLUMNS = ("grade", "reason", "relevant_span", "misleading", *ASKED_COLUMNS)
+#: The columns of a label that an export has, besides its key and what the server said.
+LABEL_COLUMNS = tuple(each.name for each in fields(Label) if each.name not in ("key", "value", "served_model", "way"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,20 +237,14 @@ def digest(text: str) -> bytes:
 # -- writing -----------------------------------------------------------------------------------------------
 
 
-def _upsert(table: str, keys: Sequence[str], columns: Sequence[str], done: str) -> str:
-    """Insert a row, or replace one without a result: a grade in the store is never overwritten."""
-    names, values = (*keys, *columns), ", ".join("?" * (len(keys) + len(columns)))
-    server = "(SELECT id FROM servers WHERE served_model = ? AND way = ?)"
-    changed = ", ".join(f"{name} = excluded.{name}" for name in (*columns, "server", "created"))
-    return (
-        f"INSERT INTO {table} ({', '.join(names)}, server, created) VALUES ({values}, {server}, ?)"
-        f" ON CONFLICT DO UPDATE SET {changed} WHERE {table}.{done} IS NULL"
-    )
-
-
-_PUT_LABEL = _upsert("labels", ("settings", "query_hash", "passage_hash", "sample"), LABEL_COLUMNS, "grade")
-_PUT_ANSWER = _upsert("answers", ("settings", "content"), ("value", *ASKED_COLUMNS), "value")
-_of_label, _of_asked = attrgetter(*LABEL_COLUMNS), attrgetter(*ASKED_COLUMNS)
+_SAID = (*LABEL_COLUMNS, "value", "created", "server")
+#: A row without an answer is replaced; a grade in the store is never overwritten.
+_PUT_LABEL = (
+    f"INSERT INTO labels (settings, query_hash, passage_hash, sample, {', '.join(_SAID)})"
+    f" VALUES ({'?, ' * (3 + len(_SAID))} (SELECT id FROM servers WHERE served_model = ? AND way = ?))"
+    f" ON CONFLICT DO UPDATE SET {', '.join(f'{name} = excluded.{name}' for name in _SAID)} WHERE {UNANSWERED}"
+)
+_of_label = attrgetter(*LABEL_COLUMNS)
 _of_person = attrgetter("query", "passage", "annotator", "sample", "grade", "reason", "query_hash", "passage_hash")
 
 
@@ -288,19 +267,15 @@ class Incoming:
     people: list[HumanLabel] = field(default_factory=list)
 
 
-def write_records(connection: Connection, records: Iterable[Label | StoredAnswer]) -> None:
-    """Write labels and answers of judges, unless the store holds a grade or a value in their place."""
+def write_labels(connection: Connection, labels: Iterable[Label]) -> None:
+    """Write what judges answered, unless the store holds an answer in its place."""
     now = time.time()
-    for record in records:
-        server = record.served_model or "", record.way or ""
+    for label in labels:
+        server = label.served_model or "", label.way or ""
         if any(server):
             connection.execute("INSERT OR IGNORE INTO servers (served_model, way) VALUES (?, ?)", server)
-        if isinstance(record, Label):
-            connection.execute(_PUT_LABEL, (*record.key, *_of_label(record), *server, now))
-        else:
-            value = None if record.value is None else json.dumps(record.value, ensure_ascii=False)
-            key = (record.settings, record.content)
-            connection.execute(_PUT_ANSWER, (*key, value, *_of_asked(record), *server, now))
+        value = None if label.value is None else json.dumps(label.value, ensure_ascii=False)
+        connection.execute(_PUT_LABEL, (*label.key, *_of_label(label), value, now, *server))
 
 
 def settings_number(connection: Connection, settings: Settings) -> int:
@@ -391,7 +366,7 @@ def write_all(connection: Connection, incoming: Incoming, *, replace_labels: boo
         mark = settings.fingerprint
         if mark not in numbers:
             numbers[mark] = settings_number(connection, settings)
-        write_records(connection, [replace(of_judge, key=(numbers[mark], *of_judge.key[1:]))])
+        write_labels(connection, [replace(of_judge, key=(numbers[mark], *of_judge.key[1:]))])
     write_people(connection, people)
 
 

@@ -20,6 +20,7 @@ from rag_selectivity.grading.store.pool import Pool
 from rag_selectivity.grading.store.records import (
     LABEL_COLUMNS,
     PAIRS_OF_LABELS,
+    UNANSWERED,
     UNKNOWN_FAILURE,
     Draw,
     HumanLabel,
@@ -28,22 +29,21 @@ from rag_selectivity.grading.store.records import (
     Origin,
     Pair,
     Settings,
-    StoredAnswer,
     draws_of,
     grades_of_judges,
     models_of,
     names_of,
     settings_number,
     write_all,
+    write_labels,
     write_origins,
     write_people,
-    write_records,
     write_texts,
 )
 from rag_selectivity.tables.files import STANDARD_INPUT
 
-#: Rows in a transaction, and records of a judge, for which other processes wait some 20 ms.
-_ROWS_AT_ONCE, _RECORDS_AT_ONCE, _READ_AT_ONCE = 2000, 500, 20_000
+#: Rows in a transaction, and labels of a judge, for which other processes wait some 20 ms.
+_ROWS_AT_ONCE, _LABELS_AT_ONCE, _READ_AT_ONCE = 2000, 500, 20_000
 _SETTINGS = ("model", "parameters", "rubric", "rubric_version", "prompt_version")
 _FAILURE = f"coalesce(failure, '{UNKNOWN_FAILURE}')"
 _T = TypeVar("_T")
@@ -119,8 +119,8 @@ class Store:
         with self._changing() as connection:
             return settings_number(connection, settings)
 
-    def put(self, records: Sequence[Label | StoredAnswer]) -> Future[None]:
-        """Write labels and answers; the future is done when they are committed.
+    def put(self, labels: Sequence[Label]) -> Future[None]:
+        """Write what judges answered; the future is done when they are committed.
 
         The end of the process may leave the first of them written and the others not, but never half of one.
         """
@@ -131,9 +131,9 @@ class Store:
         def write() -> None:
             try:
                 self._of_writer = self._of_writer or self._opened()
-                for start in range(0, len(records), _RECORDS_AT_ONCE):
+                for start in range(0, len(labels), _LABELS_AT_ONCE):
                     with self._of_writer.transaction():
-                        write_records(self._of_writer, records[start : start + _RECORDS_AT_ONCE])
+                        write_labels(self._of_writer, labels[start : start + _LABELS_AT_ONCE])
             except BaseException as error:
                 committed.set_exception(error)
             else:
@@ -147,13 +147,6 @@ class Store:
     def add_texts(self, pairs: Iterable[tuple[str, str, bytes, bytes]]) -> None:
         """Add (query id, passage id, query hash, passage hash) rows; a pair that the store has keeps its texts."""
         self._write(pairs, write_texts)
-
-    def put_human(self, rows: Iterable[tuple[str, str, int, str | None]], annotator: str) -> int:
-        """Write human grades as (query id, passage id, grade, reason) rows; how many.
-
-        A grade replaces an earlier one of the same annotator.
-        """
-        return self.put_human_labels(HumanLabel(q, p, annotator, grade, reason) for q, p, grade, reason in rows)
 
     def put_human_labels(self, labels: Iterable[HumanLabel]) -> int:
         """Write the labels of people; how many.
@@ -252,35 +245,33 @@ class Store:
             return list(rows.values())
 
     def failures(self) -> list[dict[str, Any]]:
-        """The failed labels and answers by judge and reason, the most frequent first.
+        """The failed labels by judge and reason, the most frequent first.
 
         Each row has the `judge`, the `kind` of its work (grade, claims), the `failure`, the `count`, and of the latest
         one `query_id` and `passage_id` (None for claims), `attempts`, `error` and `last_answer`.
         """
-        of_texts = "FROM pairs p WHERE p.query_hash = f.query_hash AND p.passage_hash = f.passage_hash LIMIT 1"
-        ids = f"(SELECT query_id {of_texts}), (SELECT passage_id {of_texts})"
+        of_texts = f"FROM labels l {PAIRS_OF_LABELS} WHERE l.id = labels.id LIMIT 1"
         # Beside max(), SQLite takes the other columns from the row of the maximum.
         statement = (
-            f"SELECT f.settings, s.kind, f.failure, f.count, {ids}, f.attempts, f.error, f.last_answer FROM ("
-            f"SELECT settings, {_FAILURE} AS failure, count(*) AS count, max(id), query_hash, passage_hash, attempts,"
-            " error, last_answer FROM labels WHERE grade IS NULL GROUP BY 1, 2 UNION ALL"
-            f" SELECT settings, {_FAILURE}, count(*), max(created), NULL, NULL, attempts, error, last_answer"
-            " FROM answers WHERE value IS NULL GROUP BY 1, 2) f LEFT JOIN settings s ON s.id = f.settings"
+            f"SELECT settings, s.kind, {_FAILURE}, count(*), (SELECT query_id {of_texts}),"
+            f" (SELECT passage_id {of_texts}), attempts, error, last_answer, max(labels.id) FROM labels"
+            f" LEFT JOIN settings s ON s.id = settings WHERE {UNANSWERED} GROUP BY settings, {_FAILURE}"
         )
         columns = ("kind", "failure", "count", "query_id", "passage_id", "attempts", "error", "last_answer")
         with self._reading() as connection:
             names = names_of(connection, None)
             rows = [
                 {"judge": names[number], **connection.row(columns, values)}
-                for number, *values in connection.execute(statement)
+                for number, *values, _ in connection.execute(statement)
             ]
         return sorted(rows, key=lambda row: (-row["count"], row["judge"], row["failure"]))
 
     def answer_and_server(self, settings: int, content: bytes) -> tuple[Any, str | None] | None:
         """The stored answer to a question by its hash, and the model that the server named (None: none); or None."""
         rows = self._looked_up(
-            "SELECT a.value, v.served_model FROM answers a LEFT JOIN servers v ON v.id = a.server"
-            " WHERE a.settings = ? AND a.content = ? AND a.value IS NOT NULL",
+            "SELECT l.value, v.served_model FROM labels l LEFT JOIN servers v ON v.id = l.server"
+            " WHERE l.settings = ? AND l.query_hash = ? AND l.passage_hash = x'' AND l.sample = 0"
+            " AND l.value IS NOT NULL",
             (settings, content),
         )
         return (json.loads(rows[0][0]), rows[0][1] or None) if rows else None
