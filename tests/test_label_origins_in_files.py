@@ -85,7 +85,7 @@ def test_an_export_keeps_the_texts_that_a_person_read(path, suffix) -> None:
     with Store(path) as store, Store(path.parent / "new.db") as other:
         store.put_human_labels([HumanLabel("q1", "a", "ada", 2, None, *old)])
         export_labels(store, target)
-        import_labels(other, target, other_texts=True)
+        import_labels(other, target)
         assert read_texts_of(other) == {("ada", "a"): old, ("ada", "b"): (None, None)}
         assert store.outdated_human_labels() == other.outdated_human_labels() == [("q1", "a", "ada")]
 

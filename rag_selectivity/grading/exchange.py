@@ -158,7 +158,6 @@ def import_labels(
     origin: str | None = None,
     drawn: str | None = None,
     replace: bool = False,
-    other_texts: bool = False,
 ) -> Imported:
     """Read labels from a file into a store, all or none.
 
@@ -178,8 +177,6 @@ def import_labels(
         For the origin `person`: the name of the draw, such as `calibrate:200`.
     replace : bool
         Take new grades in place of other grades that the same person gave to the same pair.
-    other_texts : bool
-        Take labels of other texts than the store has; they count when the store gets these texts.
 
     Raises
     ------
@@ -209,7 +206,7 @@ def import_labels(
         incoming = _of_person(file, name, grade_map, origin, drawn)
         result = Imported(len(incoming.people), name, origin or "unknown")
     try:
-        store.put_all(incoming, replace=replace, other_texts=other_texts)
+        store.put_all(incoming, replace=replace)
     except UnicodeEncodeError:
         raise InputError(
             f"{file}: a text holds half of a surrogate pair, which is no character and cannot be stored; remove it"

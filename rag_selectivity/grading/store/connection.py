@@ -17,6 +17,7 @@ from rag_selectivity.errors import InputError
 
 APPLICATION = 0x52534C42  # "RSLB"
 VERSION = 2
+_MARKS = f"PRAGMA application_id = {APPLICATION}", f"PRAGMA user_version = {VERSION}"
 
 # A row of `labels` is a grade, or any other answer as JSON in `value`: then the hash of its question stands in the
 # place of the query's. Rows are long, and their keys are hashes: rows are appended, and only a small index is written
@@ -74,27 +75,6 @@ def _words(connection: sqlite3.Connection) -> dict[tuple[str, str], list[str]]:
     # Without the indexes of keys and of UNIQUE, which SQLite makes itself.
     rows = connection.execute("SELECT type, name, sql FROM sqlite_master WHERE type != 'index' OR sql NOTNULL")
     return {(kind, name): str(sql).split() for kind, name, sql in rows}
-
-
-def foreign_and_missing(connection: sqlite3.Connection) -> tuple[list[tuple[str, str]], list[str]]:
-    """(type, name) of what is no part of a store, and the names of the tables that it lacks.
-
-    SQLite runs the statements of triggers and views itself, so that a file could do things when it is only used.
-    """
-    known, found = _statements(), _words(connection)
-    foreign = [
-        ("virtual table" if words[:2] == ["CREATE", "VIRTUAL"] else kind, name)
-        for (kind, name), words in found.items()
-        if known.get((kind, name)) != words
-    ]
-    return foreign, [name for kind, name in known if kind == "table" and (kind, name) not in found]
-
-
-def create_tables(connection: sqlite3.Connection) -> None:
-    """Make all tables of the present version; to be called within a transaction."""
-    marks = f"PRAGMA application_id = {APPLICATION}", f"PRAGMA user_version = {VERSION}"
-    for statement in (*TABLES, *marks):
-        connection.execute(statement)
 
 
 #: What SQLite raises; only this package speaks SQL.
@@ -268,8 +248,15 @@ def connect(path: Path) -> Connection:
     InputError
         If the file is not a label store, is of another format, or cannot be written.
     """
-    with suppress(FileExistsError), _of_system(path):
+    try:
         os.close(os.open(os.path.realpath(path), os.O_CREAT | os.O_EXCL | os.O_RDWR, _PRIVATE))
+    except FileExistsError:
+        pass
+    except OSError as error:
+        raise InputError(
+            f"{path}: the file cannot be opened or created ({error.strerror or error}); give a file in a folder that "
+            f"you can write to"
+        ) from error
     connection = _connection_to(path, "rw")
     try:
         _check(connection)
@@ -280,10 +267,11 @@ def connect(path: Path) -> Connection:
         connection.execute("PRAGMA synchronous = NORMAL")
         connection.execute(f"PRAGMA wal_autocheckpoint = {_LOG_PAGES}")
         connection.execute(f"PRAGMA journal_size_limit = {_LOG_BYTES}")
-        if not _tables(connection):
+        if not _words(connection):
             with connection.transaction():
-                if not _tables(connection):
-                    create_tables(connection)
+                if not _words(connection):
+                    for statement in (*TABLES, *_MARKS):
+                        connection.execute(statement)
     except BaseException:
         connection.close()
         raise
@@ -305,12 +293,11 @@ def connect_to_read(path: Path) -> Connection:
             raise
     # With an empty log the file is complete, and this process could not write to it anyway.
     log = Path(f"{os.path.realpath(path)}-wal")
-    with _of_system(path):
-        if log.exists() and log.stat().st_size:
-            raise InputError(
-                f"{path}: its folder is read-only, and its latest labels are in {log.name} alone; copy both to a "
-                f"folder that you can write to"
-            )
+    if log.exists() and log.stat().st_size:
+        raise InputError(
+            f"{path}: its folder is read-only, and its latest labels are in {log.name} alone; copy both to a folder "
+            f"that you can write to"
+        )
     return _checked(path, "ro&immutable=1")
 
 
@@ -319,7 +306,7 @@ def _checked(path: Path, mode: str) -> Connection:
     try:
         connection.execute("PRAGMA query_only = ON")
         _check(connection)
-        if not _tables(connection):
+        if not _words(connection):
             raise InputError(f"{path}: the file is empty; fill a label store with `rag-selectivity grade`")
     except BaseException:
         connection.close()
@@ -350,9 +337,9 @@ def _check(connection: Connection) -> None:
     with connection.moment():
         application = connection.execute("PRAGMA application_id").fetchone()[0]
         version = int(connection.execute("PRAGMA user_version").fetchone()[0])
-        foreign, missing = foreign_and_missing(connection)
-        if not _tables(connection):
-            return
+        found = _words(connection)
+    if not found:
+        return
     if application != APPLICATION:
         raise InputError(f"{path}: an SQLite file, but not a label store; give the path of a label store")
     if version != VERSION:
@@ -360,29 +347,15 @@ def _check(connection: Connection) -> None:
             f"{path}: a label store of format {version}, and this version of rag-selectivity has format {VERSION}; "
             f"export it as .jsonl with the version that made it, and import that into a new store"
         )
+    known = _statements()
+    missing = [name for kind, name in known if kind == "table" and (kind, name) not in found]
     if missing:
         raise damaged(path, f"it lacks the {'table' if len(missing) == 1 else 'tables'} {', '.join(missing)}")
-    if foreign:
-        kind, name = foreign[0]
-        raise InputError(
-            f"{path}: holds the {kind} {name!r}, which is no part of a label store and could run statements of its "
-            f"own; remove it with SQLite's own program, or restore the store from a copy"
-        )
-
-
-def _tables(connection: sqlite3.Connection) -> int:
-    return int(connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0])
-
-
-@contextmanager
-def _of_system(path: Path) -> Iterator[None]:
-    """An InputError for a file that the system does not let this process open or create."""
-    try:
-        yield
-    except FileExistsError:
-        raise
-    except OSError as error:
-        raise InputError(
-            f"{path}: the file cannot be opened or created ({error.strerror or error}); give a file in a folder that "
-            f"you can write to"
-        ) from error
+    for (kind, name), words in found.items():
+        if known.get((kind, name)) != words:
+            kind = "virtual table" if words[:2] == ["CREATE", "VIRTUAL"] else kind
+            # SQLite runs the statements of triggers and views itself: a file could do things when it is only used.
+            raise InputError(
+                f"{path}: holds the {kind} {name!r}, which is no part of a label store and could run statements of "
+                f"its own; remove it with SQLite's own program, or restore the store from a copy"
+            )

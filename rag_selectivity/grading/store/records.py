@@ -330,8 +330,8 @@ def write_people(connection: Connection, labels: Iterable[HumanLabel]) -> None:
         )
 
 
-def write_all(connection: Connection, incoming: Incoming, *, replace_labels: bool, other_texts: bool) -> None:
-    """Write what a file brings; `other_texts` takes labels of other texts too.
+def write_all(connection: Connection, incoming: Incoming, *, replace_labels: bool) -> None:
+    """Write what a file brings.
 
     A person's label that the store has stays as it is if the file says nothing but the same grade: it keeps its texts,
     note, draw and date.
@@ -342,8 +342,7 @@ def write_all(connection: Connection, incoming: Incoming, *, replace_labels: boo
         If the store knows a pair with other texts, or holds another grade of the same person (unless it is to be
         replaced), with an example.
     """
-    if not other_texts:
-        _refuse_other_texts(connection, incoming)
+    _refuse_other_texts(connection, incoming)
     people = []
     for label in incoming.people:
         known = connection.execute(
