@@ -14,7 +14,6 @@ An adapter turns a framework's objects into ids and texts, and leaves everything
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -23,7 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rag_selectivity.errors import InputError, SelectivityWarning
+from rag_selectivity.errors import InputError, warn
 from rag_selectivity.evaluation.doubts import check_join as check_join
 from rag_selectivity.evaluation.labels import Labels as Labels
 from rag_selectivity.evaluation.report import ends_of, estimates_of
@@ -55,9 +54,6 @@ from rag_selectivity.tables.identity import numbered_queries as numbered_queries
 from rag_selectivity.tables.identity import passage_identity as passage_identity
 from rag_selectivity.tables.ids import check_ids
 from rag_selectivity.tables.ids import text_id as text_id
-from rag_selectivity.tables.matching import ChosenIdentity as ChosenIdentity
-from rag_selectivity.tables.matching import choose_identity as choose_identity
-from rag_selectivity.tables.small import PassageCounts as PassageCounts
 from rag_selectivity.tables.small import passage_counts_of as passage_counts_of
 
 NO_LABELS = "nobody judged this query"
@@ -620,13 +616,11 @@ def none_judged(name: str, judged: Iterable[float | str]) -> int:
     numbers = [float(number) for number in judged]
     count = numbers.count(0)
     if numbers and count == len(numbers):
-        warnings.warn(
-            SelectivityWarning(
-                f"{name}: none of the {count} rows retrieved a judged passage: check that the retrieved ids are the "
-                f"ids of the labels (identity=…)",
-                "ids-do-not-match",
-            ),
-            stacklevel=3,
+        warn(
+            f"{name}: none of the {count} rows retrieved a judged passage: check that the retrieved ids are the ids of "
+            f"the labels (identity=…)",
+            "ids-do-not-match",
+            stacklevel=4,
         )
     return count
 

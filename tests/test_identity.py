@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rag_selectivity import InputError
-from rag_selectivity.single import candidates, choose_identity, passage_identity, text_id
+from rag_selectivity.single import candidates, passage_identity, text_id
+from rag_selectivity.tables.matching import choose_identity
 
 pytestmark = pytest.mark.contract
 

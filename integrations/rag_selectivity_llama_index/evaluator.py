@@ -19,15 +19,8 @@ from rag_selectivity import Bootstrap, InputError, Measure, Report, SelectivityW
 from rag_selectivity.hosted import AUTO, Retrieved, labelled_queries, labels_for, measure_hosted
 from rag_selectivity.indexes import corpus_size_of_index, given_size
 from rag_selectivity.measures import default_query_measures, given_depths
-from rag_selectivity.single import (
-    Labels,
-    QueryScorer,
-    Steps,
-    at_depths,
-    choose_identity,
-    numbered_queries,
-    per_query_measure,
-)
+from rag_selectivity.single import Labels, QueryScorer, Steps, at_depths, numbered_queries, per_query_measure
+from rag_selectivity.tables.matching import choose_identity
 from rag_selectivity_llama_index.nodes import Pipeline
 
 

@@ -14,7 +14,6 @@ from rag_selectivity.errors import SelectivityWarning, examples
 from rag_selectivity.indexes import documents_in_index, given_size, stored_passages
 from rag_selectivity.single import (
     as_text_id,
-    choose_identity,
     is_missing,
     numbered_queries,
     passage_counts_of,
@@ -22,6 +21,7 @@ from rag_selectivity.single import (
     whole_count,
     whole_grade,
 )
+from rag_selectivity.tables.matching import choose_identity
 
 #: The column of ids, and the identities of passages: that id (the text where there is none), and the text.
 IDS, ID, TEXT = "retrieved_context_ids", "id", "text"

@@ -142,8 +142,6 @@ class Outcome(Generic[T]):
         }
 
 
-#: Called after every task, with the runner and the number of pairs that the task finished.
-Watch = Callable[["Runner", int], None]
 #: Stores an outcome, and returns the number of pairs that it finishes, by an answer or a failure.
 Storing = Callable[[Outcome[Any]], Awaitable[int]]
 
@@ -165,11 +163,13 @@ class Runner:
         How the server was asked, as JSON.
     needs_answer : bool
         Whether a run without any answer is an error, whose failures are not stored: nothing was known before.
+    bar : tqdm or None
+        Shows what is done of what this judge is asked.
     """
 
     needs_answer = False
 
-    def __init__(self, judge: Judge, gate: Gate, watch: Watch | None = None) -> None:
+    def __init__(self, judge: Judge, gate: Gate, bar: Any = None) -> None:
         self.gate = gate
         self.limits = gate.limits
         self.answered = self.failed = 0
@@ -179,13 +179,13 @@ class Runner:
         self.served: set[str] = set()
         self.way: str | None = None
         self._sending: set[asyncio.Task[Any]] = set()
-        self.turn_to(judge, watch)
+        self.turn_to(judge, bar)
 
-    def turn_to(self, judge: Judge, watch: Watch | None = None) -> None:
+    def turn_to(self, judge: Judge, bar: Any = None) -> None:
         """Ask this judge from now on, of which nothing is known yet."""
         self.judge = judge
         self._judge_asks: Ask = judge.ask
-        self._watch = watch
+        self.bar = bar
         self._more_tokens = 1
         self._same: tuple[str | None, int] = (None, 0)
         self._held: list[Outcome[Any]] = []
@@ -394,8 +394,12 @@ class Runner:
             self.errors[outcome.failure] += pairs
             self.last_error = f"{outcome.failure}: {outcome.problem}"
             self.last_answer = outcome.record()["last_answer"]
-        if self._watch is not None:
-            self._watch(self, pairs)
+        if self.bar is not None:
+            spending = self.gate.spending
+            failed = ", ".join(f"{count} {kind}" for kind, count in self.errors.items())
+            spent = f"{spending.usage.total:,} tokens" if spending.cost is None else f"cost {spending.cost:.4g}"
+            self.bar.set_postfix_str(", ".join(filter(None, [failed and f"failed: {failed}", spent])), refresh=False)
+            self.bar.update(pairs)
 
     # -- results -----------------------------------------------------------------------------------
 
@@ -428,8 +432,8 @@ def asking(judge: Judge, gate: Gate, total: int, what: str, progress: bool) -> I
 
     The first Ctrl-C lets requests under way land for a second; the second one ends everything at once.
     """
-    watch, close = _progress_line(total, what, progress)
-    runner, loop = Runner(judge, gate, watch), asyncio.get_running_loop()
+    bar = _progress_bar(total, what) if progress and sys.stderr.isatty() else None
+    runner, loop = Runner(judge, gate, bar), asyncio.get_running_loop()
 
     def interrupt() -> None:
         loop.remove_signal_handler(signal.SIGINT)
@@ -444,27 +448,17 @@ def asking(judge: Judge, gate: Gate, total: int, what: str, progress: bool) -> I
     finally:
         with suppress(NotImplementedError, RuntimeError, ValueError):
             loop.remove_signal_handler(signal.SIGINT)
-        close()
+        if bar is not None:
+            bar.close()
 
 
-def _progress_line(total: int, what: str, shown: bool) -> tuple[Watch | None, Callable[[], None]]:
-    """A line on a terminal: done, failed by reason, spent, rate and time left; nothing elsewhere, or without tqdm."""
-    if not shown or not sys.stderr.isatty():
-        return None, lambda: None
+def _progress_bar(total: int, what: str) -> Any:
+    """A line for what is done, failed by reason and spent, rate and time left; None without tqdm."""
     try:
         from tqdm import tqdm
     except ImportError:
-        return None, lambda: None
-    bar = tqdm(total=total, desc=visible(what), unit="pair", dynamic_ncols=True)
-
-    def watch(runner: Runner, pairs: int) -> None:
-        spending = runner.gate.spending
-        failed = ", ".join(f"{count} {kind}" for kind, count in runner.errors.items())
-        spent = f"{spending.usage.total:,} tokens" if spending.cost is None else f"cost {spending.cost:.4g}"
-        bar.set_postfix_str(", ".join(filter(None, [failed and f"failed: {failed}", spent])), refresh=False)
-        bar.update(pairs)
-
-    return watch, bar.close
+        return None
+    return tqdm(total=total, desc=visible(what), unit="pair", dynamic_ncols=True)
 
 
 def blocking(work: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, T]:

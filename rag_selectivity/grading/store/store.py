@@ -7,7 +7,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from heapq import merge
 from itertools import groupby, islice
 from operator import itemgetter
@@ -159,10 +159,8 @@ class Store:
         self._write(checked, write_people)
         return len(checked)
 
-    def put_all(self, incoming: Incoming, *, replace: bool = False, other_texts: bool = False) -> None:
-        """Write the labels of a file, all or none.
-
-        `replace` takes new grades of the same person and pair, `other_texts` labels of other texts than the store has.
+    def put_all(self, incoming: Incoming, *, replace: bool = False) -> None:
+        """Write the labels of a file, all or none; `replace` takes new grades of the same person and pair.
 
         Raises
         ------
@@ -170,7 +168,7 @@ class Store:
             If they contradict the store: other texts, or another grade of the same person.
         """
         with self._changing() as connection, connection.transaction():
-            write_all(connection, incoming, replace_labels=replace, other_texts=other_texts)
+            write_all(connection, incoming, replace_labels=replace)
 
     def put_origins(self, rows: Iterable[tuple[str, str, Origin]]) -> None:
         """Write (query id, passage id, origin) rows: how the pairs came into the store."""
@@ -204,12 +202,8 @@ class Store:
     @contextmanager
     def _reading(self) -> Iterator[Connection]:
         """A new connection that changes nothing."""
-        with explaining(self.path):
-            connection = connect_to_read(self.path)
-            try:
-                yield connection
-            finally:
-                connection.close()
+        with explaining(self.path), closing(connect_to_read(self.path)) as connection:
+            yield connection
 
     # -- judges and their answers -----------------------------------------------------------------
 
