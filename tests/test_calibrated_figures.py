@@ -287,6 +287,28 @@ def test_a_tail_is_completed_to_what_all_its_labels_would_say(tmp_path) -> None:
             assert abs(figure.value - true) < abs(figure.as_judged - true)
 
 
+@pytest.mark.parametrize("few", [True, False])
+def test_figures_beside_a_tail_whose_relevant_passages_stand_in_few_queries_are_rough(few, tmp_path) -> None:
+    """Of 60 queries, 40 relevant passages below the graded ranks, in 4 of the queries or in any."""
+    human, below = {}, np.random.default_rng(3)
+    holds = below.multinomial(40, [1 / 4] * 4 + [0] * 56 if few else [1 / 60] * 60)
+    for number, relevant in enumerate(holds):
+        passages = [f"{number}-{rank}" for rank in range(1, 24)]
+        best = {passages[0], *below.choice(passages[3:], relevant, replace=False).tolist()}
+        human[f"q{number}"] = {passage: 5 if passage in best else 1 for passage in passages}
+    runs = {"one": {query: list(grades) for query, grades in human.items()}}
+    options = {"scale": "utility", "corpus_size": 2000, "depths": [3]}
+    store = graded(human, runs, tmp_path / "l.db", tail="23:6")
+    found = rs.evaluate(store, runs, measures=["RA-nWG", "Harm", "BoR"], **options)
+    truth = rs.evaluate(human, runs, measures=["RA-nWG"], **options)["RA-nWG@3"].value
+    figure = found["RA-nWG@3"]
+    (caveat,) = (caveat for caveat in figure.caveats if caveat.code == "down-to-rank")
+    assert (figure.rough, "few queries" in caveat.text) == (few, few)
+    assert figure.rough or figure.low <= truth <= figure.high
+    assert not found["Harm@3"].rough
+    assert not found["BoR@3"].rough
+
+
 def test_ranks_below_the_pool_are_not_completed_from_a_tail(tmp_path) -> None:
     """The tail's grades say how many relevant passages stand there, and not at which ranks of a list."""
     human, _, runs = world(queries=60)

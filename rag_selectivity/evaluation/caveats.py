@@ -223,7 +223,9 @@ def _of_tail(measure: Measure, estimate: Estimate, facts: LabelFacts, first: int
         f"{about}, of which a random part was graded below rank {first - 1}. Relevant passages that no list holds are "
         f"missing from it."
     )
-    return Caveat(DOWN_TO, text, NOTE, numbers)
+    if estimate.rough and estimate.basis == WITH_TAIL:
+        text += " The relevant ones below that rank are of few queries: the figure may be too low."
+    return Caveat(DOWN_TO, text, SOFT if estimate.rough else NOTE, numbers)
 
 
 def _labels(count: int, reach: LabelReach) -> str:

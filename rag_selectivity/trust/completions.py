@@ -240,6 +240,7 @@ class _Drawn:
                 squares = (counts**2).sum(axis=1)
                 effective = counts.sum(axis=1) ** 2 / np.where(squares > 0, squares, 1.0)
                 columns[key].append((values, (counts > 0).sum(axis=1), effective))
+        in_clumps = strata.ground.tail_in_clumps
         few, result = strata.ground.has_people and float(np.median(relevant)) < _FEW_RELEVANT, {}
         for key, (measure, _) in wanted.items():
             values, number, effective = (np.concatenate(each) for each in zip(*columns[key], strict=True))
@@ -250,7 +251,8 @@ class _Drawn:
                 found = self._figure(values[:, 0], float(np.median(effective)), outcome)
                 found = found if n > 1 else replace(found, low=math.nan, high=math.nan)
             compares = measure.compares_with_all_labels or isinstance(measure, Success)
-            rough = key in served or (few and compares)
+            beyond_lists = measure.compares_with_all_labels and not measure.needs_corpus_size
+            rough = key in served or (few and compares) or (in_clumps and beyond_lists)
             result[key] = replace(found, n=0 if found.reason else n, rough=rough)
         return result
 
