@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import math
-import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
-from rag_selectivity.errors import InputError, SelectivityWarning
+from rag_selectivity.errors import InputError, warn
 from rag_selectivity.evaluation.joining import join_runs
 from rag_selectivity.grading.labels_format import left_out_as_targeted
 from rag_selectivity.grading.store import Store, label_rows
@@ -21,11 +20,10 @@ from rag_selectivity.inference.interval import Interval
 from rag_selectivity.judged.judged_run import JudgedRun
 from rag_selectivity.judged.qrels import Qrels
 from rag_selectivity.judged.reading import read_qrels
-from rag_selectivity.measures.base import parse_measure
 from rag_selectivity.results.provenance import Provenance
 from rag_selectivity.results.trust import AS_PEOPLE, INVERTS, OPEN, Ranking
 from rag_selectivity.results.workflows import JudgeReport
-from rag_selectivity.tables.cells import whole_count
+from rag_selectivity.tables.cells import check_whole
 from rag_selectivity.tables.grades import Scale, scale_named
 from rag_selectivity.tables.ids import IntArray
 from rag_selectivity.tables.small import read_texts
@@ -42,7 +40,6 @@ from rag_selectivity.trust.people import (
     people_of,
 )
 from rag_selectivity.trust.strata import Strata
-from rag_selectivity.wording import counted
 
 #: The last ranks of the bands by which the judge is compared with people.
 _BANDS = (1, 3, 5, 10, 20, 50, 100)
@@ -115,43 +112,33 @@ def agree(
     'as_people'
     """
     bootstrap, scale = Bootstrap.required(bootstrap), scale_named(scale)
-    if labels is None:
-        raise InputError("agree compares labels: give the judge's labels and people's labels")
+    check_whole("list_depth (--list-depth)", list_depth)
     two = _two_of_a_store(human, labels, judges)
     people = _graded_by(labels, *two) if two else people_of(labels if human is None else human, grade_map)
-    judges = two[1:] if two else judges
+    judges = two[1:] or judges
     by_judge = _by_judges(labels, judges).regraded(labels_grade_map)
     for note in people.notes:
-        code = "targeted-labels" if note.endswith("no random sample") else ""
-        warnings.warn(SelectivityWarning(note, code), stacklevel=2)
-    judged: Mapping[str, JudgedRun] = {}
-    if runs is None:
-        ground, _ = calibration_ground(judge_labels(by_judge).on_scale(scale), people)
-    else:
-        joined = join_runs(by_judge, runs, human=people, scale=scale)
-        judged, ground = joined.judged, cast(Ground, joined.ground)
-        if len(judged) < 2:
-            raise InputError(f"agree ranks two runs or more, got {next(iter(judged))} alone: give another")
-    longest = max((int(run.returned.max(initial=1)) for run in judged.values()), default=1)
-    depth = min(10, longest) if list_depth is None else whole_count(list_depth, "list_depth (--list-depth)")
-    if not depth:
-        raise InputError("list_depth (--list-depth) is 0: give the ranks of each run that count as its list")
+        warn(note, "targeted-labels" if note.endswith("no random sample") else "", stacklevel=3)
+    # Hits name rows of these labels, and so do people's grades.
+    ground, _ = calibration_ground(judge_labels(by_judge).on_scale(scale).in_order(by_passage=True), people)
+    judged = {} if runs is None else join_runs(ground.labels, runs, scale=scale).judged
+    if len(judged) == 1:
+        raise InputError(f"agree ranks two runs or more, got {next(iter(judged))} alone: give another")
+    depth = list_depth or min(10, max((int(run.returned.max(initial=1)) for run in judged.values()), default=1))
     top = ground.tops(judged, depth)
-    found = agreement(
-        *_pairs(ground, ground.human >= 0), grades=(scale.lowest, scale.highest or scale.lowest), bootstrap=bootstrap
-    )
+    possible = scale.lowest, scale.highest or scale.lowest
+    found = agreement(*_pairs(ground, ground.human >= 0), grades=possible, bootstrap=bootstrap)
     provenance, itself = Provenance(len(by_judge.query)), None
     if is_store(labels):
         provenance = Provenance.of(read_qrels(labels, judges=judges, humans=False), scale=scale)
         itself = _with_itself(labels, judges, bootstrap)
-    return JudgeReport(
-        found,
-        itself,
-        # Of two judges of one store nothing was drawn to compare the one with the other.
-        provenance.with_people(found, {} if two else ground.drawn_for_people, calibrated=False),
-        tuple(_ranking(ground, judged, pair, top, depth, bootstrap) for pair in combinations(judged, 2)),
-        _biases(ground, _groups(ground, judged, top, depth, corpus), bootstrap),
-    )
+    biases: dict[str, dict[str, Interval]] = {}
+    for kind, name, group in _groups(ground, judged, top, depth, corpus):
+        biases.setdefault(kind, {})[name] = _bias(ground, group, (*ground.levels.tolist(), *possible), bootstrap)
+    slots = depth * int(np.logical_or.reduce([run.in_run for run in judged.values()]).sum())
+    ranks = tuple(_ranking(ground, pair, top, slots, depth, bootstrap) for pair in combinations(judged, 2))
+    provenance = provenance.with_people(found, ground.drawn_for_people, calibrated=False)
+    return JudgeReport(found, itself, provenance, ranks, biases)
 
 
 def _pairs(ground: Ground, member: BoolArray) -> Pairs:
@@ -164,40 +151,26 @@ def _pairs(ground: Ground, member: BoolArray) -> Pairs:
 
 
 def _ranking(
-    ground: Ground,
-    judged: Mapping[str, JudgedRun],
-    runs: tuple[str, str],
-    top: Mapping[str, BoolArray],
-    depth: int,
-    bootstrap: Bootstrap,
+    ground: Ground, runs: tuple[str, str], top: Mapping[str, BoolArray], slots: int, depth: int, bootstrap: Bootstrap
 ) -> Ranking:
     """Whether the judge ranks two runs as people do, by the share of their top K that is relevant."""
     # 1 for the judgments in the list of the first only, −1 in that of the second only.
-    one, other = (top[name] for name in runs)
-    sign, human = one.astype(np.int64) - other, np.where(one != other, ground.human, UNLABELLED)
-    slots = depth * int(np.logical_or.reduce([run.in_run for run in judged.values()]).sum())
-    measure = str(parse_measure(f"{'Precision4+' if ground.scale.name == 'utility' else 'P'}@{depth}"))
-    labels, pairs = int((human >= 0).sum()), int((one != other).sum())
+    sign = top[runs[0]].astype(np.int64) - top[runs[1]]
+    human = np.where(sign != 0, ground.human, UNLABELLED)
+    labels, pairs = int((human >= 0).sum()), int((sign != 0).sum())
+    measure = f"{'Precision4+' if ground.scale.name == 'utility' else 'P'}@{depth}"
 
     def difference(grades: IntArray) -> float:
         return float(sign[grades >= ground.scale.relevant_from].sum()) / max(1, slots)
 
     as_judged = difference(ground.labels.grade)
-    missing: str | None = "people labelled no passage that only one of the two has"
-    if not pairs:
-        missing = "both have the same passages"
-    elif labels:
-        of_either = replace(
-            ground,
-            human=human,
-            counted=np.flatnonzero(sign),
-            tail_open=ground.tail_open * 0,
-            in_tail=np.zeros_like(ground.in_tail),
-        )
-        lists = {f"{runs[0]} only": sign > 0, f"{runs[1]} only": sign < 0}
-        strata = Strata.of(of_either, lists, None, "list")
-        missing = strata.missing
-    if missing is not None:
+    missing = "people labelled no passage that only one of the two has" if pairs else "both have the same passages"
+    if labels:
+        # Without origins no tail is left, whose passages stand for others.
+        of_either = replace(Ground.of(replace(ground.labels, origins=None), human), counted=np.flatnonzero(sign))
+        strata = Strata.of(of_either, {f"{runs[0]} only": sign > 0, f"{runs[1]} only": sign < 0}, None, "list")
+        missing = strata.missing or ""
+    if missing:
         return Ranking(runs, measure, OPEN, Interval.undefined(missing), as_judged, labels, pairs)
     draws = np.array([difference(grades) for grades, _ in strata.draws(DRAWS, (bootstrap.seed, 13))])
     value = quantile(draws, 0.5)
@@ -221,24 +194,17 @@ def _ranking(
 # -- judge minus people by run, rank and length ----------------------------------------------------------------
 
 
-def _biases(
-    ground: Ground, groups: Iterator[tuple[str, str, BoolArray]], bootstrap: Bootstrap
-) -> dict[str, dict[str, Interval]]:
-    """Judge minus people in each group: {kind: {name: mean with interval}}.
+def _bias(ground: Ground, group: BoolArray, possible: Sequence[int], bootstrap: Bootstrap) -> Interval:
+    """The mean of the judge's grade minus people's in a group of the judgments.
 
     A label counts for the pairs of its group with the judge's grade, since the rare grades are drawn more often.
     """
-    labels, levels = ground.labels, ground.levels
-    ends = int(min(levels[0], ground.scale.lowest)), int(max(levels[-1], ground.scale.highest or levels[-1]))
-    result: dict[str, dict[str, Interval]] = {}
-    for kind, name, member in groups:
-        known, bias = member & (ground.human >= 0), Interval.undefined("people labelled none of these pairs")
-        if known.any():
-            pairs, labelled = (np.bincount(labels.grade[of] - ends[0], minlength=ends[1] + 1) for of in (member, known))
-            weight = (pairs / np.maximum(labelled, 1))[labels.grade[known] - ends[0]]
-            bias = DrawnTables.of(_pairs(ground, known), ends, bootstrap, weight / weight.mean()).bias()
-        result.setdefault(kind, {})[name] = bias
-    return result
+    known, grade = group & (ground.human >= 0), ground.labels.grade
+    if not known.any():
+        return Interval.undefined("people labelled none of these pairs")
+    pairs, labelled = (np.bincount(grade[of], minlength=max(possible) + 1) for of in (group, known))
+    weight = (pairs / np.maximum(labelled, 1))[grade[known]]
+    return DrawnTables(_pairs(ground, known), possible, bootstrap, weight / weight.mean()).bias()
 
 
 def _groups(
@@ -258,8 +224,7 @@ def _groups(
     if not words:
         return
     lengths = np.array([words.get(passage, math.nan) for passage in ground.labels.passages])
-    known = lengths[~np.isnan(lengths)]
-    lower, upper = (int(end) for end in np.quantile(known, [1 / 3, 2 / 3], method="inverted_cdf"))
+    lower, upper = (int(end) for end in np.nanquantile(lengths, [1 / 3, 2 / 3], method="inverted_cdf"))
     yield "length", f"up to {lower:,} words", lengths <= lower
     if upper > lower:
         yield "length", f"{lower + 1:,} to {upper:,} words", (lengths > lower) & (lengths <= upper)
@@ -271,20 +236,18 @@ def _groups(
 
 def _two_of_a_store(human: Any, labels: Any, judges: Sequence[str] | None) -> list[str]:
     """The two judges of one label store that are compared with each other, a person first; empty: people and judges."""
-    named, alone = [*(judges or ())], human is None
+    named, alone = [*dict.fromkeys(judges or ())], human is None
     if alone and not is_store(labels):
         raise InputError("agree needs labels by people, or a label store that has them or two judges")
-    human = labels if alone else human
-    if not (is_store(human) and is_store(labels) and Path(human).resolve() == Path(labels).resolve()):
+    if not is_store(labels) or not (alone or (is_store(human) and Path(human).samefile(labels))):
         return []
     with Store(labels, read_only=True) as store:
-        people = store.annotators_among(judges)
-    if not people and not (alone and len(named) > 1):
+        people = store.annotators_among(named)
+    if not people and (not alone or len(named) < 2):
         return []
-    if len(set(named)) != 2 or len(named) != 2:
+    if len(named) != 2:
         raise InputError(
-            f"agree compares two judges of a label store, got {counted(len(set(named)), 'judge')}: name two "
-            f"(--judge ada --judge ben), or give people's labels"
+            f"agree compares two judges of a store, got {len(named)}: name two (--judge), or give labels by people"
         )
     return sorted(named, key=lambda name: name not in people)
 
@@ -298,34 +261,18 @@ def _graded_by(source: Any, one: str, other: str) -> PeoplesLabels:
     return PeoplesLabels(_by_judges(source, [one], left_out), None, {}, notes)
 
 
-def _by_judges(
-    source: Any, judges: Sequence[str] | None, without: Mapping[tuple[str, str], str] | None = None
-) -> Qrels:
-    """The grades of the judges, as they gave them."""
+def _by_judges(source: Any, judges: Sequence[str] | None, without: Container[tuple[str, str]] = ()) -> Qrels:
+    """The grades of the judges, as they gave them, without some pairs."""
     if not is_store(source):
-        if judges:
-            raise InputError(
-                "--judge chooses among the judges of a label store, but LABELS is not a label store: leave it out"
-            )
-        return Qrels.of(source)
+        return Qrels.of(source, judges=judges)
     with Store(source, read_only=True) as store:
-        rows = [
-            row
-            for row in label_rows(store, judges=judges, humans=False, as_given=True)
-            if row[:2] not in (without or ())
-        ]
-    if not rows and without is None:
-        raise InputError(f"{source}: the label store has no judge labels")
-    return Qrels.from_records(rows, source=str(source))
+        given = label_rows(store, judges=judges, humans=False, as_given=True)
+        return Qrels.from_records([row for row in given if row[:2] not in without], source=str(source))
 
 
 def _with_itself(source: Any, judges: Sequence[str] | None, bootstrap: Bootstrap) -> Agreement | None:
     """The agreement of each judge's first grade of a pair with its second; None without pairs graded twice."""
     with Store(source, read_only=True) as store:
-        twice = [
-            (grades[0], grades[1], query)
-            for query, _, by_judge in store.grades_by_pair(judges, as_given=True, repeats=True)
-            for grades in by_judge.values()
-            if len(grades) > 1
-        ]
+        rows = [*store.grades_by_pair(judges, as_given=True, repeats=True)]
+    twice = [(*each[:2], query) for query, _, by_judge in rows for each in by_judge.values() if len(each) > 1]
     return agreement(*(list(column) for column in zip(*twice, strict=True)), bootstrap=bootstrap) if twice else None

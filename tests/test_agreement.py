@@ -224,7 +224,7 @@ def test_one_grade_alone_is_undetermined(human, judge, who) -> None:
     found = agreement(human, judge, [f"q{i // 3}" for i in range(60)])
     assert found.verdict == "undetermined"
     assert found.reason.startswith(who)
-    assert found.to_dict()["kappa_quadratic"]["reason"].startswith(who)
+    assert found.kappa_quadratic.reason.startswith(who)
     assert np.isnan(found.kappa_quadratic.low)
     assert found.exact.low < found.exact.high
 

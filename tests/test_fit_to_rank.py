@@ -61,7 +61,8 @@ def test_a_judge_whose_bias_inverts_the_order_is_not_fit(number) -> None:
     assert row.difference.low <= truth <= row.difference.high
     assert row.as_judged == pytest.approx(float(as_judged))
     assert "inverts their order" in str(report)
-    assert report.to_dict()["bias"]["by_run"]["b"]["low"] > report.to_dict()["bias"]["by_run"]["a"]["high"]
+    biases = report.to_dict()["biases"]["run"]
+    assert biases["b"]["low"] > biases["a"]["high"]
 
 
 def test_a_judge_without_a_bias_ranks_as_people_do() -> None:
@@ -82,13 +83,13 @@ def test_all_labels_give_the_exact_difference_and_the_exact_biases() -> None:
         gaps = [judge[q][p] - g for q, labels in people.items() for p, g in labels.items() if chosen(p)]
         return float(np.mean(gaps))
 
-    found = report.to_dict()["bias"]
+    found = report.to_dict()["biases"]
     for name in runs:
-        assert found["by_run"][name]["value"] == pytest.approx(bias(lambda p, name=name: p[0] == name))
-    assert list(found["by_rank"]) == ["1", "2 to 3", "4 to 5"]
-    assert found["by_rank"]["2 to 3"]["value"] == pytest.approx(bias(lambda p: p[-1] in "12"))
-    assert list(found["by_length"]) == ["up to 2 words", "3 to 4 words", "over 4 words"]
-    assert found["by_length"]["over 4 words"]["value"] == pytest.approx(bias(lambda p: p[-1] == "4"))
+        assert found["run"][name]["value"] == pytest.approx(bias(lambda p, name=name: p[0] == name))
+    assert list(found["rank"]) == ["1", "2 to 3", "4 to 5"]
+    assert found["rank"]["2 to 3"]["value"] == pytest.approx(bias(lambda p: p[-1] in "12"))
+    assert list(found["length"]) == ["up to 2 words", "3 to 4 words", "over 4 words"]
+    assert found["length"]["over 4 words"]["value"] == pytest.approx(bias(lambda p: p[-1] == "4"))
 
 
 def test_what_both_lists_have_cancels() -> None:

@@ -111,14 +111,14 @@ class Qrels(Pairs):
         InputError
             For anything else, and for what is wrong in it.
         """
-        if isinstance(source, cls):
+        if isinstance(source, cls) and not judges:
             return source
         if is_path(source) and (kind := kind_of(Path(source), format)) in STORES:
             stored: Qrels = import_module(STORES[kind]).read_labels(kind, Path(source), judges, humans)
             stored.source = str(source)
             return stored
         if judges:
-            raise InputError(f"{source} is no label store: its labels have no judges to choose from")
+            raise InputError(f"{source if is_path(source) else 'labels'}: only a label store has judges (--judge)")
         return cls._of_columns(read(source, "labels", format=format))
 
     @classmethod

@@ -111,7 +111,7 @@ _CHECK_OF = {**{name: check for check, name in MEASURES.items()}, **dict.fromkey
 def _as_data(agreement: Agreement) -> dict[str, Any]:
     """What is to be said of two verdicts; all weights give the same kappa."""
     names = ("n", "queries", "exact", "kappa", "ac2", "bias", "confusion", "verdict", "reason")
-    return {name: value for name, value in agreement.to_dict().items() if name in names}
+    return {name: plain(getattr(agreement, name)) for name in names}
 
 
 def _nothing() -> NDArray[np.bool_]:

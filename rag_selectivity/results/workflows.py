@@ -8,7 +8,7 @@ from dataclasses import field
 from typing import Any
 
 from rag_selectivity.inference.interval import Interval
-from rag_selectivity.results.plain import Plain, flat, plain
+from rag_selectivity.results.plain import Plain, flat, plain, plain_fields
 from rag_selectivity.results.provenance import Provenance
 from rag_selectivity.results.result import Result
 from rag_selectivity.results.trust import Ranking, Trust
@@ -46,9 +46,6 @@ class Calibration(Result):
     advice: str
 
 
-_ENDS = ("value", "low", "high")
-
-
 class JudgeReport(Result):
     """What `labels agree` returns.
 
@@ -66,7 +63,7 @@ class JudgeReport(Result):
         The mean of the judge's grade minus people's in each run, at each rank, and by the length of the passage.
     """
 
-    schema = "rag-selectivity/agreement/2"
+    schema = "rag-selectivity/agreement/3"
 
     agreement: Agreement
     itself: Agreement | None
@@ -80,29 +77,21 @@ class JudgeReport(Result):
         return Trust({}, (), (), self.provenance)
 
     def to_dict(self) -> dict[str, Any]:
-        """As plain data, ready for JSON; the figures of the agreement come first."""
-        figures = self.agreement.to_dict()
-        for kind, by_group in self.biases.items():
-            figures["bias"][f"by_{kind}"] = plain(by_group)
-        return {
-            "schema": self.schema,
-            "trust": self.trust.to_dict(),
-            "ranks": plain(self.ranks),
-            **figures,
-            "itself": plain(self.itself),
-        }
+        """As plain data, ready for JSON; the figures of the agreement are its own."""
+        figures, more = plain(self.agreement), plain_fields(self, "agreement", "provenance")
+        return {"schema": self.schema, "trust": self.trust.to_dict(), **figures, **more}
 
     def to_rows(self) -> list[dict[str, Any]]:
         """One row for each figure, as in the CSV output."""
-        data = self.agreement.to_dict()
-        figures = {name: value for name, value in data.items() if isinstance(value, dict) and "value" in value}
+        figures = {name: each for name, each in vars(self.agreement).items() if isinstance(each, Interval)}
         for ranking in self.ranks:
             one, other = ranking.runs
-            name = f"{ranking.measure}: {one} minus {other} ({ranking.verdict})"
-            figures[name] = ranking.difference.to_dict()
+            figures[f"{ranking.measure}: {one} minus {other} ({ranking.verdict})"] = ranking.difference
         for kind, by_group in self.biases.items():
-            figures |= {f"bias, {kind} {group}": bias.to_dict() for group, bias in by_group.items()}
-        return [{"figure": name, **{end: figure[end] for end in _ENDS}} for name, figure in figures.items()]
+            figures |= {f"bias, {kind} {group}": bias for group, bias in by_group.items()}
+        return [
+            {"figure": name, "value": each.value, "low": each.low, "high": each.high} for name, each in figures.items()
+        ]
 
 
 #: What a correlation is over: the queries of each run; the differences between runs within each query; or the runs.

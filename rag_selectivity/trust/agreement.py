@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -108,14 +108,6 @@ class Agreement:
     verdict: str
     reason: str
 
-    def to_dict(self) -> dict[str, Any]:
-        """As plain data, ready for JSON."""
-        result = {each.name: getattr(self, each.name) for each in fields(self)}
-        levels, by_grade = result.pop("levels"), result.pop("bias_by_grade")
-        result |= {name: each.to_dict() for name, each in result.items() if isinstance(each, Interval)}
-        result["bias"]["by_grade"] = {str(grade): bias.to_dict() for grade, bias in by_grade.items()}
-        return result | {"confusion": {"levels": list(levels), "counts": self.confusion.tolist()}}
-
 
 def agreement(
     human: Sequence[int] | IntArray,
@@ -146,19 +138,18 @@ def agreement(
     >>> agreement([1, 2, 3, 3], [1, 2, 3, 2], ["p", "p", "q", "q"]).exact.value
     0.75
     """
-    first, second = np.asarray(human, np.int64), np.asarray(judge, np.int64)
-    drawn = DrawnTables.of((first, second, queries), grades, bootstrap)
+    drawn = DrawnTables((np.asarray(human, np.int64), np.asarray(judge, np.int64), queries), grades or (), bootstrap)
     coefficients, bias, gaps = drawn.coefficients(), drawn.bias(), np.abs(drawn.gaps)
     verdict, reason = drawn.lacking if drawn.lacking[0] else _verdict(coefficients["kappa_quadratic"], bias)
     return Agreement(
-        n=len(first),
+        n=len(human),
         queries=len(set(queries)),
         clusters=None if bootstrap.clusters is None else len(drawn.tables),
         exact=drawn.mean(gaps == 0, (0, 1)),
         within_one=drawn.mean(gaps <= 1, (0, 1)),
         **coefficients,
         bias=bias,
-        bias_by_grade={level: drawn.bias(level) for level in np.unique(first).tolist()},
+        bias_by_grade={level: drawn.bias(level) for level in np.unique(human).tolist()},
         levels=tuple(drawn.levels.tolist()),
         confusion=drawn.total.astype(np.int64),
         verdict=verdict,
@@ -173,18 +164,15 @@ def _verdict(kappa: Interval, bias: Interval) -> tuple[str, str]:
         return POOR, f"{shown} is below {LEAST_KAPPA}."
     if kappa.low < LEAST_KAPPA:
         return UNDETERMINED, f"{shown} contains {LEAST_KAPPA}. More queries make it narrower."
-    lacking = []
-    if kappa.low < GOOD_KAPPA:
-        lacking.append(f"the interval of the quadratic kappa must be at or above {GOOD_KAPPA}")
-    if not bias.within(GOOD_BIAS):
-        ends = f"{bias.low:+.3f} to {bias.high:+.3f}".replace("-", "−")
-        lacking.append(f"the interval of the bias must be within ±{GOOD_BIAS} grades (it is {ends})")
-    if lacking:
-        return MODERATE, f'{shown} is at or above {LEAST_KAPPA}. For "good", {" and ".join(lacking)}.'
-    return GOOD, f"{shown} is at or above {GOOD_KAPPA}, and that of the bias is within ±{GOOD_BIAS} grades."
+    if kappa.low >= GOOD_KAPPA and bias.within(GOOD_BIAS):
+        return GOOD, f"{shown} is at or above {GOOD_KAPPA}, and that of the bias is within ±{GOOD_BIAS} grades."
+    ends = f"{bias.low:+.3f} to {bias.high:+.3f}".replace("-", "−")
+    return MODERATE, (
+        f'{shown} is at or above {LEAST_KAPPA}. For "good" it must be at or above {GOOD_KAPPA}, and the interval of '
+        f"the bias must be within ±{GOOD_BIAS} grades (it is {ends})."
+    )
 
 
-@dataclass(frozen=True, slots=True)
 class DrawnTables:
     """The confusion table of each drawn unit, and the sums of all under random weights of the units.
 
@@ -193,10 +181,14 @@ class DrawnTables:
 
     Attributes
     ----------
-    tables : float64[units, human, judge]
-        The pairs of a unit by human grade and judge's grade, each with its weight.
     levels : int64[levels]
         The grades, without a gap.
+    gaps : int64[human, judge]
+        The judge's grade minus the human's.
+    tables : float64[units, human, judge]
+        The pairs of a unit by human grade and judge's grade, each with its weight.
+    total : float64[human, judge]
+        All pairs.
     sums : float64[draws, human, judge]
     unseen : float64[draws]
         The weight of the unseen unit.
@@ -204,52 +196,33 @@ class DrawnTables:
         The probability outside an interval on either side.
     """
 
-    tables: FloatArray
-    levels: IntArray
-    sums: FloatArray
-    unseen: FloatArray
-    tail: float
-
-    @classmethod
-    def of(cls, pairs: Pairs, grades: tuple[int, int] | None, bootstrap: Bootstrap, weight: Any = 1) -> DrawnTables:
+    def __init__(self, pairs: Pairs, grades: Iterable[int], bootstrap: Bootstrap, weight: Any = 1) -> None:
+        """From pairs and their weights; `grades` are possible beside those that occur."""
         human, judge, queries = pairs
+        given = np.concatenate([human, judge, [*grades]]).astype(np.int64)
+        lowest, highest = int(given.min()), int(given.max())
+        self.levels, self.tail = np.arange(lowest, highest + 1), (1 - bootstrap.level) / 2
+        self.gaps = self.levels - self.levels[:, None]
+        if len(self.levels) > _MOST_LEVELS:
+            raise InputError(f"grades from {lowest} to {highest}: give a scale with at most {_MOST_LEVELS} levels")
         names, unit = np.unique(np.asarray(queries, object).astype(str), return_inverse=True)
         groups = bootstrap.units(names.tolist())
         unit = unit if groups is None else groups[unit]
-        given = np.concatenate([human, judge, grades or ()]).astype(np.int64)
-        levels = np.arange(given.min(), given.max() + 1)
-        if len(levels) > _MOST_LEVELS:
-            raise InputError(
-                f"the grades range from {levels[0]} to {levels[-1]}, more than {_MOST_LEVELS} levels: give grades of a "
-                f"scale"
-            )
-        tables = np.zeros((int(unit.max()) + 1, len(levels), len(levels)))
-        np.add.at(tables, (unit, human - levels[0], judge - levels[0]), weight)
+        tables = np.zeros((int(unit.max()) + 1, *self.gaps.shape))
+        np.add.at(tables, (unit, human - lowest, judge - lowest), weight)
         # A cluster may have no pair that both sides graded.
-        tables = tables[tables.any(axis=(1, 2))]
+        self.tables = tables[tables.any(axis=(1, 2))]
+        self.total = self.tables.sum(axis=0)
         random, draws = np.random.default_rng(bootstrap.seed), bootstrap.resamples
-        unseen, sums = random.exponential(size=draws), np.empty((draws, *tables.shape[1:]))
-        step = max(1, _CELLS_AT_ONCE // len(tables))
-        for start in range(0, draws, step):
-            part = sums[start : start + step]
-            part[:] = np.tensordot(random.exponential(size=(len(part), len(tables))), tables, axes=1)
-        return cls(tables, levels, sums, unseen, (1 - bootstrap.level) / 2)
-
-    @property
-    def total(self) -> FloatArray:
-        """All pairs: float64[human, judge]."""
-        return np.asarray(self.tables.sum(axis=0))
-
-    @property
-    def gaps(self) -> IntArray:
-        """The judge's grade minus the human's: int64[human, judge]."""
-        return self.levels - self.levels[:, None]
+        self.unseen, self.sums = random.exponential(size=draws), np.empty((draws, *self.gaps.shape))
+        for part in np.array_split(self.sums, 1 + draws * len(self.tables) // _CELLS_AT_ONCE):
+            part[:] = np.tensordot(random.exponential(size=(len(part), len(self.tables))), self.tables, axes=1)
 
     def bias(self, of_human: int | None = None) -> Interval:
         """The mean of the judge's grade minus the human's, over all pairs or those of one human grade.
 
         >>> weights = np.array([1.5, 0.5])
-        >>> DrawnTables.of((np.array([1, 2]), np.array([3, 2]), ["p", "q"]), (1, 5), Bootstrap(), weights).bias().value
+        >>> DrawnTables((np.array([1, 2]), np.array([3, 2]), ["p", "q"]), (1, 5), Bootstrap(), weights).bias().value
         1.5
         """
         rows = np.isin(self.levels, self.levels if of_human is None else of_human)
@@ -273,29 +246,29 @@ class DrawnTables:
 
     def coefficients(self) -> dict[str, Interval]:
         """Kappas, AC2, alpha and Spearman's rho."""
-        (_, reason), result = self.lacking, {}
         with np.errstate(invalid="ignore", divide="ignore"):
-            for name, coefficient in _COEFFICIENTS.items():
-                # Rounding may make full agreement a little more than 1.
-                value = float(np.minimum(1.0, coefficient(self.total)))
-                ends = (np.nan, np.nan) if reason else self._ends(coefficient, value)
-                result[name] = Interval(value, *ends, reason=reason)
-        return result
+            return {name: self._estimated(coefficient) for name, coefficient in _COEFFICIENTS.items()}
 
     @property
     def lacking(self) -> tuple[str, str]:
         """The verdict where coefficients have no interval, and why; empty where they have one."""
-        if int(self.total.sum()) < MIN_PAIRS or len(self.tables) < MIN_QUERIES:
+        if self.total.sum() < MIN_PAIRS or len(self.tables) < MIN_QUERIES:
             need = f"at least {MIN_PAIRS} pairs of {MIN_QUERIES} queries or clusters"
             return TOO_FEW, f"An interval and a verdict need {need}."
         for who, axis in (("People", 1), ("The judge", 0)):
-            given = self.levels[self.total.sum(axis=axis) > 0]
-            if len(given) == 1:
+            first, *others = self.levels[self.total.sum(axis=axis) > 0].tolist()
+            if not others:
                 need = "kappa and the other coefficients need two grades or more on each side"
-                return UNDETERMINED, f"{who} gave grade {given[0]} to every pair: {need}."
+                return UNDETERMINED, f"{who} gave grade {first} to every pair: {need}."
         return "", ""
 
-    def _ends(self, coefficient: _Coefficient, value: float) -> tuple[float, float]:
+    def _estimated(self, coefficient: _Coefficient) -> Interval:
+        from scipy.special import stdtrit
+
+        # Rounding may make full agreement a little more than 1.
+        value, (_, reason) = float(np.minimum(1.0, coefficient(self.total))), self.lacking
+        if reason:
+            return Interval(value, np.nan, np.nan, reason)
         size, count = float(self.total.sum()) / len(self.tables), len(self.levels)
         by_luck, agreeing = np.full((count, count), 1 / count**2), np.eye(count) / count
         # Agreement by chance hardly changes a rank coefficient if one grade is very common: reverse half of the unit.
@@ -303,25 +276,14 @@ class DrawnTables:
         low, high = (
             coefficient(self.sums + size * self.unseen[:, None, None] * unseen) for unseen in (worst, agreeing)
         )
-        below, above = _jackknifed(coefficient(self.total - self.tables), value, self.tail)
-        return (
-            float(np.fmin(np.quantile(low, self.tail), np.fmin(below, value))),
-            float(min(1.0, np.fmax(np.quantile(high, 1 - self.tail), np.fmax(above, value)))),
-        )
-
-
-def _jackknifed(without_each: FloatArray, value: float, tail: float) -> tuple[float, float]:
-    """Interval of Student's t for √(1 − value), from the values without each unit; NaN if one is undefined.
-
-    The root makes the spread of a coefficient near 1 more stable.
-    """
-    from scipy.special import stdtrit
-
-    n = len(without_each)
-    middle, others = np.sqrt(max(0.0, 1 - value)), np.sqrt(np.maximum(0.0, 1 - without_each))
-    pseudo = n * middle - (n - 1) * others
-    reach = -float(stdtrit(n - 1, tail)) * _WIDER * pseudo.std(ddof=1) / np.sqrt(n)
-    return float(1 - (middle + reach) ** 2), float(1 - max(0.0, middle - reach) ** 2)
+        # Student's t for √(1 − value), which is stabler near 1, from the values without each unit; NaN if one is.
+        n, without_each = len(self.tables), coefficient(self.total - self.tables)
+        middle, others = np.sqrt(max(0.0, 1 - value)), np.sqrt(np.maximum(0.0, 1 - without_each))
+        reach = -stdtrit(n - 1, self.tail) * _WIDER * (n * middle - (n - 1) * others).std(ddof=1) / np.sqrt(n)
+        below, above = 1 - (middle + reach) ** 2, 1 - max(0.0, middle - reach) ** 2
+        lowest = np.fmin(np.quantile(low, self.tail), np.fmin(below, value))
+        highest = np.fmax(np.quantile(high, 1 - self.tail), np.fmax(above, value))
+        return Interval(value, float(lowest), float(min(1.0, highest)))
 
 
 # -- figures of tables of counts, float64[…, human, judge] ------------------------------------------------
@@ -331,10 +293,6 @@ def _over_cells(table: FloatArray) -> FloatArray:
     return np.asarray(table.sum(axis=(-2, -1)), np.float64)
 
 
-def _outer(left: FloatArray, right: FloatArray) -> FloatArray:
-    return left[..., :, None] * right[..., None, :]
-
-
 def _gaps(count: int) -> IntArray:
     return np.abs(np.subtract.outer(np.arange(count), np.arange(count)))
 
@@ -342,8 +300,8 @@ def _gaps(count: int) -> IntArray:
 def _kappa(table: FloatArray, power: int) -> FloatArray:
     gaps = _gaps(table.shape[-1])
     weights = (gaps > 0) * gaps**power
-    expected = _outer(table.sum(axis=-1), table.sum(axis=-2)) / _over_cells(table)[..., None, None]
-    return 1 - _over_cells(table * weights) / _over_cells(expected * weights)
+    by_luck = np.einsum("...i,...j,ij->...", table.sum(axis=-1), table.sum(axis=-2), weights)
+    return np.asarray(1 - _over_cells(table * weights) * _over_cells(table) / by_luck)
 
 
 def _ac2(table: FloatArray) -> FloatArray:
@@ -361,7 +319,7 @@ def _alpha(table: FloatArray) -> FloatArray:
     # The ordinal distance of two grades: the number of values from one to the other, counting both ends by half.
     middle = np.cumsum(counts, axis=-1) - counts / 2
     distance = (middle[..., :, None] - middle[..., None, :]) ** 2
-    expected = _over_cells(_outer(counts, counts) * distance)
+    expected = np.einsum("...i,...j,...ij->...", counts, counts, distance)
     return np.asarray(1 - (counts.sum(axis=-1) - 1) * _over_cells(coincidences * distance) / expected)
 
 
@@ -370,7 +328,7 @@ def _spearman(table: FloatArray) -> FloatArray:
     first, second = table.sum(axis=-1), table.sum(axis=-2)
     left, right = (np.cumsum(counts, axis=-1) - counts / 2 - half for counts in (first, second))
     spread = (first * left**2).sum(axis=-1) * (second * right**2).sum(axis=-1)
-    return np.asarray(_over_cells(table * _outer(left, right)) / np.sqrt(spread))
+    return np.asarray(np.einsum("...ij,...i,...j->...", table, left, right) / np.sqrt(spread))
 
 
 _Coefficient = Callable[[FloatArray], FloatArray]
