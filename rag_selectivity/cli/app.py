@@ -30,68 +30,59 @@ _RUNS, _LABELS, _COUNTS, _HELP = "Measure runs", "Make and check labels", "Witho
 _WIDTH = {"max_content_width": 100}
 
 
-class _Program(Group):
-    listed = (
-        Listed("init", "Write selectivity.toml from what lies in the folder.", _RUNS),
-        Listed("evaluate", "Measure runs against labels: figures, comparison, page.", _RUNS),
-        Listed("answers", "Have an LLM answer from what was retrieved, and score its answers.", _RUNS),
-        Listed("validate", "Show which measure at which K follows the scores of the answers.", _RUNS),
-        Listed("grade", "Have an LLM grade (query, passage) pairs from 1 to 5.", _LABELS),
-        Listed("claims", "Check which claims of reference answers the passages support.", _LABELS),
-        Listed("plan", "Show what chance alone achieves, or what a log of counts shows.", _COUNTS),
-        Listed("explain", "Explain a measure, a caveat, or the figures of a stored report.", _HELP),
-        Listed("demo", "Show three retrievers, what their labels are worth, and a random draw.", _HELP),
-    )
+#: The commands by their words, in the order of the help.
+_COMMANDS = (
+    Listed("init", "Write selectivity.toml from what lies in the folder.", _RUNS),
+    Listed("evaluate", "Measure runs against labels: figures, comparison, page.", _RUNS),
+    Listed("answers", "Have an LLM answer from what was retrieved, and score its answers.", _RUNS),
+    Listed("validate", "Show which measure at which K follows the scores of the answers.", _RUNS),
+    Listed("grade", "Have an LLM grade (query, passage) pairs from 1 to 5.", _LABELS),
+    Listed("claims", "Check which claims of reference answers the passages support.", _LABELS),
+    Listed("plan", "Show what chance alone achieves, or what a log of counts shows.", _COUNTS),
+    Listed("explain", "Explain a measure, a caveat, or the figures of a stored report.", _HELP),
+    Listed("demo", "Show three retrievers, what their labels are worth, and a random draw.", _HELP),
+    Listed("labels info", "Show who gave labels, of which pairs, at what cost, and which failed."),
+    Listed("labels export", "Write the labels of a store to a file."),
+    Listed("labels import", "Add labels from a file to a store."),
+    Listed("labels agree", "Compare a judge's labels with people's labels."),
+    Listed("labels draw", "Draw pairs and make a page on which people label them."),
+    Listed("golden build", "Draw queries, or make the next version of a golden set."),
+    Listed("golden check", "Check a golden set: texts, duplicates, judged shares, reusability."),
+    Listed("golden diff", "Show what changed between two versions of a golden set."),
+    Listed("golden export", "Write a golden set in the form of another tool."),
+    Listed("online interleave", "Interleave two runs: a draft for each query."),
+    Listed("online preference", "Say which of two interleaved systems got more credit."),
+    Listed("online compare", "Compare the arms of an A/B test, with guardrails."),
+)
+#: What each group is for, and where the help lists it.
+_GROUPS = {
+    "labels": ("Show, export, import, compare and draw the labels of a store.", _LABELS),
+    "golden": ("Make, check, compare and export golden sets.", _LABELS),
+    "online": ("Interleave retrievers, and analyse A/B tests on live traffic.", _RUNS),
+}
 
 
-def _of(module: str, name: str, purpose: str) -> Listed:
-    return Listed(name, purpose, "Commands", module=module, function=f"{module}_{name}")
+def _group_of(name: str) -> type[Group]:
+    """The class of a group with its commands; the program is the group without a name."""
+    return type("Commands", (Group,), {"listed": tuple(each for each in _COMMANDS if each.group == name)})
 
 
-class _Labels(Group):
-    listed = (
-        _of("labels", "info", "Show who gave labels, of which pairs, at what cost, and which failed."),
-        _of("labels", "export", "Write the labels of a store to a file."),
-        _of("labels", "import", "Add labels from a file to a store."),
-        _of("labels", "agree", "Compare a judge's labels with people's labels."),
-        _of("labels", "draw", "Draw pairs and make a page on which people label them."),
-    )
-
-
-class _Golden(Group):
-    listed = (
-        _of("golden", "build", "Draw queries, or make the next version of a golden set."),
-        _of("golden", "check", "Check a golden set: texts, duplicates, judged shares, reusability."),
-        _of("golden", "diff", "Show what changed between two versions of a golden set."),
-        _of("golden", "export", "Write a golden set in the form of another tool."),
-    )
-
-
-class _Online(Group):
-    listed = (
-        _of("online", "interleave", "Interleave two runs: a draft for each query."),
-        _of("online", "preference", "Say which of two interleaved systems got more credit."),
-        _of("online", "compare", "Compare the arms of an A/B test, with guardrails."),
-    )
+def _help_without_command(context: typer.Context) -> None:
+    if context.invoked_subcommand is None:
+        print_text(context.get_help())
 
 
 app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
     context_settings=_WIDTH,
-    cls=_Program,
+    cls=_group_of(""),
     epilog="\n".join(["Exit codes:", *(f"{code:>3}  {meaning}" for code, meaning in EXIT_CODES.items())]),
 )
-_labels = typer.Typer(
-    cls=_Labels, rich_markup_mode=None, help="Show, export, import, compare and draw the labels of a store."
-)
-app.add_typer(_labels, name="labels", rich_help_panel=_LABELS)
-_golden = typer.Typer(cls=_Golden, rich_markup_mode=None, help="Make, check, compare and export golden sets.")
-app.add_typer(_golden, name="golden", rich_help_panel=_LABELS)
-_online = typer.Typer(
-    cls=_Online, rich_markup_mode=None, help="Interleave retrievers, and analyse A/B tests on live traffic."
-)
-app.add_typer(_online, name="online", rich_help_panel=_RUNS)
+for _name, (_purpose, _panel) in _GROUPS.items():
+    _app = typer.Typer(cls=_group_of(_name), rich_markup_mode=None, help=_purpose)
+    _app.callback(invoke_without_command=True)(_help_without_command)
+    app.add_typer(_app, name=_name, rich_help_panel=_panel)
 
 
 def all_commands() -> dict[str, Command]:
@@ -114,14 +105,6 @@ def _program(
 ) -> None:
     """Measure how much better retrieval for RAG is than a random draw."""
     _help_without_command(context)
-
-
-@_labels.callback(invoke_without_command=True)
-@_golden.callback(invoke_without_command=True)
-@_online.callback(invoke_without_command=True)
-def _help_without_command(context: typer.Context) -> None:
-    if context.invoked_subcommand is None:
-        print_text(context.get_help())
 
 
 def run_command_line() -> None:

@@ -151,20 +151,19 @@ class Listed(typer.core.TyperCommand):
 
     Parameters
     ----------
-    name : str
+    words : str
+        As a user types it: `grade` is the function `grade` of the module `grade`, `labels info` the function
+        `labels_info` of the module `labels`.
     purpose : str
         The first line of its help.
     panel : str
         Where the help of the group lists it.
-    module, function : str, optional
-        The module of `rag_selectivity.cli` and its function, if they are not called as the command.
     """
 
-    def __init__(
-        self, name: str, purpose: str, panel: str, *, module: str | None = None, function: str | None = None
-    ) -> None:
+    def __init__(self, words: str, purpose: str, panel: str = "Commands") -> None:
+        self.group, _, name = words.rpartition(" ")
         super().__init__(name, help=purpose, rich_help_panel=panel, rich_markup_mode=None)
-        self._place = (module or name, function or module or name)
+        self._module, self._function = self.group or name, words.replace(" ", "_")
 
     def get_short_help_str(self, limit: int = 0) -> str:
         """Its purpose, which is short enough to be shown whole."""
@@ -174,8 +173,7 @@ class Listed(typer.core.TyperCommand):
         """The command itself."""
         from rag_selectivity.cli.options import Shared
 
-        module, name = self._place
-        function = getattr(import_module(f"rag_selectivity.cli.{module}"), name)
+        function = getattr(import_module(f"rag_selectivity.cli.{self._module}"), self._function)
         alone = typer.Typer(add_completion=False, rich_markup_mode=None)
         alone.command(self.name, cls=Command)(typed_command(function, Shared, COMMON))
         command: Any = typer.main.get_command(alone)
