@@ -14,28 +14,6 @@ from rag_selectivity.cli.output import note
 
 
 @dataclass(frozen=True)
-class Checking:
-    """What is asked for seldom.
-
-    [intervals]
-    -----------
-    resamples
-        Bootstrap resamples.
-
-    [judge]
-    -------
-    whole_context
-        Depths at which the judge reads all passages together as well.
-    sheet_pairs
-        Claims with a passage on the sheet for people.
-    """
-
-    resamples: int = 5000
-    whole_context: list[int] | None = None
-    sheet_pairs: int = 200
-
-
-@dataclass(frozen=True)
 class ClaimOutput(o.Output):
     """The result of a check, which can be a page.
 
@@ -67,11 +45,13 @@ def claims(
     check: o.Names = None,
     k: int | None = None,
     depths: o.Depths = None,
-    more: Checking = Checking(),
+    resamples: int = 5000,
+    whole_context: list[int] | None = None,
     drawing: o.Drawing = o.Drawing(),
     asking: j.Asking = j.Asking(),
     gating: o.Gating = o.Gating(),
     sheet: o.Table = None,
+    sheet_pairs: int = 200,
     printer: ClaimOutput = ClaimOutput(),
 ) -> None:
     """Check which claims of reference answers the passages support.
@@ -123,6 +103,18 @@ def claims(
     sheet : FILE
         Sheet to write for people: random claims and passages (.csv, .jsonl or .parquet).
 
+    [intervals]
+    -----------
+    resamples
+        Bootstrap resamples.
+
+    [judge]
+    -------
+    whole_context
+        Depths at which the judge reads all passages together as well.
+    sheet_pairs
+        Claims with a passage on the sheet for people.
+
     Usual options
     -------------
     files corpus queries references samples model check depths k store output
@@ -141,7 +133,7 @@ def claims(
     from rag_selectivity.tables.writing import write_rows
 
     gates = Gates.parse(**vars(gating), of_claims=True)
-    bootstrap = drawing.bootstrap(more.resamples)
+    bootstrap = drawing.bootstrap(resamples)
     judge = server.judge(model, key=True)
     if isinstance(gates.against, ClaimReport):
         gates.against.refuse_other(judge.name, list(files or [SAMPLES]))
@@ -160,7 +152,7 @@ def claims(
             checks=check,
             depths=depths,
             measures=gates.measures,
-            whole_context=tuple(more.whole_context or ()),
+            whole_context=tuple(whole_context or ()),
             batch=batch,
             human=human,
             **asking.options(),
@@ -168,7 +160,7 @@ def claims(
         )
     result = result if result.stopped is None else replace(result, resume=j.resume_command())
     if sheet is not None and result.stopped is None:
-        rows = verdict_sheet(result, more.sheet_pairs, seed=drawing.seed)
+        rows = verdict_sheet(result, sheet_pairs, seed=drawing.seed)
         write_rows(sheet, rows)
         note(f"wrote {sheet}: {len(rows)} claims with a passage; fill in the column verdict, and give it as --human")
     printer.show(result)

@@ -21,7 +21,7 @@ def golden_build(
     group: str = "exact",
     size: int | None = None,
     by: str | None = None,
-    drawing: o.Drawing = o.Drawing(),
+    seed: int = 7,
     corpus: Path | None = None,
     name: str | None = None,
     licence: str | None = None,
@@ -75,6 +75,11 @@ def golden_build(
     qrels : FILE
         Labels: label store, its export, qrels with grades 1 to 5, or another golden set.
 
+    [intervals]
+    -----------
+    seed
+        Seed of everything drawn at random.
+
     Usual options
     -------------
     folder queries qrels corpus size by licence
@@ -85,7 +90,7 @@ def golden_build(
     $ rag-selectivity golden build faq --qrels labels.db --queries queries.jsonl --corpus corpus.jsonl
     """
     if qrels is None:
-        _draw_queries(queries, folder, group=group, size=size, by=by, seed=drawing.seed)
+        _draw_queries(queries, folder, group=group, size=size, by=by, seed=seed)
         return
     from rag_selectivity.golden import build
     from rag_selectivity.golden.render import manifest_lines

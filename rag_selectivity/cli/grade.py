@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,28 +10,6 @@ from rag_selectivity.cli import judging as j
 from rag_selectivity.cli import options as o
 from rag_selectivity.cli.retrieved import Spans
 from rag_selectivity.errors import InputError
-
-
-@dataclass(frozen=True)
-class Grading:
-    """What is asked for seldom.
-
-    [judge]
-    -------
-    extra
-        Further fields to ask for: relevant_span, misleading or both.
-    order
-        What to grade first: rank (the top of all lists) or query (query by query).
-
-    [intervals]
-    -----------
-    seed
-        Seed of everything drawn at random.
-    """
-
-    extra: o.Names = None
-    order: str = "rank"
-    seed: int = 7
 
 
 def grade(
@@ -46,7 +24,6 @@ def grade(
     controls: int = 0,
     trace: Path | None = None,
     spans: Spans = Spans(),
-    more: Grading = Grading(),
     server: j.Server = j.Server(),
     rubric: Path | None = None,
     samples: int = 1,
@@ -55,6 +32,9 @@ def grade(
     show_bits: float | None = None,
     retry_failed: bool = False,
     asking: j.Asking = j.Asking(),
+    extra: o.Names = None,
+    order: str = "rank",
+    seed: int = 7,
     printer: o.TextOrJson = o.TextOrJson(),
 ) -> None:
     """Have an LLM grade (query, passage) pairs from 1 to 5.
@@ -100,6 +80,18 @@ def grade(
     store : STORE
         Label store that keeps the grades; created if it does not exist.
 
+    [judge]
+    -------
+    extra
+        Further fields to ask for: relevant_span, misleading or both.
+    order
+        What to grade first: rank (the top of all lists) or query (query by query).
+
+    [intervals]
+    -----------
+    seed
+        Seed of everything drawn at random.
+
     Usual options
     -------------
     queries corpus pool pool_depth tail controls trace model store max_calls dry_run
@@ -130,18 +122,18 @@ def grade(
             store=store,
             judge=judge,
             rubric=rubric if rubric is not None else DEFAULT_RUBRIC,
-            extras=more.extra or (),
+            extras=extra or (),
             pool_depth=pool_depth,
             tail=tail,
             controls=controls,
             samples=samples,
             batch=batch,
-            order=more.order,
+            order=order,
             **asking.options(),
             retry_failed=retry_failed,
             dry_run=dry_run,
             show_bits=show_bits,
-            seed=more.seed,
+            seed=seed,
         )
     if not dry_run and (result.stopped is not None or result.left):
         result = replace(result, resume=j.resume_command())

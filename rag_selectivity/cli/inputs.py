@@ -135,13 +135,6 @@ def labels_of(path: Path, format: str | None, judges: list[str] | None, human: o
     return (judge_labels if human else rs.read_qrels)(path, format=format, judges=judges)
 
 
-def corpus_ids(path: Path | None) -> list[str] | None:
-    """The passage ids of a corpus."""
-    from rag_selectivity.tables.small import read_ids
-
-    return None if path is None else list(read_ids(path))
-
-
 def tokens_of(path: Path | None, tokenizer: str | None) -> Path | dict[str, float] | None:
     """The lengths of passages: a table, or {passage: tokens} of a corpus by the tokenizer that a user named."""
     if tokenizer is None:
@@ -160,10 +153,3 @@ def tokens_of(path: Path | None, tokenizer: str | None) -> Path | dict[str, floa
             f"can import (with PYTHONPATH=. also one of this folder)"
         ) from error
     return token_lengths(path, counting)
-
-
-def clusters_of(path: Path | None) -> dict[str, str] | None:
-    """{query: cluster} of a table."""
-    from rag_selectivity.tables.small import per_query
-
-    return None if path is None else per_query(path, "cluster", str)

@@ -20,6 +20,10 @@ def explained(error: BaseException) -> str:
 def _text(error: BaseException) -> str:
     if isinstance(error, SelectivityError):
         return str(error)
+    from rag_selectivity.grading.store import DatabaseError
+
+    if isinstance(error, DatabaseError):
+        return f"the label store cannot be used ({error})"
     if isinstance(error, USAGE_ERROR):
         message: str = error.format_message()  # type: ignore[attr-defined]
         context = getattr(error, "ctx", None)
@@ -35,8 +39,6 @@ def _text(error: BaseException) -> str:
         return f"a file is not {error.encoding} text (byte {error.start}: {error.reason})"
     if isinstance(error, json.JSONDecodeError):
         return f"a file is not JSON ({error})"
-    if isinstance(error, _database_error()):
-        return f"the label store cannot be used ({error})"
     if isinstance(error, OSError):
         where = f"{error.filename}: " if error.filename is not None else ""
         return f"{where}{error.strerror or error}"
@@ -46,9 +48,3 @@ def _text(error: BaseException) -> str:
         f"this is a bug in rag-selectivity ({type(error).__name__}: {error}); RAG_SELECTIVITY_DEBUG=1 shows the "
         f"traceback, which a report of the bug needs"
     )
-
-
-def _database_error() -> type[Exception]:
-    from rag_selectivity.grading.store import DatabaseError
-
-    return DatabaseError

@@ -10,8 +10,6 @@ from typing import Annotated, Any, ClassVar
 import rag_selectivity as rs
 from rag_selectivity.cli.files import Writes
 from rag_selectivity.cli.inputs import (
-    clusters_of,
-    corpus_ids,
     corpus_size_of,
     labels_and_runs,
     named_files,
@@ -168,7 +166,9 @@ class CorpusGiven:
 
     def given(self) -> dict[str, Any]:
         """As `evaluate` takes it."""
-        return {**vars(self), "corpus": corpus_ids(self.corpus)}
+        from rag_selectivity.tables.small import read_ids
+
+        return {**vars(self), "corpus": None if self.corpus is None else list(read_ids(self.corpus))}
 
 
 # -- rules and intervals ----------------------------------------------------------------------------------
@@ -232,7 +232,11 @@ class Drawing:
 
     def bootstrap(self, resamples: int, clusters: Mapping[str, str] | None = None) -> rs.Bootstrap:
         """As a function takes it; `clusters` are those of queries for which there is no table."""
-        return rs.Bootstrap(resamples, self.seed, self.level, clusters_of(self.clusters) or clusters)
+        from rag_selectivity.tables.small import per_query
+
+        if self.clusters is not None:
+            clusters = per_query(self.clusters, "cluster", str) or clusters
+        return rs.Bootstrap(resamples, self.seed, self.level, clusters)
 
 
 # -- gates ------------------------------------------------------------------------------------------------

@@ -4,7 +4,7 @@ Below the first paragraphs of a docstring stands a heading for each panel of the
 as numpydoc has it: `name : METAVAR, --other-name`, and its meaning indented below. What stands below `[section]` has
 no option, only a key in that section of selectivity.toml. A parameter that the docstring does not name means what
 `options.Shared` says of it. Positional parameters are arguments, those behind `*` are options, and a dataclass among
-them is a group, whose fields are options of the command.
+them is a group, whose fields are parameters of the command too.
 """
 
 from __future__ import annotations
@@ -141,9 +141,9 @@ def typed_command(function: Callable[..., None], shared: Any, common: list[Param
         for name, members in of_groups.items():
             typed = {each.name: given.pop(each.name) for each in members if each.meaning.section is None}
             given[name] = groups[name](**typed, **_from_file(members))
-        function(**given)
+        function(**given, **_from_file(own))
 
-    of_file = [each for members in of_groups.values() for each in members if each.meaning.section]
+    of_file = [each for each in chain(own, *of_groups.values()) if each.meaning.section]
     command.settings = [(each.meaning.section, each.name, each.meaning.help) for each in of_file]  # type: ignore[attr-defined]
     command.__doc__, command.__name__ = parts_of(function)[0], function.__name__
     command.__annotations__ = {each.name: each.annotation for each in parameters}

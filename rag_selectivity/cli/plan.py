@@ -46,7 +46,7 @@ def plan(
     detect: float | None = None,
     success: float = 0.8,
     power: float = 0.8,
-    drawing: o.Drawing = o.Drawing(),
+    level: float = 0.95,
     human: int | None = None,
     known: Path | None = None,
     agreement: float | None = None,
@@ -93,6 +93,11 @@ def plan(
     agreement : SHARE
         In place of --known: share of the pairs in which people and judge agree.
 
+    [intervals]
+    -----------
+    level
+        Confidence level of the intervals.
+
     Usual options
     -------------
     corpus_size relevant files depths m log detect success human output
@@ -135,12 +140,12 @@ def plan(
         lines.append(f"{left_out} left out of all figures, with too few relevant passages for a success")
     if detect is not None:
         tests = rows_of_comparison(scale or "trec")
-        needed = rs.queries_needed(detect, success, power=power, level=drawing.level, rows=tests)
+        needed = rs.queries_needed(detect, success, power=power, level=level, rows=tests)
         result["queries_needed"] = needed
         lines.append(
             f"{needed:,} queries: McNemar's exact test then finds {detect:g} bits in {percent(power)} of samples or "
             f"more (success {percent(success)} and {percent(success * 2**-detect)}, "
-            f"level {drawing.level:g}, {counted(tests, 'test')} in the comparison)"
+            f"level {level:g}, {counted(tests, 'test')} in the comparison)"
         )
     printer.show_rows(result, result["rows"], lines)
 

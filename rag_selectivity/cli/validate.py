@@ -2,31 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 
 import rag_selectivity as rs
 from rag_selectivity.cli import options as o
 from rag_selectivity.cli.inputs import labels_of, pools_of
-
-
-@dataclass(frozen=True)
-class Given:
-    """What is asked for seldom.
-
-    [data]
-    ------
-    pool_depth
-        Ranks to take of each pool (default: all).
-
-    [intervals]
-    -----------
-    borders
-        Borders of K/N_p (relevant passages of the query) between segments (default: 1).
-    """
-
-    pool_depth: int | None = None
-    borders: list[float] | None = None
 
 
 def validate(
@@ -37,14 +17,15 @@ def validate(
     score_range: o.ScoreRange = None,
     closed_book: Path | None = None,
     pool: o.Names = None,
+    pool_depth: int | None = None,
     corpus: o.CorpusGiven = o.CorpusGiven(),
     form: o.LabelForm = o.LabelForm(),
     measure: o.Names = None,
     depths: o.Depths = None,
-    given: Given = Given(),
     scale: str | None = None,
     rules: o.Rules = o.Rules(),
     resamples: int = 2000,
+    borders: list[float] | None = None,
     drawing: o.Drawing = o.Drawing(),
     printer: o.Output = o.Output(),
 ) -> None:
@@ -66,6 +47,16 @@ def validate(
     -----
     resamples : COUNT
         Bootstrap resamples: random weights of the queries.
+
+    [data]
+    ------
+    pool_depth
+        Ranks to take of each pool (default: all).
+
+    [intervals]
+    -----------
+    borders
+        Borders of K/N_p (relevant passages of the query) between segments (default: 1).
 
     Usual options
     -------------
@@ -89,7 +80,7 @@ def validate(
         labels,
         runs,
         pool=pools_of(pool, runs),
-        pool_depth=given.pool_depth,
+        pool_depth=pool_depth,
         **corpus.given(),
         measures=measure or compared_with_answers(labels.scale or "trec"),
         depths=depths or score_depths(scores) or list(COMPARED_DEPTHS),
@@ -104,7 +95,7 @@ def validate(
         closed_book=closed_book,
         score_range=score_range,
         ids=form.ids,
-        borders=given.borders or PUBLISHED_BORDERS,
+        borders=borders or PUBLISHED_BORDERS,
         bootstrap=drawing.bootstrap(resamples),
     )
     printer.show(result)
