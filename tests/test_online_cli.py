@@ -50,13 +50,13 @@ def test_runs_are_interleaved(sample, tmp_path) -> None:
     [
         (["--planned", "60,40"], "60.0% and 40.0% were planned"),
         (["--arms", "a,c"], "arm 'b' is neither 'a' nor 'c'"),
-        (["--arms", "a"], "must be two names"),
+        (["--arms", "a"], "--arms must be two different names"),
         (["--mean", "harm=0:1"], "'harm', which is no --metric or --guardrail"),
         (["--guardrail", "harm"], "must be NAME=VALUE"),
         (["--guardrail", "harm=x"], "'x' is not a number"),
         (["--guardrail", "harm=.1"], "a rate takes 0 and 1"),
         (["--detect", "cite=.1"], "which is no metric"),
-        (["--planned", "1"], "must be two shares"),
+        (["--planned", "1"], "--planned must be two shares"),
     ],
 )
 def test_mistakes_of_compare(sample, more, message) -> None:
@@ -142,7 +142,7 @@ def test_drafts_read_back(sample, tmp_path) -> None:
 )
 def test_a_wrong_cell_of_an_arm_has_its_line(line, more, message, tmp_path) -> None:
     (tmp_path / "arms.csv").write_text(f"arm,cited,harm,before\na,1,.1,.2\nb,0,.2,.3\n{line}\nb,1,,\n")
-    words = ["online", "compare", tmp_path / "arms.csv", "--metric", "cited", "--planned", "none"]
+    words = ["online", "compare", tmp_path / "arms.csv", "--metric", "cited"]
     rails = ["--guardrail", "harm=.1", "--mean", "harm=0:1", "--lower", "harm"]
     status, _, said = of_command(*words, *rails, *more)
     assert (status, message in said) == (2, True), said

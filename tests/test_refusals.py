@@ -126,7 +126,6 @@ REFUSED: dict[str, tuple[Any, ...]] = {
         "'a' and 'b'",
     ),
     "a mistyped unit": (lambda: preferred({"credit": {"d1": 1}}, unit="day"), "unit"),
-    "a share of faults above 1": (lambda: preferred({"credit": {"d1": 1}}, max_faults=2), "max_faults"),
     # Golden sets
     "grades off the scale": (lambda: built(labels={"q1": {"d1": 7}}), "7"),
     "a query with two texts": (

@@ -78,7 +78,6 @@ def online_preference(
     margin: float | None = None,
     detect: float | None = None,
     power: float = 0.8,
-    max_faults: float = 0.01,
     level: float = 0.95,
     printer: o.Output = o.Output(),
 ) -> None:
@@ -88,11 +87,6 @@ def online_preference(
     ---------
     records : FILE
         Log of drafts and credits (JSONL), as `RecordLog` writes it.
-
-    Data
-    ----
-    max_faults : SHARE
-        Share of the credits that may have no draft, or be for passages that were not shown; more are an error.
 
     Tests
     -----
@@ -130,7 +124,6 @@ def online_preference(
             margin=margin,
             detect=detect,
             power=power,
-            max_faults=max_faults,
         )
     )
 
@@ -168,7 +161,7 @@ def online_compare(
     arms : NAMES
         Names of the arms in the column `arm`, the baseline first.
     planned : SHARES
-        Planned shares of the arms in the traffic, as in 90,10, or none (no check).
+        Planned shares of the arms in the traffic, as in 90,10.
 
     Measures
     --------
@@ -225,14 +218,11 @@ def online_compare(
         )
         for name in names
     ]
-    of_arms = tuple(name.strip() for name in arms.split(","))
-    if len(of_arms) != 2:
-        raise InputError(f"--arms {arms!r} must be two names, the baseline first, as in a,b")
     test = Experiment(
         metrics,
-        arms=(of_arms[0], of_arms[1]),
+        arms=[name.strip() for name in arms.split(",")],
         sequential=not once,
-        planned=_planned(planned),
+        planned=numbers(planned, "--planned", float, "shares, as in 90,10"),
     )
     for where, row in _rows(rows):
         test.add(row, where)
@@ -284,12 +274,3 @@ def _bounds(text: str, option: str) -> tuple[float, float]:
 def _covariate(text: str, option: str) -> dict[str, Any]:
     column, colon, bounds = text.partition(":")
     return {"covariate": column, **({"covariate_bounds": _bounds(bounds, option)} if colon else {})}
-
-
-def _planned(text: str) -> tuple[float, float] | None:
-    if text == "none":
-        return None
-    of_arms = numbers(text, "--planned", float, "shares, as in 90,10")
-    if len(of_arms) != 2:
-        raise InputError(f"--planned {text!r} must be two shares, as in 90,10, or none")
-    return of_arms[0], of_arms[1]

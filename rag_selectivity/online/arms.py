@@ -117,7 +117,7 @@ def compare_arms(
     clip: bool = False,
     covariate: tuple[Any, Any] | None = None,
     covariate_bounds: tuple[float, float] = (0.0, 1.0),
-    planned: tuple[float, float] | None = (1, 1),
+    planned: Sequence[float] = (1, 1),
     detect: float | None = None,
     power: float = 0.8,
 ) -> ArmComparison:
@@ -148,8 +148,8 @@ def compare_arms(
         narrows the interval as far as it predicts the outcome.
     covariate_bounds : (low, high)
         For `sequential=True`.
-    planned : (share of a, share of b) or None
-        The traffic as planned, in any unit: (1, 1), (0.9, 0.1). None checks nothing and pairs values one by one.
+    planned : (share of a, share of b)
+        The traffic as planned, in any unit: (1, 1), (0.9, 0.1).
     detect : float, optional
         The difference that shall be found: says how many impressions that needs. Default: the margin.
     power : float
@@ -199,9 +199,7 @@ class TwoArms:
         As in `compare_arms`.
     """
 
-    def __init__(
-        self, metric: Metric, *, sequential: bool = True, planned: tuple[float, float] | None = (1, 1)
-    ) -> None:
+    def __init__(self, metric: Metric, *, sequential: bool = True, planned: Sequence[float] = (1, 1)) -> None:
         check_flag("sequential", sequential)
         self.metric, self.sequential = metric, bool(sequential)
         self._has_covariate = metric.covariate is not None
@@ -382,7 +380,7 @@ class TwoArms:
 
     # -- what is wrong ------------------------------------------------------------------------------
 
-    def _refuse_faults(self) -> float | None:
+    def _refuse_faults(self) -> float:
         first, second = self._moments
         for arm, other, name in ((first, second, "a"), (second, first, "b")):
             if not arm.n:
@@ -392,8 +390,6 @@ class TwoArms:
                 )
         if self._has_covariate:
             self._refuse_late_covariate()
-        if self._share is None:
-            return None
         p = two_arms.sample_ratio_p(first.n, second.n, self._share)
         if p < FAULT_LEVEL:
             seen = first.n / (first.n + second.n)
@@ -504,13 +500,11 @@ def _numbers(values: Any, what: str) -> FloatArray:
     return array
 
 
-def _share_of(planned: Any) -> float | None:
-    if planned is None:
-        return None
+def _share_of(planned: Any) -> float:
     try:
         first, second = (float(each) for each in planned)
     except (TypeError, ValueError, OverflowError):
-        raise InputError(f"planned must be the shares of a and b, such as (1, 1), got {shown(planned)}") from None
+        raise InputError(f"planned (--planned) must be two shares, of a and of b, got {shown(planned)}") from None
     if not (0 < first < math.inf and 0 < second < math.inf):
         raise InputError(f"planned shares must be above 0, got {shown(planned)}")
     share = first / (first + second)
@@ -519,10 +513,8 @@ def _share_of(planned: Any) -> float | None:
     return share
 
 
-def _sizes(share: float | None) -> tuple[int, int]:
+def _sizes(share: float) -> tuple[int, int]:
     """The smallest block with nearly the planned shares."""
-    if share is None:
-        return 1, 1
     part = Fraction(share).limit_denominator(_LARGEST_BLOCK)
     whole = part.denominator
     inside = min(max(part.numerator, 1), max(whole - 1, 1))

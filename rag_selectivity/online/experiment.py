@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -62,9 +62,9 @@ class Experiment:
         self,
         metrics: Iterable[Metric],
         *,
-        arms: tuple[str, str] = ("a", "b"),
+        arms: Sequence[str] = ("a", "b"),
         sequential: bool = True,
-        planned: tuple[float, float] | None = (1, 1),
+        planned: Sequence[float] = (1, 1),
     ) -> None:
         self.metrics = tuple(metrics)
         names = [metric.name for metric in self.metrics]
@@ -73,7 +73,7 @@ class Experiment:
         if len(set(names)) < len(names):
             raise InputError(f"two metrics have one name: {', '.join(names)}")
         if len(names_in(arms, "arms")) != 2 or arms[0] == arms[1]:
-            raise InputError(f"arms must be two different names, the baseline first, got {shown(arms)}")
+            raise InputError(f"arms (--arms) must be two different names, the baseline first, got {shown(arms)}")
         self._arms, self._rows, self._sequential = arms, 0, sequential
         self._compared = {
             metric.name: TwoArms(metric, sequential=sequential, planned=planned) for metric in self.metrics

@@ -18,7 +18,7 @@ from rag_selectivity.tables.cells import shown
 #: Impressions that wait for credit, and credits that wait for their draft.
 REMEMBERED = 50_000
 #: The share of credits that may be wrong before there is no verdict.
-MAX_FAULTS = 0.01
+_MOST_WRONG = 0.01
 _DRAFT = ("query", "team", "passages", "systems", "session", "user")
 _EXAMPLES = 3
 #: What is wrong, with the mend.
@@ -62,14 +62,14 @@ class Faults:
         if self.counts[kind] <= _EXAMPLES:
             self._examples.setdefault(kind, []).append(example)
 
-    def refuse(self, most: float) -> None:
-        """An InputError if a share of more than `most` of the credits is wrong.
+    def refuse(self) -> None:
+        """An InputError if more than one in a hundred of the credits is wrong.
 
         Credit that is lost is not lost at random: a client that sends no ids, say, is used by certain users.
         """
         for kind, (words, mend) in _WRONG.items():
-            if self.counts.get(kind, 0) > most * self.credits:
-                raise InputError(f"{self._said(kind, words)}, more than max_faults={most:g}: {mend}")
+            if self.counts.get(kind, 0) > _MOST_WRONG * self.credits:
+                raise InputError(f"{self._said(kind, words)}, more than {_MOST_WRONG:.0%}: {mend}")
 
     def notes(self) -> tuple[str, ...]:
         """What was left out, and what came twice, in sentences."""
@@ -103,9 +103,8 @@ class JoinedRecords:
         Where the draft of the present record stands.
     """
 
-    def __init__(self, source: Any, *, max_faults: float = MAX_FAULTS) -> None:
-        self.faults, self.where = Faults(), ""
-        self._source, self._max_faults = source, max_faults
+    def __init__(self, source: Any) -> None:
+        self.faults, self.where, self._source = Faults(), "", source
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
         waiting: dict[str, _Open] = {}
@@ -130,7 +129,7 @@ class JoinedRecords:
                 yield from self._complete(waiting.pop(next(iter(waiting))))
         for impression in waiting.values():
             yield from self._complete(impression)
-        self.faults.refuse(self._max_faults)
+        self.faults.refuse()
 
     def _draft(self, impression: _Open, row: Record, where: str) -> None:
         fitted(_Drafted, {name: value for name, value in row.items() if value is not None}, where)
@@ -190,15 +189,13 @@ class _Drafted(Shape):
     ] = ()
 
 
-def join_records(source: Any, *, max_faults: float = MAX_FAULTS) -> JoinedRecords:
+def join_records(source: Any) -> JoinedRecords:
     """Join drafts and credits by the id of the impression.
 
     Parameters
     ----------
     source : path, list of paths, or iterable of rows
         Lines that `RecordLog` wrote, in any order. A row without an id is an impression of its own.
-    max_faults : float
-        The share of credits that may be wrong.
 
     Returns
     -------
@@ -211,7 +208,7 @@ def join_records(source: Any, *, max_faults: float = MAX_FAULTS) -> JoinedRecord
     ------
     InputError
         While it is read: for a line of another kind; for two different drafts of one impression; at the end, if more
-        than `max_faults` of the credits are of impressions that were never drafted, or for passages that were not
+        than one in a hundred of the credits are of impressions that were never drafted, or for passages that were not
         shown.
 
     Examples
@@ -221,10 +218,8 @@ def join_records(source: Any, *, max_faults: float = MAX_FAULTS) -> JoinedRecord
     >>> [(row["query"], row["credit"]) for row in join_records([late, draft, late])]
     [('q1', {'d2': 1.0})]
     """
-    if isinstance(max_faults, bool) or not isinstance(max_faults, (int, float)) or not 0 <= max_faults <= 1:
-        raise InputError(f"max_faults must be a share from 0 to 1, got {shown(max_faults)}")
     if isinstance(source, Mapping):
         raise InputError("join_records takes many rows or a file, got one row: give a list")
     if isinstance(source, (list, tuple)):
         source = [Path(each) if isinstance(each, str) else each for each in source]
-    return JoinedRecords(source, max_faults=max_faults)
+    return JoinedRecords(source)

@@ -8,7 +8,7 @@ from typing import Any
 from rag_selectivity.errors import InputError
 from rag_selectivity.inference import sign_share
 from rag_selectivity.online.arms import verdict_on
-from rag_selectivity.online.joining import MAX_FAULTS, JoinedRecords, join_records
+from rag_selectivity.online.joining import JoinedRecords, join_records
 from rag_selectivity.online.records import Record, check_flag, check_share, named
 from rag_selectivity.results.workflows import Preference
 from rag_selectivity.tables.cells import check_one_of, shown
@@ -30,7 +30,6 @@ def preference(
     margin: float | None = None,
     detect: float | None = None,
     power: float = 0.8,
-    max_faults: float = MAX_FAULTS,
 ) -> Preference:
     """Which of two interleaved systems got more credit, by the exact sign test.
 
@@ -56,8 +55,6 @@ def preference(
     detect : float, optional
         The share of wins that shall be found, such as .55: says how many units that needs.
     power : float
-    max_faults : float
-        The share of credits that may be for passages that were not shown, or of impressions that were never drafted.
 
     Returns
     -------
@@ -97,7 +94,7 @@ def preference(
         )
     if detect is not None and not (isinstance(detect, (int, float)) and 0 < detect < 1 and detect != 0.5):
         raise InputError(f"detect must be a share of wins between 0 and 1, other than 1/2, got {detect!r}")
-    joined = records if isinstance(records, JoinedRecords) else join_records(records, max_faults=max_faults)
+    joined = records if isinstance(records, JoinedRecords) else join_records(records)
     votes = _Votes(unit)
     for row in joined:
         votes.add(row, joined.where)

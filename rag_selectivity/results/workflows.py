@@ -335,9 +335,9 @@ class ArmComparison(_Tested, kw_only=True):
     higher_is_better, guardrail, sequential : bool
     test : str
         What p and the interval come from.
-    planned : float or None
+    planned : float
         The share of a that was planned.
-    sample_ratio_p : float or None
+    sample_ratio_p : float
         Of the hypothesis that the shares are as planned.
     slope : float or None
         Of the values over the covariate.
@@ -363,8 +363,8 @@ class ArmComparison(_Tested, kw_only=True):
     higher_is_better: bool
     guardrail: bool
     test: str
-    planned: float | None = None
-    sample_ratio_p: float | None = None
+    planned: float
+    sample_ratio_p: float
     slope: float | None = None
     variance_left: float | None = None
 
