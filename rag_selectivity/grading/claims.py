@@ -189,7 +189,9 @@ async def acheck_claims(
     provenance, agreement, on_people = compared_with_people(results, asked.name, people, name_of(human), bootstrap)
     figures = {name: figures_of_claims(of_run, asked_for) for name, of_run in results.items()}
     checked_runs = {
-        name: ClaimRun(results[name], table, estimates_of_table(table, bootstrap), provenance.caveats)
+        name: ClaimRun(
+            table, estimates_of_table(table, bootstrap), label_caveats=provenance.caveats, samples=results[name]
+        )
         for name, table in figures.items()
     }
     differences = _differences(checked_runs, base, bootstrap)

@@ -21,10 +21,10 @@ from rag_selectivity.measures.base import Given, Outcome
 from rag_selectivity.measures.covers import EXACT, smallest_cover
 from rag_selectivity.measures.plan import Plan
 from rag_selectivity.results.comparison import RunDifference, difference_of
-from rag_selectivity.results.estimate import Caveat, Estimate
+from rag_selectivity.results.estimate import Estimate
 from rag_selectivity.results.plain import Plain, flat, plain, plain_fields
 from rag_selectivity.results.result import OfRuns, Result
-from rag_selectivity.results.run_report import RunCaveat, caveats_of
+from rag_selectivity.results.run_report import RunReport
 from rag_selectivity.results.samples import Sample
 from rag_selectivity.results.usage import Asked
 from rag_selectivity.trust.agreement import Agreement
@@ -260,21 +260,10 @@ def figures_of_claims(checks: Sequence[ClaimCheck], measures: Sequence[ClaimMeas
     return Figures(tuple(check.sample.id for check in checks), plan, outcomes, stored=(Facts(labels), RULES))
 
 
-class ClaimRun(Plain):
-    """The claim checks of one run: a ClaimCheck for each query, their figures, and the means with their intervals.
+class ClaimRun(RunReport):
+    """One run's figures of claims, and `samples`, a ClaimCheck for each query; its caveats are about the judge."""
 
-    `label_caveats` are the caveats about the judge, which concern every figure.
-    """
-
-    samples: tuple[ClaimCheck, ...]
-    figures: Figures
-    estimates: Mapping[str, Estimate]
-    label_caveats: tuple[Caveat, ...] = ()
-
-    @property
-    def caveats(self) -> tuple[RunCaveat, ...]:
-        """The caveats of all figures: one for each code and level."""
-        return caveats_of(self.label_caveats, self.estimates)
+    samples: tuple[ClaimCheck, ...] = ()
 
 
 class ClaimReport(OfRuns, Asked, Result, kw_only=True):

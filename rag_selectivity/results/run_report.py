@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import field
 from functools import cached_property
 from typing import Any
@@ -20,24 +20,6 @@ class RunCaveat(Caveat):
     """A caveat of a run, and the figures that it concerns."""
 
     measures: tuple[str, ...] = ()
-
-
-def caveats_of(label_caveats: Iterable[Caveat], estimates: Mapping[str, Estimate]) -> tuple[RunCaveat, ...]:
-    """The caveats of all figures: one for each code and level, with the text of the first and all its measures.
-
-    `label_caveats` concern every figure.
-    """
-    found: dict[tuple[str, str], tuple[Caveat, list[str]]] = {}
-    for caveat in label_caveats:
-        found[caveat.code, caveat.level] = caveat, list(estimates)
-    for key, estimate in estimates.items():
-        for caveat in estimate.caveats:
-            keys = found.setdefault((caveat.code, caveat.level), (caveat, []))[1]
-            keys += [] if key in keys else [key]
-    return tuple(
-        RunCaveat(caveat.code, caveat.text, caveat.level, caveat.figures, tuple(keys))
-        for caveat, keys in found.values()
-    )
 
 
 #: A slice with fewer queries is marked, and a difference over fewer has no verdict.
@@ -103,7 +85,7 @@ class RunReport(Plain):
 
     figures: Figures = field(repr=False, compare=False)
     estimates: Mapping[str, Estimate]
-    coverage: Coverage
+    coverage: Coverage = Coverage()
     notes: tuple[str, ...] = ()
     input: Mapping[str, Any] = field(default_factory=dict)
     label_caveats: tuple[Caveat, ...] = ()
@@ -127,7 +109,15 @@ class RunReport(Plain):
     @property
     def caveats(self) -> tuple[RunCaveat, ...]:
         """The caveats of all figures: one for each code and level, with the text of the first and all its measures."""
-        return caveats_of(self.label_caveats, self.estimates)
+        found = {(caveat.code, caveat.level): (caveat, list(self.estimates)) for caveat in self.label_caveats}
+        for key, estimate in self.estimates.items():
+            for caveat in estimate.caveats:
+                keys = found.setdefault((caveat.code, caveat.level), (caveat, []))[1]
+                keys += [] if key in keys else [key]
+        return tuple(
+            RunCaveat(caveat.code, caveat.text, caveat.level, caveat.figures, tuple(keys))
+            for caveat, keys in found.values()
+        )
 
     @property
     def evaluated(self) -> int:

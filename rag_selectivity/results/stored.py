@@ -65,7 +65,7 @@ def read_claims(path: str | Path) -> ClaimReport:
     """
     found = stored(_Claims, Path(path), ClaimReport.schema, "file of claim checks", "claims -o claims.json")
     runs = {
-        name: ClaimRun((), run.per_query.figures(RULES, ClaimMeasure.parse), run.measures, run.label_caveats)
+        name: ClaimRun(run.per_query.figures(RULES, ClaimMeasure.parse), run.measures, label_caveats=run.label_caveats)
         for name, run in found.runs.items()
     }
     return ClaimReport(**{**dict(found), "runs": runs, "path": Path(path)})
