@@ -89,7 +89,7 @@ def decision(report):
 
 @pytest.fixture(scope="module")
 def text(report, decision) -> str:
-    return report.to_html(decision=decision, title=f"Mine & {EVIL}")
+    return report.with_decision(decision).to_html(title=f"Mine & {EVIL}")
 
 
 @pytest.fixture(scope="module")

@@ -54,6 +54,12 @@ class Scored:
     queries: tuple[str, ...]
     values: Mapping[Shown, FloatArray]
 
+    @classmethod
+    def of(cls, kind: ScoreKind, queries: Sequence[str], scores: Mapping[Shown, Mapping[str, float]]) -> Scored:
+        """The scores of {what was shown: {query: score}}."""
+        values = {shown: np.array([each.get(query, np.nan) for query in queries]) for shown, each in scores.items()}
+        return cls(kind, tuple(queries), values)
+
     def table(self, *shown: Shown) -> Figures:
         """The scores of what was shown: a column for each."""
         values = np.stack([self.values[each] for each in shown], axis=1)
@@ -92,7 +98,13 @@ def figures_of(
 
 def contrasts(scored: Scored, bootstrap: Bootstrap, baseline: str | None = None) -> list[Contrast]:
     """All contrasts that the answers allow, with Holm's correction within each kind."""
-    found = [_contrast(scored, *pair, bootstrap) for pair in _pairs(scored, baseline)] + _slopes(scored, bootstrap)
+    found = []
+    for kind, *pair in _pairs(scored, baseline):
+        sides = [scored.table(each) for each in pair]
+        if kind == BITS:
+            sides = [scored.table_of(accuracies(side.outcomes[0].parts[0])) for side in sides]
+        found.append(_difference(scored, kind, pair, sides, bootstrap))
+    found += _slopes(scored, bootstrap)
     adjusted = []
     for kind in dict.fromkeys(each.kind for each in found):
         of_kind = [each for each in found if each.kind == kind]
@@ -125,13 +137,6 @@ def _pairs(scored: Scored, baseline: str | None) -> Iterator[tuple[str, Shown, S
             yield ORDER, shown, best
 
 
-def _contrast(scored: Scored, kind: str, shown: Shown, against: Shown, bootstrap: Bootstrap) -> Contrast:
-    sides = [scored.table(each) for each in (shown, against)]
-    if kind == BITS:
-        sides = [scored.table_of(accuracies(side.outcomes[0].parts[0])) for side in sides]
-    return _difference(scored, kind, (shown, against), sides, bootstrap)
-
-
 def _slopes(scored: Scored, bootstrap: Bootstrap) -> list[Contrast]:
     """The change of the score with each junk passage: the mean over queries of the slope within each query.
 
@@ -157,7 +162,7 @@ def _slopes(scored: Scored, bootstrap: Bootstrap) -> list[Contrast]:
 
 
 def _difference(
-    scored: Scored, kind: str, pair: tuple[Shown, Shown], tables: Sequence[Figures], bootstrap: Bootstrap
+    scored: Scored, kind: str, pair: Sequence[Shown], tables: Sequence[Figures], bootstrap: Bootstrap
 ) -> Contrast:
     one, other = (Side(str(shown), table, {}) for shown, table in zip(pair, tables, strict=True))
     (row,) = differences_of(one, other, Testing(bootstrap, power=None))
@@ -168,8 +173,8 @@ def _difference(
     p = 1.0 if kind == BITS and first == second == 0 else row.p
     value = 0.0 if abs(row.difference) < _ROUNDING else row.difference
     reason = _why(kind, row.n, first, second)
-    name, ends = scored.kind.name, (row.low, row.high)
-    return Contrast(kind, name, *pair, value, *ends, p, first, second, row.n, reason=reason)
+    ends = row.low, row.high
+    return Contrast(kind, scored.kind.name, pair[0], pair[1], value, *ends, p, first, second, row.n, reason=reason)
 
 
 def _why(kind: str, n: int, first: float, second: float) -> str | None:
@@ -183,17 +188,6 @@ def _why(kind: str, n: int, first: float, second: float) -> str | None:
     if kind == BITS and second == 0:
         return "no answer is right with random passages; the lower end of the interval is what is shown"
     return None
-
-
-def scored_of(
-    kind: ScoreKind, queries: Sequence[str], rows: Iterable[tuple[str, Shown, float]], shown: Sequence[Shown]
-) -> Scored:
-    """The scores of one kind from (query, what was shown, value) rows."""
-    place = {query: i for i, query in enumerate(queries)}
-    values = {each: np.full(len(queries), np.nan) for each in shown}
-    for query, each, value in rows:
-        values[each][place[query]] = value
-    return Scored(kind, tuple(queries), values)
 
 
 def accuracies(right: FloatArray) -> Outcome:

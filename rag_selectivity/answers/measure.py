@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from rag_selectivity.answers.figures import figures_of, scored_of
+from rag_selectivity.answers.figures import Scored, figures_of
 from rag_selectivity.answers.prompt import INSTRUCTIONS, PROMPT_VERSION, read_references
 from rag_selectivity.answers.scoring import ANSWER_RUBRIC, AnswerJudge, chosen_scores, ruled_scores
 from rag_selectivity.answers.sets import Plan, all_shown, plan
@@ -215,8 +215,8 @@ def _report(
     queries, notes, scored = tuple(planned.references), planned.notes, []
     for name, kind in kinds.items() if rows else ():
         shown = [each for each in planned.shown if not (kind.needs_passages and each.run == CLOSED_BOOK)]
-        values = ((row.query, row.shown, row.scores[name]) for row in rows if row.shown in shown)
-        scored.append(scored_of(kind, queries, values, shown))
+        by_query = {each: {row.query: row.scores[name] for row in rows if row.shown == each} for each in shown}
+        scored.append(Scored.of(kind, queries, by_query))
     if rows and (lost := len(planned.prompts) - len(rows)):
         notes += (
             f"{lost:,} of {counted(len(planned.prompts), 'answer')} are missing, because calls failed or the run "

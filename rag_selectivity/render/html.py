@@ -20,11 +20,11 @@ from rag_selectivity.render.first_screen import (
     in_words,
 )
 from rag_selectivity.render.pictures import pictures_of
+from rag_selectivity.render.plots import OF_RUNS, shape_of_run
 from rag_selectivity.render.report_tables import run_blocks
-from rag_selectivity.render.run_styles import OF_RUNS, shape_of_run
 from rag_selectivity.render.templates import environment, page_policy, style_of
 from rag_selectivity.render.writers import html_of, html_text
-from rag_selectivity.results.decision import Decision, RunFigure
+from rag_selectivity.results.decision import RunFigure
 from rag_selectivity.results.report import Report
 
 #: So many pictures are on the first two printed pages.
@@ -47,17 +47,16 @@ def page_of_blocks(title: str, blocks: Iterable[Block]) -> str:
 def to_html(
     report: Report,
     *,
-    decision: Decision | None = None,
     title: str = "What retrieval is worth",
     **given: Any,
 ) -> str:
     """The whole report as one HTML file. It loads nothing from the network, has light and dark colours, and prints.
 
+    The first screen shows the decision of the report, or else that of `rag_selectivity.advice.decide`; a report with
+    weights of queries has none.
+
     Parameters
     ----------
-    decision : Decision, optional
-        What the first screen shows. Default: that of the report, or `rag_selectivity.advice.decide(report)`. A report
-        with weights of queries has none.
     title : str
     qrels, runs, queries, corpus, reasons, by : optional
         What the explorer shows (`rag_selectivity.render.explorer.explorer`): the labels and the lists of the runs, as
@@ -74,7 +73,6 @@ def to_html(
     MissingExtraError
         If Jinja2 or matplotlib is not installed (the extra `report`).
     """
-    report = report if decision is None else report.with_decision(decision)
     known = decided_on(report)
     decision = None if isinstance(known, str) else known
     pictures = list(pictures_of(report, decision))

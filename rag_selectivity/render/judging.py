@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,7 +37,6 @@ from rag_selectivity.results.claims import (
     ClaimReport,
     ClaimRun,
 )
-from rag_selectivity.results.estimate import Estimate
 from rag_selectivity.results.grading import DrawnPart, Grading
 from rag_selectivity.results.trust import AS_PEOPLE, INVERTS, OPEN, Ranking
 from rag_selectivity.results.usage import Usage
@@ -277,16 +275,11 @@ def claim_blocks(report: ClaimReport, *, whole: bool = False) -> Iterator[Block]
 def _figure_tables(run: ClaimRun, depths: Sequence[int]) -> Iterator[Table]:
     """The figures of a run, and those of the passages that support claims in a table of their own."""
     names = list(dict.fromkeys(measure.name for measure, _ in run.figures.plan))
+    cells = {name: {depth: run.estimates.get(f"{name}@{depth}") for depth in depths} for name in names}
     for of_support in (False, True):
-        columns: list[Column] = [
-            (name, partial(_at_depth, run, name), cell) for name in names if (name in OF_SUPPORT) == of_support
-        ]
+        columns: list[Column] = [(name, cells[name].get, cell) for name in names if (name in OF_SUPPORT) == of_support]
         if columns:
             yield table_of(depths, ("K", str, str), *columns)
-
-
-def _at_depth(run: ClaimRun, name: str, depth: int) -> Estimate | None:
-    return run.estimates.get(f"{name}@{depth}")
 
 
 def _missed_claims(run: ClaimRun, depth: int, most: int | None) -> Iterator[Block]:

@@ -16,7 +16,6 @@ from rag_selectivity.errors import InputError, MissingExtraError
 from rag_selectivity.measures.chance import BoR
 from rag_selectivity.measures.utility import RANWG
 from rag_selectivity.render import plots
-from rag_selectivity.render.run_styles import OF_RUNS
 from rag_selectivity.results.decision import Decision
 from rag_selectivity.results.report import Report
 
@@ -126,7 +125,7 @@ def drawing(title: str, draw: Callable[..., Any], rows: int = 0) -> str:
 def _css_colours() -> Iterable[tuple[str, str]]:
     yield _INK, "currentColor"
     yield _LINE, "var(--line)"
-    for place, colour in enumerate(OF_RUNS):
+    for place, colour in enumerate(plots.OF_RUNS):
         yield colour, f"var(--run-{place})"
     yield plots.GREY.lower(), "var(--muted)"
     yield plots.GREEN.lower(), "var(--good)"

@@ -10,6 +10,7 @@ from rag_selectivity.errors import InputError
 from rag_selectivity.measures.base import Measure, parse_measure
 from rag_selectivity.render.blocks import Block, Details, Lines
 from rag_selectivity.render.first_screen import decided_on, decision_blocks, depth_without_decision, first_screen
+from rag_selectivity.render.html import notebook_html, page_of_blocks, to_html
 from rag_selectivity.render.judging import agreement_blocks, calibration_blocks, claim_blocks, grading_lines
 from rag_selectivity.render.report_tables import change_blocks, comparison_blocks, report_blocks
 from rag_selectivity.render.workflows import (
@@ -88,18 +89,10 @@ def as_markdown(result: Result, *, details: bool = False) -> str:
 
 
 def _page(result: Result, **options: Any) -> str:
-    from rag_selectivity.render.html import page_of_blocks, to_html
-
     if isinstance(result, Report):
         return to_html(result, **options)
     blocks = claim_blocks(result, whole=True) if isinstance(result, ClaimReport) else blocks_of(result)
     return page_of_blocks(SHOWN[type(result)][0], [*_first(result), *blocks])
-
-
-def _in_a_notebook(report: Report) -> str:
-    from rag_selectivity.render.html import notebook_html
-
-    return notebook_html(report)
 
 
 def as_latex(result: Result) -> str:
@@ -182,4 +175,4 @@ def _caption(result: Report | Comparison, report: Report) -> str:
     return latex_text(text)
 
 
-VIEWS.update(text=as_text, markdown=as_markdown, latex=as_latex, page=_page, notebook=_in_a_notebook)
+VIEWS.update(text=as_text, markdown=as_markdown, latex=as_latex, page=_page, notebook=notebook_html)

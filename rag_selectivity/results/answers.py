@@ -319,19 +319,10 @@ class AnswerReport(Result):
 
     def table(self) -> Iterable[dict[str, Any]]:
         """One flat row for each figure and each contrast."""
-        every: list[tuple[str, str, Shown, str, Estimate | Contrast, float]] = [
-            *(("mean", score, shown, "", each, math.nan) for (shown, score), each in self.figures.items()),
-            *((each.kind, each.score, each.shown, str(each.against), each, each.p) for each in self.contrasts),
+        every: list[tuple[str, str, Shown, str, Estimate | Contrast]] = [
+            *(("mean", score, shown, "", each) for (shown, score), each in self.figures.items()),
+            *((each.kind, each.score, each.shown, str(each.against), each) for each in self.contrasts),
         ]
-        return [
-            {
-                "figure": figure,
-                "score": score,
-                **flat(shown),
-                "against": against,
-                **{name: getattr(each, name) for name in ("value", "low", "high")},
-                "p": p,
-                "n": each.n,
-            }
-            for figure, score, shown, against, each, p in every
-        ]
+        for figure, score, shown, against, each in every:
+            numbers = {name: getattr(each, name, math.nan) for name in ("value", "low", "high", "p", "n")}
+            yield {"figure": figure, "score": score, **flat(shown), "against": against, **numbers}

@@ -94,11 +94,10 @@ class Result(Plain):
         return VIEWS[name](self, **options)
 
     def __str__(self) -> str:
+        """What an interactive session shows too: the tables, as for a DataFrame."""
         return self.to_text()
 
-    def __repr__(self) -> str:
-        """What an interactive session shows: the tables, as for a DataFrame."""
-        return self.to_text()
+    __repr__ = __str__
 
 
 class OfRuns:
