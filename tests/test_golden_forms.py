@@ -30,8 +30,14 @@ def golden(tmp_path_factory) -> GoldenSet:
 
 @pytest.mark.parametrize("form", WITH_CORPUS)
 def test_a_whole_corpus_goes_with_it(form, golden, tmp_path) -> None:
-    written = export(golden, tmp_path / "form", form, corpus=CORPUS)
-    assert (written.queries, written.passages) == (6, len(CORPUS))
+    (*_, corpus) = export(golden, tmp_path / "form", form, corpus=CORPUS).files[: 1 + (form == "beir")]
+    text = corpus.read_text(encoding="utf-8")
+    texts = (
+        [json.loads(line)["text"] for line in text.splitlines()]
+        if form == "beir"
+        else json.loads(text)["corpus"].values()
+    )
+    assert sorted(texts) == sorted(CORPUS.values())
     with pytest.raises(InputError, match=r"not the one that golden v1 was made with \(24 passages then, 1 now\)"):
         export(golden, tmp_path / "form", form, corpus={"d1": "x"})
 
@@ -40,22 +46,13 @@ def test_a_whole_corpus_goes_with_it(form, golden, tmp_path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("grade_map", "written", "relevant"),
-    [
-        (None, {1: 0, 2: 0, 3: 0, 4: 1, 5: 2}, (4, 5)),
-        ("none", {1: 1, 2: 2, 3: 3, 4: 4, 5: 5}, (1, 2, 3, 4, 5)),
-        ("1:0,2:0,3:1,4:2,5:3", {1: 0, 2: 0, 3: 1, 4: 2, 5: 3}, (3, 4, 5)),
-        ({1: 0, 2: 0, 3: 0, 4: 0, 5: 1}, {1: 0, 2: 0, 3: 0, 4: 0, 5: 1}, (5,)),
-    ],
+    ("keep_grades", "written"),
+    [(False, {1: 0, 2: 0, 3: 0, 4: 1, 5: 2}), (True, {grade: grade for grade in range(1, 6)})],
 )
-def test_trec_and_beir_files_are_read_as_such(grade_map, written, relevant, golden, tmp_path) -> None:
+def test_trec_and_beir_files_are_read_as_such(keep_grades, written, golden, tmp_path) -> None:
     expected = {q: {p: written[grade] for p, grade in grades.items()} for q, grades in golden.qrels().to_dict().items()}
-    done = [
-        export(golden, tmp_path / "trec", "trec", grade_map=grade_map),
-        export(golden, tmp_path / "beir", "beir", corpus=CORPUS, grade_map=grade_map),
-    ]
-    assert [each.relevant_to_readers for each in done] == [relevant] * 2
-    assert [each.grade_map for each in done] == [None if grade_map == "none" else written] * 2
+    export(golden, tmp_path / "trec", "trec", keep_grades=keep_grades)
+    export(golden, tmp_path / "beir", "beir", corpus=CORPUS, keep_grades=keep_grades)
     assert rs.read_qrels(tmp_path / "trec" / "qrels.trec").to_dict() == expected
     assert rs.read_qrels(tmp_path / "beir").to_dict() == expected
     ir_measures = pytest.importorskip("ir_measures")

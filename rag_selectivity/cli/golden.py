@@ -9,8 +9,7 @@ import typer
 
 from rag_selectivity.cli import options as o
 from rag_selectivity.cli.output import NOT_PASSED, note, put_lines, put_rows, tell
-from rag_selectivity.tables.grades import SCALES
-from rag_selectivity.wording import counted, enumeration
+from rag_selectivity.wording import counted
 
 
 def golden_build(
@@ -241,7 +240,7 @@ def golden_export(
     *,
     form: str,
     corpus: Path | None = None,
-    grade_map: str | None = None,
+    keep_grades: bool = False,
     judge: o.Names = None,
 ) -> None:
     """Write a golden set in the form of another tool.
@@ -262,9 +261,9 @@ def golden_export(
     ------
     form : NAME
         Form: trec, beir, ragas, langsmith or llama-index.
-    grade_map : MAP
-        Grades to write into trec and beir for 1 to 5, or `none` for the grades as they are (default:
-        1:0,2:0,3:0,4:1,5:2, as these tools count every grade from 1 up as relevant).
+    keep_grades
+        Write grades 1 to 5 as they are into trec and beir. These tools count every grade from 1 up as relevant, so that
+        without it 1 to 3 become 0, 4 becomes 1 and 5 becomes 2.
 
     Examples
     --------
@@ -273,20 +272,11 @@ def golden_export(
     """
     from rag_selectivity.golden import export
 
-    written = export(golden, folder, form, corpus=corpus, judges=judge, grade_map=grade_map)
+    written = export(golden, folder, form, corpus=corpus, judges=judge, keep_grades=keep_grades)
     for file in written.files:
         note(f"wrote {file}")
-    note(
-        f"{form}: {counted(written.queries, 'query', 'queries')}, {counted(written.passages, 'text')} of passages, "
-        f"{counted(written.pairs, 'label')}. It holds no {written.lacks}"
-    )
-    if written.grade_map is not None:
-        mapped = ", ".join(f"{grade} as {new}" for grade, new in written.grade_map.items())
-        note(f"grades are written as another tool counts them: {mapped}")
-    junk = [str(grade) for grade in written.relevant_to_readers if grade < SCALES["utility"].relevant_from]
-    if junk:
-        mend = "give trec_eval the option -l 4" if written.grade_map is None else "map them to 0"
-        note(
-            f"warning: trec_eval, pytrec_eval and BEIR count every grade from 1 up as relevant. Here they would count "
-            f"passages of grade {enumeration(junk)} too, which are not relevant: {mend}, or leave out --grade-map"
-        )
+    note(f"{form} holds no {written.lacks}")
+    if keep_grades:
+        note("trec_eval, pytrec_eval and BEIR take grades from 1 up for relevant: set them to 4, as in trec_eval -l 4")
+    elif form in ("trec", "beir"):
+        note("grades are written as these tools count them: 1 to 3 as 0, 4 as 1, 5 as 2 (--keep-grades)")

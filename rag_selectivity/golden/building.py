@@ -28,7 +28,7 @@ from rag_selectivity.golden.manifest import LABELS, MANIFEST, PASSAGES, QUERIES,
 from rag_selectivity.golden.query_rows import query_rows
 from rag_selectivity.grading.rubric import Rubric
 from rag_selectivity.tables.cells import shown
-from rag_selectivity.tables.writing import json_line, json_text, refuse_unwritable_folder, write_files
+from rag_selectivity.tables.writing import json_line, json_text, named, refuse_unwritable_folder, write_files
 
 _JUDGE = ("judge", "model", "parameters", "rubric", "rubric_version", "prompt_version")
 _OF_PERSON = ("graded", "skipped", "again")
@@ -172,12 +172,8 @@ def build(
 def _put_version(place: Path, manifest: Manifest, files: Mapping[str, bytes]) -> GoldenSet:
     """Write a version beside its place, and put it there whole."""
     target = place / f"v{manifest.version}"
-    try:
+    with named(place):
         place.mkdir(exist_ok=True)
-    except OSError as error:
-        raise InputError(
-            f"{place}: cannot be made ({error.strerror or error}); make the folder above it first"
-        ) from None
     with TemporaryDirectory(dir=place) as own:
         made = Path(own) / target.name
         made.mkdir()

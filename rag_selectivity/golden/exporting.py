@@ -11,15 +11,13 @@ from uuid import NAMESPACE_URL, uuid5
 from rag_selectivity.errors import InputError, examples
 from rag_selectivity.golden.golden_set import GoldenSet, is_golden_set, printed
 from rag_selectivity.tables.cells import check_one_of
-from rag_selectivity.tables.grades import SCALES, parse_grade_map
+from rag_selectivity.tables.grades import SCALES
 from rag_selectivity.tables.small import read_texts
-from rag_selectivity.tables.writing import json_line, json_text, refuse_unwritable_folder, write_files
+from rag_selectivity.tables.writing import json_line, json_text, named, refuse_unwritable_folder, write_files
 
-#: What a grade map is called that leaves the grades as they are.
-AS_THEY_ARE = "none"
 #: The lowest relevant grade.
 RELEVANT = SCALES["utility"].relevant_from
-#: For tools that count every grade from 1 up as relevant, as trec_eval, pytrec_eval and BEIR do by default.
+#: The grades for tools that count every grade from 1 up as relevant, as trec_eval, pytrec_eval and BEIR do by default.
 RELEVANT_FROM_1 = {1: 0, 2: 0, 3: 0, 4: 1, 5: 2}
 
 
@@ -37,19 +35,19 @@ class View:
         Of the labelled passages, or of the whole corpus.
     grades : {query: {passage: grade}}
         One grade for each pair, on the scale of the set.
-    grade_map : {grade: written grade}, optional
-        Default: grades are written as they are.
+    keeps_grades : bool
+        Whether TREC and BEIR get the grades as they are, rather than `RELEVANT_FROM_1`.
     """
 
     name: str
     queries: Sequence[Mapping[str, Any]]
     passages: Mapping[str, str]
     grades: Mapping[str, Mapping[str, int]]
-    grade_map: Mapping[int, int] | None = None
+    keeps_grades: bool = False
 
     def qrels(self) -> Iterable[tuple[str, str, int]]:
         """(query, passage, written grade)."""
-        new = self.grade_map or {}
+        new = {} if self.keeps_grades else RELEVANT_FROM_1
         for query, grades in self.grades.items():
             yield from ((query, passage, new.get(grade, grade)) for passage, grade in sorted(grades.items()))
 
@@ -74,19 +72,16 @@ class Form:
         {name of a file in the folder: content} of a view.
     lacks : str
         What it cannot hold, as a sentence goes on after "holds no".
-    holds_grades : bool
-        Whether it holds grades, rather than which passages are relevant.
     holds_corpus : bool
         Whether it holds texts of passages that are not relevant, and so can hold a whole corpus.
-    grade_map : {grade: written grade} or None
-        By default; None for a form in which a number alone never says what is relevant, and which takes no map.
+    by_grades : bool
+        Whether its readers take a grade alone for what is relevant.
     """
 
     files: Callable[[View], dict[str, str]]
     lacks: str
-    holds_grades: bool = False
     holds_corpus: bool = False
-    grade_map: Mapping[int, int] | None = None
+    by_grades: bool = False
 
 
 def _lines(rows: Iterable[Mapping[str, Any]]) -> str:
@@ -173,22 +168,15 @@ FORMS = {
     "trec": Form(
         _trec,
         "texts of passages, no white space in texts other than blanks, no weights, and no names of judges",
-        holds_grades=True,
-        grade_map=RELEVANT_FROM_1,
+        by_grades=True,
     ),
     "beir": Form(
-        _beir,
-        "weights, no names of judges, and no second label of a pair",
-        holds_grades=True,
-        holds_corpus=True,
-        grade_map=RELEVANT_FROM_1,
+        _beir, "weights, no names of judges, and no second label of a pair", holds_corpus=True, by_grades=True
     ),
     "ragas": Form(
         _ragas, "ids of queries, no grades, no passages that are not relevant, no weights, and no names of judges"
     ),
-    "langsmith": Form(
-        _langsmith, "texts of passages, no names of judges, and no second label of a pair", holds_grades=True
-    ),
+    "langsmith": Form(_langsmith, "texts of passages, no names of judges, and no second label of a pair"),
     "llama-index": Form(
         _llama_index,
         "grades, no passages that are labelled and not relevant, no weights, and no names of judges",
@@ -199,31 +187,10 @@ FORMS = {
 
 @dataclass(frozen=True)
 class Exported:
-    """What `export` wrote.
+    """What `export` wrote: its files, and what the form cannot hold."""
 
-    Attributes
-    ----------
-    form : str
-    lacks : str
-        What the form cannot hold.
-    files : tuple of Path
-    queries, passages, pairs : int
-        Queries, texts of passages, and graded or relevant pairs in the form.
-    grade_map : {grade: written grade} or None
-        The map of the grades that `trec` and `beir` hold; None where they are as in the set, and for other forms.
-    relevant_to_readers : tuple of int
-        The grades of the set that count as relevant to whoever reads the form with its usual threshold: 4 and 5, or
-        with `grade_map="none"` all of them.
-    """
-
-    form: str
-    lacks: str
     files: tuple[Path, ...]
-    queries: int
-    passages: int
-    pairs: int
-    grade_map: Mapping[int, int] | None
-    relevant_to_readers: tuple[int, ...]
+    lacks: str
 
 
 def export(
@@ -233,7 +200,7 @@ def export(
     *,
     corpus: Any = None,
     judges: Sequence[str] | None = None,
-    grade_map: str | Mapping[int, int] | None = None,
+    keep_grades: bool = False,
 ) -> Exported:
     """Write a golden set in the form of another tool.
 
@@ -250,15 +217,15 @@ def export(
         the labelled passages alone. Retrieval from these alone is easier than from the corpus.
     judges
         As in `rag_selectivity.read_qrels`, for a set with labels of several judges: the form holds one grade of a pair.
-    grade_map : mapping or str, optional
-        For TREC and BEIR: the grades to write for 1 to 5. Default: 1:0,2:0,3:0,4:1,5:2, since trec_eval, pytrec_eval
-        and BEIR count every grade from 1 up as relevant. "none" writes the grades as they are.
+    keep_grades : bool
+        For TREC and BEIR: write the grades as they are. Default: 0 for 1 to 3, 1 for 4, 2 for 5, since trec_eval,
+        pytrec_eval and BEIR count every grade from 1 up as relevant.
 
     Raises
     ------
     InputError
         If the set has queries without a text, an id cannot stand in the form, the corpus is another one, or the form
-        holds no corpus, or takes no grade map.
+        holds no corpus, or nothing by grades alone.
 
     Examples
     --------
@@ -279,10 +246,13 @@ def export(
     if is_golden_set(target):
         raise InputError(f"{target}: this is a golden set, whose files an export would replace: name another folder")
     refuse_unwritable_folder(target)
-    mapped = _grade_map(form, grade_map)
+    if keep_grades and not chosen.by_grades:
+        raise InputError(f"the form {form} says what is relevant, whatever the grades are: leave out --keep-grades")
     texts = given.passages if corpus is None else _texts(given, form, corpus)
     labels = given.qrels(judges=judges)
-    view = View(given.name, given.queries, texts, {query: labels[query] for query in labels if labels[query]}, mapped)
+    view = View(
+        given.name, given.queries, texts, {query: labels[query] for query in labels if labels[query]}, keep_grades
+    )
     without = [row["query_id"] for row in view.queries if not (row["text"] or "").strip()]
     if without:
         raise InputError(
@@ -293,47 +263,10 @@ def export(
     if isinstance(corpus, (str, Path)) and Path(corpus).resolve() in [Path(file).resolve() for file in contents]:
         raise InputError(f"{corpus}: the corpus is read, and the export would replace it: name another folder")
     for file in contents:
-        try:
+        with named(file.parent):
             file.parent.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise InputError(
-                f"{file.parent}: cannot be made ({error.strerror or error}); name another folder"
-            ) from None
     write_files(contents)
-    relevant = {query: view.relevant(query) for query in view.grades}
-    held = set(texts) if chosen.holds_corpus else set[str]()
-    if form == "ragas":
-        held = {passage for row in view.queries for passage in view.contexts(row["query_id"]) or ()}
-    # trec_eval, pytrec_eval and BEIR take every grade from 1 up as relevant.
-    least = RELEVANT if chosen.grade_map is None else 1
-    return Exported(
-        form=form,
-        lacks=chosen.lacks,
-        files=tuple(contents),
-        queries=len(view.queries),
-        passages=len(held),
-        pairs=sum(map(len, (view.grades if chosen.holds_grades else relevant).values())),
-        grade_map=mapped,
-        relevant_to_readers=tuple(grade for grade in RELEVANT_FROM_1 if (mapped or {}).get(grade, grade) >= least),
-    )
-
-
-def _grade_map(form: str, given: str | Mapping[int, int] | None) -> dict[int, int] | None:
-    default = FORMS[form].grade_map
-    if default is None and given is not None:
-        raise InputError(
-            f"the form {form} says which passages are relevant, whatever their grades: leave out grade_map "
-            f"(--grade-map)"
-        )
-    if default is None or given == AS_THEY_ARE:
-        return None
-    new = dict(default) if given is None else parse_grade_map(given) or {}
-    if sorted(new) != list(RELEVANT_FROM_1) or min(new.values()) < 0:
-        raise InputError(
-            "a grade map of an export has a new grade, 0 or above, for each of the grades 1 to 5, as in "
-            "1:0,2:0,3:0,4:1,5:2"
-        )
-    return {grade: new[grade] for grade in RELEVANT_FROM_1}
+    return Exported(tuple(contents), chosen.lacks)
 
 
 def _texts(golden: GoldenSet, form: str, corpus: Any) -> dict[str, str]:
