@@ -13,7 +13,7 @@ import numpy as np
 
 from rag_selectivity.errors import InputError, warn
 from rag_selectivity.evaluation.joining import join_runs
-from rag_selectivity.grading.labels_format import left_out_as_targeted
+from rag_selectivity.grading.origins import left_out_as_targeted
 from rag_selectivity.grading.store import Store, label_rows
 from rag_selectivity.inference.bootstrap import Bootstrap
 from rag_selectivity.inference.interval import Interval

@@ -96,7 +96,7 @@ def nobody() -> Iterator[None]:
     if os.geteuid() != 0:
         yield
         return
-    import_module("rag_selectivity.grading.labels_format")  # nobody may be unable to read the checkout
+    import_module("rag_selectivity.grading.origins")  # nobody may be unable to read the checkout
     os.seteuid(65534)
     try:
         yield

@@ -110,7 +110,7 @@ def evaluate(
         --measure RA-nWG --measure PROC --measure Harm --fail-if 'RA-nWG@3 < .1'
     """
     from rag_selectivity.cli.gates import Gates
-    from rag_selectivity.grading.labels_format import reasons_in
+    from rag_selectivity.grading.origins import reasons_in
     from rag_selectivity.measures.plan import DEFAULT_MEASURES, budgets_of
 
     path, runs = files

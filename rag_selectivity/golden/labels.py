@@ -9,12 +9,12 @@ from typing import Any
 
 from rag_selectivity.errors import InputError
 from rag_selectivity.grading.exchange import import_labels, label_table
-from rag_selectivity.grading.labels_format import is_store
 from rag_selectivity.grading.store import HumanLabel, Store, digest
 from rag_selectivity.judged.qrels import Qrels
 from rag_selectivity.tables.exact import is_table, read_records
 from rag_selectivity.tables.files import is_path, json_value
 from rag_selectivity.tables.grades import SCALES
+from rag_selectivity.trust.people import is_store
 
 #: Who gave the grades of qrels, where nobody says it.
 DEFAULT_ANNOTATOR = "person"
@@ -40,7 +40,7 @@ def label_rows_of(labels: Any, *, annotator: str | None = None, grade_map: Any =
     InputError
         As `labels import`; and if a label store is given with an annotator or a grade map.
     """
-    if isinstance(labels, Store) or (is_path(labels) and is_store(labels)):
+    if isinstance(labels, Store) or is_store(labels):
         if annotator is not None or grade_map is not None:
             raise InputError(
                 f"{labels.path if isinstance(labels, Store) else labels}: a label store names who labelled, on grades "

@@ -1,17 +1,21 @@
-"""The origins of a store's labels, as columns beside its judgments."""
+"""The labels of stores and of their exports as judgments, with their origins as columns beside them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 
-from rag_selectivity.errors import warn
-from rag_selectivity.grading.store import Draw, LabelReading, Store
+from rag_selectivity.errors import InputError, warn
+from rag_selectivity.grading.exchange import import_labels
+from rag_selectivity.grading.store import ADJUDICATION, TARGETED_DRAWS, Draw, LabelReading, Store, label_rows
 from rag_selectivity.judged.origins import NO_GRADE, Chosen, LabelOrigins
 from rag_selectivity.judged.qrels import Qrels
+from rag_selectivity.tables.exact import kind_of
 from rag_selectivity.tables.ids import IntArray
-from rag_selectivity.wording import counted
+from rag_selectivity.wording import counted, enumeration
 
 _CHOSEN = {"pool": Chosen.POOL, "tail": Chosen.TAIL, "control": Chosen.CONTROL, "person": Chosen.PERSON}
 
@@ -124,3 +128,103 @@ def _pools(draws: Iterable[Draw]) -> dict[str, int | None]:
             known = pools.get(draw.source, 0)
             pools[draw.source] = None if known is None or draw.depth is None else max(known, draw.depth)
     return pools
+
+
+# -- files ---------------------------------------------------------------------------------------------------
+
+
+def exported_labels(path: Path, judges: Sequence[str] | None = None, humans: bool = True) -> Qrels:
+    """The labels of an export of a store, as `read_labels` gives them."""
+    with TemporaryDirectory() as folder, Store(Path(folder) / "labels.db") as store:
+        import_labels(store, path)
+        try:
+            labels = store_labels(store.path, judges, humans)
+        except InputError as error:
+            # The store is a temporary one, of which the user knows nothing.
+            raise InputError(str(error).replace(str(store.path), str(path))) from None
+    labels.source = str(path)
+    return labels
+
+
+def store_labels(path: Path, judges: Sequence[str] | None = None, humans: bool = True) -> Qrels:
+    """The labels of a store, as `read_labels` gives them."""
+    with Store(path, read_only=True) as store:
+        qrels = labels_in(store, judges, humans=humans)
+    if not len(qrels):
+        raise InputError(f"{path}: the label store has no grades yet")
+    return without_outside_by_people(qrels)
+
+
+def reasons_in(path: str | Path, judges: list[str] | None = None) -> dict[tuple[str, str], str]:
+    """{(query, passage): reason} of judges and people in a label store; empty for any other file."""
+    if kind_of(Path(path)) != "store":
+        return {}
+    with Store(path, read_only=True) as store:
+        return {
+            (row["query_id"], row["passage_id"]): row["reason"]
+            for row in store.rows()
+            if row["reason"] and (judges is None or row["judge"] in judges or row["source"] == "human")
+        }
+
+
+def people_in(path: str | Path) -> tuple[list[tuple[str, str, int]], list[str]]:
+    """(query, passage, grade) of people's labels of pairs that were drawn at random, and notes on the others.
+
+    Raises
+    ------
+    InputError
+        If there are none.
+    """
+    with Store(path, read_only=True) as store:
+        outdated = {(query, passage) for query, passage, _ in store.outdated_human_labels()}
+        targeted = {pair: design for pair, design in store.targeted_pairs().items() if pair not in outdated}
+        rows = [row for row in label_rows(store, judges=()) if row[:2] not in outdated and row[:2] not in targeted]
+        notes = _contradictions(store.grades_of_people())
+    if outdated:
+        query, passage = min(outdated)
+        notes.append(
+            f"{counted(len(outdated), 'label')} by people not used, since the query or passage has another text now, "
+            f"such as query {query!r}, passage {passage!r}"
+        )
+    if targeted:
+        notes.append(left_out_as_targeted(targeted))
+    if not rows and targeted:
+        raise InputError(
+            f"{path}: all {len(targeted):,} labels by people are of pairs that were chosen by what was known of "
+            f"their labels ({enumeration(sorted(set(targeted.values())))}), which say nothing about other pairs: have "
+            f"people label pairs of labels draw --draw calibrate:N"
+        )
+    if not rows:
+        raise InputError(f"{path}: the label store has no labels by people for the texts it holds now")
+    return rows, notes
+
+
+def drawn_in(path: str | Path) -> dict[str, int]:
+    """How the pairs of people's labels were drawn: {draw: number of pairs}, without targeted draws."""
+    with Store(path, read_only=True) as store:
+        counts = store.drawn_for_people()
+    return {
+        name: count for name, count in counts.items() if name.partition(":")[0] not in (*TARGETED_DRAWS, ADJUDICATION)
+    }
+
+
+def left_out_as_targeted(targeted: Mapping[tuple[str, str], str]) -> str:
+    """A note on pairs that a targeted draw chose: {(query, passage): design}."""
+    designs = enumeration(sorted(set(targeted.values())))
+    return (
+        f"{counted(len(targeted), 'label')} by people left out, since the pairs were chosen by what was known of their "
+        f"labels ({designs}): they are no random sample"
+    )
+
+
+def _contradictions(grades: Mapping[tuple[str, str], Sequence[int]]) -> list[str]:
+    """A note that names a pair to which people gave different grades, if there is any."""
+    differ = {pair: sorted(given) for pair, given in grades.items() if len(set(given)) > 1}
+    if not differ:
+        return []
+    query, passage = max(differ, key=lambda pair: differ[pair][-1] - differ[pair][0])
+    given = enumeration([str(grade) for grade in differ[query, passage]])
+    return [
+        f"people gave different grades to {counted(len(differ), 'pair')}, and the median counts (of two grades, the "
+        f"lower); the largest difference: query {query!r}, passage {passage!r} has the grades {given}"
+    ]

@@ -12,7 +12,7 @@ import numpy as np
 
 from rag_selectivity.errors import InputError, examples, warn
 from rag_selectivity.grading.drawing import ranks_in_lists
-from rag_selectivity.grading.labels_format import store_labels
+from rag_selectivity.grading.origins import store_labels
 from rag_selectivity.grading.rubric import DEFAULT_RUBRIC, Rubric
 from rag_selectivity.grading.store import Draw, Store, digest
 from rag_selectivity.judged.qrels import Qrels

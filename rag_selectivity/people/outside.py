@@ -11,7 +11,7 @@ import numpy as np
 
 from rag_selectivity.errors import InputError, examples
 from rag_selectivity.grading.drawing import CorpusOrder, Lists, Tail, drawn_tail, how_of_tail
-from rag_selectivity.grading.labels_format import read_whole
+from rag_selectivity.grading.origins import labels_in
 from rag_selectivity.grading.store import Draw, Origin, Store, label_rows
 from rag_selectivity.judged.origins import Chosen
 from rag_selectivity.judged.reading import ranked_lists
@@ -199,7 +199,7 @@ def _retrieved(store: Store, lists: Lists, depth: int) -> dict[str, set[str]]:
         for query, passages in ranked_lists(run, depth):
             taken.setdefault(query, set()).update(passages)
     if any(row["graded"] for row in store.judges()) or store.people():
-        labels = read_whole(store.path)
+        labels = labels_in(store, None)
         inside = np.ones(len(labels.query), bool)
         if labels.origins is not None:
             inside = ~labels.origins.are(Chosen.CONTROL | Chosen.TAIL) | labels.origins.are(Chosen.POOL)

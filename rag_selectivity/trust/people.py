@@ -18,7 +18,7 @@ from rag_selectivity.judged.qrels import Qrels
 from rag_selectivity.judged.reading import read_qrels
 from rag_selectivity.judged.token_budget import TokenBudget
 from rag_selectivity.measures.base import FloatArray
-from rag_selectivity.tables.exact import STORES, kind_of
+from rag_selectivity.tables.exact import kind_of
 from rag_selectivity.tables.files import is_path
 from rag_selectivity.tables.forms import AS_THEY_ARE, IdForm
 from rag_selectivity.tables.grades import Scale, scale_named
@@ -119,7 +119,7 @@ def people_of(source: Any, grade_map: str | Mapping[int, int] | None = None) -> 
         drawn, settling = people_of(source.drawn, grade_map), people_of(source.settling, grade_map)
         return replace(drawn, notes=(*drawn.notes, *settling.notes), settling=settling.drawn)
     if is_store(source):
-        rows, remarks = _store().people_in(source)
+        rows, remarks = _stores().people_in(source)
         labels = Qrels.from_records(rows, source=str(source), scale="utility")
         return PeoplesLabels(labels, None, draws_of(source), tuple(remarks))
     labels = Qrels.of(source)
@@ -146,7 +146,7 @@ def draws_of(source: Any) -> Mapping[str, int]:
     Targeted draws and adjudications are left out: their labels are no sample, or belong to pairs of another draw.
     """
     if is_store(source):
-        drawn: Mapping[str, int] = _store().drawn_in(source)
+        drawn: Mapping[str, int] = _stores().drawn_in(source)
         return drawn
     labels = Qrels.of(source)
     known = None if labels.origins is None else labels.origins.drawn_for_people
@@ -158,9 +158,9 @@ def is_store(source: Any) -> bool:
     return is_path(source) and kind_of(Path(source)) == "store"
 
 
-def _store() -> Any:
+def _stores() -> Any:
     """The module that reads label stores, which stands above this one."""
-    return import_module(STORES["store"])
+    return import_module("rag_selectivity.grading.origins")
 
 
 # -- beside the judge's ----------------------------------------------------------------------------------
