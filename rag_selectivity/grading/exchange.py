@@ -307,8 +307,6 @@ def summary_lines(store: Store) -> Iterator[str]:
 
 def _details(judge: dict[str, Any]) -> Iterator[str]:
     """What a store says about a judge beyond its counts; nothing where it says nothing."""
-    if judge["failures"]:
-        yield f"failures: {_counted(judge['failures'])}"
     if judge["origins"]:
         yield f"origin of the pairs: {_counted({_ORIGINS.get(kind, kind): n for kind, n in judge['origins'].items()})}"
     for way, count in judge["ways"].items():

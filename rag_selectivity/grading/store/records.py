@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from hashlib import blake2b
 from operator import attrgetter
@@ -30,8 +30,6 @@ ORIGIN_KINDS = ("pool", "tail", "control", "person", "unknown")
 TARGETED_DRAWS = ("disagree",)
 #: The draw whose grade takes the place of the grades that it is about.
 ADJUDICATION = "adjudicate"
-#: The kind of a failure that was stored without one.
-UNKNOWN_FAILURE = "unknown"
 #: Of the labels that are failures.
 UNANSWERED = "labels.grade IS NULL AND labels.value IS NULL"
 
@@ -430,30 +428,3 @@ def draws_of(connection: Connection) -> dict[int, Draw]:
     """The draws of a store."""
     rows = connection.execute("SELECT id, kind, source, depth, how FROM draws").fetchall()
     return {number: Draw(kind, source, depth, json.loads(how)) for number, kind, source, depth, how in rows}
-
-
-def grades_of_judges(
-    connection: Connection, names: dict[int, str], as_given: bool
-) -> Iterator[tuple[str, str, dict[str, list[int]]]]:
-    """The grades of some settings for each pair, in the order of the ids; see `Store.grades_by_pair`."""
-    junk = "CASE WHEN l.misleading IS NULL OR l.grade > 2 THEN l.grade WHEN l.misleading THEN 1 ELSE 2 END"
-    total = connection.execute("SELECT count(*) FROM settings").fetchone()[0]
-    # A store's only judge is read in the order of the file; one of several by the index on the settings.
-    of_chosen = "" if len(names) == total else f"AND l.settings IN ({', '.join('?' * len(names))})"
-    rows = connection.execute(
-        f"SELECT p.query_id, p.passage_id, l.settings, {'l.grade' if as_given else junk} FROM labels l"
-        f" {PAIRS_OF_LABELS} WHERE l.grade IS NOT NULL {of_chosen}"
-        " ORDER BY p.query_id, p.passage_id, l.settings, l.sample",
-        tuple(names) if of_chosen else (),
-    )
-    pair: Pair | None = None
-    grades: dict[str, list[int]] = {}
-    # Not by groupby: a store may hold millions of pairs.
-    for query, passage, number, grade in rows:
-        if pair is None or passage != pair[1] or query != pair[0]:
-            if pair is not None:
-                yield *pair, grades
-            pair, grades = (query, passage), {}
-        grades.setdefault(names[number], []).append(grade)
-    if pair is not None:
-        yield *pair, grades

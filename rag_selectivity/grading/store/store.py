@@ -5,12 +5,10 @@ from __future__ import annotations
 import json
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing, contextmanager
-from heapq import merge
-from itertools import groupby, islice
-from operator import itemgetter
+from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -21,7 +19,6 @@ from rag_selectivity.grading.store.records import (
     LABEL_COLUMNS,
     PAIRS_OF_LABELS,
     UNANSWERED,
-    UNKNOWN_FAILURE,
     Draw,
     HumanLabel,
     Incoming,
@@ -30,7 +27,6 @@ from rag_selectivity.grading.store.records import (
     Pair,
     Settings,
     draws_of,
-    grades_of_judges,
     models_of,
     names_of,
     settings_number,
@@ -45,7 +41,9 @@ from rag_selectivity.tables.files import STANDARD_INPUT
 #: Rows in a transaction, and labels of a judge, for which other processes wait some 20 ms.
 _ROWS_AT_ONCE, _LABELS_AT_ONCE, _READ_AT_ONCE = 2000, 500, 20_000
 _SETTINGS = ("model", "parameters", "rubric", "rubric_version", "prompt_version")
-_FAILURE = f"coalesce(failure, '{UNKNOWN_FAILURE}')"
+#: A failure may have been stored without its kind.
+_FAILURE = "coalesce(failure, 'unknown')"
+_JUNK_APART = "CASE WHEN l.misleading IS NULL OR l.grade > 2 THEN l.grade WHEN l.misleading THEN 1 ELSE 2 END"
 _T = TypeVar("_T")
 
 
@@ -212,7 +210,6 @@ class Store:
         sums = ("graded", "failed", "prompt_tokens", "completion_tokens", "cost")
         of_server = "count(*) FROM labels l CROSS JOIN servers v ON v.id = l.server WHERE"
         tallies = {
-            "failures": f"SELECT settings, {_FAILURE}, count(*) FROM labels WHERE grade IS NULL GROUP BY 1, 2",
             "served_models": f"SELECT l.settings, served_model, {of_server} served_model != '' GROUP BY 1, 2",
             "ways": f"SELECT l.settings, way, {of_server} way != '' GROUP BY 1, 2",
             # A pair may have several origins.
@@ -330,24 +327,33 @@ class Store:
         2 if it does not, so that `Harm(max_grade=1)` counts distractors alone. `as_given` leaves the grades as they
         are. `repeats` adds what people who are named among the judges graded again.
         """
+        grade = "l.grade" if as_given else _JUNK_APART
         with self._reading() as connection:
-            names = self._chosen(connection, judges)
-            by_judges = grades_of_judges(connection, names, as_given)
-            annotators = self.annotators_among(judges)
-            if not annotators:
-                yield from by_judges
-                return
-            labels = [
-                (*label.pair, {label.annotator: [label.grade]})
-                for label in sorted(self.human_labels(), key=lambda label: label.pair)
-                if label.annotator in annotators and label.grade is not None and (repeats or not label.sample)
-            ]
-            for (query, passage), rows in groupby(merge(by_judges, labels, key=itemgetter(0, 1)), itemgetter(0, 1)):
-                grades: dict[str, list[int]] = {}
-                for _, _, of_pair in rows:
-                    for name, samples in of_pair.items():
-                        grades[name] = [*grades.get(name, ()), *samples]
-                yield query, passage, grades
+            names, people = self._chosen(connection, judges), self.annotators_among(judges)
+            total = connection.execute("SELECT count(*) FROM settings").fetchone()[0]
+            # A store's only judge is read in the order of the file; one of several by the index on the settings.
+            chosen = () if len(names) == total else tuple(names)
+            of_chosen = f"AND l.settings IN ({_places(chosen)})" if len(names) != total else ""
+            of_people = (
+                " UNION ALL SELECT query_id, passage_id, annotator, sample, grade FROM human"
+                f" WHERE grade NOTNULL AND annotator IN ({_places(people)}){'' if repeats else ' AND sample = 0'}"
+            )
+            rows = connection.execute(
+                f"SELECT p.query_id, p.passage_id, l.settings, l.sample, {grade} FROM labels l {PAIRS_OF_LABELS}"
+                f" WHERE l.grade NOTNULL {of_chosen}{of_people if people else ''} ORDER BY 1, 2, 3, 4",
+                (*chosen, *people),
+            )
+            pair: Pair | None = None
+            grades: dict[str, list[int]] = {}
+            # Not by groupby: a store may hold millions of pairs.
+            for query, passage, judge, _, grade in rows:
+                if pair is None or passage != pair[1] or query != pair[0]:
+                    if pair is not None:
+                        yield *pair, grades
+                    pair, grades = (query, passage), {}
+                grades.setdefault(judge if isinstance(judge, str) else names[judge], []).append(grade)
+            if pair is not None:
+                yield *pair, grades
 
     def _chosen(self, connection: Connection, judges: Sequence[str] | None) -> dict[int, str]:
         """The settings of some judges, by name or model: {number: name of the judge}."""
@@ -482,3 +488,8 @@ class Store:
 def _origins_text(origins: Sequence[Origin]) -> str | None:
     """Origins as JSON; None if none is known."""
     return json.dumps([origin.to_dict() for origin in origins], ensure_ascii=False) if origins else None
+
+
+def _places(values: Collection[Any]) -> str:
+    """The places of values in a statement."""
+    return ", ".join("?" * len(values))
