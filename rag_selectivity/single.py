@@ -187,12 +187,12 @@ def evaluate_query(
     passages : sequence of str
         Ids in rank order.
     options
-        As in `evaluate_queries`; `pool` is the list of this query.
+        As in `figures_of_query`.
 
     Raises
     ------
     InputError
-        As `evaluate_queries`.
+        As `figures_of_query`.
 
     Examples
     --------
@@ -209,48 +209,26 @@ def figures_of_query(
     passages: Sequence[str],
     *,
     pool: Sequence[str] | None = None,
-    **options: Any,
-) -> tuple[QueryFigure, ...]:
-    """The figures of several measures for one query, as `evaluate_query` gives each.
-
-    >>> [figure.value for figure in figures_of_query(["Success@1", "RR"], {"d1": 1}, ["d9", "d1"])]
-    [0.0, 0.5]
-
-    Raises
-    ------
-    InputError
-        As `evaluate_queries`.
-    """
-    pools = None if pool is None else {_QUERY: pool}
-    return evaluate_queries(measures, {_QUERY: grades}, {_QUERY: passages}, pool=pools, **options)[_QUERY]
-
-
-def evaluate_queries(
-    measures: Sequence[str | Measure],
-    grades: Mapping[str, Mapping[str, int] | None],
-    lists: Mapping[str, Sequence[str]],
-    *,
-    pool: Mapping[str, Sequence[str]] | None = None,
     corpus_size: Any = None,
     passages_of: Any = None,
     scale: str | None = None,
     levels: Iterable[int] = (),
     details: bool = False,
     **policies: Any,
-) -> dict[str, tuple[QueryFigure, ...]]:
-    """The figures of several measures for each of some queries, from one join of them all.
+) -> tuple[QueryFigure, ...]:
+    """The figures of several measures for one query, from one join.
 
     Parameters
     ----------
     measures : sequence of str or Measure
         With their depths.
-    grades : {query: {passage: grade} or None}
+    grades : {passage: grade} or None
         None if nobody judged the query: its figures are NaN.
-    lists : {query: sequence of str}
-        Ids in rank order; a query without a list retrieved nothing.
-    pool : {query: sequence of str}, optional
+    passages : sequence of str
+        Ids in rank order; none if nothing was retrieved.
+    pool : sequence of str, optional
         The candidates before reranking or selection, for PROC and %PROC.
-    corpus_size : int or {query: int}, optional
+    corpus_size : int, optional
         N, for the chance-corrected measures.
     passages_of : {document: number of its passages} or PassageCounts, optional
         As in `rag_selectivity.evaluate`, if grades and lists name documents. `passage_counts_of` reads a large mapping
@@ -265,11 +243,6 @@ def evaluate_queries(
     policies
         As in `rag_selectivity.evaluate`: `unjudged="worst"`.
 
-    Returns
-    -------
-    {query: tuple of QueryFigure}
-        For each query of `grades` the figures of the measures.
-
     Raises
     ------
     InputError
@@ -278,30 +251,23 @@ def evaluate_queries(
 
     Examples
     --------
-    >>> labels = {"q1": {"d1": 5, "d2": 1}, "q2": None}
-    >>> found = evaluate_queries(["RA-nWG@1"], labels, {"q1": ["d1", "d2"], "q2": ["d9"]}, scale="utility")
-    >>> [figure.value for figure, in found.values()]
-    [1.0, nan]
+    >>> [figure.value for figure in figures_of_query(["Success@1", "RR"], {"d1": 1}, ["d9", "d1"])]
+    [0.0, 0.5]
     """
     chosen = [measure_with_depth(measure) for measure in measures]
-    judged = {query: labels for query, labels in grades.items() if labels is not None}
-    figures = {query: tuple(QueryFigure(each, math.nan, NO_LABELS) for each in chosen) for query in grades}
-    if not judged:
-        return figures
-    ranked = {query: lists.get(query, ()) for query in judged}
-    candidates = None if pool is None else {query: pool[query] for query in judged if query in pool}
-    for given, what in ((ranked, "the retrieved passages"), (candidates or {}, "pool")):
-        for passages in given.values():
-            check_ids(passages, what)
-    for labels in judged.values():
-        if not isinstance(labels, Mapping):
-            raise InputError(f"the grades of a query must be {{passage: grade}}, got {shown(labels)}")
-    qrels = Qrels.of(judged)
+    if grades is None:
+        return tuple(QueryFigure(each, math.nan, NO_LABELS) for each in chosen)
+    check_ids(passages, "the retrieved passages")
+    if pool is not None:
+        check_ids(pool, "pool")
+    if not isinstance(grades, Mapping):
+        raise InputError(f"the grades of a query must be {{passage: grade}}, got {shown(grades)}")
+    qrels = Qrels.of({_QUERY: grades})
     qrels.levels = tuple(levels)
     joined = join(
         qrels,
-        Run.of(ranked),
-        pool=None if candidates is None else Run.of(candidates),
+        Run.of({_QUERY: passages}),
+        pool=None if pool is None else Run.of({_QUERY: pool}),
         corpus_size=corpus_size,
         passages_of=passages_of,
         scale=scale,
@@ -309,9 +275,7 @@ def evaluate_queries(
         ids="exact",
         # That no judged passage was retrieved is a warning for a dataset, not for one query.
     )
-    columns = [query_figures(measure, joined, details=details) for measure in chosen]
-    of_queries = zip(judged, qrels.queries, strict=True)
-    return figures | {query: tuple([column[name] for column in columns]) for query, name in of_queries}
+    return tuple(query_figures(measure, joined, details=details)[_QUERY] for measure in chosen)
 
 
 def query_figures(measure: str | Measure, joined: JudgedRun, *, details: bool = False) -> dict[str, QueryFigure]:

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import rag_selectivity as rs
-from rag_selectivity.single import aggregate, evaluate_queries, evaluate_query, figures_of_query
+from rag_selectivity.single import QueryFigure, aggregate, evaluate_query, figures_of_query, query_figures
 
 pytestmark = pytest.mark.contract
 
@@ -65,21 +65,24 @@ def worlds(draw: Any) -> dict[str, Any]:
     }
 
 
-def figures(world: dict[str, Any], names: list[str], queries: list[str], pooled: bool, **rules: str) -> dict[str, Any]:
-    def some(part: str) -> dict[str, Any]:
-        return {query: world[part][query] for query in queries}
-
-    return evaluate_queries(
+def alone(world: dict[str, Any], names: list[str], query: str, pooled: bool, **rules: str) -> tuple[QueryFigure, ...]:
+    """The figures of a query by itself."""
+    return figures_of_query(
         names,
-        some("grades"),
-        some("lists"),
-        pool=some("pool") if pooled else None,
-        corpus_size=some("corpus_size"),
+        world["grades"][query],
+        world["lists"][query],
+        pool=world["pool"][query] if pooled else None,
+        corpus_size=world["corpus_size"][query],
         scale=world["scale"],
         levels=world["levels"],
         details=True,
         **rules,
     )
+
+
+def labels_of(world: dict[str, Any]) -> rs.Qrels:
+    rows = [(query, *row) for query, grades in world["grades"].items() for row in grades.items()]
+    return rs.Qrels.from_records(rows, levels=world["levels"])
 
 
 def same(one: float, other: float) -> bool:
@@ -93,11 +96,19 @@ def same(one: float, other: float) -> bool:
 @given(world=worlds())
 def test_one_query_alone_has_the_figures_that_it_has_among_many(world, rules, pooled) -> None:
     names = [name for name in NAMES if rs.parse_measure(name).required_scale in (None, world["scale"])]
-    queries = list(world["grades"])
-    together = figures(world, names, queries, pooled, **rules)
-    for query in queries:
-        alone = figures(world, names, [query], pooled, **rules)[query]
-        for one, among in zip(alone, together[query], strict=True):
+    joined = rs.join(
+        labels_of(world),
+        rs.Run.of(world["lists"]),
+        pool=rs.Run.of(world["pool"]) if pooled else None,
+        corpus_size=world["corpus_size"],
+        scale=world["scale"],
+        policy=rs.Policy(**rules),
+        ids="exact",
+    )
+    together = [query_figures(name, joined, details=True) for name in names]
+    for query in world["grades"]:
+        for one, of_all in zip(alone(world, names, query, pooled, **rules), together, strict=True):
+            among = of_all[query]
             assert same(one.value, among.value), one.measure
             assert (one.measure, one.reason, one.details) == (among.measure, among.reason, among.details)
             whole, of_it = (aggregate([each], bootstrap=None) for each in (one, among))
@@ -113,14 +124,10 @@ def test_they_are_the_rows_of_a_report(world) -> None:
         for name in NAMES
         if rs.parse_measure(name).per_query and rs.parse_measure(name).required_scale in (None, world["scale"])
     ]
-    queries = list(world["grades"])
-    labels = rs.Qrels.from_records(
-        [(query, *row) for query in queries for row in world["grades"][query].items()], levels=world["levels"]
-    )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         report = rs.evaluate(
-            labels,
+            labels_of(world),
             {"r": world["lists"]},
             pool={"r": world["pool"]},
             corpus_size=world["corpus_size"],
@@ -130,7 +137,8 @@ def test_they_are_the_rows_of_a_report(world) -> None:
             ids="exact",
         )
     rows = {row["query"]: row for row in report.per_query()}
-    for query, found in figures(world, names, queries, True).items():
+    for query in world["grades"]:
+        found = alone(world, names, query, True)
         expected = [math.nan if (value := rows[query][str(each.measure)]) is None else value for each in found]
         assert [each.value for each in found] == pytest.approx(expected, rel=1e-12, nan_ok=True)
 
@@ -140,15 +148,16 @@ def test_chunks_of_labelled_documents() -> None:
     grades = {"q1": {"d1": 1, "d2": 0}, "q2": {"d3": 1, "d7": 1}}
     lists = {"q1": ["d1", "d1", "d5"], "q2": ["d4", "d3"]}
     names = ["RandomSuccess@2", "Success@2", "R@2", "nDCG@2", "BoR@2"]
-    together = evaluate_queries(names, grades, lists, **options)
+    joined = rs.join(rs.Qrels.of(grades), rs.Run.of(lists), **options)
+    together = [query_figures(name, joined) for name in names]
     size = sum(options["passages_of"].values())
     for query, relevant in (("q1", 2), ("q2", 8)):
-        alone = figures_of_query(names, grades[query], lists[query], **options)
-        assert [each.value for each in alone] == pytest.approx(
-            [each.value for each in together[query]], rel=1e-13, nan_ok=True
+        found = figures_of_query(names, grades[query], lists[query], **options)
+        assert [each.value for each in found] == pytest.approx(
+            [of_all[query].value for of_all in together], rel=1e-13, nan_ok=True
         )
         miss = (size - relevant) * (size - relevant - 1) / (size * (size - 1))
-        assert alone[0].value == pytest.approx(1 - miss, rel=1e-12)
+        assert found[0].value == pytest.approx(1 - miss, rel=1e-12)
 
 
 def test_whether_there_is_junk_is_said_by_the_labels_that_are_given() -> None:
@@ -160,10 +169,10 @@ def test_whether_there_is_junk_is_said_by_the_labels_that_are_given() -> None:
 
 
 def test_a_query_without_labels_or_a_list() -> None:
-    found = evaluate_queries(["Success@1", "BoR@1"], {"q1": {"a": 1}, "q2": None}, {"q2": ["a"]}, corpus_size=9)
-    assert [each.value for each in found["q1"]] == pytest.approx([0.0, math.nan], nan_ok=True)
-    assert {each.reason for each in found["q2"]} == {"nobody judged this query"}
-    assert evaluate_queries(["Success@1"], {"q": None}, {})["q"][0].outcome is None
+    of_none = figures_of_query(["Success@1", "BoR@1"], {"a": 1}, [], corpus_size=9)
+    assert [each.value for each in of_none] == pytest.approx([0.0, math.nan], nan_ok=True)
+    unlabelled = figures_of_query(["Success@1", "BoR@1"], None, ["a"], corpus_size=9)
+    assert {(each.reason, each.outcome) for each in unlabelled} == {("nobody judged this query", None)}
 
 
 @pytest.mark.parametrize(
@@ -192,17 +201,13 @@ def test_a_query_without_labels_or_a_list() -> None:
 def test_what_the_join_refuses_is_refused(grades, passages, options, message) -> None:
     with pytest.raises(rs.InputError, match=message):
         evaluate_query("RandomSuccess@3", grades, passages, **options)
-    pool = options.pop("pool", None)
-    with pytest.raises(rs.InputError, match=message):
-        evaluate_queries(
-            ["RandomSuccess@3"], {"q": grades}, {"q": passages}, pool=None if pool is None else {"q": pool}, **options
-        )
 
 
 def test_the_smallest_corpus_of_some_queries_is_named_if_it_is_smaller_than_k() -> None:
-    grades, lists = {"q1": {"a": 1}, "q2": {"a": 1}}, {"q1": ["a"], "q2": ["a"]}
+    qrels, run = rs.Qrels.of({"q1": {"a": 1}, "q2": {"a": 1}}), rs.Run.of({"q1": ["a"], "q2": ["a"]})
+    joined = rs.join(qrels, run, corpus_size={"q1": 2, "q2": 9}, scale="trec")
     with pytest.raises(rs.InputError, match="depth K = 3 is more than the corpus size N = 2"):
-        evaluate_queries(["Success@3"], grades, lists, corpus_size={"q1": 2, "q2": 9})
+        query_figures("Success@3", joined)
 
 
 def test_ids_of_other_types_and_negative_grades() -> None:

@@ -6,7 +6,7 @@ import random
 import pytest
 
 import rag_selectivity as rs
-from rag_selectivity.single import aggregate, evaluate_queries, evaluate_query
+from rag_selectivity.single import aggregate, evaluate_query, query_figures
 
 pytestmark = pytest.mark.contract
 
@@ -93,11 +93,11 @@ def test_files_and_single_queries_agree(tmp_path, repeating) -> None:
         rs.evaluate(qrels, run, bootstrap=None, scale="trec", **options),
         rs.evaluate(qrels, scattered, bootstrap=None, scale="trec", **options),
     ]
+    joined = rs.join(rs.Qrels.of(labels), rs.Run.of(lists), corpus_size=SIZE, scale="trec")
     for name in (*OF_LISTS, "RandomSuccess", "lambda"):
         for depth in options["depths"]:
             key = f"{name}@{depth}"
-            rows = evaluate_queries([key], labels, lists, corpus_size=SIZE, scale="trec").values()
-            together = [row[0] for row in rows]
+            together = query_figures(key, joined).values()
             alone = [evaluate_query(key, labels[q], lists[q], corpus_size=SIZE, scale="trec") for q in labels]
             figures = [report[key] for report in reports]
             figures += [aggregate(each, bootstrap=None) for each in (together, alone)]
