@@ -375,7 +375,7 @@ class OpenAIJudge:
 
     def _addressed(self, request: Any) -> Any:
         """The client's request with the query of the address, and with the headers that the user gave."""
-        request.url = request.url.copy_with(query=self._query or None)
+        request.url = request.url.copy_with(query=self._query) if self._query else request.url
         del request.headers["authorization"]
         for name, value in self._headers.items():
             request.headers[name] = value
