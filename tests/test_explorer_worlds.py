@@ -11,7 +11,7 @@ import pytest
 import rag_selectivity as rs
 from rag_selectivity.render.explorer import explorer
 from tests.browser import Window, overflow
-from tests.explorer_world import ExplorerWorld, figures, page_of, rows, shown_figure, text, unpacked, until
+from tests.explorer_world import ExplorerWorld, page_of, rows, text, until
 from tests.report_worlds import HOSTILE, HOSTILE_IDS
 
 pytest.importorskip("jinja2", reason="the page needs Jinja2 (the extra `report`)")
@@ -77,15 +77,10 @@ def test_figures_alone(chromium, world, tmp_path) -> None:
     window.context.close()
 
 
-def test_without_scripts_or_without_decompression_the_worst_queries_stand_there(chromium, world, tmp_path) -> None:
+def test_without_scripts_or_without_decompression_the_page_says_what_it_lacks(chromium, world, tmp_path) -> None:
     shown = world.explorer()
     window = page_of(chromium, shown, tmp_path, java_script_enabled=False)
-    of_best = figures(world, unpacked(shown)["runs"][unpacked(shown)["best"]])
-    worst = sorted(world.ids, key=lambda q: (of_best[q] is None, of_best[q] or 0, world.ids.index(q)))[:50]
-    assert [each.split(" ")[0] for each in window.page.locator("#x-static tbody th").all_inner_texts()] == worst
-    cells = window.page.locator("#x-static tbody tr").first.locator("td").all_inner_texts()
-    assert cells[:-1] == [shown_figure(figures(world, run)[worst[0]]) for run in world.runs]
-    assert "need JavaScript, which is switched off" in text(window.page, "#x-static p")
+    assert "need JavaScript, which is switched off" in text(window.page, "#explorer noscript")
     # No heading of what only a script fills, not even a hidden one.
     headings = window.page.locator("#explorer :is(h2, h3, h4)").evaluate_all("(all) => all.map((e) => e.textContent)")
     assert headings == ["Queries and passages"]
@@ -94,11 +89,9 @@ def test_without_scripts_or_without_decompression_the_worst_queries_stand_there(
     window.context.add_init_script("delete window.DecompressionStream")
     page = window.opened()
     assert "cannot unpack the data" in text(page, "#x-note")
-    assert page.locator("#x-static").is_visible()
     window.context.close()
     damaged = tmp_path / "damaged.html"
     damaged.write_text((tmp_path / "page.html").read_text(encoding="utf-8").replace(shown.data[50:], "AAAA"), "utf-8")
     window = Window(chromium, damaged)
     until(window.page, "document.querySelector('#x-note').textContent.includes('are damaged')")
-    assert window.page.locator("#x-static").is_visible()
     window.context.close()

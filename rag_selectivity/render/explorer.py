@@ -24,16 +24,14 @@ from rag_selectivity.judged.qrels import Qrels
 from rag_selectivity.judged.run import Run
 from rag_selectivity.measures import Measure
 from rag_selectivity.measures.utility import RANWG
-from rag_selectivity.render.blocks import table_of
 from rag_selectivity.render.templates import script_of
-from rag_selectivity.render.writers import html_of
 from rag_selectivity.results.decision import Decision
 from rag_selectivity.results.plain import finite
 from rag_selectivity.results.report import Report
 from rag_selectivity.results.run_report import RunReport
 from rag_selectivity.tables.forms import IdForm
 from rag_selectivity.tables.small import read_texts
-from rag_selectivity.wording import counted, number
+from rag_selectivity.wording import counted
 
 _SCRIPTS = [
     f"explorer/{name}"
@@ -43,8 +41,6 @@ _SCRIPTS = [
 _CANDIDATES, _MOST_ENTRIES = 50, 2_000_000
 #: So many passages have texts, those of the worst queries first, each with so many characters: about 8 MB.
 _MOST_TEXTS, _LONGEST = 20_000, 2_000
-#: Rows of the table that a browser without scripts shows, and the characters of a query in it.
-_STATIC_ROWS, _STATIC_TEXT = 50, 300
 _UNANSWERABLE = "fewer relevant passages in the labels than an answer needs: no list of failures holds them."
 #: Rows of the tables of what to label next.
 _HARD_ROWS, _MAGNET_ROWS = 500, 100
@@ -60,8 +56,6 @@ class Explorer:
         Base64 of gzip of JSON; None for a report without the lists.
     measure : str
         What its figures are.
-    static : str
-        The table of the worst queries that needs no script, as HTML, and its title.
     script : str
         For the page's one file.
     notes : tuple of str
@@ -72,8 +66,6 @@ class Explorer:
 
     data: str | None
     measure: str = ""
-    title: str = ""
-    static: str = ""
     script: str = ""
     notes: tuple[str, ...] = ()
     counts: tuple[str, ...] = ()
@@ -179,22 +171,12 @@ def explorer(
             f"Passages have texts for the {len(texted):,} worst of {counted(len(names), 'query', 'queries')}, so that "
             f"the page stays small."
         )
-    run, static = list(report.runs)[leader], worst[:_STATIC_ROWS]
-    worst_table = table_of(
-        static,
-        ("query", lambda i: f"{facts.queries[i]} {query_texts.get(facts.queries[i], '')[:_STATIC_TEXT]}".rstrip(), str),
-        *((name, row.__getitem__, number) for name, row in zip(report.runs, facts.figures.tolist(), strict=True)),
-        (f"diagnosis of {run}", facts.diagnoses[leader].__getitem__, str),
-    )
-    title = f"The {len(static)} worst of {counted(len(names), 'query', 'queries')} by {shown} of {run}."
     unanswerable, missing = int((~facts.can_be_answered).sum()), 0 if table is None else table.missing
     counts = [
         *([f"{counted(unanswerable, 'query has', 'queries have')} {_UNANSWERABLE}"] if unanswerable else []),
         *([f"{counted(missing, 'query is', 'queries are')} not in the table of queries."] if missing else []),
     ]
-    return Explorer(
-        _packed(data), str(shown), title, html_of([worst_table]), script_of(*_SCRIPTS), tuple(notes), tuple(counts)
-    )
+    return Explorer(_packed(data), str(shown), script_of(*_SCRIPTS), tuple(notes), tuple(counts))
 
 
 def _lists(runs: Mapping[str, Any], report: Report, queries: Collection[str], depth: int, form: IdForm) -> Lists:

@@ -1,6 +1,5 @@
 // Puts the parts together, after the page has been painted.
 function explore(model) {
-  at("static").hidden = true;
   at("parts").replaceWith(at("parts").content);
   let state = firstState(model);
   let address = null;
