@@ -273,14 +273,13 @@ def test_a_known_slope_is_recovered(tmp_path: Path) -> None:
     counts = np.array([0, 2, 5, 10, 20])
     means = [report["junk", int(k), "choice"].value for k in counts]
     assert slope.value == pytest.approx(np.polyfit(counts, means, 1)[0])
-    assert "falls by" in str(report)
+    assert "change with each junk passage" in str(report)
     steady = ScriptedModel(best=0.7, slope=0.0)
     with JudgeServer(steady.respond) as server:
         model = OpenAIJudge("steady", base_url=server.url)
         report = rs.measure_answers(made.runs, **options(made, tmp_path / "a.db", model=model, **asked))
     slope = report.contrast("slope", "choice", "junk", 20)
     assert slope.low < 0 < slope.high
-    assert "no change with junk is shown" in str(report)
 
 
 def test_queries_without_enough_junk_are_no_part_of_the_slope(tmp_path: Path) -> None:

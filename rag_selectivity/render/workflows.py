@@ -26,7 +26,6 @@ from rag_selectivity.render.blocks import (
 from rag_selectivity.results.answers import (
     BITS,
     DEPTH,
-    JUNK,
     LIFT,
     ORDER,
     RUN,
@@ -48,7 +47,7 @@ from rag_selectivity.results.workflows import (
     Preference,
     Validation,
 )
-from rag_selectivity.wording import counted, level_text, number, percent, signed
+from rag_selectivity.wording import counted, level_text, number, percent
 
 # -- answers -----------------------------------------------------------------------------------------------------
 
@@ -85,8 +84,6 @@ def answer_blocks(report: AnswerReport) -> Iterator[Block]:
         if contrasts:
             yield Heading(title)
             yield from _contrast_blocks(kind, contrasts, level)
-    slopes = [each for each in report.contrasts if each.kind == SLOPE]
-    yield from map(Note, _junk_in_words(report, slopes, level))
     yield from (Note(note, "note") for note in report.notes)
     served = report.settings.get("served") or ()
     if served and list(served) != [report.settings["model"]]:
@@ -122,25 +119,6 @@ def _contrast_blocks(kind: str, contrasts: Sequence[Contrast], level: str) -> It
 
 def _with_value(contrast: Contrast) -> Contrast | None:
     return None if math.isnan(contrast.value) and math.isnan(contrast.low) else contrast
-
-
-def _junk_in_words(report: AnswerReport, contrasts: Sequence[Contrast], level: str) -> Iterator[str]:
-    """What junk costs the model, in a sentence for each score that says if an answer is right."""
-    counts = [shown.k or 0 for shown, _ in report.figures if shown.run == JUNK]
-    for each in contrasts:
-        if not report.kinds[each.score].is_correct or math.isnan(each.low):
-            continue
-        of = f"percentage points with each junk passage, from {min(counts)} to {max(counts)} junk passages on average"
-        points, low, high = (100 * value for value in (each.value, each.low, each.high))
-        if low <= 0 <= high:
-            yield (
-                f"{each.score}: no change with junk is shown: {signed(points, 2)} [{level}: {signed(low, 2)} to "
-                f"{signed(high, 2)}] {of}."
-            )
-        else:
-            less, more = sorted((abs(low), abs(high)))
-            verb = "falls" if high < 0 else "rises"
-            yield f"{each.score} {verb} by {abs(points):.2f} [{level}: {less:.2f} to {more:.2f}] {of}."
 
 
 # -- validation --------------------------------------------------------------------------------------------------
