@@ -32,7 +32,7 @@ monitor.close()
 trace = Trace.read(folder / "trace.jsonl")
 queries, corpus, pool = trace.to_grade()
 store = folder / "labels.db"
-done = rs.grade(queries, corpus, pool, store=store, judge=judge, budget=rs.Budget(calls=1000), progress=False)
+done = rs.grade(queries, corpus, pool, store=store, judge=judge, budget=rs.Budget(max_calls=1000), progress=False)
 report = rs.evaluate(trace.labels_from(rs.read_qrels(store)), {"live": trace.shown}, scale="utility", depths=[4])
 print(f"{monitor.traffic.sampled} of {monitor.traffic.retrievals} retrievals were traced, {done.usage.total} tokens")
 print(report)

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from rag_selectivity.errors import InputError, MissingExtraError, SelectivityError, SelectivityWarning
     from rag_selectivity.evaluation.evaluate import evaluate, evaluate_joined
     from rag_selectivity.grading.claims import check_claims
-    from rag_selectivity.grading.gate import Budget, Limits
     from rag_selectivity.grading.grade import grade
+    from rag_selectivity.grading.limits import Budget, Limits
     from rag_selectivity.inference.bootstrap import Bootstrap
     from rag_selectivity.judged.joining import join
     from rag_selectivity.judged.judged_run import JudgedRun
@@ -55,7 +55,7 @@ _PLACES = {
         "evaluation.evaluate": "evaluate evaluate_joined",
         "grading.claims": "check_claims",
         "grading.grade": "grade",
-        "grading.gate": "Budget Limits",
+        "grading.limits": "Budget Limits",
         "judged.joining": "join",
         "judged.judged_run": "JudgedRun",
         "judged.policy": "Policy",

@@ -394,7 +394,7 @@ def test_a_budget_stops_between_queries_and_a_dry_run_sends_nothing(small: World
         planned = rs.measure_answers(small.runs, **given, dry_run=True)
         assert (len(server.bodies), planned.spent.dry_run, planned.figures) == (0, True, {})
         assert f"{planned.spent.prompts} requests" in str(planned)
-        stopped = rs.measure_answers(small.runs, **given, budget=rs.Budget(calls=20))
+        stopped = rs.measure_answers(small.runs, **given, budget=rs.Budget(max_calls=20))
         assert stopped.spent.stopped_by == "budget"
         assert len(server.bodies) == 20
         done = rs.measure_answers(small.runs, **given)

@@ -12,7 +12,7 @@ import pytest
 import rag_selectivity as rs
 from rag_selectivity.grading.claim_checks import folded
 from rag_selectivity.grading.claims import check_claims
-from rag_selectivity.grading.gate import Limits
+from rag_selectivity.grading.limits import Limits
 from rag_selectivity.grading.openai_judge import OpenAIJudge
 from rag_selectivity.results.claims import ClaimCheck
 from rag_selectivity.results.samples import Sample

@@ -91,7 +91,11 @@ def test_top_ranks_of_all_systems_come_first_and_a_stopped_run_goes_on(tmp_path)
     other = {q: [f"d{j}" for j in (9, 8, 1, 0)] for q in QUERIES}
     with JudgeServer(by_number) as server:
         stopped = graded(
-            server, store, pool=[one, other], budget=rs.Budget(calls=8), limits=rs.Limits(concurrency=1, backoff=0.01)
+            server,
+            store,
+            pool=[one, other],
+            budget=rs.Budget(max_calls=8),
+            limits=rs.Limits(concurrency=1, backoff=0.01),
         )
         assert {texts(request)["passage"] for request in server.bodies} == {CORPUS["d0"], CORPUS["d9"]}
         assert (stopped.graded, stopped.left, stopped.pairs) == (8, 16, 24)

@@ -98,7 +98,7 @@ FUNCTIONS: dict[str, tuple[Callable[..., Any], str]] = {
     "join": (lambda **given: rs.join(rs.Qrels.of(LABELS), rs.Run.of(RUN), **given), "scale corpus_size"),
     "Bootstrap": (rs.Bootstrap, "resamples seed level"),
     "Limits": (rs.Limits, "timeout backoff attempts"),
-    "Budget": (rs.Budget, "cost calls"),
+    "Budget": (rs.Budget, "max_cost max_calls"),
     "queries_needed": (
         lambda **given: rs.queries_needed(**{"bits": 1, "success": 0.5} | given),
         "bits level correlation",

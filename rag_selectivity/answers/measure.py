@@ -14,9 +14,10 @@ from rag_selectivity.answers.scoring import ANSWER_RUBRIC, AnswerJudge, chosen_s
 from rag_selectivity.answers.sets import Plan, all_shown, plan
 from rag_selectivity.compare.differences import known_baseline
 from rag_selectivity.errors import InputError
-from rag_selectivity.grading.gate import Budget, Gate, Limits
+from rag_selectivity.grading.gate import Gate
 from rag_selectivity.grading.given import whole_numbers
 from rag_selectivity.grading.judge import judge_of
+from rag_selectivity.grading.limits import Budget, Limits
 from rag_selectivity.grading.questions import Asker, Question
 from rag_selectivity.grading.rubric import Rubric
 from rag_selectivity.grading.runner import asking, blocking

@@ -9,7 +9,9 @@ import rag_selectivity as rs
 from rag_selectivity.cli import judging as j
 from rag_selectivity.cli import options as o
 from rag_selectivity.cli.output import note, put_rows
+from rag_selectivity.cli.settings import SETTINGS
 from rag_selectivity.errors import InputError
+from rag_selectivity.grading.limits import Budget, Limits
 
 
 @dataclass(frozen=True)
@@ -83,7 +85,8 @@ def answers(
     scale: str | None = None,
     drawing: o.Drawing = o.Drawing(),
     dry_run: bool = False,
-    asking: j.Asking = j.Asking(),
+    budget: Budget = Budget(),
+    limits: Limits = Limits(),
     store: Path | None = None,
     scores: o.Table = None,
     answer_table: o.Table = None,
@@ -207,7 +210,9 @@ def answers(
             abstain=more.abstention,
             served=more.served,
             baseline=baseline,
-            **asking.options(),
+            budget=budget,
+            limits=limits,
+            progress=not SETTINGS.quiet,
             bootstrap=bootstrap,
             seed=drawing.seed,
             dry_run=dry_run,

@@ -11,6 +11,8 @@ from rag_selectivity.cli import options as o
 from rag_selectivity.cli.files import Writes
 from rag_selectivity.cli.inputs import one_or_named
 from rag_selectivity.cli.output import note
+from rag_selectivity.cli.settings import SETTINGS
+from rag_selectivity.grading.limits import Budget, Limits
 
 
 @dataclass(frozen=True)
@@ -48,7 +50,8 @@ def claims(
     resamples: int = 5000,
     whole_context: list[int] | None = None,
     drawing: o.Drawing = o.Drawing(),
-    asking: j.Asking = j.Asking(),
+    budget: Budget = Budget(),
+    limits: Limits = Limits(),
     gating: o.Gating = o.Gating(),
     sheet: o.Table = None,
     sheet_pairs: int = 200,
@@ -155,7 +158,9 @@ def claims(
             whole_context=tuple(whole_context or ()),
             batch=batch,
             human=human,
-            **asking.options(),
+            budget=budget,
+            limits=limits,
+            progress=not SETTINGS.quiet,
             bootstrap=bootstrap,
         )
     result = result if result.stopped is None else replace(result, resume=j.resume_command())

@@ -9,7 +9,9 @@ from typing import Any
 from rag_selectivity.cli import judging as j
 from rag_selectivity.cli import options as o
 from rag_selectivity.cli.retrieved import Spans
+from rag_selectivity.cli.settings import SETTINGS
 from rag_selectivity.errors import InputError
+from rag_selectivity.grading.limits import Budget, Limits
 
 
 def grade(
@@ -31,7 +33,8 @@ def grade(
     dry_run: bool = False,
     show_bits: float | None = None,
     retry_failed: bool = False,
-    asking: j.Asking = j.Asking(),
+    budget: Budget = Budget(),
+    limits: Limits = Limits(),
     extra: o.Names = None,
     order: str = "rank",
     seed: int = 7,
@@ -129,7 +132,9 @@ def grade(
             samples=samples,
             batch=batch,
             order=order,
-            **asking.options(),
+            budget=budget,
+            limits=limits,
+            progress=not SETTINGS.quiet,
             retry_failed=retry_failed,
             dry_run=dry_run,
             show_bits=show_bits,

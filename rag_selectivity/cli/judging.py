@@ -56,69 +56,6 @@ class Server:
         )
 
 
-@dataclass(frozen=True)
-class Asking:
-    """What may be spent, and how fast requests are sent.
-
-    Budget
-    ------
-    max_calls : COUNT
-        Send at most this many requests.
-    max_cost : AMOUNT
-        Spend at most this much. Needs prices, or an endpoint that says what a request costs.
-    concurrency : COUNT
-        Most requests at the same time. A run begins with 1, then 4.
-
-    [judge]
-    -------
-    max_tokens
-        Spend at most this many tokens.
-    price_in
-        Price of a million prompt tokens.
-    price_out
-        Price of a million answer tokens.
-    rpm
-        Most requests in any 60 seconds.
-    tpm
-        Most tokens in any 60 seconds.
-    max_answer_tokens
-        Most tokens of an answer, reasoning included; after a cut answer, the limit is 4 times as high.
-    timeout
-        Longest time for a request.
-    attempts
-        Most requests for a call that fails for a temporary reason, such as a server error.
-    max_wait
-        Longest wait that the endpoint may ask for (Retry-After). After a longer one the run stops.
-    """
-
-    max_calls: int | None = None
-    max_cost: float | None = None
-    concurrency: int = 16
-    max_tokens: int | None = None
-    price_in: float | None = None
-    price_out: float | None = None
-    rpm: float | None = None
-    tpm: float | None = None
-    max_answer_tokens: int = 1000
-    timeout: float = 60.0
-    attempts: int = 6
-    max_wait: float = 120.0
-
-    def options(self) -> dict[str, Any]:
-        """As options of the functions that ask."""
-        from rag_selectivity.grading.gate import Budget, Limits
-
-        limits = {
-            name: getattr(self, name) for name in ("concurrency", "rpm", "tpm", "timeout", "attempts", "max_wait")
-        }
-        prices = {"price_in": self.price_in, "price_out": self.price_out}
-        return {
-            "limits": Limits(**limits, answer_tokens=self.max_answer_tokens),
-            "budget": Budget(calls=self.max_calls, tokens=self.max_tokens, cost=self.max_cost, **prices),
-            "progress": not SETTINGS.quiet,
-        }
-
-
 def _headers(given: list[str] | None) -> dict[str, str]:
     headers = {}
     for each in given or ():

@@ -80,6 +80,36 @@ class Shared:
     rubric : FILE
         Rubric of your own, in TOML.
 
+    Budget
+    ------
+    max_calls : COUNT
+        Send at most this many requests.
+    max_cost : AMOUNT
+        Spend at most this much. Needs prices, or an endpoint that says what a request costs.
+    concurrency : COUNT
+        Most requests at the same time. A run begins with 1, then 4.
+
+    [judge]
+    -------
+    max_tokens
+        Spend at most this many tokens.
+    price_in
+        Price of a million prompt tokens.
+    price_out
+        Price of a million answer tokens.
+    rpm
+        Most requests in any 60 seconds.
+    tpm
+        Most tokens in any 60 seconds.
+    max_answer_tokens
+        Most tokens of an answer, reasoning included; after a cut answer, the limit is 4 times as high.
+    timeout
+        Longest time for a request.
+    attempts
+        Most requests for a call that fails for a temporary reason, such as a server error.
+    max_wait
+        Longest wait that the endpoint may ask for (Retry-After). After a longer one the run stops.
+
     Measures
     --------
     measure : NAME

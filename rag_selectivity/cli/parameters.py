@@ -3,14 +3,15 @@
 Below the first paragraphs of a docstring stands a heading for each panel of the help. A parameter below it is written
 as numpydoc has it: `name : METAVAR, --other-name`, and its meaning indented below. What stands below `[section]` has
 no option, only a key in that section of selectivity.toml. A parameter that the docstring does not name means what
-`options.Shared` says of it. Positional parameters are arguments, those behind `*` are options, and a dataclass among
+`options.Shared` says of it. Where a group is declared in the library, as `Budget` is, all its fields that `Shared`
+names are parameters. Positional parameters are arguments, those behind `*` are options, and a dataclass among
 them is a group, whose fields are parameters of the command too.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from inspect import Parameter, Signature, cleandoc, signature
 from itertools import chain
@@ -115,7 +116,7 @@ def meanings_of(documented: Any) -> dict[str, Meaning]:
     """{parameter: its meaning} of a docstring."""
     found = {}
     for panel, text in parts_of(documented)[1].items():
-        for name, kind, meaning in _ENTRY.findall(text):
+        for name, kind, meaning in _ENTRY.findall(text) if panel != "Attributes" else ():
             words = kind.split(", ") if kind else []
             metavar = words.pop(0) if words and not words[0].startswith("-") else None
             found[name] = Meaning(panel, metavar, tuple(words), " ".join(meaning.split()))
@@ -124,7 +125,8 @@ def meanings_of(documented: Any) -> dict[str, Meaning]:
 
 def typed_command(function: Callable[..., None], shared: Any, common: list[Parameter]) -> Callable[..., None]:
     """A command with the fields of its groups as its own, and with the parameters that every command has."""
-    known = {**meanings_of(shared), **meanings_of(function)}
+    of_all = meanings_of(shared)
+    known = {**of_all, **meanings_of(function)}
     hints = get_type_hints(function, include_extras=True)
     groups: dict[str, Any] = {name: hint for name, hint in hints.items() if is_dataclass(hint)}
     own = [
@@ -132,7 +134,7 @@ def typed_command(function: Callable[..., None], shared: Any, common: list[Param
         for each in signature(function).parameters.values()
         if each.name not in groups
     ]
-    of_groups = {name: list(_fields_of(group)) for name, group in groups.items()}
+    of_groups = {name: list(_fields_of(group, of_all)) for name, group in groups.items()}
     on_line = [each for each in chain(own, *of_groups.values()) if each.meaning.section is None]
     parameters = [*(each.as_typed() for each in on_line), *common]
 
@@ -151,9 +153,9 @@ def typed_command(function: Callable[..., None], shared: Any, common: list[Param
     return command
 
 
-def _fields_of(group: Any) -> Iterator[_Field]:
-    hints, meanings = get_type_hints(group, include_extras=True), meanings_of(group)
-    for each in fields(group):
+def _fields_of(group: Any, of_all: Mapping[str, Meaning]) -> Iterator[_Field]:
+    hints, meanings = get_type_hints(group, include_extras=True), {**of_all, **meanings_of(group)}
+    for each in (each for each in fields(group) if each.name in meanings):
         default = each.default if each.default_factory is MISSING else None
         yield _Field(each.name, hints[each.name], default, meanings[each.name])
 

@@ -18,9 +18,10 @@ from rag_selectivity.errors import InputError, examples
 from rag_selectivity.evaluation.report import estimates_of_table
 from rag_selectivity.grading.claim_checks import PROMPT_VERSION, check
 from rag_selectivity.grading.claim_verdicts import compared_with_people, name_of, read_verdicts
-from rag_selectivity.grading.gate import Budget, Gate, Limits
+from rag_selectivity.grading.gate import Gate
 from rag_selectivity.grading.given import notes_on_lists, whole_numbers
 from rag_selectivity.grading.judge import judge_of
+from rag_selectivity.grading.limits import Budget, Limits
 from rag_selectivity.grading.questions import Asker
 from rag_selectivity.grading.runner import asking, blocking
 from rag_selectivity.grading.store import Settings, Store

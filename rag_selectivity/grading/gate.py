@@ -14,116 +14,16 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import islice
-from numbers import Real
-from typing import Any
 
 from pydantic import BaseModel
 
-from rag_selectivity.errors import InputError, warn
+from rag_selectivity.errors import warn
 from rag_selectivity.grading.judge import Ask, JudgeFailure, Message, Reply, Request
+from rag_selectivity.grading.limits import Budget, Limits
 from rag_selectivity.log import LOG
 from rag_selectivity.results.usage import Usage
 from rag_selectivity.tables.cells import shown
 from rag_selectivity.wording import counted
-
-# -- limits and budgets --------------------------------------------------------------------------------------
-
-#: Names that differ from those of the command line.
-_OPTIONS = {
-    "answer_tokens": "answer_tokens (judge.max_answer_tokens)",
-    "calls": "calls (--max-calls)",
-    "tokens": "tokens (judge.max_tokens)",
-    "cost": "cost (--max-cost)",
-}
-
-
-def _is_number(value: Any, least: float) -> bool:
-    is_number = isinstance(value, Real) and not isinstance(value, bool)
-    return is_number and bool(value >= least)
-
-
-def _check(given: Any, names: Sequence[str], holds: Callable[[Any], bool], rule: str) -> None:
-    for name in names:
-        value = getattr(given, name)
-        if not holds(value):
-            raise InputError(f"{_OPTIONS.get(name, name)} must be {rule}, got {value!r}")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
-    """How many requests to send at the same time, how fast, and how often to try again.
-
-    Attributes
-    ----------
-    concurrency : int
-        The most requests at the same time. A run begins with one request, goes on with 4 at the same time, adds one
-        after each answer, and halves their number when the endpoint is overloaded.
-    rpm, tpm : float or None
-        The most requests and tokens in any 60 seconds; None: no limit.
-    timeout : float
-        The longest time for a request, in seconds.
-    attempts : int
-        The most requests for a call whose failure may be temporary; after rate limits four times as many.
-    backoff : float
-        Seconds before the second attempt. They double with each attempt, up to a minute.
-    max_wait : float
-        The longest wait, in seconds, that an endpoint may ask for (Retry-After), and the longest time without any
-        answer while requests fail. After it the run stops.
-    answer_tokens : int
-        The most tokens of an answer, reasoning included. If an answer is cut, the judge is asked once more, with a
-        limit of four times as many tokens.
-    give_up_after : int
-        The run stops when so many requests in a row fail for the same reason.
-    """
-
-    concurrency: int = 16
-    rpm: float | None = None
-    tpm: float | None = None
-    timeout: float = 60.0
-    attempts: int = 6
-    backoff: float = 1.0
-    max_wait: float = 120.0
-    answer_tokens: int = 1000
-    give_up_after: int = 20
-
-    def __post_init__(self) -> None:
-        whole = ("concurrency", "attempts", "answer_tokens", "give_up_after")
-        _check(self, whole, lambda value: isinstance(value, int) and _is_number(value, 1), "a whole number ≥ 1")
-        positive = ("rpm", "tpm", "timeout", "max_wait")
-        _check(self, positive, lambda value: value is None or (_is_number(value, 0) and value > 0), "more than 0")
-        _check(self, ("backoff",), lambda value: _is_number(value, 0), "a number ≥ 0")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Budget:
-    """The most requests, tokens or money to spend. Prices are for a million tokens, in the currency of `cost`.
-
-    A budget in money needs `price_in` and `price_out`, or an endpoint that says what a request costs.
-    """
-
-    calls: int | None = None
-    tokens: int | None = None
-    cost: float | None = None
-    price_in: float | None = None
-    price_out: float | None = None
-
-    def __post_init__(self) -> None:
-        amounts = ("calls", "tokens", "cost", "price_in", "price_out")
-        _check(self, amounts, lambda value: value is None or _is_number(value, 0), "a number ≥ 0")
-        if (self.price_in is None) != (self.price_out is None):
-            given, other = ("in", "out") if self.price_out is None else ("out", "in")
-            raise InputError(
-                f"price_{given} is given without price_{other}: give both (judge.price_in, judge.price_out)"
-            )
-
-    def price(self, usage: Usage | None) -> float | None:
-        """What tokens cost; None if the prices or the tokens are unknown."""
-        if usage is None or self.price_in is None or self.price_out is None:
-            return None
-        return (usage.prompt_tokens * self.price_in + usage.completion_tokens * self.price_out) / 1e6
-
-
-# -- the gate ------------------------------------------------------------------------------------------------
 
 _FIRST_CONCURRENCY = 4
 _WINDOW = 60.0
@@ -395,17 +295,20 @@ class Gate:
     def _used_up(self, ticket: _Ticket) -> str | None:
         """Which budget this request could exceed, together with the requests under way; None if none."""
         budget, spent = self.budget, self.spending
-        if budget.calls is not None and spent.requests >= budget.calls:
-            return f"the budget of {counted(budget.calls, 'request')} is used up"
+        if budget.max_calls is not None and spent.requests >= budget.max_calls:
+            return f"the budget of {counted(budget.max_calls, 'request')} is used up"
         reserved = [ticket, *self._under_way]
-        if budget.tokens is not None and spent.usage.total + sum(each.worst.total for each in reserved) > budget.tokens:
+        if (
+            budget.max_tokens is not None
+            and spent.usage.total + sum(each.worst.total for each in reserved) > budget.max_tokens
+        ):
             return (
-                f"the budget of {budget.tokens:,} tokens (judge.max_tokens) is too small for another request: "
+                f"the budget of {budget.max_tokens:,} tokens (judge.max_tokens) is too small for another request: "
                 f"{spent.usage.total:,.0f} are spent, and the next request may take {ticket.worst.total:,}"
             )
-        if budget.cost is not None and (spent.cost or 0.0) + sum(each.cost for each in reserved) > budget.cost:
+        if budget.max_cost is not None and (spent.cost or 0.0) + sum(each.cost for each in reserved) > budget.max_cost:
             return (
-                f"the budget of {budget.cost:g} (--max-cost) is too small for another request: "
+                f"the budget of {budget.max_cost:g} (--max-cost) is too small for another request: "
                 f"{spent.cost or 0.0:.6g} is spent, and the next request may cost {ticket.cost:.2g}"
             )
         return None
@@ -444,7 +347,7 @@ class Gate:
     def _succeeded(self, ticket: _Ticket, reply: Reply) -> None:
         with self._lock:
             self._holds_in_a_row = 0
-            if self.budget.cost is not None and reply.cost is None and self.budget.price_in is None:
+            if self.budget.max_cost is not None and reply.cost is None and self.budget.price_in is None:
                 why = "this endpoint does not say what a request costs, so a budget in money needs prices: give "
                 self.shut(f"{why}judge.price_in and judge.price_out", "fatal")
             if not self._probing and ticket.sent >= self._halved:

@@ -13,8 +13,9 @@ from typing import Any
 
 from rag_selectivity.errors import InputError
 from rag_selectivity.grading.drawing import fill_pool
-from rag_selectivity.grading.gate import Budget, Gate, Limits
+from rag_selectivity.grading.gate import Gate
 from rag_selectivity.grading.judge import PASSING, Judge, Reply, judge_of
+from rag_selectivity.grading.limits import Budget, Limits
 from rag_selectivity.grading.prompts import EXTRAS, PROMPT_VERSION, GradingPrompt, batch_item, batch_shape, grade_shape
 from rag_selectivity.grading.reading import Unreadable, read_answer, read_batch
 from rag_selectivity.grading.rubric import DEFAULT_RUBRIC, Rubric

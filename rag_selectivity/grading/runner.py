@@ -287,7 +287,7 @@ class Runner:
 
         def answer_tokens() -> int:
             asked.sent_tokens = max(self._more_tokens, asked.more_tokens)
-            return (self.limits.answer_tokens + asked.task.answer_tokens) * asked.sent_tokens
+            return (self.limits.max_answer_tokens + asked.task.answer_tokens) * asked.sent_tokens
 
         sending = cast("asyncio.Task[Any]", asyncio.current_task())
         self._sending.add(sending)

@@ -16,9 +16,10 @@ import numpy as np
 from rag_selectivity.errors import InputError, examples, warn
 from rag_selectivity.grading.claims import acheck_claims
 from rag_selectivity.grading.drawing import check_controls
-from rag_selectivity.grading.gate import Gate, Limits
+from rag_selectivity.grading.gate import Gate
 from rag_selectivity.grading.grade import agrade, settings_of
 from rag_selectivity.grading.judge import judge_of
+from rag_selectivity.grading.limits import Limits
 from rag_selectivity.grading.origins import labels_in
 from rag_selectivity.grading.rubric import DEFAULT_RUBRIC, Rubric
 from rag_selectivity.grading.runner import blocking

@@ -11,8 +11,8 @@ from rag_selectivity.online.credit import citations, credit
 from rag_selectivity.online.experiment import Experiment
 from rag_selectivity.online.interleaving import Draft, interleave
 from rag_selectivity.online.joining import JoinedRecords, join_records
-from rag_selectivity.online.log import RecordLog
 from rag_selectivity.online.preference import preference
+from rag_selectivity.online.records import RecordLog
 
 __all__ = [
     "Draft",

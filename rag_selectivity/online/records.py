@@ -1,15 +1,17 @@
-"""Records of credit: one for each impression, with its query, the team of each passage, and the credit."""
+"""Records of credit, one for each impression: its query, the team of each passage, the credit; and the log of them."""
 
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Iterator, Mapping
 from numbers import Real
 from pathlib import Path
 from typing import Any
 
 from rag_selectivity.errors import InputError
-from rag_selectivity.live.trace import Trace, trace_lines
+from rag_selectivity.live.trace import LineWriter, Trace, trace_lines
+from rag_selectivity.online.interleaving import Draft
 from rag_selectivity.tables.cells import iterated, shown
 
 #: The name and the version that each line of a log of drafts, credits and records carries.
@@ -111,3 +113,32 @@ def named(row: Record, field: str, where: str) -> str | None:
     if isinstance(value, bool) or not isinstance(value, (str, int)) or value == "":
         raise InputError(f"{where}: {field} must be a text or a whole number, got {shown(value)}")
     return str(value)
+
+
+class RecordLog(LineWriter):
+    """A log of drafts and credits, which `join_records` joins by the id of the impression.
+
+    Threads and processes may write to one file. A file that cannot be written does not end the application: the log
+    `rag_selectivity` says it, and `lost` counts the lines.
+
+    Parameters
+    ----------
+    path : str or Path
+
+    Raises
+    ------
+    InputError
+        If the file cannot be written at the beginning.
+    """
+
+    def draft(self, draft: Draft, query: str, *, session: str | None = None, user: str | None = None) -> None:
+        """Append what an impression was shown; `query` is its id or text, and texts stay in the log."""
+        row = draft.record(query, session=session, user=user)
+        self.append({"schema": SCHEMA, "time": round(time.time(), 3), **row})
+
+    def credit(self, impression: str, credit: Mapping[str, float]) -> None:
+        """Append credit of an impression, {passage: number}; it may come late, and in parts."""
+        given = mapping_of(credit, "credit", "the credit of an impression", "{passage: number}")
+        numbers = {name: finite(number, "credit", f"the credit of {name!r}") for name, number in given.items()}
+        row = {"credit_of": str(impression), "credit": numbers}
+        self.append({"schema": SCHEMA, "time": round(time.time(), 3), **row})

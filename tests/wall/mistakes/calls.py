@@ -200,7 +200,7 @@ CALLS: dict[str, tuple[Any, ...]] = {
     "a name for a judge": (_grade(judge="gpt"), rs.SelectivityError, "judge", "'gpt'", "function"),
     "a tail without a count": (_grade(tail="x"), WRONG, "tail", "200:10", "'x'"),
     "0 samples": (_grade(samples=0), WRONG, "samples", "0"),
-    "a budget below 0": (lambda: rs.Budget(calls=-1), WRONG, "calls", "-1"),
+    "a budget below 0": (lambda: rs.Budget(max_calls=-1), WRONG, "calls", "-1"),
     "no request at a time": (lambda: rs.Limits(concurrency=0), WRONG, "concurrency", "0"),
     "claims of nothing": (_claims(), WRONG, "references", "responses"),
     "claims of another query": (_claims(references={"x": "a"}), WRONG, "'x'", "text"),
