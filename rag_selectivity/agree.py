@@ -13,8 +13,8 @@ import numpy as np
 
 from rag_selectivity.errors import InputError, warn
 from rag_selectivity.evaluation.joining import join_runs
-from rag_selectivity.grading.origins import left_out_as_targeted
-from rag_selectivity.grading.store import Store, label_rows
+from rag_selectivity.grading.origins import label_rows, left_out_as_targeted
+from rag_selectivity.grading.store import Store
 from rag_selectivity.inference.bootstrap import Bootstrap
 from rag_selectivity.inference.interval import Interval
 from rag_selectivity.judged.judged_run import JudgedRun

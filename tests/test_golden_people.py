@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 import rag_selectivity as rs
-from rag_selectivity.grading.store import Label, Settings, Store, digest, label_rows
+from rag_selectivity.grading.origins import label_rows
+from rag_selectivity.grading.store import Label, Settings, Store, digest
 from rag_selectivity.people import Answer, import_answers, make_tasks, write_answers
 from rag_selectivity.people.outside import random_draw, tail_draw
 from rag_selectivity.people.task import AnnotationTask

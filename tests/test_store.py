@@ -6,8 +6,9 @@ import pytest
 
 import rag_selectivity as rs
 from rag_selectivity.grading.exchange import export_labels, import_labels
+from rag_selectivity.grading.origins import label_rows
 from rag_selectivity.grading.rubric import DEFAULT_RUBRIC
-from rag_selectivity.grading.store import HumanLabel, Label, Settings, Store, digest, label_rows
+from rag_selectivity.grading.store import HumanLabel, Label, Settings, Store, digest
 
 pytestmark = pytest.mark.inside
 

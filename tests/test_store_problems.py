@@ -10,7 +10,8 @@ from contextlib import closing
 import pytest
 
 import rag_selectivity as rs
-from rag_selectivity.grading.store import Label, Store, connection, digest, label_rows
+from rag_selectivity.grading.origins import label_rows
+from rag_selectivity.grading.store import Label, Store, connection, digest
 from tests.test_store import put
 from tests.test_store_writing import keys
 

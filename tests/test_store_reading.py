@@ -14,7 +14,8 @@ from pathlib import Path
 import pytest
 
 import rag_selectivity as rs
-from rag_selectivity.grading.store import Draw, HumanLabel, Label, Origin, Settings, Store, digest, label_rows
+from rag_selectivity.grading.origins import label_rows
+from rag_selectivity.grading.store import Draw, HumanLabel, Label, Origin, Settings, Store, digest
 from tests.test_store import put
 
 pytestmark = pytest.mark.inside

@@ -14,7 +14,7 @@ from typing import Any
 from rag_selectivity.errors import InputError
 from rag_selectivity.golden.labels import Row
 from rag_selectivity.golden.manifest import FILES, LABELS, MANIFEST, PASSAGES, QUERIES, RUBRIC, Manifest
-from rag_selectivity.grading.origins import exported_labels
+from rag_selectivity.grading.exchange import exported_labels
 from rag_selectivity.judged.qrels import Qrels
 from rag_selectivity.tables.exact import read_records
 from rag_selectivity.tables.files import is_path

@@ -7,24 +7,17 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
 from rag_selectivity.errors import InputError
+from rag_selectivity.grading.origins import label_rows, store_labels
 from rag_selectivity.grading.reading import problems_of
-from rag_selectivity.grading.store import (
-    Draw,
-    HumanLabel,
-    Incoming,
-    Label,
-    Origin,
-    Settings,
-    Store,
-    damaged,
-    label_rows,
-)
+from rag_selectivity.grading.store import Draw, HumanLabel, Incoming, Label, Origin, Settings, Store, damaged
 from rag_selectivity.grading.store.records import LABEL_COLUMNS, ORIGIN_KINDS
+from rag_selectivity.judged.qrels import Qrels
 from rag_selectivity.judged.reading import read_qrels
 from rag_selectivity.results.grading import other_models
 from rag_selectivity.results.shapes import check_version
@@ -284,6 +277,19 @@ def _settings_of(row: dict[str, Any]) -> Settings:
     if not isinstance(parameters, dict):
         raise ValueError(f"the parameters of a judge are an object, got {shown(parameters)}")
     return Settings("grade", model, parameters, *rest)
+
+
+def exported_labels(path: Path, judges: Sequence[str] | None = None, humans: bool = True) -> Qrels:
+    """The labels of an export of a store, as `read_labels` gives them."""
+    with TemporaryDirectory() as folder, Store(Path(folder) / "labels.db") as store:
+        import_labels(store, path)
+        try:
+            labels = store_labels(store.path, judges, humans)
+        except InputError as error:
+            # The store is a temporary one, of which the user knows nothing.
+            raise InputError(str(error).replace(str(store.path), str(path))) from None
+    labels.source = str(path)
+    return labels
 
 
 # -- in words ---------------------------------------------------------------------------------------------

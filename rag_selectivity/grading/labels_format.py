@@ -30,6 +30,8 @@ def read_labels(kind: str, path: Path, judges: Sequence[str] | None = None, huma
 
     Without `humans`, the judges' grades alone.
     """
-    from rag_selectivity.grading.origins import exported_labels, store_labels
-
-    return (exported_labels if kind == "exported" else store_labels)(path, judges, humans)
+    if kind == "exported":
+        from rag_selectivity.grading.exchange import exported_labels as read
+    else:
+        from rag_selectivity.grading.origins import store_labels as read
+    return read(path, judges, humans)

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from rag_selectivity.errors import InputError, did_you_mean, examples
-from rag_selectivity.grading.origins import store_labels
-from rag_selectivity.grading.store import Origin, Store, median_grade
+from rag_selectivity.grading.origins import median_grade, store_labels
+from rag_selectivity.grading.store import Origin, Store
 from rag_selectivity.judged.origins import NO_GRADE
 from rag_selectivity.judged.qrels import Qrels
 from rag_selectivity.judged.reading import ranked_rows

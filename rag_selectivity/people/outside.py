@@ -11,8 +11,8 @@ import numpy as np
 
 from rag_selectivity.errors import InputError, examples
 from rag_selectivity.grading.drawing import CorpusOrder, Lists, Tail, drawn_tail, how_of_tail
-from rag_selectivity.grading.origins import labels_in
-from rag_selectivity.grading.store import Draw, Origin, Store, label_rows
+from rag_selectivity.grading.origins import label_rows, labels_in
+from rag_selectivity.grading.store import Draw, Origin, Store
 from rag_selectivity.judged.origins import Chosen
 from rag_selectivity.judged.reading import ranked_lists
 from rag_selectivity.people.designs import DrawnPair, Pair, pairs_at

@@ -9,9 +9,6 @@ All SQL of the project is in this package.
 
 from rag_selectivity.grading.store.connection import DatabaseError as DatabaseError
 from rag_selectivity.grading.store.connection import damaged as damaged
-from rag_selectivity.grading.store.labels import LabelReading as LabelReading
-from rag_selectivity.grading.store.labels import label_rows as label_rows
-from rag_selectivity.grading.store.labels import median_grade as median_grade
 from rag_selectivity.grading.store.records import ADJUDICATION as ADJUDICATION
 from rag_selectivity.grading.store.records import TARGETED_DRAWS as TARGETED_DRAWS
 from rag_selectivity.grading.store.records import Draw as Draw
