@@ -391,9 +391,6 @@ def _refuse_other_texts(connection: Connection, incoming: Incoming) -> None:
 
 # -- reading -----------------------------------------------------------------------------------------------
 
-#: From the labels to the pairs that have these texts, by an index.
-PAIRS_OF_LABELS = "CROSS JOIN pairs p ON p.query_hash = l.query_hash AND p.passage_hash = l.passage_hash"
-
 
 class _Names(dict[int, str]):
     """Names of judges by the numbers of their settings; labels that name others belong to a damaged store."""

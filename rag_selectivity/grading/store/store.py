@@ -13,34 +13,17 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from rag_selectivity.errors import InputError
+from rag_selectivity.grading.store import records
 from rag_selectivity.grading.store.connection import Connection, connect, connect_to_read, explaining
 from rag_selectivity.grading.store.pool import Pool
-from rag_selectivity.grading.store.records import (
-    LABEL_COLUMNS,
-    PAIRS_OF_LABELS,
-    UNANSWERED,
-    Draw,
-    HumanLabel,
-    Incoming,
-    Label,
-    Origin,
-    Pair,
-    Settings,
-    draws_of,
-    models_of,
-    names_of,
-    settings_number,
-    write_all,
-    write_labels,
-    write_origins,
-    write_people,
-    write_texts,
-)
+from rag_selectivity.grading.store.records import Draw, HumanLabel, Incoming, Label, Origin, Pair, Settings
 from rag_selectivity.tables.files import STANDARD_INPUT
 
 #: Rows in a transaction, and labels of a judge, for which other processes wait some 20 ms.
 _ROWS_AT_ONCE, _LABELS_AT_ONCE, _READ_AT_ONCE = 2000, 500, 20_000
 _SETTINGS = ("model", "parameters", "rubric", "rubric_version", "prompt_version")
+#: From the labels to the pairs that have these texts, by an index.
+_PAIRS_OF_LABELS = "CROSS JOIN pairs p ON p.query_hash = l.query_hash AND p.passage_hash = l.passage_hash"
 #: A failure may have been stored without its kind.
 _FAILURE = "coalesce(failure, 'unknown')"
 _JUNK_APART = "CASE WHEN l.misleading IS NULL OR l.grade > 2 THEN l.grade WHEN l.misleading THEN 1 ELSE 2 END"
@@ -115,7 +98,7 @@ class Store:
     def settings_id(self, settings: Settings) -> int:
         """The number of these settings in the store; new settings get one."""
         with self._changing() as connection:
-            return settings_number(connection, settings)
+            return records.settings_number(connection, settings)
 
     def put(self, labels: Sequence[Label]) -> Future[None]:
         """Write what judges answered; the future is done when they are committed.
@@ -131,7 +114,7 @@ class Store:
                 self._of_writer = self._of_writer or self._opened()
                 for start in range(0, len(labels), _LABELS_AT_ONCE):
                     with self._of_writer.transaction():
-                        write_labels(self._of_writer, labels[start : start + _LABELS_AT_ONCE])
+                        records.write_labels(self._of_writer, labels[start : start + _LABELS_AT_ONCE])
             except BaseException as error:
                 committed.set_exception(error)
             else:
@@ -144,7 +127,7 @@ class Store:
 
     def add_texts(self, pairs: Iterable[tuple[str, str, bytes, bytes]]) -> None:
         """Add (query id, passage id, query hash, passage hash) rows; a pair that the store has keeps its texts."""
-        self._write(pairs, write_texts)
+        self._write(pairs, records.write_texts)
 
     def put_human_labels(self, labels: Iterable[HumanLabel]) -> int:
         """Write the labels of people; how many.
@@ -154,7 +137,7 @@ class Store:
         """
         # Whatever is wrong with a label is found before the first one is written.
         checked = list(labels)
-        self._write(checked, write_people)
+        self._write(checked, records.write_people)
         return len(checked)
 
     def put_all(self, incoming: Incoming, *, replace: bool = False) -> None:
@@ -166,11 +149,11 @@ class Store:
             If they contradict the store: other texts, or another grade of the same person.
         """
         with self._changing() as connection, connection.transaction():
-            write_all(connection, incoming, replace_labels=replace)
+            records.write_all(connection, incoming, replace_labels=replace)
 
     def put_origins(self, rows: Iterable[tuple[str, str, Origin]]) -> None:
         """Write (query id, passage id, origin) rows: how the pairs came into the store."""
-        self._write(rows, write_origins)
+        self._write(rows, records.write_origins)
 
     def new_pool(self) -> Pool:
         """An empty pool for a grading run."""
@@ -214,12 +197,12 @@ class Store:
             "ways": f"SELECT l.settings, way, {of_server} way != '' GROUP BY 1, 2",
             # A pair may have several origins.
             "origins": "SELECT settings, kind, count(*) FROM (SELECT DISTINCT l.settings, p.query_id, p.passage_id,"
-            f" coalesce(d.kind, 'unknown') AS kind FROM labels l {PAIRS_OF_LABELS} LEFT JOIN origins o"
+            f" coalesce(d.kind, 'unknown') AS kind FROM labels l {_PAIRS_OF_LABELS} LEFT JOIN origins o"
             " ON o.query_id = p.query_id AND o.passage_id = p.passage_id LEFT JOIN draws d ON d.id = o.draw"
             " WHERE l.grade IS NOT NULL) GROUP BY 1, 2",
         }
         with self._reading() as connection:
-            names = names_of(connection)
+            names = records.names_of(connection)
             rows: dict[int, dict[str, Any]] = {}
             for number, *values in connection.execute(
                 f"SELECT s.id, {', '.join(f's.{name}' for name in _SETTINGS)}, count(l.grade),"
@@ -241,16 +224,16 @@ class Store:
         Each row has the `judge`, the `kind` of its work (grade, claims), the `failure`, the `count`, and of the latest
         one `query_id` and `passage_id` (None for claims), `attempts`, `error` and `last_answer`.
         """
-        of_texts = f"FROM labels l {PAIRS_OF_LABELS} WHERE l.id = labels.id LIMIT 1"
+        of_texts = f"FROM labels l {_PAIRS_OF_LABELS} WHERE l.id = labels.id LIMIT 1"
         # Beside max(), SQLite takes the other columns from the row of the maximum.
         statement = (
             f"SELECT settings, s.kind, {_FAILURE}, count(*), (SELECT query_id {of_texts}),"
             f" (SELECT passage_id {of_texts}), attempts, error, last_answer, max(labels.id) FROM labels"
-            f" LEFT JOIN settings s ON s.id = settings WHERE {UNANSWERED} GROUP BY settings, {_FAILURE}"
+            f" LEFT JOIN settings s ON s.id = settings WHERE {records.UNANSWERED} GROUP BY settings, {_FAILURE}"
         )
         columns = ("kind", "failure", "count", "query_id", "passage_id", "attempts", "error", "last_answer")
         with self._reading() as connection:
-            names = names_of(connection, None)
+            names = records.names_of(connection, None)
             rows = [
                 {"judge": names[number], **connection.row(columns, values)}
                 for number, *values, _ in connection.execute(statement)
@@ -290,22 +273,23 @@ class Store:
 
     def rows(self) -> Iterator[dict[str, Any]]:
         """Every label with everything that the store knows of it, those of people last."""
+        columns = records.LABEL_COLUMNS
         after = ("served_model", "way", "sample", "created", *_SETTINGS, "query_hash", "passage_hash")
         with self._reading() as connection:
-            names, draws = names_of(connection, None), draws_of(connection)
+            names, draws = records.names_of(connection, None), records.draws_of(connection)
             labels = connection.execute(
-                f"SELECT p.query_id, p.passage_id, l.settings, {', '.join(f'l.{name}' for name in LABEL_COLUMNS)},"
+                f"SELECT p.query_id, p.passage_id, l.settings, {', '.join(f'l.{name}' for name in columns)},"
                 " nullif(v.served_model, ''), nullif(v.way, ''), l.sample, l.created, s.model, s.parameters, s.rubric,"
                 " s.rubric_version, s.prompt_version, lower(hex(p.query_hash)), lower(hex(p.passage_hash)),"
                 " (SELECT json_group_array(json_array(o.draw, o.rank, o.detail)) FROM origins o"
                 " WHERE o.query_id = p.query_id AND o.passage_id = p.passage_id)"
-                f" FROM labels l {PAIRS_OF_LABELS} JOIN settings s ON s.id = l.settings"
+                f" FROM labels l {_PAIRS_OF_LABELS} JOIN settings s ON s.id = l.settings"
                 " LEFT JOIN servers v ON v.id = l.server WHERE s.kind = 'grade'"
                 " ORDER BY l.settings, p.query_id, p.passage_id, l.sample"
             )
             for query, passage, number, *values, text in labels:
                 whose = {"query_id": query, "passage_id": passage, "source": "judge", "judge": names[number]}
-                row = connection.row((*whose, *LABEL_COLUMNS, *after), (*whose.values(), *values))
+                row = connection.row((*whose, *columns, *after), (*whose.values(), *values))
                 origins = [Origin(draws[n], rank, json.loads(detail or "{}")) for n, rank, detail in json.loads(text)]
                 yield {**row, "origins": _origins_text(origins)}
             people = connection.execute(
@@ -339,7 +323,7 @@ class Store:
                 f" WHERE grade NOTNULL AND annotator IN ({_places(people)}){'' if repeats else ' AND sample = 0'}"
             )
             rows = connection.execute(
-                f"SELECT p.query_id, p.passage_id, l.settings, l.sample, {grade} FROM labels l {PAIRS_OF_LABELS}"
+                f"SELECT p.query_id, p.passage_id, l.settings, l.sample, {grade} FROM labels l {_PAIRS_OF_LABELS}"
                 f" WHERE l.grade NOTNULL {of_chosen}{of_people if people else ''} ORDER BY 1, 2, 3, 4",
                 (*chosen, *people),
             )
@@ -357,10 +341,10 @@ class Store:
 
     def _chosen(self, connection: Connection, judges: Sequence[str] | None) -> dict[int, str]:
         """The settings of some judges, by name or model: {number: name of the judge}."""
-        names = names_of(connection)
+        names = records.names_of(connection)
         if judges is None:
             return names
-        models, people = models_of(connection, None), self.people()
+        models, people = records.models_of(connection, None), self.people()
         chosen: dict[int, str] = {}
         for judge in judges:
             matches = {number: name for number, name in names.items() if name == judge}
@@ -377,7 +361,7 @@ class Store:
         """Every label of a person, in the order of the annotators and ids."""
         names = ("query_id", "passage_id", "annotator", "grade", "reason")
         with self._reading() as connection:
-            draws = draws_of(connection)
+            draws = records.draws_of(connection)
             rows = connection.execute(
                 f"SELECT {', '.join(names)}, query_hash, passage_hash, sample, draw FROM human"
                 " ORDER BY annotator, query_id, passage_id, sample"
@@ -403,7 +387,7 @@ class Store:
             return []
         people = self.people()
         with self._reading() as connection:
-            of_judges = {*models_of(connection, None).values(), *names_of(connection, None).values()}
+            of_judges = {*records.models_of(connection, None).values(), *records.names_of(connection, None).values()}
         return [name for name in dict.fromkeys(judges) if name in people and name not in of_judges]
 
     def grades_of_people(self) -> dict[Pair, list[int]]:
@@ -453,12 +437,12 @@ class Store:
     def draws(self) -> dict[int, Draw]:
         """The draws of the store."""
         with self._reading() as connection:
-            return draws_of(connection)
+            return records.draws_of(connection)
 
     def origins(self) -> Iterator[tuple[str, str, Origin]]:
         """(query id, passage id, origin) rows, by the ids; a pair of several draws occurs several times."""
         with self._reading() as connection:
-            draws = draws_of(connection)
+            draws = records.draws_of(connection)
             rows = connection.execute(
                 "SELECT query_id, passage_id, draw, rank, detail FROM origins ORDER BY query_id, passage_id, draw"
             )
@@ -472,7 +456,7 @@ class Store:
         what is not drawn from one, or if it is not known.
         """
         with self._reading() as connection:
-            tails = [str(number) for number, draw in draws_of(connection).items() if draw.kind == "tail"]
+            tails = [str(number) for number, draw in records.draws_of(connection).items() if draw.kind == "tail"]
             size = f"CASE WHEN draw IN ({', '.join(tails)}) THEN coalesce(json_extract(detail, '$.of'), 0) ELSE 0 END"
             for statement in (
                 # In the order of the table's key, so that nothing is sorted and nothing is held.
