@@ -3,7 +3,7 @@
 import pytest
 
 import rag_selectivity as rs
-from rag_selectivity.single import evaluate_query, figures_of_query
+from rag_selectivity.single import evaluate_query
 
 pytestmark = pytest.mark.contract
 
@@ -29,8 +29,6 @@ def test_a_set_is_no_ranking(kind) -> None:
         evaluate_query("P@1", LABELS["1"], ranking)
     with pytest.raises(rs.InputError, match=WORDS):
         evaluate_query("P@1", LABELS["1"], ["a"], pool=ranking)
-    with pytest.raises(rs.InputError, match=WORDS):
-        figures_of_query(["P@1"], LABELS["1"], ranking, scale="trec")
     with pytest.raises(rs.InputError, match=WORDS):
         rs.Retrieval("1", ranking)
     with pytest.raises(rs.InputError, match=WORDS):
