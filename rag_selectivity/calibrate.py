@@ -18,7 +18,7 @@ from rag_selectivity.tables.cells import shown
 
 #: Correlations that differ by less are equal but for rounding.
 _SAME = 1e-12
-_GRID = tuple(round(0.01 * i, 2) for i in range(101))
+_FOLDS, _GRID = 5, tuple(round(0.01 * i, 2) for i in range(101))
 
 
 def calibrate_alpha(
@@ -28,8 +28,6 @@ def calibrate_alpha(
     measure: str | Measure = "F@10",
     run: str | None = None,
     grid: Sequence[float] = _GRID,
-    folds: int = 5,
-    seed: int = 7,
 ) -> Calibration:
     """Choose the α of F, Fe or T(form=code) at which the measure ranks queries most like their answer quality.
 
@@ -43,8 +41,6 @@ def calibrate_alpha(
         `F@K`, `Fe@K` or `T(form=code)@K`. In T as printed in the paper, α cannot change the order of queries.
     grid : sequence of float
         The α values to try. If several are best, the middle one of them is chosen.
-    folds : int
-        The number of folds for `out_of_fold`; `seed` decides which query is in which fold.
 
     Returns
     -------
@@ -63,8 +59,6 @@ def calibrate_alpha(
     alphas = np.unique(np.asarray(grid, np.float64))
     if not len(alphas) or not ((alphas >= 0) & (alphas <= 1)).all():
         raise InputError("the grid of alphas must hold numbers from 0 to 1")
-    if isinstance(folds, bool) or not isinstance(folds, int) or folds < 2:
-        raise InputError(f"folds must be a whole number ≥ 2, got {folds!r}")
     judged = _judged(source, run)
     # F takes either alpha or beta: alpha replaces a beta that was given.
     others: dict[str, Any] = {"at": None, **({"beta": 1.0} if chosen.name == "F" else {})}
@@ -88,7 +82,7 @@ def calibrate_alpha(
     else:
         alpha = float(alphas[best])
         reason = f"alpha = {alpha:g} has the highest correlation on these queries."
-        outside = _out_of_fold(values, scores, folds, seed)
+        outside = _out_of_fold(values, scores)
     relevant = judged.relevant(getattr(chosen, "rel", None))
     regime = chosen.at / float(relevant[relevant > 0].mean()) if (relevant > 0).any() else nan
     advice = f"{reason} {_regime_advice(regime)}"
@@ -112,15 +106,15 @@ def _best_column(correlations: FloatArray) -> int | None:
     return int(ties[len(ties) // 2])
 
 
-def _out_of_fold(values: FloatArray, scores: FloatArray, folds: int, seed: int) -> float:
+def _out_of_fold(values: FloatArray, scores: FloatArray) -> float:
     """The correlation of figures whose column was chosen on the other folds; NaN if a fold has none to choose.
 
     Ranks, not values: the values of different columns are not on the same scale.
     """
-    count, ranks = min(folds, len(scores) // 2), np.empty(len(scores))
+    count, ranks = min(_FOLDS, len(scores) // 2), np.empty(len(scores))
     if count < 2:
         return float("nan")
-    for fold in np.array_split(np.random.default_rng(seed).permutation(len(scores)), count):
+    for fold in np.array_split(np.random.default_rng(7).permutation(len(scores)), count):
         best = _best_column(_rank_correlations(np.delete(values, fold, axis=0), np.delete(scores, fold)))
         if best is None:
             return float("nan")

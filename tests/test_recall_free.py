@@ -226,7 +226,6 @@ def test_the_regime_names_the_measure_it_speaks_for(depth, relevant, speaks_for)
         ({"grid": []}, "grid of alphas"),
         ({"grid": [0.5, 2]}, "numbers from 0 to 1"),
         ({"measure": "F"}, "name the depth, as in F@10"),
-        ({"folds": 1}, "folds must be a whole number"),
         ({"quality": {"q0": 1.0, "q1": 2.0, "q2": float("nan")}}, "only 2 queries"),
         ({"source": {"n_p": [1], "K": [1]}}, "source must be a Report"),
     ],
