@@ -228,12 +228,12 @@ def test_importing_again_changes_nothing_and_later_answers_update(world) -> None
     put(world, task, {0: 5, 1: 4})
     before = world.store.read_bytes(), labels_of(world)
     again = put(world, task, {0: 5, 1: 4})
-    assert (again.taken, again.unchanged) == (0, 2)
+    assert (again.new, again.changed, again.unchanged) == (0, 0, 2)
     assert labels_of(world) == before[1]
     later = put(world, task, {0: 2, 1: 4, 2: 3}, at=2000.0)
     assert (later.new, later.changed, later.unchanged) == (1, 1, 1)
     older = put(world, task, {0: 5}, at=500.0)
-    assert (older.taken, older.older) == (0, 1)
+    assert (older.new, older.changed, older.older) == (0, 0, 1)
     item = task.items[0]
     assert labels_of(world)[item.query, item.passage, 0].grade == 2
     assert not later.contradictions

@@ -1,23 +1,11 @@
 """People who label: what they label next, the offline page, and their answers."""
 
-from typing import TYPE_CHECKING
+from rag_selectivity.people.answers import Answer, read_answers, write_answers
+from rag_selectivity.people.designs import calibrate_draw, next_to_settle
+from rag_selectivity.people.drawing import draw_pairs
+from rag_selectivity.people.importing import import_answers
+from rag_selectivity.people.making import make_tasks
 
-from rag_selectivity.lazy import load_on_first_use
-
-if TYPE_CHECKING:
-    from rag_selectivity.people.answers import Answer, read_answers, write_answers
-    from rag_selectivity.people.designs import calibrate_draw, next_to_settle
-    from rag_selectivity.people.drawing import draw_pairs
-    from rag_selectivity.people.importing import import_answers
-    from rag_selectivity.people.making import make_tasks
-
-_MODULES = {
-    "answers": ("Answer", "read_answers", "write_answers"),
-    "designs": ("calibrate_draw", "next_to_settle"),
-    "drawing": ("draw_pairs",),
-    "importing": ("import_answers",),
-    "making": ("make_tasks",),
-}
 __all__ = [
     "Answer",
     "calibrate_draw",
@@ -28,4 +16,3 @@ __all__ = [
     "read_answers",
     "write_answers",
 ]
-__getattr__ = load_on_first_use(__name__, {name: module for module, names in _MODULES.items() for name in names})

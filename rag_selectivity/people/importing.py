@@ -70,11 +70,6 @@ class Imported:
     repeated: list[tuple[int, int]] = field(default_factory=list)
     shared: dict[str, list[Contradiction]] = field(default_factory=dict)
 
-    @property
-    def taken(self) -> int:
-        """How many labels were written."""
-        return self.new + self.changed
-
     def lines(self) -> Iterator[str]:
         """The import in sentences."""
         parts = [f"{self.new} new", f"{self.changed} changed", f"{self.unchanged} there already"]

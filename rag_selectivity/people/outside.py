@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -13,6 +13,7 @@ from rag_selectivity.errors import InputError, examples
 from rag_selectivity.grading.drawing import CorpusOrder, Lists, Tail, drawn_tail, how_of_tail
 from rag_selectivity.grading.origins import label_rows, labels_in
 from rag_selectivity.grading.store import Draw, Origin, Store
+from rag_selectivity.inference.interval import Interval
 from rag_selectivity.judged.origins import Chosen
 from rag_selectivity.judged.reading import ranked_lists
 from rag_selectivity.people.designs import DrawnPair, Pair, pairs_at
@@ -24,57 +25,6 @@ from rag_selectivity.wording import counted
 _RELEVANT = scale_named("utility").relevant_from
 #: Of 95 % intervals: what lies beyond either end.
 _ONE_SIDE = 0.025
-
-
-@dataclass(frozen=True)
-class OutsideEstimate:
-    """How many relevant passages a query has outside of what was retrieved, on average over these queries.
-
-    Attributes
-    ----------
-    queries : int
-        Those that the estimate is about: with a labelled passage of the draw, or with no passage to draw.
-    unlabelled : int
-        Queries with passages to draw of which people labelled none: the estimate is not about these.
-    empty : int
-        Queries with no passage to draw: they have no relevant one there.
-    graded, relevant : int
-        Passages of the draw that people labelled, and those that they found relevant.
-    size : float
-        Passages to draw from, of a query on average; of all queries if nobody labelled a passage.
-    mean, low, high : float
-        Relevant passages there, of a query on average, and the interval of `sampled_total`. NaN if nobody labelled a
-        passage.
-    place : str
-        As in `OutsideDraw`.
-    """
-
-    queries: int
-    unlabelled: int
-    empty: int
-    graded: int
-    relevant: int
-    size: float
-    mean: float
-    low: float
-    high: float
-    place: str
-
-    @property
-    def sentence(self) -> str:
-        """The estimate in one sentence."""
-        without = f", {self.empty:,} of them without any {self.place}" if self.empty else ""
-        if not self.graded:
-            queries = counted(self.unlabelled + self.empty, "query", "queries")
-            return f"{queries}: on average {self.size:,.0f} passages are {self.place}, and nobody labelled any{without}"
-        unlabelled = counted(self.unlabelled, "query without a labelled passage is", "queries without any are")
-        left_out = f"; {unlabelled} left out" if self.unlabelled else ""
-        return (
-            f"{self.relevant} of {counted(self.graded, 'labelled passage')} {self.place} "
-            f"{'is' if self.relevant == 1 else 'are'} relevant: {self.mean:.2f} relevant passages a query among "
-            f"{self.size:,.0f} {self.place} [{self.low:.2f}, {self.high:.2f}], on average over "
-            f"{counted(self.queries, 'query', 'queries')}{without}{left_out}"
-        )
 
 
 @dataclass(frozen=True)
@@ -98,25 +48,34 @@ class OutsideDraw:
     empty: int = 0
     place: str = "outside"
 
-    def estimate(self, people: Mapping[Pair, int]) -> OutsideEstimate:
-        """How many relevant passages a query has outside, from people's labels of these pairs."""
-        sizes: dict[str, float] = {}
-        found: dict[str, list[bool]] = {}
+    def estimate(self, people: Mapping[Pair, int]) -> tuple[Interval, str]:
+        """How many relevant passages a query has outside on average, by people's labels of these pairs, and in words.
+
+        The interval is that of `sampled_total`. It is about the queries with a labelled passage of the draw, or with no
+        passage to draw: these have no relevant one there.
+        """
+        sizes, found = defaultdict[str, float](float), dict[str, list[bool]]()
         for pair, weight in self.pairs.items():
-            sizes[pair[0]] = sizes.get(pair[0], 0.0) + weight
+            sizes[pair[0]] += weight
             if pair in people:
                 found.setdefault(pair[0], []).append(people[pair] >= _RELEVANT)
-        if sizes and not found:
-            size = sum(sizes.values()) / (len(sizes) + self.empty)
-            return OutsideEstimate(0, len(sizes), self.empty, 0, 0, size, math.nan, math.nan, math.nan, self.place)
+        place, every, queries = self.place, len(sizes) + self.empty, len(found) + self.empty
+        without = f", {self.empty:,} of them without any {place}" if self.empty else ""
+        if not found:
+            size = sum(sizes.values()) / max(1, every)
+            known = f"{counted(every, 'query', 'queries')}: on average {size:,.0f} passages are {place}"
+            return Interval.undefined("nobody labelled any"), f"{known}, and nobody labelled any{without}"
         of_query = [(round(sizes[query]), len(labels), sum(labels)) for query, labels in found.items()]
-        drawn, labelled, relevant = np.array(of_query, np.int64).reshape(-1, 3).T
-        queries = len(found) + self.empty
-        among = max(1, queries)
-        value, low, high = sampled_total(drawn, labelled, relevant, _ONE_SIDE)
-        counts = (queries, len(sizes) - len(found), self.empty, int(labelled.sum()), int(relevant.sum()))
-        means = (float(drawn.sum()) / among, value / among, low / among, high / among)
-        return OutsideEstimate(*counts, *means, self.place)
+        drawn, labelled, relevant = np.array(of_query, np.int64).T
+        value, low, high = (total / queries for total in sampled_total(drawn, labelled, relevant, _ONE_SIDE))
+        unlabelled = counted(every - queries, "query without a labelled passage is", "queries without any are")
+        hits = int(relevant.sum())
+        return Interval(value, low, high), (
+            f"{hits} of {counted(int(labelled.sum()), 'labelled passage')} {place} {'is' if hits == 1 else 'are'} "
+            f"relevant: {value:.2f} relevant passages a query among {drawn.sum() / queries:,.0f} {place} "
+            f"[{low:.2f}, {high:.2f}], on average over {counted(queries, 'query', 'queries')}{without}"
+            f"{f'; {unlabelled} left out' if every > queries else ''}"
+        )
 
 
 def outside_choice(store: Store, draw: str, lists: Lists, corpus: Any, *, depth: int, seed: int) -> Choice:
@@ -132,7 +91,7 @@ def outside_choice(store: Store, draw: str, lists: Lists, corpus: Any, *, depth:
     stratum = "tail" if last else "outside"
     waiting = [DrawnPair(*pair, stratum, weight) for pair, weight in drawn.pairs.items() if pair not in people]
     done = () if waiting else ("nothing is left to label: people have labelled every passage of this draw",)
-    return Choice(waiting, (drawn.estimate(people).sentence, *done), drawn.origins)
+    return Choice(waiting, (drawn.estimate(people)[1], *done), drawn.origins)
 
 
 def random_draw(each: int, lists: Lists, store: Store, corpus: Any, *, depth: int, seed: int) -> OutsideDraw:
