@@ -191,7 +191,7 @@ def test_reusability_is_that_of_brute_force(with_origins, tmp_path) -> None:
         labels = {q: {p: 1 + (7 * int(p[1:]) + i) % 5 for p in CORPUS} for i, q in enumerate(QUERIES)}
         golden = build(tmp_path / "set", labels=labels, queries=QUERIES).golden
         brought = {name: {(q, p) for q in QUERIES for p in runs[name][q][:2]} for name in runs}
-    found = check(golden, runs=runs, measures=["AP"], pool_depth=2).reusability
+    found = check(golden, runs=runs, measures=["AP"], depths=[2]).reusability
     assert found is not None
     assert found.attributed_by == ("origins" if with_origins else "ranks")
     assert found.depth == (None if with_origins else 2)

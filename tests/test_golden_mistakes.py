@@ -25,7 +25,7 @@ OTHERS = {**LABELS, "q2": {"d2": 5}}
 @pytest.fixture
 def home(tmp_path, monkeypatch) -> Path:
     monkeypatch.chdir(tmp_path)
-    build("s", labels=LABELS, queries=QUERIES, corpus=CORPUS, name="faq", licence="MIT", description="of ours")
+    build("s", labels=LABELS, queries=QUERIES, corpus=CORPUS, name="faq", licence="MIT")
     return tmp_path
 
 

@@ -169,7 +169,7 @@ def test_a_killed_build_leaves_whole_versions(tmp_path) -> None:
         if child == 0:
             changed = {**many, "q0": {**many["q0"], "d0": 1 + number % 5}}
             try:
-                build(place, labels=changed, queries=asked, corpus=texts, description=f"try {number}")
+                build(place, labels=changed, queries=asked, corpus=texts, licence=f"try {number}")
             finally:
                 os._exit(0)
         time.sleep(random_.uniform(0, 0.25))
@@ -178,7 +178,7 @@ def test_a_killed_build_leaves_whole_versions(tmp_path) -> None:
         newest = GoldenSet.read(place)
         for version in range(1, newest.version + 1):
             assert len(GoldenSet.read(place, version=version).label_rows) == 1600
-    last = build(place, labels=many, queries=asked, corpus=texts, description="at last").golden
+    last = build(place, labels=many, queries=asked, corpus=texts, licence="at last").golden
     # What a killed process was writing stays beside the versions, under a name of its own.
     assert sorted(each.name for each in place.glob("v*")) == sorted(f"v{i}" for i in range(1, last.version + 1))
 

@@ -24,7 +24,6 @@ def golden_build(
     corpus: Path | None = None,
     name: str | None = None,
     licence: str | None = None,
-    description: str | None = None,
     rubric: Path | None = None,
     annotator: str | None = None,
     grade_map: str | None = None,
@@ -51,8 +50,6 @@ def golden_build(
         Name of the set (default: that of the folder).
     licence : TEXT
         Licence of the texts and labels.
-    description : TEXT
-        What the set is for.
     rubric : FILE
         Rubric that the labels follow, in TOML; the set keeps it.
     annotator : NAME
@@ -101,7 +98,6 @@ def golden_build(
         corpus=corpus,
         name=name,
         licence=licence,
-        description=description,
         rubric=rubric,
         annotator=annotator,
         grade_map=grade_map,
@@ -134,7 +130,6 @@ def golden_check(
     corpus: Path | None = None,
     measure: o.Names = None,
     depths: o.Depths = None,
-    pool_depth: int | None = None,
     threshold: float | None = None,
     judge: o.Names = None,
     strict: bool = False,
@@ -165,9 +160,6 @@ def golden_check(
         Measure for the check of reusability (default: RA-nWG, Success, AP). Repeat for more.
     depths : LIST
         Depths K of runs, as in 5,10 (default: 10).
-    pool_depth : K
-        Ranks of a run that count as labelled because of it, if the labels do not say which run brought them (default:
-        largest K).
 
     Gates
     -----
@@ -197,7 +189,6 @@ def golden_check(
         runs=run,
         measures=measure,
         depths=depths,
-        pool_depth=pool_depth,
         threshold=threshold,
         judges=judge,
     )

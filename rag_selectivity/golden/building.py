@@ -33,7 +33,7 @@ from rag_selectivity.tables.writing import json_line, json_text, named, refuse_u
 _JUDGE = ("judge", "model", "parameters", "rubric", "rubric_version", "prompt_version")
 _OF_PERSON = ("graded", "skipped", "again")
 #: What a version says of itself: with the same of each, it is no new one.
-_NAMED = ("name", "licence", "description")
+_NAMED = ("name", "licence")
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,6 @@ def build(
     corpus: Any = None,
     name: str | None = None,
     licence: str | None = None,
-    description: str | None = None,
     rubric: str | Path | None = None,
     annotator: str | None = None,
     grade_map: Any = None,
@@ -86,7 +85,7 @@ def build(
     corpus : path, {id: text}, DataFrame or records, optional
         Gives the texts of the labelled passages, and the fingerprint of the corpus. Without it the set has no texts of
         passages.
-    name, licence, description : str, optional
+    name, licence : str, optional
         Default: those of the version before; of the first one the name of the folder, and none.
     rubric : path, optional
         The rubric by which was labelled, kept as a file of the set. Default: that of the version before.
@@ -139,14 +138,11 @@ def build(
         **_rubric(rubric, former),
     }
     before = None if former is None else former.manifest
-    told = {"name": name, "licence": licence, "description": description}
-    if before is not None:
-        told = {key: getattr(before, key) if value is None else value for key, value in told.items()}
     contents = contents_of(files)
     manifest = Manifest.model_validate(
         {
-            **told,
-            "name": told["name"] or place.resolve().name,
+            "name": name or (place.resolve().name if before is None else before.name),
+            "licence": before.licence if licence is None and before is not None else licence,
             "version": 1 if before is None else before.version + 1,
             "fingerprint": fingerprint(contents, of_corpus),
             "date": date or _now(),

@@ -182,7 +182,6 @@ def check(
     runs: Any = None,
     measures: Sequence[str] | None = None,
     depths: Sequence[int] | None = None,
-    pool_depth: int | None = None,
     threshold: float | None = None,
     judges: Sequence[str] | None = None,
 ) -> Check:
@@ -200,9 +199,7 @@ def check(
     measures : sequence of str, optional
         Of the reusability, with or without depths. Default: RA-nWG, Success and AP.
     depths : sequence of int, optional
-        Default: 10.
-    pool_depth : int, optional
-        Ranks of each run that brought labels, where origins do not say it. Default: the largest depth.
+        Default: 10. The largest says which ranks of a run brought labels, where origins do not.
     threshold : float, optional
         The Jaccard similarity of character 3-grams from which two queries are near-duplicates. Default: .6.
     judges
@@ -233,7 +230,6 @@ def check(
     warning near-duplicate-queries (('q1', 'q2'),)
     warning no-relevant-passage ('q2',)
     """
-    check_whole("pool_depth (--pool-depth)", pool_depth)
     check_number("threshold (--threshold)", threshold, above=0, most=1)
     if runs is None and measures:
         raise InputError("measures (--measure) are those of runs: give runs too")
@@ -282,7 +278,7 @@ def check(
             checked.label_rows,
             named,
             measures=chosen,
-            depth=pool_depth or max(at),
+            depth=max(at),
             relevant_from=_RELEVANT,
             corpus_size=int(stated["passages"]) if needs_size and stated is not None else None,
         )

@@ -41,7 +41,7 @@ class Difference(Result):
     Attributes
     ----------
     old, new : mapping
-        `name`, `version`, `fingerprint`, `date`, `licence` and `description` of each; `corpus`: whether it has one.
+        `name`, `version`, `fingerprint`, `date` and `licence` of each; `corpus`: whether it has one.
     queries_added, queries_removed, queries_reworded, queries_with_other_columns : tuple of str
         Query ids; reworded: another text; other columns: strata or whatever else a query has beside its weight.
     weights : tuple of WeightChange
@@ -80,7 +80,7 @@ class Difference(Result):
     @property
     def is_empty(self) -> bool:
         """Whether the versions hold the same, and say the same of themselves."""
-        return all(self.old[name] == self.new[name] for name in ("fingerprint", "name", "licence", "description"))
+        return all(self.old[name] == self.new[name] for name in ("fingerprint", "name", "licence"))
 
 
 def diff(
@@ -153,7 +153,7 @@ def _changes(keys: Iterable[Any], old: Mapping[Any, Any], new: Mapping[Any, Any]
 
 
 def _named(manifest: Manifest) -> dict[str, Any]:
-    names = ("name", "version", "fingerprint", "date", "licence", "description")
+    names = ("name", "version", "fingerprint", "date", "licence")
     return {**{name: getattr(manifest, name) for name in names}, "corpus": manifest.corpus is not None}
 
 

@@ -39,7 +39,7 @@ class Manifest(Shape):
         When the version was made, as in `2026-11-24T12:00:00Z`.
     previous : mapping or None
         `version` and `fingerprint` of the version before.
-    licence, description : str or None
+    licence : str or None
     files : {name: {"rows": int, "hash": str}}
     queries : mapping
         `count`; `weighted`: whether they have weights; `weight`: the sum of these; `strata`: {stratum: queries}.
@@ -67,7 +67,6 @@ class Manifest(Shape):
     date: str
     previous: _Previous | None
     licence: str | None
-    description: str | None
     queries: _Object
     corpus: _Object | None
     labels: _Object

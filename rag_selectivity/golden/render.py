@@ -144,7 +144,7 @@ def difference_blocks(found: Difference) -> Iterator[Block]:
         lines.append(f"the corpus is {'given now' if found.new['corpus'] else 'no longer given'}")
     if found.rubric_changed:
         lines.append("the rubric is another one")
-    for name in ("name", "licence", "description"):
+    for name in ("name", "licence"):
         if found.old[name] != found.new[name]:
             lines.append(f"{name}: {found.old[name] or 'not stated'} → {found.new[name] or 'not stated'}")
     yield Lines(lines or ["what is not listed here, such as reasons, times or costs of labels"])
