@@ -131,16 +131,14 @@ class Estimate(Plain):
 
 def _with_infinities(stored: Estimate) -> Estimate:
     """A stored estimate, with −∞ and ∞ where its reason, or the other end, says that a missing number is one."""
-    reason = stored.reason or ""
-    if stored.above_placebo is not None:
-        stored = replace(stored, above_placebo=_ends(*stored.above_placebo))
-    if math.isnan(stored.value) and NO_SUCCESS in reason:
-        return replace(stored, value=-math.inf, low=-math.inf if math.isnan(stored.low) else stored.low)
-    if reason != INFINITE_END:
-        return stored
-    low = -math.inf if math.isnan(stored.low) else stored.low
-    high = math.inf if math.isnan(stored.high) else stored.high
-    return replace(stored, low=low, high=high)
+    value, low, high, reason = stored.value, stored.low, stored.high, stored.reason or ""
+    is_no_success = math.isnan(value) and NO_SUCCESS in reason
+    if math.isnan(low) and (is_no_success or reason == INFINITE_END):
+        low = -math.inf
+    if math.isnan(high) and reason == INFINITE_END:
+        high = math.inf
+    above = None if stored.above_placebo is None else _ends(*stored.above_placebo)
+    return replace(stored, value=-math.inf if is_no_success else value, low=low, high=high, above_placebo=above)
 
 
 def _ends(low: float, high: float) -> tuple[float, float]:
