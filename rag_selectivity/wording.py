@@ -1,7 +1,5 @@
 """How numbers and foreign texts are written in all output for people."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Callable, Iterable, Sequence

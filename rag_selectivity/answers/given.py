@@ -1,7 +1,5 @@
 """Figures of scores that exist: a table of query_id, run, k and score, or the results of another tool."""
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """`measure_answers`: what an LLM answers from the sets that runs retrieve, with controls, order and distraction."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace

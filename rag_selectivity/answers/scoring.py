@@ -1,7 +1,5 @@
 """Scores of answers: by rules against references, and by a judge."""
 
-from __future__ import annotations
-
 import math
 import re
 import string

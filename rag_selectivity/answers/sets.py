@@ -1,7 +1,5 @@
 """What the model is shown: the passages of each query and condition in their order, and the prompts about them."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass

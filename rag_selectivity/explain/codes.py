@@ -1,7 +1,5 @@
 """The codes of caveats and warnings: the sections of `docs/reference/caveats.md`, which every wheel holds."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 from functools import cache

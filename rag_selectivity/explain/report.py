@@ -1,7 +1,5 @@
 """Each figure of a report in words: its formula with the numbers put in, its interval and its caveats."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """A task of annotation as one HTML page that works without a network."""
 
-from __future__ import annotations
-
 import json
 import re
 

@@ -1,7 +1,5 @@
 """Results as one HTML file that loads nothing; a report's page has the decision, plots and all queries too."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Iterator
 from contextlib import suppress

@@ -1,7 +1,5 @@
 """What a judge was asked: grading, agreement with people, the choice of α, claim checks; their tables and sentences."""
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 

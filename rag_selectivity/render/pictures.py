@@ -1,7 +1,5 @@
 """The pictures of the page: one of each kind, with all runs in it, as SVG in the page's own colours."""
 
-from __future__ import annotations
-
 import re
 import warnings
 from collections.abc import Callable, Iterable, Iterator

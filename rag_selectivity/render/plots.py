@@ -4,8 +4,6 @@ The sizes fit a column of a paper; the colours can be told apart by colour-blind
 each run the same colour, marker and line style everywhere, by its place in the report, and a legend.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from typing import Any

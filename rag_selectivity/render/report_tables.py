@@ -1,7 +1,5 @@
 """A report and a comparison as tables: figures over K, those of slices, differences, changes, and notes."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress

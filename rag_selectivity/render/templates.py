@@ -1,7 +1,5 @@
 """The templates of the pages, and what a browser may do with a page, whatever texts it holds."""
 
-from __future__ import annotations
-
 from base64 import b64encode
 from collections.abc import Iterable
 from hashlib import sha256

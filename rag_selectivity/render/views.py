@@ -1,7 +1,5 @@
 """Every result as text, Markdown and LaTeX, as a page and in a notebook: importing it fills the registry of views."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from string import ascii_lowercase
 from typing import Any

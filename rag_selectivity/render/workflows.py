@@ -1,7 +1,5 @@
 """Claims, answers, validations and online tests: their tables and sentences."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Iterator, Sequence
 

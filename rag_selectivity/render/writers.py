@@ -1,7 +1,5 @@
 """Blocks as text for a terminal, Markdown, HTML; a table as LaTeX."""
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence

@@ -1,7 +1,5 @@
 """Results of `answers`: what an LLM makes of the sets it is shown, with controls and differences."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import field

@@ -1,7 +1,5 @@
 """Comparison: the differences between runs and a baseline run, and what changed since a report was stored."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field
@@ -10,7 +8,7 @@ from typing import Any
 from rag_selectivity.errors import InputError
 from rag_selectivity.measures.base import Measure
 from rag_selectivity.results.estimate import AS_JUDGED, Caveat, Estimate
-from rag_selectivity.results.plain import Number, Plain, flat, plain, plain_fields
+from rag_selectivity.results.plain import Ends, Plain, flat, plain, plain_fields
 from rag_selectivity.results.report import Report
 from rag_selectivity.results.result import Result
 from rag_selectivity.results.run_report import FEWEST, Group
@@ -118,14 +116,14 @@ class RunDifference(Plain, kw_only=True):
     n_baseline: int
     n_total: int
     level: float = field(repr=False)
-    possible: tuple[Number, Number] | None = None
+    possible: Ends | None = None
     caveats: tuple[Caveat, ...] = ()
     moved: tuple[Moved, ...] = ()
     reason: str | None = None
     equal_to_placebos: bool = field(default=False, repr=False)
     basis: str = AS_JUDGED
     as_judged: float | None = None
-    as_judged_interval: tuple[Number, Number] | None = None
+    as_judged_interval: Ends | None = None
     by: tuple[str, str] | None = field(default=None, repr=False)
     effective: float | None = None
 

@@ -1,7 +1,5 @@
 """Decision: which system, which K, where the loss is, what to do next, and how far the labels can be believed."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import field
 from typing import Any

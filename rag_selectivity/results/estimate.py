@@ -1,13 +1,11 @@
 """Estimate: a figure over queries with its interval, its counts and its caveats."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
 from typing import Any
 
-from rag_selectivity.results.plain import Known, Number, Plain
+from rag_selectivity.results.plain import Ends, Known, Number, Plain
 from rag_selectivity.wording import MARKS
 
 #: What a figure rests on: the labels as they are; the judge's labels with random controls, or completed from those of a
@@ -92,15 +90,15 @@ class Estimate(Plain):
     n: int
     n_total: int
     reason: str | None = None
-    possible: tuple[Number, Number] | None = None
+    possible: Ends | None = None
     caveats: tuple[Caveat, ...] = ()
     basis: str = AS_JUDGED
     as_judged: Known = None
-    as_judged_interval: tuple[Number, Number] | None = None
+    as_judged_interval: Ends | None = None
     shown: Known = None
     rough: bool = False
     placebo: Known = None
-    above_placebo: tuple[Number, Number] | None = None
+    above_placebo: Ends | None = None
     effective: float | None = None
 
     @property

@@ -1,7 +1,5 @@
 """A grading run as a value: how many pairs were graded, how many failed, and what was spent."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import field

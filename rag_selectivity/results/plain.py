@@ -1,7 +1,5 @@
 """Results as plain data and as rows: both from their fields, by which pydantic reads them back."""
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Mapping, Sequence
@@ -40,6 +38,8 @@ Named = Annotated[Measure, _ByName]
 #: A number that may be undefined (NaN); and one that also may not be there (None).
 Number = Annotated[float, _NullIsNaN]
 Known = Annotated[float | None, _NullIsNaN]
+#: The ends of an interval or a range.
+Ends = tuple[Number, Number]
 
 
 @dataclass_transform(frozen_default=True, field_specifiers=(field,))
@@ -111,7 +111,7 @@ def flat(value: Any) -> dict[str, Any]:
     row: dict[str, Any] = {}
     for each in _written(value):
         name, own = each.name, getattr(value, each.name)
-        if "tuple[Number, Number]" in str(each.type):
+        if each.type == Ends | None:
             row[f"{name}_low"], row[f"{name}_high"] = own or (math.nan, math.nan)
         elif hasattr(own, "low"):
             row |= {name: own.value, f"{name}_low": own.low, f"{name}_high": own.high}

@@ -1,7 +1,5 @@
 """Result: the base of all results, with their conversions to data, rows, tables, DataFrames, pages and files."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from importlib import import_module
 from pathlib import Path

@@ -1,7 +1,5 @@
 """RunReport: the estimates of one run, its figures for each query, and the caveats of both."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import field
 from functools import cached_property

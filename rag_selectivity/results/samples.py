@@ -1,7 +1,5 @@
 """Sample: a question with its retrieved texts, a reference answer and a response."""
 
-from __future__ import annotations
-
 from dataclasses import field
 
 from rag_selectivity.results.plain import Plain

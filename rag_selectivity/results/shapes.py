@@ -1,7 +1,5 @@
 """Stored JSON: its format and version, and its shape, of which pydantic's first error names the place and the value."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable

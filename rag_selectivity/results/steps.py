@@ -1,7 +1,5 @@
 """How the steps are written that a report proposes: as calls in Python, or as whole commands with the files given."""
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Sequence
 

@@ -1,7 +1,5 @@
 """Trust: what the labels of a report are worth, in one sentence and in a paragraph, and what would allow more."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """Results of workflows: a choice of α, the agreement of a judge, a validation, a preference, an experiment."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import field
