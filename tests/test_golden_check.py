@@ -73,9 +73,9 @@ def test_labels_of_people_whose_text_changed_are_found(tmp_path) -> None:
     changed = {**CORPUS, "d0": "quite another text", "d3": "another one too"}
     found = check(golden, corpus=changed, queries={**QUERIES, "q1": "another question"}, threshold=0.95)
     # ada labelled (q0, d0) and (q1, d1); ben skipped (q2, d3).
-    assert [(each.query, each.passage, each.what, each.annotators) for each in found.relabel] == [
-        ("q0", "d0", "passage", ("ada",)),
-        ("q1", "d1", "query", ("ada",)),
+    assert [tuple(each.values()) for each in found.relabel] == [
+        ("q0", "d0", "passage", "ada"),
+        ("q1", "d1", "query", "ada"),
     ]
     judged = {
         (q, p)
@@ -109,7 +109,7 @@ def test_the_list_to_label_again_is_a_draw_and_a_new_grade_mends_the_set(tmp_pat
         files = {"queries": tmp_path / "queries.jsonl", "corpus": tmp_path / "changed.jsonl"}
         (task,) = make_tasks(opened, f"file:{tmp_path / 'again.csv'}", annotators=["ada"], repeats=0, **files).tasks
         assert [(item.query, item.passage) for item in task.items] == [("q0", "d0")]
-        assert check(build(tmp_path / "golden", labels=opened, queries=QUERIES, corpus=changed).golden).relabel
+        assert check(build(tmp_path / "golden", labels=store, queries=QUERIES, corpus=changed).golden).relabel
         opened.put_human_labels([HumanLabel("q0", "d0", "ada", 2)])
     golden = build(tmp_path / "golden", labels=store, queries=QUERIES, corpus=changed).golden
     found = check(golden, corpus=changed, threshold=0.95)
@@ -126,7 +126,7 @@ TEXTS, EDITED = {"d1": "one", "d2": "two"}, {"d1": "one", "d2": "another text"}
 def relabelled(place: Path, corpus: Any, labels: Any = GRADES) -> list[tuple[str, str]]:
     """What is to be labelled again in the next version of a set that is made of qrels."""
     golden = build(place / "set", labels=labels, queries=ASKED, corpus=corpus).golden
-    return [(each.query, each.passage) for each in check(golden).relabel]
+    return [(each["query_id"], each["passage_id"]) for each in check(golden).relabel]
 
 
 def test_a_label_belongs_to_the_text_of_the_version_in_which_it_first_stands(tmp_path) -> None:

@@ -159,7 +159,7 @@ def test_a_set_of_cranfield(data, tmp_path) -> None:
     # A passage changes: what people labelled of it is found, and the next version is another one.
     edited = next(row["passage_id"] for row in golden.label_rows if row["judge"] == "ada")
     again = check(golden, corpus={**passages, edited: "This abstract was withdrawn."})
-    assert {each.passage for each in again.relabel} == {edited}
+    assert {each["passage_id"] for each in again.relabel} == {edited}
     later = build(tmp_path / "cranfield", labels=store, queries=drawn, corpus={**passages, edited: "Withdrawn."})
     assert diff(later.golden.folder.parent).passages_reworded == (edited,)
     export(golden, tmp_path / "beir", "beir", corpus=passages)

@@ -94,11 +94,10 @@ def test_every_source_of_labels_gives_the_same(golden, tmp_path) -> None:
     store = golden.folder.parents[1] / "labels.db"
     with Store(store, read_only=True) as opened:
         export_labels(opened, tmp_path / "labels.jsonl")
-        direct = build(tmp_path / "a", labels=opened, queries=golden.queries, corpus=CORPUS).golden
     options = {"queries": golden.queries, "corpus": CORPUS}
     exported = build(tmp_path / "b", labels=tmp_path / "labels.jsonl", **options).golden
     from_set = build(tmp_path / "c", labels=golden.folder.parent, queries=golden, corpus=CORPUS).golden
-    prints = {each.manifest.fingerprint for each in (golden, direct, exported, from_set)}
+    prints = {each.manifest.fingerprint for each in (golden, exported, from_set)}
     assert prints == {golden.manifest.fingerprint}
 
 

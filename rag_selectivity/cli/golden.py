@@ -193,7 +193,7 @@ def golden_check(
         judges=judge,
     )
     if relabel is not None and found.relabel:
-        put_rows([each.to_dict() for each in found.relabel], relabel)
+        put_rows([*map(dict, found.relabel)], relabel)
         note(f"wrote {counted(len(found.relabel), 'pair')} to label again to {relabel}")
     elif relabel is not None:
         note("no pair is to be labelled again by people: nothing was written")

@@ -2,7 +2,7 @@
 
 from rag_selectivity.golden import render as render
 from rag_selectivity.golden.building import Built, build
-from rag_selectivity.golden.checking import ChangedLabel, Check, Finding, check
+from rag_selectivity.golden.checking import Check, Finding, check
 from rag_selectivity.golden.differing import Difference, GradeChange, WeightChange, diff
 from rag_selectivity.golden.exporting import Exported, export
 from rag_selectivity.golden.golden_set import GoldenSet
@@ -12,7 +12,6 @@ from rag_selectivity.golden.reusability import LeftOut, Reusability
 
 __all__ = [
     "Built",
-    "ChangedLabel",
     "Check",
     "Difference",
     "Exported",

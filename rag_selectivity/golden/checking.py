@@ -110,28 +110,6 @@ class Finding(Plain):
         return len(self.items)
 
 
-class ChangedLabel(Plain):
-    """A pair whose query or passage has another text now than when people labelled it.
-
-    Attributes
-    ----------
-    query, passage : str
-    what : {"query", "passage", "both"}
-        Whose text has changed.
-    annotators : tuple of str
-    """
-
-    query: str
-    passage: str
-    what: str
-    annotators: tuple[str, ...]
-
-    def to_dict(self) -> dict[str, Any]:
-        """As a row of the list for `labels draw --draw file:FILE`."""
-        row = {"query_id": self.query, "passage_id": self.passage, "changed": self.what}
-        return {**row, "annotators": "+".join(self.annotators)}
-
-
 class Check(Result):
     """What a check of a golden set found.
 
@@ -147,8 +125,9 @@ class Check(Result):
         Of the top K, over all queries; empty without runs.
     reusability : Reusability or None
         None without runs.
-    relabel : tuple of ChangedLabel
-        What people should label again.
+    relabel : tuple of {"query_id", "passage_id", "changed", "annotators"}
+        What people should label again, as rows of the list for `labels draw --draw file:FILE`; `changed` says whose
+        text is another one than they read: `query`, `passage` or `both`.
     """
 
     schema = "rag-selectivity/golden-check/2"
@@ -159,7 +138,7 @@ class Check(Result):
     findings: tuple[Finding, ...]
     judged: Mapping[str, Mapping[int, float]]
     reusability: Reusability | None
-    relabel: tuple[ChangedLabel, ...]
+    relabel: tuple[Mapping[str, str], ...]
 
     def failing(self, *, strict: bool = False) -> tuple[Finding, ...]:
         """The findings for which the set does not pass: problems; `strict`: and warnings."""
@@ -244,7 +223,8 @@ def check(
     if corpus is not None:
         now, passages = printed(corpus, {row["passage_id"] for row in checked.label_rows})
     relabel, of_judges = _changed(checked, texts, passages)
-    first = relabel[0] if relabel else ChangedLabel("", "", "", ())
+    to_label = [(row["query_id"], row["passage_id"]) for row in relabel]
+    query, passage = to_label[0] if to_label else ("", "")
     best = {id_: max(labels[id_].values(), default=0) if id_ in labels else 0 for id_ in asked}
     other_corpus = []
     if now is not None and stated is not None and now != stated:
@@ -257,7 +237,7 @@ def check(
             sorted({p for query in labels for p in labels[query] if not passages.get(p, "").strip()}),
             place="the set" if corpus is None else "the corpus",
         ),
-        _found("text-changed", [(x.query, x.passage) for x in relabel], query=first.query, passage=first.passage),
+        _found("text-changed", to_label, query=query, passage=passage),
         _found("text-changed by a judge", of_judges),
         *other_corpus,
         _found("near-duplicate-queries", _near_duplicates(asked, THRESHOLD if threshold is None else threshold)),
@@ -296,7 +276,7 @@ def _found(code: str, ids: Sequence[Any], **values: Any) -> Finding:
 
 def _changed(
     golden: GoldenSet, queries: Texts, passages: Texts
-) -> tuple[tuple[ChangedLabel, ...], tuple[tuple[str, str], ...]]:
+) -> tuple[tuple[Mapping[str, str], ...], tuple[tuple[str, str], ...]]:
     """What people should label again, and the pairs of judges' labels that have another text."""
     of_people: dict[tuple[str, str], tuple[set[str], set[str]]] = {}
     of_judges: dict[tuple[str, str], None] = {}
@@ -310,10 +290,11 @@ def _changed(
             annotators.add(str(row["judge"]))
         else:
             of_judges[pair_of(row)] = None
-    relabel = (
-        ChangedLabel(*pair, "both" if len(what) == 2 else what.pop(), tuple(sorted(annotators)))
-        for pair, (what, annotators) in of_people.items()
-    )
+    relabel = []
+    for (query, passage), (what, annotators) in of_people.items():
+        changed_text, by = "both" if len(what) == 2 else what.pop(), "+".join(sorted(annotators))
+        row = {"query_id": query, "passage_id": passage, "changed": changed_text, "annotators": by}
+        relabel.append(row)
     return tuple(relabel), tuple(of_judges)
 
 

@@ -9,11 +9,10 @@ from typing import Any
 
 from rag_selectivity.errors import InputError
 from rag_selectivity.golden.golden_set import GoldenSet
-from rag_selectivity.golden.labels import Row, pair_of, sources_of
+from rag_selectivity.golden.labels import Row
 from rag_selectivity.golden.manifest import RUBRIC, Manifest
 from rag_selectivity.results.plain import Plain
 from rag_selectivity.results.result import Result
-from rag_selectivity.tables.writing import json_line
 
 Pair = tuple[str, str]
 
@@ -52,8 +51,6 @@ class Difference(Result):
         queries that only one version has are among them.
     labels_added, labels_removed : {judge or annotator: labels}
         Labels of a judge or person that only one version has, whatever grade a pair ends up with.
-    origins_changed : int
-        Pairs of both versions of which another draw is known: estimates and reusability rest on it.
     rubric_changed : bool
     corpus_changed : bool or None
         None if one of the versions has no corpus.
@@ -73,7 +70,6 @@ class Difference(Result):
     grades: tuple[GradeChange, ...]
     labels_added: Mapping[str, int]
     labels_removed: Mapping[str, int]
-    origins_changed: int
     rubric_changed: bool
     corpus_changed: bool | None
 
@@ -127,7 +123,6 @@ def diff(
     labelled = sorted(was.passages.keys() & now.passages)
     grades = _grades(was, judges), _grades(now, judges)
     regraded = _changes(sorted({**grades[0], **grades[1]}), *grades)
-    origins = _origins(was.label_rows), _origins(now.label_rows)
     corpora = was.manifest.corpus, now.manifest.corpus
     return Difference(
         old=_named(was.manifest),
@@ -141,7 +136,6 @@ def diff(
         grades=tuple(GradeChange(*pair, *change) for pair, *change in regraded),
         labels_added=_without(now.label_rows, was.label_rows),
         labels_removed=_without(was.label_rows, now.label_rows),
-        origins_changed=len(_changes(origins[0].keys() & origins[1], *origins)),
         rubric_changed=was.manifest.files.get(RUBRIC) != now.manifest.files.get(RUBRIC),
         corpus_changed=None if None in corpora else corpora[0] != corpora[1],
     )
@@ -161,14 +155,6 @@ def _columns(golden: GoldenSet) -> dict[str, dict[str, Any]]:
     """{query: its columns beside id, text and weight}."""
     known = ("query_id", "text", "weight")
     return {row["query_id"]: {name: row[name] for name in row if name not in known} for row in golden.queries}
-
-
-def _origins(rows: Sequence[Row]) -> dict[Pair, set[str]]:
-    """{pair: the draws that chose it}."""
-    origins: dict[Pair, set[str]] = {}
-    for row in rows:
-        origins.setdefault(pair_of(row), set()).update(map(json_line, sources_of(row)))
-    return origins
 
 
 def _grades(golden: GoldenSet, judges: Sequence[str] | None) -> dict[Pair, int]:

@@ -28,7 +28,7 @@ def label_rows_of(labels: Any, *, annotator: str | None = None, grade_map: Any =
 
     Parameters
     ----------
-    labels : path, Store, Qrels or {query: {passage: grade}}
+    labels : path, Qrels or {query: {passage: grade}}
         A path is a label store, an export of one, or qrels, which are taken as labels of one person.
     annotator : str, optional
         That person. Default: the name of the file, else `person`.
@@ -40,14 +40,12 @@ def label_rows_of(labels: Any, *, annotator: str | None = None, grade_map: Any =
     InputError
         As `labels import`; and if a label store is given with an annotator or a grade map.
     """
-    if isinstance(labels, Store) or is_store(labels):
+    if is_store(labels):
         if annotator is not None or grade_map is not None:
             raise InputError(
-                f"{labels.path if isinstance(labels, Store) else labels}: a label store names who labelled, on grades "
-                f"1 to 5: leave out annotator (--annotator) and grade_map (--grade-map)"
+                f"{labels}: a label store names who labelled, on grades 1 to 5: leave out annotator (--annotator) and "
+                f"grade_map (--grade-map)"
             )
-        if isinstance(labels, Store):
-            return label_table(labels)
         with Store(labels, read_only=True) as store:
             return label_table(store)
     with TemporaryDirectory() as folder, Store(Path(folder) / "labels.db") as store:

@@ -103,15 +103,9 @@ def _about(found: Reusability) -> Iterator[str]:
     yield "A passage that loses its label counts as unjudged."
     idle = [left.run for left in found.runs if not left.pairs]
     if idle:
-        one = len(idle) == 1
-        yield (
-            f"{enumeration(idle)} brought no label alone, so that {'its' if one else 'their'} row"
-            f"{' shows' if one else 's show'} nothing about a system that is new."
-        )
-    if len(found.runs) < 2:
-        yield "Tau needs two runs."
-    elif len(found.runs) < 5:
-        yield f"With {len(found.runs)} runs, tau can take few values and says little."
+        yield f"No label comes from {enumeration(idle)} alone, so nothing about a new system is shown there."
+    if len(found.runs) < 5:
+        yield "Tau needs two runs, and with fewer than five it can take few values and says little."
     yield "A system that differs from all of these more than they do from each other can shift more."
 
 
@@ -133,7 +127,6 @@ def difference_blocks(found: Difference) -> Iterator[Block]:
         (pairs.count((True, False)), "pair with a grade now", "pairs with a grade now"),
         (pairs.count((False, True)), "pair without a grade now", "pairs without a grade now"),
         (pairs.count((False, False)), "grade changed", "grades changed"),
-        (found.origins_changed, "pair with other draws", "pairs with other draws"),
     )
     lines = [counted(count, one, many) for count, one, many in counts if count]
     lines += [f"{counted(count, 'label')} of {who} added" for who, count in found.labels_added.items()]
@@ -147,7 +140,7 @@ def difference_blocks(found: Difference) -> Iterator[Block]:
     for name in ("name", "licence"):
         if found.old[name] != found.new[name]:
             lines.append(f"{name}: {found.old[name] or 'not stated'} → {found.new[name] or 'not stated'}")
-    yield Lines(lines or ["what is not listed here, such as reasons, times or costs of labels"])
+    yield Lines(lines or ["what is not listed here, such as reasons, draws, times or costs of labels"])
     changed = [each for each in found.grades if None not in (each.old, each.new)]
     if changed:
         yield Heading(f"Grades changed{_of_first(len(changed))}")
