@@ -14,34 +14,46 @@ from typing import TYPE_CHECKING
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from rag_selectivity.advice.planning import audit, plan, queries_needed
-    from rag_selectivity.agree import agree
-    from rag_selectivity.answers.measure import measure_answers
-    from rag_selectivity.calibrate import calibrate_alpha
-    from rag_selectivity.compare import compare
-    from rag_selectivity.errors import InputError, MissingExtraError, SelectivityError, SelectivityWarning
-    from rag_selectivity.evaluation.evaluate import evaluate, evaluate_joined
-    from rag_selectivity.grading.claims import check_claims
-    from rag_selectivity.grading.grade import grade
-    from rag_selectivity.grading.limits import Budget, Limits
-    from rag_selectivity.inference.bootstrap import Bootstrap
-    from rag_selectivity.judged.joining import join
-    from rag_selectivity.judged.judged_run import JudgedRun
-    from rag_selectivity.judged.policy import Policy
-    from rag_selectivity.judged.qrels import Qrels
-    from rag_selectivity.judged.reading import read_qrels, read_run
-    from rag_selectivity.judged.run import Run
-    from rag_selectivity.live.monitor import Monitor
-    from rag_selectivity.live.retrieval import Retrieval
-    from rag_selectivity.live.tools import ToolMonitor
-    from rag_selectivity.measures import Measure, parse_measure, register_measure
-    from rag_selectivity.measures.rates import bits
-    from rag_selectivity.render import plots
-    from rag_selectivity.results.comparison import Comparison
-    from rag_selectivity.results.estimate import Estimate
-    from rag_selectivity.results.report import Report
-    from rag_selectivity.results.workflows import Calibration, JudgeReport, Validation
-    from rag_selectivity.validate import validate
+    from rag_selectivity.advice.planning import audit as audit
+    from rag_selectivity.advice.planning import plan as plan
+    from rag_selectivity.advice.planning import queries_needed as queries_needed
+    from rag_selectivity.agree import agree as agree
+    from rag_selectivity.answers.measure import measure_answers as measure_answers
+    from rag_selectivity.calibrate import calibrate_alpha as calibrate_alpha
+    from rag_selectivity.compare import compare as compare
+    from rag_selectivity.errors import InputError as InputError
+    from rag_selectivity.errors import MissingExtraError as MissingExtraError
+    from rag_selectivity.errors import SelectivityError as SelectivityError
+    from rag_selectivity.errors import SelectivityWarning as SelectivityWarning
+    from rag_selectivity.evaluation.evaluate import evaluate as evaluate
+    from rag_selectivity.evaluation.evaluate import evaluate_joined as evaluate_joined
+    from rag_selectivity.grading.claims import check_claims as check_claims
+    from rag_selectivity.grading.grade import grade as grade
+    from rag_selectivity.grading.limits import Budget as Budget
+    from rag_selectivity.grading.limits import Limits as Limits
+    from rag_selectivity.inference.bootstrap import Bootstrap as Bootstrap
+    from rag_selectivity.judged.joining import join as join
+    from rag_selectivity.judged.judged_run import JudgedRun as JudgedRun
+    from rag_selectivity.judged.policy import Policy as Policy
+    from rag_selectivity.judged.qrels import Qrels as Qrels
+    from rag_selectivity.judged.reading import read_qrels as read_qrels
+    from rag_selectivity.judged.reading import read_run as read_run
+    from rag_selectivity.judged.run import Run as Run
+    from rag_selectivity.live.monitor import Monitor as Monitor
+    from rag_selectivity.live.retrieval import Retrieval as Retrieval
+    from rag_selectivity.live.tools import ToolMonitor as ToolMonitor
+    from rag_selectivity.measures import Measure as Measure
+    from rag_selectivity.measures import parse_measure as parse_measure
+    from rag_selectivity.measures import register_measure as register_measure
+    from rag_selectivity.measures.rates import bits as bits
+    from rag_selectivity.render import plots as plots
+    from rag_selectivity.results.comparison import Comparison as Comparison
+    from rag_selectivity.results.estimate import Estimate as Estimate
+    from rag_selectivity.results.report import Report as Report
+    from rag_selectivity.results.workflows import Calibration as Calibration
+    from rag_selectivity.results.workflows import JudgeReport as JudgeReport
+    from rag_selectivity.results.workflows import Validation as Validation
+    from rag_selectivity.validate import validate as validate
 
 #: The module of each name, imported when the name is first used, so that a program pays for what it uses.
 _PLACES = {
@@ -81,48 +93,7 @@ _PLACES = {
 #: Names that are modules themselves.
 _MODULES = ("plots",)
 
-__all__ = [
-    "Bootstrap",
-    "Budget",
-    "Calibration",
-    "Comparison",
-    "Estimate",
-    "InputError",
-    "JudgeReport",
-    "JudgedRun",
-    "Limits",
-    "Measure",
-    "MissingExtraError",
-    "Monitor",
-    "Policy",
-    "Qrels",
-    "Report",
-    "Retrieval",
-    "Run",
-    "SelectivityError",
-    "SelectivityWarning",
-    "ToolMonitor",
-    "Validation",
-    "agree",
-    "audit",
-    "bits",
-    "calibrate_alpha",
-    "check_claims",
-    "compare",
-    "evaluate",
-    "evaluate_joined",
-    "grade",
-    "join",
-    "measure_answers",
-    "parse_measure",
-    "plan",
-    "plots",
-    "queries_needed",
-    "read_qrels",
-    "read_run",
-    "register_measure",
-    "validate",
-]
+__all__ = sorted(_PLACES)  # type checkers read the imports above
 
 if not TYPE_CHECKING:
     # Hidden from type checkers, which would take any name for known.
