@@ -11,8 +11,7 @@ from typing import Any
 from rag_selectivity.advice import decide
 from rag_selectivity.errors import MissingExtraError
 from rag_selectivity.evaluation.evaluate import evaluate
-from rag_selectivity.measures.base import Measure
-from rag_selectivity.measures.chance import BoR, BoR_max, RandomSuccess, Success, regime
+from rag_selectivity.measures.chance import regime
 from rag_selectivity.render.blocks import Block, Heading, Note, Table
 from rag_selectivity.render.first_screen import first_screen
 from rag_selectivity.render.writers import text_of
@@ -97,25 +96,20 @@ class Demo:
     def meaning(self) -> str:
         """What the paradox's table shows. A comparison with chance is made only if BoR's interval contains 0."""
         first, last = K, DEPTHS[-1]
-        success, bor, most, chance = Success(), BoR(), BoR_max(), RandomSuccess()
-        bits = self.dense[bor @ last]
-
-        def sparse(measure: Measure) -> float:
-            return self.sparse[measure].value
-
-        def dense(measure: Measure) -> float:
-            return self.dense[measure].value
-
-        lucky = dense(chance @ last)
+        sparse, dense = (
+            {key: each.value for key, each in report.runs["bm25"].estimates.items()}
+            for report in (self.sparse, self.dense)
+        )
+        bits, lucky = self.dense[f"BoR@{last}"], dense[f"RandomSuccess@{last}"]
         luck = ", which can be luck" if bits.low <= 0 <= bits.high else ""
         return (
             f"Many relevant passages: from K = {first} to {last}, success climbs from "
-            f"{percent(dense(success @ first))} to {percent(dense(success @ last))}. But {last} random passages "
+            f"{percent(dense[f'Success@{first}'])} to {percent(dense[f'Success@{last}'])}. But {last} random passages "
             f"succeed in {percent(lucky)} of the queries ({regime(lucky)}), so BoR falls from "
-            f"{dense(bor @ first):.2f} to {dense(bor @ last):.2f} bits{luck}. One relevant passage: a random draw of "
-            f"{first} holds it once in {1 / sparse(chance @ first):,.0f} times. The same lists succeed in "
-            f"{percent(sparse(success @ first))} of the queries: {sparse(bor @ first):.2f} bits, of "
-            f"{sparse(most @ first):.2f} at most."
+            f"{dense[f'BoR@{first}']:.2f} to {bits.value:.2f} bits{luck}. One relevant passage: a random draw of "
+            f"{first} holds it once in {1 / sparse[f'RandomSuccess@{first}']:,.0f} times. The same lists succeed in "
+            f"{percent(sparse[f'Success@{first}'])} of the queries: {sparse[f'BoR@{first}']:.2f} bits, of "
+            f"{sparse[f'BoR_max@{first}']:.2f} at most."
         )
 
 
