@@ -30,24 +30,11 @@ from rag_selectivity.measures.plan import default_measures
 from rag_selectivity.results.report import Report
 from rag_selectivity.results.steps import Steps
 from rag_selectivity.tables.files import is_path
-from rag_selectivity.tables.identity import AUTO, TEXT
+from rag_selectivity.tables.identity import AUTO as AUTO
+from rag_selectivity.tables.identity import TEXT
 from rag_selectivity.tables.matching import ChosenIdentity, choose_identity
 from rag_selectivity.tables.small import PassageCounts, passage_counts_of
 from rag_selectivity.trust.people import PeoplesLabels, judge_labels, people_of
-
-__all__ = [
-    "AUTO",
-    "Evaluated",
-    "Retrieved",
-    "check_retrieved",
-    "labelled_queries",
-    "labels_for",
-    "measure_hosted",
-    "queries_of",
-    "scores_by_name",
-    "to_grade",
-]
-
 
 #: Every id by which labels may know a passage, by the name that `identity=` takes.
 Ids = Mapping[str, str]

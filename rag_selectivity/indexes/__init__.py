@@ -10,18 +10,10 @@ from typing import Any, TypeVar
 
 from rag_selectivity.errors import InputError, SelectivityWarning
 from rag_selectivity.indexes.llama_index import of_llama_index
-from rag_selectivity.indexes.stores import Contents, Passages, StoredPassage, of_store
+from rag_selectivity.indexes.stores import Contents, Passages, of_store
+from rag_selectivity.indexes.stores import StoredPassage as StoredPassage
 from rag_selectivity.tables.cells import shown, whole_count
 from rag_selectivity.tables.small import PassageCounts
-
-__all__ = [
-    "StoredPassage",
-    "corpus_size_of_index",
-    "documents_in_index",
-    "given_size",
-    "passages_of_index",
-    "stored_passages",
-]
 
 T = TypeVar("T")
 
