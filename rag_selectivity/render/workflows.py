@@ -3,8 +3,8 @@
 import math
 from collections.abc import Iterable, Iterator, Sequence
 
-from rag_selectivity.inference.interval import Interval
 from rag_selectivity.render.blocks import (
+    BLANK,
     Block,
     Column,
     Heading,
@@ -149,17 +149,13 @@ def _correlations(rows: Sequence[Following], level: str) -> Table:
         ("", "measure", str),
         ("K", lambda row: None if row.measure.endswith(f"@{row.k}") else row.k, str),
         ("n", "n", count),
-        (f"Spearman [{level}]", "spearman", _with_ends),
+        (f"Spearman [{level}]", "spearman", lambda found: BLANK if found.reason else change(found)),
         ("Pearson", "pearson", bare),
         ("Kendall", "kendall", bare),
         ("partial", "partial", bare),
         ("p Holm", lambda row: row.p_holm if row.verdict else None, p_value),
         breaks=True,
     )
-
-
-def _with_ends(interval: Interval) -> str:
-    return "–" if interval.reason else change(interval)
 
 
 # -- online ------------------------------------------------------------------------------------------------------

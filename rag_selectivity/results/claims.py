@@ -114,10 +114,6 @@ def _as_data(agreement: Agreement) -> dict[str, Any]:
     return {name: plain(getattr(agreement, name)) for name in names}
 
 
-def _nothing() -> NDArray[np.bool_]:
-    return np.zeros((0, 0), bool)
-
-
 class ClaimCheck(Plain):
     """The checks of one sample. Rows are claims or entities, columns are passages in rank order.
 
@@ -156,7 +152,7 @@ class ClaimCheck(Plain):
     whole: Mapping[int, float] = field(default_factory=dict)
     known: Mapping[str, int] = field(default_factory=dict)
     response_claims: tuple[str, ...] = ()
-    grounds: NDArray[np.bool_] = field(default_factory=_nothing)
+    grounds: NDArray[np.bool_] = field(default_factory=lambda: np.zeros((0, 0), bool))
 
     @property
     def fingerprint(self) -> str:

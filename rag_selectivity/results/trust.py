@@ -131,13 +131,17 @@ class Trust:
             return ""
         standing, answer = self._concluded
         if standing == UNCHECKED and self.provenance is not None and self.provenance.only_expected:
-            return " ".join([self._of_expected(), *self._of_other_lists()])
+            labels = self.provenance.labels
+            what = f"{labels:,} expected passages are" if labels != 1 else "expected passage is"
+            only = f"Only the {what} known; all others count as not relevant."
+            return " ".join([only, *self._of_other_lists()])
         facts = self._by_whom()
         if shares := self._shares_judged():
             ends = dict.fromkeys(percent(share).replace(".0%", "%") for share in (min(shares), max(shares)))
             facts += f" cover {' to '.join(ends)} of the top {self._depth}"
         # PROC and %PROC stand in no table of the first screen.
-        equal = [key for key in self._equal_to_placebos() if "PROC" not in key]
+        figures = ((str(m), cell) for _, m, cell in self._figures() if "PROC" not in m.name)
+        equal = list(dict.fromkeys(key for key, cell in figures if _has(cell, EQUALS_PLACEBO)))
         if standing != NOTHING and equal:
             several = f"{len(equal)} figures" if len(equal) > 1 else equal[0]
             facts += f"; if the grades were shuffled, {several} would look the same"
@@ -230,10 +234,6 @@ class Trust:
         cells = [] if depth is None else [at_depth(run.estimates, Judged(), depth) for run in self.runs.values()]
         return [cell.value for cell in cells if cell is not None and not math.isnan(cell.value)]
 
-    def _equal_to_placebos(self) -> list[str]:
-        """The figures that shuffled grades could give too."""
-        return list(dict.fromkeys(str(m) for _, m, cell in self._figures() if _has(cell, EQUALS_PLACEBO)))
-
     def _closed(self) -> str | None:
         """The highest level of closed labels among the figures."""
         levels = {c.level for _, _, cell in self._figures() for c in cell.caveats if c.code == CLOSED}
@@ -296,11 +296,6 @@ class Trust:
         names += [f"{len(people)} people"] if len(people) > 1 else people
         by = f"by {enumeration(names)}" if names else "that do not say who gave them"
         return f"{counted(known.labels, 'label')} {by}"
-
-    def _of_expected(self) -> str:
-        labels = 0 if self.provenance is None else self.provenance.labels
-        what = f"{labels:,} expected passages are" if labels != 1 else "expected passage is"
-        return f"Only the {what} known; all others count as not relevant."
 
     def _of_origin(self) -> Iterator[str]:
         known = self.provenance
