@@ -19,7 +19,7 @@ from rag_selectivity.judged.run import Run
 from rag_selectivity.measures import parse_measure
 from rag_selectivity.results.plain import Plain
 from rag_selectivity.results.result import Result
-from rag_selectivity.tables.cells import check_number, check_whole, iterated, names_in
+from rag_selectivity.tables.cells import check_number, iterated, names_in
 from rag_selectivity.tables.grades import SCALES
 from rag_selectivity.tables.small import read_texts
 from rag_selectivity.wording import counted
@@ -249,16 +249,16 @@ def check(
     reusable = None
     if runs is not None:
         named = {name: Run.of(run) for name, run in named_runs(runs).items()}
-        at = _depths(depths)
+        at = [*iterated(depths or [DEFAULT_DEPTH], "depths must be a list of whole numbers ≥ 1")]
         judged = _judged(labels, list(asked), named, at)
-        chosen = _with_depths(measures, at)
+        chosen = list(names_in(measures or DEFAULT_MEASURES, "measures"))
         needs_size = any(parse_measure(each).needs_corpus_size for each in chosen)
         reusable = reusability(
             labels,
             checked.label_rows,
             named,
             measures=chosen,
-            depth=max(at),
+            depths=at,
             relevant_from=_RELEVANT,
             corpus_size=int(stated["passages"]) if needs_size and stated is not None else None,
         )
@@ -323,26 +323,8 @@ def _judged(
         {query: dict(labels[query]) if query in labels else {} for query in queries},
         dict(runs),
         measures=["Judged"],
-        depths=list(depths),
+        depths=depths,
         scale="utility",
         bootstrap=None,
     )
-    return {name: {depth: report[name, f"Judged@{depth}"].value for depth in depths} for name in runs}
-
-
-def _depths(depths: Any) -> list[int]:
-    given = list(iterated(() if depths is None else depths, "depths must be a list of whole numbers ≥ 1"))
-    for depth in given:
-        check_whole("each of the depths", depth)
-    return sorted(set(given)) or [DEFAULT_DEPTH]
-
-
-def _with_depths(measures: Sequence[str] | None, depths: Sequence[int]) -> list[str]:
-    """The measures that are one figure as they are, the others at each depth."""
-    found: list[str] = []
-    asked = () if measures is None else names_in(measures, "measures")
-    for given in asked or DEFAULT_MEASURES:
-        measure = parse_measure(given)
-        whole = measure.at is not None or measure.takes_whole_lists
-        found += [str(measure)] if whole else [str(measure @ depth) for depth in depths]
-    return list(dict.fromkeys(found))
+    return {name: {depth: report[name, f"Judged@{depth}"].value for depth in report.depths} for name in runs}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any
 
 from rag_selectivity.errors import SelectivityWarning
 from rag_selectivity.evaluation.evaluate import evaluate
@@ -85,7 +86,7 @@ def reusability(
     runs: Mapping[str, Run],
     *,
     measures: Sequence[str],
-    depth: int,
+    depths: Sequence[int],
     relevant_from: int,
     corpus_size: int | None = None,
 ) -> Reusability:
@@ -102,30 +103,31 @@ def reusability(
     rows : iterable of rows of an export
         Their origins say which run brought a pair.
     runs : {name: Run}
-    measures : sequence of str
-        With their depths.
-    depth : int
-        Ranks of each run that count, where origins name none of the runs.
+    measures, depths : sequence of str and of int
+        As in `evaluate`. The largest depth says which ranks of a run count, where origins name none of the runs.
     relevant_from : int
     corpus_size : int, optional
     """
     alone = _alone_by_origins(rows, runs)
-    by = BY_ORIGINS
+    by, depth = BY_ORIGINS, None
     if alone is None:
-        by, alone = BY_RANKS, _alone_by_ranks(labels, runs, depth)
+        by, depth = BY_RANKS, max(depths)
+        alone = _alone_by_ranks(labels, runs, depth)
     full = {query: dict(labels[query]) for query in labels}
-    before = _figures(full, runs, measures, corpus_size)
+    how = {"measures": list(measures), "depths": list(depths), "corpus_size": corpus_size}
+    before = _figures(full, runs, how)
+    keys = dict.fromkeys(key for _, key in before)
     left_out = []
     for name in runs:
         gone = {(query, passage) for query, passage in alone[name] if passage in full.get(query, {})}
         less = {q: {p: g for p, g in grades.items() if (q, p) not in gone} for q, grades in full.items()}
-        after = _figures(less, runs, measures, corpus_size) if gone else before
+        after = _figures(less, runs, how) if gone else before
         relevant = sum(full[query][passage] >= relevant_from for query, passage in gone)
-        taus = {each: _tau([before[r, each][0] for r in runs], [after[r, each][0] for r in runs]) for each in measures}
-        figures, without = ({each: of[name, each][0] for each in measures} for of in (before, after))
-        n, n_without = ({each: of[name, each][1] for each in measures} for of in (before, after))
+        taus = {each: _tau([before[r, each][0] for r in runs], [after[r, each][0] for r in runs]) for each in keys}
+        figures, without = ({each: of[name, each][0] for each in keys} for of in (before, after))
+        n, n_without = ({each: of[name, each][1] for each in keys} for of in (before, after))
         left_out.append(LeftOut(name, len(gone), relevant, figures, without, n, n_without, taus))
-    return Reusability(by, depth if by == BY_RANKS else None, tuple(left_out))
+    return Reusability(by, depth, tuple(left_out))
 
 
 def _alone_by_origins(rows: Iterable[Row], runs: Collection[str]) -> dict[str, set[Pair]] | None:
@@ -154,25 +156,17 @@ def _alone_by_ranks(labels: Qrels, runs: Mapping[str, Run], depth: int) -> dict[
 
 
 def _figures(
-    labels: Mapping[str, Mapping[str, int]], runs: Mapping[str, Run], measures: Sequence[str], corpus_size: int | None
+    labels: Mapping[str, Mapping[str, int]], runs: Mapping[str, Run], how: Mapping[str, Any]
 ) -> dict[tuple[str, str], tuple[float, int]]:
     """{(run, measure): (figure, queries)}."""
     with warnings.catch_warnings():
         # The first of these evaluations is one that the user has seen the warnings of.
         warnings.simplefilter("ignore", SelectivityWarning)
-        report = evaluate(
-            labels,
-            dict(runs),
-            measures=list(measures),
-            scale="utility",
-            corpus_size=corpus_size,
-            bootstrap=None,
-            # A run may be left without a single label.
-            ids="exact",
-        )
-    return {
-        (name, measure): (report[name, measure].value, report[name, measure].n) for name in runs for measure in measures
-    }
+        # A run may be left without a single label.
+        report = evaluate(labels, dict(runs), scale="utility", bootstrap=None, ids="exact", **how)
+    # Judged stands in every report, for information.
+    keys = [key for key in report.runs[next(iter(runs))].estimates if not key.startswith("Judged@")]
+    return {(name, key): (report[name, key].value, report[name, key].n) for name in runs for key in keys}
 
 
 def _tau(before: Sequence[float], after: Sequence[float]) -> float:
