@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import socket
 import threading
 from typing import Any
 
@@ -75,6 +76,37 @@ def test_langchains_openai_client_against_the_server(tmp_path) -> None:
         with pytest.raises(GradingError, match="AuthenticationError 401") as caught:
             rs.grade(QUERIES, CORPUS, POOL, store=tmp_path / "t.db", judge=ChatModelJudge(model), limits=FAST)
     assert "THIS-MUST-NEVER" not in str(caught.value)
+
+
+def down(framework: str, url: str) -> Any:
+    """A model of a framework whose server is down, with the framework's real client where there is one."""
+    openai = pytest.importorskip("openai")
+    if framework == "ragas":
+        llms = pytest.importorskip("ragas.llms")
+        return llms.llm_factory("m", client=openai.AsyncOpenAI(base_url=url, api_key=KEY))
+    if framework == "langchain":
+        return pytest.importorskip("langchain_openai").ChatOpenAI(model="m", base_url=url, api_key=KEY, max_retries=0)
+    from llama_index.core.llms.mock import MockLLM
+
+    class Down(MockLLM):
+        async def achat(self, messages, **options):
+            client = openai.AsyncOpenAI(base_url=url, api_key=KEY, max_retries=0)
+            return await client.chat.completions.create(model="m", messages=[])
+
+    return Down()
+
+
+@pytest.mark.parametrize("framework", ["ragas", "langchain", "llama_index"])
+def test_a_judge_that_is_down_is_an_error_at_once_with_its_address(framework, tmp_path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+    model = down(framework, f"http://user:{KEY}@127.0.0.1:{port}/v1?api-key={KEY}")
+    said = rf"nothing listens at http://127.0.0.1:{port} \(.*refused\): start the server, or give .*"
+    with pytest.raises(GradingError, match=said) as caught:
+        # Patient limits: a second attempt would wait for a minute.
+        rs.grade(QUERIES, CORPUS, POOL, store=tmp_path / "s.db", judge=model, limits=rs.Limits(backoff=60))
+    assert KEY not in str(caught.value)
+    assert "\n" not in str(caught.value)
 
 
 def test_a_llama_index_llm_by_text(tmp_path) -> None:

@@ -10,16 +10,20 @@ from __future__ import annotations
 import inspect
 import json
 import math
+import os
 import re
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from functools import cache, partial
 from importlib import import_module
+from socket import gaierror
+from ssl import SSLError
 from typing import Any, Literal, Protocol, TypedDict, runtime_checkable
+from urllib.parse import urlsplit
 
 from pydantic import BaseModel
 
@@ -163,15 +167,49 @@ def _words(text: str) -> str:
     return " ".join(text.split())
 
 
+def causes_of(error: BaseException | None) -> Iterator[BaseException]:
+    """An exception and what led to it; of several, the first."""
+    while error is not None:
+        yield error
+        group = getattr(error, "exceptions", None)
+        error = group[0] if group else error.__cause__ or error.__context__
+
+
+def unreachable(causes: Sequence[BaseException], where: str, given: str) -> JudgeFailure:
+    """The failure of a connection that was not made to an address, which the user gives as `given`."""
+    for each in causes:
+        if isinstance(each, SSLError):
+            why = f"no secure connection to {where} ({type(each).__name__}): give http:// in {given}, or "
+            return JudgeFailure(f"{why}name the certificate to trust in SSL_CERT_FILE", "unreachable")
+        if isinstance(each, gaierror):
+            return JudgeFailure(f"the host of {where} is unknown: check {given}", "unreachable")
+    number = next((each.errno for each in causes if isinstance(each, OSError) and each.errno), None)
+    told = os.strerror(number) if number is not None and number > 0 else type(causes[-1]).__name__
+    why = f"nothing listens at {where} ({told}): start the server, or give its address with {given}"
+    return JudgeFailure(why, "unreachable")
+
+
+def _address(causes: Sequence[BaseException]) -> str:
+    """The host that a client asked, with the port and nothing that may be secret."""
+    for each in causes:
+        with suppress(Exception):
+            parts = urlsplit(str(each.request.url))  # type: ignore[attr-defined]
+            return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
+    return "the model's address"
+
+
 def failure_of(error: BaseException) -> JudgeFailure:
     """The failure that an exception of a client means, by the HTTP status of the exception or of its cause.
 
-    Without a status it is a `server_error`. The message has only the class and the status, since the client's own text
-    may quote a key.
+    Without a status it is `unreachable` if nothing answers at the address, else a `server_error`. The message has only
+    the class and the status or the address, since the client's own text may quote a key.
     """
+    causes = list(causes_of(error))
+    if any(isinstance(each, (ConnectionRefusedError, gaierror)) for each in causes):
+        return unreachable(causes, _address(causes), "base_url of its client")
     if isinstance(error, TimeoutError):
         return JudgeFailure(f"{type(error).__name__}: the model did not answer in time", "timeout")
-    for each in (error, error.__cause__):
+    for each in causes[:2]:
         status = getattr(each, "status_code", None)
         if isinstance(status, int) and status >= 400:
             headers = getattr(getattr(each, "response", None), "headers", None)

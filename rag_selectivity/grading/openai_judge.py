@@ -11,8 +11,6 @@ from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import partial
-from socket import gaierror
-from ssl import SSLError
 from typing import Any
 from urllib.parse import SplitResult, unquote, urlsplit, urlunsplit
 
@@ -24,9 +22,11 @@ from rag_selectivity.grading.judge import (
     JudgeFailure,
     Reply,
     Request,
+    causes_of,
     failure_of_status,
     json_schema,
     may_not_spend,
+    unreachable,
     with_schema,
 )
 from rag_selectivity.results.usage import Usage
@@ -431,22 +431,13 @@ class OpenAIJudge:
 
     def _no_connection(self, error: BaseException) -> JudgeFailure:
         """The failure that an error of the client without any answer means."""
-        causes = list(_causes(error))
+        causes = list(causes_of(error))
         names = [type(each).__name__ for each in causes]
         if "ConnectError" not in names:
             if "UnsupportedProtocol" in names or any(isinstance(each, (TypeError, ValueError)) for each in causes):
                 return self._unsendable(causes[-1])
             return JudgeFailure(f"the connection was cut ({names[-1]})", "server_error")
-        for each in causes:
-            if isinstance(each, SSLError):
-                why = f"no secure connection to {self._where} ({type(each).__name__}): give http:// in --base-url, or "
-                return JudgeFailure(f"{why}name the certificate to trust in SSL_CERT_FILE", "unreachable")
-            if isinstance(each, gaierror):
-                return JudgeFailure(f"the host of {self._where} is unknown: check --base-url", "unreachable")
-        number = next((each.errno for each in causes if isinstance(each, OSError) and each.errno), None)
-        told = os.strerror(number) if number is not None and number > 0 else names[-1]
-        why = f"nothing listens at {self._where} ({told}): start the server, or give its address with --base-url"
-        return JudgeFailure(why, "unreachable")
+        return unreachable(causes, self._where, "--base-url")
 
     def _unsendable(self, error: BaseException) -> JudgeFailure:
         why = f"no request can be sent to {self._where} ({type(error).__name__}): check --base-url, --header, and "
@@ -486,14 +477,6 @@ class OpenAIJudge:
         if lower is not None and not self._has_guessed:
             self._has_guessed, self._before_guesses = True, way
         return lower
-
-
-def _causes(error: BaseException | None) -> Iterator[BaseException]:
-    """An exception and what led to it; of several, the first."""
-    while error is not None:
-        yield error
-        group = getattr(error, "exceptions", None)
-        error = group[0] if group else error.__cause__
 
 
 def _checked(headers: Mapping[str, str]) -> dict[str, str]:
