@@ -192,8 +192,7 @@ def measure_hosted(
         scale=given.scale,
         measures=measures or default_measures(given.scale, sized=is_sized, pooled=bool(pools), classic=True),
         human=_people_named(human, {query: called[query] for query in grades}, grade_map),
-        ids="exact" if exact else None,
-        **options,
+        **{"ids": "exact" if exact else None, **options},
     ).with_steps(steps or Steps())
     for name, lists in runs.items():
         facts = {"identity": {"taken": taken} if chosen is None else chosen.facts, "retrieval": _facts(lists)}

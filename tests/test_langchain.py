@@ -115,6 +115,25 @@ def classic(name: str) -> Any:
     return getattr(pytest.importorskip("langchain_classic.retrievers"), name)
 
 
+def test_the_first_screen_counts_questions_and_says_which_ids_would_meet() -> None:
+    callback = SelectivityCallback(BY_TEXT, scale="utility", corpus_size=6)
+    WordRetriever().invoke(ASKED, config={"callbacks": [callback]})
+    assert "1 retrieval, 1 with labels" in str(callback.report())
+    for question in (ASKED, *BY_TEXT):
+        WordRetriever().invoke(question, config={"callbacks": [callback]})
+    screen = str(callback.report())
+    assert "K: 4 as shown;" in screen
+    assert "3 questions are too few" in screen
+    longer = {query: {f"docs/{id_}.md": grade for id_, grade in row.items()} for query, row in BY_TEXT.items()}
+    other = SelectivityCallback(longer, scale="utility", corpus_size=6)
+    WordRetriever().invoke(ASKED, config={"callbacks": [other]})
+    with pytest.raises(rs.InputError, match=r"have id 'n1', .* another form: give identity='id' and ids='name'"):
+        other.report()
+    mended = SelectivityCallback(longer, scale="utility", corpus_size=6, identity="id", ids="name")
+    WordRetriever().invoke(ASKED, config={"callbacks": [mended]})
+    assert mended.report()["RA-nWG"].value == callback.report()["RA-nWG"].value > 0
+
+
 def test_a_compressing_retriever_is_one_retrieval_with_a_pool() -> None:
     retriever = classic("ContextualCompressionRetriever")(base_compressor=KeepLast(), base_retriever=WordRetriever())
     callback = with_callback(lambda config: chain(retriever).invoke(ASKED, config=config))

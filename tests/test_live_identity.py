@@ -183,7 +183,7 @@ def test_ids_that_never_meet_a_label_are_an_error_and_no_alarm() -> None:
         for i in range(10, 40):
             monitor.record(Retrieval(f"q{i}", ["uuid-1", "uuid-2"]))
     with pytest.raises(
-        rs.InputError, match=r"labels name 'd0', 'junk', the retriever brought 'uuid-1', 'uuid-2'.*exact"
+        rs.InputError, match=r"labels name 'd0', 'junk', 'd1', the retriever brought 'uuid-1', 'uuid-2'.*exact"
     ):
         monitor.report()
     assert alarms == []
@@ -191,5 +191,19 @@ def test_ids_that_never_meet_a_label_are_an_error_and_no_alarm() -> None:
     for i in range(40):
         exact.record(Retrieval(f"q{i}", ["uuid-1"]))
     assert (quiet(exact)["Success@1"].value, len(alarms)) == (0.0, 1)
-    with pytest.raises(rs.InputError, match="ids must be 'exact' or None"):
-        Monitor(LABELS, scale="utility", ids="casefold")
+    with pytest.raises(rs.InputError, match="ids: unknown form 'casfold'; did you mean"):
+        Monitor(LABELS, scale="utility", ids="casfold")
+
+
+@pytest.mark.parametrize("form", [None, "prefix=docs/"])
+def test_next_names_the_form_in_which_ids_meet_and_the_monitor_takes_it(form) -> None:
+    monitor = Monitor(LABELS, scale="utility", corpus_size=9, ids=form)
+    for i in range(4):
+        monitor.record(Retrieval(f"q{i}", [f"docs/d{i}", "docs/junk"], pool=[f"docs/d{i}", "docs/junk", "y"]))
+    report = quiet(monitor) if form else monitor.report()
+    said = "live has 'docs/d0', 'docs/junk', 'docs/d1', the qrels have 'd0', 'junk', 'd1'; they match in another form"
+    assert (
+        f'Next: Check the ids: no passage that live retrieved is judged for its query: {said}: give ids="name"'
+        in str(report)
+    ) != bool(form)
+    assert (report["Success@2"].value, report["Judged@2"].value) == ((1, 1) if form else (0, 0))

@@ -40,7 +40,7 @@ def test_a_report_is_about_what_was_shown(tmp_path):
     assert report["BoR@3"].value == report["BoR"].value == pytest.approx(log2(1024 / 3))
     screen = str(report)
     assert "At K = 3\n" in screen
-    assert "K: 3 as given; at least 3 is advised" in screen
+    assert "K: 3 as shown; at least 3 is advised" in screen
     assert "Success@3 1.000" in screen
     report.save(tmp_path / "live.json")
     assert "At K = 3, 12 queries\n" in str(read_report(tmp_path / "live.json"))
@@ -132,7 +132,7 @@ def test_without_a_depth_it_is_what_was_shown() -> None:
     traffic = monitor.traffic
     assert (traffic.retrievals, traffic.empty, traffic.longest, traffic.tokens, traffic.seconds) == (3, 1, 10, 65, 1)
     assert "BoR@20" not in monitor.report().runs["live"].estimates
-    assert "1 retrievals returned nothing" in monitor.report().details()
+    assert "1 retrieval returned nothing" in monitor.report().details()
 
 
 def test_utility_as_shown_compares_with_the_best_set_of_that_size() -> None:
@@ -150,7 +150,7 @@ def test_the_report_is_of_the_last_retrievals_that_are_kept() -> None:
     assert [each.query for each in monitor.retrievals] == list(finals)[-100:]
     report, alone = monitor.report(), last.report()
     assert repr(report.runs["live"].estimates) == repr(alone.runs["live"].estimates)
-    assert "figures over the last 100 of the measured retrievals" in report.runs["live"].notes
+    assert "figures over the last 100 retrievals that were measured" in report.runs["live"].notes
     assert monitor.traffic.retrievals == 300
 
 
@@ -163,7 +163,7 @@ def test_retrievals_of_one_query_are_one_cluster() -> None:
         for query, passages in list(lists.items()) * times:
             monitor.record(Retrieval(query, passages))
     one, other = once.report(), often.report()
-    assert other["Success@1"].n == 600
+    assert (other["Success@1"].n, other.runs["live"].asked) == (600, 30)
     assert other.settings["clusters"] == 30
     # Asking again tells nothing about other queries: the interval is about as wide.
     widths = [each["Success@1"].high - each["Success@1"].low for each in (one, other)]
@@ -188,7 +188,7 @@ def test_one_retrieval_that_cannot_be_measured_costs_no_other() -> None:
         monitor.record(Retrieval(query, ["a"]))
     report = monitor.report()
     assert report["Success@1"].n == 3
-    assert any("1 retrievals could not be measured" in note for note in report.runs["live"].notes)
+    assert any("1 retrieval could not be measured" in note for note in report.runs["live"].notes)
 
 
 def test_empty_passages_and_nan_scores_are_counted_and_named() -> None:
@@ -196,8 +196,8 @@ def test_empty_passages_and_nan_scores_are_counted_and_named() -> None:
     monitor.record(Retrieval("q1", ["d1", "x", "y"], empty_passages=2, nan_scores=1))
     assert (monitor.traffic.empty_passages, monitor.traffic.nan_scores) == (2, 1)
     notes = str(monitor.report().runs["live"].notes)
-    assert "2 of the passages shown have no text" in notes
-    assert "1 of the passages shown have NaN as their score" in notes
+    assert "2 passages shown had no text" in notes
+    assert "1 passage shown had NaN as the score" in notes
     assert "number of chunks in your index" in monitor.report().absent["BoR"]
 
 

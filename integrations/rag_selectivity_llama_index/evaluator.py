@@ -19,7 +19,7 @@ from rag_selectivity import Bootstrap, InputError, Measure, Report, SelectivityW
 from rag_selectivity.hosted import AUTO, Retrieved, labelled_queries, labels_for, measure_hosted
 from rag_selectivity.indexes import corpus_size_of_index, given_size
 from rag_selectivity.measures import default_query_measures, given_depths
-from rag_selectivity.single import Labels, QueryScorer, Steps, at_depths, numbered_queries, per_query_measure
+from rag_selectivity.single import IdForm, Labels, QueryScorer, Steps, at_depths, numbered_queries, per_query_measure
 from rag_selectivity.tables.matching import choose_identity
 from rag_selectivity_llama_index.nodes import Pipeline
 
@@ -300,7 +300,8 @@ class SelectivityEvaluator(RetrieverEvaluator):  # type: ignore[misc,unused-igno
     def _result(
         self, text: str, expected: list[str], retrieved: Retrieved, query_id: str, caveats: Mapping[str, list[str]]
     ) -> RetrievalEvalResult:
-        found, texts = retrieved.by(self._taken), list(retrieved.texts)
+        found = IdForm.of(self._options.get("ids")).spelled(retrieved.by(self._taken), expected)
+        texts = list(retrieved.texts)
         figures = {}
         for metric in self.metrics:
             name, extra = metric.metric_name, {"query_id": query_id} if isinstance(metric, SelectivityMetric) else {}

@@ -23,7 +23,7 @@ from rag_selectivity.measures.chance import BoR, BoR_max, Success
 from rag_selectivity.measures.plan import at_depth, default_measures, wanted_measures
 from rag_selectivity.measures.utility import PROC, RANWG, PercentPROC
 from rag_selectivity.results.comparison import BETTER, WORSE, RunDifference
-from rag_selectivity.results.decision import ADVISED, ASSUMED, GIVEN, TRUST, Answer, Decision, Pair, RunFigure, RunLine
+from rag_selectivity.results.decision import TRUST, Answer, Decision, Pair, RunFigure, RunLine
 from rag_selectivity.results.estimate import CALIBRATED, WITH_TAIL
 from rag_selectivity.results.report import Report
 from rag_selectivity.results.trust import CHECKED, CLOSED, NOTHING
@@ -51,8 +51,9 @@ def decide(
     report : Report
         From `evaluate`, with its lists. Its level, clusters, controls and labels by people are used.
     k : int, optional
-        The K that is used in production. Default: the one that `which_k` advises for the run with the most evidence at
-        its own K; without advice 10, or the longest list if that is shorter.
+        The K that is used in production. Default: of live retrievals, what was shown at most; else the one that
+        `which_k` advises for the run with the most evidence at its own K; without advice 10, or the longest list if
+        that is shorter.
     baseline : str, optional
         The run that the table compares with. Default: the first one.
     paired : bool
@@ -101,7 +102,8 @@ def decide(
     success, costs = success_of(report.measures), costs or Costs()
     ranking: Measure = RANWG() if report.scale == "utility" and success == Success() else success
     advice = Advice.of(judged, report.measures, report.bootstrap)
-    depth = advice.K if k is None else int(k)
+    is_live = any(run.figures.rules is None for run in report.runs.values())
+    depth, source = advice.taken(k, max(int(run.returned.max()) for run in judged.values()) if is_live else None)
     at_k = _report_at(report, judged, _measures(report, success), depth)
     columns = [base for base in at_k.measures if base.higher_is_better is not None and base.name != "Judged"]
     columns = list(dict.fromkeys([ranking, *columns]))
@@ -111,13 +113,13 @@ def decide(
     verdicts = _verdicts(at_k, columns, pairs, baseline, testing)
     decision = Decision(
         K=depth,
-        K_from=GIVEN if k else ADVISED if advice.advised.value else ASSUMED,
+        K_from=source,
         measure=ranking @ depth,
         baseline=baseline,
         answers=(),
         lines=tuple(RunLine(name, _figures(at_k, name, columns, verdicts), costs.at(name, depth)) for name in order),
         pairs=pairs,
-        queries=at_k.runs[order[0]].evaluated,
+        queries=at_k.runs[order[0]].asked,
         k=advice.advised,
         k_by_run=advice.by_run,
         cheapest=cheapest_run(costs, advice, report.bootstrap),

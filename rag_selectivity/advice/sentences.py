@@ -5,14 +5,19 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
+import numpy as np
+
 from rag_selectivity.advice.losses import RETRIEVER, SELECTION, Losses
 from rag_selectivity.evaluation.caveats import equals_placebo
+from rag_selectivity.evaluation.doubts import passages_apart
+from rag_selectivity.judged.judged_run import JudgedRun
 from rag_selectivity.measures.base import Measure
 from rag_selectivity.measures.chance import DEGRADED_FROM, Success
-from rag_selectivity.results.decision import DEPTH, GIVEN, LOSS, NEXT, SYSTEM, Answer, Decision, RunLine
+from rag_selectivity.results.decision import DEPTH, GIVEN, LOSS, NEXT, SHOWN, SYSTEM, Answer, Decision, RunLine
 from rag_selectivity.results.estimate import Estimate
 from rag_selectivity.results.report import Report
 from rag_selectivity.results.run_report import FEWEST
+from rag_selectivity.results.steps import Steps
 from rag_selectivity.results.trust import CONTROLS, PEOPLE
 from rag_selectivity.wording import amount, counted, ends_text, enumeration, number, percent
 
@@ -91,17 +96,19 @@ def _ranked(line: RunLine, decision: Decision) -> Estimate:
 
 def which_k(decision: Decision, run: str, *, believed: bool) -> Answer:
     """The K of the decision, the one that is advised for `run`, and what it costs: junk, bits, what chance would do."""
-    depth, advised, is_given = decision.K, decision.k, decision.K_from == GIVEN
-    is_another = is_given and (depth != advised.value or advised.open)
+    depth, advised = decision.K, decision.k
+    taken = f" as {decision.K_from}" if decision.K_from in (GIVEN, SHOWN) else ""
+    is_another = bool(taken) and (depth != advised.value or advised.open)
     if advised.value is None:
-        text = f"{depth}{' as given' if is_given else ' is shown below'}; none is advised: {advised.reason}"
+        text = f"{depth}{taken or ' is shown below'}; none is advised: {advised.reason}"
     elif is_another:
-        text = f"{depth} as given; {advised} is advised for {run}: {advised.reason}"
+        text = f"{depth}{taken}; {advised} is advised for {run}: {advised.reason}"
     else:
-        text = f"{advised}{' as given,' if is_given else ''} for {run}: {advised.reason}"
+        text = f"{advised}{taken and f'{taken},'} for {run}: {advised.reason}"
     figures = decision.lines[0].figures
     known = []
-    if "Harm" in figures and math.isfinite((harm := figures["Harm"].estimate).value):
+    harm = figures["Harm"].estimate if "Harm" in figures else None
+    if harm is not None and math.isfinite(harm.value) and (harm.value or not harm.possible):
         known.append(f"{'at least ' * bool(harm.possible)}{percent(harm.value)} of the slots hold junk")
     if "BoR" in figures and math.isfinite(bor := figures["BoR"].estimate.value):
         known.append(f"success is {amount(2**bor)} times as frequent as by chance (BoR {number(bor)})")
@@ -145,19 +152,34 @@ def where_the_loss_is(decision: Decision, losses: Losses | None, *, closed: bool
 def what_next(decision: Decision, at_k: Report, losses: Losses | None, *, believed: bool) -> Answer:
     """The cheapest act that would change an answer: more questions, then controls, then people; else a better step.
 
-    Where the labels show nothing about the retriever, neither questions nor steps would change it.
+    Where the labels show nothing about the retriever, neither questions nor steps would change it. Before all else,
+    ids must meet.
     """
+    best = at_k.runs[decision.best].judged
+    doubt = passages_apart(best, decision.best)
+    if doubt is not None:
+        return Answer(NEXT, f"Check the ids: {doubt.text}.", None)
     acts = list(_labels(at_k, decision.best))
     if believed:
         acts = [*_questions(decision), *acts, *_steps(losses, _of(decision.measure))]
-    if not acts and decision.queries < FEWEST:
-        few = counted(decision.queries, "question is", "questions are")
-        return Answer(NEXT, f"Add questions with labels: {few} too few; begin with {FEWEST}.", None)
+    acts = acts or list(_more_labels(decision, best, at_k.steps))
     if not acts:
         return Answer(NEXT, "Nothing that these lists and labels can show.", None)
     # Commands can be pasted: they end without a full stop, and so they come last.
     others = sorted(acts[1:], key=lambda act: not act.endswith("."))
     return Answer(NEXT, acts[0], None, " ".join(others))
+
+
+def _more_labels(decision: Decision, best: JudgedRun | None, steps: Steps) -> Iterator[str]:
+    """More questions where there are few, and labels for what the best run shows."""
+    if decision.queries < FEWEST:
+        few = counted(decision.queries, "question is", "questions are")
+        yield f"Add questions with labels: {few} too few; begin with {FEWEST}."
+    if best is not None and best.policy.unjudged != "worst":
+        returned, labelled = (at(np.array([decision.K])).sum() for at in (best.returned_at, best.judged_at))
+        if labelled < returned:
+            lacking = percent(1 - labelled / returned)
+            yield f"{lacking} of the top {decision.K} has no label; have an LLM grade all of it: {steps.lists}"
 
 
 def _questions(decision: Decision) -> Iterator[str]:
@@ -180,7 +202,8 @@ def _labels(at_k: Report, best: str) -> Iterator[str]:
     if known is None or not known.judges or known.calibrated or judged is None:
         return
     if judged.corpus_size is not None and "control" not in known.chosen:
-        yield f"Have {counted(CONTROLS * len(judged), 'random passage')} graded: {at_k.steps.controls(CONTROLS)}"
+        controls = counted(CONTROLS * at_k.runs[best].asked, "random passage")
+        yield f"Have {controls} graded: {at_k.steps.controls(CONTROLS)}"
     pairs = min(PEOPLE, int(judged.labels.sum()))
     yield f"Let a person grade {counted(pairs, 'pair')}: {at_k.steps.draw(f'calibrate:{pairs}')}"
 

@@ -10,7 +10,6 @@ import zlib
 from collections.abc import Iterable, Iterator
 from functools import cached_property
 from heapq import nsmallest
-from itertools import compress
 from typing import Any
 
 import numpy as np
@@ -48,6 +47,12 @@ def check_join(judged: JudgedRun, name: str) -> None:
         doubts.check()
         for doubt in doubts.warnings():
             warnings.warn(doubt, stacklevel=3)
+
+
+def passages_apart(judged: JudgedRun | None, name: str) -> SelectivityWarning | None:
+    """What is odd about the ids of passages in a join, unless they are said to be right."""
+    doubts = None if judged is None or judged.made_of is None else Doubts(judged.made_of, name)
+    return None if doubts is None or doubts.form.exact else doubts.of_passages()
 
 
 def _few(ids: Iterable[str]) -> str:
@@ -95,35 +100,33 @@ class Doubts:
         """Refuse a run without a query of the qrels or a judged passage, or that lacks queries if this is forbidden."""
         name, queries = self.name, self.qrels.queries
         if not self.listed:
-            self._refuse(
-                f"no query id of {name} is in the qrels",
-                self.unshared,
-                f"{name} has {_few(self.unknown) or 'no queries'}, the qrels have {_few(queries)}; are both about the "
-                f"same queries, with the same ids?",
-            )
+            both = f"{name} has {_few(self.unknown) or 'no queries'}, the qrels have {_few(queries)}"
+            asked = self._said(self.unshared, f"{both}; are both about the same queries, with the same ids?")
+            raise InputError(f"no query id of {name} is in the qrels: {asked} {_HOW_TO}")
         if self.policy.missing_query == "error" and self.missing:
             raise InputError(
                 f"{name} lacks {len(self.missing)} of the {len(queries)} queries in the qrels ({_few(self.missing)}), "
                 f'and the policy is missing_query="error": add their lists, or give another policy'
             )
         if self.counts["promised"] and not self.hits and not self.form.exact and not self._in_corpus:
-            retrieved, labelled = map(examples, self.passages.sides)
-            self._refuse(
-                f"no passage that {name} retrieved is judged for its query",
-                self.passages,
-                f"{name} has {retrieved}, the qrels have {labelled}; do the passage ids come from the same corpus? If "
-                f"so, and {name} really found nothing, give {self._option(EXACT)}",
-            )
+            raise InputError(f"{self._none_judged} {_HOW_TO}")
 
-    def _refuse(self, problem: str, match: Match, otherwise: str) -> None:
-        """Raise the problem, with the form in which ids meet if there is one."""
-        better = match.better
-        if better is not None:
-            otherwise = (
-                f"{self.name} has {examples(better.first)}, the qrels have {examples(better.second)}; they match in "
-                f"another form: give {self._option(better.form)}"
-            )
-        raise InputError(f"{problem}: {otherwise} {_HOW_TO}")
+    @property
+    def _none_judged(self) -> str:
+        """That no retrieved passage has a label, and what both sides have."""
+        retrieved, labelled = map(examples, self.passages.sides)
+        both = f"{self.name} has {retrieved}, the qrels have {labelled}; do the passage ids come from the same corpus?"
+        if not self.form.exact:
+            mend = f"{both} If so, and {self.name} really found nothing, give {self._option(EXACT)}"
+            both = self._said(self.passages, mend)
+        return f"no passage that {self.name} retrieved is judged for its query: {both}"
+
+    def _said(self, match: Match, otherwise: str) -> str:
+        """In which form ids of both sides meet, with some of them; `otherwise` if there is none."""
+        if (better := match.better) is None:
+            return otherwise
+        both = f"{self.name} has {examples(better.first)}, the qrels have {examples(better.second)}"
+        return f"{both}; they match in another form: give {self._option(better.form)}"
 
     @cached_property
     def _in_corpus(self) -> bool:
@@ -146,7 +149,7 @@ class Doubts:
 
     def warnings(self) -> Iterator[SelectivityWarning]:
         """Warnings about input that is possible but probably not meant."""
-        yield from filter(None, (self._of_queries(), self._of_passages()))
+        yield from filter(None, (self._of_queries(), self.of_passages()))
         if (count := self.counts["rank_against_score"]) and self.policy.order != "rank":
             text = (
                 f"{self.name}: rank and score contradict each other in {count} neighbouring rows: its lists are "
@@ -184,19 +187,19 @@ class Doubts:
         )
         return SelectivityWarning(text, "ids-partly-match")
 
-    def _of_passages(self) -> SelectivityWarning | None:
+    def of_passages(self) -> SelectivityWarning | None:
+        """What is odd about the ids of passages, with some of both sides."""
         name, counts = self.name, self.counts
         if counts["retrieved"] and not self.hits and self.qrels.size:
-            labelled = self.qrels[min(compress(self.qrels.queries, self.qrels.lengths))]
-            text = f"no passage that {name} retrieved is judged for its query; the qrels name passages such as"
-            text = f"{text} {_few(labelled)}: do the run's passage ids come from the same corpus?"
-            return SelectivityWarning(text, "ids-do-not-match")
+            return SelectivityWarning(self._none_judged, "ids-do-not-match")
+        if self.form.exact:
+            return None
         better, met, (retrieved, passages) = self.passages.better, self.passages.met, self.passages.sides
         if better is not None and better.more >= _LEAST_GAIN * met:
             compared = f"in the {len(self.passages.pairs)} queries that were compared, {met} judged passages match"
             return self._differs("passage", better, f"{compared} as the ids are, and {met + better.more} match")
         few = len({*retrieved}.intersection(passages)) < _FEW_LABELLED * max(1, len(retrieved))
-        too_few = few and not self.form.exact and too_few_found(counts["kept"], counts["promised"])
+        too_few = few and too_few_found(counts["kept"], counts["promised"])
         if not too_few or self._in_corpus:
             return None
         text = (

@@ -139,8 +139,7 @@ class Lists:
             kept=int((hits.rank <= TOP).sum()),
             duplicates=len(copies),
         )
-        if not terms.form.exact:
-            self._sample(part, order, position, labels)
+        self._sample(part, order, position, labels)
         hits, lengths, first_repeat = _left_out(hits, part, copies, policy)
         self.hits.append(replace(hits, query=position[hits.query]))
         np.add.at(self.times, position[known], 1)
@@ -148,11 +147,8 @@ class Lists:
 
     def _sample(self, part: Run, order: IntArray | None, position: IntArray, labels: IntArray) -> None:
         """Keep the first passages of the lists of the first queries that have labels."""
-        held = [at for at, _ in self.sampled]
         usable = np.flatnonzero((part.lengths > 0) & (labels[position] > 0))
         usable = usable[np.argsort(position[usable], kind="stable")][:_SAMPLED_LISTS]
-        if len(held) == _SAMPLED_LISTS:
-            usable = usable[position[usable] < held[-1]]
         lengths = np.minimum(part.lengths[usable], _SAMPLED_RANKS)
         rows = ranges(part.offsets[usable], lengths)
         passages = iter(part.columns_at(rows if order is None else order[rows])["passages"])

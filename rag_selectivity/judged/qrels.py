@@ -73,6 +73,8 @@ class Qrels(Pairs):
     form: IdForm = AS_THEY_ARE
     repeated: int = 0
     negative: int = 0
+    #: How many queries are others of them under another name.
+    again: int = 0
     #: The scale that all grades are known to be on.
     _settled: Scale | None = field(default=None, init=False)
 
@@ -164,7 +166,8 @@ class Qrels(Pairs):
         if passage is not None:
             given = map(passage, map(tuple(names).__getitem__, query.tolist()), columns["passages"])
             columns["passages"] = [id_text(each, "qrels", "passage") for each in given]
-        return replace(self, **columns | {"queries": tuple(names), "query": query, "repeated": 0, "negative": 0})
+        columns |= {"queries": tuple(names), "query": query, "again": len(of) - len({*of.tolist()})}
+        return replace(self, **columns | {"repeated": 0, "negative": 0})
 
     def inherit(self, documents: Any) -> Qrels:
         """The judgments of chunks: every chunk of a judged document has the grade of its document.

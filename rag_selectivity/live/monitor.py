@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from rag_selectivity.errors import InputError, SelectivityWarning
+from rag_selectivity.evaluation.doubts import passages_apart
 from rag_selectivity.indexes import documents_in_index, given_size
 from rag_selectivity.inference.bootstrap import Bootstrap
 from rag_selectivity.judged.terms import size_with_counts
@@ -38,6 +39,7 @@ from rag_selectivity.measures import Measure
 from rag_selectivity.measures.plan import given_depths, wanted_measures
 from rag_selectivity.results.report import Report
 from rag_selectivity.single import Labels
+from rag_selectivity.tables.forms import IdForm
 from rag_selectivity.tables.identity import AUTO
 from rag_selectivity.tables.small import passage_counts_of
 
@@ -93,9 +95,10 @@ class Monitor(Shared):
         `grade --trace`. If the monitor chooses the id of the passages, it writes the lines after the choice.
     trace_texts : bool
         Write the texts of queries and passages to the trace. Without it, a hash takes the place of a query's text.
-    ids : {"exact"}, optional
-        `"exact"` says that the passage ids are those of the labels. Without it, ten or more retrievals without one
-        labelled passage are an error, and no alert about a measure goes out.
+    ids : str, optional
+        The form in which the ids of passages are those of the labels, as in `rag_selectivity.evaluate`. `"exact"` says
+        that they are right. Without it, ten or more retrievals without one labelled passage are an error, and no alert
+        about a measure goes out.
     name : str
         Name of the run in the report.
     seed : int
@@ -149,9 +152,7 @@ class Monitor(Shared):
             raise InputError(f"kept must be a whole number ≥ 1, got {kept!r}")
         if isinstance(sample_rate, bool) or not isinstance(sample_rate, (int, float)) or not 0 < sample_rate <= 1:
             raise InputError(f"sample_rate must be a number above 0 and up to 1, got {sample_rate!r}")
-        if ids not in (None, "exact"):
-            raise InputError(f"ids must be 'exact' or None, got {ids!r}")
-        self.labels = Labels.of(labels, grade_map=grade_map, scale=scale, measures=measures)
+        self.labels, form = Labels.of(labels, grade_map=grade_map, scale=scale, measures=measures), IdForm.of(ids)
         self.name = name
         self._alerts = Alerts(alerts, window=window, on_alert=on_alert, name=name, false_alarm_every=false_alarm_every)
         is_sized, alerted = corpus_size is not None, self._alerts.measures
@@ -161,7 +162,7 @@ class Monitor(Shared):
             depths = given_depths([*depths, *own], ()).tolist()
         self.measures = tuple(dict.fromkeys(measure.without_depth for measure in asked))
         self._window = Window(
-            name, self.labels, corpus_size, counts, self.measures, depths, alerted, deque(maxlen=kept), ids == "exact"
+            name, self.labels, corpus_size, counts, self.measures, depths, alerted, deque(maxlen=kept), form
         )
         self._trace = TraceWriter(trace, texts=trace_texts) if trace is not None else None
         #: All retrievals, and the outcomes of the last requests by their ids.
@@ -412,9 +413,9 @@ class Monitor(Shared):
             without, notes = self._asked.without, self._asked.notes
         with self._measuring:
             report = self._window.report(self.traffic, without, notes, bootstrap)
-            odd = self._window.ids_hardly_meet
+        odd = passages_apart(report.runs[self.name].judged, self.name)
         if odd is not None:
-            tell(odd, "ids-partly-match")
+            tell(odd.text, odd.code)
         return report.with_input(self.name, *self._identity.about())
 
     @property

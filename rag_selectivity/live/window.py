@@ -28,6 +28,7 @@ from rag_selectivity.measures.outcome import Refusal, joint_refusal
 from rag_selectivity.measures.plan import default_depths, plan_of
 from rag_selectivity.results.report import Report
 from rag_selectivity.single import Labels
+from rag_selectivity.tables.forms import IdForm
 from rag_selectivity.tables.grades import scale_named
 from rag_selectivity.tables.identity import numbered_queries
 from rag_selectivity.tables.matching import Meeting
@@ -40,17 +41,18 @@ _MOST_REASONS, _OTHER_REASONS = 100, "other reasons, which are not named"
 _SLOTS_IF_UNKNOWN = 10
 #: A list keeps its own order, and is as long as it is.
 _POLICY = resolve_policy(None, order="rank", short_lists="returned")
-#: Notes about the traffic, with the count that they are about.
+#: Notes about the traffic: what each counts, and what is said of it.
 _NOTES = {
-    "lost_outcomes": "{} outcomes came with an id that no known retrieval has, and are not counted",
-    "not_traced": "the trace lacks {} retrievals and outcomes, since it could not be written",
-    "empty": "{} retrievals returned nothing",
+    "lost_outcomes": ("outcome", "came with an id that no known retrieval has: not counted"),
+    "not_traced": ("line", "could not be written to the trace"),
+    "empty": ("retrieval", "returned nothing"),
     "failed": (
-        "{} retrievals failed (an error, a cancellation, or None as the result) and count as lists without a passage; "
-        "the means of passages shown, tokens and seconds leave them out"
+        "retrieval",
+        "failed (an error, a cancellation, or None as the result): counted as a list without a passage; the means of "
+        "passages shown, tokens and seconds leave it out",
     ),
-    "empty_passages": "{} of the passages shown have no text",
-    "nan_scores": "{} of the passages shown have NaN as their score, so their rank means nothing",
+    "empty_passages": ("passage", "shown had no text"),
+    "nan_scores": ("passage", "shown had NaN as the score, so that its rank means nothing"),
 }
 
 
@@ -76,8 +78,8 @@ class Window:
         What alerts are about.
     kept : deque of Retrieval
         As many as its limit allows.
-    ids_are_right : bool
-        Whether the passage ids are known to be those of the labels, even if not one of them is ever retrieved.
+    form : IdForm
+        In which passage ids are those of the labels; it may say that they are right, even if none is ever retrieved.
 
     Raises
     ------
@@ -93,7 +95,7 @@ class Window:
     depths: Sequence[int] | None
     alerted: Sequence[Measure]
     kept: deque[Retrieval]
-    ids_are_right: bool
+    form: IdForm
     #: Of what alerts are about, over all retrievals so far: where it is undefined for the whole.
     _undefined: dict[Measure, Refusal | None] = field(default_factory=dict)
     _refused: Counter[str] = field(default_factory=Counter)
@@ -113,23 +115,12 @@ class Window:
     @property
     def ids_do_not_meet(self) -> str | None:
         """Why there are no figures, if ten retrievals or more brought no labelled passage; else None."""
-        if self.ids_are_right or not self._met.nothing:
+        if self.form.exact or not self._met.nothing:
             return None
         return (
-            f"not one labelled passage was retrieved for {self._met.lists:,} labelled queries: "
+            f"not one labelled passage was retrieved in {self._met.lists:,} retrievals with labels: "
             f"{self._met.sides('the retriever brought')}. Record passages by the ids of the labels (an adapter with "
             f"identity='auto' looks for them). If the ids are right and the retriever found nothing, give ids='exact'"
-        )
-
-    @property
-    def ids_hardly_meet(self) -> str | None:
-        """What is odd, if far fewer labelled passages were retrieved than the labels promise; else None."""
-        if self.ids_are_right or not self._met.too_few:
-            return None
-        return (
-            f"the lists hold {self._met.known:,} labelled passages, and could hold {self._met.promised:,}: "
-            f"{self._met.sides('the retriever brought')}. Check whether both have the same ids and the same units "
-            f"(chunks or documents); if they do, the retriever finds few labelled passages"
         )
 
     # -- taking in ---------------------------------------------------------------------------------
@@ -138,6 +129,8 @@ class Window:
         """Take in retrievals that have labels; gives the figures that alerts are about, at their depths."""
         self._lists += sum(bool(each.shown) for each in batch)
         self._passages += sum(len(each.shown) for each in batch)
+        if self.form.changes_ids:
+            batch = list(map(self._spelled, batch))
         parts = [batch] if batch else []
         while parts:
             part = parts.pop(0)
@@ -154,16 +147,24 @@ class Window:
             self.kept.extend(part)
             self._measured += len(part)
             for retrieval in part:
-                labels = self.labels.by_query.get(retrieval.name_in(self.labels.by_query) or "", {})
-                self._met.add([*retrieval.shown, *(retrieval.pool or ())], labels)
+                self._met.add([*retrieval.shown, *(retrieval.pool or ())], self._grades(retrieval))
             yield self._known(outcomes)
+
+    def _grades(self, retrieval: Retrieval) -> Mapping[str, int]:
+        return self.labels.by_query.get(retrieval.name_in(self.labels.by_query) or "", {})
+
+    def _spelled(self, retrieval: Retrieval) -> Retrieval:
+        """The retrieval with its ids as its labels spell them."""
+        lists = {name: ids for name in ("shown", "pool") if (ids := getattr(retrieval, name)) is not None}
+        labels = self._grades(retrieval)
+        return replace(retrieval, **{name: self.form.spelled(ids, labels) for name, ids in lists.items()})
 
     def _known(self, outcomes: Mapping[Measure, Outcome]) -> dict[Measure, Outcome]:
         """Those figures that can be said of the whole."""
         for measure, outcome in outcomes.items():
             self._undefined[measure] = joint_refusal((self._undefined.get(measure), outcome.refused))
         # While passages came and none was labelled, ids may be those of something else: no alarm must rest on that.
-        if not self._met.known and self._met.lists and not self.ids_are_right:
+        if not self._met.known and self._met.lists and not self.form.exact:
             return {}
         refused = {measure for measure, why in self._undefined.items() if why is not None and why.refused[0]}
         return {measure: each for measure, each in outcomes.items() if each.premise and measure not in refused}
@@ -192,8 +193,7 @@ class Window:
             scale=self.labels.scale,
             policy=_POLICY,
             name=self.name,
-            # Whether any ids match can be said only of all retrievals.
-            ids="exact",
+            ids="exact" if self.form.exact else None,
         )
         # An empty list has as many slots as the others on average, where no depth is given.
         slots = round(self._passages / self._lists) if self._lists else _SLOTS_IF_UNKNOWN
@@ -256,19 +256,19 @@ class Window:
             )
         else:
             why = (
-                f"none of the {traffic.retrievals} retrievals so far had labels: are the labels' queries the "
-                f"ids or texts that were asked?"
+                f"{counted(traffic.retrievals, 'retrieval')} so far, none of them with labels: are the labels' queries "
+                f"the ids or texts that were asked?"
             )
         if why is not None:
             raise InputError(why)
 
     def _notes(self, traffic: Traffic, kept: int, queries: int) -> Iterable[str]:
         yield (
-            f"{traffic.retrievals:,} retrievals, {traffic.labelled:,} of them with labels; {traffic.shown:.3g} shown "
-            f"on average. Figures without a depth are of all that was shown"
+            f"{counted(traffic.retrievals, 'retrieval')}, {traffic.labelled:,} with labels; {traffic.shown:.3g} "
+            f"shown on average. Figures without a depth are of all that was shown"
         )
         if kept < self._measured:
-            yield f"figures over the last {kept:,} of the measured retrievals"
+            yield f"figures over the last {counted(kept, 'retrieval')} that were measured"
         if queries < kept:
             yield (
                 f"{kept:,} retrievals are of {counted(queries, 'labelled query', 'labelled queries')}: the intervals "
@@ -279,16 +279,12 @@ class Window:
             yield f"a random {share:.3g} of all retrievals ({traffic.sampled:,}) was taken for the figures"
         if traffic.outcomes:
             bounds = f" [{traffic.outcome_low:.3g}, {traffic.outcome_high:.3g}]" if traffic.outcomes > 1 else ""
-            yield f"outcome {traffic.outcome:.3g}{bounds} on average over {traffic.outcomes:,} outcomes"
+            yield f"outcome {traffic.outcome:.3g}{bounds} on average over {counted(traffic.outcomes, 'outcome')}"
         for name, note in _NOTES.items():
             if count := getattr(traffic, name):
-                yield note.format(f"{count:,}")
-        if not self._met.known:
-            yield "not one labelled passage was ever retrieved: are the labels' passage ids those of the index?"
-        if self.ids_hardly_meet is not None:
-            yield self.ids_hardly_meet
+                yield f"{counted(count, note[0])} {note[1]}"
         for reason, count in self._refused.items():
-            yield f"{count:,} retrievals could not be measured: {reason}"
+            yield f"{counted(count, 'retrieval')} could not be measured: {reason}"
 
 
 def _depth_of(measure: Measure) -> NDArray[Any]:

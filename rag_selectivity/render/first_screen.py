@@ -33,6 +33,7 @@ from rag_selectivity.results.decision import (
     LOSS,
     NEXT,
     SHORT,
+    SHOWN,
     SYSTEM,
     TRUST,
     Answer,
@@ -67,6 +68,7 @@ _SIGNS = {BETTER: " +", WORSE: " −"}
 _SAID_OF_ALL = {NO_AGREEMENT}
 _K_FROM = {
     GIVEN: "the given K",
+    SHOWN: "the most that was shown",
     ADVISED: "the K that is advised for the run with the most evidence",
     ASSUMED: "assumed, since no K was given or advised",
 }
@@ -150,9 +152,6 @@ def _decided(report: Report, baseline: str | None, paired: bool) -> Decision | s
         return "a decision needs the lists of the runs, and this report holds figures alone"
     try:
         only = report.depths[0] if len(report.depths) == 1 else None
-        if only is None and any(run.figures.rules is None for run in report.runs.values()):
-            # What a live retrieval showed is the K of production.
-            only = max(int(run.returned.max(initial=0)) for run in judged) or None
         return decide(report, k=only, baseline=baseline, paired=paired)
     except InputError as error:
         return str(error)

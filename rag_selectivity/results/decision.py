@@ -22,7 +22,7 @@ QUESTIONS = {
 #: The words that stand before the answers where space is short.
 SHORT = {SYSTEM: "System", DEPTH: "K", LOSS: "Loss", NEXT: "Next", TRUST: "Trust"}
 #: Where the K of a decision comes from.
-GIVEN, ADVISED, ASSUMED = "given", "advised", "assumed"
+GIVEN, SHOWN, ADVISED, ASSUMED = "given", "shown", "advised", "assumed"
 
 
 class Answer(Plain):
@@ -182,7 +182,7 @@ class Decision(Result):
     ----------
     K : int
         The depth of every figure in it.
-    K_from : {"given", "advised", "assumed"}
+    K_from : {"given", "shown", "advised", "assumed"}
         Given by the user, advised for the run with the most evidence, or assumed because nothing was advised.
     measure : Measure
         What ranks the runs, with its depth: RA-nWG on the utility scale, else Success.

@@ -122,6 +122,12 @@ class RunReport(Plain):
         """The number of queries, also of live retrievals that were read from a file, of which only figures are kept."""
         return len(self.queries) or max((each.n_total for each in self.estimates.values()), default=0)
 
+    @property
+    def asked(self) -> int:
+        """The number of different queries: several live retrievals may be of one."""
+        judged = self.judged
+        return self.evaluated - (0 if judged is None or judged.qrels is None else judged.qrels.again)
+
     def mean_relevant(self, rel: int) -> float | None:
         """N_p: the mean number of relevant passages of a query that has one; None if no query has one, or unknown."""
         return None if self.judged is None else self.judged.mean_relevant(rel)

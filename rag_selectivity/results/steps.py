@@ -20,6 +20,11 @@ class Steps(Plain):
     grade: str = "grade"
     given: str = "…"
 
+    @property
+    def lists(self) -> str:
+        """The step that grades what was retrieved."""
+        return f'{self.grade}(…, store="labels.db")'
+
     def controls(self, each: int) -> str:
         """The step that grades random controls.
 
@@ -71,6 +76,11 @@ class Commands(Steps):
     queries: str = "QUERIES"
     corpus: str = "CORPUS"
 
+    @property
+    def lists(self) -> str:
+        """The command that grades what was retrieved, into a store of its own."""
+        return self._grading(store="STORE")
+
     def controls(self, each: int) -> str:
         """The command that grades random controls."""
         return self._grading("--controls", str(each))
@@ -93,7 +103,7 @@ class Commands(Steps):
     def _texts(self) -> list[str]:
         return ["--queries", self.queries, "--corpus", self.corpus]
 
-    def _grading(self, *options: str) -> str:
+    def _grading(self, *options: str, store: str | None = None) -> str:
         pools = [word for run in self.runs for word in ("--pool", run.rpartition("=")[2])]
-        grade = ["rag-selectivity", "grade", *self._texts, *pools, "--store", self.labels, "--model", "MODEL"]
+        grade = ["rag-selectivity", "grade", *self._texts, *pools, "--store", store or self.labels, "--model", "MODEL"]
         return shlex.join([*grade, *options])

@@ -123,6 +123,11 @@ class IdForm:
                 text = step(text) or text
         return text
 
+    def spelled(self, ids: Iterable[str], wanted: Iterable[str]) -> list[str]:
+        """Ids as `wanted` spells those that are alike in this form."""
+        by_form = {self(each): each for each in wanted}
+        return [by_form.get(self(each), each) for each in ids]
+
     def of_cell(self, value: Any, where: str, what: str) -> str:
         """The id that a cell of any table holds, in this form; a number is its digits.
 

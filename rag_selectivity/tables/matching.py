@@ -179,39 +179,36 @@ class Meeting:
     Attributes
     ----------
     lists : int
-    known, promised : int
-        Labelled passages that the top tens hold, and those that they could hold.
+    known : int
+        Labelled passages that they hold.
     """
 
     def __init__(self) -> None:
-        self.lists = self.known = self.promised = 0
-        self._first: Sides = ((), ())
+        self.lists = self.known = 0
+        self._first: list[Sides] = []
 
     def add(self, ids: Collection[str], labels: Mapping[str, int]) -> None:
         """Count a list, if it holds something."""
         if not ids:
             return
-        if not self.lists:
-            self._first = list(dict.fromkeys(ids))[:_EXAMPLES], list(labels)[:_EXAMPLES]
-        passages = {*ids}
+        passages = dict.fromkeys(ids)
+        if self.lists < _TRIED:
+            self._first.append((list(passages)[:_TRIED], list(labels)[:_TRIED]))
         self.lists += 1
-        self.promised += min(len(labels), len(passages), 10)
-        self.known += min(10, len(labels.keys() & passages))
+        self.known += len(labels.keys() & passages.keys())
 
     @property
     def nothing(self) -> bool:
         """Whether ten lists or more held no labelled passage."""
         return self.lists >= LISTS_BEFORE_DOUBT and not self.known
 
-    @property
-    def too_few(self) -> bool:
-        """Whether the labels promise far more."""
-        return self.known > 0 and too_few_found(self.known, self.promised)
-
     def sides(self, retrieved: str) -> str:
-        """Three ids of each side; `retrieved` are the words between them."""
-        ids, labels = map(examples, self._first)
-        return f"the labels name {labels}, {retrieved} {ids}"
+        """Three ids of each side, and the form in which they meet; `retrieved` are the words between them."""
+        match = Match(self._first)
+        better = match.better
+        ids, labels = map(examples, match.sides if better is None else (better.first, better.second))
+        form = "" if better is None else f"; they match in another form: ids={better.form}"
+        return f"the labels name {labels}, {retrieved} {ids}{form}"
 
 
 # -- the choice among the ids of a framework's passages ---------------------------------------------
@@ -290,10 +287,19 @@ def choose_identity(observed: Sequence[Observed]) -> ChosenIdentity:
         return f"the labels name {labels}, and the passages have {'; '.join(ids) or 'no ids'}"
 
     if not most:
+        by_name = {name: [([ids.get(name, "") for ids in row], labels) for labels, row in observed] for name in found}
+        forms = ((name, Match(sides).better) for name, sides in by_name.items())
+        mend = next(
+            (
+                f"They match in another form: give identity={name!r} and ids={str(at.form)!r}"
+                for name, at in forms
+                if at
+            ),
+            "Label by an id that the index keeps at each ingestion (how-to: ids-change-with-each-ingestion)",
+        )
         raise InputError(
             f"no label was found among the {len(passages):,} passages retrieved in the {where}, by any of their ids: "
-            f"{sides(*list(found)[:6])}. Label by an id that the index keeps at each ingestion (how-to: "
-            f"ids-change-with-each-ingestion)"
+            f"{sides(*list(found)[:6])}. {mend}"
         )
     best = [name for name in found if len(found[name]) == most]
     taken = max(best, key=lambda name: sum(name in passage for passage in passages))  # the first that most have

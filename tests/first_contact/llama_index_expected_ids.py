@@ -12,7 +12,7 @@ rows = {row["user_input"]: row for row in map(json.loads, Path("try/ragas.jsonl"
 
 class Mine(BaseRetriever):
     def _retrieve(self, query):
-        return [NodeWithScore(node=TextNode(id_=name)) for name in rows[query.query_str]["retrieved_context_ids"]]
+        return [NodeWithScore(node=TextNode(id_=n, text=n)) for n in rows[query.query_str]["retrieved_context_ids"]]
 
 
 expected = {row["query_id"]: row["reference_context_ids"] for row in rows.values()}

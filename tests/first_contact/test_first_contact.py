@@ -65,6 +65,8 @@ def test_llama_index_with_expected_ids(first_lines) -> None:
     lines = first_lines("llama_index_expected_ids.py")
     said = answers(lines)
     assert "only" in said["System"].casefold()
+    assert re.fullmatch(r"\d\d\.\d% of the top \d+ has no label; .*: grade_retriever\(…, .*", said["Next"])
+    assert "have no text" not in " ".join(lines)
     assert len(header(lines)) <= 5
 
 
