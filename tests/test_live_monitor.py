@@ -163,7 +163,7 @@ def test_retrievals_of_one_query_are_one_cluster() -> None:
         for query, passages in list(lists.items()) * times:
             monitor.record(Retrieval(query, passages))
     one, other = once.report(), often.report()
-    assert (other["Success@1"].n, other.runs["live"].asked) == (600, 30)
+    assert (other["Success@1"].n, other.runs["live"].evaluated) == (600, 30)
     assert other.settings["clusters"] == 30
     # Asking again tells nothing about other queries: the interval is about as wide.
     widths = [each["Success@1"].high - each["Success@1"].low for each in (one, other)]

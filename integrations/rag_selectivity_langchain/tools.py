@@ -62,12 +62,7 @@ class ToolSelectivityCallback(ToolWatcher, BaseCallbackHandler):  # type: ignore
             if not shown:
                 self.monitor.called_without(_HOW, query_id, query)
                 return
-            under_way = {
-                "query": query,
-                "shown": shown,
-                "query_id": query_id,
-                "after_results": after_results,
-            }
+            under_way = {"query": query, "shown": shown, "query_id": query_id, "after_results": after_results}
             self._calls.keep(run_id, under_way)
 
     def on_llm_end(self, response: Any, *, run_id: UUID, **told: Any) -> None:

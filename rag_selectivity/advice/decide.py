@@ -119,7 +119,7 @@ def decide(
         answers=(),
         lines=tuple(RunLine(name, _figures(at_k, name, columns, verdicts), costs.at(name, depth)) for name in order),
         pairs=pairs,
-        queries=at_k.runs[order[0]].asked,
+        queries=at_k.runs[order[0]].evaluated,
         k=advice.advised,
         k_by_run=advice.by_run,
         cheapest=cheapest_run(costs, advice, report.bootstrap),

@@ -159,7 +159,7 @@ def what_next(decision: Decision, at_k: Report, losses: Losses | None, *, believ
     doubt = passages_apart(best, decision.best)
     if doubt is not None:
         return Answer(NEXT, f"Check the ids: {doubt.text}.", None)
-    acts = list(_labels(at_k, decision.best))
+    acts = list(_labels(at_k, decision))
     if believed:
         acts = [*_questions(decision), *acts, *_steps(losses, _of(decision.measure))]
     acts = acts or list(_more_labels(decision, best, at_k.steps))
@@ -179,7 +179,7 @@ def _more_labels(decision: Decision, best: JudgedRun | None, steps: Steps) -> It
         returned, labelled = (at(np.array([decision.K])).sum() for at in (best.returned_at, best.judged_at))
         if labelled < returned:
             lacking = percent(1 - labelled / returned)
-            yield f"{lacking} of the top {decision.K} has no label; have an LLM grade all of it: {steps.lists}"
+            yield f"{lacking} of the top {decision.K} has no label; have an LLM grade all of it: {steps.lists()}"
 
 
 def _questions(decision: Decision) -> Iterator[str]:
@@ -196,14 +196,13 @@ def _questions(decision: Decision) -> Iterator[str]:
             return
 
 
-def _labels(at_k: Report, best: str) -> Iterator[str]:
+def _labels(at_k: Report, decision: Decision) -> Iterator[str]:
     """What a judge's labels lack: random controls, then people's labels, of no more pairs than there are."""
-    known, judged = at_k.provenance, at_k.runs[best].judged
+    known, judged = at_k.provenance, at_k.runs[decision.best].judged
     if known is None or not known.judges or known.calibrated or judged is None:
         return
     if judged.corpus_size is not None and "control" not in known.chosen:
-        controls = counted(CONTROLS * at_k.runs[best].asked, "random passage")
-        yield f"Have {controls} graded: {at_k.steps.controls(CONTROLS)}"
+        yield f"Have {counted(CONTROLS * decision.queries, 'random passage')} graded: {at_k.steps.controls(CONTROLS)}"
     pairs = min(PEOPLE, int(judged.labels.sum()))
     yield f"Let a person grade {counted(pairs, 'pair')}: {at_k.steps.draw(f'calibrate:{pairs}')}"
 

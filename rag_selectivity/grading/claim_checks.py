@@ -65,17 +65,11 @@ class _Part(NamedTuple):
 _JUDGE = "You check what passages say, by their words and not by what you know yourself."
 _PARTS = {
     "recall": _Part(
-        "supported",
-        list[int],
-        "supported: numbers of the claims that the passage by itself supports.",
-        "claims",
+        "supported", list[int], "supported: numbers of the claims that the passage by itself supports.", "claims"
     ),
     "precision": _Part("useful", bool, "useful: whether the passage helps to arrive at the reference answer."),
     "entities": _Part(
-        "mentioned",
-        list[int],
-        "mentioned: numbers of the entities that it mentions, under whatever name.",
-        "entities",
+        "mentioned", list[int], "mentioned: numbers of the entities that it mentions, under whatever name.", "entities"
     ),
     "relevance": _Part(
         "statements",

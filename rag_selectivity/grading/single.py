@@ -99,12 +99,7 @@ class SingleQuery:
     """
 
     def __init__(
-        self,
-        judge: Any,
-        store: str | Path,
-        *,
-        rubric: Rubric | str | Path = DEFAULT_RUBRIC,
-        limits: Limits = Limits(),
+        self, judge: Any, store: str | Path, *, rubric: Rubric | str | Path = DEFAULT_RUBRIC, limits: Limits = Limits()
     ) -> None:
         self.judge = judge_of(judge)
         if not is_path(store):

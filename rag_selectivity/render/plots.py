@@ -136,14 +136,14 @@ def evidence(report: Report, depth: int, ax: Any = None) -> Any:
     axes = _axes(ax, "evidence", rows=len(runs))
     counts = {name: dict(report.diagnosis(name, depth).counts) for name in reversed(runs)}
     for name, of_run in counts.items():
-        of_run["undefined"] = report.runs[name].evaluated - sum(of_run.values())
+        of_run["undefined"] = len(report.runs[name].queries) - sum(of_run.values())
     left = np.zeros(len(runs))
     for answer, colour in OF_LOSSES.items():
         widths = np.array([of_run.get(answer, 0) for of_run in counts.values()])
         if widths.any():
             axes.barh(range(len(runs)), widths, left=left, color=colour, label=answer, **_BARS)
         for y, width in enumerate(widths.tolist()):
-            if width >= 0.05 * report.runs[list(counts)[y]].evaluated:
+            if width >= 0.05 * len(report.runs[list(counts)[y]].queries):
                 axes.text(left[y] + width / 2, y, str(width), ha="center", va="center_baseline", fontsize="small")
         left += widths
     axes.set_yticks(range(len(runs)), [plot_text(shortened(name)) for name in counts])

@@ -119,14 +119,9 @@ class RunReport(Plain):
 
     @property
     def evaluated(self) -> int:
-        """The number of queries, also of live retrievals that were read from a file, of which only figures are kept."""
-        return len(self.queries) or max((each.n_total for each in self.estimates.values()), default=0)
-
-    @property
-    def asked(self) -> int:
-        """The number of different queries: several live retrievals may be of one."""
-        judged = self.judged
-        return self.evaluated - (0 if judged is None or judged.qrels is None else judged.qrels.again)
+        """The number of queries, of which several live retrievals may be; of those in a file, only figures are kept."""
+        again = 0 if self.judged is None or self.judged.qrels is None else self.judged.qrels.again
+        return len(self.queries) - again or max((each.n_total for each in self.estimates.values()), default=0)
 
     def mean_relevant(self, rel: int) -> float | None:
         """N_p: the mean number of relevant passages of a query that has one; None if no query has one, or unknown."""

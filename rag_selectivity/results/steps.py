@@ -2,6 +2,7 @@
 
 import shlex
 from collections.abc import Sequence
+from typing import ClassVar
 
 from rag_selectivity.results.plain import Plain
 
@@ -19,8 +20,9 @@ class Steps(Plain):
 
     grade: str = "grade"
     given: str = "…"
+    #: What uses people's labels.
+    human: ClassVar[str] = "human=…"
 
-    @property
     def lists(self) -> str:
         """The step that grades what was retrieved."""
         return f'{self.grade}(…, store="labels.db")'
@@ -50,11 +52,6 @@ class Steps(Plain):
         """
         return f'rag_selectivity.people.draw_pairs("{draw}", labels, runs)'
 
-    @property
-    def human(self) -> str:
-        """The argument that uses people's labels."""
-        return "human=…"
-
 
 class Commands(Steps):
     """The same as commands that can be pasted, with the files that `evaluate` was given; others are in capitals.
@@ -71,12 +68,12 @@ class Commands(Steps):
     'rag-selectivity labels draw labels.db bm25.trec --queries queries.jsonl --corpus CORPUS'
     """
 
+    human = "--human FILE"
     labels: str = "LABELS"
     runs: Sequence[str] = ("RUN",)
     queries: str = "QUERIES"
     corpus: str = "CORPUS"
 
-    @property
     def lists(self) -> str:
         """The command that grades what was retrieved, into a store of its own."""
         return self._grading(store="STORE")
@@ -93,11 +90,6 @@ class Commands(Steps):
         """The command that makes the page on which people label."""
         drawn = ["--draw", draw, "--output", "task.html"]
         return shlex.join(["rag-selectivity", "labels", "draw", self.labels, *self.runs, *self._texts, *drawn])
-
-    @property
-    def human(self) -> str:
-        """The option that uses people's labels."""
-        return "--human FILE"
 
     @property
     def _texts(self) -> list[str]:

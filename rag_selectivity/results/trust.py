@@ -202,7 +202,7 @@ class Trust:
 
     @property
     def _queries(self) -> int:
-        return max((run.asked for run in self.runs.values()), default=0)
+        return max((run.evaluated for run in self.runs.values()), default=0)
 
     @property
     def _by_judge(self) -> bool:
