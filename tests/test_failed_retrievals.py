@@ -113,6 +113,16 @@ def test_precision_and_evidence_of_a_failure_are_0_and_harm_has_no_value() -> No
     assert isnan(alone.report()["Harm"].value)
 
 
+@HOW
+def test_where_nothing_was_shown_at_all_success_is_0_at_no_depth(how) -> None:
+    monitor = Monitor(LABELS, corpus_size=100)
+    for query in QUERIES:
+        monitor.record(Retrieval(query, [], failed=how == "fails"))
+    report = monitor.report()
+    assert (report["Success"].value, report["Success"].n, report.depths) == (0, 20, ())
+    assert f"20 retrievals {'failed' if how == 'fails' else 'returned nothing'}" in str(report)
+
+
 def test_without_a_depth_a_failure_has_as_many_slots_as_the_other_lists_have_on_average() -> None:
     labels = {"a": {"x": 1}, "b": {"y": 1}, "c": {"z": 1}}
     monitor = Monitor(labels, corpus_size=100, depths=[2, 5])
@@ -227,6 +237,17 @@ def test_langchain_retriever_in_one_pass(share, how, langchain_retriever) -> Non
     else:
         report = selectivity(retriever, asked, LABELS, **options)
     assert report["BoR@2"].value == pytest.approx(right(share), abs=1e-12)
+
+
+def test_a_runnable_of_langchain_that_gives_none_has_failed() -> None:
+    documents = pytest.importorskip("langchain_core.documents")
+    from langchain_core.runnables import RunnableLambda
+    from rag_selectivity_langchain import selectivity
+
+    known = {query: [documents.Document(id=f"d{i}", page_content=query)] for i, query in enumerate(QUERIES)}
+    with pytest.warns(rs.SelectivityWarning, match="1 of 20 retrievals failed .* the retriever returned None"):
+        report = selectivity(RunnableLambda({**known, QUERIES[0]: None}.get), None, LABELS, **OPTIONS)
+    assert report["Success@1"].value == 19 / 20
 
 
 @FAILING

@@ -170,6 +170,8 @@ def test_a_fault_never_breaks_the_chain_and_is_seen(caplog) -> None:
     assert chain(WordRetriever()).invoke(ASKED, config={"callbacks": [callback]}) == "an answer"
     assert callback.faults == 1
     assert "has no metadata['url']" in caplog.text
+    with pytest.raises(rs.InputError, match=r"no retrieval was recorded .*1 error in watching.*the last: .*\['url'\]"):
+        callback.report()
     with pytest.raises(rs.InputError, match="identity='text' takes a hash"):
         identity_of(Document(page_content="x"), "id")
 

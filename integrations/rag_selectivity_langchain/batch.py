@@ -72,8 +72,8 @@ def retrieved(name: str, questions: Mapping[str, str], outcomes: Sequence[Any]) 
     """
     found = {}
     for query, outcome in zip(questions, outcomes, strict=True):
-        if isinstance(outcome, BaseException):
-            found[query] = Retrieved(error=outcome)
+        if outcome is None or isinstance(outcome, BaseException):
+            found[query] = Retrieved(error=outcome or TypeError("the retriever returned None"))
             continue
         try:
             documents = list(map(document_of, outcome))

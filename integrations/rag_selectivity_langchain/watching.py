@@ -97,13 +97,9 @@ class SelectivityCallback(RetrievalWatcher, BaseCallbackHandler):  # type: ignor
     def report(self, **options: Any) -> Report:
         """The figures of all retrievals so far; `report()["BoR"]` is of all that was shown."""
         notes = []
-        if self.faults:
-            errors = f"{self.faults:,} error{'' if self.faults == 1 else 's'} of the callback"
-            notes.append(f"{errors}: retrievals are missing or incomplete; the last error: {self.guard.last}")
         if self._rerank is not None and not self._has_reranked:
             notes.append(f"no step called {self._rerank!r} ran: the figures are of what was retrieved")
-        report: Report = super().report(**options)
-        return report.with_input(self.monitor.name, {}, notes)
+        return super().report(**options).with_input(self.monitor.name, {}, notes)
 
     def close(self) -> None:
         """Record what is under way, and close a trace."""

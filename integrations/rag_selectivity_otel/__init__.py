@@ -147,7 +147,7 @@ class SelectivitySpanProcessor(RetrievalWatcher, SpanProcessor):  # type: ignore
         InputError
             As `Monitor.report`.
         """
-        report = self.monitor.report(**options)
+        report = super().report(**options)
         facts = {"spans": self.problems} if self.problems else {}
         return report.with_input(self.monitor.name, facts, self._all_problems.notes)
 

@@ -42,6 +42,7 @@ from rag_selectivity.single import Labels
 from rag_selectivity.tables.forms import IdForm
 from rag_selectivity.tables.identity import AUTO
 from rag_selectivity.tables.small import passage_counts_of
+from rag_selectivity.wording import counted
 
 #: Retrievals that are measured together, since a join takes a few milliseconds however few they are; and the seconds
 #: after which they are measured at the latest, so that alarms do not wait for a full batch.
@@ -464,6 +465,21 @@ class RetrievalWatcher(Watcher):
         """Passages, with their texts where the monitor wants them."""
         found = Passages.of(ids, texts, scores=scores, count_tokens=self.count_tokens)
         return replace(found, texts=tuple(texts)) if self.monitor.wants_texts else found
+
+    def report(self, **options: Any) -> Report:
+        """The figures of all retrievals so far; `report()["BoR"]` is of all that was shown.
+
+        Raises
+        ------
+        InputError
+            As `Monitor.report`, with the last fault of the watching if there was one.
+        """
+        faults = f"{counted(self.faults, 'error')} in watching, so that retrievals are missing or incomplete; the last:"
+        notes = [f"{faults} {self.guard.last}"] if self.faults else []
+        try:
+            return self.monitor.report(**options).with_input(self.monitor.name, {}, notes)
+        except InputError as error:
+            raise InputError(". ".join([str(error), *notes])) from None
 
 
 def _write_waiting(choice: Identity, trace: TraceWriter) -> None:

@@ -218,7 +218,7 @@ class Window:
         judged = self._judged(rows)
         longest = int(judged.returned.max(initial=0))
         usual = [*default_depths(longest).tolist(), longest]
-        depths = {depth for depth in (usual if self.depths is None else self.depths) if depth <= longest}
+        depths = {depth for depth in (usual if self.depths is None else self.depths) if 0 < depth <= longest}
         query_of = self._queries(rows)
         queries = len(set(query_of.values()))
         if queries < len(rows) and bootstrap.clusters is None:
