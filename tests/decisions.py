@@ -7,16 +7,7 @@ from rag_selectivity.measures import parse_measure
 from rag_selectivity.measures.chance import Success
 from rag_selectivity.measures.plan import at_depth
 from rag_selectivity.measures.utility import RANWG
-from rag_selectivity.results.decision import (
-    GIVEN,
-    QUESTIONS,
-    AdvisedK,
-    Answer,
-    Decision,
-    Pair,
-    RunFigure,
-    RunLine,
-)
+from rag_selectivity.results.decision import GIVEN, QUESTIONS, AdvisedK, Answer, Decision, Pair, RunFigure, RunLine
 
 COLUMNS = ("BoR", "RA-nWG", "PROC", "%PROC", "Harm")
 

@@ -67,24 +67,14 @@ def test_a_parquet_file_that_names_a_column_twice_is_refused(tmp_path) -> None:
 
 NUMBERS = [
     ("query_id,passage_id,grade", "q1,a,1_0", rs.read_qrels, "table.csv:3: .*grade '1_0' is not a whole number"),
-    (
-        "query_id,passage_id,score",
-        "q1,a,1_0",
-        rs.read_run,
-        "table.csv:3: .*the score '1_0' is not a number",
-    ),
+    ("query_id,passage_id,score", "q1,a,1_0", rs.read_run, "table.csv:3: .*the score '1_0' is not a number"),
     (
         "query_id,price",
         "q1,1_0",
         lambda path: measured_costs(path, ["r"]),
         "table.csv:3: price is '1_0'; give a number",
     ),
-    (
-        "query_id,k,score",
-        "q1,1_0,1",
-        lambda path: rs.validate(evaluated(), path),
-        "k is '1_0'; give a whole number",
-    ),
+    ("query_id,k,score", "q1,1_0,1", lambda path: rs.validate(evaluated(), path), "k is '1_0'; give a whole number"),
 ]
 FIRST = {"query_id,passage_id,grade": "q2,b,1", "query_id,passage_id,score": "q2,b,2",
          "query_id,price": "q2,1", "query_id,k,score": "q2,1,1"}  # fmt: skip

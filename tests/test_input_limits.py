@@ -149,13 +149,7 @@ READERS = {
         "987",
         True,
     ),
-    "claims": Reader(
-        ".json",
-        json.dumps(CLAIMS),
-        lambda p: [*read_claims(p).runs["run"].figures.queries],
-        "987",
-        True,
-    ),
+    "claims": Reader(".json", json.dumps(CLAIMS), lambda p: [*read_claims(p).runs["run"].figures.queries], "987", True),
     "verdicts": Reader(
         ".jsonl",
         objects({"query_id": "QUERY", "claim": "c", "passage_id": "PASSAGE", "verdict": "yes", "n": 987}),

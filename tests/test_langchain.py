@@ -14,12 +14,7 @@ from langchain_core.output_parsers import StrOutputParser
 from langchain_core.prompts import ChatPromptTemplate
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import RunnableLambda, RunnablePassthrough
-from rag_selectivity_langchain import (
-    SelectivityCallback,
-    identity_of,
-    run_evaluator,
-    summary_evaluator,
-)
+from rag_selectivity_langchain import SelectivityCallback, identity_of, run_evaluator, summary_evaluator
 
 import rag_selectivity as rs
 from tests.three_questions import GRADES, QUERIES, TEXTS

@@ -58,11 +58,7 @@ def test_the_figures_are_those_of_the_right_identity(asked) -> None:
         assert report[key].to_dict() == estimate.to_dict(), key
     assert all(type(id_) is str for each in auto.retrievals for id_ in (*each.shown, *(each.pool or ())))
     counted = min(asked, 50)
-    assert report.runs["live"].input["identity"] == {
-        "taken": "source",
-        "labels_found": 2 * counted,
-        "queries": counted,
-    }
+    assert report.runs["live"].input["identity"] == {"taken": "source", "labels_found": 2 * counted, "queries": counted}
     assert f"Passages are known by source: {2 * counted} labels found in the first {counted}" in str(
         report.runs["live"].notes
     )

@@ -19,11 +19,7 @@ from llama_index.core.retrievers import QueryFusionRetriever
 from llama_index.core.schema import NodeRelationship, NodeWithScore, QueryBundle, RelatedNodeInfo, TextNode
 from llama_index.core.storage.docstore import SimpleDocumentStore
 from llama_index_instrumentation.dispatcher import instrument_tags
-from rag_selectivity_llama_index import (
-    LiveSelectivity,
-    SelectivityEvaluator,
-    SelectivityMetric,
-)
+from rag_selectivity_llama_index import LiveSelectivity, SelectivityEvaluator, SelectivityMetric
 
 import rag_selectivity as rs
 from rag_selectivity.single import text_id

@@ -103,10 +103,7 @@ FIGURES = {
         "= 0.8333": lambda: value("ContextPrecision@3", *relevant_at(4, 1, 3)),
         "the only one first: 1": lambda: value("ContextPrecision@3", *relevant_at(4, 1)),
     },
-    "RR": {
-        "RR = 1/3": lambda: value("RR", *relevant_at(2, 3)),
-        "RR@2 = 0": lambda: value("RR@2", *relevant_at(2, 3)),
-    },
+    "RR": {"RR = 1/3": lambda: value("RR", *relevant_at(2, 3)), "RR@2 = 0": lambda: value("RR@2", *relevant_at(2, 3))},
     "nDCG": {"= 0.959": lambda: value("nDCG(gain=exp)@3", *ranked(3, 2, 3))},
     "IPrec11": {"= 0.7727": lambda: value("IPrec11", *relevant_at(2, 1, 4))},
     "DCG": {"= 5.762": lambda: value("DCG@3", *ranked(3, 2, 3))},
@@ -116,10 +113,7 @@ FIGURES = {
         "IPrec@0.5 = 1": lambda: value("IPrec@0.5", *relevant_at(2, 1, 4)),
         "IPrec@1 = 2/4": lambda: value("IPrec@1", *relevant_at(2, 1, 4)),
     },
-    "T": {
-        "= 0.1": lambda: value("T@5", *THREE_OF_FIVE),
-        "= 1.3": lambda: value("T(form=code)@5", *THREE_OF_FIVE),
-    },
+    "T": {"= 0.1": lambda: value("T@5", *THREE_OF_FIVE), "= 1.3": lambda: value("T(form=code)@5", *THREE_OF_FIVE)},
     "Fe": {"= 0.6667": lambda: value("Fe@5", *ranked(1, 1, 1, 0, 0, 1, 0, 0, 0, 0))},
     "UDCG_grades": {"= 0.6354": lambda: value("UDCG_grades@3", *ranked(1, 0, 1))},
     "RA-nWG": {

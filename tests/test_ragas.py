@@ -151,10 +151,7 @@ def test_the_other_doors_give_the_same(m) -> None:
 def test_bor_is_a_ratio_of_means_and_never_a_mean(m) -> None:
     labels = {**LABELS, "q1?": {"b": 1}}  # no success was possible there
     result = run(
-        [
-            *m.BoR(labels, scale="utility", corpus_size=1000, k=2),
-            *m.BoR(labels, scale="utility", corpus_size=1000, k=3),
-        ]
+        [*m.BoR(labels, scale="utility", corpus_size=1000, k=2), *m.BoR(labels, scale="utility", corpus_size=1000, k=3)]
     )
     lists = {row["user_input"]: row["retrieved_context_ids"] for row in ROWS}
     core = rs.evaluate(labels, {"r": lists}, scale="utility", corpus_size=1000, measures=["BoR"], depths=[2, 3])

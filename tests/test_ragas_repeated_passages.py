@@ -32,11 +32,7 @@ def evaluated(made, labels, **options):
     from ragas import EvaluationDataset, evaluate
 
     dataset = EvaluationDataset.from_list(made)
-    result = evaluate(
-        dataset,
-        metrics=adapter.BoR(labels, corpus_size=SIZE, k=K, **options),
-        show_progress=False,
-    )
+    result = evaluate(dataset, metrics=adapter.BoR(labels, corpus_size=SIZE, k=K, **options), show_progress=False)
     return dataset, result
 
 

@@ -12,15 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
-from rag_selectivity import (
-    InputError,
-    Monitor,
-    Qrels,
-    SelectivityWarning,
-    compare,
-    evaluate,
-    join,
-)
+from rag_selectivity import InputError, Monitor, Qrels, SelectivityWarning, compare, evaluate, join
 from rag_selectivity import Run as RunOf
 from rag_selectivity.cli.app import app
 from rag_selectivity.live.retrieval import Retrieval

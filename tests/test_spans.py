@@ -372,12 +372,7 @@ ROOT = Span("t1", "root", None, "chain", 1, 100)
             {"no_parent": 1},
         ),
         ([search(["a"], parent="s1")], "id", [("a",)], {"circle": 1}),
-        (
-            [search(["a"], parent="x"), Span("t1", "x", "s1", "y", 5, 50)],
-            "id",
-            [("a",)],
-            {"circle": 1},
-        ),
+        ([search(["a"], parent="x"), Span("t1", "x", "s1", "y", 5, 50)], "id", [("a",)], {"circle": 1}),
         ([search(["a"], end=None)], "id", [("a",)], {}),
         ([search([])], "id", [], {"no_documents": 1}),
         ([search(["a"], dropped=3)], "id", [], {"cut_list": 1}),
@@ -388,12 +383,7 @@ ROOT = Span("t1", "root", None, "chain", 1, 100)
             {"cut_list": 1},
         ),
         ([ROOT, search(["a"], parent="root"), reranked([], parent="root")], "id", [], {"unknown_selection": 1}),
-        (
-            [search(["a"]), search(["a", "b"], span="inner", parent="s1", dropped=9)],
-            "id",
-            [("a",)],
-            {"cut_pool": 1},
-        ),
+        ([search(["a"]), search(["a", "b"], span="inner", parent="s1", dropped=9)], "id", [("a",)], {"cut_pool": 1}),
         ([search(["a"], query="")], "id", [], {"no_query": 1}),
         (
             [search(["a"], **{"retrieval.documents.2.document.id": "c"})],

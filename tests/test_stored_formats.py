@@ -117,11 +117,7 @@ def test_a_newer_store_is_called_so(stored) -> None:
 # -- the shape of a report --------------------------------------------------------------------------------
 
 FAULTS = [
-    (
-        ("runs", "run", "measures", "BoR@1", "n"),
-        "6",
-        r"runs\.run\.measures\.BoR@1\.n must be a valid integer, got '6'",
-    ),
+    (("runs", "run", "measures", "BoR@1", "n"), "6", r"runs\.run\.measures\.BoR@1\.n must be a valid integer, got '6'"),
     (("runs", "run", "measures", "BoR@1", "value"), [], r"BoR@1\.value must be a valid number, got \[\]"),
     (("runs", "run", "fingerprint", "pool"), None, r"fingerprint\.pool must be a valid boolean, got None"),
     (("runs", "run", "per_query", "queries"), ["q0"], r"per_query has 6 labels for 1 queries"),

@@ -40,8 +40,7 @@ __all__ = [
 ]
 
 # Judges need the extra [judge], which the rest does without.
-_FROM_JUDGING = "ChainModel ChatModelJudge agrade_retriever feedback_of grade_retriever run_id_of"
-__getattr__ = load_on_first_use(__name__, dict.fromkeys(_FROM_JUDGING.split(), "judging"))
+__getattr__ = load_on_first_use(__name__, dict.fromkeys(__all__, "judging"))
 
 
 def run_from_documents(

@@ -49,11 +49,7 @@ __all__ = [
 ]
 
 # What asks a judge needs the extra [judge], which the rest does without.
-_FROM_JUDGING = (
-    "ContextEntityRecallEvaluator ContextPrecisionEvaluator ContextRecallEvaluator ContextRelevanceEvaluator "
-    "LLMJudge SynthesizerModel UtilityEvaluator agrade_retriever grade_retriever"
-)
-__getattr__ = load_on_first_use(__name__, dict.fromkeys(_FROM_JUDGING.split(), "judging"))
+__getattr__ = load_on_first_use(__name__, dict.fromkeys(__all__, "judging"))
 
 
 def run_from_nodes(retrieved: Mapping[str, Sequence[NodeWithScore]]) -> Run:

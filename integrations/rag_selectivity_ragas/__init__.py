@@ -35,8 +35,5 @@ __all__ = [
     "text_id",
 ]
 
-_FROM_JUDGING = (
-    "ContextEntityRecall ContextPrecision ContextRecall ContextRelevance RagasJudge agrade_dataset grade_dataset"
-)
 # What asks a model needs the extra [judge], which the rest does without.
-__getattr__ = load_on_first_use(__name__, dict.fromkeys(_FROM_JUDGING.split(), "judging"))
+__getattr__ = load_on_first_use(__name__, dict.fromkeys(__all__, "judging"))

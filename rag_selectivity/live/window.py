@@ -155,9 +155,9 @@ class Window:
 
     def _spelled(self, retrieval: Retrieval) -> Retrieval:
         """The retrieval with its ids as its labels spell them."""
-        lists = {name: ids for name in ("shown", "pool") if (ids := getattr(retrieval, name)) is not None}
-        labels = self._grades(retrieval)
-        return replace(retrieval, **{name: self.form.spelled(ids, labels) for name, ids in lists.items()})
+        labels, pool = self._grades(retrieval), retrieval.pool
+        pool = None if pool is None else self.form.spelled(pool, labels)
+        return replace(retrieval, shown=self.form.spelled(retrieval.shown, labels), pool=pool)
 
     def _known(self, outcomes: Mapping[Measure, Outcome]) -> dict[Measure, Outcome]:
         """Those figures that can be said of the whole."""
