@@ -8,22 +8,13 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
-from rag_selectivity.errors import InputError, examples
+from rag_selectivity.errors import InputError
 from rag_selectivity.judged.qrels import Qrels
 from rag_selectivity.live.retrieval import Retrieval
 from rag_selectivity.tables.identity import AUTO, TEXT, candidates, passage_identity
-from rag_selectivity.tables.matching import (
-    LISTS_BEFORE_DOUBT,
-    QUERIES_TO_CHOOSE_BY,
-    ChosenIdentity,
-    Match,
-    Sides,
-    choose_identity,
-)
+from rag_selectivity.tables.matching import QUERIES_TO_CHOOSE_BY, ChosenIdentity, choose_identity
 from rag_selectivity.wording import counted
 
-#: So many lists, and ids of each, are examples of ids that do not meet.
-_KEPT = 20
 #: Retrievals without labels or without passages wait, too; they must not fill the memory.
 _MOST_WAITING = 200
 
@@ -187,41 +178,3 @@ class Identity:
             texts=None if texts is None else {name(id_): text for id_, text in texts.items()},
         )
         return replace(seen, retrieval=named)
-
-
-class Meeting:
-    """Whether the ids of lists that come one by one meet the labels of their queries.
-
-    Attributes
-    ----------
-    lists : int
-    known : int
-        Labelled passages that they hold.
-    """
-
-    def __init__(self) -> None:
-        self.lists = self.known = 0
-        self._first: list[Sides] = []
-
-    def add(self, ids: Collection[str], labels: Mapping[str, int]) -> None:
-        """Count a list, if it holds something."""
-        if not ids:
-            return
-        passages = dict.fromkeys(ids)
-        if self.lists < _KEPT:
-            self._first.append((list(passages)[:_KEPT], list(labels)[:_KEPT]))
-        self.lists += 1
-        self.known += len(labels.keys() & passages.keys())
-
-    @property
-    def nothing(self) -> bool:
-        """Whether ten lists or more held no labelled passage."""
-        return self.lists >= LISTS_BEFORE_DOUBT and not self.known
-
-    def sides(self, retrieved: str) -> str:
-        """Three ids of each side, and the form in which they meet; `retrieved` are the words between them."""
-        match = Match(self._first)
-        better = match.better
-        ids, labels = map(examples, match.sides if better is None else (better.first, better.second))
-        form = "" if better is None else f"; they match in another form: ids={better.form}"
-        return f"the labels name {labels}, {retrieved} {ids}{form}"
