@@ -151,8 +151,7 @@ def _decided(report: Report, baseline: str | None, paired: bool) -> Decision | s
     if not judged or len(judged) < len(report.runs):
         return "a decision needs the lists of the runs, and this report holds figures alone"
     try:
-        only = report.depths[0] if len(report.depths) == 1 else None
-        return decide(report, k=only, baseline=baseline, paired=paired)
+        return decide(report, k=report.depths[0] if len(report.depths) == 1 else None, baseline=baseline, paired=paired)
     except InputError as error:
         return str(error)
 

@@ -60,7 +60,8 @@ def report_blocks(report: Report) -> Iterable[Block]:
     for name, run in report.runs.items():
         size = f", N = {report.corpus_size:,}" if report.corpus_size is not None else ""
         weighted = "" if report.weights is None else " (weighted)"
-        yield Heading(f"{name}: {counted(run.evaluated, 'query', 'queries')}{weighted}{size}, {report.scale} scale")
+        queries = counted(len(run.queries) or run.evaluated, "query", "queries")
+        yield Heading(f"{name}: {queries}{weighted}{size}, {report.scale} scale")
         yield from run_blocks(report, name)
     if report.decision is not None:
         yield from cost_notes(report.decision)

@@ -63,7 +63,7 @@ def tool_blocks(report: ToolReport) -> Iterable[Block]:
 
 def _of_tools(text: str) -> str:
     """A sentence about retrievals as one about model calls."""
-    text = re.sub(r"(\d) queries", r"\1 model calls", text).replace("passage", "tool")
+    text = re.sub(r"(?<!are of )\b([\d,]+) queries", r"\1 model calls", text).replace("passage", "tool")
     return text.replace("retriever", "selector").replace("retrieval", "model call")
 
 
