@@ -6,7 +6,7 @@ import threading
 import warnings
 from collections import OrderedDict
 from types import TracebackType
-from typing import Any, Generic, Self, TypeVar
+from typing import Any, Self, TypeVar
 
 from rag_selectivity.errors import SelectivityWarning
 from rag_selectivity.log import LOG
@@ -94,34 +94,24 @@ class Watcher(Shared):
         return self.monitor.report(**options)
 
 
-class Latest(Generic[Value]):
+class Latest(OrderedDict[Any, Value]):
     """What belongs to calls that are under way, by their ids: the latest, since some never end."""
 
     def __init__(self, most: int = 10_000) -> None:
-        self._values: OrderedDict[Any, Value] = OrderedDict()
+        super().__init__()
         self._most, self._lock = most, threading.Lock()
-
-    def __len__(self) -> int:
-        return len(self._values)
-
-    def __contains__(self, call: object) -> bool:
-        return call in self._values
 
     def keep(self, call: Any, value: Value) -> None:
         """Keep the value of a call."""
         with self._lock:
-            self._values[call] = value
-            if len(self._values) > self._most:
-                self._values.popitem(last=False)
-
-    def get(self, call: Any) -> Value | None:
-        """The value of a call; None without one."""
-        return self._values.get(call)
+            self[call] = value
+            if len(self) > self._most:
+                self.popitem(last=False)
 
     def take(self, call: Any) -> Value | None:
         """The value of a call, which is over."""
         with self._lock:
-            return self._values.pop(call, None)
+            return self.pop(call, None)
 
 
 def tell(text: str, code: str = "ids-do-not-match") -> None:
