@@ -45,6 +45,7 @@ from rag_selectivity.tables.cells import iterated, shown
 from rag_selectivity.tables.cells import text_or_number as text_or_number
 from rag_selectivity.tables.cells import whole_count as whole_count
 from rag_selectivity.tables.cells import whole_grade as whole_grade
+from rag_selectivity.tables.forms import IdForm as IdForm
 from rag_selectivity.tables.grades import unknown_scale
 from rag_selectivity.tables.identity import as_text_id as as_text_id
 from rag_selectivity.tables.identity import candidates as candidates

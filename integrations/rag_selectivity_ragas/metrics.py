@@ -17,7 +17,7 @@ from ragas.metrics.result import MetricResult
 from rag_selectivity import Bootstrap, Estimate, InputError, Measure, parse_measure
 from rag_selectivity.errors import SelectivityWarning, examples
 from rag_selectivity.hosted import AUTO
-from rag_selectivity.live.window import Meeting
+from rag_selectivity.live.retrieval import Meeting
 from rag_selectivity.measures import default_query_measures
 from rag_selectivity.single import (
     Labels,

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rag_selectivity.errors import InputError, examples
+from rag_selectivity.errors import InputError
 from rag_selectivity.evaluation.report import report_on
 from rag_selectivity.figures.figures import Facts, Figures
 from rag_selectivity.inference.bootstrap import Bootstrap
@@ -19,7 +19,7 @@ from rag_selectivity.judged.judged_run import JudgedRun
 from rag_selectivity.judged.policy import resolve_policy
 from rag_selectivity.judged.qrels import Qrels
 from rag_selectivity.judged.run import Run
-from rag_selectivity.live.retrieval import Retrieval
+from rag_selectivity.live.retrieval import Meeting, Retrieval
 from rag_selectivity.live.traffic import Traffic
 from rag_selectivity.log import LOG
 from rag_selectivity.measures import Measure, Outcome
@@ -31,7 +31,6 @@ from rag_selectivity.single import Labels
 from rag_selectivity.tables.forms import IdForm
 from rag_selectivity.tables.grades import scale_named
 from rag_selectivity.tables.identity import numbered_queries
-from rag_selectivity.tables.matching import LISTS_BEFORE_DOUBT, Match, Sides
 from rag_selectivity.tables.small import PassageCounts
 from rag_selectivity.wording import counted, named
 
@@ -39,8 +38,6 @@ from rag_selectivity.wording import counted, named
 _MOST_REASONS, _OTHER_REASONS = 100, "other reasons, which are not named"
 #: The slots of an empty list if nothing was shown so far.
 _SLOTS_IF_UNKNOWN = 10
-#: So many lists, and ids of each, are examples of ids that do not meet.
-_KEPT = 20
 #: A list keeps its own order, and is as long as it is.
 _POLICY = resolve_policy(None, order="rank", short_lists="returned")
 #: Notes about the traffic: what each counts, and what is said of it.
@@ -56,44 +53,6 @@ _NOTES = {
     "empty_passages": ("passage", "shown had no text"),
     "nan_scores": ("passage", "shown had NaN as the score, so that its rank means nothing"),
 }
-
-
-class Meeting:
-    """Whether the ids of lists that come one by one meet the labels of their queries.
-
-    Attributes
-    ----------
-    lists : int
-    known : int
-        Labelled passages that they hold.
-    """
-
-    def __init__(self) -> None:
-        self.lists = self.known = 0
-        self._first: list[Sides] = []
-
-    def add(self, ids: Collection[str], labels: Mapping[str, int]) -> None:
-        """Count a list, if it holds something."""
-        if not ids:
-            return
-        passages = dict.fromkeys(ids)
-        if self.lists < _KEPT:
-            self._first.append((list(passages)[:_KEPT], list(labels)[:_KEPT]))
-        self.lists += 1
-        self.known += len(labels.keys() & passages.keys())
-
-    @property
-    def nothing(self) -> bool:
-        """Whether ten lists or more held no labelled passage."""
-        return self.lists >= LISTS_BEFORE_DOUBT and not self.known
-
-    def sides(self, retrieved: str) -> str:
-        """Three ids of each side, and the form in which they meet; `retrieved` are the words between them."""
-        match = Match(self._first)
-        better = match.better
-        ids, labels = map(examples, match.sides if better is None else (better.first, better.second))
-        form = "" if better is None else f"; they match in another form: ids={better.form}"
-        return f"the labels name {labels}, {retrieved} {ids}{form}"
 
 
 @dataclass
