@@ -43,7 +43,6 @@ class Retrieved:
     facts: Mapping[str, Any] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     clusters: Mapping[str, str] | None = None
-
     is_live: bool = False
 
     @classmethod
@@ -55,26 +54,22 @@ class Retrieved:
             return cls(qrels, runs, pools_of(pool, runs))
         if pool:
             raise InputError("a trace holds its own candidates: leave --pool out")
-        return cls.of_trace(qrels, *next(iter(runs.items())), spans)
-
-    @classmethod
-    def of_trace(cls, qrels: Qrels, name: str, trace: Path, spans: Spans) -> Retrieved:
-        """Of the live retrievals of a trace."""
         from rag_selectivity.live.asked import not_seen
         from rag_selectivity.live.trace import Trace
         from rag_selectivity.measures.plan import default_depths
 
+        ((name, trace),) = runs.items()
         read = Trace.read(trace, qrels, **vars(spans))
         longest = max(1, *(len(read.shown[key]) for key in read.retrievals))
         sizes = {key: each.corpus_size for key, each in read.retrievals.items()}
         known_sizes = None if None in sizes.values() else sizes
         depths = sorted({*default_depths(longest).tolist(), longest})
-        runs = {name: read.shown}
         query_of = read.queries_in(qrels)
         # The retrievals of one query are one cluster.
         clusters = query_of if len(set(query_of.values())) < len(query_of) else None
         notes = (*read.notes, *not_seen(qrels, {*query_of.values()}))
-        return cls(qrels.under(query_of), runs, read.pool, known_sizes, depths, read.facts, notes, clusters, True)
+        under, lists = qrels.under(query_of), {name: read.shown}
+        return cls(under, lists, read.pool, known_sizes, depths, read.facts, notes, clusters, True)
 
     def noted_in(self, report: Report) -> Report:
         """The report, with what it should say of the input."""
