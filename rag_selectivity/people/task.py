@@ -64,14 +64,14 @@ class AnnotationTask:
         """The name of the file of answers."""
         return f"answers-{in_file_name(self.annotator)}-{self.id[:8]}.json"
 
-    def record(self, store: Store) -> bool:
-        """Write the draw to the store, unless the store has this task; whether it was new.
+    def record(self, store: Store) -> None:
+        """Write the draw to the store, unless the store has this task.
 
         The store keeps the stratum and the weight of each pair, the numbers of its items, its rank in the runs and
         pools that list it, and the texts of pairs that nobody has graded.
         """
         if stored_task(store, self.id) is not None:
-            return False
+            return
         store.add_texts((item.query, item.passage, digest(item.question), digest(item.text)) for item in self.items)
         details: dict[Pair, dict[str, Any]] = {}
         for number, item in sorted(enumerate(self.items), key=lambda each: each[1].sample):
@@ -85,7 +85,6 @@ class AnnotationTask:
             texts = {"items": [number], "texts": list(item.fingerprints)}
             details[pair] = {"stratum": drawn.stratum, **weight, **texts, **ranks}
         store.put_origins((*pair, Origin(self.draw, None, detail)) for pair, detail in details.items())
-        return True
 
 
 @dataclass(frozen=True, slots=True)

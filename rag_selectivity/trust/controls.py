@@ -206,7 +206,10 @@ def _controlled(
     total, shown, can_show = int(draw.graded.sum()), None, None
     if isinstance(measure, BoR):
         shown = float(log2_of_ratio(np.asarray(at.success_low / at.chance_high)))
-        can_show = most_bits_shown(draw, depth, tail)
+        # If every list held a relevant passage and no control were relevant.
+        queries, none = effective_units(draw.units), replace(draw, relevant=0 * draw.relevant)
+        lowest, most = clopper_pearson(queries, queries, tail)[0], most_found_outside(none, depth, tail)
+        can_show = float(log2_of_ratio(np.asarray(lowest / most)))
     if draw.relevant.any():
         value, low = np.quantile(draws, [0.5, tail]).tolist()
         high = float(np.quantile(upper, 1 - tail))
@@ -481,14 +484,6 @@ def _hit_share(n: IntArray, x: IntArray, size: Any) -> FloatArray:
         log_missed = gammaln(rest + 1.0) - gammaln(rest - size + 1.0) - gammaln(n + 1.0) + gammaln(n - size + 1.0)
     missed = np.where(possible, np.exp(np.minimum(0.0, np.where(possible, log_missed, 0.0))), 0.0)
     return np.where(x > 0, 1.0 - missed, 0.0)
-
-
-def most_bits_shown(draw: Draw, depth: int, tail: float = 0.025) -> float:
-    """The bits that these controls would show if every list held a relevant passage and no control were relevant."""
-    queries = effective_units(draw.units)
-    least = float(clopper_pearson(queries, queries, tail)[0])
-    most_found = most_found_outside(replace(draw, relevant=0 * draw.relevant), depth, tail)
-    return float(log2_of_ratio(np.asarray(least / most_found)))
 
 
 # -- before any control is graded ----------------------------------------------------------------------

@@ -75,7 +75,8 @@ class PeoplesLabels:
         Labels of pairs that `next_to_settle` chose. They serve Success, BoR and EF only, of the runs and
         at the K that it was given.
     draws : {draw: number of pairs}, optional
-        How the pairs were drawn; known of labels that were read.
+        How the pairs were drawn, without targeted draws and adjudications; the empty name: not by this tool. Known of
+        labels that were read.
     notes : tuple of str
         On those that were left out.
     """
@@ -121,9 +122,10 @@ def people_of(source: Any, grade_map: str | Mapping[int, int] | None = None) -> 
     if is_store(source):
         rows, remarks = _stores().people_in(source)
         labels = Qrels.from_records(rows, source=str(source), scale="utility")
-        return PeoplesLabels(labels, None, draws_of(source), tuple(remarks))
+        return PeoplesLabels(labels, None, _stores().drawn_in(source), tuple(remarks))
     labels = Qrels.of(source)
-    draws, origins = draws_of(labels), labels.origins
+    origins = labels.origins
+    draws = (None if origins is None else origins.drawn_for_people) or {"": len(labels.query)}
     if origins is None or not (origins.by_person.any() or origins.judges):
         return PeoplesLabels(labels.regraded(grade_map), None, draws)
     if not origins.by_person.any():
@@ -138,19 +140,6 @@ def people_of(source: Any, grade_map: str | Mapping[int, int] | None = None) -> 
     )
     chosen = labels.take(origins.by_person & ~targeted)
     return PeoplesLabels(chosen, None, draws, (note,) * bool(targeted.any()))
-
-
-def draws_of(source: Any) -> Mapping[str, int]:
-    """How the pairs of people's labels were drawn: {draw: number of pairs}; the empty name: not by this tool.
-
-    Targeted draws and adjudications are left out: their labels are no sample, or belong to pairs of another draw.
-    """
-    if is_store(source):
-        drawn: Mapping[str, int] = _stores().drawn_in(source)
-        return drawn
-    labels = Qrels.of(source)
-    known = None if labels.origins is None else labels.origins.drawn_for_people
-    return known or {"": len(labels.query)}
 
 
 def is_store(source: Any) -> bool:

@@ -17,8 +17,8 @@ from rag_selectivity.trust.completions import completed_figures
 from rag_selectivity.trust.people import UNLABELLED, Ground
 from rag_selectivity.trust.strata import Strata
 
-#: Simulated draws of labels for each number; completions of each.
-_TIMES, _DRAWS = 3, 60
+#: Simulated draws of labels for each number; completions of each; what both are drawn by.
+_TIMES, _DRAWS, _SEED = 3, 60, 7
 #: How much more than asked for is tried, to find the number that halves the width.
 _FACTORS = (1, 2, 4, 8)
 
@@ -33,7 +33,6 @@ def expected_widths(
     plan: Plan,
     *,
     depth: int,
-    seed: int = 7,
 ) -> list[dict[str, Any]]:
     """Simulate people's labels, draw `number` of them and more, and calibrate.
 
@@ -63,16 +62,16 @@ def expected_widths(
         )
     if agreement is not None and not 0 <= agreement <= 1:
         raise InputError(f"`agreement` must be a share from 0 to 1, got {agreement!r}")
-    worlds = list(_worlds(labels, judged, known, agreement or 0.0, depth, seed))
+    worlds = list(_worlds(labels, judged, known, agreement or 0.0, depth))
     rows, every, targets = [], len(labels.query), [(name,) for name in judged]
     for count in [number * factor for factor in _FACTORS if number * factor <= every] or [every]:
         widths: dict[str, list[tuple[float, float]]] = {}
         for time, people in enumerate(worlds):
-            pairs = list(draw(count, seed + time))
+            pairs = list(draw(count, _SEED + time))
             chosen = labels.judgments(labels.positions([query for query, _ in pairs]), [each for _, each in pairs])
             human = np.full(every, UNLABELLED, np.int64)
             human[chosen] = people[chosen]
-            ground, sampling = Ground.of(labels, human), Bootstrap(seed=seed)
+            ground, sampling = Ground.of(labels, human), Bootstrap(seed=_SEED)
             for found in completed_figures(ground, judged, targets, plan, sampling, draws=_DRAWS).values():
                 for key, each in found.items():
                     ends = each.fixed[1] - each.fixed[0], each.high - each.low
@@ -84,10 +83,10 @@ def expected_widths(
 
 
 def _worlds(
-    labels: Qrels, judged: Mapping[str, JudgedRun], known: IntArray | None, agreement: float, depth: int, seed: int
+    labels: Qrels, judged: Mapping[str, JudgedRun], known: IntArray | None, agreement: float, depth: int
 ) -> Iterator[IntArray]:
     """Grades that people could give to every pair, once for each simulation."""
-    random, every, strata = np.random.default_rng(seed), len(labels.grade), None
+    random, every, strata = np.random.default_rng(_SEED), len(labels.grade), None
     if known is not None:
         ground = Ground.of(labels, known)
         (name, first), *others = ground.tops(judged, depth).items()
