@@ -219,6 +219,5 @@ def _steps(losses: Losses | None, of: str) -> Iterator[str]:
 
 def _names(names: Sequence[str]) -> str:
     """The names, or where there are many the first of them and how many others."""
-    if len(names) <= _NAMED + 1:
-        return enumeration(list(names))
-    return f"{', '.join(names[:_NAMED])} and {len(names) - _NAMED} others"
+    more = len(names) - _NAMED
+    return enumeration(names if more <= 1 else [*names[:_NAMED], f"{more} others"])
