@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from itertools import chain, pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +11,7 @@ import numpy as np
 
 from rag_selectivity.judged.run import Run, ScatteredQueries
 from rag_selectivity.tables.columns import Columns
-from rag_selectivity.tables.fast import Odd, Scan
+from rag_selectivity.tables.fast import Odd, Scan, ahead
 from rag_selectivity.tables.ids import IntArray
 
 if TYPE_CHECKING:
@@ -30,11 +31,12 @@ def parts_of_scan(scan: Scan, exactly: Callable[[], Run]) -> Iterator[Run]:
     """
     known: set[str] = set()
     try:
-        for part in _whole_lists(scan):
-            if len(set(part.queries)) < len(part) or not known.isdisjoint(part.queries):
-                raise ScatteredQueries(lambda: _grouped(scan, exactly))
-            known.update(part.queries)
-            yield part
+        with ThreadPoolExecutor(1) as beside:
+            for part in ahead(beside.submit, _whole_lists(scan)):
+                if len(set(part.queries)) < len(part) or not known.isdisjoint(part.queries):
+                    raise ScatteredQueries(lambda: _grouped(scan, exactly))
+                known.update(part.queries)
+                yield part
     except Odd:
         raise ScatteredQueries(lambda: iter([exactly()])) from None
     if not known:

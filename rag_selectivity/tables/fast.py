@@ -76,7 +76,7 @@ class Scan:
 
         try:
             with ThreadPoolExecutor(1) as reader, ThreadPoolExecutor(_AT_ONCE) as parsers:
-                parsed = (parsers.submit(self.frame, block) for block in _ahead(reader.submit, self.blocks()))
+                parsed = (parsers.submit(self.frame, block) for block in ahead(reader.submit, self.blocks()))
                 coming: deque[Future[pl.DataFrame]] = deque()
                 for frame in parsed:
                     coming.append(frame)
@@ -88,7 +88,7 @@ class Scan:
             raise Odd from None
 
 
-def _ahead(submit: Callable[..., Future[Any]], items: Iterator[Any]) -> Iterator[Any]:
+def ahead(submit: Callable[..., Future[Any]], items: Iterator[Any]) -> Iterator[Any]:
     """The items, the next of which is made while one is used."""
     coming = submit(next, items, None)
     while (item := coming.result()) is not None:
