@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
-from itertools import chain, compress, islice, pairwise
+from itertools import compress, islice, pairwise
 from operator import itemgetter
 from typing import Any
 
@@ -23,7 +23,7 @@ from rag_selectivity.tables.ids import IntArray, ranges
 TOP = 10
 #: In so many lists ids are compared with those of the labels, down to a rank.
 _SAMPLED_LISTS, _SAMPLED_RANKS = 100, 50
-#: Sets the numbers of the passages of one list apart from those of another.
+#: Sets the numbers of the passages of one query apart from those of another.
 _ODD = np.uint64(0x9E3779B97F4A7C15)
 
 
@@ -200,17 +200,20 @@ def _found(qrels: Qrels, part: Run, position: IntArray) -> tuple[IntArray, IntAr
 
 def _found_by_polars(qrels: Qrels, part: Run, position: IntArray) -> tuple[IntArray, IntArray, IntArray] | None:
     """As `_found`, of passages in a Series; None where a list may hold a passage twice."""
-    passages: Any = part.passages
-    # Equal passages of a list have equal numbers; different ones hardly ever.
-    numbers = part.query.view(np.uint64) * _ODD
-    numbers += passages.hash().to_numpy()
-    numbers.sort()
-    if (numbers[1:] == numbers[:-1]).any():
+    import polars as pl
+
+    # Equal passages of a query have equal numbers; other pairs hardly ever.
+    def numbers(query: IntArray, passages: Any) -> Any:
+        return pl.Series(query.view(np.uint64) * _ODD + pl.Series(passages, dtype=pl.String).hash().to_numpy())
+
+    retrieved = numbers(position[part.query], part.passages)
+    in_order = np.sort(retrieved.to_numpy())
+    if (in_order[1:] == in_order[:-1]).any():
         return None
-    known = chain.from_iterable(qrels.passages[qrels.rows(query)] for query in position[position >= 0].tolist())
-    labelled = type(passages)(list(known), dtype=passages.dtype)
-    # A label may be of another query.
-    rows = np.flatnonzero(passages.is_in(labelled.implode()).to_numpy())
+    known = position[position >= 0]
+    labels = ranges(qrels.offsets[known], qrels.lengths[known])
+    labelled = numbers(qrels.query[labels], [qrels.passages[row] for row in labels.tolist()])
+    rows = np.flatnonzero(retrieved.is_in(labelled.implode()).to_numpy())
     return *_judged(qrels, part, position, rows), np.empty(0, np.int64)
 
 
