@@ -135,7 +135,7 @@ def agree(
     biases: dict[str, dict[str, Interval]] = {}
     for kind, name, group in _groups(ground, judged, top, depth, corpus):
         biases.setdefault(kind, {})[name] = _bias(ground, group, (*ground.levels.tolist(), *possible), bootstrap)
-    slots = depth * int(np.logical_or.reduce([run.in_run for run in judged.values()]).sum())
+    slots = depth * int((~np.logical_and.reduce([run.missing for run in judged.values()])).sum())
     ranks = tuple(_ranking(ground, pair, top, slots, depth, bootstrap) for pair in combinations(judged, 2))
     provenance = provenance.with_people(found, ground.drawn_for_people, calibrated=False)
     return JudgeReport(found, itself, provenance, ranks, biases)

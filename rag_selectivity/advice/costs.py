@@ -96,7 +96,7 @@ def read_costs(
         if listed is not None:
             lists[name] = listed
         of_run = measured.get(name, {})
-        evaluated = [query for query, inside in zip(run.queries, run.in_run.tolist(), strict=True) if inside]
+        evaluated = [query for query, lacks in zip(run.queries, run.missing.tolist(), strict=True) if not lacks]
         if measured and not of_run:
             notes.append(f"{name}: there are no measured costs of this run")
         elif measured and not any(query in of_run for query in evaluated):

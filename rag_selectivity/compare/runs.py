@@ -185,7 +185,7 @@ def _over_shared_queries(
     judged: dict[str, JudgedRun], base: str, paired: bool, missing_query: str | None
 ) -> tuple[dict[str, JudgedRun], list[str]]:
     """The joins over the queries that count for each run, and notes on queries that a run lacks."""
-    has, notes = {name: run.in_run for name, run in judged.items()}, []
+    has, notes = {name: ~run.missing for name, run in judged.items()}, []
     if paired and missing_query == "skip":
         by_all = np.logical_and.reduce(list(has.values()))
         if not by_all.any():
@@ -212,7 +212,7 @@ def _over_shared_queries(
 
 def _few_shared(judged: Mapping[str, JudgedRun], name: str, base: str) -> str:
     """Why two runs with few queries in common are not compared query by query."""
-    queries, has = np.array(judged[name].queries, object), {each: judged[each].in_run for each in (name, base)}
+    queries, has = np.array(judged[name].queries, object), {each: ~judged[each].missing for each in (name, base)}
     shared = int((has[name] & has[base]).sum())
     only = [
         f"only {one} has {examples(queries[has[one] & ~has[other]].tolist()) or 'none'}"

@@ -157,10 +157,10 @@ class Doubts:
                 f"order, give order='rank' (-c rules.order=rank)"
             )
             yield SelectivityWarning(text, "rank-against-score")
-        grades, lengths, sizes = self.qrels.grades_present(), self.lists.length, self.terms.sizes
-        if grades and grades[-1] > HIGHEST_LIKELY:
+        highest, lengths, sizes = self.qrels.grade.max(initial=0), self.lists.length, self.terms.sizes
+        if highest > HIGHEST_LIKELY:
             text = (
-                f"the grades go up to {grades[-1]}: are they the scores of a run? The labels come first, then the "
+                f"the grades go up to {highest}: are they the scores of a run? The labels come first, then the "
                 f"runs. If they are grades, map them to a scale with a grade map"
             )
             yield SelectivityWarning(text, "scores-for-grades")

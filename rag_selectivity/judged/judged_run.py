@@ -44,7 +44,7 @@ class JudgedRun:
     returned : int64[queries]
         Length of each list; 0 if the run lacks the query.
     missing : bool[queries]
-        The queries that the run lacks.
+        The queries that the run lacks; an empty list is a list.
     own_pool : bool[queries]
         The queries whose pool is the run's own full list: those that the pool lacks, or all without a pool.
     first_repeat : int64[queries]
@@ -118,7 +118,7 @@ class JudgedRun:
     def _of_lists(cls, terms: Terms, lists: Lists, pool: Lists | None) -> JudgedRun:
         labels, missing = terms.labels, lists.times == 0
         own = np.ones(len(missing), bool) if pool is None else pool.times == 0
-        grades = np.array(sorted({*labels.grades_present(), *labels.levels}), np.int64)
+        grades = np.array(sorted({*labels.grade.tolist(), *labels.levels}), np.int64)
         cells = labels.query * len(grades) + np.searchsorted(grades, labels.grade)
         counts = np.bincount(cells, minlength=len(labels) * len(grades)).reshape(len(labels), len(grades))
         expected = 0 if labels.expected is None else int(labels.expected.sum())
@@ -251,11 +251,6 @@ class JudgedRun:
         """The positions of some queries, −1 for those that are not here."""
         place = {query: i for i, query in enumerate(self.queries)}
         return np.array([place.get(query, -1) for query in queries], np.int64)
-
-    @property
-    def in_run(self) -> BoolArray:
-        """Whether the run has each query, even with an empty list: bool[queries]."""
-        return ~self.missing
 
     def refuse_weights(self, what: str, otherwise: str = "") -> None:
         """Refuse weighted queries where a figure would ignore the weights; `otherwise` says what else can be done.

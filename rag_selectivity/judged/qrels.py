@@ -318,11 +318,6 @@ class Qrels(Pairs):
         """How many judgments there are."""
         return len(self.query)
 
-    def grades_present(self) -> list[int]:
-        """The grades that occur, in order."""
-        found: list[int] = np.unique(self.grade).tolist()
-        return found
-
     def label_hashes(self) -> HashArray:
         """A hash of each query's judgments in any order: uint64[queries]; 0 for a query without judgments.
 

@@ -34,7 +34,7 @@ from rag_selectivity.tables.ids import IntArray
 def refusal_of(judged: JudgedRun, depths: IntArray) -> Refusal | None:
     """At which depths the lists of a run have no comparison with a random draw; None if they have one in any case."""
     repeats = judged.repeats_at(depths)
-    return None if repeats is None else Refusal(tuple(repeats.sum(axis=0).tolist()), int(judged.in_run.sum()))
+    return None if repeats is None else Refusal(tuple(repeats.sum(axis=0).tolist()), int((~judged.missing).sum()))
 
 
 def _gain(success: FloatArray, chance: FloatArray, miss: FloatArray) -> FloatArray:
