@@ -125,7 +125,7 @@ def test_the_chance_to_be_drawn_is_what_the_weight_says() -> None:
         ("agree:0", {}, r"--draw agree:0: the number of pairs must be a whole number ≥ 1, got '0'"),
         ("agree:some", {}, "must be a whole number ≥ 1, got 'some'"),
         ("agree:401", {}, r"--draw agree:401: there are only 400 pairs to draw from; ask for 400 or fewer"),
-        ("calibrate:10", {}, "needs the runs whose figures are to be calibrated: give them behind the store"),
+        ("calibrate:10", {}, "needs the runs that are to be calibrated: give them behind the store"),
         ("outside:10", {}, "needs the lists that the pairs lie outside of"),
         ("agree:10", {"list_depth": 0}, "--list-depth must be a whole number ≥ 1, got 0"),
         ("agree:10", {"overlap": 3}, "two or more annotators share, got 3 for 1 annotator"),

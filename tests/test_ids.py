@@ -196,9 +196,12 @@ def test_sixteen_of_twenty_that_differ_by_case_are_found(tmp_path) -> None:
         ": in the 20 queries that were compared, 8 judged passages match as the ids are, and 40 match in another form: "
         'give ids="casefold" (--ids casefold) [ids-partly-match]'
     )
-    assert len([word for word in warning.split("'") if word.startswith(("d", "D"))]) == 6
+    assert len([word for word in warning.split("'") if word.startswith(("d", "D"))]) == 2
+    fact, mend = report.trust.ids_apart
+    assert warning.startswith(f"{fact}: {mend}")
     assert report.runs["run"].input == {
         "ids": None,
+        "ids_apart": [fact, mend],
         "queries": {"in_qrels": 20, "in_run": 20, "both": 20},
         "passages": {"retrieved": 60, "judged": 8},
     }
@@ -490,3 +493,39 @@ def test_half_of_the_ids_with_an_extension_are_noticed(tmp_path) -> None:
     with pytest.warns(rs.SelectivityWarning, match="36 judged passages match as the ids are, and 72 match") as warned:
         rs.evaluate(labels, run, corpus_size=1000)
     assert any("--ids name" in str(each.message) for each in warned)
+
+
+@pytest.mark.parametrize(
+    ("labels", "other", "fact", "mend"),
+    [
+        ("labels.db", "X_{}".format, "'X_asyncio.", 'give ids="prefix=X_" (--ids prefix=X_).'),
+        ("labels.db", "{:.3}?".format, "30 of 60 lists of half have no labelled passage", "check whether both have"),
+    ],
+)
+def test_ids_that_meet_in_half_of_the_lists_are_told_first(sample, labels, other, fact, mend) -> None:
+    run = {query: list(of) for query, of in rs.read_run(sample / "bm25.trec").lists()}
+    half = {query: [other(d) + str(n) * ("?" in other(d)) for n, d in enumerate(of)] for query, of in run.items()}
+    mixed = {query: half[query] if n < 30 else of for n, (query, of) in enumerate(run.items())}
+    options = {"corpus_size": 3000, "depths": [10], "bootstrap": None}
+    report, heard = told(lambda: rs.evaluate(sample / labels, {"half": mixed, "whole": run}, **options))
+    system, _, _, step, trust = str(report).splitlines()[:5]
+    assert system.startswith("System: Open until the ids meet; whole has the highest RA-nWG@10")
+    assert step.startswith("Next: Mend the ids first: ")
+    assert mend in step
+    assert fact in trust
+    assert heard
+    assert report.trust.standing == "nothing"
+    right, _ = told(lambda: rs.evaluate(sample / labels, {"half": run}, **options))
+    assert right.trust.ids_apart is None
+    if "prefix" in mend:
+        mended, _ = told(lambda: rs.evaluate(sample / labels, {"half": mixed}, ids="prefix=X_", **options))
+        assert mended["RA-nWG@10"].value == right["RA-nWG@10"].value
+
+
+def test_queries_of_which_many_are_on_one_side_only_are_a_doubt() -> None:
+    labels = {f"q{n}": {"d": 1, "e": 0} for n in range(20)}
+    run = {f"q{n}" if n < 10 else f"other {n}": ["d"] for n in range(20)}
+    report, _ = told(lambda: rs.evaluate(labels, {"mine": run}, depths=[1], bootstrap=None))
+    assert report.trust.ids_apart[0].startswith("only 10 query ids are both in mine and in the qrels")
+    report, _ = told(lambda: rs.evaluate(labels, {"mine": run}, depths=[1], bootstrap=None, ids="exact"))
+    assert report.trust.ids_apart is None

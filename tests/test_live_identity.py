@@ -199,7 +199,7 @@ def test_next_names_the_form_in_which_ids_meet_and_the_monitor_takes_it(form) ->
     report = quiet(monitor) if form else monitor.report()
     said = "live has 'docs/d0', 'docs/junk', 'docs/d1', the qrels have 'd0', 'junk', 'd1'; they match in another form"
     assert (
-        f'Next: Check the ids: no passage that live retrieved is judged for its query: {said}: give ids="name"'
-        in str(report)
+        f"Trust: No passage that live retrieved is judged for its query: {said}. " in str(report)
+        and 'Next: Mend the ids first: give ids="name"' in str(report)
     ) != bool(form)
     assert (report["Success@2"].value, report["Judged@2"].value) == ((1, 1) if form else (0, 0))

@@ -33,11 +33,16 @@ def test_the_command_of_the_next_step_runs_as_it_is_printed(sample, monkeypatch)
     assert "<html" in (sample / command[-1]).read_text()
 
 
-def test_what_evaluate_was_not_given_is_in_capitals(sample) -> None:
+def test_texts_that_lie_beside_the_runs_are_named_and_others_are_in_capitals(sample) -> None:
     given = [str(sample / "labels.db"), f"mine={sample / 'bm25.trec'}", "--corpus-size", "1000"]
     line = next(line for line in printed("evaluate", *given).splitlines() if line.startswith("Next: "))
-    drawn = f"labels draw {given[0]} {given[1]} --queries QUERIES --corpus CORPUS --draw calibrate:200"
+    texts = f"--queries {sample / 'queries.jsonl'} --corpus {sample / 'corpus.jsonl'}"
+    drawn = f"labels draw {given[0]} {given[1]} {texts} --draw calibrate:200"
     assert f"rag-selectivity {drawn} --output task.html" in line
+    (sample / "queries.jsonl").rename(sample / "asked.jsonl")
+    text = printed("evaluate", *given)
+    (sample / "asked.jsonl").rename(sample / "queries.jsonl")
+    assert f"--queries QUERIES --corpus {sample / 'corpus.jsonl'}" in text
 
 
 def test_in_python_the_next_step_is_a_call(sample) -> None:
@@ -45,7 +50,36 @@ def test_in_python_the_next_step_is_a_call(sample) -> None:
     call = 'rag_selectivity.people.draw_pairs("calibrate:200", labels, runs)'
     assert f"Next: Let a person grade 200 pairs: {call}\n" in str(report)
     labels, runs = rs.read_qrels(sample / "labels.db"), {"bm25": rs.read_run(sample / "bm25.trec")}
-    assert len(draw_pairs("calibrate:200", labels, runs)) == 200
+    drawn = draw_pairs("calibrate:200", labels, runs)
+    assert len(drawn) == 200
+    # What `evaluate` was given does as well.
+    assert drawn == draw_pairs("calibrate:200", str(sample / "labels.db"), {"bm25": str(sample / "bm25.trec")})
+
+
+def test_a_grading_that_stopped_is_finished_first(tmp_path) -> None:
+    async def judge(messages, schema):
+        return {"reason": "words", "grade": 5 if "text 0" in messages[-1]["content"] else 1}
+
+    pool = {"q01": [f"p{n}" for n in range(6)]}
+    texts = {"q01": "who?"}, {f"p{n}": f"text {n}" for n in range(9)}
+    stopped = rs.grade(*texts, pool, store=tmp_path / "l.db", judge=judge, budget=rs.Budget(calls=4), progress=False)
+    assert stopped.left == 2
+    report = rs.evaluate(tmp_path / "l.db", {"mine": pool}, bootstrap=None)
+    step = decide(report, k=5)["next"].text
+    assert step.startswith(f"Finish the grading: no grade yet for 2 pairs in {tmp_path / 'l.db'}; ")
+    rs.grade(*texts, pool, store=tmp_path / "l.db", judge=judge, progress=False)
+    assert "Finish" not in str(rs.evaluate(tmp_path / "l.db", {"mine": pool}, bootstrap=None))
+
+
+def test_what_a_judge_alone_says_is_called_so_and_a_file_still_shows_the_answers(sample, tmp_path) -> None:
+    runs = [str(sample / f"{name}.trec") for name in RUNS]
+    done = CliRunner().invoke(app, ["evaluate", str(sample / "labels.db"), *runs, "-o", str(tmp_path / "a.json")])
+    assert [line.split(":")[0] for line in done.stderr.splitlines()[-5:]] == ["System", "K", "Loss", "Next", "Trust"]
+    assert "; all by this judge's grades." in done.stderr
+    quiet = CliRunner().invoke(
+        app, ["evaluate", str(sample / "labels.db"), *runs, "-o", str(tmp_path / "a.md"), "--quiet"]
+    )
+    assert "System" not in quiet.stderr
 
 
 def test_the_first_screen_names_no_figure_that_it_does_not_show(sample) -> None:

@@ -32,11 +32,11 @@ def test_k_beyond_n_is_settled_by_all_queries_together() -> None:
     assert "4 queries have a corpus smaller than K: their random draw is the whole corpus" in report.runs["run"].notes
 
 
-@pytest.mark.parametrize("size", [5, dict.fromkeys(SIZES, 5), {**dict.fromkeys(SIZES, 5), "unheard of": 9}])
+@pytest.mark.parametrize("size", [7, dict.fromkeys(SIZES, 7), {**dict.fromkeys(SIZES, 7), "unheard of": 9}])
 def test_k_beyond_the_one_n_of_all_queries_is_an_error(size) -> None:
     options = {"corpus_size": size, "measures": ["Success@3", "BoR@8"], "depths": [2]}
     error, _ = evaluated(LABELS, {"run": LISTS}, **options)
-    assert "depth K = 8 is more than the corpus size N = 5" in error
+    assert "depth K = 8 is more than the corpus size N = 7" in error
 
 
 @pytest.mark.parametrize("scale", ["trec", "utility"])
@@ -78,7 +78,6 @@ CHUNKS = {"a": 5, "b": 4, "w": 4, "x": 4, "y": 4, "z": 4}
         (MANY, {"q1": ["a"], **OTHERS}, {}, "only 1 query ids are both in run and in the qrels"),
         (LABELS, NOTHING, {"ids": "exact"}, "no passage that run retrieved is judged"),
         (LABELS, NOTHING, {"ids": "exact", "unjudged": "condense"}, "no passage that run retrieved is judged"),
-        (LABELS, LONG, {"corpus_size": SIZES}, "query 'q0' has 6 passages, more than its corpus (N = 5)"),
         (GRADED, LISTS, {"scale": "trec"}, None),
         (GRADED, LISTS, {"scale": "utility"}, None),
         (NEGATIVE, LISTS, {}, "2 judgments below 0 were treated as not judged"),
@@ -104,6 +103,8 @@ def test_notes_and_warnings(qrels, run, options, word) -> None:
     ("qrels", "run", "options", "word"),
     [
         (LABELS, NOTHING, {}, "no passage that run retrieved is judged for its query"),
+        (LABELS, LONG, {"corpus_size": SIZES}, "query 'q0' has 6 different passages, more than its corpus (N = 5)"),
+        (MANY, {q: ["a", q] for q in MANY}, {"corpus_size": 30}, "its lists have at least 31 different passages, more"),
         (LABELS, LISTS, {"measures": []}, "no measure was asked for"),
         (LABELS, LISTS, {"passages_of": CHUNKS, "depths": [26]}, "depth K = 26 is more than the corpus size N = 25"),
     ],

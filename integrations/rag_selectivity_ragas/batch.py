@@ -102,12 +102,13 @@ def selectivity(
         key: Retrieved(of_row, [{ID: id_} for id_ in pools[key]] if key in pools else None)
         for key, of_row in passages.items()
     }
+    named = "" if id_column is None else f", id_column={id_column!r}"
     measured = measure_hosted(
         {name: found},
         known,
         names,
         expected=expected,
-        steps=Steps("grade_dataset", "pool=…"),
+        steps=Steps("grade_dataset", "pool=…", f"run_from_dataset(dataset{named})"),
         identity=ID if identity == IDS else identity,
         corpus_size=_sizes({key: row for key, row in everything.items() if grades[key]}, size),
         passages_of=counts,

@@ -210,8 +210,9 @@ def _figures(
 def _answers(decision: Decision, at_k: Report, leader: str) -> Iterator[Answer]:
     # At an advised K another run than that of the advice can be the best: loss and next step are about it.
     best, trust = decision.best, at_k.trust
-    is_believed = trust.standing != NOTHING
-    yield sentences.which_system(decision, believed=is_believed)
+    is_believed, by_judge = trust.standing != NOTHING, trust.is_by_an_unchecked_judge
+    doubt = "Open until the ids meet" if trust.ids_apart else "These labels cannot tell a good retriever from a bad one"
+    yield sentences.which_system(decision, "" if is_believed else doubt, by_judge=by_judge)
     yield sentences.which_k(decision, leader, believed=is_believed)
     figure, pool = at_k[best, decision.measure], at_depth(at_k.runs[best].estimates, PROC(), decision.K)
     is_closed = any(c.code == CLOSED for cell in (figure, pool) if cell is not None for c in cell.caveats)
@@ -223,9 +224,9 @@ def _answers(decision: Decision, at_k: Report, leader: str) -> Iterator[Answer]:
         # What no run retrieved is not known, and so neither is what more candidates would gain.
         losses = replace(losses, widen=0.0)
     yield sentences.what_next(decision, at_k, losses, believed=is_believed)
-    # It is not shown that a judge whom nobody checked can be believed.
+    # What is shown by the grades of a judge whom nobody checked is no reason to believe them: the words say both.
     more = trust.text.removeprefix(trust.verdict).strip()
-    yield Answer(TRUST, trust.verdict, trust.standing == CHECKED and not trust.is_by_an_unchecked_judge, more)
+    yield Answer(TRUST, trust.verdict, trust.standing == CHECKED and (None if by_judge else True), more)
 
 
 def _losses(at_k: Report, run: str, measure: Measure) -> Losses | None:

@@ -147,9 +147,8 @@ def rows_of_comparison(scale: str = "trec") -> int:
 def _discordant_shares(success: float, other: float, correlation: float) -> tuple[float, float]:
     """The shares of queries in which only the first system succeeds, and in which only the other does."""
     spread = math.sqrt(success * (1 - success) * other * (1 - other))
-    lowest, highest = (
-        (joint - success * other) / spread for joint in (max(0.0, success + other - 1), min(success, other))
-    )
+    joints = max(0.0, success + other - 1), min(success, other)
+    lowest, highest = ((joint - success * other) / spread for joint in joints)
     if not lowest - 1e-12 <= correlation <= highest + 1e-12:
         raise InputError(
             f"correlation {correlation!r} is impossible for success rates of {success:.3g} and {other:.3g}: "

@@ -9,7 +9,6 @@ import numpy as np
 
 from rag_selectivity.advice.losses import RETRIEVER, SELECTION, Losses
 from rag_selectivity.evaluation.caveats import equals_placebo
-from rag_selectivity.evaluation.doubts import passages_apart
 from rag_selectivity.judged.judged_run import JudgedRun
 from rag_selectivity.measures.base import Measure
 from rag_selectivity.measures.chance import DEGRADED_FROM, Success
@@ -34,11 +33,11 @@ def share(value: float) -> str:
     return f"{value:.{2 if abs(value) >= 0.01 else 3}f}".replace("0.", ".", 1)
 
 
-def which_system(decision: Decision, *, believed: bool) -> Answer:
+def which_system(decision: Decision, doubt: str, *, by_judge: bool) -> Answer:
     """Which runs the best one beats, and which are tied with it.
 
-    `believed` is False if the labels show nothing about the retriever: then no test of these labels says which run to
-    take.
+    `doubt` says why the labels show nothing about the retriever: then no test of these labels says which run to take.
+    `by_judge` says whether all of it rests on the grades of a judge whom no person has checked.
     """
     measure, figures = decision.measure, {line.run: _ranked(line, decision) for line in decision.lines}
     first, *others = figures
@@ -50,9 +49,8 @@ def which_system(decision: Decision, *, believed: bool) -> Answer:
         return Answer(SYSTEM, f"{first} is the only run ({figure}); a second one would compare.", None)
     if best.value == 0:
         return Answer(SYSTEM, f"No run is best: {measure} is 0 for all of them.", False)
-    if not believed:
-        leads = f"{first} has the highest {measure}, {share(best.value)}"
-        return Answer(SYSTEM, f"These labels cannot tell a good retriever from a bad one; {leads}.", False)
+    if doubt:
+        return Answer(SYSTEM, f"{doubt}; {first} has the highest {measure}, {share(best.value)}.", False)
     tested = {pair.other: pair for pair in decision.pairs if pair.run == first and not math.isnan(pair.p_adjusted)}
     if not tested:
         return Answer(SYSTEM, f"{first} has the best {measure}, {share(best.value)}; nothing was tested.", False)
@@ -77,11 +75,10 @@ def which_system(decision: Decision, *, believed: bool) -> Answer:
         parts.append(what + (would if math.isfinite(gap) else ""))
     if untested:
         parts.append(f"{_names(untested)} {'was' if len(untested) == 1 else 'were'} not tested")
-    ends = [
-        f"{first} and {name}: {share(pair.difference)} [{share(pair.low)}, {share(pair.high)}]"
-        for name, pair in tested.items()
-    ]
-    return Answer(SYSTEM, f"{'; '.join(parts)}.", bool(known), f"{'; '.join(ends)}; intervals are not corrected.")
+    ends = [f"{first} and {run}: {share(x.difference)} [{share(x.low)}, {share(x.high)}]" for run, x in tested.items()]
+    parts += ["all by this judge's grades"] * by_judge
+    more = "; intervals are not corrected" + ("" if best.as_judged is None else ", and all of this is as judged")
+    return Answer(SYSTEM, f"{'; '.join(parts)}.", bool(known), f"{'; '.join(ends)}{more}.")
 
 
 def _of(measure: Measure) -> str:
@@ -130,8 +127,8 @@ _LOOK = {
 def where_the_loss_is(decision: Decision, losses: Losses | None, *, closed: bool, completed: bool) -> Answer:
     """Which step of the best run loses evidence, and in how many queries."""
     if losses is None:
-        why = "the completed labels give no figure for its candidates"
-        why = why if completed else f"no candidates beyond K = {decision.K} were given (pool=…, --pool)"
+        why = f"no candidates beyond K = {decision.K} were given (pool=…, --pool)"
+        why = "the completed labels give no figure for its candidates" if completed else why
         return Answer(LOSS, f"Not known for {decision.best}: {why}.", False)
     evidence = f"{percent(losses.pool)} of the {'labelled evidence' if closed else 'evidence'}"
     if isinstance(decision.measure, Success):
@@ -155,13 +152,13 @@ def what_next(decision: Decision, at_k: Report, losses: Losses | None, *, believ
     Where the labels show nothing about the retriever, neither questions nor steps would change it. Before all else,
     ids must meet.
     """
-    best = at_k.runs[decision.best].judged
-    doubt = passages_apart(best, decision.best)
-    if doubt is not None:
-        return Answer(NEXT, f"Check the ids: {doubt.text}.", None)
-    acts = list(_labels(at_k, decision))
-    if believed:
-        acts = [*_questions(decision), *acts, *_steps(losses, _of(decision.measure))]
+    best, apart = at_k.runs[decision.best].judged, at_k.trust.ids_apart
+    acts = [] if apart is None else [f"Mend the ids first: {apart[1]}."]
+    if best and best.qrels and best.qrels.origins and (left := best.qrels.origins.open):
+        goes_on = "the command or call that graded the others goes on"
+        acts.append(f"Finish the grading: no grade yet for {counted(left, 'pair')} in {best.qrels.source}; {goes_on}.")
+    labels = list(_labels(at_k, decision))
+    acts += [*_questions(decision), *labels, *_steps(losses, _of(decision.measure))] if believed else labels
     acts = acts or list(_more_labels(decision, best, at_k.steps))
     if not acts:
         return Answer(NEXT, "Nothing that these lists and labels can show.", None)
@@ -189,10 +186,8 @@ def _questions(decision: Decision) -> Iterator[str]:
     for pair in sorted(tied, key=lambda pair: -pair.difference):
         needed = queries * (pair.detectable / pair.difference) ** 2
         if math.isfinite(needed) and queries < needed <= _MOST_TIMES * queries:
-            yield (
-                f"Ask more questions: about {math.ceil(needed):,} in place of {queries} would show whether {best} "
-                f"beats {pair.other} by {share(pair.difference)}."
-            )
+            about = f"about {math.ceil(needed):,} in place of {queries} would show whether {best} beats {pair.other}"
+            yield f"Ask more questions: {about} by {share(pair.difference)}."
             return
 
 

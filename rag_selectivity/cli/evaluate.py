@@ -112,6 +112,7 @@ def evaluate(
     from rag_selectivity.cli.gates import Gates
     from rag_selectivity.grading.origins import reasons_in
     from rag_selectivity.measures.plan import DEFAULT_MEASURES, budgets_of
+    from rag_selectivity.render.first_screen import answer_lines, first_screen
 
     path, runs = files
     gates = Gates.parse(**vars(gating))
@@ -168,25 +169,28 @@ def evaluate(
         report = retrieved.noted_in(rs.evaluate(retrieved.qrels, lists, **shared))
     if is_costed:
         deciding["costs"] = _known_costs(report, lists, costs_of(costs, runs), lengths, form.ids)
-    named = {"labels": path, "queries": queries, "corpus": corpus.corpus}
-    steps = Commands(**{name: str(file) for name, file in named.items() if file})
+    # As in BEIR, the texts often lie beside the runs.
+    beside = next(iter(runs.values()), path).parent
+    texts = {"queries": queries or beside / "queries.jsonl", "corpus": corpus.corpus or beside / "corpus.jsonl"}
+    steps = Commands(labels=str(path), **{name: str(file) for name, file in texts.items() if file.exists()})
     if not retrieved.is_live:
-        steps = replace(steps, runs=[file_with_name(name, file) for name, file in runs.items()])
+        steps = replace(steps, files=[file_with_name(name, file) for name, file in runs.items()])
     report = decided(report.with_steps(steps), asked_for_k=k is not None, **deciding)
     if per_query is not None:
         put_rows(report.per_query(), per_query)
     result = replace(result, report=report) if compared else report
     since = _changes(report, gating) if printer.is_file and printer.chosen is Format.markdown else None
     if printer.is_page:
-        texts: dict[str, Any] = {"queries": queries, "corpus": corpus.corpus, "by": _filters(by)}
-        printer.show(report, qrels=retrieved.qrels, runs=lists, reasons=reasons_in(path, form.judge), **texts)
+        of_page: dict[str, Any] = {"queries": queries, "corpus": corpus.corpus, "by": _filters(by)}
+        printer.show(report, qrels=retrieved.qrels, runs=lists, reasons=reasons_in(path, form.judge), **of_page)
     elif since is None:
         printer.show(result, details=details)
     else:
         printer.put(f"{result.to_markdown(details=True)}\n\n{since.to_markdown()}", is_data=True)
-        if not gates.conditions:
-            return
-    gates.check(report)
+    for line in answer_lines(first_screen(report).answers) if printer.is_file else ():
+        note(line)
+    if since is None or gates.conditions:
+        gates.check(report)
 
 
 def production_depth(k: str | None, depths: Sequence[int] | None, measures: Sequence[str] | None) -> int | None:

@@ -190,7 +190,9 @@ def note(text: str) -> None:
 
 
 #: What texts of the library call a parameter for both worlds, as in `corpus_size=… (--corpus-size N)`.
-_IN_BOTH_WORLDS = re.compile(r"\b\w+(?:=[^\s()]+)? \((--[a-z][^()]*|(?:data|rules|intervals|judge|gates)\.\w+)\)")
+_IN_BOTH_WORLDS = re.compile(
+    r"\b\w+(?:=[^\s()]+)? \((-(?:-[a-z]|c )[^()]*|(?:data|rules|intervals|judge|gates)\.\w+)\)"
+)
 
 
 def tell(line: str) -> None:

@@ -219,10 +219,8 @@ def _of_tail(measure: Measure, estimate: Estimate, facts: LabelFacts, first: int
         if measure.counts_ranks:
             text += " A tail tells how many relevant ones stand there, but not at which ranks of a list."
         return Caveat(DOWN_TO, text, SOFT, numbers)
-    text = (
-        f"{about}, of which a random part was graded below rank {first - 1}. Relevant passages that no list holds are "
-        f"missing from it."
-    )
+    rest = "Relevant passages that no list holds are missing from it."
+    text = f"{about}, of which a random part was graded below rank {first - 1}. {rest}"
     if estimate.rough and estimate.basis == WITH_TAIL:
         text += " The relevant ones below that rank are of few queries: the figure may be too low."
     return Caveat(DOWN_TO, text, SOFT if estimate.rough else NOTE, numbers)
@@ -238,8 +236,6 @@ def _of_placebo(estimate: Estimate, *, perfect: bool) -> Iterator[Caveat]:
     low, high = estimate.above_placebo or (math.nan, math.nan)
     if estimate.placebo is None or not (low <= ROUNDING and high >= -ROUNDING):
         return
-    text = (
-        f"If the grades were shuffled at random, the figure would look the same: it says nothing about your retriever "
-        f"yet{UNLESS_PERFECT * perfect}."
-    )
+    nothing = f"it says nothing about your retriever yet{UNLESS_PERFECT * perfect}"
+    text = f"If the grades were shuffled at random, the figure would look the same: {nothing}."
     yield Caveat(EQUALS_PLACEBO, text, STRONG, {"placebo": estimate.placebo, "low": low, "high": high})

@@ -17,6 +17,7 @@ import numpy as np
 from rag_selectivity.errors import InputError, SelectivityWarning, examples
 from rag_selectivity.judged.judged_run import JudgedRun
 from rag_selectivity.judged.lists import TOP, Lists
+from rag_selectivity.judged.rows import Hits
 from rag_selectivity.judged.terms import Terms
 from rag_selectivity.tables.forms import EXACT, FORMS, IdForm
 from rag_selectivity.tables.grades import HIGHEST_LIKELY
@@ -29,6 +30,8 @@ _LABELLED, _UNSHARED = 100, 200
 _EVERY_FORM = IdForm.of(list(FORMS))
 _NUMBERS = re.compile("[0-9]+")
 _FEW_LABELLED = 0.2
+#: So many lists that could hold so many labelled passages, and hold none, are a doubt where the others are full.
+_SEVERAL = 5
 #: The least share of further ids that must meet in another form.
 _LEAST_GAIN = 0.02
 _HOW_TO = "(how-to: ids-do-not-match)"
@@ -52,7 +55,8 @@ def check_join(judged: JudgedRun, name: str) -> None:
 def passages_apart(judged: JudgedRun | None, name: str) -> SelectivityWarning | None:
     """What is odd about the ids of passages in a join, unless they are said to be right."""
     doubts = None if judged is None or judged.made_of is None else Doubts(judged.made_of, name)
-    return None if doubts is None or doubts.form.exact else doubts.of_passages()
+    doubt = None if doubts is None or doubts.form.exact else doubts.of_passages()
+    return None if doubts is None or doubt is None else doubts.warning(doubt)
 
 
 def _few(ids: Iterable[str]) -> str:
@@ -73,8 +77,7 @@ class Doubts:
     @cached_property
     def missing(self) -> list[str]:
         """The queries that the run lacks."""
-        lacking = np.flatnonzero(self.lists.times == 0)
-        return list(map(self.qrels.queries.__getitem__, lacking.tolist()))
+        return [self.qrels.queries[i] for i in np.flatnonzero(self.lists.times == 0).tolist()]
 
     @cached_property
     def passages(self) -> Match:
@@ -99,34 +102,45 @@ class Doubts:
     def check(self) -> None:
         """Refuse a run without a query of the qrels or a judged passage, or that lacks queries if this is forbidden."""
         name, queries = self.name, self.qrels.queries
+        self._check_size()
         if not self.listed:
-            both = f"{name} has {_few(self.unknown) or 'no queries'}, the qrels have {_few(queries)}"
-            asked = self._said(self.unshared, f"{both}; are both about the same queries, with the same ids?")
+            asked = f"{name} has {_few(self.unknown) or 'no queries'}, the qrels have {_few(queries)}; are both"
+            asked = f"{asked} about the same queries, with the same ids?"
+            if (better := self.unshared.better) is not None:
+                asked = ": ".join(self._in_form(better))
             raise InputError(f"no query id of {name} is in the qrels: {asked} {_HOW_TO}")
         if self.policy.missing_query == "error" and self.missing:
-            raise InputError(
-                f"{name} lacks {len(self.missing)} of the {len(queries)} queries in the qrels ({_few(self.missing)}), "
-                f'and the policy is missing_query="error": add their lists, or give another policy'
-            )
+            lacks = f"{len(self.missing)} of the {len(queries)} queries in the qrels ({_few(self.missing)})"
+            mend = 'the policy is missing_query="error": add their lists, or give another policy'
+            raise InputError(f"{name} lacks {lacks}, and {mend}")
         if self.counts["promised"] and not self.hits and not self.form.exact and not self._in_corpus:
-            raise InputError(f"{self._none_judged} {_HOW_TO}")
+            raise InputError(f"{': '.join(self.of_passages() or ())} {_HOW_TO}")
 
-    @property
-    def _none_judged(self) -> str:
-        """That no retrieved passage has a label, and what both sides have."""
-        retrieved, labelled = map(examples, self.passages.sides)
-        both = f"{self.name} has {retrieved}, the qrels have {labelled}; do the passage ids come from the same corpus?"
-        if not self.form.exact:
-            mend = f"{both} If so, and {self.name} really found nothing, give {self._option(EXACT)}"
-            both = self._said(self.passages, mend)
-        return f"no passage that {self.name} retrieved is judged for its query: {both}"
+    def _check_size(self) -> None:
+        """Refuse an N that is less than the different passages of a list, or those of all lists that were counted."""
+        lists, sizes = self.lists, self.terms.sizes
+        # A corpus that was given has warnings of its own.
+        if sizes is None or self.terms.corpus is not None:
+            return
+        # The passages before the first that is repeated are different ones.
+        of_lists = np.where(lists.first_repeat > 0, lists.first_repeat - 1, lists.length)
+        first = int(np.argmax(of_lists > sizes))
+        most = [(f"query {self.qrels.queries[first]!r} has", of_lists[first], sizes[first])]
+        if (sizes == sizes[0]).all():
+            most.append(("its lists have at least", max([len(self.passages.sides[0]), *lists.distinct]), sizes[0]))
+        mend = "N counts all chunks that can be retrieved: correct corpus_size (--corpus-size) (how-to: corpus-size)"
+        for what, count, size in most:
+            if count > size:
+                fact = f"{self.name}: {what} {count:,} different passages, more than its corpus (N = {size:,})"
+                raise InputError(f"{fact}; {mend}")
 
-    def _said(self, match: Match, otherwise: str) -> str:
-        """In which form ids of both sides meet, with some of them; `otherwise` if there is none."""
-        if (better := match.better) is None:
-            return otherwise
-        both = f"{self.name} has {examples(better.first)}, the qrels have {examples(better.second)}"
-        return f"{both}; they match in another form: give {self._option(better.form)}"
+    def _in_form(self, better: BetterForm) -> tuple[str, str]:
+        """Ids of both sides that match in another form, and the mend."""
+        sides = self._both(better.first, better.second)
+        return f"{sides}; they match in another form", f"give {self._option(better.form)}"
+
+    def _both(self, first: Iterable[str], second: Iterable[str]) -> str:
+        return f"{self.name} has {examples(first)}, the qrels have {examples(second)}"
 
     @cached_property
     def _in_corpus(self) -> bool:
@@ -136,10 +150,9 @@ class Doubts:
             return False
         inside = sum(passage in known for passage in retrieved)
         if retrieved and not inside and not self.form.exact:
-            raise InputError(
-                f"no passage that {self.name} retrieved is in the corpus: {self.name} has {examples(retrieved)}, the "
-                f"corpus has {examples(sorted(known)[:3])}; do both use the same ids? {_HOW_TO}"
-            )
+            sides = f"{self.name} has {examples(retrieved)}, the corpus has {examples(sorted(known)[:3])}"
+            none = f"no passage that {self.name} retrieved is in the corpus"
+            raise InputError(f"{none}: {sides}; do both use the same ids? {_HOW_TO}")
         return 2 * inside > len(retrieved)
 
     def _option(self, form: object) -> str:
@@ -147,75 +160,86 @@ class Doubts:
         text = ",".join(filter(None, [str(self.form), str(form)]))
         return f"ids={json.dumps(text, ensure_ascii=False)} (--ids {shlex.quote(text)})"
 
+    def warning(self, doubt: tuple[str, str]) -> SelectivityWarning:
+        """A doubt about ids as a warning."""
+        return SelectivityWarning(": ".join(doubt), "ids-partly-match" if self.hits else "ids-do-not-match")
+
     def warnings(self) -> Iterator[SelectivityWarning]:
         """Warnings about input that is possible but probably not meant."""
-        yield from filter(None, (self._of_queries(), self.of_passages()))
+        yield from map(self.warning, self.of_ids)
         if (count := self.counts["rank_against_score"]) and self.policy.order != "rank":
             text = (
-                f"{self.name}: rank and score contradict each other in {count} neighbouring rows: its lists are "
-                f"ordered by score. If a smaller score is better, negate the scores; if the rows stand in the right "
-                f"order, give order='rank' (-c rules.order=rank)"
+                f"{self.name}: rank and score contradict each other in {count} neighbouring rows: its lists are ordered"
             )
+            mend = "If a smaller score is better, negate the scores; if the rows stand in the right order, give"
+            text = f"{text} by score. {mend} order='rank' (-c rules.order=rank)"
             yield SelectivityWarning(text, "rank-against-score")
-        highest, lengths, sizes = self.qrels.grade.max(initial=0), self.lists.length, self.terms.sizes
-        if highest > HIGHEST_LIKELY:
-            text = (
-                f"the grades go up to {highest}: are they the scores of a run? The labels come first, then the "
-                f"runs. If they are grades, map them to a scale with a grade map"
-            )
+        if (highest := self.qrels.grade.max(initial=0)) > HIGHEST_LIKELY:
+            text = f"the grades go up to {highest}: are they the scores of a run? The labels come first, then the"
+            text = f"{text} runs. If they are grades, map them to a scale with a grade map"
             yield SelectivityWarning(text, "scores-for-grades")
-        if sizes is not None and (overlong := np.flatnonzero(lengths > sizes).tolist()):
-            first = min(overlong, key=self.qrels.queries.__getitem__)
-            text = (
-                f"{self.name}: query {self.qrels.queries[first]!r} has {lengths[first]} passages, more than its corpus "
-                f"(N = {sizes[first]}); is N right?"
-            )
-            yield SelectivityWarning(text, "list-longer-than-corpus")
 
-    def _of_queries(self) -> SelectivityWarning | None:
+    @cached_property
+    def of_ids(self) -> list[tuple[str, str]]:
+        """Which ids of labels and run do not meet, and what mends it; empty if there is no doubt."""
+        return list(filter(None, (self._of_queries(), self.of_passages())))
+
+    def _of_queries(self) -> tuple[str, str] | None:
         better = self.unshared.better
         if better is not None and better.more >= _LEAST_GAIN * self.listed:
-            return self._differs(
-                "query", better, f"{self.listed} match as they are, and at least {better.more} more match"
-            )
-        if self.listed >= 0.1 * min(len(self.qrels), self.listed + len(self.unknown)):
+            more = f"{self.listed} match as they are, and at least {better.more} more match"
+            return self._differs("query", better, more)
+        # Queries that only one side has are no doubt, unless there are many on both sides.
+        few = self.listed < 0.1 * min(len(self.qrels), self.listed + len(self.unknown))
+        apart = min(len(self.missing), len(self.unknown)) >= max(_SEVERAL, self.listed / 4)
+        if not few and (not apart or self.form.exact):
             return None
-        text = (
-            f"only {self.listed} query ids are both in {self.name} and in the qrels: {self.name} also has "
-            f"{_few(self.unknown)}, and the qrels also have {_few(self.missing)}; are both about the same queries, "
-            f"with the same ids?"
-        )
-        return SelectivityWarning(text, "ids-partly-match")
+        sides = f"{self.name} also has {_few(self.unknown)}, and the qrels also have {_few(self.missing)}"
+        fact = f"only {self.listed} query ids are both in {self.name} and in the qrels: {sides}"
+        return fact, f"check whether both are about the same queries, with the same ids {_HOW_TO}"
 
-    def of_passages(self) -> SelectivityWarning | None:
-        """What is odd about the ids of passages, with some of both sides."""
-        name, counts = self.name, self.counts
+    def of_passages(self) -> tuple[str, str] | None:
+        """What is odd about the ids of passages, with some of both sides, and the mend."""
+        name, counts, same = self.name, self.counts, "check whether both have the same ids"
         if counts["retrieved"] and not self.hits and self.qrels.size:
-            return SelectivityWarning(self._none_judged, "ids-do-not-match")
+            fact = self._both(*self.passages.sides)
+            mend = f" If so, and {name} really found nothing, give {self._option(EXACT)}" * (not self.form.exact)
+            mend = f"do the passage ids come from the same corpus?{mend}"
+            if (found := self.passages.better) is not None and not self.form.exact:
+                fact, mend = self._in_form(found)
+            return f"no passage that {name} retrieved is judged for its query: {fact}", mend
         if self.form.exact:
             return None
         better, met, (retrieved, passages) = self.passages.better, self.passages.met, self.passages.sides
         if better is not None and better.more >= _LEAST_GAIN * met:
             compared = f"in the {len(self.passages.pairs)} queries that were compared, {met} judged passages match"
             return self._differs("passage", better, f"{compared} as the ids are, and {met + better.more} match")
-        few = len({*retrieved}.intersection(passages)) < _FEW_LABELLED * max(1, len(retrieved))
-        too_few = few and too_few_found(counts["kept"], counts["promised"])
-        if not too_few or self._in_corpus:
+        if self._in_corpus:
             return None
-        text = (
-            f"few of the passages that {name} retrieved are judged: the top {TOP} of its lists have {counts['kept']} "
-            f"judged passages, and could have {counts['promised']}; {name} has {examples(retrieved)}, the qrels have "
-            f"{examples(passages)}. Check whether both have the same ids and the same units (chunks or documents); if "
-            f"they do, give {self._option(EXACT)}"
-        )
-        return SelectivityWarning(text, "ids-partly-match")
+        fact, few = self._lists_without(), len({*retrieved}.intersection(passages)) < _FEW_LABELLED * len(retrieved)
+        if fact:
+            retrieved, passages = Match([pair for pair in self.passages.pairs if not Match([pair]).met]).sides
+        elif few and too_few_found(counts["kept"], counts["promised"]):
+            tops = f"the top {TOP} of its lists have {counts['kept']} judged passages, and could have"
+            fact = f"few of the passages that {name} retrieved are judged: {tops} {counts['promised']}"
+        mend = f"{same} and the same units (chunks or documents); if they do, give {self._option(EXACT)}"
+        return (f"{fact}; {self._both(retrieved, passages)}", mend) if fact else None
 
-    def _differs(self, kind: str, better: BetterForm, met: str) -> SelectivityWarning:
-        text = (
-            f"{kind} ids of {self.name} and of the qrels differ in their form, such as {examples(better.first)} and "
-            f"{examples(better.second)}: {met} in another form: give {self._option(better.form)}"
-        )
-        return SelectivityWarning(text, "ids-partly-match")
+    def _lists_without(self) -> str:
+        """How many lists have no labelled passage in their tops, if many, and the other tops are full of them."""
+        hits = Hits.together(self.lists.hits)
+        could = np.minimum(np.minimum(self.terms.labels.lengths, self.lists.length), TOP)
+        found = np.bincount(hits.query[hits.rank <= TOP], minlength=len(could))
+        without, others = ((could >= _SEVERAL) & rows for rows in (found == 0, found > 0))
+        if without.sum() < max(_SEVERAL, 0.1 * others.sum()) or found[others].sum() <= 0.5 * could[others].sum():
+            return ""
+        lists = f"{without.sum():,} of {without.sum() + others.sum():,} lists of {self.name} have no labelled passage"
+        return f"{lists} in their top {TOP}, and the others are full of them"
+
+    def _differs(self, kind: str, better: BetterForm, met: str) -> tuple[str, str]:
+        such = f"such as {better.first[0]!r} and {better.second[0]!r}"
+        fact = f"{kind} ids of {self.name} and of the qrels differ in their form, {such}: {met} in another form"
+        return fact, f"give {self._option(better.form)}"
 
     def notes(self) -> Iterator[str]:
         """Notes that are no reason to doubt the input."""
@@ -236,10 +260,10 @@ class Doubts:
 
     def as_input(self) -> dict[str, Any]:
         """What a report says about the input; `ids` is the form of the ids, or None if they were left as they are."""
-        in_run = self.listed + len(self.unknown)
         return {
             "ids": str(self.form) or None,
-            "queries": {"in_qrels": len(self.qrels), "in_run": in_run, "both": self.listed},
+            **({"ids_apart": list(self.of_ids[0])} if self.of_ids else {}),
+            "queries": {"in_qrels": len(self.qrels), "in_run": self.listed + len(self.unknown), "both": self.listed},
             "passages": {"retrieved": self.counts["retrieved"], "judged": self.hits},
         }
 

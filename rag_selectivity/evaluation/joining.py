@@ -115,7 +115,6 @@ def join_runs(
     notes: dict[str, list[str]] = {}
     judged: dict[str, JudgedRun] = {}
     for name, run in named.items():
-        unfit: list[str] = []
         candidates = pools.of(name, held=alike is not None)
         with warnings.catch_warnings(record=True) as heard:
             warnings.simplefilter("always", SelectivityWarning)
@@ -126,8 +125,7 @@ def join_runs(
             if wanted and isinstance(lists, Run) and joined.qrels is not None:
                 ordered = lists.in_form(form).ordered(joined.policy)
                 joined = replace(joined, other_lists=OtherLists.of(joined.qrels, joined.queries, ordered))
-            if budgets:
-                joined, unfit = with_fitting(joined, run, lengths, budgets, name)
+            joined, unfit = with_fitting(joined, run, lengths, budgets, name) if budgets else (joined, [])
             if alike is not None:
                 joined = with_groups(joined, run, alike, candidates, name)
         judged[name] = joined

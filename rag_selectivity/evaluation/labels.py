@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from rag_selectivity.errors import InputError, SelectivityWarning
+from rag_selectivity.errors import InputError, warn
 from rag_selectivity.judged.qrels import Qrels
 from rag_selectivity.judged.reading import read_qrels
 from rag_selectivity.measures import Measure
@@ -88,7 +87,7 @@ class Labels:
         settled = mapped.on_scale(scale_for(mapped, mapped.scale if scale is None else scale, measures))
         if settled.expected is not None and not settled.expected.all():
             text = f"{int(settled.expected.sum())} {without_grades(len(settled.expected))}"
-            warnings.warn(SelectivityWarning(text, "expected-ids-without-grade"), stacklevel=2)
+            warn(text, "expected-ids-without-grade", stacklevel=3)
         by_query = settled.without_controls().to_dict()
         return cls(by_query, settled.scale or "trec", Provenance.of(settled), settled)
 
@@ -181,10 +180,8 @@ class Labels:
 
 def without_grades(labels: int) -> str:
     """What is said of the expected ids among so many labels, after their number."""
-    return (
-        f"of {labels} labels are expected ids without a grade: they count as relevant, and everything else that their "
-        f"queries retrieved is unjudged"
-    )
+    rest = "everything else that their queries retrieved is unjudged"
+    return f"of {labels} labels are expected ids without a grade: they count as relevant, and {rest}"
 
 
 def _set_controls_aside(qrels: Qrels) -> Qrels:
@@ -192,12 +189,9 @@ def _set_controls_aside(qrels: Qrels) -> Qrels:
     rows = qrels.controls
     if not rows.any():
         return qrels
-    warnings.warn(
-        SelectivityWarning(
-            f"{qrels.source or 'qrels'}: {counted(int(rows.sum()), 'judgment')} are random controls; they are left out "
-            f"here, and figures against a random draw are as judged (evaluate estimates them with the controls)",
-            "controls-left-out",
-        ),
-        stacklevel=4,
+    aside = (
+        f"{qrels.source or 'qrels'}: {counted(int(rows.sum()), 'judgment')} are random controls; they are left out here"
     )
+    as_judged = "figures against a random draw are as judged (evaluate estimates them with the controls)"
+    warn(f"{aside}, and {as_judged}", "controls-left-out", stacklevel=5)
     return qrels.without_controls()

@@ -150,6 +150,7 @@ def _stored_origins(store: Store, qrels: Qrels, reading: LabelReading, humans: b
         drawn_for_people=store.drawn_for_people() if humans else {},
         outdated=len({pair[:2] for pair in store.outdated_human_labels()}) if humans else 0,
         cost_of_a_grade=store.cost_of_a_grade(),
+        open=store.open_pairs(),
     )
 
 

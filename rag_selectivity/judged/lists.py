@@ -46,6 +46,8 @@ class Lists:
         The queries that the qrels lack.
     sampled : list of (position, passages)
         Some lists, to compare ids.
+    distinct : list of int
+        How many different passages a part has, where it has more rows than the corpus has passages.
     """
 
     times: IntArray
@@ -56,6 +58,7 @@ class Lists:
     controls: list[Hits] = field(default_factory=list)
     unknown: list[str] = field(default_factory=list)
     sampled: list[tuple[int, list[str]]] = field(default_factory=list)
+    distinct: list[int] = field(default_factory=list)
 
     @classmethod
     def of(cls, run: Any, terms: Terms, name: str) -> Lists:
@@ -93,8 +96,7 @@ class Lists:
 
     def repeated(self) -> int | None:
         """The first query that has several lists; None if all have one."""
-        several = np.flatnonzero(self.times > 1)
-        return int(several[0]) if len(several) else None
+        return next(iter(np.flatnonzero(self.times > 1).tolist()), None)
 
     def _add(self, part: Run, terms: Terms, name: str) -> None:
         """Judge some lists, each whole."""
@@ -139,6 +141,8 @@ class Lists:
             kept=int((hits.rank <= TOP).sum()),
             duplicates=len(copies),
         )
+        if (sizes := terms.sizes) is not None and len(part.query) > sizes.max():
+            self.distinct.append(len({*part.passages}))
         self._sample(part, order, position, labels)
         hits, lengths, first_repeat = _left_out(hits, part, copies, policy)
         self.hits.append(replace(hits, query=position[hits.query]))

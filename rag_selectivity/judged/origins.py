@@ -55,6 +55,8 @@ class LabelOrigins(Rows):
         Labels of an older text of their query or passage.
     cost_of_a_grade : float or None
         The mean cost of a judge's grade; None if it is not known.
+    open : int
+        Pairs that are to be graded and that nobody has graded yet.
     """
 
     chosen: NDArray[np.uint8]
@@ -68,6 +70,7 @@ class LabelOrigins(Rows):
     drawn_for_people: Mapping[str, int] = field(default_factory=dict)
     outdated: int = 0
     cost_of_a_grade: float | None = None
+    open: int = 0
 
     @classmethod
     def unknown(cls, count: int, chosen: int = 0) -> LabelOrigins:

@@ -14,7 +14,7 @@ from rag_selectivity.grading.origins import median_grade, store_labels
 from rag_selectivity.grading.store import Origin, Store
 from rag_selectivity.judged.origins import NO_GRADE
 from rag_selectivity.judged.qrels import Qrels
-from rag_selectivity.judged.reading import ranked_rows
+from rag_selectivity.judged.reading import named_runs, ranked_rows
 from rag_selectivity.judged.run import Run
 from rag_selectivity.people.designs import (
     LEAST,
@@ -29,6 +29,7 @@ from rag_selectivity.people.designs import (
 from rag_selectivity.tables.exact import read_records
 from rag_selectivity.tables.forms import AS_THEY_ARE
 from rag_selectivity.tables.names import find_column
+from rag_selectivity.trust.people import judge_labels
 from rag_selectivity.wording import counted
 
 DRAWS = ("calibrate", "agree", "outside", "file", "disagree", "adjudicate", "random", "tail")
@@ -80,8 +81,8 @@ def numbers_of(name: str) -> list[int]:
 
 def draw_pairs(
     name: str,
-    labels: Qrels,
-    runs: Mapping[str, Run] | None = None,
+    labels: Any,
+    runs: Any = None,
     pools: Sequence[Run] = (),
     *,
     depth: int = 10,
@@ -104,9 +105,9 @@ def draw_pairs(
 
     Parameters
     ----------
-    labels : Qrels
+    labels : Qrels, or labels as `evaluate` takes them
         The judge's labels.
-    runs : {name: Run}
+    runs : {name: Run}, or runs as `evaluate` takes them
         Whose top K are the lists.
     pools : sequence of Run
         Further passages of the queries, with and without a label.
@@ -123,12 +124,11 @@ def draw_pairs(
     kind, _, value = name.partition(":")
     if kind == "file":
         return _of_file(Path(value), seed)
-    (n,) = numbers_of(name)
+    (n,), labels = numbers_of(name), labels if isinstance(labels, Qrels) else judge_labels(labels)
+    runs = {each: Run.of(run) for each, run in named_runs(runs).items()} if runs else None
     if kind == "calibrate":
         if not runs:
-            raise InputError(
-                "--draw calibrate needs the runs whose figures are to be calibrated: give them behind the store"
-            )
+            raise InputError("--draw calibrate needs the runs that are to be calibrated: give them behind the store")
         drawn = calibrate_draw(labels, runs, n, depth=depth, seed=seed, known=known)
     elif kind == "agree":
         drawn = _stratified(n, _graded(labels), known, np.asarray, seed, "")

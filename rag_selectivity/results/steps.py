@@ -16,10 +16,13 @@ class Steps(Plain):
         The function that grades: that of a framework, such as `grade_dataset`, or `grade`.
     given : str
         What that function is given besides; for a tail it needs ranks below the pool.
+    runs : str
+        The runs as `draw_pairs` takes them.
     """
 
     grade: str = "grade"
     given: str = "…"
+    runs: str = "runs"
     #: What uses people's labels.
     human: ClassVar[str] = "human=…"
 
@@ -50,7 +53,7 @@ class Steps(Plain):
         >>> Steps().draw("calibrate:200")
         'rag_selectivity.people.draw_pairs("calibrate:200", labels, runs)'
         """
-        return f'rag_selectivity.people.draw_pairs("{draw}", labels, runs)'
+        return f'rag_selectivity.people.draw_pairs("{draw}", labels, {self.runs})'
 
 
 class Commands(Steps):
@@ -60,17 +63,17 @@ class Commands(Steps):
     ----------
     labels, queries, corpus : str
         Files.
-    runs : sequence of str
-        Files, or NAME=FILE.
+    files : sequence of str
+        The runs: files, or NAME=FILE.
 
-    >>> files = Commands(labels="labels.db", runs=["bm25.trec"], queries="queries.jsonl")
+    >>> files = Commands(labels="labels.db", files=["bm25.trec"], queries="queries.jsonl")
     >>> files.draw("calibrate:200").partition(" --draw ")[0]
     'rag-selectivity labels draw labels.db bm25.trec --queries queries.jsonl --corpus CORPUS'
     """
 
     human = "--human FILE"
     labels: str = "LABELS"
-    runs: Sequence[str] = ("RUN",)
+    files: Sequence[str] = ("RUN",)
     queries: str = "QUERIES"
     corpus: str = "CORPUS"
 
@@ -89,13 +92,13 @@ class Commands(Steps):
     def draw(self, draw: str) -> str:
         """The command that makes the page on which people label."""
         drawn = ["--draw", draw, "--output", "task.html"]
-        return shlex.join(["rag-selectivity", "labels", "draw", self.labels, *self.runs, *self._texts, *drawn])
+        return shlex.join(["rag-selectivity", "labels", "draw", self.labels, *self.files, *self._texts, *drawn])
 
     @property
     def _texts(self) -> list[str]:
         return ["--queries", self.queries, "--corpus", self.corpus]
 
     def _grading(self, *options: str, store: str | None = None) -> str:
-        pools = [word for run in self.runs for word in ("--pool", run.rpartition("=")[2])]
+        pools = [word for run in self.files for word in ("--pool", run.rpartition("=")[2])]
         grade = ["rag-selectivity", "grade", *self._texts, *pools, "--store", store or self.labels, "--model", "MODEL"]
         return shlex.join([*grade, *options])

@@ -107,8 +107,7 @@ class Trust:
     @property
     def text(self) -> str:
         """The verdict, the facts and the next step as a paragraph."""
-        step = f"Next: {self.next_step}" if self.next_step else ""
-        return " ".join(filter(None, [self.verdict, *self.facts, step]))
+        return " ".join(filter(None, [self.verdict, *self.facts, self.next_step and f"Next: {self.next_step}"]))
 
     @property
     def facts(self) -> tuple[str, ...]:
@@ -152,6 +151,11 @@ class Trust:
         if standing == NOTHING and self._queries < _FEW_QUERIES:
             facts += f"; they are of {counted(self._queries, 'query', 'queries')}: add queries first"
         return " ".join([f"{answer}. {facts}.", *self._of_other_lists()])
+
+    @property
+    def ids_apart(self) -> Sequence[str] | None:
+        """Which ids of labels and a run do not meet, and what mends it; None if there is no doubt about them."""
+        return next(filter(None, (run.input.get("ids_apart") for run in self.runs.values())), None)
 
     @property
     def is_by_an_unchecked_judge(self) -> bool:
@@ -248,6 +252,8 @@ class Trust:
     @property
     def _concluded(self) -> tuple[str, str]:
         """The standing of the labels, and what may be concluded from them."""
+        if self.ids_apart is not None:
+            return NOTHING, f"{self.ids_apart[0][0].upper()}{self.ids_apart[0][1:]}"
         if self._nothing_calibrated:
             return NOTHING, "The labels by people are too few, or of too few kinds, to calibrate a figure"
         figures = list(self._figures())
@@ -307,9 +313,7 @@ class Trust:
         judges = [f"{count:,} by {f'the judge {name}' if name else 'a judge'}" for name, count in known.judges.items()]
         people = [f"{count:,} by {name}" for name, count in known.annotators.items()]
         yield f"{counted(known.labels, 'label')}: {enumeration([*judges, *people])}."
-        ways = [
-            f"{count:,} {_WAYS[how]}" for how, count in known.chosen.items() if how != "control" or not known.unused
-        ]
+        ways = [f"{n:,} {_WAYS[how]}" for how, n in known.chosen.items() if how != "control" or not known.unused]
         yield f"Their passages: {enumeration(ways)}." if ways else "How their passages were chosen is not known."
         if known.unused:
             # Controls are outside the lists, so labels with controls are not called closed.
@@ -334,10 +338,8 @@ class Trust:
                 over_random, low = run.estimates.get(key), over_lists["low"]
                 if over_random is not None and over_random.low > 0 and low is not None and low <= 0:
                     figure = f"{over_lists['measure']} {number(over_lists['value'])}"
-                    yield (
-                        f"{name}'s lists beat a random draw, but not one another: the list of another query serves as "
-                        f"well ({figure}{ends_text(low, over_lists['high'])})."
-                    )
+                    also = f"the list of another query serves as well ({figure}{ends_text(low, over_lists['high'])})"
+                    yield f"{name}'s lists beat a random draw, but not one another: {also}."
 
 
 def _has(cell: Estimate, code: str) -> bool:

@@ -133,10 +133,11 @@ def trec_rows(path: Path, kind: str, long_tags: bool) -> Iterator[tuple[int, Row
         names = names or FIELDS.get((kind, len(fields))) or FIELDS[kind, 4 if kind == "labels" else 6]
         if len(fields) != len(names) and not (long_tags and len(fields) > len(names) == 6):
             start = b" ".join(fields)[:60].decode("utf-8", "replace")
+            swapped = "the labels and the run seem to be swapped; " * (len(fields) == 6 and fields[4][-1:].isdigit())
             raise InputError(
-                f"{path}:{line}: expected {len(names)} fields ({' '.join(names)}), found {len(fields)}: {start!r}; "
-                f"qrels have 4 and come first, runs have 6. If an id holds a blank, write the file as TSV or JSONL; if "
-                f'the tag of a run does, give policy="trec_eval"'
+                f"{path}:{line}: {swapped}expected {len(names)} fields ({' '.join(names)}), found {len(fields)}: "
+                f"{start!r}; qrels have 4 and come first, runs have 6. If an id holds a blank, write the file as "
+                f'TSV or JSONL; if the tag of a run does, give policy="trec_eval" (-c rules.policy=trec_eval)'
             )
         try:
             yield line, dict(zip(names, b"\n".join(fields).decode().split("\n"), strict=False))

@@ -88,13 +88,15 @@ class Match:
         would be taken for equal as well. Where some ids meet as they are, bare names must keep both sides apart, since
         the first side is then not one of parts (`12#0`, `12#1`) of what the second side names.
         """
-        few = _apart(self.pairs[:: -(-len(self.pairs) // _TRIED) or 1])
-        every = IdForm.of([*_BEFORE_CUTS, *_AFTER_CUTS])
-        forms = [form for form in (every, *_with_cuts(few)) if _meeting(form, few)]
+        few, every = _apart(self.pairs[:: -(-len(self.pairs) // _TRIED) or 1]), IdForm.of([*_BEFORE_CUTS, *_AFTER_CUTS])
+        # Where some lists meet, the ids of the others may have a beginning of their own.
+        others = _apart([pair for pair in self.pairs if not Match([pair]).met][:_TRIED])
+        forms = [form for of in (few, others) for form in (every, *_with_cuts(of)) if _meeting(form, of)]
         if not forms:
             return None
         apart = _apart(self.pairs)
-        best = max([*forms, _without(every, "name")], key=lambda form: self._gain(form, apart))
+        forms += [_without(form, "name") for form in forms]
+        best = max(forms, key=lambda form: self._gain(form, apart))
         more = self._gain(best, apart)
         if not more:
             return None
@@ -298,9 +300,7 @@ def labels_found(
     found: dict[str, set[tuple[int, str]]] = {}
     for query, (labels, passages) in enumerate(observed):
         for name, id_ in (item for passage in passages for item in passage.items()):
-            of_name = found.setdefault(name, set())
-            if id_ in labels:
-                of_name.add((query, id_))
+            found.setdefault(name, set()).update({(query, id_)} if id_ in labels else ())
     return found
 
 

@@ -269,6 +269,12 @@ class Store:
         cost = self._looked_up("SELECT avg(cost) FROM labels WHERE grade IS NOT NULL", ())[0][0]
         return None if cost is None else float(cost)
 
+    def open_pairs(self) -> int:
+        """How many of the pairs that were chosen have neither an answer of a judge nor one of a person."""
+        pair = "SELECT query_id, passage_id FROM"
+        graded = f"EXCEPT {pair} pairs JOIN labels USING (query_hash, passage_hash) EXCEPT {pair} human"
+        return int(self._looked_up(f"SELECT count(*) FROM ({pair} origins {graded})", ())[0][0])
+
     # -- labels -----------------------------------------------------------------------------------
 
     def rows(self) -> Iterator[dict[str, Any]]:

@@ -63,7 +63,8 @@ def size_of_each_query():
 def size_of_each_query_below_depth():
     sizes = {query: 8 if place % 3 == 0 else 300 for place, query in enumerate(QUERIES)}
     labels = {query: dict(list(row.items())[:6]) for query, row in WORLD.labels.items()}
-    return _measured(qrels=labels, corpus_size=sizes, measures=["BoR", "RandomSuccess"], depths=[5, 10])
+    runs = {name: {query: row[: sizes[query]] for query, row in run.items()} for name, run in WORLD.runs.items()}
+    return _measured(qrels=labels, runs=runs, corpus_size=sizes, measures=["BoR", "RandomSuccess"], depths=[5, 10])
 
 
 def corpus_that_checks_ids():
