@@ -62,7 +62,8 @@ def test_a_grading_that_stopped_is_finished_first(tmp_path) -> None:
 
     pool = {"q01": [f"p{n}" for n in range(6)]}
     texts = {"q01": "who?"}, {f"p{n}": f"text {n}" for n in range(9)}
-    stopped = rs.grade(*texts, pool, store=tmp_path / "l.db", judge=judge, budget=rs.Budget(max_calls=4), progress=False)
+    budget = rs.Budget(max_calls=4)
+    stopped = rs.grade(*texts, pool, store=tmp_path / "l.db", judge=judge, budget=budget, progress=False)
     assert stopped.left == 2
     report = rs.evaluate(tmp_path / "l.db", {"mine": pool}, bootstrap=None)
     step = decide(report, k=5)["next"].text
