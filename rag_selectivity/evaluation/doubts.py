@@ -262,7 +262,7 @@ class Doubts:
         """What a report says about the input; `ids` is the form of the ids, or None if they were left as they are."""
         return {
             "ids": str(self.form) or None,
-            **({"ids_apart": list(self.of_ids[0])} if self.of_ids else {}),
+            **({"ids_apart": list(self.of_ids[0])} if self.of_ids and not self.form.exact else {}),
             "queries": {"in_qrels": len(self.qrels), "in_run": self.listed + len(self.unknown), "both": self.listed},
             "passages": {"retrieved": self.counts["retrieved"], "judged": self.hits},
         }
