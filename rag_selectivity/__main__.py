@@ -1,7 +1,5 @@
 """`python -m rag_selectivity`: the same as the console script `rag-selectivity`."""
 
-from __future__ import annotations
-
 from rag_selectivity.cli import main
 
 if __name__ == "__main__":

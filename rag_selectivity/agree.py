@@ -1,7 +1,5 @@
 """`labels agree`: how far a judge agrees with human labels, and whether it ranks runs as people do."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import replace

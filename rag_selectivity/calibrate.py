@@ -1,7 +1,5 @@
 """Choose α for the recall-free measures by their rank correlation with answer quality."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """The demonstration: three retrievers, what their labels are worth, and the 99 % success paradox, on the sample."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Names of a package whose modules are imported when they are used, since they need a further extra."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import Any

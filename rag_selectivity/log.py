@@ -1,7 +1,5 @@
 """The log of this package, whose lines show the control characters of what they quote."""
 
-from __future__ import annotations
-
 import logging
 
 from rag_selectivity.wording import visible, visible_lines

@@ -3,8 +3,6 @@
 Needs the extra `rag-selectivity[deepeval]`.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from rag_selectivity.errors import MissingExtraError

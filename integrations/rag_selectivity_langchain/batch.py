@@ -1,7 +1,5 @@
 """Retrievers of LangChain asked every question and measured in one pass."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

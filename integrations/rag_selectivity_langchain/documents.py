@@ -1,7 +1,5 @@
 """LangChain's documents and messages as ids and texts, wherever a chain or a tool holds them."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """What asks a chat model: a judge, grades for what retrievers return, and a chain that answers from chosen sets."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from contextlib import suppress

@@ -1,7 +1,5 @@
 """What LangSmith's `evaluate` takes and gives, without importing it: evaluators, and scores of answers."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any

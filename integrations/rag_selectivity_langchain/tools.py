@@ -1,7 +1,5 @@
 """`ToolSelectivityCallback`: watches which tools chat models are shown, which they call, and how that ends."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 from uuid import UUID

@@ -1,7 +1,5 @@
 """`SelectivityCallback`: watches retrieval as it happens in a LangChain application."""
 
-from __future__ import annotations
-
 import asyncio
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -3,8 +3,6 @@
 Needs the extra `rag-selectivity[llama-index]`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 from rag_selectivity.errors import MissingExtraError

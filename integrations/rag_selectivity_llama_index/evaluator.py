@@ -1,7 +1,5 @@
 """Evaluations by LlamaIndex: its metrics, a retriever with its postprocessors over a dataset, and what results hold."""
 
-from __future__ import annotations
-
 import asyncio
 import warnings
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """What asks an LLM: a judge, grades for what retrievers return, evaluators, a synthesizer that answers from sets."""
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """LlamaIndex's nodes as ids and texts, and what a retriever and its postprocessors make of a query."""
 
-from __future__ import annotations
-
 import asyncio
 import re
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """`LiveToolSelectivity`: watches which tools agents of LlamaIndex are shown, which they call, and how that ends."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any

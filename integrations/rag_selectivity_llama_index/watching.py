@@ -1,7 +1,5 @@
 """`LiveSelectivity`: watches the retrievals of a running LlamaIndex application."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any, Self

@@ -3,8 +3,6 @@
 Needs the extra `rag-selectivity[mlflow]`.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from typing import Any

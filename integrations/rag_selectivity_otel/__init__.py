@@ -3,8 +3,6 @@
 Needs the extra `rag-selectivity[otel]`. Files of spans need no extra: `rag-selectivity evaluate --trace`.
 """
 
-from __future__ import annotations
-
 import math
 import threading
 from collections.abc import Iterator, Mapping

@@ -3,8 +3,6 @@
 Needs the extra `rag-selectivity[ragas]`; grading and the claim metrics need `rag-selectivity[judge]` too.
 """
 
-from __future__ import annotations
-
 from rag_selectivity.errors import MissingExtraError
 
 try:

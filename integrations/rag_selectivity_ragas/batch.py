@@ -1,7 +1,5 @@
 """`selectivity`: a whole Ragas dataset measured in one pass, as the core's Report."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

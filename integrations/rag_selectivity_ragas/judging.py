@@ -1,7 +1,5 @@
 """What asks a Ragas LLM: a judge, grades for a dataset without labels, and metrics of checked claims."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Mapping, Sequence
 from pathlib import Path

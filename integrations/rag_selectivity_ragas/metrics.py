@@ -1,7 +1,5 @@
 """Ragas metrics, for both of its APIs at once: `evaluate(metrics=[…])`, collections' `.ascore` and `@experiment`."""
 
-from __future__ import annotations
-
 import math
 import warnings
 from abc import abstractmethod

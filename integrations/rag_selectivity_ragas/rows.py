@@ -1,7 +1,5 @@
 """Ragas' datasets as rows: who asked, what was retrieved, what is known of it, and of the corpus."""
 
-from __future__ import annotations
-
 import json
 import warnings
 from collections.abc import Collection, Iterable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """The costs of a query of each run, and the cheapest run whose evidence keeps up with the best."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any

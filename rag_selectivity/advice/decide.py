@@ -1,7 +1,5 @@
 """`decide`: five answers about all runs of a report at one K."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace

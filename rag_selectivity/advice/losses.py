@@ -1,7 +1,5 @@
 """Where a run loses: what its pool lacks, and what its pool holds and the selection leaves out."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from dataclasses import dataclass, replace

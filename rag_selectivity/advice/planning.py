@@ -1,7 +1,5 @@
 """`plan`, `queries_needed`, `plan_human` and `audit`: what can be said before there is a run, or without ids."""
 
-from __future__ import annotations
-
 import math
 from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence

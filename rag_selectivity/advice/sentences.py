@@ -1,7 +1,5 @@
 """The five answers in words: what is shown comes first, then what is open, and what would settle it."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Sequence
 

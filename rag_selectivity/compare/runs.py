@@ -1,7 +1,5 @@
 """`compare`: the differences between runs and a baseline run, with intervals, tests and the detectable difference."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any

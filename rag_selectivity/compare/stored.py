@@ -1,7 +1,5 @@
 """A run compared with its stored form: whether that is possible, over which queries, and how each figure changed."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Whether labels and run belong together: errors, warnings and notes, from what the join noticed on the way."""
 
-from __future__ import annotations
-
 import json
 import re
 import shlex

@@ -1,7 +1,5 @@
 """`evaluate`: measure runs against judgments and return a Report."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 

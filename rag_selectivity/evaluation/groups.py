@@ -1,7 +1,5 @@
 """Groups of passages that say the same under different ids, and lists and labels with groups in their place."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Mapping
 from dataclasses import replace

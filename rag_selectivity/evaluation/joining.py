@@ -1,7 +1,5 @@
 """Join runs with their labels: what `evaluate` and `compare` begin with."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Iterable, Mapping
 from contextlib import suppress

@@ -1,7 +1,5 @@
 """The pools of runs: one, or several whose lists are fused, as `evaluate` and the commands take them."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 from pathlib import Path

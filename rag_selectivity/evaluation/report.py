@@ -1,7 +1,5 @@
 """Reports of measured runs: the estimates of each run and slice, what they rest on, and what the labels are worth."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """Slices of queries: what users give as `by`, a table, a mapping, or a count of labels."""
 
-from __future__ import annotations
-
 import math
 import os
 from bisect import bisect_left, bisect_right

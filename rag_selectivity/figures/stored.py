@@ -1,7 +1,5 @@
 """Figures by query in files: as a part of a report's JSON, or, of many queries, in a Parquet file beside it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from hashlib import blake2b

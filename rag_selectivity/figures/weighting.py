@@ -1,7 +1,5 @@
 """What users give as `weights`: a table or a mapping of queries and numbers, put on the joins of the runs."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import replace

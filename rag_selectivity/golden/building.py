@@ -1,7 +1,5 @@
 """`build`: a new version of a golden set, written whole or not at all."""
 
-from __future__ import annotations
-
 import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """`check`: what is wrong with a golden set, or has become wrong since it was made."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any

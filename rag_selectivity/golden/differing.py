@@ -1,7 +1,5 @@
 """`diff`: what changed between two versions of a golden set, or between two sets."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path

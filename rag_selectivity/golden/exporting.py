@@ -1,7 +1,5 @@
 """`export`: a golden set in the form of another tool."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Groups of questions that ask the same, by character n-grams."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The labels of a golden set as rows of an export, from a label store, its export, qrels or a dict."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory

@@ -1,7 +1,5 @@
 """The queries of a golden set as rows: id, text, weight, and whatever else the source says of them."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from os.path import isdir

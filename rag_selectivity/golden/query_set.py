@@ -1,7 +1,5 @@
 """`queries`: an evaluation set from what users asked."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass

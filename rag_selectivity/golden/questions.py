@@ -1,7 +1,5 @@
 """Questions as users asked them, from a trace, a log, a table, a file of lines, or Python."""
 
-from __future__ import annotations
-
 import unicodedata
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """Golden sets, checks and differences as text."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from functools import partial
 

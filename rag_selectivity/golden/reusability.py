@@ -1,7 +1,5 @@
 """Whether a set can measure a system that brought it no labels: each run, without the labels it alone brought."""
 
-from __future__ import annotations
-
 import math
 import warnings
 from collections.abc import Collection, Iterable, Mapping, Sequence

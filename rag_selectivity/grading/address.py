@@ -1,7 +1,5 @@
 """The secrets of an endpoint: those of its address, its key and its headers, and texts without them."""
 
-from __future__ import annotations
-
 import logging
 import re
 from base64 import b64encode

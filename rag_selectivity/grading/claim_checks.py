@@ -1,7 +1,5 @@
 """Claim checks: the questions about the answers and passages of a sample, and the check that their answers make."""
 
-from __future__ import annotations
-
 import unicodedata
 from collections.abc import Iterable, Sequence
 from functools import cache

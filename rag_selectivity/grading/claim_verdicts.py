@@ -1,7 +1,5 @@
 """People's verdicts on claims and passages: a sheet to fill in, and how far the judge agrees with them."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from hashlib import blake2b
 from random import Random

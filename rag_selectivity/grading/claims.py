@@ -6,8 +6,6 @@ passages, and the smallest set of passages that supports as much. The claims of 
 that is Groundedness.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 from pathlib import Path

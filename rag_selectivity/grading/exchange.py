@@ -1,7 +1,5 @@
 """Labels of a store as files (qrels, JSONL, CSV, Parquet) and back, and what a store holds in words."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence

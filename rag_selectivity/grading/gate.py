@@ -3,8 +3,6 @@
 One gate may serve several threads and event loops; its budget then holds for all of them together.
 """
 
-from __future__ import annotations
-
 import asyncio
 import random
 import threading

@@ -1,7 +1,5 @@
 """What users give for claim checks and answers alike: numbers, lists of runs."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

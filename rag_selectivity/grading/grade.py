@@ -1,7 +1,5 @@
 """`grade`: has a judge grade the (query, passage) pairs of a pool, and keeps the grades in a store."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import random

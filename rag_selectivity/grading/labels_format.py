@@ -3,8 +3,6 @@
 Reading any file asks whether it is one: what a store needs is imported when there is one.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The labels of stores and of their exports as judgments, with their origins as columns beside them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 

@@ -3,8 +3,6 @@
 What a model server would obey in a text, or a person would not see, is made harmless first.
 """
 
-from __future__ import annotations
-
 import random
 import re
 import secrets

@@ -1,7 +1,5 @@
 """Questions whose answers a store keeps by the hash of all that decides them, and who asks those that it lacks."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections.abc import Iterable, Sequence

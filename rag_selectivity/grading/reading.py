@@ -1,7 +1,5 @@
 """Reading answers: what a model wrote, as an instance of the schema; nothing is guessed."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence

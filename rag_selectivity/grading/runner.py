@@ -1,7 +1,5 @@
 """The runner: asks a judge many tasks at the same time, each until it has an answer or has failed."""
 
-from __future__ import annotations
-
 import asyncio
 import functools
 import signal

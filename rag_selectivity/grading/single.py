@@ -1,7 +1,5 @@
 """What adapters share where a judge is asked: grades and claim checks of one query, and labels for many lists."""
 
-from __future__ import annotations
-
 import asyncio
 import math
 from collections.abc import AsyncIterator, Mapping, Sequence

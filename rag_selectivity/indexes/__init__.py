@@ -1,7 +1,5 @@
 """How many passages an index, a vector store or a retriever can return, and which: LlamaIndex, LangChain and others."""
 
-from __future__ import annotations
-
 import warnings
 from collections import Counter
 from collections.abc import Callable

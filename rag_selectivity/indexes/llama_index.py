@@ -4,8 +4,6 @@ The store is asked and not the docstore, which is empty with a store that keeps 
 What restricts a retriever is {"filters": `MetadataFilters`, "node_ids": ids}, without what is empty.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Mapping
 from typing import Any

@@ -4,8 +4,6 @@ No framework is imported here: a reader is found by the package and the name of 
 in the object's own terms, or None.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any

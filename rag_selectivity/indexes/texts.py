@@ -1,7 +1,5 @@
 """Texts of a corpus by the ids of retrieved passages: from a mapping, a file, or the index that passages come from."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 

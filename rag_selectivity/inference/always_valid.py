@@ -6,8 +6,6 @@ The two-sided p-value is 2/(the larger one); the interval holds every δ for whi
 the same processes: p ≤ α if and only if 0 is outside the interval.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, field
 

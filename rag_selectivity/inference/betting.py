@@ -1,7 +1,5 @@
 """An upper bound of the mean of bounded values that is valid for any number of queries."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from rag_selectivity.inference.interval import end_of

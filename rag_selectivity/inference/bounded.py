@@ -4,8 +4,6 @@ If nearly all queries agree, resampling gives an interval that is too narrow, or
 queries in the sample. These intervals allow for unseen queries with values up to the ends of the range.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The smallest true difference that a paired test would have shown, with a given power at a given level."""
 
-from __future__ import annotations
-
 import math
 from functools import lru_cache
 

@@ -1,7 +1,5 @@
 """Bounds that need no resampling: of success rates, and of samples with little or no spread."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from rag_selectivity.measures.base import FloatArray

@@ -1,7 +1,5 @@
 """McNemar's exact test of two paired success rates: its p-value and its power."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -5,8 +5,6 @@ under that difference. Its coverage is better than that of Wald's interval and o
 for rates near 0 and 1.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

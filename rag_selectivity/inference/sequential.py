@@ -1,7 +1,5 @@
 """Detects that a mean has risen above a limit, at any time and with a known rate of false alarms."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Hashable
 from typing import Generic, TypeVar

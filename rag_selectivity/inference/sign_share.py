@@ -1,7 +1,5 @@
 """The share of wins among units that differ: the exact sign test, and a form of it that may be looked at any time."""
 
-from __future__ import annotations
-
 import math
 from bisect import bisect_left
 

@@ -1,7 +1,5 @@
 """Two arms of independent values at one look: a test and an interval from one distribution, from sums alone."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

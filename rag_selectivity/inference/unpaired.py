@@ -4,8 +4,6 @@ Welch's t, with Hall's correction for skewness, has a p-value and an interval fr
 means and bits alike.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """Join runs with their judgments."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Iterable
 from typing import Any

@@ -1,7 +1,5 @@
 """What happens at the edges: each case a named choice with a documented default."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from typing import Any, Literal, TypeVar, get_args, get_type_hints

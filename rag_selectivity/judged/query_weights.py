@@ -1,7 +1,5 @@
 """Weights of queries: how much each counts in the figures over all of them."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

@@ -4,8 +4,6 @@ The format follows from the content or the name and can be given. Whatever is wr
 names the file and the line.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Alarms about live retrievals: conditions such as `BoR < 2` or `p95(seconds) > 2`, by a sequential test."""
 
-from __future__ import annotations
-
 import logging
 import math
 import threading

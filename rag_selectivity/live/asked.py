@@ -1,7 +1,5 @@
 """Questions with labels that were asked, and whether anything was retrieved for them."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable
 
 from rag_selectivity.live.retrieval import Retrieval

@@ -1,7 +1,5 @@
 """How passages are named; retrievals wait until it is known by which id of their passages the labels know them."""
 
-from __future__ import annotations
-
 import os
 import time
 from collections.abc import Callable, Collection, Mapping

@@ -3,8 +3,6 @@
 The monitor knows no framework: an adapter records each retrieval. Memory does not grow with the retrievals.
 """
 
-from __future__ import annotations
-
 import os
 import random
 import threading

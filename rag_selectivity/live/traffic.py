@@ -1,7 +1,5 @@
 """How many retrievals there were, how long, how slow and how often empty, and what became of them."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """What watches an application shares: faults stay here, and figures come from a monitor."""
 
-from __future__ import annotations
-
 import threading
 import warnings
 from collections import OrderedDict

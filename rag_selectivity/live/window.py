@@ -1,7 +1,5 @@
 """The last live retrievals with labels: a row each, and the report on them."""
 
-from __future__ import annotations
-
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace

@@ -1,7 +1,5 @@
 """A thread that works off a bounded queue, so that the application's threads do not wait for the work."""
 
-from __future__ import annotations
-
 import atexit
 import os
 import threading

@@ -3,8 +3,6 @@
 After "The 99% Success Paradox: When Near-Perfect Retrieval Equals Random Selection", ICLR Blogposts 2026.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar

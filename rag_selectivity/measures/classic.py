@@ -5,8 +5,6 @@ the providers of ir_measures differ (RR with tied scores), these measures follow
 broken by descending passage id before anything is measured.
 """
 
-from __future__ import annotations
-
 from typing import Any, ClassVar
 
 import numpy as np

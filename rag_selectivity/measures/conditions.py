@@ -1,7 +1,5 @@
 """The grammar of conditions on figures, which gates and alerts share: `high(drop(RA-nWG@10)) > .02`."""
 
-from __future__ import annotations
-
 import math
 import re
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """The smallest number of sets that together hold all that any of them holds: set cover, exact or greedy."""
 
-from __future__ import annotations
-
 from itertools import combinations
 
 import numpy as np

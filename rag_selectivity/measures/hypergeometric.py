@@ -6,8 +6,6 @@ success is nearly certain, the ceiling of BoR depends on the last digits of the 
 both probabilities are computed.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from math import inf
 from typing import Any

@@ -1,7 +1,5 @@
 """What is measured where nothing else was asked for, and which depths each measure is taken at."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 from typing import Any, TypeVar

@@ -1,7 +1,5 @@
 """Bits over Random of a success rate that somebody else measured and published."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass

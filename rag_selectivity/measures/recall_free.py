@@ -3,8 +3,6 @@
 After arXiv 2512.20854. The paper's F is the classic `F` with the weight alpha, `F(alpha=…)`.
 """
 
-from __future__ import annotations
-
 from typing import ClassVar
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The registry: the measures that users choose by name, and what other packages add to it."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Iterator, Mapping
 from typing import Any

@@ -3,8 +3,6 @@
 Weights, best sets and ideal gains are the same after shuffling, so the expectations are exact.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 

@@ -3,8 +3,6 @@
 After Trappolini et al. 2025, "Redefining Retrieval Evaluation in the Era of LLMs" (arXiv 2510.21440).
 """
 
-from __future__ import annotations
-
 import math
 from typing import ClassVar
 

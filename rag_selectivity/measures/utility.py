@@ -3,8 +3,6 @@
 After "Redefining RAG Evaluation: A Set-Based Approach" and its preprint (arXiv 2511.09545).
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import cached_property
 from typing import Any, ClassVar

@@ -1,7 +1,5 @@
 """`compare_arms`: two arms of an A/B test, looked at every day or once."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

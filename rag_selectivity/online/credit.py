@@ -1,7 +1,5 @@
 """Credit: numbers per passage from citations in an answer, thumbs and explicit marks."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping, Sequence
 

@@ -1,7 +1,5 @@
 """`Experiment`: several metrics and guardrails of an A/B test, row by row, decided together."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """`interleave`: one list of two retrievers' lists, and which of them each passage is from."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """`join_records`: drafts and credits of a log, in any order, joined to one record for each impression."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path

@@ -1,7 +1,5 @@
 """`preference`: which of two interleaved systems got more credit."""
 
-from __future__ import annotations
-
 from collections import Counter
 from typing import Any
 

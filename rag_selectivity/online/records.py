@@ -1,7 +1,5 @@
 """Records of credit, one for each impression: its query, the team of each passage, the credit; and the log of them."""
 
-from __future__ import annotations
-
 import math
 import time
 from collections.abc import Iterator, Mapping

@@ -1,7 +1,5 @@
 """The answers of an annotator, as values and as the JSON file that the page writes."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass

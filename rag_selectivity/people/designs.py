@@ -1,7 +1,5 @@
 """Which pairs people should label: draws from the pairs that a judge graded. Pure functions of labels and runs."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from itertools import combinations

@@ -1,7 +1,5 @@
 """Which pairs people label: the draws by their names, such as `calibrate:200`."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path

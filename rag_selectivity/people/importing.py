@@ -1,7 +1,5 @@
 """Answers into a label store: what is checked, what is taken, and what they say about agreement."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace

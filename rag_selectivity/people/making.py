@@ -1,7 +1,5 @@
 """Tasks from a store: what is drawn, for whom, with which texts."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """Random passages outside of what was retrieved, for people to label, and what their labels say of all of these."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass

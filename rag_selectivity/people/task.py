@@ -1,7 +1,5 @@
 """A task: the passages that one annotator grades, in the order in which they are shown."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Mapping

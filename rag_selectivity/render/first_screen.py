@@ -1,7 +1,5 @@
 """The first screen of every view: five answers, one line each; one table of at most five columns; notes, each once."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """The files of the sample data set: those that are packed, and those that are made from them."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Who grades the pairs of the sample: a chat model, a cheap judge, one that rolls dice, and a scripted annotator."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from zlib import crc32

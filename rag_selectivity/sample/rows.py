@@ -1,7 +1,5 @@
 """The packed files of the sample, as values."""
 
-from __future__ import annotations
-
 import csv
 import json
 from collections.abc import Iterator

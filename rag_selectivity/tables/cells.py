@@ -1,7 +1,5 @@
 """Single cells: ids, numbers and grades, and how they are shown in messages."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping

@@ -1,7 +1,5 @@
 """Labels and runs of any source as columns."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import chain, islice

@@ -1,7 +1,5 @@
 """Rows of files and frames, one by one, with the line of each and one kind of error for what is wrong."""
 
-from __future__ import annotations
-
 import csv
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence

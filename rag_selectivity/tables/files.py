@@ -4,8 +4,6 @@ Text is UTF-8, with or without a byte order mark; what begins as UTF-16 or UTF-3
 is standard input. It is held in memory, since readers look at the beginning of a file before they read it.
 """
 
-from __future__ import annotations
-
 import gzip
 import io
 import json

@@ -1,7 +1,5 @@
 """Grade scales, and grade maps from one scale to another."""
 
-from __future__ import annotations
-
 import operator
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass

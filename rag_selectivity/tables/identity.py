@@ -1,7 +1,5 @@
 """By which id the labels know a framework's passage, and by which key a query that is asked again."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import islice

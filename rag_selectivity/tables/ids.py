@@ -1,7 +1,5 @@
 """Ids of queries and passages: what can be one, and hashes, numbers and an order of them."""
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from collections.abc import Iterable, Mapping

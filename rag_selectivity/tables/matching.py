@@ -1,7 +1,5 @@
 """Whether the ids of two sides meet: as they are, in another form, or by another id of a framework's passages."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import cached_property

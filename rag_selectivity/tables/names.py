@@ -1,7 +1,5 @@
 """The names of columns that people use, by what a column holds, and how a table's own are found among them."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from difflib import get_close_matches
 from typing import Literal

@@ -1,7 +1,5 @@
 """Scores of answers: a number for each query, run and K, from files, frames, mappings and rows."""
 
-from __future__ import annotations
-
 import math
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence

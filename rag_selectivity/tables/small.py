@@ -1,7 +1,5 @@
 """The one reader of small tables: rows with their places, and a value or a text for each query or passage."""
 
-from __future__ import annotations
-
 import os
 from collections import Counter
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence

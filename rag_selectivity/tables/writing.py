@@ -1,7 +1,5 @@
 """The one way to write: rows as CSV, JSONL and Parquet, data as JSON, and files whole or not at all."""
 
-from __future__ import annotations
-
 import csv
 import errno
 import json

@@ -3,8 +3,6 @@
 M completions of Q queries are measured as one table of M · Q rows, in chunks.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """What labels by people will buy: the widths of calibrated intervals to expect, by simulation on one's own labels."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """How many relevant passages several sets hold, from random passages of each: sets of different sizes, an interval."""
 
-from __future__ import annotations
-
 from rag_selectivity.measures.base import FloatArray
 from rag_selectivity.tables.ids import IntArray
 

@@ -1,7 +1,5 @@
 """Rows of correlations: which series of figures and scores each averages, and what they show."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace

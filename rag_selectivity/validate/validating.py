@@ -1,7 +1,5 @@
 """`validate`: correlate the figures of a report with the scores of the answers."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import replace

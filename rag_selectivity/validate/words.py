@@ -1,7 +1,5 @@
 """What a validation shows, in sentences, and what else may explain it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """The tables of a label store; opening its file, and saying in words for people who grade what is wrong with it."""
 
-from __future__ import annotations
-
 import os
 import random
 import sqlite3

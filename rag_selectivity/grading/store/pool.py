@@ -1,7 +1,5 @@
 """The pairs of a grading run with their texts, in temporary tables, and the labels that the store lacks for them."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Collection, Iterable, Mapping
 from contextlib import AbstractContextManager

@@ -1,7 +1,5 @@
 """Retrievals from spans, as OpenTelemetry records them: OpenInference, the GenAI conventions, Langfuse."""
 
-from __future__ import annotations
-
 from rag_selectivity.live.spans.otlp import Problem, Problems, Span, is_otlp, names_spans, outermost
 from rag_selectivity.live.spans.replay import SpanReader, retrievals_of_spans
 

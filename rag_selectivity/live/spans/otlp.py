@@ -1,7 +1,5 @@
 """Spans of traces as OpenTelemetry records them, read from OTLP JSON, and what can be wrong with them."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import json

@@ -1,7 +1,5 @@
 """A tool as a model reads it, a model's call of one, and whether its arguments fit the schema."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """`ToolMonitor`: watches which tools a model is shown, which it calls, and how that ends."""
 
-from __future__ import annotations
-
 import math
 import threading
 from collections import Counter, deque

@@ -1,7 +1,5 @@
 """`ToolReport`: what the tools shown to a model were worth, what it made of them, and what they cost."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections import Counter

@@ -1,7 +1,5 @@
 """The lines and tables of a ToolReport."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace

@@ -6,8 +6,6 @@ word-overlap   a cheap judge: it counts how many of the question's words are in 
                it answers for every other name too, so that commands for a real model can be tried
 """
 
-from __future__ import annotations
-
 import csv
 import json
 import re
