@@ -7,8 +7,6 @@ at them; pairs × latency / concurrency stands beside it. Server and client shar
 process of its own.
 """
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import json

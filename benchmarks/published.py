@@ -7,8 +7,6 @@ run. Exits with 1 if a row that should agree does not, or if a row agrees althou
 Needs `pip install 'rag-selectivity[demo,judge]'`.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import math

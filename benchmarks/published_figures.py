@@ -4,8 +4,6 @@ Everything goes through the public functions (`plan`, `evaluate`, `evaluate_join
 as a reader would call them. `published.toml` calls these functions by name; the first argument is the folder DATA.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import tempfile

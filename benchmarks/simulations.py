@@ -10,8 +10,6 @@ it keeps its promise, and the last table has the worst cell of each section.
 collections; FOLDER is ../shared/data by default.
 """
 
-from __future__ import annotations
-
 import argparse
 import math
 from collections.abc import Callable, Iterator, Sequence

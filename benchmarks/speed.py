@@ -8,8 +8,6 @@ that read the same rows must find the same figures, or the script fails. `--quic
 runs, and its ratios say nothing. The part `large` writes 1.7 GB.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import math

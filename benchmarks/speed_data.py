@@ -1,7 +1,5 @@
 """The files that `speed.py` reads; all are made of random numbers with a seed."""
 
-from __future__ import annotations
-
 import csv
 import gzip
 import json

@@ -8,8 +8,6 @@ an ordinary LangChain chain, and its chat model is LangChain's fake, so everythi
 langchain-live-monitor.png and a trace to FOLDER (default: the current folder).
 """
 
-from __future__ import annotations
-
 import json
 import sys
 from pathlib import Path

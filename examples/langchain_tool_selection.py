@@ -12,8 +12,6 @@ It calls the shown tool that shares the most words with the question. Everything
 langchain-tool-selection.png to FOLDER (default: the current folder).
 """
 
-from __future__ import annotations
-
 import contextlib
 import importlib
 import inspect

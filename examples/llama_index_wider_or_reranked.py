@@ -7,8 +7,6 @@ FOLDER contains corpus.jsonl, queries.jsonl and qrels.trec of an exhaustively ju
 deeper, Harm is a lower bound. Everything runs offline.
 """
 
-from __future__ import annotations
-
 import math
 import re
 import sys

@@ -3,8 +3,6 @@
 The documents and the questions are those of the sample data set: documentation of Python's standard library.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import zlib

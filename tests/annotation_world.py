@@ -1,7 +1,5 @@
 """A small collection whose pairs a judge graded, for the tests of annotation."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -4,8 +4,6 @@ The model knows nothing of its own: it is right for certain if the decisive pass
 often with each further passage. What it does with a prompt depends on the prompt alone.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import re

@@ -1,7 +1,5 @@
 """Answers to a page of `labels draw`, as a person's browser saves them."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable

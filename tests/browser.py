@@ -4,8 +4,6 @@ It needs a Chromium on the machine and the package `playwright`, which drives it
 use the fixture `chromium` are skipped and say so. RAG_SELECTIVITY_CHROMIUM names the program if it has an unusual name.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 from collections.abc import Iterator, Sequence

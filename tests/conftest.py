@@ -1,7 +1,5 @@
 """Shared by the tests: the public test collections, six real runs, a browser, no network, and what a call tells."""
 
-from __future__ import annotations
-
 import os
 import runpy
 import socket

@@ -1,7 +1,5 @@
 """A Decision made by hand from a report: its figures are the report's, its sentences are the test's own."""
 
-from __future__ import annotations
-
 import rag_selectivity as rs
 from rag_selectivity.measures import parse_measure
 from rag_selectivity.measures.chance import Success

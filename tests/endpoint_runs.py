@@ -1,7 +1,5 @@
 """Runs of `rag-selectivity grade` as a process against a server of the tests."""
 
-from __future__ import annotations
-
 import json
 import signal
 import subprocess

@@ -1,7 +1,5 @@
 """A small collection, its explorer, and the explorer in a page of its own, for the tests of the explorer."""
 
-from __future__ import annotations
-
 import gzip
 import json
 from base64 import b64decode

@@ -1,7 +1,5 @@
 """The files of docs/how-to/extending.md, installed as from a wheel; registries that a test leaves as they were."""
 
-from __future__ import annotations
-
 import re
 import sys
 import tomllib

@@ -6,8 +6,6 @@ reads a run per line of standard input, {"cwd", "argv", "env", "out", "err"} as 
 {"pid"} at its start and a line {"pid", "code"} at its end. Importing takes a second, which a hundred runs cannot spare.
 """
 
-from __future__ import annotations
-
 import atexit
 import gc
 import json

@@ -1,7 +1,5 @@
 """A small golden set that the tests share: two judges' pools, people, and texts."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Any

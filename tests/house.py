@@ -4,8 +4,6 @@ python -m tests.house            # a table: what is, what is allowed
 python -m tests.house --lower    # writes each budget that is larger than what is down to it
 """
 
-from __future__ import annotations
-
 import ast
 import re
 import sys

@@ -1,7 +1,5 @@
 """A local server of chat completions that answers as a function says, which is given the body of each request."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Callable

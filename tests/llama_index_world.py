@@ -1,7 +1,5 @@
 """What the tests of live LlamaIndex share: tools, scripted LLMs, and the lists that a watched application shows."""
 
-from __future__ import annotations
-
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Coroutine, Sequence

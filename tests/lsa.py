@@ -1,7 +1,5 @@
 """A real embedding without weights: tf-idf and the singular vectors of the corpus (latent semantic analysis)."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """Whether the installed ir_measures reads names of measures: version 0.4.3 needs `ast.Num`, which Python 3.14 lacks."""
 
-from __future__ import annotations
-
 import pytest
 
 

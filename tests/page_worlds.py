@@ -1,7 +1,5 @@
 """The pages of other results than a report, each of a result whose names and texts try to be more than texts."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Rows, labels and runs that the tests of the Ragas adapter share."""
 
-from __future__ import annotations
-
 import os
 
 os.environ["RAGAS_DO_NOT_TRACK"] = "true"

@@ -1,7 +1,5 @@
 """The slow, obvious definitions of the measures, written from the formulas and nothing else."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 from itertools import combinations
 from math import comb, inf, log2, nan

@@ -1,7 +1,5 @@
 """The worlds in which the HTML report must work: their files, and the arguments of `rag-selectivity evaluate`."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass

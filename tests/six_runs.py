@@ -4,8 +4,6 @@ The given files are `bm25` and `lsa`; the others are made from the texts. `pytho
 all six as TREC files.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

@@ -1,7 +1,5 @@
 """Ids and texts that adapters take: texts and whole numbers. 1.0 is the id 1, and anything else is an error."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 from math import nan

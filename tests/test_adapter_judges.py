@@ -1,7 +1,5 @@
 """The frameworks' own models as judges: their fakes, and their real clients against the local server."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import os

@@ -1,7 +1,5 @@
 """Adapters rest on public names: what their source imports and reads, of rag-selectivity and of the frameworks."""
 
-from __future__ import annotations
-
 import ast
 import re
 from importlib import import_module

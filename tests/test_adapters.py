@@ -1,7 +1,5 @@
 """The adapters turn what the real frameworks hold into a Run."""
 
-from __future__ import annotations
-
 import os
 
 import pytest

@@ -1,7 +1,5 @@
 """Agreement against scikit-learn, krippendorff and scipy; correction by human labels in worlds of known truth."""
 
-from __future__ import annotations
-
 import warnings
 
 import krippendorff

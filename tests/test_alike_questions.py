@@ -1,7 +1,5 @@
 """Near-duplicate questions of `golden check`: the same groups as by comparing all pairs, and not quadratic."""
 
-from __future__ import annotations
-
 import random
 import time
 from collections.abc import Callable

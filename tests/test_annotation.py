@@ -1,7 +1,5 @@
 """Labels by people: what is drawn, what the task shows, and what becomes of the answers."""
 
-from __future__ import annotations
-
 import json
 import math
 from collections import Counter

@@ -1,7 +1,5 @@
 """The page of annotation, driven in Chromium as an annotator drives it; `tests/browser.py` says what that needs."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """Answers from exactly the retrieved sets: what is shown, what is stored, what is scored."""
 
-from __future__ import annotations
-
 import json
 import math
 import random

@@ -1,7 +1,5 @@
 """`rag-selectivity answers`, with a scripted model, with llama.cpp's own server, and with scores that exist."""
 
-from __future__ import annotations
-
 import csv
 import json
 import math

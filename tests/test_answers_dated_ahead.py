@@ -1,7 +1,5 @@
 """A person's answer that is dated ahead of now neither freezes its grade nor brings back what was corrected."""
 
-from __future__ import annotations
-
 import json
 import sqlite3
 import time

@@ -1,7 +1,5 @@
 """Answers by the frameworks' own models, chains and synthesizers, and the scores of Ragas joined by row."""
 
-from __future__ import annotations
-
 import os
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What a figure has beyond its placebo: random lists have nothing, and one success more never takes it away."""
 
-from __future__ import annotations
-
 import random
 
 import pytest

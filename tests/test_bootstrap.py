@@ -1,7 +1,5 @@
 """Intervals against a plain loop over the same draws, and the rules for what has none."""
 
-from __future__ import annotations
-
 import warnings
 from math import inf, isnan, log2
 

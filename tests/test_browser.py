@@ -1,7 +1,5 @@
 """What the browser's checks find in pages whose faults are known, and that they find nothing in a page without any."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.browser import Window, axe, first_screen, overflow

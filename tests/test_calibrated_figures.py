@@ -1,7 +1,5 @@
 """Figures calibrated by people's labels, and completed from tails: what evaluate and compare make of them."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 

@@ -1,7 +1,5 @@
 """Calibrated figures cover what people would say: LLM judges, and judges made to err, by 60, 100 and 200 labels."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Closed labels and placebos: alarms where they are due, and none where they are not."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

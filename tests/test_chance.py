@@ -1,7 +1,5 @@
 """The BoR family: every value on Cranfield against a slow reference."""
 
-from __future__ import annotations
-
 from math import exp, inf, log2
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What a report says of a judge that nobody checked, and of random controls beside people's labels."""
 
-from __future__ import annotations
-
 import pytest
 
 import rag_selectivity as rs

@@ -1,7 +1,5 @@
 """The checks are one thing: what the workflows, `.ci/run` and CONTRIBUTING.md call is a session of the noxfile."""
 
-from __future__ import annotations
-
 import ast
 import json
 import re

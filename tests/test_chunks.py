@@ -1,7 +1,5 @@
 """Chunks retrieved, documents labelled: `passages_of`, repeated ids, and inherited labels."""
 
-from __future__ import annotations
-
 import json
 import math
 import pickle

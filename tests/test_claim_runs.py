@@ -1,7 +1,5 @@
 """Claim checks of runs: figures by brute force, differences, gates, responses, people's verdicts and the page."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

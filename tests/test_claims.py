@@ -1,7 +1,5 @@
 """Claim checks with the real client against a local server that answers from a table of truths."""
 
-from __future__ import annotations
-
 import json
 import math
 import re

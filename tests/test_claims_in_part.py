@@ -1,7 +1,5 @@
 """Claim checks of which a part is missing: a field, a passage, the claims. What is known has its figures."""
 
-from __future__ import annotations
-
 import json
 import math
 from typing import Any

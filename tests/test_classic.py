@@ -1,7 +1,5 @@
 """The classic measures: published worked examples, trec_eval's own test run, and other libraries query by query."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import ir_measures

@@ -1,7 +1,5 @@
 """The command line as a user has it: a process, its output, its exit status."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

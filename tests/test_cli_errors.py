@@ -1,7 +1,5 @@
 """Every error is one line, and the exit codes are the same for all commands."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -3,8 +3,6 @@
 What a start imports is here too: no help and no completion needs numpy.
 """
 
-from __future__ import annotations
-
 import io
 import os
 import re

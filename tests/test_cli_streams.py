@@ -1,7 +1,5 @@
 """`-` is standard input and standard output; results go to standard output, and all else to standard error."""
 
-from __future__ import annotations
-
 import csv
 import gzip
 import io

@@ -1,7 +1,5 @@
 """Codes of caveats and warnings: every message has one that is known, and every known one has a page that is true."""
 
-from __future__ import annotations
-
 import ast
 import re
 from pathlib import Path

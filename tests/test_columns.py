@@ -1,7 +1,5 @@
 """Arrow data serves wherever a frame does."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """`compare` with few labels by people: what is drawn for them, and strata that nobody labelled."""
 
-from __future__ import annotations
-
 import itertools
 import math
 

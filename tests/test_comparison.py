@@ -1,7 +1,5 @@
 """Paired comparisons against scipy, exact enumeration and simulation."""
 
-from __future__ import annotations
-
 import json
 import warnings
 

@@ -1,7 +1,5 @@
 """What controls can show at most, before any is graded."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

@@ -1,7 +1,5 @@
 """Random controls: the estimate against known judges, what is shown without a model, and what is refused."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

@@ -1,7 +1,5 @@
 """A corpus that is read once, beside `read_texts`, over files that are awkward to read."""
 
-from __future__ import annotations
-
 import json
 import random
 from pathlib import Path

@@ -1,7 +1,5 @@
 """An index, a store or a retriever is taken wherever an adapter takes the corpus size."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

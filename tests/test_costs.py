@@ -1,7 +1,5 @@
 """The cost of a query, from tables and lengths, and the cheapest run whose evidence keeps up with the best."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas
 import pytest

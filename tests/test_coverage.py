@@ -5,8 +5,6 @@ truth is the figure over the whole population. Samples of n queries are drawn fr
 sample is one column of an Outcome, so that `Bootstrap` itself makes all the intervals.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import cache
 

@@ -1,7 +1,5 @@
 """Label stores that are damaged, or hold what is not theirs: refused with the mend wherever they are opened."""
 
-from __future__ import annotations
-
 import os
 import sqlite3
 from contextlib import closing

@@ -1,7 +1,5 @@
 """The decision: its figures beside brute force, its sentences beside its figures, and how often it is wrong."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """What a decision promises: nothing is shown by labels that show nothing, and a next step can be taken as it stands."""
 
-from __future__ import annotations
-
 import json
 import math
 import subprocess

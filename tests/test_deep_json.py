@@ -1,7 +1,5 @@
 """JSON from models and traces that is nested deeper than Python's own reader can follow."""
 
-from __future__ import annotations
-
 import pytest
 
 import rag_selectivity as rs

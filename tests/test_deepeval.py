@@ -1,7 +1,5 @@
 """DeepEval: the real `evaluate` and `assert_test`, offline, with figures that are undefined and metrics that raise."""
 
-from __future__ import annotations
-
 import os
 
 import pytest

@@ -1,7 +1,5 @@
 """The demo goes the whole path on the sample, and its figures are those of `evaluate`."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

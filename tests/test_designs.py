@@ -1,7 +1,5 @@
 """Draws of pairs for people: strata, sizes, weights, settling."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 import numpy as np

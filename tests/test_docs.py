@@ -3,8 +3,6 @@
 Each page has a copy of the sample data set of its own, in which its commands and its Python run in their order.
 """
 
-from __future__ import annotations
-
 import importlib.util
 import os
 import re

@@ -1,7 +1,5 @@
 """Tails and controls: which pairs `grade` draws at random, how it asks for them, and what it says about them."""
 
-from __future__ import annotations
-
 import random
 from collections import Counter
 from fractions import Fraction

@@ -1,7 +1,5 @@
 """What happens at the edges: each policy and each rule of the design, on the smallest input that shows it."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

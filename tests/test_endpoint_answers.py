@@ -1,7 +1,5 @@
 """Which answers are read as a grade, which are not, and what becomes of cut answers and of batches."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """What ends a run, what fails one pair, and what Ctrl-C does: exit codes, requests and what the store keeps."""
 
-from __future__ import annotations
-
 import time
 
 import pytest

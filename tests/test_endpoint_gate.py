@@ -1,7 +1,5 @@
 """Budgets, rates and pauses, as the server sees them."""
 
-from __future__ import annotations
-
 import json
 import time
 from itertools import pairwise

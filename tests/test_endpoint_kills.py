@@ -1,7 +1,5 @@
 """Two processes that grade into one store, killed again and again: nothing is lost, nothing is paid for twice."""
 
-from __future__ import annotations
-
 import random
 import sqlite3
 import time

@@ -1,7 +1,5 @@
 """Grading with a real inference server, llama.cpp's, and a model of random weights: a judge that rolls dice."""
 
-from __future__ import annotations
-
 import json
 import random
 import urllib.error

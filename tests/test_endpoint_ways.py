@@ -1,7 +1,5 @@
 """What the server can do is found once; forms of other hosts; keys, headers, proxies and names."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """A figure of parts over queries, and its interval, beside the textbook's formulas."""
 
-from __future__ import annotations
-
 import math
 from fractions import Fraction
 

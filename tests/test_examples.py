@@ -1,7 +1,5 @@
 """Every example runs offline, as its first lines say, and prints what it is there for."""
 
-from __future__ import annotations
-
 import ast
 import re
 import subprocess

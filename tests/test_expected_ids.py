@@ -1,7 +1,5 @@
 """PROC, %PROC and RA-nWG for lists of expected ids, which have no grades: every expected id is decisive."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 from typing import Any

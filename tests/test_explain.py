@@ -1,7 +1,5 @@
 """The figures of a report in words: the numbers of each sentence give the figure again."""
 
-from __future__ import annotations
-
 import json
 import math
 import random

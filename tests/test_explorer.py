@@ -1,7 +1,5 @@
 """The explorer's data beside loops over plain dicts: figures, lists of failures, what to label next, sizes."""
 
-from __future__ import annotations
-
 import csv
 from collections import Counter, defaultdict
 from importlib import import_module

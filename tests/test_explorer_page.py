@@ -3,8 +3,6 @@
 Where there is no Chromium, or no `playwright` to drive it, these tests are skipped and say so.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator
 from typing import Any

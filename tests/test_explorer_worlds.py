@@ -1,7 +1,5 @@
 """The explorer in Chromium with one run, without lists, with hostile texts, and without scripts."""
 
-from __future__ import annotations
-
 import re
 from urllib.parse import urlencode
 

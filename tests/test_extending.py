@@ -1,7 +1,5 @@
 """What a stranger adds in one file: known everywhere once its package is installed, on public names alone."""
 
-from __future__ import annotations
-
 import ast
 import importlib
 import json

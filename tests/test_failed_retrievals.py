@@ -4,8 +4,6 @@
 so BoR@2 is log2(share that works / .02).
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 import os

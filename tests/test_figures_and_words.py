@@ -1,7 +1,5 @@
 """Words and figures of one page say the same: what is shown, by which figure, and under which name."""
 
-from __future__ import annotations
-
 import random
 from pathlib import Path
 

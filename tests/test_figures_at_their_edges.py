@@ -1,7 +1,5 @@
 """Figures where few tests go: mutants of these lines lived on, and each of them was a wrong number."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from fractions import Fraction

@@ -1,7 +1,5 @@
 """What a person sees first: five answers, one line each, one table of at most five columns, and notes once."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from pathlib import Path

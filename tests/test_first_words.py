@@ -1,7 +1,5 @@
 """What a person is told first at the command line: the near name of a missing file, what was written, a short help."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Whether a judge ranks two runs as people do: `labels agree` with runs."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 
 import numpy as np

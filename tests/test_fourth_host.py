@@ -1,7 +1,5 @@
 """The file for a fourth framework of docs/how-to/extending.md: small, public names only, the figures of `evaluate`."""
 
-from __future__ import annotations
-
 import ast
 import importlib.util
 from pathlib import Path

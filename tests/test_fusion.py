@@ -1,7 +1,5 @@
 """Reciprocal rank fusion, against fractions."""
 
-from __future__ import annotations
-
 import random
 from fractions import Fraction
 

@@ -1,7 +1,5 @@
 """Gates: what they read, when they fail, and the exit status of the command line."""
 
-from __future__ import annotations
-
 import json
 import math
 import re

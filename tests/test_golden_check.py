@@ -1,7 +1,5 @@
 """`golden check`: each finding where it is due and nowhere else, and reusability against brute force."""
 
-from __future__ import annotations
-
 import csv
 import json
 from itertools import combinations

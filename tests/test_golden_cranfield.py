@@ -1,7 +1,5 @@
 """From a trace to a versioned set on the Cranfield collection, with scripted annotators of a stated error rate."""
 
-from __future__ import annotations
-
 import random
 import re
 from collections.abc import Callable

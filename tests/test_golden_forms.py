@@ -1,7 +1,5 @@
 """Golden sets in the forms of other tools: the real frameworks read them, and mistakes are named."""
 
-from __future__ import annotations
-
 import json
 import os
 from types import SimpleNamespace

@@ -1,7 +1,5 @@
 """Golden sets: mistakes of users and damaged folders, each an error that says what, where and the mend."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Labels by people: what is drawn for them, annotators beside each other, and what targeted labels are not for."""
 
-from __future__ import annotations
-
 import math
 import warnings
 from collections import Counter

@@ -1,7 +1,5 @@
 """Evaluation sets from traffic: reading, groups against brute force, and samples that weigh like the traffic."""
 
-from __future__ import annotations
-
 import json
 import random
 from collections import Counter

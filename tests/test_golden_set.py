@@ -1,7 +1,5 @@
 """Golden sets: versions, what a manifest counts, and what is refused when one is read."""
 
-from __future__ import annotations
-
 import os
 import random
 import shutil

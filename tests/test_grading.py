@@ -1,7 +1,5 @@
 """Grades from a local server and from functions: what is asked, when it is asked again, and what no text can do."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import re

@@ -1,7 +1,5 @@
 """A run in which no pair could be graded is an error with cause and mend, and leaves all pairs open."""
 
-from __future__ import annotations
-
 import pytest
 
 import rag_selectivity as rs

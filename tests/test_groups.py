@@ -1,7 +1,5 @@
 """Groups of passages that say the same: measures over groups, and redundancy."""
 
-from __future__ import annotations
-
 import random
 import re
 

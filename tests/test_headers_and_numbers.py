@@ -1,7 +1,5 @@
 """Files whose header names a column twice, and numbers with underscores: refused by every reader."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The project stays within its budgets: `python -m tests.house` shows them as a table."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.house import ROOT, budgets, inner_imports, measured

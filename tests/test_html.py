@@ -1,7 +1,5 @@
 """The HTML report: it says what the decision and the report hold, and names are text, never markup."""
 
-from __future__ import annotations
-
 from html.parser import HTMLParser
 
 import matplotlib

@@ -1,7 +1,5 @@
 """The page of reports that lack something: no intervals, nothing relevant, one query, empty lists."""
 
-from __future__ import annotations
-
 import pytest
 
 import rag_selectivity as rs

@@ -1,7 +1,5 @@
 """The exact baseline against exact fractions and 60-digit arithmetic."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 from math import comb
 

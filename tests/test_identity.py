@@ -1,7 +1,5 @@
 """Which id of a retrieved passage the labels mean: candidates, the choice, and every reason not to choose."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given, settings

@@ -1,7 +1,5 @@
 """Ids of labels and runs that do not meet: found on every path, and mended by a form of the ids."""
 
-from __future__ import annotations
-
 import unicodedata
 import warnings
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Importing the core stays light, and says what is missing."""
 
-from __future__ import annotations
-
 import ast
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """How many passages real indexes, stores and retrievers can return, with and without a filter."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

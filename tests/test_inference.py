@@ -1,7 +1,5 @@
 """A fast form of benchmarks/simulations.py: tests keep their level and intervals hold the truth, in ugly cells too."""
 
-from __future__ import annotations
-
 import pytest
 
 from benchmarks import simulations

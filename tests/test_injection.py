@@ -1,7 +1,5 @@
 """Passages that talk to the judge: what is sent of them."""
 
-from __future__ import annotations
-
 import re
 import unicodedata
 

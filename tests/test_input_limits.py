@@ -1,7 +1,5 @@
 """Every reader with text in other encodings, nested too deep, and with awkward characters in ids."""
 
-from __future__ import annotations
-
 import csv
 import gzip
 import io

@@ -1,7 +1,5 @@
 """Intervals of paired means, and of weighted means of few or heavy queries, beside their definitions."""
 
-from __future__ import annotations
-
 import math
 from itertools import product
 

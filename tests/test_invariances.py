@@ -1,7 +1,5 @@
 """What must change no figure (order, names, partition, form of the input), and what can only better a figure."""
 
-from __future__ import annotations
-
 import math
 import os
 import tempfile

@@ -1,7 +1,5 @@
 """ir_measures and PyTerrier: after one import they know the measures that they lack, with the figures of `evaluate`."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

@@ -1,7 +1,5 @@
 """The join of runs with labels: beside a join by hand, and the same figures from dicts, rows, frames and files."""
 
-from __future__ import annotations
-
 import gzip
 import random
 from enum import StrEnum

@@ -1,7 +1,5 @@
 """A judge function with a mistake ends the run at once; asking about many queries leaves nothing behind."""
 
-from __future__ import annotations
-
 import asyncio
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What the client of a judge logs holds no secret of the address."""
 
-from __future__ import annotations
-
 import logging
 
 import pytest

@@ -1,7 +1,5 @@
 """Where labels come from survives every round trip; what does not fit is refused, and nothing is half-imported."""
 
-from __future__ import annotations
-
 import pytest
 
 import rag_selectivity as rs

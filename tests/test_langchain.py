@@ -1,7 +1,5 @@
 """The LangChain callbacks in real chains: batch, stream, async; compressing, fusing and multi-query retrievers."""
 
-from __future__ import annotations
-
 import asyncio
 from typing import Any
 

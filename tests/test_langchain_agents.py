@@ -1,7 +1,5 @@
 """Agents and graphs of LangChain: what the model was shown is recorded, once, under the user's query."""
 
-from __future__ import annotations
-
 import asyncio
 import contextvars
 import threading

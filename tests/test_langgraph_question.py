@@ -1,7 +1,5 @@
 """A retrieval in a graph whose agent rewrites the question belongs to what the user asked."""
 
-from __future__ import annotations
-
 import asyncio
 from typing import Any, TypedDict
 

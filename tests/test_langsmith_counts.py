@@ -1,7 +1,5 @@
 """LangSmith's summary says of how many of all examples its figure is."""
 
-from __future__ import annotations
-
 import pytest
 
 pytest.importorskip("langchain_core")

@@ -1,7 +1,5 @@
 """A large file is read as a small one is, whatever stands in one of its lines."""
 
-from __future__ import annotations
-
 import json
 import random
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A stored report of many queries: its figures by query stand in a Parquet file beside the JSON."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

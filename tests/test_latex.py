@@ -1,7 +1,5 @@
 """LaTeX tables with hostile names, set by the real programs; each is skipped, with its reason, where it is absent."""
 
-from __future__ import annotations
-
 import re
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """The licences of what is installed are read as their metadata states them, and copyleft is found."""
 
-from __future__ import annotations
-
 import importlib.util
 import subprocess
 import sys

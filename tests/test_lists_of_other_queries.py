@@ -1,7 +1,5 @@
 """BoR(null=lists): the lists of a run against the lists that it made for the other queries."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

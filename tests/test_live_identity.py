@@ -1,7 +1,5 @@
 """The monitor chooses the id by which labels know the passages, and counts retrievals that fail."""
 
-from __future__ import annotations
-
 import json
 import re
 import threading

@@ -1,7 +1,5 @@
 """`LiveSelectivity` on a real index: ids that the index makes anew, and when nodes are named."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

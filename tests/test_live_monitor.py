@@ -1,7 +1,5 @@
 """The live monitor: equal to `evaluate` on the same retrievals, whatever the batches; bounded; deaf to bad input."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import math

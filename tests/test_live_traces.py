@@ -1,7 +1,5 @@
 """The trace of a monitor: what it holds and hides, what a judge gets from it, and what a service does to its file."""
 
-from __future__ import annotations
-
 import json
 import os
 from pathlib import Path

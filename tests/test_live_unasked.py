@@ -1,7 +1,5 @@
 """A labelled question without a retrieval: a failure where it was asked, named where it was not."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """The LlamaIndex adapter inside the real framework: retrievers over real nodes, its evaluators, its registry."""
 
-from __future__ import annotations
-
 import asyncio
 import threading
 import time

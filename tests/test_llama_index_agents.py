@@ -1,7 +1,5 @@
 """`LiveSelectivity` in agents and workflows: every list that the LLM was shown, once, as it was."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 from collections import Counter

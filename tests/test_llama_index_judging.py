@@ -1,7 +1,5 @@
 """LlamaIndex evaluators that ask a judge: its own models and batch runner, and a local server with the real client."""
 
-from __future__ import annotations
-
 import asyncio
 
 import pytest

@@ -1,7 +1,5 @@
 """`LiveSelectivity` on retrievers in retrievers, and on engines that rewrite the question."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

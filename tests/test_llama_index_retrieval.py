@@ -1,7 +1,5 @@
 """What `SelectivityEvaluator` makes of ids, of N, of retrievals that fail, and of retrievers that are only sync."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import math

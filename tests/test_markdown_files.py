@@ -1,7 +1,5 @@
 """`evaluate -o r.md`: the first screen, the folded details, and with `--against` what changed since a stored report."""
 
-from __future__ import annotations
-
 import json
 import re
 from html import unescape

@@ -1,7 +1,5 @@
 """McNemar's exact test: against sums over all samples, and its power against simulation."""
 
-from __future__ import annotations
-
 from math import comb, log2
 
 import numpy as np

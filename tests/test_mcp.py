@@ -1,7 +1,5 @@
 """MCP: the tools of real local servers, and what sessions of the official SDK call of them."""
 
-from __future__ import annotations
-
 import asyncio
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Every figure in a measure's example, computed from the input that the example names."""
 
-from __future__ import annotations
-
 import math
 import re
 

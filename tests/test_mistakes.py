@@ -1,7 +1,5 @@
 """What is likely to be meant otherwise is said, and a missing extra is named."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

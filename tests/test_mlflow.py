@@ -1,7 +1,5 @@
 """MLflow: the real `mlflow.genai.evaluate` on an SQLite store, from outputs, from traces and with rows that fail."""
 
-from __future__ import annotations
-
 import json
 import os
 from pathlib import Path

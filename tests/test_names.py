@@ -1,7 +1,5 @@
 """Measures as values: what prints parses, and a typo is answered."""
 
-from __future__ import annotations
-
 import inspect
 from contextlib import suppress
 

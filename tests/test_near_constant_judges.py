@@ -1,7 +1,5 @@
 """A judge who accepts the same share of random passages in every query: BoR with controls is not too high."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The next step can be taken as it is printed, and the first screen names only what it shows."""
 
-from __future__ import annotations
-
 import json
 import shlex
 

@@ -1,7 +1,5 @@
 """A seeded search over random worlds: interval, p-value and verdict of `validate` and `answers` never contradict."""
 
-from __future__ import annotations
-
 import math
 import warnings
 from collections import Counter

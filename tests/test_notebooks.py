@@ -1,7 +1,5 @@
 """The notebooks of the tutorials run, and what they store is what they print."""
 
-from __future__ import annotations
-
 import copy
 import importlib.util
 import re

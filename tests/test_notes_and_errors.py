@@ -1,7 +1,5 @@
 """What `evaluate` says of odd input: notes, warnings and errors, the default depths, and K beyond N."""
 
-from __future__ import annotations
-
 import math
 import warnings
 

@@ -1,7 +1,5 @@
 """Odd input: each of these once ended in another error than one of this package, or in a traceback at a later place."""
 
-from __future__ import annotations
-
 import decimal
 import fractions
 import json

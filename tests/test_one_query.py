@@ -1,7 +1,5 @@
 """One query alone has the figures that it has among many, for every measure and rule; what is refused is refused."""
 
-from __future__ import annotations
-
 import math
 import warnings
 from inspect import isabstract

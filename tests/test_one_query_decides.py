@@ -1,7 +1,5 @@
 """Paired differences of few queries that one query could turn: the verdict waits, and says why."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """The commands `online …`, on the sample and on files with mistakes."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """Decisions on preferences and arms: against scipy, statsmodels, exact enumeration and simulation."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

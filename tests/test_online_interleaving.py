@@ -1,7 +1,5 @@
 """Interleaved drafts: what they hold, which coins they toss, and that equal systems are treated alike."""
 
-from __future__ import annotations
-
 from collections import Counter
 from random import Random
 

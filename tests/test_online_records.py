@@ -1,7 +1,5 @@
 """Records of credit: joined in any order, and refused or counted where something is wrong with them."""
 
-from __future__ import annotations
-
 import json
 from random import Random
 

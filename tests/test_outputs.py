@@ -1,7 +1,5 @@
 """Outputs that hold hostile ids, names and texts: what a terminal, a sheet, LaTeX, a plot and a page make of them."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

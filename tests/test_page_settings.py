@@ -1,7 +1,5 @@
 """What is set for `evaluate -o page.html` is used: it is the path of every other output."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.forked_cli import run_command

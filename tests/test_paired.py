@@ -1,7 +1,5 @@
 """Paired tests and intervals against brute force, scipy, and likelihoods maximised by a general optimiser."""
 
-from __future__ import annotations
-
 from collections import Counter
 from itertools import product
 from math import inf, isinf, isnan, log2

@@ -1,7 +1,5 @@
 """The LaTeX table for a paper: systems × measures, the best bold, and which systems a test shows to be worse."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

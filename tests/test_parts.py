@@ -1,7 +1,5 @@
 """A run that is joined in parts, as on several machines, and put together: the same report, digit for digit."""
 
-from __future__ import annotations
-
 import pickle
 import warnings
 from pathlib import Path

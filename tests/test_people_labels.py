@@ -1,7 +1,5 @@
 """Labels by people from files and stores: what is taken, what is refused, and what the report says of both."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

@@ -1,7 +1,5 @@
 """The placebo of each measure beside the mean over shuffled grades."""
 
-from __future__ import annotations
-
 import itertools
 from fractions import Fraction
 

@@ -1,7 +1,5 @@
 """What is measured where nothing was asked for: one answer for every way in."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

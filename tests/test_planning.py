@@ -1,7 +1,5 @@
 """`plan` and `audit`: from counts alone."""
 
-from __future__ import annotations
-
 import json
 from math import exp, log2
 

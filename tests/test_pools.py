@@ -1,7 +1,5 @@
 """Several pools for one run: their union, their depth, and what each of them is worth."""
 
-from __future__ import annotations
-
 import random
 from pathlib import Path
 

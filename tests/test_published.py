@@ -1,7 +1,5 @@
 """The published figures, computed again: each agrees or says why not, and the page shows what is computed."""
 
-from __future__ import annotations
-
 import ast
 import math
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """The workflows of docs/how-to/pull-requests.md: steps run with bash, on main and in pull requests, to the posting."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """The pytest plugin: found by its entry point, light at start-up, and readable where a figure fails a test."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """The Ragas adapter inside the real Ragas: its datasets, its `evaluate`, its collections API, its experiments."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import math

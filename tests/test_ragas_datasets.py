@@ -1,7 +1,5 @@
 """Datasets for Ragas in other forms: frames, the columns of Ragas 0.1, conversations."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 from typing import Any

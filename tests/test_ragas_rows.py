@@ -1,7 +1,5 @@
 """The Ragas adapter's rows in the real Ragas: experiments, ids and texts, N from a store, and what hosts hide."""
 
-from __future__ import annotations
-
 import asyncio
 import math
 

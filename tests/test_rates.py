@@ -1,7 +1,5 @@
 """Bits from a published rate, beside exact fractions and beside the report of counts that have this rate."""
 
-from __future__ import annotations
-
 import json
 import math
 from fractions import Fraction

@@ -1,7 +1,5 @@
 """Corpora, tails, controls and people's labels in the graders and reports of the three frameworks."""
 
-from __future__ import annotations
-
 import os
 import re
 import warnings

@@ -1,7 +1,5 @@
 """Every kind of file gives the same labels and runs, with Polars and without, and a fault names its place."""
 
-from __future__ import annotations
-
 import csv
 import gzip
 import io

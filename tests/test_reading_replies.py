@@ -1,7 +1,5 @@
 """What is read out of an endpoint's reply: calls of tools, errors in place of a message, usage, secrets."""
 
-from __future__ import annotations
-
 import json
 import math
 import time

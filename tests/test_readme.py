@@ -1,7 +1,5 @@
 """What the README shows is true: its blocks run as they stand, in an empty folder."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

@@ -1,7 +1,5 @@
 """The recall-free measures and the calibration of their α."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given, settings

@@ -3,8 +3,6 @@
 The mistakes of a first run stand in `tests/wall/mistakes`.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

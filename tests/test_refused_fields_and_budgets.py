@@ -1,7 +1,5 @@
 """A field that an endpoint refuses is left out, whatever the status; an account that may not spend ends the run."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

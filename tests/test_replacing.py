@@ -1,7 +1,5 @@
 """The one writer: what becomes of a file, whatever it is and whatever interrupts, and who may read it."""
 
-from __future__ import annotations
-
 import os
 import resource
 import signal

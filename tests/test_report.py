@@ -1,7 +1,5 @@
 """The report: indexing, views, and writing whole files."""
 
-from __future__ import annotations
-
 import json
 
 import pandas

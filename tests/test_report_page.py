@@ -1,7 +1,5 @@
 """The pages in Chromium, in every world that they must work in; `tests/browser.py` says what that needs."""
 
-from __future__ import annotations
-
 import re
 import socket
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """A report of what has no labels says that there are none, and what is known without them."""
 
-from __future__ import annotations
-
 import pytest
 
 import rag_selectivity as rs

@@ -1,7 +1,5 @@
 """What is written and read again is the same, for any legal id and value; what is illegal is refused, unwritten."""
 
-from __future__ import annotations
-
 import csv
 import gzip
 import json

@@ -1,7 +1,5 @@
 """What is written and read again is the same: versions of golden sets, their manifests, and records of online tests."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The sample data set is what its README says, and its files agree with each other."""
 
-from __future__ import annotations
-
 import io
 import json
 import re

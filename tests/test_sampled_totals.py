@@ -1,7 +1,5 @@
 """Totals of sets of different sizes from random passages of each: against all samples that there are."""
 
-from __future__ import annotations
-
 from itertools import product
 from math import comb
 

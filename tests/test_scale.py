@@ -1,7 +1,5 @@
 """The scale of the grades is never guessed; expected ids are relevant; junk is known from all labels; N is named."""
 
-from __future__ import annotations
-
 import itertools
 import json
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Scale, expected ids, junk and N in the adapters: the same figures in every path."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import math

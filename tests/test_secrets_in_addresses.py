@@ -1,7 +1,5 @@
 """What an address may hold besides host and path is a secret everywhere; mistakes about keys are explained."""
 
-from __future__ import annotations
-
 import sqlite3
 from base64 import b64encode
 from contextlib import closing

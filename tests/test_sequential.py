@@ -1,7 +1,5 @@
 """The test behind alarms, with known truth: it is rarely wrong, and finds a change soon. And quantiles."""
 
-from __future__ import annotations
-
 import math
 import random
 from collections.abc import Callable

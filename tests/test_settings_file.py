@@ -1,7 +1,5 @@
 """`selectivity.toml`: `init` writes it from what lies in a folder, and the commands read it; an option wins."""
 
-from __future__ import annotations
-
 import tomllib
 from pathlib import Path
 

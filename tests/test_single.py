@@ -1,7 +1,5 @@
 """What adapters share: the figure of one query, the estimate over many, labels and ids in every form."""
 
-from __future__ import annotations
-
 import asyncio
 import math
 from dataclasses import dataclass

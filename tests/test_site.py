@@ -1,7 +1,5 @@
 """The built site: `nox -s site` builds it and names its folder in RAG_SELECTIVITY_SITE; else tests are skipped."""
 
-from __future__ import annotations
-
 import os
 import re
 from html.parser import HTMLParser

@@ -1,7 +1,5 @@
 """Figures of groups of queries: as of these queries alone, with intervals from the resamples of all queries."""
 
-from __future__ import annotations
-
 import json
 import math
 from dataclasses import replace

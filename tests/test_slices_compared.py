@@ -1,7 +1,5 @@
 """Differences within slices are those of their queries alone, and one family of tests."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Small tables beside labels and runs: every form gives the same figures, and what is wrong is named with its place."""
 
-from __future__ import annotations
-
 import csv
 import json
 from collections.abc import Callable

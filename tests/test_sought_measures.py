@@ -1,7 +1,5 @@
 """RBP, ERR, DCG and IPrec11: beside trec_eval, gdeval, and sums of exact fractions."""
 
-from __future__ import annotations
-
 import math
 import shutil
 from fractions import Fraction

@@ -1,7 +1,5 @@
 """The span processor: it has the figures of `evaluate`, and no trace is lost without being named."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Retrievals from spans: what real instrumentations export gives the figures of `evaluate` on the real lists."""
 
-from __future__ import annotations
-
 import base64
 import gzip
 import json

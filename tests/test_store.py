@@ -1,7 +1,5 @@
 """The label store: whose label counts, what leaves and comes back, and what it refuses."""
 
-from __future__ import annotations
-
 import pytest
 
 import rag_selectivity as rs

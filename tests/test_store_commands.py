@@ -1,7 +1,5 @@
 """`labels info`: what a person reads about the labels of a store."""
 
-from __future__ import annotations
-
 import pytest
 
 from rag_selectivity.grading.store import Label, Settings, Store, digest

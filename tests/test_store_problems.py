@@ -1,7 +1,5 @@
 """Disks that are full and stores that are locked: an error that says what to do, nothing lost."""
 
-from __future__ import annotations
-
 import os
 import sqlite3
 import sys

@@ -1,7 +1,5 @@
 """Reading a store: in one pass, while others write, from files that cannot be changed, and with a better judge."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import tempfile

@@ -1,7 +1,5 @@
 """Writing to a store: in small transactions, at a cost that does not grow, with all that a label carries."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

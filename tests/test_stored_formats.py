@@ -1,7 +1,5 @@
 """Stored files carry a format and a version, and are checked when they are read; nothing foreign comes out of them."""
 
-from __future__ import annotations
-
 import copy
 import json
 import random

@@ -1,7 +1,5 @@
 """A file whose suffix names no format that a command writes is refused before any work, naming those that work."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Measures at a budget of tokens: each query at its own K, against the same measure at that K for one query alone."""
 
-from __future__ import annotations
-
 import json
 import math
 import random

@@ -1,7 +1,5 @@
 """Tool selection: the monitor against exact fractions, and the callback with LangChain's own agent."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import random

@@ -1,7 +1,5 @@
 """The tools of LlamaIndex' own agents, driven by its mock models."""
 
-from __future__ import annotations
-
 import asyncio
 from typing import Any
 

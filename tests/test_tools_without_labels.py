@@ -1,7 +1,5 @@
 """Without labels and an assumption it is not known how many tools apply to a query."""
 
-from __future__ import annotations
-
 from math import isnan
 
 import pytest

@@ -1,7 +1,5 @@
 """A trace has every retrieval of a short process, although the id of the passages is chosen after 50 of them."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

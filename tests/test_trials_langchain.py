@@ -1,7 +1,5 @@
 """LangChain as people set it up: Cranfield in chunks, real stores, a real embedding; figures as `evaluate` has them."""
 
-from __future__ import annotations
-
 import json
 import math
 import warnings

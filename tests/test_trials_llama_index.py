@@ -1,7 +1,5 @@
 """Cranfield in LlamaIndex's real stores, cut into chunks, with labels of documents: figures equal those of the core."""
 
-from __future__ import annotations
-
 import json
 import logging
 from collections import Counter

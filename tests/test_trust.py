@@ -1,7 +1,5 @@
 """What labels are worth, from the first grade to the sentence: made judges, the store, and the report's paragraph."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 

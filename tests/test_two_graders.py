@@ -1,7 +1,5 @@
 """Two runs of a judge that fill one store at the same time: each pair has one grade, and few are paid for twice."""
 
-from __future__ import annotations
-
 import asyncio
 import threading
 from collections import Counter

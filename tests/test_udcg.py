@@ -1,7 +1,5 @@
 """The UDCG-like diagnostic: the approximation from grades; its authors' outputs are in benchmarks/published.toml."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Runs over different queries: rates against scipy, means against scipy's permutation test, and what they are not."""
 
-from __future__ import annotations
-
 from math import inf, isnan, log2
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The utility measures: the worked example, every edge, and brute force over all K-subsets of small pools."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

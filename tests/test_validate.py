@@ -1,7 +1,5 @@
 """Which measure follows the answers: correlations against scipy, intervals and differences in worlds of known truth."""
 
-from __future__ import annotations
-
 import itertools
 import math
 

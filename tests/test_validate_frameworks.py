@@ -1,7 +1,5 @@
 """Scores of answers from the frameworks' own results, joined by row with the figures of the same rows."""
 
-from __future__ import annotations
-
 import asyncio
 import math
 from datetime import datetime

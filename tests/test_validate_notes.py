@@ -1,7 +1,5 @@
 """What `validate` says beside its correlations: how measures fail in the sets at hand, and scores without passages."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

@@ -1,7 +1,5 @@
 """The wall: scenarios give the figures that are stored, mistakes are answered (see `tests/wall/__init__.py`)."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

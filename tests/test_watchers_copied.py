@@ -1,7 +1,5 @@
 """A copy of an application that is watched is watched by the same; and a store's pairs count as documents."""
 
-from __future__ import annotations
-
 import copy
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Weights of queries: as if each query were there so many times; equal weights change no digit; none are ignored."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from dataclasses import replace

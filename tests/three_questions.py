@@ -1,7 +1,5 @@
 """Three questions over six passages, with grades, for the tests of adapters."""
 
-from __future__ import annotations
-
 TEXTS = {
     "n1": "Paris is the capital of France and its largest city",
     "n2": "France has borders with Spain and Italy",

@@ -1,7 +1,5 @@
 """Worlds whose truth is known, by what is asked of them; `benchmarks/simulations.py` runs them."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

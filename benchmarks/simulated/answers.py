@@ -1,7 +1,5 @@
 """Correlations with scores of answers (`validate`), and what `answers` says of an LLM, where the truth is known."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator, Sequence
 from itertools import product

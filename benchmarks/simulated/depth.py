@@ -1,7 +1,5 @@
 """Which K: how often the interval of the advised K holds the K of the population."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import numpy as np

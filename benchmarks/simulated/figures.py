@@ -5,8 +5,6 @@ difficulty, and the random baseline of their relevant passages. Each world is on
 library's own functions make every interval and p-value.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from itertools import product
 

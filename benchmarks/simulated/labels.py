@@ -3,8 +3,6 @@
 Judges guess, err by a grade, grade too high, or are wrong in whole queries; or they favour one of two runs.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Interleaving and A/B tests and alarms: how often a decision is wrong."""
 
-from __future__ import annotations
-
 import math
 import random
 from collections.abc import Callable, Iterator

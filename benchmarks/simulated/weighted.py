@@ -3,8 +3,6 @@
 Heavier queries succeed as often as others, more often, or less often. Each figure is the worst of four rates.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 

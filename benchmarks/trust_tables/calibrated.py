@@ -5,8 +5,6 @@ the share of the intervals for these very queries (completions alone) that hold 
 they are printed, and those that are called rough.
 """
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor

@@ -6,8 +6,6 @@ judges are rules that read texts or scores, or people's judgments; they grade th
 draws queries anew and asks `evaluate`, and the truth is that of all queries.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass

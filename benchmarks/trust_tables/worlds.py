@@ -4,8 +4,6 @@ Judges are LLMs, people's grades with noise, or rules: they count a query's word
 prefer the first ranks, know two grades only, or are lenient on half of the queries.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable, Mapping

@@ -1,7 +1,5 @@
 """What a new user sees in the first 30 lines: five answers in everyday words, one table, and what to do next."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The wall from the command line: `python -m tests.wall [--accept] [NAME …]`, `--commits BASE..HEAD`."""
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import io

@@ -1,7 +1,5 @@
 """Checks that each commit touches scenarios of the wall or what is stored, never both."""
 
-from __future__ import annotations
-
 import subprocess
 from pathlib import Path
 

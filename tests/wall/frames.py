@@ -1,7 +1,5 @@
 """Awkward columns of Arrow, and the frames that hold them; `scenarios/readers.py` says what is read of each."""
 
-from __future__ import annotations
-
 import datetime
 import decimal
 import math

@@ -1,7 +1,5 @@
 """Results as keys of the wall: the one place to change when the classes of results change."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping

@@ -1,7 +1,5 @@
 """Awkward CSV, TSV and JSON lines; `scenarios/readers.py` says what is read of each. To add one, write an entry."""
 
-from __future__ import annotations
-
 import json
 
 #: Headers in front of each of `LINES`, and what the last column holds.

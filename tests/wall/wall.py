@@ -1,7 +1,5 @@
 """Finds scenarios, runs them, compares what they return with what is stored, and stores it."""
 
-from __future__ import annotations
-
 import contextlib
 import difflib
 import inspect

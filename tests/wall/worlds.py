@@ -1,7 +1,5 @@
 """What scenarios measure: the public collections beside the checkout, and small worlds made with a fixed seed."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

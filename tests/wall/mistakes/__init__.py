@@ -4,8 +4,6 @@ A part is what must survive a new wording: file and line, query, value, and the 
 To add one, write a line into `commands.py` or `calls.py`; both use the files of `FILES`.
 """
 
-from __future__ import annotations
-
 import gzip
 from pathlib import Path
 

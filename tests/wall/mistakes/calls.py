@@ -1,7 +1,5 @@
 """Calls that cannot be right: {what is wrong: (the call, exception, parts of its message)}."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

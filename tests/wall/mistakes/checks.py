@@ -1,7 +1,5 @@
 """Makes a mistake, and says what is wrong with its answer."""
 
-from __future__ import annotations
-
 import shlex
 import warnings
 from collections.abc import Callable

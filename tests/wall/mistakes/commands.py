@@ -1,7 +1,5 @@
 """Commands that cannot be right: {command: (exit code, parts of what it says on standard error)}."""
 
-from __future__ import annotations
-
 COMMANDS: dict[str, tuple[int | str, ...]] = {
     # Labels and runs that do not fit, or cannot be read
     "evaluate qrels.trec other_queries.trec": (2, "other_queries", "'x1'", "'q1'", "ids-do-not-match"),

@@ -1,7 +1,5 @@
 """Differences between runs, with their tests, and gates."""
 
-from __future__ import annotations
-
 import rag_selectivity as rs
 from tests.wall import keys, worlds
 

@@ -1,7 +1,5 @@
 """What needs no passages: plans, logs of counts, bits of published rates, numbers of queries."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import rag_selectivity as rs

@@ -1,7 +1,5 @@
 """The same labels and runs from every source give the same figures."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import shutil

@@ -1,7 +1,5 @@
 """Golden sets: made, checked, compared and exported by the command line."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """MLflow, DeepEval, ir_measures and pytest: the same figures through each of them."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What else is given beside labels and runs: pools, N, chunks, token budgets, groups, weights, clusters, slices."""
 
-from __future__ import annotations
-
 import random
 
 import rag_selectivity as rs

@@ -1,7 +1,5 @@
 """What a scripted judge and model make: grades in a store, claims, answers, and which measure follows the answers."""
 
-from __future__ import annotations
-
 import json
 import random
 from pathlib import Path

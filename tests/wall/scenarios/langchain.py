@@ -1,7 +1,5 @@
 """LangChain: callbacks of chains and agents, LangSmith evaluators, grading, tools, through LangChain itself."""
 
-from __future__ import annotations
-
 import contextlib
 
 from tests.wall import keys, worlds

@@ -1,7 +1,5 @@
 """Retrievals as they happen: monitors, traces, spans, tools."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from pathlib import Path

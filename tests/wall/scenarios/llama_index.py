@@ -1,7 +1,5 @@
 """LlamaIndex: evaluators, metrics in its own evaluator, live monitors, grading, through LlamaIndex itself."""
 
-from __future__ import annotations
-
 import asyncio
 
 from tests.wall import keys, worlds

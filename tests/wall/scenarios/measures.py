@@ -1,7 +1,5 @@
 """Measures and their parameters, per query and as means."""
 
-from __future__ import annotations
-
 import rag_selectivity as rs
 from tests.wall import keys, worlds
 

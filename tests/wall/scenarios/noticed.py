@@ -1,7 +1,5 @@
 """What is noticed while reading and measuring: which warning or caveat fires, and the figures beside it."""
 
-from __future__ import annotations
-
 import rag_selectivity as rs
 from tests.wall import keys, worlds
 

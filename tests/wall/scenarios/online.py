@@ -1,7 +1,5 @@
 """Live comparisons by the command line: interleaving, preference, arms of an A/B test."""
 
-from __future__ import annotations
-
 import json
 import random
 from pathlib import Path

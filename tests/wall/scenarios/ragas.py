@@ -1,7 +1,5 @@
 """Ragas: metrics of rows, reports of datasets, grading, through Ragas itself."""
 
-from __future__ import annotations
-
 import asyncio
 
 import rag_selectivity as rs

@@ -1,7 +1,5 @@
 """What the readers make of awkward tables: the lists or labels they read, or the kind and the place of the error."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import rag_selectivity as rs

@@ -1,7 +1,5 @@
 """Policies and edges: what happens with ties, repeats, short lists, missing queries, unlabelled passages."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import rag_selectivity as rs

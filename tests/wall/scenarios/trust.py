@@ -1,7 +1,5 @@
 """What labels are worth: closed labels, placebo, controls, tails, calibration by people, agreement."""
 
-from __future__ import annotations
-
 import random
 import re
 

@@ -1,7 +1,5 @@
 """What commands print, and what results print as."""
 
-from __future__ import annotations
-
 import rag_selectivity as rs
 from tests.wall import worlds
 
