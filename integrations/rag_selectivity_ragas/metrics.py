@@ -15,7 +15,6 @@ from ragas.metrics.result import MetricResult
 from rag_selectivity import Bootstrap, Estimate, InputError, Measure, parse_measure
 from rag_selectivity.errors import SelectivityWarning, examples
 from rag_selectivity.hosted import AUTO
-from rag_selectivity.live.retrieval import Meeting
 from rag_selectivity.measures import default_query_measures
 from rag_selectivity.single import (
     Labels,
@@ -26,7 +25,7 @@ from rag_selectivity.single import (
     figures_of_query,
     per_query_measure,
 )
-from rag_selectivity.tables.matching import LISTS_BEFORE_DOUBT, labels_found
+from rag_selectivity.tables.matching import LISTS_BEFORE_DOUBT, Meeting, labels_found
 from rag_selectivity_ragas.rows import ID, IDS, UTILITY_GRADES, Row, corpus_of, row_of
 
 _NO_SIZE = "the sample has no corpus_size N, and a random draw needs one"

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 
-from rag_selectivity.errors import InputError, examples
+from rag_selectivity.errors import InputError
 from rag_selectivity.tables.ids import check_ids
-from rag_selectivity.tables.matching import LISTS_BEFORE_DOUBT, Match, Sides
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,45 +168,3 @@ def union(parts: Sequence[Passages]) -> Passages:
     texts = {id_: text for part in parts for id_, text in zip(part.ids, part.texts or (), strict=False)}
     has_texts = all(part.texts is not None for part in parts)
     return Passages(ids, None, tuple(texts[id_] for id_ in ids) if has_texts else None)
-
-
-#: So many lists, and ids of each, are examples of ids that do not meet.
-_KEPT = 20
-
-
-class Meeting:
-    """Whether the ids of lists that come one by one meet the labels of their queries.
-
-    Attributes
-    ----------
-    lists : int
-    known : int
-        Labelled passages that they hold.
-    """
-
-    def __init__(self) -> None:
-        self.lists = self.known = 0
-        self._first: list[Sides] = []
-
-    def add(self, ids: Collection[str], labels: Mapping[str, int]) -> None:
-        """Count a list, if it holds something."""
-        if not ids:
-            return
-        passages = dict.fromkeys(ids)
-        if self.lists < _KEPT:
-            self._first.append((list(passages)[:_KEPT], list(labels)[:_KEPT]))
-        self.lists += 1
-        self.known += len(labels.keys() & passages.keys())
-
-    @property
-    def nothing(self) -> bool:
-        """Whether ten lists or more held no labelled passage."""
-        return self.lists >= LISTS_BEFORE_DOUBT and not self.known
-
-    def sides(self, retrieved: str) -> str:
-        """Three ids of each side, and the form in which they meet; `retrieved` are the words between them."""
-        match = Match(self._first)
-        better = match.better
-        ids, labels = map(examples, match.sides if better is None else (better.first, better.second))
-        form = "" if better is None else f"; they match in another form: ids={better.form}"
-        return f"the labels name {labels}, {retrieved} {ids}{form}"

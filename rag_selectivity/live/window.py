@@ -17,7 +17,7 @@ from rag_selectivity.judged.judged_run import JudgedRun
 from rag_selectivity.judged.policy import resolve_policy
 from rag_selectivity.judged.qrels import Qrels
 from rag_selectivity.judged.run import Run
-from rag_selectivity.live.retrieval import Meeting, Retrieval
+from rag_selectivity.live.retrieval import Retrieval
 from rag_selectivity.live.traffic import Traffic
 from rag_selectivity.log import LOG
 from rag_selectivity.measures import Measure, Outcome
@@ -29,6 +29,7 @@ from rag_selectivity.single import Labels
 from rag_selectivity.tables.forms import IdForm
 from rag_selectivity.tables.grades import scale_named
 from rag_selectivity.tables.identity import numbered_queries
+from rag_selectivity.tables.matching import Meeting
 from rag_selectivity.tables.small import PassageCounts
 from rag_selectivity.wording import counted, named
 

@@ -23,7 +23,9 @@ _LONGEST_CUT = 20
 _TRIED = 20
 _EXAMPLES = 3
 #: Lists that all lack a labelled passage before ids are doubted.
-LISTS_BEFORE_DOUBT = 10
+_LISTS_BEFORE_DOUBT = 10
+#: So many lists, and ids of each, are examples of ids that do not meet.
+_KEPT_LISTS = 20
 #: The labelled queries on which the choice of an identity rests.
 QUERIES_TO_CHOOSE_BY = 50
 
@@ -171,6 +173,44 @@ def too_few_found(found: int, promised: int) -> bool:
     (True, False, False)
     """
     return promised >= 20 and found < 0.2 * promised
+
+
+class Meeting:
+    """Whether the ids of lists that come one by one meet the labels of their queries.
+
+    Attributes
+    ----------
+    lists : int
+    known : int
+        Labelled passages that they hold.
+    """
+
+    def __init__(self) -> None:
+        self.lists = self.known = 0
+        self._first: list[Sides] = []
+
+    def add(self, ids: Collection[str], labels: Mapping[str, int]) -> None:
+        """Count a list, if it holds something."""
+        if not ids:
+            return
+        passages = dict.fromkeys(ids)
+        if self.lists < _KEPT_LISTS:
+            self._first.append((list(passages)[:_KEPT_LISTS], list(labels)[:_KEPT_LISTS]))
+        self.lists += 1
+        self.known += len(labels.keys() & passages.keys())
+
+    @property
+    def nothing(self) -> bool:
+        """Whether ten lists or more held no labelled passage."""
+        return self.lists >= _LISTS_BEFORE_DOUBT and not self.known
+
+    def sides(self, retrieved: str) -> str:
+        """Three ids of each side, and the form in which they meet; `retrieved` are the words between them."""
+        match = Match(self._first)
+        better = match.better
+        ids, labels = map(examples, match.sides if better is None else (better.first, better.second))
+        form = "" if better is None else f"; they match in another form: ids={better.form}"
+        return f"the labels name {labels}, {retrieved} {ids}{form}"
 
 
 # -- the choice among the ids of a framework's passages ---------------------------------------------
