@@ -166,3 +166,14 @@ def counted(count: int, one: str, many: str | None = None) -> str:
     ('1 query', '1,200 pairs')
     """
     return f"{count:,} {one if count == 1 else many or one + 's'}"
+
+
+def share(value: float) -> str:
+    """A share in few digits, as in `.19`, with a third where two would hide it."""
+    return f"{value:.{2 if abs(value) >= 0.01 else 3}f}".replace("0.", ".", 1)
+
+
+def several(names: Sequence[str]) -> str:
+    """The names, or where there are many the first of them and how many others."""
+    more = len(names) - NAMED
+    return enumeration(names if more <= 1 else [*names[:NAMED], f"{more} others"])

@@ -10,14 +10,14 @@ import numpy as np
 from rag_selectivity.advice import sentences
 from rag_selectivity.advice.costs import Costs, cheapest_run
 from rag_selectivity.advice.losses import Losses, losses_of
-from rag_selectivity.advice.which_k import Advice, success_of
+from rag_selectivity.advice.which_k import Advice
 from rag_selectivity.compare.differences import Pairs, Side, Testing, as_family, known_baseline, rows_of
 from rag_selectivity.errors import InputError
 from rag_selectivity.evaluation.evaluate import measure_all
 from rag_selectivity.evaluation.report import report_on
 from rag_selectivity.judged.judged_run import JudgedRun
 from rag_selectivity.measures import Measure
-from rag_selectivity.measures.chance import BoR, BoR_max, Success
+from rag_selectivity.measures.chance import BoR, BoR_max, Success, success_of
 from rag_selectivity.measures.plan import at_depth, default_measures, wanted_measures
 from rag_selectivity.measures.utility import PROC, RANWG, PercentPROC
 from rag_selectivity.results.comparison import BETTER, WORSE, RunDifference

@@ -1,7 +1,7 @@
 """The five answers in words: what is shown comes first, then what is open, and what would settle it."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -16,19 +16,12 @@ from rag_selectivity.results.report import Report
 from rag_selectivity.results.run_report import FEWEST
 from rag_selectivity.results.steps import Steps
 from rag_selectivity.results.trust import CONTROLS, PEOPLE
-from rag_selectivity.wording import amount, counted, ends_text, enumeration, number, percent
+from rag_selectivity.wording import amount, counted, ends_text, number, percent, several, share
 
-#: More names than these are counted instead.
-_NAMED = 3
 #: A gain below this is nothing to work for.
 _LEAST_GAIN = 0.005
 #: More queries than so many times those that there are will not be asked for.
 _MOST_TIMES = 20
-
-
-def share(value: float) -> str:
-    """A share in few digits, as in `.19`, with a third where two would hide it."""
-    return f"{value:.{2 if abs(value) >= 0.01 else 3}f}".replace("0.", ".", 1)
 
 
 def which_system(decision: Decision, doubt: str, *, by_judge: bool) -> Answer:
@@ -63,16 +56,16 @@ def which_system(decision: Decision, doubt: str, *, by_judge: bool) -> Answer:
         of = _of(measure)
         gaps = [share(best.value - figures[name].value) for name in beaten]
         least = "" if len(set(gaps)) == 1 else " or more"
-        doubt = "" if known else f", but with shuffled grades the figure of {_names(doubtful)} would look the same"
-        parts.append(f"{first} beats {_names(beaten)} (+{gaps[0]}{least} {of}){doubt}")
+        doubt = "" if known else f", but with shuffled grades the figure of {several(doubtful)} would look the same"
+        parts.append(f"{first} beats {several(beaten)} (+{gaps[0]}{least} {of}){doubt}")
     if tied:
         gap = max(tested[name].detectable for name in tied)
         verb = "is" if len(tied) == 1 else "are"
-        what = f"{_names(tied)} {verb} tied with it" if beaten else f"{_names([first, *tied])} are tied"
+        what = f"{several(tied)} {verb} tied with it" if beaten else f"{several([first, *tied])} are tied"
         would = f": these {counted(best.n, 'query', 'queries')} would show a gap of {share(gap)} or more"
         parts.append(what + (would if math.isfinite(gap) else ""))
     if untested:
-        parts.append(f"{_names(untested)} {'was' if len(untested) == 1 else 'were'} not tested")
+        parts.append(f"{several(untested)} {'was' if len(untested) == 1 else 'were'} not tested")
     ends = [f"{first} and {run}: {share(x.difference)} [{share(x.low)}, {share(x.high)}]" for run, x in tested.items()]
     parts += ["all by this judge's grades"] * by_judge
     more = "; intervals are not corrected" + ("" if best.as_judged is None else ", and all of this is as judged")
@@ -208,9 +201,3 @@ def _steps(losses: Losses | None, of: str) -> Iterator[str]:
     for act, gain in sorted(gains, key=lambda pair: -pair[1]):
         if gain >= _LEAST_GAIN:
             yield f"{act}: at most +{share(gain)} {of}."
-
-
-def _names(names: Sequence[str]) -> str:
-    """The names, or where there are many the first of them and how many others."""
-    more = len(names) - _NAMED
-    return enumeration(names if more <= 1 else [*names[:_NAMED], f"{more} others"])

@@ -12,7 +12,7 @@ from rag_selectivity.inference.draws import resample_counts
 from rag_selectivity.inference.interval_methods import Estimand
 from rag_selectivity.judged.judged_run import JudgedRun
 from rag_selectivity.measures.base import FloatArray, Measure, Outcome
-from rag_selectivity.measures.chance import EF, Success
+from rag_selectivity.measures.chance import success_of
 from rag_selectivity.measures.utility import Evidence
 from rag_selectivity.results.decision import ADVISED, ASSUMED, GIVEN, SHOWN, AdvisedK
 from rag_selectivity.tables.ids import IntArray
@@ -48,8 +48,7 @@ class EvidenceCurve:
 
     def at(self, K: int) -> FloatArray:
         """The evidence of each query at K; beyond the ranks that were measured it is that of the last one."""
-        result: FloatArray = self.values[:, min(K, self.values.shape[1]) - 1]
-        return result
+        return np.asarray(self.values[:, min(K, self.values.shape[1]) - 1])
 
     def resampled(self, bootstrap: Bootstrap) -> IntArray:
         """K in each resample of the queries, or of their clusters."""
@@ -74,13 +73,6 @@ def last_worthwhile(evidence: FloatArray, worth: float) -> IntArray:
     near = gains >= gains.max(axis=-1, keepdims=True) - _SAME
     result: IntArray = gains.shape[-1] - 1 - near[..., ::-1].argmax(axis=-1)
     return result
-
-
-def success_of(measures: Iterable[Measure]) -> Success:
-    """Success with the `rel` and `m` of the first BoR, or of the first Success if there is no BoR."""
-    of_chance = [each for each in measures if isinstance(each, (EF, Success))]
-    first = min(of_chance, key=lambda each: each.name != "BoR", default=Success())
-    return Success(rel=first.rel, m=first.m)
 
 
 def which_k(

@@ -3,7 +3,7 @@
 After "The 99% Success Paradox: When Near-Perfect Retrieval Equals Random Selection", ICLR Blogposts 2026.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -506,3 +506,10 @@ def delta_bor(success: tuple[float, float], bor: tuple[float, float], depths: tu
         gain = float(np.log2(success[1]) - np.log2(success[0]))
         observed = float(np.subtract(bor[1], bor[0]))
     return Delta(observed, gain + flat, flat)
+
+
+def success_of(measures: Iterable[Measure]) -> Success:
+    """Success with the `rel` and `m` of the first BoR, or of the first Success if there is no BoR."""
+    of_chance = [each for each in measures if isinstance(each, (EF, Success))]
+    first = min(of_chance, key=lambda each: each.name != "BoR", default=Success())
+    return Success(rel=first.rel, m=first.m)

@@ -16,13 +16,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rag_selectivity.advice.which_k import success_of
 from rag_selectivity.errors import InputError
 from rag_selectivity.figures.by import QueryTable, read_query_table
 from rag_selectivity.judged.policy import Policy
 from rag_selectivity.judged.qrels import Qrels
 from rag_selectivity.judged.run import Run
 from rag_selectivity.measures import Measure
+from rag_selectivity.measures.chance import success_of
 from rag_selectivity.measures.utility import RANWG
 from rag_selectivity.render.templates import script_of
 from rag_selectivity.results.decision import Decision

@@ -9,9 +9,8 @@ from html import escape
 from io import StringIO
 from typing import Any
 
-from rag_selectivity.advice.which_k import success_of
 from rag_selectivity.errors import InputError, MissingExtraError
-from rag_selectivity.measures.chance import BoR
+from rag_selectivity.measures.chance import BoR, success_of
 from rag_selectivity.measures.utility import RANWG
 from rag_selectivity.render import plots
 from rag_selectivity.results.decision import Decision
