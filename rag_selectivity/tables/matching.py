@@ -23,7 +23,7 @@ _LONGEST_CUT = 20
 _TRIED = 20
 _EXAMPLES = 3
 #: Lists that all lack a labelled passage before ids are doubted.
-_LISTS_BEFORE_DOUBT = 10
+LISTS_BEFORE_DOUBT = 10
 #: So many lists, and ids of each, are examples of ids that do not meet.
 _KEPT_LISTS = 20
 #: The labelled queries on which the choice of an identity rests.
@@ -202,7 +202,7 @@ class Meeting:
     @property
     def nothing(self) -> bool:
         """Whether ten lists or more held no labelled passage."""
-        return self.lists >= _LISTS_BEFORE_DOUBT and not self.known
+        return self.lists >= LISTS_BEFORE_DOUBT and not self.known
 
     def sides(self, retrieved: str) -> str:
         """Three ids of each side, and the form in which they meet; `retrieved` are the words between them."""
