@@ -1,7 +1,5 @@
 """The command line: `rag-selectivity`, `python -m rag_selectivity`."""
 
-from __future__ import annotations
-
 import os
 import sys
 from typing import TextIO, cast

@@ -1,7 +1,5 @@
 """The app: which commands there are, and what becomes of errors."""
 
-from __future__ import annotations
-
 import os
 import sys
 import traceback

@@ -1,7 +1,5 @@
 """The classes of commands and groups: modules imported when used, common options, no option twice, examples."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from importlib import import_module

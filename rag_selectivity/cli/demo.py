@@ -1,7 +1,5 @@
 """`rag-selectivity demo`."""
 
-from __future__ import annotations
-
 import webbrowser
 from pathlib import Path
 from typing import Annotated

@@ -1,7 +1,5 @@
 """`rag-selectivity explain`."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 from pathlib import Path

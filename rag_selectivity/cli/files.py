@@ -1,7 +1,5 @@
 """The files that a command is given: refused before the work if they could not be read or written together."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """`rag-selectivity golden`: build, check, diff and export."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

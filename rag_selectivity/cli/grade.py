@@ -1,7 +1,5 @@
 """`rag-selectivity grade`."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from typing import Any

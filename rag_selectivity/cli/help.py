@@ -3,8 +3,6 @@
 Boxes would need a library that takes longer to import than all that a help does.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Options and output that the commands with an LLM judge, `grade` and `claims`, share."""
 
-from __future__ import annotations
-
 import asyncio
 import shlex
 import sys

@@ -1,7 +1,5 @@
 """`rag-selectivity labels`: info, export, import, agree and draw."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 

@@ -1,7 +1,5 @@
 """What an error tells a user: one line that says what is wrong, where, and what to do."""
 
-from __future__ import annotations
-
 import json
 
 import typer

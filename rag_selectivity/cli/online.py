@@ -1,7 +1,5 @@
 """`rag-selectivity online`: interleave, preference and compare."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, TypeVar

@@ -8,8 +8,6 @@ names are parameters. Positional parameters are arguments, those behind `*` are 
 them is a group, whose fields are parameters of the command too.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import MISSING, dataclass, fields, is_dataclass

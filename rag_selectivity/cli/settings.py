@@ -1,7 +1,5 @@
 """`selectivity.toml`: a key for each option of the command line, and for what is asked for too seldom to be one."""
 
-from __future__ import annotations
-
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """`rag-selectivity validate`."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import rag_selectivity as rs

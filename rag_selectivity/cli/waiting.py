@@ -1,7 +1,5 @@
 """What a command that takes long shows while it works: its name and how long it has worked."""
 
-from __future__ import annotations
-
 import sys
 import threading
 import time
