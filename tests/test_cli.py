@@ -46,7 +46,11 @@ def test_json_equals_the_librarys(folder) -> None:
     expected = rs.evaluate(
         folder / "qrels.trec", {"bm25": folder / "bm25.trec"}, corpus_size=1400, scale="utility", depths=[1, 2]
     )
-    assert json.loads(done.stdout) == expected.with_decision(decide(expected)).to_dict()
+    found, expected = json.loads(done.stdout), expected.with_decision(decide(expected)).to_dict()
+    # What to do next is a command here and a call there.
+    said, called = (each["decision"]["answers"].pop(3) for each in (found, expected))
+    assert said["question"] == called["question"] == "What next?"
+    assert found == expected
 
 
 @pytest.mark.parametrize("suffix", ["csv", "jsonl", "parquet"])

@@ -31,7 +31,7 @@ def contents(draw: Any) -> dict[str, Any]:
         for query in labels
     ]
     corpus = {passage: draw(TEXTS) for of in labels.values() for passage in of}
-    named = {name: draw(NOTES) for name in ("licence", "description")}
+    named = {name: draw(NOTES) for name in ("licence",)}
     return {"labels": labels, "queries": queries, "corpus": corpus, **named, "name": draw(ASKED), "date": "2026-01-01"}
 
 

@@ -145,7 +145,7 @@ def test_a_document_s_id_in_the_metadata_is_found(trial, made) -> None:
     texts = exported(trial, made, lambda document: document.page_content)
     empty = sum(not text.strip() for ids in texts.values() for text in ids)
     assert callback.traffic.empty_passages == empty
-    assert ("have no text" in str(report.runs["live"].notes)) == (empty > 0)
+    assert ("had no text" in str(report.runs["live"].notes)) == (empty > 0)
 
 
 @pytest.mark.parametrize("store", STORES)
@@ -186,7 +186,7 @@ def test_text_hashes_of_documents_do_not_pass_for_those_of_chunks(trial, unnamed
     with pytest.raises(rs.InputError, match='If the id is right, give identity="text"'):
         callback.report()
     explicit = watch(trial, unnamed, by_text(trial, trial.grades), identity="text")
-    with pytest.warns(rs.SelectivityWarning, match="labelled passages, and could hold"):
+    with pytest.warns(rs.SelectivityWarning, match="judged passages, and could have"):
         report = explicit.report()
     hashes = exported(trial, unnamed, lambda document: text_id(document.page_content))
     assert_same(report, evaluated(trial, by_text(trial, trial.grades), hashes))

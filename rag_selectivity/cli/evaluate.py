@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import rag_selectivity as rs
 from rag_selectivity.cli import options as o
-from rag_selectivity.cli.files import file_with_name
+from rag_selectivity.cli.files import STANDARD_INPUT, file_with_name
 from rag_selectivity.cli.inputs import costs_of, labels_of, tokens_of
 from rag_selectivity.cli.output import Format, note, put_rows
 from rag_selectivity.cli.retrieved import Retrieved, Spans, is_live
@@ -174,11 +174,17 @@ def evaluate(
     texts = {"queries": queries or beside / "queries.jsonl", "corpus": corpus.corpus or beside / "corpus.jsonl"}
     steps = Commands(labels=str(path), **{name: str(file) for name, file in texts.items() if file.exists()})
     if not retrieved.is_live:
-        steps = replace(steps, files=[file_with_name(name, file) for name, file in runs.items()])
+        # Nobody can read standard input again.
+        steps = replace(
+            steps,
+            files=["RUN" if file == STANDARD_INPUT else file_with_name(name, file) for name, file in runs.items()],
+        )
     report = decided(report.with_steps(steps), asked_for_k=k is not None, **deciding)
     if per_query is not None:
         put_rows(report.per_query(), per_query)
     result = replace(result, report=report) if compared else report
+    for line in answer_lines(first_screen(report).answers) if printer.is_file else ():
+        note(line)
     since = _changes(report, gating) if printer.is_file and printer.chosen is Format.markdown else None
     if printer.is_page:
         of_page: dict[str, Any] = {"queries": queries, "corpus": corpus.corpus, "by": _filters(by)}
@@ -187,8 +193,6 @@ def evaluate(
         printer.show(result, details=details)
     else:
         printer.put(f"{result.to_markdown(details=True)}\n\n{since.to_markdown()}", is_data=True)
-    for line in answer_lines(first_screen(report).answers) if printer.is_file else ():
-        note(line)
     if since is None or gates.conditions:
         gates.check(report)
 

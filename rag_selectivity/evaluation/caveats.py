@@ -223,7 +223,8 @@ def _of_tail(measure: Measure, estimate: Estimate, facts: LabelFacts, first: int
     text = f"{about}, of which a random part was graded below rank {first - 1}. {rest}"
     if estimate.rough and estimate.basis == WITH_TAIL:
         text += " The relevant ones below that rank are of few queries: the figure may be too low."
-    return Caveat(DOWN_TO, text, SOFT if estimate.rough else NOTE, numbers)
+        return Caveat(DOWN_TO, text, SOFT, numbers)
+    return Caveat(DOWN_TO, text, NOTE, numbers)
 
 
 def _labels(count: int, reach: LabelReach) -> str:

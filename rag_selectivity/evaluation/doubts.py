@@ -50,11 +50,11 @@ def check_join(judged: JudgedRun, name: str) -> None:
             warnings.warn(doubt, stacklevel=3)
 
 
-def passages_apart(judged: JudgedRun | None, name: str) -> SelectivityWarning | None:
-    """What is odd about the ids of passages in a join, unless they are said to be right."""
+def passages_apart(judged: JudgedRun | None, name: str) -> tuple[list[str], SelectivityWarning] | None:
+    """What is odd about the ids of passages in a join, with the mend, and as a warning; None if they are right."""
     doubts = None if judged is None or judged.made_of is None else Doubts(judged.made_of, name)
     doubt = None if doubts is None or doubts.form.exact else doubts.of_passages()
-    return None if doubts is None or doubt is None else doubts.warning(doubt)
+    return None if doubts is None or doubt is None else ([*doubt], doubts.warning(doubt))
 
 
 def _few(ids: Iterable[str]) -> str:

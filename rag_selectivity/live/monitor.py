@@ -412,10 +412,11 @@ class Monitor(Shared):
             without, notes = self._asked.without, self._asked.notes
         with self._measuring:
             report = self._window.report(self.traffic, without, notes, bootstrap)
-        odd = passages_apart(report.runs[self.name].judged, self.name)
-        if odd is not None:
-            tell(odd.text, odd.code)
-        return report.with_input(self.name, *self._identity.about())
+        facts, about_identity = self._identity.about()
+        if (odd := passages_apart(report.runs[self.name].judged, self.name)) is not None:
+            facts["ids_apart"], warning = odd
+            tell(warning.text, warning.code)
+        return report.with_input(self.name, facts, about_identity)
 
     @property
     def retrievals(self) -> list[Retrieval]:

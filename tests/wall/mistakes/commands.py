@@ -73,7 +73,7 @@ COMMANDS: dict[str, tuple[int | str, ...]] = {
     "evaluate qrels.trec run.trec --depths 0": (2, "depth 0"),
     "evaluate qrels.trec run.trec --depths 5,x": (2, "'5,x'", "--depths", "1,5,10"),
     "evaluate qrels.trec run.trec --measure BoR": (2, "BoR", "--corpus-size"),
-    "evaluate qrels.trec run.trec --corpus-size 2 --depths 5": (2, "K = 5", "N = 2"),
+    "evaluate qrels.trec run.trec --corpus-size 3 --depths 5": (2, "K = 5", "N = 3"),
     "evaluate qrels.trec run.trec --corpus-size 1k": (2, "--corpus-size", "'1k'"),
     "evaluate qrels.trec run.trec --corpus-size 0": (2, "N = 0"),
     "evaluate qrels.trec run.trec --corpus-size sizes.csv --measure BoR": (2, "'q2'", "corpus_size"),
