@@ -222,6 +222,7 @@ def test_calibrated_figures_are_those_of_the_report_and_have_no_union_of_pools()
         judge, runs, human=drawn(human, judge, runs, 200), scale="utility", measures=["RA-nWG@10"], corpus_size=1000
     ).rows[0]
     assert abs(decision.pairs[0].difference) == pytest.approx(abs(row.difference), abs=0.02)
+    assert "as judged" not in decision["system"].more
 
 
 def test_labels_that_show_nothing_choose_no_run_and_no_k() -> None:

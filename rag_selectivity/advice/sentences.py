@@ -11,7 +11,7 @@ from rag_selectivity.judged.judged_run import JudgedRun
 from rag_selectivity.measures.base import Measure
 from rag_selectivity.measures.chance import DEGRADED_FROM, Success
 from rag_selectivity.results.decision import DEPTH, GIVEN, LOSS, NEXT, SHOWN, SYSTEM, Answer, Decision, RunLine
-from rag_selectivity.results.estimate import Estimate
+from rag_selectivity.results.estimate import WITH_TAIL, Estimate
 from rag_selectivity.results.report import Report
 from rag_selectivity.results.run_report import FEWEST
 from rag_selectivity.results.steps import Steps
@@ -68,7 +68,7 @@ def which_system(decision: Decision, doubt: str, *, by_judge: bool) -> Answer:
         parts.append(f"{several(untested)} {'was' if len(untested) == 1 else 'were'} not tested")
     ends = [f"{first} and {run}: {share(x.difference)} [{share(x.low)}, {share(x.high)}]" for run, x in tested.items()]
     parts += ["all by this judge's grades"] * by_judge
-    more = "; intervals are not corrected" + ("" if best.as_judged is None else ", and all of this is as judged")
+    more = "; intervals are not corrected" + (", and all of this is as judged" if best.basis == WITH_TAIL else "")
     return Answer(SYSTEM, f"{'; '.join(parts)}.", bool(known), f"{'; '.join(ends)}{more}.")
 
 
