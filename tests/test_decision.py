@@ -216,8 +216,7 @@ def test_calibrated_figures_are_those_of_the_report_and_have_no_union_of_pools()
     for line in decision.lines:
         assert line.figures["RA-nWG"].estimate.value == report[line.run, "RA-nWG@10"].value
         assert line.figures["RA-nWG"].estimate.basis == "calibrated"
-    best = decision.best
-    assert percent(report[best, "PROC@10"].value) in decision["loss"].text
+    assert percent(report[decision.best, "PROC@10"].value) in decision["loss"].text
     row = rs.compare(
         judge, runs, human=drawn(human, judge, runs, 200), scale="utility", measures=["RA-nWG@10"], corpus_size=1000
     ).rows[0]
