@@ -493,6 +493,16 @@ def test_half_of_the_ids_with_an_extension_are_noticed(tmp_path) -> None:
     assert any("--ids name" in str(each.message) for each in warned)
 
 
+@pytest.mark.parametrize("beginning", ["wiki_", "corpus/"])
+def test_a_beginning_that_half_of_the_lists_have_is_found_by_one_label_a_query(beginning) -> None:
+    labels = {f"q{n}": [f"d{n}"] for n in range(40)}
+    # Every passage stands in lists of both kinds, and a quarter of the lists miss theirs.
+    found = [{n + n % 4 // 3, *range(1, 120, 7)} for n in range(40)]
+    run = {f"q{n}": [f"{beginning * (n % 2)}d{of}" for of in found[n]] for n in range(40)}
+    report, _ = told(lambda: rs.evaluate(labels, {"half": run}, depths=[5], bootstrap=None))
+    assert f'give ids="prefix={beginning}"' in report.trust.ids_apart[1]
+
+
 @pytest.mark.parametrize(
     ("labels", "other", "fact", "mend"),
     [

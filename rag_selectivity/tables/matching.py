@@ -15,7 +15,8 @@ Sides = tuple[Collection[str], Collection[str]]
 _Apart = Sequence[tuple[Set[str], Set[str]]]
 
 # Beginnings and endings are cut before case is folded, so that they are as the user sees them.
-_BEFORE_CUTS, _AFTER_CUTS = ("strip", "nfc", "name"), ("casefold", "number")
+# The beginning may be a folder, which a bare name lacks.
+_BEFORE_CUTS, _AFTER_CUTS = (("strip", "nfc", "name"), ("strip", "nfc")), ("casefold", "number")
 #: Which form is left out first where fewer are enough.
 _LEFT_OUT_FIRST = ("name", "casefold", "number", "nfc", "strip")
 _LONGEST_CUT = 20
@@ -88,10 +89,14 @@ class Match:
         would be taken for equal as well. Where some ids meet as they are, bare names must keep both sides apart, since
         the first side is then not one of parts (`12#0`, `12#1`) of what the second side names.
         """
-        few, every = _apart(self.pairs[:: -(-len(self.pairs) // _TRIED) or 1]), IdForm.of([*_BEFORE_CUTS, *_AFTER_CUTS])
+        few, every = (
+            _apart(self.pairs[:: -(-len(self.pairs) // _TRIED) or 1]),
+            IdForm.of([*_BEFORE_CUTS[0], *_AFTER_CUTS]),
+        )
         # Where some lists meet, the ids of the others may have a beginning of their own.
         others = _apart([pair for pair in self.pairs if not Match([pair]).met][:_TRIED])
-        forms = [form for of in (few, others) for form in (every, *_with_cuts(of)) if _meeting(form, of)]
+        cuts = [(of, form) for of in (few, others) for before in _BEFORE_CUTS for form in _with_cuts(of, before)]
+        forms = [form for of, form in [(few, every), (others, every), *cuts] if _meeting(form, of)]
         if not forms:
             return None
         apart = _apart(self.pairs)
@@ -132,17 +137,18 @@ def _meeting(form: IdForm, apart: _Apart) -> int:
     return sum(len({*map(form, first)}.intersection(map(form, second))) for first, second in apart)
 
 
-def _with_cuts(apart: _Apart) -> list[IdForm]:
-    """The form without a common beginning or ending of one side in which the most ids meet.
+def _with_cuts(apart: _Apart, before: Sequence[str]) -> list[IdForm]:
+    """The form without a beginning or ending, common to one side or one of its lists, in which the most ids meet.
 
     Without one on each side, any two numberings would meet.
     """
-    before = IdForm.of(_BEFORE_CUTS)
-    formed = [({*map(before, first)}, {*map(before, second)}) for first, second in apart]
-    sides = [set[str]().union(*(pair[side] for pair in formed)) for side in (0, 1)]
-    prefixes, suffixes = ([_cuts(ids, step) for ids in sides] for step in (1, -1))
+    spelled = IdForm.of(before)
+    formed = [({*map(spelled, first)}, {*map(spelled, second)}) for first, second in apart]
+    lists = [[pair[side] for pair in formed] for side in (0, 1)]
+    sides = [[set[str]().union(*ids), *ids] for ids in lists]
+    prefixes, suffixes = ([{cut for ids in side for cut in _cuts(ids, step)} for side in sides] for step in (1, -1))
     # What both sides have keeps no ids apart.
-    prefixes, suffixes = ([[""], [""]] if cuts[0] == cuts[1] else cuts for cuts in (prefixes, suffixes))
+    prefixes, suffixes = ([{""}, {""}] if cuts[0] == cuts[1] else cuts for cuts in (prefixes, suffixes))
     combined = {*product(prefixes[0], suffixes[0]), *product(prefixes[1], suffixes[1])} - {("", "")}
     longest_first = sorted(combined, key=lambda cuts: (-len("".join(cuts)), cuts))
     forms = [
@@ -152,7 +158,7 @@ def _with_cuts(apart: _Apart) -> list[IdForm]:
         for cuts in longest_first
     ]
     best = max(forms, key=lambda form: _meeting(form, formed), default=None)
-    return [] if best is None else [IdForm.of([*_BEFORE_CUTS, *best.parts])]
+    return [] if best is None else [IdForm.of([*before, *best.parts])]
 
 
 def _cuts(ids: Set[str], step: int) -> list[str]:
