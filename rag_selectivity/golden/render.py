@@ -7,9 +7,9 @@ from rag_selectivity.golden.checking import Check
 from rag_selectivity.golden.differing import Difference
 from rag_selectivity.golden.manifest import Manifest
 from rag_selectivity.golden.reusability import BY_ORIGINS, LeftOut, Reusability
-from rag_selectivity.render.blocks import Block, Heading, Lines, Note, count, entry, table_of
+from rag_selectivity.render.blocks import Block, Heading, Lines, Note, entry, table_of
 from rag_selectivity.render.views import SHOWN
-from rag_selectivity.wording import counted, enumeration, number, percent, signed
+from rag_selectivity.wording import counted, enumeration, percent, signed
 
 _SHOWN = 10
 _ORIGINS = {
@@ -63,7 +63,7 @@ def check_blocks(check: Check) -> Iterator[Block]:
         yield Heading("Judged, of the top K")
         depths = list(next(iter(check.judged.values())))
         columns = [(f"K = {k}", {run: at[k] for run, at in check.judged.items()}.get, percent) for k in depths]
-        yield table_of(check.judged, ("run", str, str), *columns, breaks=True)
+        yield table_of(check.judged, ("run", str), *columns, breaks=True)
     if check.reusability is not None:
         yield from _reusability_blocks(check.reusability)
 
@@ -73,14 +73,14 @@ def _reusability_blocks(found: Reusability) -> Iterator[Block]:
     for measure in found.measures:
         yield table_of(
             found.runs,
-            ("run", "run", str),
-            ("its own", "pairs", count),
-            ("relevant", "relevant", count),
-            (measure, entry("figures", measure), number),
-            ("without", entry("without", measure), number),
+            "run",
+            ("its own", "pairs"),
+            "relevant",
+            (measure, entry("figures", measure)),
+            ("without", entry("without", measure)),
             ("shift", entry("shifts", measure), signed),
-            ("queries", partial(_queries, measure=measure), str),
-            ("tau", entry("tau", measure), number),
+            ("queries", partial(_queries, measure=measure)),
+            ("tau", entry("tau", measure)),
         )
     yield Note(" ".join(_about(found)))
 
@@ -142,7 +142,7 @@ def difference_blocks(found: Difference) -> Iterator[Block]:
     changed = [each for each in found.grades if None not in (each.old, each.new)]
     if changed:
         yield Heading(f"Grades changed{_of_first(len(changed))}")
-        yield table_of(changed[:_SHOWN], *((name, name, str) for name in ("query", "passage", "old", "new")))
+        yield table_of(changed[:_SHOWN], "query", "passage", "old", "new")
     for what, ids in (
         ("Queries added", found.queries_added),
         ("Queries removed", found.queries_removed),

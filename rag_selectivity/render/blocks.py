@@ -57,24 +57,27 @@ class Details:
 
 
 Block = Heading | Table | Lines | Note | Details
-#: A column of a declared table: its title, what it shows of a row (the name of an attribute, or a function of the
-#: row), and how that is written.
-Column = tuple[str, str | Callable[[Any], Any], Callable[[Any], str]]
+_Of = str | Callable[[Any], Any]
+#: A column of a declared table: its title, what it shows of a row (the name of an attribute, or a function of the row),
+#: and how that is written, if not as `written` says. A title alone is the name of an attribute too.
+Column = str | tuple[str, _Of] | tuple[str, _Of, Callable[[Any], str]]
 
 
 def table_of(rows: Iterable[Any], *columns: Column, breaks: bool = False) -> Table:
     """A table with a line for each row; a column in which nothing stands is left out, unless it is the first.
 
-    >>> table_of([("a", 1.0), ("b", float("nan"))], ("run", lambda row: row[0], str), ("P", lambda row: row[1], number))
+    >>> table_of([("a", 1.0), ("b", float("nan"))], ("run", lambda row: row[0]), ("P", lambda row: row[1]))
     Table(header=['run', 'P'], rows=[['a', '1.000'], ['b', '–']], breaks=False)
     """
     listed = list(rows)
     shown: list[tuple[str, list[str]]] = []
-    for title, what, style in columns:
+    for column in columns:
+        title, what, *style = (column, column) if isinstance(column, str) else column
         get = attrgetter(what) if isinstance(what, str) else what
         values = [get(row) for row in listed]
         if not shown or any(value not in (None, "") for value in values):
-            shown.append((title, [BLANK if value is None else style(value) for value in values]))
+            write = style[0] if style else written
+            shown.append((title, [BLANK if value is None else write(value) for value in values]))
     lines = [list(line) for line in zip(*(cells for _, cells in shown), strict=True)]
     return Table([title for title, _ in shown], lines, breaks)
 
@@ -85,6 +88,13 @@ def entry(attribute: str, key: object) -> Callable[[Any], Any]:
 
 
 # -- how cells are written -----------------------------------------------------------------------------------
+
+
+def written(value: Any) -> str:
+    """A figure with its interval, a number with three decimals, a whole number with commas, and all else as a text."""
+    if hasattr(value, "low"):
+        return cell(value)
+    return number(value) if isinstance(value, float) else f"{value:,}" if isinstance(value, int) else str(value)
 
 
 def cell(estimate: Any, style: Callable[[float], str] = number, *, interval: bool = True) -> str:
@@ -120,11 +130,6 @@ def difference(row: Any) -> str:
     return f"{signed(row.difference)}{ends_text(row.low, row.high, signed)}"
 
 
-def count(value: int) -> str:
-    """A whole number."""
-    return f"{value:,}"
-
-
 def p_value(p: float) -> str:
     """A p-value with four decimals; a dash where nothing was tested."""
     return "–" if math.isnan(p) else "<0.0001" if p < 0.0001 else f"{p:.4f}"
@@ -151,6 +156,11 @@ def ending(asked: Asked) -> str:
 def cost_text(cost: float | None) -> str:
     """A cost behind what it is of; empty where it is not known."""
     return "" if cost is None else f", cost {cost:.4g}"
+
+
+def notes(texts: Iterable[str], kind: str = "note") -> Iterable[Note]:
+    """Each text as a note."""
+    return (Note(text, kind) for text in texts)
 
 
 def caveat_lines(found: Iterable[tuple[str, str, Caveat]], runs: int = 1) -> Iterable[str]:

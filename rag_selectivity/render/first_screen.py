@@ -104,7 +104,7 @@ class FirstScreen:
         if self.columns:
             yield Heading(self.heading)
             columns = [(column.title, column.figures.get, figure_cell) for column in self.columns]
-            yield table_of(self.runs, ("run", str, str), *columns)
+            yield table_of(self.runs, ("run", str), *columns)
         yield from map(Note, self.notes[:MOST_NOTES])
         if len(self.notes) > MOST_NOTES:
             yield Note(f"… and {len(self.notes) - MOST_NOTES} more.")
@@ -414,7 +414,7 @@ def decision_table(decision: Decision) -> Table:
     costs = dict.fromkeys(name for line in lines for name in line.costs)
     return table_of(
         lines,
-        ("run", "run", str),
+        "run",
         *(
             (
                 f"{name}{_of_its_ceiling(line.figures[name] for line in lines if name in line.figures)}",

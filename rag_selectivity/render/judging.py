@@ -1,7 +1,7 @@
 """What a judge was asked: grading, agreement with people, the choice of α, claim checks; their tables and sentences."""
 
 import shlex
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +16,6 @@ from rag_selectivity.render.blocks import (
     Note,
     Table,
     caveat_lines,
-    cell,
     cost_text,
     ending,
     table_of,
@@ -41,19 +40,13 @@ from rag_selectivity.results.usage import Usage
 from rag_selectivity.results.workflows import Calibration, JudgeReport
 from rag_selectivity.trust.agreement import TOO_FEW, UNDETERMINED, Agreement
 from rag_selectivity.trust.controls import ControlPower
-from rag_selectivity.wording import counted, number, percent, signed
+from rag_selectivity.wording import counted, percent, signed
 
 
 def calibration_blocks(found: Calibration) -> Iterator[Block]:
     """The α that was chosen, and what the paper advises."""
-    yield table_of(
-        [found],
-        ("alpha", lambda each: "–" if each.alpha is None else f"{each.alpha:g}", str),
-        ("n", "n", str),
-        ("out of fold", "out_of_fold", number),
-        ("on the same queries", "correlation", number),
-        breaks=True,
-    )
+    alpha: Column = ("alpha", lambda each: "–" if each.alpha is None else f"{each.alpha:g}")
+    yield table_of([found], alpha, "n", ("out of fold", "out_of_fold"), ("on the same queries", "correlation"))
     yield Note(found.advice)
     yield Note("the correlations are Spearman's; the one on the same queries is raised by the choice of alpha", "note")
 
@@ -73,9 +66,9 @@ def agreement_blocks(report: JudgeReport) -> Iterator[Block]:
     yield Note(verdict_on(agreement, "pair"))
     yield table_of(
         _COEFFICIENTS,
-        ("", lambda name: name.replace("_", " "), str),
-        ("value [interval]", lambda name: getattr(agreement, name), cell),
-        ("with itself", lambda name: None if itself is None else getattr(itself, name).value, number),
+        ("", lambda name: name.replace("_", " ")),
+        ("value [interval]", lambda name: getattr(agreement, name)),
+        ("with itself", lambda name: None if itself is None else getattr(itself, name).value),
     )
     yield confusion_table(agreement, [*map(str, agreement.levels)], agreement.bias_by_grade)
     if not report.ranks:
@@ -83,10 +76,10 @@ def agreement_blocks(report: JudgeReport) -> Iterator[Block]:
     else:
         yield table_of(
             report.ranks,
-            (report.ranks[0].measure, lambda each: " minus ".join(each.runs), str),
+            (report.ranks[0].measure, lambda each: " minus ".join(each.runs)),
             ("by the judge", "as_judged", signed),
-            ("by people [interval]", "difference", cell),
-            ("the judge", "verdict", lambda verdict: _VERDICTS[verdict]),
+            ("by people [interval]", "difference"),
+            ("the judge", "verdict", _VERDICTS.__getitem__),
         )
         yield Note(f"by people: the judge's grades of {_PAIRS}, completed by people's labels; for these queries")
         yield from map(Note, filter(None, map(_open_ranking, report.ranks)))
@@ -94,9 +87,9 @@ def agreement_blocks(report: JudgeReport) -> Iterator[Block]:
     if biases:
         yield table_of(
             biases,
-            ("", lambda row: row[0], str),
-            (" ", lambda row: row[1], str),
-            ("judge minus people [interval]", lambda row: row[2], cell),
+            ("", lambda row: row[0]),
+            (" ", lambda row: row[1]),
+            ("judge minus people [interval]", lambda row: row[2]),
         )
     yield Note("To calibrate figures by people's labels: rag-selectivity evaluate LABELS RUN --human HUMAN.")
 
@@ -112,11 +105,10 @@ def verdict_on(agreement: Agreement, unit: str) -> str:
 
 def confusion_table(agreement: Agreement, names: Sequence[str], biases: Mapping[int, Interval] | None = None) -> Table:
     """The pairs by people's grade (rows) and the judge's, and the bias at each grade of people."""
-    rows = [
-        [name, *map(str, counts), *([] if biases is None else [cell(biases.get(level))])]
-        for name, level, counts in zip(names, agreement.levels, agreement.confusion.tolist(), strict=True)
-    ]
-    return Table(["people \\ judge", *names, *([] if biases is None else ["bias"])], rows, breaks=False)
+    rows = zip(names, agreement.levels, agreement.confusion.tolist(), strict=True)
+    by_judge: list[Column] = [(name, lambda row, at=place: row[2][at]) for place, name in enumerate(names)]
+    bias: list[Column] = [] if biases is None else [("bias", lambda row: biases.get(row[1]))]
+    return table_of(rows, ("people \\ judge", lambda row: row[0]), *by_judge, *bias)
 
 
 def _open_ranking(each: Ranking) -> str | None:
@@ -275,9 +267,9 @@ def _figure_tables(run: ClaimRun, depths: Sequence[int]) -> Iterator[Table]:
     names = list(dict.fromkeys(measure.name for measure, _ in run.figures.plan))
     cells = {name: {depth: run.estimates.get(f"{name}@{depth}") for depth in depths} for name in names}
     for of_support in (False, True):
-        columns: list[Column] = [(name, cells[name].get, cell) for name in names if (name in OF_SUPPORT) == of_support]
+        columns: list[Column] = [(name, cells[name].get) for name in names if (name in OF_SUPPORT) == of_support]
         if columns:
-            yield table_of(depths, ("K", str, str), *columns)
+            yield table_of(depths, ("K", str), *columns)
 
 
 def _missed_claims(run: ClaimRun, depth: int, most: int | None) -> Iterator[Block]:
@@ -321,7 +313,7 @@ def _agreement(agreement: Agreement) -> Iterator[Block]:
     yield Heading("The judge against people")
     yield Note(verdict_on(agreement, "verdict"))
     figures = {"kappa": agreement.kappa, "AC2": agreement.ac2, "same verdict": agreement.exact, "bias": agreement.bias}
-    yield table_of(figures, ("", str, str), ("value [interval]", figures.get, cell))
+    yield table_of(figures, ("", str), ("value [interval]", figures.get))
     yield confusion_table(agreement, ["not supported", "supported"])
 
 
@@ -359,17 +351,11 @@ def _of_query(check: ClaimCheck, depth: int) -> Iterator[Block]:
 
 def _matrix(claims: Sequence[str], cells: NDArray[np.bool_], ids: Sequence[str]) -> Block:
     """A row for each claim: a cell for each passage, and by how many passages the claim is supported."""
-
-    def supports(place: int) -> Callable[[int], str]:
-        return lambda row: "yes" if cells[row, place] else "no"
-
-    passages: list[Column] = [(id_, supports(place), str) for place, id_ in enumerate(ids)]
-    return table_of(
-        range(len(claims)),
-        ("claim", lambda row: _one_line(claims[row]), str),
-        *passages,
-        ("passages", lambda row: int(cells[row].sum()), str),
-    )
+    passages: list[Column] = [
+        (id_, lambda row, at=place: "yes" if row[1][at] else "no") for place, id_ in enumerate(ids)
+    ]
+    rows = zip(claims, cells.tolist(), strict=True)
+    return table_of(rows, ("claim", lambda row: _one_line(row[0])), *passages, ("passages", lambda row: sum(row[1])))
 
 
 def _one_line(text: str) -> str:

@@ -23,10 +23,10 @@ from rag_selectivity.render.blocks import (
     bare,
     caveat_lines,
     cell,
-    count,
     difference,
     entry,
     grouped,
+    notes,
     p_value,
     table_of,
 )
@@ -72,7 +72,7 @@ def run_blocks(report: Report, name: str) -> Iterator[Block]:
     run = report.runs[name]
     tables = [_over_k(report, name, run), _of_whole_lists(report, run), _with_controls(run)]
     yield from (table for table in tables if len(table.header) > 1 and table.rows)
-    yield from (Note(note, "note") for note in _notes(report, run))
+    yield from notes(_notes(report, run))
     for column, by_value in run.slices.items():
         yield Heading(f"{name} by {column}")
         yield from _slice_blocks(by_value)
@@ -83,7 +83,7 @@ def run_blocks(report: Report, name: str) -> Iterator[Block]:
 
 def _over_k(report: Report, name: str, run: RunReport) -> Table:
     """One row for each depth, one column for each measure; ΔBoR beside BoR, and K/N_p beside lambda."""
-    columns: list[Column] = [("K", str, str)]
+    columns: list[Column] = [("K", str)]
     for base in without_depth(report.measures):
         cells = {k: at_depth(run.estimates, base, k) for k in report.cutoffs}
         # IPrec@1 is at recall 1, not at K = 1.
@@ -91,13 +91,13 @@ def _over_k(report: Report, name: str, run: RunReport) -> Table:
             continue
         columns.append((_titled(report, base, cells.values()), cells.get, _style_of(base)))
         if base == PercentPROC() and at_depth(run.estimates, PROC(), report.cutoffs[0]) is not None:
-            columns.append(("who lost it", lambda k: _loss(report, name, k), str))
+            columns.append(("who lost it", lambda k: _loss(report, name, k)))
         if isinstance(base, Lambda):
-            columns.append(("slots per relevant", report.slots_per_relevant(name, rel=base.rel).get, number))
+            columns.append(("slots per relevant", report.slots_per_relevant(name, rel=base.rel).get))
         if isinstance(base, BoR) and any(each is not None and not math.isnan(each.value) for each in cells.values()):
             changes = list(_changes(report, name, base))
-            columns.append(("change", {k: found.observed for k, found in changes}.get, number))
-            columns.append(("predicted change", {k: found.predicted for k, found in changes}.get, number))
+            columns.append(("change", {k: found.observed for k, found in changes}.get))
+            columns.append(("predicted change", {k: found.predicted for k, found in changes}.get))
     return table_of(report.cutoffs, *columns, breaks=True)
 
 
@@ -144,7 +144,7 @@ def _of_whole_lists(report: Report, run: RunReport) -> Table:
         for measure, each in measured.items()
         if measure == base or (isinstance(base.cutoff, Real) and replace(measure, at=None) == base)
     ]
-    return table_of(rows, ("measure", lambda row: row[0], str), ("figure", lambda row: row[1], cell))
+    return table_of(rows, ("measure", lambda row: row[0]), ("figure", lambda row: row[1]))
 
 
 def _with_controls(run: RunReport) -> Table:
@@ -153,12 +153,12 @@ def _with_controls(run: RunReport) -> Table:
     rows = [(k, each) for k, each in run.estimates.items() if each.basis == WITH_CONTROLS and each.shown is not None]
     return table_of(
         rows,
-        ("with random passages", lambda row: row[0], str),
-        ("bits", lambda row: row[1], cell),
-        ("at least", lambda row: max(row[1].shown, 0.0), number),
-        ("so many show at most", lambda row: facts["can_show"].get(row[0]), number),
-        ("without them", lambda row: row[1].as_judged, number),
-        ("random passages", lambda row: facts["used"].get(row[0], facts["graded"]), count),
+        ("with random passages", lambda row: row[0]),
+        ("bits", lambda row: row[1]),
+        ("at least", lambda row: max(row[1].shown, 0.0)),
+        ("so many show at most", lambda row: facts["can_show"].get(row[0])),
+        ("without them", lambda row: row[1].as_judged),
+        ("random passages", lambda row: facts["used"].get(row[0], facts["graded"])),
         breaks=True,
     )
 
@@ -190,13 +190,8 @@ def _slice_blocks(by_value: Mapping[str, Slice]) -> Iterator[Block]:
     measures = [parse_measure(key) for key in parts[0].estimates]
     shown = at_one_depth(measures)
     columns = [(str(measure), entry("estimates", str(measure)), _style_of(measure)) for measure in shown]
-    yield table_of(
-        parts,
-        ("", lambda part: f"{part.value}{FEW if part.few else ''}", str),
-        ("queries", "queries", count),
-        *columns,
-        breaks=True,
-    )
+    name: Column = ("", lambda part: f"{part.value}{FEW if part.few else ''}")
+    yield table_of(parts, name, "queries", *columns, breaks=True)
     if any(part.few for part in parts):
         yield Note(f"{FEW} under {FEWEST} queries: the figures say little", "note")
     if left_out := len(measures) - len(shown):
@@ -206,14 +201,14 @@ def _slice_blocks(by_value: Mapping[str, Slice]) -> Iterator[Block]:
     figures = [(part.value, name, each) for part in parts for name, each in part.estimates.items()]
     figures = [each for each in figures if parse_measure(each[1]) in shown]
     of_slices = ((value, name, caveat) for value, name, each in figures for caveat in each.caveats)
-    yield from (Note(line, "note") for line in caveat_lines(of_slices, len(parts)))
+    yield from notes(caveat_lines(of_slices, len(parts)))
     yield from reasons((f"{name} of {value}", each.value, each.reason) for value, name, each in figures)
 
 
 def reasons(figures: Iterable[tuple[str, float, str | None]]) -> Iterator[Note]:
     """Why figures do not exist; those with the same reason together."""
     missing = grouped((why, name) for name, value, why in figures if why is not None and math.isnan(value))
-    yield from (Note(f"no {', '.join(names)}: {reason}", "note") for reason, names in missing.items())
+    yield from notes(f"no {', '.join(names)}: {reason}" for reason, names in missing.items())
 
 
 def at_one_depth(measures: Sequence[Measure]) -> list[Measure]:
@@ -250,13 +245,13 @@ def difference_blocks(
         yield Heading(f"{name} compared with {of_run[0].baseline}: {queries}")
         yield table_of(
             of_run,
-            ("", "measure", str),
-            ("base", "baseline_value", number),
-            ("run", "value", number),
+            ("", "measure"),
+            ("base", "baseline_value"),
+            ("run", "value"),
             _interval_column(settings),
             ("p Holm", "p_adjusted", p_value),
-            ("W/T/L", _wins, str),
-            ("shows ≥", "detectable", number),
+            ("W/T/L", _wins),
+            ("shows ≥", "detectable"),
         )
         yield from _findings(of_run, settings)
         yield from map(Note, notes)
@@ -308,12 +303,12 @@ def _slice_differences(rows: Sequence[RunDifference], settings: Mapping[str, Any
     shown = [row for measure in measures for row in rows if row.measure == measure]
     yield table_of(
         shown,
-        ("", "measure", str),
-        ("slice", lambda row: f"{_slice_of(row)}{FEW if row.few else ''}", str),
-        ("n", lambda row: str(row.n) if row.n == row.n_baseline else f"{row.n}, {row.n_baseline}", str),
+        ("", "measure"),
+        ("slice", lambda row: f"{_slice_of(row)}{FEW if row.few else ''}"),
+        ("n", lambda row: row.n if row.n == row.n_baseline else f"{row.n:,}, {row.n_baseline:,}"),
         _interval_column(settings),
         ("p Holm", "p_adjusted", p_value),
-        ("verdict", lambda row: BLANK if row.few else row.verdict, str),
+        ("verdict", lambda row: BLANK if row.few else row.verdict),
     )
     if any(row.few for row in shown):
         yield Note(f"{FEW} under {FEWEST} queries: no verdict")
@@ -343,12 +338,12 @@ def change_blocks(changes: Changes) -> Iterator[Block]:
         yield table_of(
             # Changes that a reader must not miss come first.
             sorted(changed, key=lambda each: [WORSE, BETTER, each.verdict].index(each.verdict)),
-            ("run", lambda each: called[each.row.run], str),
-            ("", "row.measure", str),
+            ("run", lambda each: called[each.row.run]),
+            ("", "row.measure"),
             ("before", "before", bare),
             ("now", "now", bare),
             ("difference", lambda each: None if each.before.possible or each.now.possible else each.row, difference),
-            ("verdict", "verdict", str),
+            "verdict",
         )
         yield Note(_about_tests(changes))
     for what, names in (

@@ -11,13 +11,12 @@ from rag_selectivity.render.blocks import (
     Note,
     Table,
     bare,
-    cell,
     change,
     cost_text,
-    count,
     difference,
     ending,
     grouped,
+    notes,
     p_value,
     table_of,
 )
@@ -71,18 +70,18 @@ def answer_blocks(report: AnswerReport) -> Iterator[Block]:
     shown = list(dict.fromkeys(each for each, _ in report.figures))
     if shown:
         columns: list[Column] = [
-            (name, {each: found for (each, score), found in report.figures.items() if score == name}.get, cell)
+            (name, {each: found for (each, score), found in report.figures.items() if score == name}.get)
             for name in report.kinds
         ]
         most = {each: max(found.n for (of, _), found in report.figures.items() if of == each) for each in shown}
-        yield table_of(shown, ("shown", str, str), ("n", most.get, count), *columns, breaks=True)
+        yield table_of(shown, ("shown", str), ("n", most.get), *columns, breaks=True)
     level = level_text(report.settings["level"])
     for kind, title in _TITLES.items():
         contrasts = [each for each in report.contrasts if each.kind == kind]
         if contrasts:
             yield Heading(title)
             yield from _contrast_blocks(kind, contrasts, level)
-    yield from (Note(note, "note") for note in report.notes)
+    yield from notes(report.notes)
     served = report.settings.get("served") or ()
     if served and list(served) != [report.settings["model"]]:
         yield Note(f"the server calls the model {served[0]}")
@@ -103,12 +102,12 @@ def _spent(spent: Spent, model: str | None) -> str:
 def _contrast_blocks(kind: str, contrasts: Sequence[Contrast], level: str) -> Iterator[Block]:
     yield table_of(
         contrasts,
-        ("score", "score", str),
-        ("shown", "shown", str),
-        ("against", lambda each: "no junk" if kind == SLOPE and each.against.k == 0 else str(each.against), str),
-        ("n", "n", count),
+        "score",
+        "shown",
+        ("against", lambda each: "no junk" if kind == SLOPE and each.against.k == 0 else each.against),
+        "n",
         (f"{_OF_KIND.get(kind, 'difference')} [{level}]", _with_value, change),
-        ("ceiling", lambda each: each.ceiling if kind == BITS else None, number),
+        ("ceiling", lambda each: each.ceiling if kind == BITS else None),
         ("p Holm", lambda each: None if math.isnan(each.p_adjusted) else each.p_adjusted, p_value),
     )
     why = grouped((each.reason, f"{each.score} of {each.shown}") for each in contrasts if each.reason is not None)
@@ -140,15 +139,15 @@ def validation_blocks(result: Validation) -> Iterator[Block]:
         yield Heading(f"{segment.name}: {segment.sets} sets of {counted(segment.queries, 'query', 'queries')}")
         yield _correlations(segment.rows, level)
         yield Note(segment.summary)
-    yield from (Note(text, "note") for text in result.notes)
+    yield from notes(result.notes)
 
 
 def _correlations(rows: Sequence[Following], level: str) -> Table:
     return table_of(
         rows,
-        ("", "measure", str),
-        ("K", lambda row: None if row.measure.endswith(f"@{row.k}") else row.k, str),
-        ("n", "n", count),
+        ("", "measure"),
+        ("K", lambda row: None if row.measure.endswith(f"@{row.k}") else row.k),
+        "n",
         (f"Spearman [{level}]", "spearman", lambda found: BLANK if found.reason else change(found)),
         ("Pearson", "pearson", bare),
         ("Kendall", "kendall", bare),
@@ -167,11 +166,11 @@ def preference_blocks(found: Preference) -> Iterator[Block]:
     yield Heading(f"{b} against {a}, interleaved: {counted(found.impressions, 'impression')}")
     yield table_of(
         [found],
-        (f"{b} won", "wins", count),
-        ("ties", "ties", count),
-        (f"{a} won", "losses", count),
+        (f"{b} won", "wins"),
+        "ties",
+        (f"{a} won", "losses"),
         ("share", "share", percent),
-        (f"{level_text(found.level)} interval", lambda each: f"[{percent(each.low)}, {percent(each.high)}]", str),
+        (f"{level_text(found.level)} interval", lambda each: f"[{percent(each.low)}, {percent(each.high)}]"),
         ("p", "p", p_value),
     )
     shown = f"{found.verdict}: without ties, {b} is shown to win"
@@ -184,7 +183,7 @@ def preference_blocks(found: Preference) -> Iterator[Block]:
     if found.needed is not None:
         units = f"{counted(found.needed, found.unit)}, if ties stay as frequent"
         yield Note(_needed(found, f"share of {percent(found.detect or 0)}", units))
-    yield from (Note(note, "note") for note in found.notes)
+    yield from notes(found.notes)
 
 
 def arm_blocks(row: ArmComparison) -> Iterator[Block]:
@@ -197,9 +196,8 @@ def arm_blocks(row: ArmComparison) -> Iterator[Block]:
 def experiment_blocks(decided: ExperimentDecision) -> Iterator[Block]:
     """All metrics and guardrails, and what follows from them together."""
     yield Heading(f"metrics, {level_text(decided.level)} together (Holm)")
-    yield _arm_table(
-        decided.metrics, dict(zip((row.metric for row in decided.metrics), decided.p_adjusted, strict=True))
-    )
+    adjusted = {row.metric: p for row, p in zip(decided.metrics, decided.p_adjusted, strict=True)}
+    yield _arm_table(decided.metrics, ("p Holm", lambda row: adjusted[row.metric], p_value))
     if decided.guardrails:
         yield Heading(f"guardrails, {level_text(decided.level)} each")
         yield _arm_table(decided.guardrails)
@@ -213,25 +211,12 @@ def experiment_blocks(decided: ExperimentDecision) -> Iterator[Block]:
         EQUAL: f"every metric is shown to differ by less than its margin, {kept}",
     }
     yield Note(f"{decided.verdict}: {words.get(decided.verdict, 'the values so far do not show which arm is better.')}")
-    yield from (Note(note, "note") for note in decided.notes)
+    yield from notes(decided.notes)
 
 
-def _arm_table(rows: Iterable[ArmComparison], adjusted: dict[str, float] | None = None) -> Table:
-    return table_of(
-        rows,
-        ("metric", "metric", str),
-        ("a", "mean_a", number),
-        ("b", "mean_b", number),
-        ("b − a [interval]", lambda row: row, difference),
-        (
-            "p" if adjusted is None else "p Holm",
-            lambda row: row.p if adjusted is None else adjusted[row.metric],
-            p_value,
-        ),
-        ("n a", "n_a", count),
-        ("n b", "n_b", count),
-        ("verdict", "verdict", str),
-    )
+def _arm_table(rows: Iterable[ArmComparison], p: Column = ("p", "p", p_value)) -> Table:
+    means: list[Column] = ["metric", ("a", "mean_a"), ("b", "mean_b"), ("b − a [interval]", difference)]
+    return table_of(rows, *means, p, ("n a", "n_a"), ("n b", "n_b"), "verdict")
 
 
 def _of_arms(rows: Sequence[ArmComparison]) -> Iterator[Block]:
@@ -250,8 +235,7 @@ def _of_arms(rows: Sequence[ArmComparison]) -> Iterator[Block]:
             units = f"{row.needed:,} values of both arms together"
             conclusion += f" {_needed(row, f'difference of {number(row.detect or 0)}', units)}"
         yield Note(conclusion)
-    for note in dict.fromkeys(note for row in rows for note in row.notes):
-        yield Note(note, "note")
+    yield from notes(dict.fromkeys(note for row in rows for note in row.notes))
 
 
 def _needed(tested: Preference | ArmComparison, truth: str, units: str) -> str:

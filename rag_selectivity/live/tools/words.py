@@ -11,36 +11,27 @@ from rag_selectivity.render.blocks import Block, Column, Heading, Lines, Note, T
 from rag_selectivity.render.first_screen import first_screen
 from rag_selectivity.render.report_tables import report_blocks
 from rag_selectivity.results.estimate import Estimate
-from rag_selectivity.wording import counted, number, percent
+from rag_selectivity.wording import counted, percent
 
-_ALWAYS = ("tool", "shown", "called", "tokens")
+_ALWAYS = ("shown", "called", "tokens")
 #: Rows of a table, and names in a line.
 _LISTED, _NAMED = 20, 5
 
-_TOOLS: Sequence[Column] = (
-    ("tool", "name", str),
-    *((name, name, str) for name in ("shown", "called", "wrong", "misfits", "ran", "failed", "tokens")),
-)
+_TOOLS = ("shown", "called", "wrong", "misfits", "ran", "failed", "tokens")
 _CONFUSION: Sequence[Column] = (
-    ("expected", lambda cell: _expected(cell), str),
-    ("called", lambda cell: cell.called or "(none)", str),
-    ("calls", lambda cell: f"{cell.calls}{' ' if cell.right else '*'}", str),
+    ("expected", lambda cell: _expected(cell)),
+    ("called", lambda cell: cell.called or "(none)"),
+    ("calls", lambda cell: f"{cell.calls}{' ' if cell.right else '*'}"),
 )
-_SIMILAR: Sequence[Column] = (
-    ("tool", "first", str),
-    ("and", "second", str),
-    ("names", "names", number),
-    ("descriptions", "descriptions", number),
-    ("confused", "confused", str),
-)
-_MISFITS: Sequence[Column] = (("tool", "tool", str), ("reason", "reason", str), ("calls", "calls", str))
+_SIMILAR: Sequence[Column] = (("tool", "first"), ("and", "second"), "names", "descriptions", "confused")
+_MISFITS: Sequence[Column] = ("tool", "reason", "calls")
 
 
 def tool_blocks(report: ToolReport) -> Iterable[Block]:
     """The lines about a report, then its tables."""
     yield Lines([*_lines(report)])
-    used = [column for column in _TOOLS if column[0] in _ALWAYS or any(getattr(t, column[0]) for t in report.tools)]
-    yield _listed(report.tools, used, len(report.tools))
+    used = [name for name in _TOOLS if name in _ALWAYS or any(getattr(tool, name) for tool in report.tools)]
+    yield _listed(report.tools, [("tool", "name"), *used], len(report.tools))
     confusion = () if report.choice is None else report.choice.confusion
     for title, rows, columns, total in (
         ("Called against expected: calls with labels, * if wrong", confusion, _CONFUSION, len(confusion)),
