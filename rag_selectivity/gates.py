@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from rag_selectivity.compare.differences import ROUNDING, Side
+from rag_selectivity.compare.differences import ROUNDING
 from rag_selectivity.compare.stored import differences_since
 from rag_selectivity.errors import InputError, did_you_mean
 from rag_selectivity.inference.exact import clopper_pearson
@@ -232,7 +232,7 @@ def _since(
     measures, found = [gate.measure for gate in drops if gate.measure is not None], {}
     for run, now in report.runs.items():
         then = stored.run_like(run, len(report.runs))
-        sides = Side(run, now.figures, now.estimates), Side(str(stored.path), then.figures, then.estimates)
+        sides = run, now, then, str(stored.path)
         rows, note = differences_since(*sides, measures, report.bootstrap, on=on, labels=labels)
         found[run] = dict(zip(drops, rows, strict=True)), note
     return found

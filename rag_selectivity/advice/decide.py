@@ -11,7 +11,7 @@ from rag_selectivity.advice import sentences
 from rag_selectivity.advice.costs import Costs, cheapest_run
 from rag_selectivity.advice.losses import Losses, losses_of
 from rag_selectivity.advice.which_k import Advice
-from rag_selectivity.compare.differences import Pairs, Side, Testing, as_family, known_baseline, rows_of
+from rag_selectivity.compare.differences import Pairs, Testing, as_family, differences, known_baseline
 from rag_selectivity.errors import InputError
 from rag_selectivity.evaluation.evaluate import measure_all
 from rag_selectivity.evaluation.report import report_on
@@ -107,7 +107,7 @@ def decide(
     columns = list(dict.fromkeys([ranking, *columns]))
     order = sorted(at_k.runs, key=lambda name: np.nan_to_num(-at_k[name, ranking @ depth].value, nan=math.inf))
     testing = Testing(report.bootstrap, paired)
-    pairs = tuple(map(_pair, _differences(list(combinations(order, 2)), at_k, [ranking], testing)))
+    pairs = tuple(map(_pair, _differences(list(combinations(order, 2)), at_k, [ranking], testing, detectable=True)))
     verdicts = _verdicts(at_k, columns, pairs, baseline, testing)
     decision = Decision(
         K=depth,
@@ -154,14 +154,14 @@ def _report_at(report: Report, judged: Mapping[str, JudgedRun], measures: Sequen
 
 
 def _differences(
-    pairs: Pairs, at_k: Report, measures: Sequence[Measure], testing: Testing
+    pairs: Pairs, at_k: Report, measures: Sequence[Measure], testing: Testing, *, detectable: bool
 ) -> tuple[RunDifference, ...]:
     """The differences of pairs of runs as one family; unless unpaired, runs over different queries make no pair."""
     if testing.bootstrap is None:
         return ()
-    sides = {name: Side.of(name, run, measures) for name, run in at_k.runs.items()}
     compared = [(a, b) for a, b in pairs if not testing.paired or at_k.runs[a].queries == at_k.runs[b].queries]
-    return as_family(rows_of(compared, sides, testing, at_k.ground), testing, sides)
+    rows = differences(compared, at_k.runs, measures, testing, at_k.ground)
+    return as_family(rows, testing, at_k.runs if detectable else None)[0]
 
 
 def _pair(row: RunDifference) -> Pair:
@@ -181,7 +181,7 @@ def _verdicts(
     ranked |= {pair.other: _TURNED.get(pair.verdict, pair.verdict) for pair in pairs if pair.run == baseline}
     others = [base for base in columns if base.name not in shared]
     against = [(name, baseline) for name in at_k.runs if name != baseline]
-    rows = _differences(against, at_k, others, replace(testing, power=None))
+    rows = _differences(against, at_k, others, testing, detectable=False)
     return {
         **{(run, name): verdict for run, verdict in ranked.items() for name in shared},
         **{(row.run, row.measure.name): row.verdict for row in rows},

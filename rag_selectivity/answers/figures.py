@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from rag_selectivity.compare.differences import Side, Testing, differences_of
+from rag_selectivity.compare.differences import Testing, difference_rows
 from rag_selectivity.evaluation.report import estimates_of_table
 from rag_selectivity.figures.figures import Figures
 from rag_selectivity.inference.bootstrap import Bootstrap
@@ -164,8 +164,7 @@ def _slopes(scored: Scored, bootstrap: Bootstrap) -> list[Contrast]:
 def _difference(
     scored: Scored, kind: str, pair: Sequence[Shown], tables: Sequence[Figures], bootstrap: Bootstrap
 ) -> Contrast:
-    one, other = (Side(str(shown), table, {}) for shown, table in zip(pair, tables, strict=True))
-    (row,) = differences_of(one, other, Testing(bootstrap, power=None))
+    (row,) = difference_rows([str(shown) for shown in pair], tables, [{}, {}], Testing(bootstrap))
     first, second = row.value, row.baseline_value
     if kind == BITS:
         first, second = 2**first, 2**second

@@ -1,10 +1,11 @@
-"""Differences of two tables of figures: of runs, of runs in a slice, of a run and its stored form, of claim checks."""
+"""Differences of two tables of figures: of runs, in a slice, of a run and its stored form, of claims, of answers."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,6 @@ from rag_selectivity.inference.unpaired import unpaired_difference
 from rag_selectivity.judged.query_weights import effective_size
 from rag_selectivity.measures import Measure, Outcome
 from rag_selectivity.measures.chance import BoR
-from rag_selectivity.results.claims import ClaimRun
 from rag_selectivity.results.comparison import COMPLETED, Moved, RunDifference
 from rag_selectivity.results.estimate import CALIBRATED, NOTE, WITH_CONTROLS, WITH_TAIL, Caveat, Estimate
 from rag_selectivity.results.provenance import UNLABELLED_STRATA
@@ -50,28 +50,6 @@ _WITHOUT_CONTROLS = Caveat(
 
 
 @dataclass(frozen=True, slots=True)
-class Side:
-    """One of two tables that are compared.
-
-    Attributes
-    ----------
-    name : str
-    figures : Figures
-    estimates : {measure: Estimate}
-        What a report says of the table, for possible ranges, placebos and caveats.
-    """
-
-    name: str
-    figures: Figures
-    estimates: Mapping[str, Estimate]
-
-    @classmethod
-    def of(cls, name: str, run: RunReport | ClaimRun | Slice, measures: Sequence[Measure]) -> Side:
-        """The columns of some measures of a run of a report, or of a slice of it."""
-        return cls(name, run.figures.only(measures), run.estimates)
-
-
-@dataclass(frozen=True, slots=True)
 class Testing:
     """How differences are tested.
 
@@ -83,66 +61,18 @@ class Testing:
         Whether the two tables are over the same queries.
     draws : int
         The number of random swaps, if there are too many to count all of them.
-    power : float or None
-        Of the detectable difference; without a power that is not computed.
+    power : float
+        Of the detectable difference.
     """
 
     bootstrap: Bootstrap | None
     paired: bool = True
     draws: int = 10_000
-    power: float | None = 0.8
+    power: float = 0.8
 
     @property
     def level(self) -> float:
         return math.nan if self.bootstrap is None else self.bootstrap.level
-
-
-def differences_of(one: Side, other: Side, testing: Testing) -> list[RunDifference]:
-    """The difference of every column that both tables have, each alone: `as_family` corrects the p-values.
-
-    Both have the same plan; paired, also the same queries.
-    """
-    rows = []
-    for (measure, depths), *pair in zip(one.figures.plan, one.figures.outcomes, other.figures.outcomes, strict=True):
-        bootstrap, (first, second) = testing.bootstrap or Bootstrap(), pair
-        how: dict[str, Any] = {"level": bootstrap.level, "seed": bootstrap.seed}
-        if testing.paired:
-            how |= {"draws": testing.draws, "units": bootstrap.units(other.figures.queries)}
-        tested = (paired_difference if testing.paired else unpaired_difference)(first, second, **how)
-        for column, depth in enumerate(depths.tolist()):
-            of_depth = [outcome.at(slice(column, column + 1)) for outcome in pair]
-            row = _row(one, other, measure @ depth, of_depth, float(tested.value[column]), testing)
-            # Judged is shown for information; its difference is not tested.
-            if testing.bootstrap is not None and measure.name != "Judged" and not math.isnan(row.difference):
-                low, high, p = (float(each[column]) for each in (tested.low, tested.high, tested.p))
-                row = replace(row, low=low, high=high, p=p, test=tested.test[column])
-            row = _qualified(row, one.estimates.get(str(row.measure)), other.estimates.get(str(row.measure)), testing)
-            rows.append(replace(row, caveats=(_ONE_DECIDES, *row.caveats)) if row.test == BOUNDED else row)
-    return rows
-
-
-def rows_of(
-    pairs: Pairs,
-    sides: Mapping[str, Side],
-    testing: Testing,
-    ground: Ground | None = None,
-    whole: Mapping[str, Figures] | None = None,
-) -> list[RunDifference]:
-    """The differences of pairs of runs; with `ground` they rest on labels by people.
-
-    The sides are slices of the runs `whole`, if these are given.
-    """
-    rows = [row for name, base in pairs for row in differences_of(sides[name], sides[base], testing)]
-    if ground is None or testing.bootstrap is None:
-        return rows
-    completed: dict[tuple[str, ...], dict[str, Completed]] = {}
-    for base in dict.fromkeys(base for _, base in pairs):
-        targets = [(name, base) for name, other in pairs if other == base]
-        judged = {name: sides[name].figures.join for name in (base, *(name for name, _ in targets))}
-        every, parts = (judged, None) if whole is None else ({name: whole[name].join for name in judged}, judged)
-        completed |= completed_figures(ground, every, targets, sides[base].figures.plan, testing.bootstrap, parts)
-    changes = [completed[row.run, row.baseline].get(str(row.measure)) for row in rows]
-    return [row if change is None else _calibrated(row, change) for row, change in zip(rows, changes, strict=True)]
 
 
 def known_baseline(baseline: str | None, runs: Mapping[str, Any]) -> str:
@@ -155,87 +85,156 @@ def known_baseline(baseline: str | None, runs: Mapping[str, Any]) -> str:
     return baseline
 
 
-def as_family(
-    rows: Sequence[RunDifference], testing: Testing, sides: Mapping[str, Side] | None = None
-) -> tuple[RunDifference, ...]:
-    """The rows as one family of tests: with Holm's correction, and with detectable differences if sides are given.
+def differences(
+    pairs: Pairs,
+    runs: Mapping[str, RunReport],
+    measures: Sequence[Measure],
+    testing: Testing,
+    ground: Ground | None = None,
+    within: tuple[str, str] | None = None,
+) -> list[RunDifference]:
+    """The differences of pairs of runs under some measures, each alone: `as_family` corrects the p-values.
 
-    A test that several rows share counts once; rows of slices with few queries are no part of the family.
+    With `ground` they rest on labels by people. `within` names the column and the value of a slice of the queries; a
+    pair is left out where one of its runs has no such queries.
     """
-    tests = {_test_of(row): row.p for row in rows if row.test and not row.few}
+    parts: dict[str, RunReport | Slice] = dict(runs)
+    if within is not None:
+        column, value = within
+        parts = {name: run.slices[column][value] for name, run in runs.items() if value in run.slices.get(column, {})}
+        pairs = [pair for pair in pairs if set(pair) <= parts.keys()]
+    tables = {name: part.figures.only(measures) for name, part in parts.items()}
+    rows = []
+    for pair in pairs:
+        estimates = [parts[name].estimates for name in pair]
+        of_pair = difference_rows(pair, [tables[name] for name in pair], estimates, testing)
+        rows += [replace(row, by=within) for row in of_pair]
+    if ground is None or testing.bootstrap is None:
+        return rows
+    completed: dict[tuple[str, ...], dict[str, Completed]] = {}
+    for base in dict.fromkeys(base for _, base in pairs):
+        targets = [(one, other) for one, other in pairs if other == base]
+        names = [base, *(one for one, _ in targets)]
+        whole, inside = ({name: each[name].figures.join for name in names} for each in (runs, parts))
+        shared = tables[base].plan, testing.bootstrap, None if within is None else inside
+        completed |= completed_figures(ground, whole, targets, *shared)
+    changes = [completed[row.run, row.baseline].get(str(row.measure)) for row in rows]
+    return [row if change is None else _calibrated(row, change) for row, change in zip(rows, changes, strict=True)]
+
+
+def difference_rows(
+    names: Sequence[str],
+    tables: Sequence[Figures],
+    estimates: Sequence[Mapping[str, Estimate]],
+    testing: Testing,
+) -> list[RunDifference]:
+    """The difference of a run and its baseline in every column of their tables, which have the same columns.
+
+    Paired, these are over the same queries in the same order. The estimates are what a report says of the figures: a
+    possible range, a placebo, caveats.
+    """
+    (one, other), bootstrap, rows = tables, testing.bootstrap or Bootstrap(), []
+    how: dict[str, Any] = {"level": bootstrap.level, "seed": bootstrap.seed}
+    if testing.paired:
+        how |= {"draws": testing.draws, "units": bootstrap.units(other.queries)}
+    for (measure, depths), first, second in zip(one.plan, one.outcomes, other.outcomes, strict=True):
+        pair = (first, _same_but_for_rounding(second, first)) if testing.paired else (first, second)
+        tested = (paired_difference if testing.paired else unpaired_difference)(*pair, **how)
+        for i, depth in enumerate(depths.tolist()):
+            of_depth, value = [each.at(slice(i, i + 1)) for each in pair], float(tested.value[i])
+            row = _row(names, measure @ depth, of_depth, value, other.queries, testing)
+            # Judged is shown for information; its difference is not tested.
+            if testing.bootstrap is not None and measure.name != "Judged" and not math.isnan(row.difference):
+                low, high, p = (float(each[i]) for each in (tested.low, tested.high, tested.p))
+                row = replace(row, low=low, high=high, p=p, test=tested.test[i])
+            row = _qualified(row, estimates[0].get(str(row.measure)), estimates[1].get(str(row.measure)), testing)
+            rows.append(replace(row, caveats=(_ONE_DECIDES, *row.caveats)) if row.test == BOUNDED else row)
+    return rows
+
+
+def as_family(
+    rows: Sequence[RunDifference], testing: Testing, runs: Mapping[str, RunReport] | None = None
+) -> tuple[tuple[RunDifference, ...], dict[str, Any]]:
+    """The rows as one family of tests under Holm's correction, and how it was tested.
+
+    With the `runs` of the rows, they have the smallest difference that would have been shown. A test that several rows
+    share counts once; rows of slices with few queries are no part of the family.
+    """
+    keys = [(row.by, row.run, row.baseline, row.tested_as) if row.test and not row.few else None for row in rows]
+    tests = {key: row.p for key, row in zip(keys, rows, strict=True) if key is not None}
     adjusted = dict(zip(tests, holm(np.array(list(tests.values()))).tolist(), strict=True))
     level = (1 - testing.level) / max(1, len(tests))
     found = []
-    for row in rows:
-        least = math.nan
-        if sides is not None and row.test not in ("", COMPLETED):
-            least = _detectable(row, sides[row.run], sides[row.baseline], level, testing)
-        corrected = adjusted.get(_test_of(row), math.nan) if row.test else math.nan
-        found.append(replace(row, p_adjusted=corrected, detectable=least))
-    return tuple(found)
-
-
-def settings_of(rows: Iterable[RunDifference], testing: Testing) -> dict[str, Any]:
-    """How a family of differences was tested."""
-    family = len({_test_of(row) for row in rows if row.test and not row.few})
+    for key, row in zip(keys, rows, strict=True):
+        least = math.nan if runs is None else _detectable(row, runs, level, testing)
+        found.append(replace(row, p_adjusted=math.nan if key is None else adjusted[key], detectable=least))
     how = {"paired": testing.paired, "draws": testing.draws, "power": testing.power}
-    return {**how, "correction": "holm", "family": family}
+    return tuple(found), {**how, "correction": "holm", "family": len(tests)}
 
 
-def _test_of(row: RunDifference) -> tuple[object, ...]:
-    return row.by, row.run, row.baseline, row.tested_as
-
-
-def _detectable(row: RunDifference, one: Side, other: Side, level: float, testing: Testing) -> float:
+def _detectable(row: RunDifference, runs: Mapping[str, RunReport], level: float, testing: Testing) -> float:
     """The smallest difference that would have been shown; NaN if the row was not tested query by query."""
-    pair = [side.figures.outcome(row.measure) for side in (one, other)]
-    if testing.power is None or testing.bootstrap is None or not testing.paired or pair[0] is None or pair[1] is None:
+    one, other = (runs[name].figures for name in (row.run, row.baseline))
+    first, second = one.outcome(row.measure), other.outcome(row.measure)
+    is_tested = row.test not in ("", COMPLETED) and testing.paired
+    if not is_tested or testing.bootstrap is None or first is None or second is None:
         return math.nan
-    units = testing.bootstrap.units(other.figures.queries)
-    return detectable.sensitivity(pair[0], pair[1], level, testing.power, units=units, draws=testing.draws)
+    units = testing.bootstrap.units(other.queries)
+    return detectable.sensitivity(first, second, level, testing.power, units=units, draws=testing.draws)
 
 
 # -- a row ------------------------------------------------------------------------------------------------
 
 
+def _same_but_for_rounding(outcome: Outcome, other: Outcome) -> Outcome:
+    """The outcome, with the figures of another in place of those that differ by rounding alone."""
+    parts = []
+    for part, own in zip(outcome.parts, other.parts, strict=True):
+        same = np.abs(part - own) <= ROUNDING * np.maximum(np.abs(part), np.abs(own))
+        parts.append(np.where(same, own, part))
+    return replace(outcome, parts=tuple(parts))
+
+
 def _row(
-    one: Side, other: Side, measure: Measure, pair: Sequence[Outcome], difference: float, testing: Testing
+    names: Sequence[str],
+    measure: Measure,
+    pair: Sequence[Outcome],
+    difference: float,
+    queries: Sequence[str],
+    testing: Testing,
 ) -> RunDifference:
     """What two outcomes at one depth say without a test."""
-    known, queries = [outcome.defined[:, 0] for outcome in pair], other.figures.queries
-    gaps = np.zeros(0)
+    known, gaps, weights = [outcome.defined[:, 0] for outcome in pair], np.zeros(0), pair[0].weights
+    first, second = (outcome.parts[0][:, 0] for outcome in pair)
     if testing.paired:
         known = [known[0] & known[1]] * 2
-        first, second = (outcome.parts[0][:, 0] for outcome in pair)
-        # A difference that is only rounding is a tie.
-        same = np.abs(first - second) <= ROUNDING * np.maximum(np.abs(first), np.abs(second))
-        gaps = np.where(same | ~known[0], 0.0, first - second)
-    values = [float(outcome.over(some).value()[0]) for outcome, some in zip(pair, known, strict=True)]
+        gaps = np.where(known[0], first - second, 0.0)
+    value, baseline_value = values = [
+        float(outcome.over(some).value()[0]) for outcome, some in zip(pair, known, strict=True)
+    ]
     better = gaps * (1 if measure.higher_is_better else -1)
-    furthest = np.argsort(-np.abs(gaps), kind="stable")[:_SHOWN_QUERIES]
+    furthest = [i for i in np.argsort(-np.abs(gaps), kind="stable")[:_SHOWN_QUERIES].tolist() if gaps[i]]
     baselines = zip(pair[0].parts[1:], pair[1].parts[1:], strict=True)
     # With the same random baseline, BoR and EF differ exactly where Success does.
     alike = testing.paired and all(np.array_equal(part, base, equal_nan=True) for part, base in baselines)
     return RunDifference(
-        run=one.name,
-        baseline=other.name,
+        run=names[0],
+        baseline=names[1],
         measure=measure,
-        value=values[0],
-        baseline_value=values[1],
+        value=value,
+        baseline_value=baseline_value,
         difference=difference,
         tested_as=str(measure.differs_with if alike else measure),
         wins=int((better > 0).sum()),
-        ties=int(known[0].sum() - (better != 0).sum()) if testing.paired else 0,
+        ties=int((known[0] & (better == 0)).sum()) if testing.paired else 0,
         losses=int((better < 0).sum()),
         n=int(known[0].sum()),
         n_baseline=int(known[1].sum()),
-        n_total=len(known[0]) if testing.paired else len(known[0]) + len(known[1]),
+        n_total=len(first) if testing.paired else len(first) + len(second),
         level=testing.level,
-        moved=tuple(
-            Moved(queries[i], *(float(outcome.parts[0][i, 0]) for outcome in pair)) for i in furthest if gaps[i]
-        ),
+        moved=tuple(Moved(queries[i], float(first[i]), float(second[i])) for i in furthest),
         reason=_reason(pair, known, values),
-        effective=None if pair[0].weights is None else effective_size(pair[0].weights[known[0]]),
+        effective=None if weights is None else effective_size(weights[known[0]]),
     )
 
 
@@ -257,11 +256,16 @@ def _qualified(row: RunDifference, one: Estimate | None, other: Estimate | None,
     """The row with the possible range, the caveats, the figures and the random baseline that the estimates have."""
     if one is None or other is None:
         return row
-    caveats, possible = _caveats_of_both({row.run: one, row.baseline: other}), None
+    said: dict[tuple[str, str, str], Caveat] = {}
+    key, possible, bases = attrgetter("code", "level", "text"), None, {one.basis, other.basis}
+    by_both = set(map(key, one.caveats)) & set(map(key, other.caveats))
+    for run, caveat in [(row.run, each) for each in one.caveats] + [(row.baseline, each) for each in other.caveats]:
+        named = caveat if key(caveat) in by_both else replace(caveat, text=f"{run}: {caveat.text}")
+        said.setdefault(key(caveat), named)
+    caveats = list(said.values())
     if one.possible is not None or other.possible is not None:
         (low, high), (base_low, base_high) = (each.possible or (each.value, each.value) for each in (one, other))
         possible = low - base_high, high - base_low
-    bases = {one.basis, other.basis}
     if any(each.basis == WITH_TAIL and each.value != each.as_judged for each in (one, other)):
         caveats.insert(0, _UNCOMPLETED)
     elif WITH_CONTROLS in bases:
@@ -273,19 +277,6 @@ def _qualified(row: RunDifference, one: Estimate | None, other: Estimate | None,
             caveats.insert(0, _WITHOUT_CONTROLS)
     placebos = equals_placebo(one) and equals_placebo(other)
     return replace(row, possible=possible, caveats=tuple(caveats), equal_to_placebos=placebos)
-
-
-def _caveats_of_both(estimates: Mapping[str, Estimate]) -> list[Caveat]:
-    """The caveats of two runs' figures, each with the name of its run; one that both have stands once, without."""
-    runs_of: dict[tuple[str, str, str], dict[str, Caveat]] = {}
-    for run, estimate in estimates.items():
-        for caveat in estimate.caveats:
-            runs_of.setdefault((caveat.code, caveat.level, caveat.text), {})[run] = caveat
-    return [
-        caveat if len(by_run) > 1 else replace(caveat, text=f"{run}: {caveat.text}")
-        for by_run in runs_of.values()
-        for run, caveat in list(by_run.items())[:1]
-    ]
 
 
 def _calibrated(row: RunDifference, change: Completed) -> RunDifference:

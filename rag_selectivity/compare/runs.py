@@ -1,12 +1,11 @@
 """`compare`: the differences between runs and a baseline run, with intervals, tests and the detectable difference."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from rag_selectivity.compare.differences import Pairs, Side, Testing, as_family, known_baseline, rows_of, settings_of
+from rag_selectivity.compare.differences import Pairs, Testing, as_family, differences, known_baseline
 from rag_selectivity.errors import InputError, examples
 from rag_selectivity.evaluation.evaluate import measure_all
 from rag_selectivity.evaluation.joining import join_runs
@@ -18,7 +17,7 @@ from rag_selectivity.judged.judged_run import JudgedRun
 from rag_selectivity.judged.policy import Policy, resolve_policy
 from rag_selectivity.measures import Measure
 from rag_selectivity.measures.plan import compared_depths, compared_measures, need_other_lists
-from rag_selectivity.results.comparison import Comparison, RunDifference, SliceDifferences
+from rag_selectivity.results.comparison import Comparison, SliceDifferences
 from rag_selectivity.results.report import Report
 
 #: Runs that share less than this share of their queries are compared query by query only if the user asks for it.
@@ -132,41 +131,35 @@ def compare(
             )
     report = report_on(figures, chosen, bootstrap, joined.notes, ground, slicings)
     pairs = [(name, base) for name in judged if name != base]
-    sides = {name: Side.of(name, run, report.measures) for name, run in report.runs.items()}
-    rows = as_family(rows_of(pairs, sides, testing, ground), testing, sides)
-    settings = {**bootstrap.settings, **settings_of(rows, testing), **weights_settings(judged)}
+    every = differences(pairs, report.runs, report.measures, testing, ground)
+    rows, how = as_family(every, testing, report.runs)
+    settings = {**bootstrap.settings, **how, **weights_settings(judged)}
     if ground is not None:
         notes[:0] = [ground.calibrated_by, *filter(None, [ground.controls_left_out])]
-    slices = _in_slices(pairs, report, testing, slicings)
+    slices, family = _in_slices(pairs, report, testing, slicings)
     if slicings:
-        in_slices = [row for by_value in slices.values() for part in by_value.values() for row in part.rows]
-        settings["family_of_slices"] = settings_of(in_slices, testing)["family"]
+        settings["family_of_slices"] = family
         notes += [note for slicing in slicings for note in slicing.notes]
     return Comparison(base, rows, report, settings, tuple(notes), slices)
 
 
 def _in_slices(
     pairs: Pairs, report: Report, testing: Testing, slicings: Sequence[Slicing]
-) -> dict[str, dict[str, SliceDifferences]]:
-    """The differences in each slice, by column and value; those of all slices are one family of tests."""
-    whole, rows = {name: run.figures for name, run in report.runs.items()}, list[RunDifference]()
-    sizes: dict[tuple[str, str], int] = {}
-    for column, value in ((slicing.column, value) for slicing in slicings for value in slicing.values):
-        of_runs = {name: run.slices.get(column, {}).get(value) for name, run in report.runs.items()}
-        inside = {name: part for name, part in of_runs.items() if part is not None}
-        compared = [pair for pair in pairs if set(pair) <= inside.keys()]
-        if compared:
-            counts = [part.queries for part in inside.values()]
-            sizes[column, value] = counts[0] if testing.paired else sum(counts)
-            sides = {name: Side.of(name, part, report.measures) for name, part in inside.items()}
-            found = rows_of(compared, sides, testing, report.ground, whole)
-            rows += [replace(row, by=(column, value)) for row in found]
+) -> tuple[dict[str, dict[str, SliceDifferences]], int]:
+    """The differences in each slice, by column and value; those of all slices are one family of tests, of so many."""
+    within, rows = [(slicing.column, value) for slicing in slicings for value in slicing.values], []
+    for by in within:
+        rows += differences(pairs, report.runs, report.measures, testing, report.ground, by)
+    family, how = as_family(rows, testing)
     slices: dict[str, dict[str, SliceDifferences]] = {}
-    family = as_family(rows, testing)
-    for by, queries in sizes.items():
-        of_slice = SliceDifferences(*by, queries, tuple(row for row in family if row.by == by))
-        slices.setdefault(of_slice.column, {})[of_slice.value] = of_slice
-    return slices
+    for column, value in within:
+        of_slice = tuple(row for row in family if row.by == (column, value))
+        inside = [run.slices.get(column, {}).get(value) for run in report.runs.values()]
+        counts = [part.queries for part in inside if part is not None]
+        if of_slice:
+            queries = counts[0] if testing.paired else sum(counts)
+            slices.setdefault(column, {})[value] = SliceDifferences(column, value, queries, of_slice)
+    return slices, how["family"]
 
 
 def _baseline(judged: Mapping[str, JudgedRun], baseline: str | None, power: float) -> str:

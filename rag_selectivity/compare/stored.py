@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from rag_selectivity.compare.differences import ROUNDING, Side, Testing, as_family, differences_of, settings_of
+from rag_selectivity.compare.differences import Testing, as_family, difference_rows
 from rag_selectivity.errors import InputError, examples
 from rag_selectivity.figures.figures import Figures
 from rag_selectivity.inference.bootstrap import Bootstrap
@@ -16,6 +16,7 @@ from rag_selectivity.results.comparison import Changes, FigureChange, RunDiffere
 from rag_selectivity.results.decision import Decision
 from rag_selectivity.results.estimate import AS_JUDGED, Estimate
 from rag_selectivity.results.report import Report
+from rag_selectivity.results.run_report import RunReport
 from rag_selectivity.tables.cells import check_one_of
 from rag_selectivity.wording import counted
 
@@ -25,8 +26,10 @@ _FEWEST_SHARED = 2
 
 
 def differences_since(
-    now: Side,
-    then: Side,
+    run: str,
+    now: RunReport,
+    then: RunReport,
+    path: str,
     measures: Sequence[Measure],
     bootstrap: Bootstrap | None,
     *,
@@ -37,9 +40,9 @@ def differences_since(
 
     Parameters
     ----------
-    now : Side
-    then : Side
-        Named for the file of the stored report.
+    run, path : str
+        The names of both sides: the run, and the file of the stored report.
+    now, then : RunReport
     measures : sequence of Measure
         With their depths.
     bootstrap : Bootstrap or None
@@ -64,18 +67,16 @@ def differences_since(
     """
     for measure in measures:
         if str(measure) not in then.estimates:
-            raise InputError(f"{then.name} has no {measure} of {now.name!r} (it has: {', '.join(then.estimates)})")
+            raise InputError(f"{path} has no {measure} of {run!r} (it has: {', '.join(then.estimates)})")
     check_one_of("on (gates.on)", on, (ALL, SHARED))
-    one, other, note = _paired(now, then, labels, on)
-    pairs = [_columns(measure, one, other, then.name) for measure in measures]
+    one, other, note = _paired(run, now.figures, then.figures, path, labels, on)
+    pairs = [_columns(measure, one, other, path) for measure in measures]
     plan = [(each.without_depth, np.array([WHOLE_LIST if each.at is None else each.at])) for each in measures]
-    sides = [
-        Side(side.name, Figures(one.queries, plan, outcomes), {key: as_judged(e) for key, e in side.estimates.items()})
-        for side, outcomes in zip((now, then), list(zip(*pairs, strict=True)) or [(), ()], strict=True)
-    ]
+    tables = [Figures(one.queries, plan, [pair[i] for pair in pairs]) for i in (0, 1)]
+    estimates = [{key: as_judged(each) for key, each in side.estimates.items()} for side in (now, then)]
     rows, pools = [], {table.rules is not None and table.rules.pool for table in (now.figures, then.figures)}
-    for row, pair in zip(differences_of(sides[0], sides[1], Testing(bootstrap)), pairs, strict=True):
-        reason = _undefined_in_one(one.queries, pair, then.name) if on == ALL else None
+    for row, pair in zip(difference_rows((run, path), tables, estimates, Testing(bootstrap)), pairs, strict=True):
+        reason = _undefined_in_one(one.queries, pair, path) if on == ALL else None
         if row.measure.uses_pool and len(pools) > 1:
             reason = f"{row.measure} uses the pool (--pool), and only one of the two was given one"
         elif on == SHARED and row.possible is not None:
@@ -106,22 +107,26 @@ def changes_since(report: Report, decision: Decision, stored: Report, *, on: str
     changes under all other measures. BoR changes exactly where Success does and shares its test. A figure that is the
     same for every query has no test and is in no family.
     """
-    path, testing, ranking = stored.path, Testing(report.bootstrap), str(decision.measure)
-    stored_as = {line.run: line.run for line in decision.lines if line.run in stored.runs}
-    if len(decision.lines) == len(stored.runs) == 1:
-        # With a single run on both sides its name does not matter.
-        stored_as = {decision.lines[0].run: next(iter(stored.runs))}
-    changes, not_compared, notes = list[FigureChange](), dict[tuple[str, str], str](), dict[str, None]()
+    path, testing, ranking = str(stored.path), Testing(report.bootstrap), str(decision.measure)
     cells = {line.run: {str(each.measure): each.estimate for each in line.figures.values()} for line in decision.lines}
+    stored_as = {run: run for run in cells if run in stored.runs}
+    if len(cells) == len(stored.runs) == 1:
+        # With a single run on both sides its name does not matter.
+        stored_as = dict(zip(cells, stored.runs, strict=True))
+    changes, not_compared, notes = (
+        dict[tuple[str, str], FigureChange](),
+        dict[tuple[str, str], str](),
+        dict[str, None](),
+    )
     for run, name in stored_as.items():
         # A decision need not be about a K that the report has.
         then, shown = stored.runs[name], cells[run]
-        sides = Side(run, report.runs[run].figures, shown), Side(str(path), then.figures, then.estimates)
         both = [parse_measure(key) for key in shown if key in then.estimates]
         try:
-            rows, note = differences_since(*sides, both, report.bootstrap, on=on)
+            now = replace(report.runs[run], estimates=shown)
+            rows, note = differences_since(run, now, then, path, both, report.bootstrap, on=on)
         except InputError as error:
-            not_compared[run, ""] = str(error).removeprefix(_problem(*sides))
+            not_compared[run, ""] = str(error).removeprefix(_problem(run, path))
             continue
         notes |= {note: None} if note else {}
         for row in rows:
@@ -130,17 +135,18 @@ def changes_since(report: Report, decision: Decision, stored: Report, *, on: str
             if math.isnan(row.difference) and not row.value == row.baseline_value == -math.inf:
                 not_compared[run, key] = row.reason or ""
             else:
-                changes.append(FigureChange(as_judged(then.estimates[key]), as_judged(shown[key]), row))
+                changes[run, key] = FigureChange(as_judged(then.estimates[key]), as_judged(shown[key]), row)
     tests = dict[str, int]()
     for family in (ranking, ""):
-        rows = [each.row for each in changes if each.row.moved and (each.row.tested_as == ranking) == bool(family)]
-        tests[family] = settings_of(rows, testing)["family"]
-        tested = dict(zip(map(id, rows), as_family(rows, testing), strict=True))
-        changes = [replace(each, row=tested.get(id(each.row), each.row)) for each in changes]
+        moved = [each.row for each in changes.values() if each.row.moved]
+        tested, how = as_family([row for row in moved if (row.tested_as == ranking) == bool(family)], testing)
+        tests[family] = how["family"]
+        for row in tested:
+            changes[row.run, str(row.measure)] = replace(changes[row.run, str(row.measure)], row=row)
     keys = dict.fromkeys(key for shown in cells.values() for key in shown)
     return Changes(
-        name="" if path is None else path.name,
-        figures=tuple(changes),
+        name="" if stored.path is None else stored.path.name,
+        figures=tuple(changes.values()),
         stored_as=stored_as,
         new=tuple(run for run in cells if run not in stored_as),
         gone=tuple(name for name in stored.runs if name not in stored_as.values()),
@@ -162,17 +168,16 @@ def as_judged(estimate: Estimate) -> Estimate:
     return replace(estimate, value=estimate.as_judged, low=low, high=high, reason=reason, basis=AS_JUDGED)
 
 
-def _problem(now: Side, then: Side) -> str:
-    return f"{then.name} cannot be compared with run {now.name!r}: "
+def _problem(run: str, path: str) -> str:
+    return f"{path} cannot be compared with run {run!r}: "
 
 
-def _paired(mine: Side, theirs: Side, labels: str, on: str) -> tuple[Figures, Figures, str]:
+def _paired(run: str, now: Figures, then: Figures, path: str, labels: str, on: str) -> tuple[Figures, Figures, str]:
     """The rows of the queries that are compared, in the same order, and with `shared` a note on them.
 
     Queries are paired by their ids; with `shared`, those that have the same labels on both sides.
     """
-    now, then, path, problem = mine.figures, theirs.figures, theirs.name, _problem(mine, theirs)
-    hashes = now.facts.labels, then.facts.labels
+    problem, hashes = _problem(run, path), (now.facts.labels, then.facts.labels)
     if hashes[0] is None or hashes[1] is None:
         raise InputError(
             f"{problem}{'the report' if hashes[0] is None else path} does not identify its queries and judgments "
@@ -180,9 +185,7 @@ def _paired(mine: Side, theirs: Side, labels: str, on: str) -> tuple[Figures, Fi
         )
     place, asked = {query: row for row, query in enumerate(then.queries)}, set(now.queries)
     if len(asked) < len(now.queries):
-        raise InputError(
-            f"run {mine.name!r} has two samples of one id, so they cannot be paired: give each an id (query_id)"
-        )
+        raise InputError(f"run {run!r} has two samples of one id, so they cannot be paired: give each an id (query_id)")
     rows = np.array([place.get(query, -1) for query in now.queries], np.int64)
     known, names = rows >= 0, np.array(now.queries, object)
     alike = known & (hashes[0] == hashes[1][rows])
@@ -194,20 +197,19 @@ def _paired(mine: Side, theirs: Side, labels: str, on: str) -> tuple[Figures, Fi
     left_out = "; ".join(f"{_queries(len(ids))} {where} ({examples(ids)})" for ids, where in groups if ids)
     chosen = np.flatnonzero(alike if on == SHARED else known)
     one, other = now.where(chosen), then.where(rows[chosen])
-    settings = list(_other_settings(one, other, path))
-    if settings:
-        mend = f"evaluate with the settings of {path}, or write that report again"
-    else:
+    settings = "; ".join(_other_settings(one, other, path))
+    if settings or (left_out and on == ALL):
         mend = f"use the queries that both have with the same {labels} (-c gates.on=shared), or write {path} again"
-    found = [*settings, *([left_out] if left_out and on == ALL else [])]
-    if found:
-        raise InputError(f"{problem}{'; '.join(found)}. To compare them, {mend}")
+        if settings:
+            mend = f"evaluate with the settings of {path}, or write that report again"
+        found = [settings, left_out if on == ALL else ""]
+        raise InputError(f"{problem}{'; '.join(filter(None, found))}. To compare them, {mend}")
     over = f"{_queries(len(chosen))} with the same"
     if on == SHARED and len(chosen) < _FEWEST_SHARED:
         raise InputError(
             f"{problem}both have only {over} {labels}, and at least {_FEWEST_SHARED} are needed ({left_out})"
         )
-    note = f"{mine.name} and {path} are compared over {over} labels; left out: {left_out or 'none'}"
+    note = f"{run} and {path} are compared over {over} labels; left out: {left_out or 'none'}"
     return one, other, note if on == SHARED else ""
 
 
@@ -239,16 +241,12 @@ def _other_settings(now: Figures, then: Figures, path: str) -> Iterator[str]:
 
 
 def _columns(measure: Measure, now: Figures, then: Figures, path: str) -> tuple[Outcome, Outcome]:
-    """One column on both sides; figures that differ only by rounding are made equal."""
+    """One column on both sides."""
     one, other = now.outcome(measure), then.outcome(measure)
     if one is None or other is None or len(other.parts) != len(one.parts):
         raise InputError(f"{path}: the figures of each query do not fit {measure}; write the file again")
-    parts = []
-    for part, stored in zip(one.parts, other.parts, strict=True):
-        same = np.abs(part - stored) <= ROUNDING * np.maximum(np.abs(part), np.abs(stored))
-        parts.append(np.where(same, part, stored))
     # A stored table has numbers alone: how they aggregate is the measure's.
-    return one, replace(one, parts=tuple(parts), refused=None)
+    return one, replace(one, parts=other.parts, refused=None)
 
 
 def _undefined_in_one(queries: Sequence[str], pair: tuple[Outcome, Outcome], path: str) -> str | None:

@@ -11,7 +11,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from rag_selectivity.compare.differences import Side, Testing, as_family, known_baseline, rows_of, settings_of
+from rag_selectivity.compare.differences import Testing, as_family, differences, known_baseline
 from rag_selectivity.errors import InputError, examples
 from rag_selectivity.evaluation.report import estimates_of_table
 from rag_selectivity.grading.claim_checks import PROMPT_VERSION, check
@@ -193,7 +193,7 @@ async def acheck_claims(
         )
         for name, table in figures.items()
     }
-    differences = _differences(checked_runs, base, bootstrap)
+    rows, how = _differences(checked_runs, base, bootstrap)
     return ClaimReport(
         runs=checked_runs,
         checks=chosen_checks,
@@ -202,8 +202,8 @@ async def acheck_claims(
         calls=gate.spending.requests,
         judge=asked.name,
         baseline=base,
-        differences=differences,
-        settings={**bootstrap.settings, **(settings_of(differences, Testing(bootstrap)) if differences else {})},
+        differences=rows,
+        settings={**bootstrap.settings, **how},
         bootstrap=bootstrap,
         agreement=agreement,
         notes=(*notes, *on_people),
@@ -260,17 +260,17 @@ def _depths(depths: Sequence[int] | None, results: Sequence[ClaimCheck], k: int 
 # -- figures -----------------------------------------------------------------------------------------------
 
 
-def _differences(runs: Mapping[str, ClaimRun], baseline: str, bootstrap: Bootstrap) -> tuple[RunDifference, ...]:
-    """The paired differences of each run from the baseline, as one family of tests.
+def _differences(
+    runs: Mapping[str, ClaimRun], baseline: str, bootstrap: Bootstrap
+) -> tuple[tuple[RunDifference, ...], dict[str, Any]]:
+    """The paired differences of each run from the baseline, as one family of tests, and how it was tested.
 
     Measures of which neither more nor less is better are left out.
     """
     asked = [measure for measure, _ in runs[baseline].figures.plan if measure.higher_is_better is not None]
-    if len(runs) < 2 or not asked:
-        return ()
-    sides, testing = {name: Side.of(name, run, asked) for name, run in runs.items()}, Testing(bootstrap)
-    rows = rows_of([(name, baseline) for name in runs if name != baseline], sides, testing)
-    return as_family(rows, testing, sides)
+    testing, pairs = Testing(bootstrap), [(name, baseline) for name in runs if name != baseline]
+    rows, how = as_family(differences(pairs, runs, asked, testing), testing, runs)
+    return rows, how if rows else {}
 
 
 # -- samples -----------------------------------------------------------------------------------------------
