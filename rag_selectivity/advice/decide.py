@@ -223,8 +223,8 @@ def _answers(decision: Decision, at_k: Report, leader: str) -> Iterator[Answer]:
         losses = replace(losses, widen=0.0)
     yield sentences.what_next(decision, at_k, losses, believed=is_believed)
     # What is shown by the grades of a judge whom nobody checked is no reason to believe them: the words say both.
-    more = trust.text.removeprefix(trust.verdict).strip()
-    yield Answer(TRUST, trust.verdict, trust.standing == CHECKED and (None if by_judge else True), more)
+    shown = trust.standing == CHECKED and (None if by_judge else True)
+    yield Answer(TRUST, trust.verdict, shown, " ".join(trust.facts))
 
 
 def _losses(at_k: Report, run: str, measure: Measure) -> Losses | None:

@@ -15,7 +15,6 @@ from rag_selectivity.results.estimate import WITH_TAIL, Estimate
 from rag_selectivity.results.report import Report
 from rag_selectivity.results.run_report import FEWEST
 from rag_selectivity.results.steps import Steps
-from rag_selectivity.results.trust import CONTROLS, PEOPLE
 from rag_selectivity.wording import amount, counted, ends_text, number, percent, several, share
 
 #: A gain below this is nothing to work for.
@@ -148,7 +147,7 @@ def what_next(decision: Decision, at_k: Report, losses: Losses | None, *, believ
     if best and best.qrels and best.qrels.origins and (left := best.qrels.origins.open):
         goes_on = "the command or call that graded the others goes on"
         acts.append(f"Finish the grading: no grade yet for {counted(left, 'pair')} in {best.qrels.source}; {goes_on}.")
-    labels = list(_labels(at_k, decision))
+    labels = at_k.trust.acts
     acts += [*_questions(decision), *labels, *_steps(losses, _of(decision.measure))] if believed else labels
     acts = acts or list(_more_labels(decision, best, at_k.steps))
     if not acts:
@@ -180,17 +179,6 @@ def _questions(decision: Decision) -> Iterator[str]:
             about = f"about {math.ceil(needed):,} in place of {queries} would show whether {best} beats {pair.other}"
             yield f"Ask more questions: {about} by {share(pair.difference)}."
             return
-
-
-def _labels(at_k: Report, decision: Decision) -> Iterator[str]:
-    """What a judge's labels lack: random controls, then people's labels, of no more pairs than there are."""
-    known, judged = at_k.provenance, at_k.runs[decision.best].judged
-    if known is None or not known.judges or known.calibrated or judged is None:
-        return
-    if judged.corpus_size is not None and "control" not in known.chosen:
-        yield f"Have {counted(CONTROLS * decision.queries, 'random passage')} graded: {at_k.steps.controls(CONTROLS)}"
-    pairs = min(PEOPLE, int(judged.labels.sum()))
-    yield f"Let a person grade {counted(pairs, 'pair')}: {at_k.steps.draw(f'calibrate:{pairs}')}"
 
 
 def _steps(losses: Losses | None, of: str) -> Iterator[str]:

@@ -30,7 +30,6 @@ from rag_selectivity.results.decision import (
     GIVEN,
     LOSS,
     NEXT,
-    SHORT,
     SHOWN,
     SYSTEM,
     TRUST,
@@ -159,25 +158,21 @@ def _decided(report: Report, baseline: str | None, paired: bool) -> Decision | s
 
 def answer_lines(answers: Iterable[Answer]) -> list[str]:
     """Each answer on a line."""
-    return [f"{SHORT[answer.code]}: {' '.join(answer.text.split())}" for answer in answers]
+    return [f"{answer.code.capitalize()}: {' '.join(answer.text.split())}" for answer in answers]
 
 
 def _answers_without(report: Report, reason: str) -> Iterator[Answer]:
     """What stands in the place of the answers where there is no decision."""
     depth, trust = depth_without_decision(report), report.trust
-    step = trust.next_step.split(";")[0].rstrip(".")
+    act, *others = trust.acts or ("Measure with evaluate(labels, runs), which reads whole lists.",)
     alone = f"{next(iter(report.runs), 'none')} is the only run; a second one would compare."
     about = "All that was shown counts" if depth is None else f"The table is about K = {depth}"
-    texts = {
-        SYSTEM: alone if len(report.runs) == 1 and report.weights is None else f"Open: {reason.rstrip('.')}.",
-        DEPTH: f"{about}; lists of runs would show which K is enough.",
-        LOSS: "Open: lists of runs, and what was there before selection, would show it.",
-        NEXT: f"{step[0].upper()}{step[1:]}."
-        if step
-        else "Measure with evaluate(labels, runs), which reads whole lists.",
-        TRUST: trust.verdict,
-    }
-    yield from (Answer(code, text, None) for code, text in texts.items())
+    is_alone = len(report.runs) == 1 and report.weights is None
+    yield Answer(SYSTEM, alone if is_alone else f"Open: {reason.rstrip('.')}.", None)
+    yield Answer(DEPTH, f"{about}; lists of runs would show which K is enough.", None)
+    yield Answer(LOSS, "Open: lists of runs, and what was there before selection, would show it.", None)
+    yield Answer(NEXT, act, None, " ".join(others))
+    yield Answer(TRUST, trust.verdict, None, " ".join(trust.facts))
 
 
 def depth_without_decision(report: Report) -> int | None:

@@ -64,6 +64,7 @@ def agreement_blocks(report: JudgeReport) -> Iterator[Block]:
     agreement, itself = report.agreement, report.itself
     yield Note(report.trust.text)
     yield Note(verdict_on(agreement, "pair"))
+    yield from map(Note, report.trust.acts)
     yield table_of(
         _COEFFICIENTS,
         ("", lambda name: name.replace("_", " ")),

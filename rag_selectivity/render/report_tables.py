@@ -30,7 +30,7 @@ from rag_selectivity.render.blocks import (
     p_value,
     table_of,
 )
-from rag_selectivity.render.first_screen import MOST_NOTES, NO_FIGURE, cost_notes, decided_on, first_screen
+from rag_selectivity.render.first_screen import MOST_NOTES, NO_FIGURE, cost_notes, first_screen
 from rag_selectivity.results.comparison import (
     BETTER,
     UNCHANGED,
@@ -41,7 +41,6 @@ from rag_selectivity.results.comparison import (
     FigureChange,
     RunDifference,
 )
-from rag_selectivity.results.decision import TRUST
 from rag_selectivity.results.estimate import CALIBRATED, NOTE, WITH_CONTROLS, Estimate
 from rag_selectivity.results.report import Report
 from rag_selectivity.results.run_report import FEWEST, RunReport, Slice
@@ -52,11 +51,10 @@ _USUAL_DEPTH, FEW = 10, "*"
 
 
 def report_blocks(report: Report) -> Iterable[Block]:
-    """The notes that the first screen has no room for, and what the labels are worth; then the blocks of each run."""
-    yield from map(Note, first_screen(report).notes[MOST_NOTES:])
-    known = decided_on(report)
-    # The first screen has said the verdict, at the K of the decision.
-    yield Note(report.trust.text if isinstance(known, str) else known[TRUST].more)
+    """What the first screen has no room for: further notes, and more on its answers; then the blocks of each run."""
+    screen = first_screen(report)
+    yield from map(Note, screen.notes[MOST_NOTES:])
+    yield from (Note(answer.more) for answer in screen.answers if answer.more)
     for name, run in report.runs.items():
         size = f", N = {report.corpus_size:,}" if report.corpus_size is not None else ""
         weighted = "" if report.weights is None else " (weighted)"

@@ -19,8 +19,6 @@ QUESTIONS = {
     NEXT: "What next?",
     TRUST: "May I believe it?",
 }
-#: The words that stand before the answers where space is short.
-SHORT = {SYSTEM: "System", DEPTH: "K", LOSS: "Loss", NEXT: "Next", TRUST: "Trust"}
 #: Where the K of a decision comes from.
 GIVEN, SHOWN, ADVISED, ASSUMED = "given", "shown", "advised", "assumed"
 

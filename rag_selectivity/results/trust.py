@@ -15,7 +15,6 @@ from rag_selectivity.results.provenance import Provenance
 from rag_selectivity.results.run_report import RunReport
 from rag_selectivity.results.steps import Steps
 from rag_selectivity.trust.agreement import TOO_FEW
-from rag_selectivity.trust.controls import ControlPower
 from rag_selectivity.wording import counted, ends_text, enumeration, number, percent
 
 #: The codes of caveats that decide what may be concluded.
@@ -31,7 +30,7 @@ _WAYS = {
 UNLESS_PERFECT = ", unless this is a perfect run"
 #: What the labels are worth after all checks.
 CHECKED, UNCHECKED, NOTHING = "checked", "unchecked", "nothing"
-#: The steps that `next_step` proposes, in their usual sizes.
+#: The steps that `acts` proposes, in their usual sizes.
 CONTROLS, TAIL, PEOPLE = 3, "200:10", 200
 #: With fewer, more queries are the first thing to add.
 _FEW_QUERIES = 30
@@ -100,14 +99,14 @@ class Trust:
             "facts": list(self.facts),
             "verdict": self.verdict or None,
             "standing": self.standing,
-            "next_step": self.next_step or None,
+            "acts": list(self.acts),
             "labels": plain(self.provenance),
         }
 
     @property
     def text(self) -> str:
-        """The verdict, the facts and the next step as a paragraph."""
-        return " ".join(filter(None, [self.verdict, *self.facts, self.next_step and f"Next: {self.next_step}"]))
+        """The verdict and the facts as a paragraph."""
+        return " ".join(filter(None, [self.verdict, *self.facts]))
 
     @property
     def facts(self) -> tuple[str, ...]:
@@ -135,9 +134,11 @@ class Trust:
             only = f"Only the {what} known; all others count as not relevant."
             return " ".join([only, *self._of_other_lists()])
         facts = self._by_whom()
-        if shares := self._shares_judged():
+        depth = self._depth
+        judged = [None if depth is None else at_depth(run.estimates, Judged(), depth) for run in self.runs.values()]
+        if shares := [cell.value for cell in judged if cell is not None and not math.isnan(cell.value)]:
             ends = dict.fromkeys(percent(share).replace(".0%", "%") for share in (min(shares), max(shares)))
-            facts += f" cover {' to '.join(ends)} of the top {self._depth}"
+            facts += f" cover {' to '.join(ends)} of the top {depth}"
         # PROC and %PROC stand in no table of the first screen.
         figures = ((str(m), cell) for _, m, cell in self._figures() if "PROC" not in m.name)
         equal = list(dict.fromkeys(key for key, cell in figures if _has(cell, EQUALS_PLACEBO)))
@@ -166,37 +167,31 @@ class Trust:
         return self._by_judge and not any(cell.basis == CALIBRATED for _, _, cell in self._figures())
 
     @property
-    def next_step(self) -> str:
-        """The cheapest steps that would allow more; empty if there is none to propose."""
+    def acts(self) -> tuple[str, ...]:
+        """What would allow more, the cheapest first: random controls, people's labels, a tail below closed labels."""
         known, queries = self.provenance, self._queries
         if known is None or not known.judges:
-            return ""
+            return ()
         acts = []
         if queries and "control" not in known.chosen and any(m.needs_corpus_size for m in self.measures):
-            bits = ControlPower.of(queries, CONTROLS, self._depth or 10).most_bits
-            acts.append(
-                f"{CONTROLS * queries:,} grades of random controls ({self.steps.controls(CONTROLS)})"
-                f"{self._cost(CONTROLS * queries)} can show up to {bits:.1f} bits over a random draw"
-            )
-        if self._closed() is not None and "tail" not in known.chosen:
-            grades = int(TAIL.split(":")[1]) * queries
-            acts.append(
-                f"{grades:,} grades of a tail ({self.steps.tail(TAIL, self._depth or 10)}){self._cost(grades)} make "
-                f"RA-nWG and recall figures down to a stated rank"
-            )
+            controls = f"{counted(CONTROLS * queries, 'random passage')} graded{self._cost(CONTROLS * queries)}"
+            acts.append(f"Have {controls}: {self.steps.controls(CONTROLS)}")
         # Nobody can label more pairs than there are, and controls are not drawn.
         pairs = min(PEOPLE, known.labels - known.chosen.get("control", 0))
         if self._nothing_calibrated or (not known.calibrated and self._check is None):
-            then = "" if self._nothing_calibrated else f", then measure with {self.steps.human}"
-            acts.append(f"let a person grade {counted(pairs, 'pair')}: {self.steps.draw(f'calibrate:{pairs}')}{then}")
+            acts.append(f"Let a person grade {counted(pairs, 'pair')}: {self.steps.draw(f'calibrate:{pairs}')}")
         elif not known.calibrated and self.runs:
-            acts.append(f"{self.steps.human} calibrates the figures by people's labels")
-        return f"{'; '.join(acts)}." if acts else ""
+            acts.append(f"Calibrate the figures by people's labels: {self.steps.human}")
+        if self._closed() is not None and "tail" not in known.chosen:
+            grades = int(TAIL.split(":")[1]) * queries
+            tail = f"{counted(grades, 'passage')} below the pool graded{self._cost(grades)}"
+            acts.append(f"Have {tail}: {self.steps.tail(TAIL, self._depth or 10)}")
+        return tuple(acts)
 
     def _cost(self, grades: int) -> str:
-        """`, which cost about 0.4,` if the cost of a grade is known."""
+        """` (cost: about 0.4)` if the cost of a grade is known."""
         cost = None if self.provenance is None else self.provenance.cost_of_a_grade
-        return "" if not cost else f", which cost about {cost * grades:.2g},"
+        return f" (cost: about {cost * grades:.2g})" if cost else ""
 
     # -- what the figures say --------------------------------------------------------------------------------
 
@@ -231,12 +226,6 @@ class Trust:
                 cell = (at_depth(run.estimates, base, self._depth) if self._depth is not None else None) or whole
                 if cell is not None and not (math.isnan(cell.value) and math.isnan(cell.low)):
                     yield name, base if cell is whole else base @ (self._depth or 1), cell
-
-    def _shares_judged(self) -> list[float]:
-        """The share of the top K that is judged, of each run where it is known."""
-        depth = self._depth
-        cells = [] if depth is None else [at_depth(run.estimates, Judged(), depth) for run in self.runs.values()]
-        return [cell.value for cell in cells if cell is not None and not math.isnan(cell.value)]
 
     def _closed(self) -> str | None:
         """The highest level of closed labels among the figures."""
