@@ -5,7 +5,7 @@ from rag_selectivity.measures import parse_measure
 from rag_selectivity.measures.chance import Success
 from rag_selectivity.measures.plan import at_depth
 from rag_selectivity.measures.utility import RANWG
-from rag_selectivity.results.decision import GIVEN, QUESTIONS, AdvisedK, Answer, Decision, Pair, RunFigure, RunLine
+from rag_selectivity.results.decision import QUESTIONS, AdvisedK, Answer, Decision, Pair, RunFigure, RunLine
 
 COLUMNS = ("BoR", "RA-nWG", "PROC", "%PROC", "Harm")
 
@@ -53,6 +53,6 @@ def decision_of(
         for code in QUESTIONS
     ]
     return Decision(
-        K, GIVEN, measure, base, tuple(answers), tuple(lines), tuple(pairs),
+        K, "given", measure, base, tuple(answers), tuple(lines), tuple(pairs),
         max(part.evaluated for part in report.runs.values()), AdvisedK(), {}, report.settings.get("level"),
     )  # fmt: skip

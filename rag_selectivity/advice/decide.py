@@ -21,7 +21,7 @@ from rag_selectivity.measures.chance import BoR, BoR_max, Success, success_of
 from rag_selectivity.measures.plan import at_depth, default_measures, wanted_measures
 from rag_selectivity.measures.utility import PROC, RANWG, PercentPROC
 from rag_selectivity.results.comparison import BETTER, WORSE, RunDifference
-from rag_selectivity.results.decision import TRUST, Answer, Decision, Pair, RunFigure, RunLine
+from rag_selectivity.results.decision import Answer, Decision, Pair, RunFigure, RunLine
 from rag_selectivity.results.estimate import CALIBRATED, WITH_TAIL
 from rag_selectivity.results.report import Report
 from rag_selectivity.results.trust import CHECKED, CLOSED, NOTHING
@@ -224,7 +224,7 @@ def _answers(decision: Decision, at_k: Report, leader: str) -> Iterator[Answer]:
     yield sentences.what_next(decision, at_k, losses, believed=is_believed)
     # What is shown by the grades of a judge whom nobody checked is no reason to believe them: the words say both.
     shown = trust.standing == CHECKED and (None if by_judge else True)
-    yield Answer(TRUST, trust.verdict, shown, " ".join(trust.facts))
+    yield Answer("trust", trust.verdict, shown, " ".join(trust.facts))
 
 
 def _losses(at_k: Report, run: str, measure: Measure) -> Losses | None:

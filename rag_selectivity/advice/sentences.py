@@ -10,7 +10,7 @@ from rag_selectivity.evaluation.caveats import equals_placebo
 from rag_selectivity.judged.judged_run import JudgedRun
 from rag_selectivity.measures.base import Measure
 from rag_selectivity.measures.chance import DEGRADED_FROM, Success
-from rag_selectivity.results.decision import DEPTH, GIVEN, LOSS, NEXT, SHOWN, SYSTEM, Answer, Decision, RunLine
+from rag_selectivity.results.decision import Answer, Decision, RunLine
 from rag_selectivity.results.estimate import WITH_TAIL, Estimate
 from rag_selectivity.results.report import Report
 from rag_selectivity.results.run_report import FEWEST
@@ -33,17 +33,17 @@ def which_system(decision: Decision, doubt: str, *, by_judge: bool) -> Answer:
     first, *others = figures
     best = figures[first]
     if math.isnan(best.value):
-        return Answer(SYSTEM, f"No run has a {measure}: {best.reason}.", False)
+        return Answer("system", f"No run has a {measure}: {best.reason}.", False)
     if not others:
         figure = f"{measure} {number(best.value)}{ends_text(best.low, best.high)}"
-        return Answer(SYSTEM, f"{first} is the only run ({figure}); a second one would compare.", None)
+        return Answer("system", f"{first} is the only run ({figure}); a second one would compare.", None)
     if best.value == 0:
-        return Answer(SYSTEM, f"No run is best: {measure} is 0 for all of them.", False)
+        return Answer("system", f"No run is best: {measure} is 0 for all of them.", False)
     if doubt:
-        return Answer(SYSTEM, f"{doubt}; {first} has the highest {measure}, {share(best.value)}.", False)
+        return Answer("system", f"{doubt}; {first} has the highest {measure}, {share(best.value)}.", False)
     tested = {pair.other: pair for pair in decision.pairs if pair.run == first and not math.isnan(pair.p_adjusted)}
     if not tested:
-        return Answer(SYSTEM, f"{first} has the best {measure}, {share(best.value)}; nothing was tested.", False)
+        return Answer("system", f"{first} has the best {measure}, {share(best.value)}; nothing was tested.", False)
     beaten = [name for name, pair in tested.items() if pair.apart]
     tied = [name for name, pair in tested.items() if not pair.apart]
     untested = [name for name in others if name not in tested]
@@ -68,7 +68,7 @@ def which_system(decision: Decision, doubt: str, *, by_judge: bool) -> Answer:
     ends = [f"{first} and {run}: {share(x.difference)} [{share(x.low)}, {share(x.high)}]" for run, x in tested.items()]
     parts += ["all by this judge's grades"] * by_judge
     more = "; intervals are not corrected" + (", and all of this is as judged" if best.basis == WITH_TAIL else "")
-    return Answer(SYSTEM, f"{'; '.join(parts)}.", bool(known), f"{'; '.join(ends)}{more}.")
+    return Answer("system", f"{'; '.join(parts)}.", bool(known), f"{'; '.join(ends)}{more}.")
 
 
 def _of(measure: Measure) -> str:
@@ -84,7 +84,7 @@ def _ranked(line: RunLine, decision: Decision) -> Estimate:
 def which_k(decision: Decision, run: str, *, believed: bool) -> Answer:
     """The K of the decision, the one that is advised for `run`, and what it costs: junk, bits, what chance would do."""
     depth, advised = decision.K, decision.k
-    taken = f" as {decision.K_from}" if decision.K_from in (GIVEN, SHOWN) else ""
+    taken = f" as {decision.K_from}" if decision.K_from in ("given", "shown") else ""
     is_another = bool(taken) and (depth != advised.value or advised.open)
     if advised.value is None:
         text = f"{depth}{taken or ' is shown below'}; none is advised: {advised.reason}"
@@ -104,7 +104,7 @@ def which_k(decision: Decision, run: str, *, believed: bool) -> Answer:
     if ceiling is not None and 2**-ceiling >= DEGRADED_FROM:
         at += f" A random draw of {depth} succeeds in {percent(2**-ceiling)} of the queries: K is in the collapse zone."
     is_shown = believed and advised.low is not None and not advised.open and not is_another
-    return Answer(DEPTH, f"{text}.{at}", is_shown)
+    return Answer("K", f"{text}.{at}", is_shown)
 
 
 #: What to look at where a step is shown to lose more than the other.
@@ -119,21 +119,21 @@ def where_the_loss_is(decision: Decision, losses: Losses | None, *, closed: bool
     if losses is None:
         why = f"no candidates beyond K = {decision.K} were given (pool=…, --pool)"
         why = "the completed labels give no figure for its candidates" if completed else why
-        return Answer(LOSS, f"Not known for {decision.best}: {why}.", False)
+        return Answer("loss", f"Not known for {decision.best}: {why}.", False)
     evidence = f"{percent(losses.pool)} of the {'labelled evidence' if closed else 'evidence'}"
     if isinstance(decision.measure, Success):
         evidence = f"a success for {percent(losses.pool)} of the queries"
     kept = "" if math.isnan(losses.selected) else f"; the top {decision.K} keeps {percent(losses.selected)} of that"
     held = f"{decision.best}'s candidates hold {evidence}{kept}"
     if closed:
-        return Answer(LOSS, f"{held}; nothing is known about what no run retrieved.", False)
+        return Answer("loss", f"{held}; nothing is known about what no run retrieved.", False)
     if losses.rerank == 0 and losses.widen == 0:
-        return Answer(LOSS, f"{held}: nothing is lost in these queries.", False)
+        return Answer("loss", f"{held}: nothing is lost in these queries.", False)
     weak, other = sorted((SELECTION, RETRIEVER), key=lambda step: (step != losses.more, -losses.limited(step)))
     sure, look = ("", f"Look at {_LOOK[weak]}.") if losses.more else (" (not a sure difference)", "")
     queries = counted(losses.limited(weak), "query", "queries")
     steps = f"The {weak} is the weak step in {queries}, the {other} in {losses.limited(other)}{sure}."
-    return Answer(LOSS, f"{held}. {steps}", bool(losses.more), look)
+    return Answer("loss", f"{held}. {steps}", bool(losses.more), look)
 
 
 def what_next(decision: Decision, at_k: Report, losses: Losses | None, *, believed: bool) -> Answer:
@@ -151,10 +151,10 @@ def what_next(decision: Decision, at_k: Report, losses: Losses | None, *, believ
     acts += [*_questions(decision), *labels, *_steps(losses, _of(decision.measure))] if believed else labels
     acts = acts or list(_more_labels(decision, best, at_k.steps))
     if not acts:
-        return Answer(NEXT, "Nothing that these lists and labels can show.", None)
+        return Answer("next", "Nothing that these lists and labels can show.", None)
     # Commands can be pasted: they end without a full stop, and so they come last.
     others = sorted(acts[1:], key=lambda act: not act.endswith("."))
-    return Answer(NEXT, acts[0], None, " ".join(others))
+    return Answer("next", acts[0], None, " ".join(others))
 
 
 def _more_labels(decision: Decision, best: JudgedRun | None, steps: Steps) -> Iterator[str]:

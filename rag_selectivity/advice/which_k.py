@@ -14,7 +14,7 @@ from rag_selectivity.judged.judged_run import JudgedRun
 from rag_selectivity.measures.base import FloatArray, Measure, Outcome
 from rag_selectivity.measures.chance import success_of
 from rag_selectivity.measures.utility import Evidence
-from rag_selectivity.results.decision import ADVISED, ASSUMED, GIVEN, SHOWN, AdvisedK
+from rag_selectivity.results.decision import AdvisedK, Source
 from rag_selectivity.tables.ids import IntArray
 
 #: What one more passage must bring: twenty of them one decisive passage.
@@ -157,11 +157,11 @@ class Advice:
         """What is advised for the leader."""
         return self.by_run[self.leader]
 
-    def taken(self, given: int | None, shown: int | None) -> tuple[int, str]:
+    def taken(self, given: int | None, shown: int | None) -> tuple[int, Source]:
         """The K of a decision, and where it comes from; `shown` is the most that live retrievals showed."""
         if shown and given in (None, shown):
-            return shown, SHOWN
-        return (int(given), GIVEN) if given else (self.K, ADVISED if self.advised.value else ASSUMED)
+            return shown, "shown"
+        return (int(given), "given") if given else (self.K, "advised" if self.advised.value else "assumed")
 
 
 def _advised(judged: JudgedRun, measure: Evidence, curve: EvidenceCurve, bootstrap: Bootstrap | None) -> AdvisedK:

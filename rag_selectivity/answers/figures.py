@@ -16,17 +16,12 @@ from rag_selectivity.measures.base import FloatArray, Given, Outcome
 from rag_selectivity.measures.outcome import BITS_OF_RATIO
 from rag_selectivity.results.answers import (
     BEST_FIRST,
-    BITS,
     CLOSED_BOOK,
-    DEPTH,
     IDEAL,
     JUNK,
-    LIFT,
-    ORDER,
     RANDOM,
-    RUN,
-    SLOPE,
     Contrast,
+    Kind,
     ScoreKind,
     Shown,
 )
@@ -101,7 +96,7 @@ def contrasts(scored: Scored, bootstrap: Bootstrap, baseline: str | None = None)
     found = []
     for kind, *pair in _pairs(scored, baseline):
         sides = [scored.table(each) for each in pair]
-        if kind == BITS:
+        if kind == "bits":
             sides = [scored.table_of(accuracies(side.outcomes[0].parts[0])) for side in sides]
         found.append(_difference(scored, kind, pair, sides, bootstrap))
     found += _slopes(scored, bootstrap)
@@ -113,28 +108,28 @@ def contrasts(scored: Scored, bootstrap: Bootstrap, baseline: str | None = None)
     return adjusted
 
 
-def _pairs(scored: Scored, baseline: str | None) -> Iterator[tuple[str, Shown, Shown]]:
+def _pairs(scored: Scored, baseline: str | None) -> Iterator[tuple[Kind, Shown, Shown]]:
     """(kind, what was shown, what it is compared with) of all contrasts of two."""
     kind, values, runs = scored.kind, scored.values, scored.of_runs
     closed, ideal = Shown(CLOSED_BOOK, 0), Shown(IDEAL, None)
     if closed in values and not kind.needs_passages:
         controls = [ideal, *(each for each in values if each.run == RANDOM)]
-        yield from ((LIFT, shown, closed) for shown in (*runs, *controls) if shown in values)
+        yield from (("lift", shown, closed) for shown in (*runs, *controls) if shown in values)
     if kind.is_correct:
         # On the scale of BoR.
         drawn = ((shown, Shown(RANDOM, shown.k)) for shown in runs)
-        yield from ((BITS, shown, random) for shown, random in drawn if random in values)
+        yield from (("bits", shown, random) for shown, random in drawn if random in values)
     for name in dict.fromkeys(shown.run for shown in runs):
         smallest, *others = sorted((each for each in runs if each.run == name), key=lambda shown: shown.k or 0)
-        yield from ((DEPTH, shown, smallest) for shown in others)
+        yield from (("depth", shown, smallest) for shown in others)
     if runs:
         base = baseline or runs[0].run
         of_base = ((shown, Shown(base, shown.k)) for shown in runs if shown.run != base)
-        yield from ((RUN, shown, other) for shown, other in of_base if other in values)
+        yield from (("run", shown, other) for shown, other in of_base if other in values)
     for shown in values:
         best = replace(shown, order=BEST_FIRST)
         if shown != best and best in values:
-            yield ORDER, shown, best
+            yield "order", shown, best
 
 
 def _slopes(scored: Scored, bootstrap: Bootstrap) -> list[Contrast]:
@@ -155,21 +150,21 @@ def _slopes(scored: Scored, bootstrap: Bootstrap) -> list[Contrast]:
     ends = scored.kind.low * total + _AWAY, scored.kind.high * total + _AWAY
     columns = (table @ np.maximum(weights, 0), table @ np.maximum(-weights, 0))
     sides = [scored.table_of(Outcome((side[:, None] + _AWAY,), UNDEFINED, bounds=ends)) for side in columns]
-    found = _difference(scored, SLOPE, (levels[-1], levels[0]), sides, bootstrap)
+    found = _difference(scored, "slope", (levels[-1], levels[0]), sides, bootstrap)
     both = ~np.isnan(columns[0])
     means = table[both].mean(axis=0) if both.any() else np.full(len(levels), np.nan)
     return [replace(found, first=float(means[-1]), second=float(means[0]))]
 
 
 def _difference(
-    scored: Scored, kind: str, pair: Sequence[Shown], tables: Sequence[Figures], bootstrap: Bootstrap
+    scored: Scored, kind: Kind, pair: Sequence[Shown], tables: Sequence[Figures], bootstrap: Bootstrap
 ) -> Contrast:
     (row,) = difference_rows([str(shown) for shown in pair], tables, [{}, {}], Testing(bootstrap))
     first, second = row.value, row.baseline_value
-    if kind == BITS:
+    if kind == "bits":
         first, second = 2**first, 2**second
     # Bits of no right answer on both sides are undefined, but nothing differs.
-    p = 1.0 if kind == BITS and first == second == 0 else row.p
+    p = 1.0 if kind == "bits" and first == second == 0 else row.p
     value = 0.0 if abs(row.difference) < _ROUNDING else row.difference
     reason = _why(kind, row.n, first, second)
     ends = row.low, row.high
@@ -180,11 +175,11 @@ def _why(kind: str, n: int, first: float, second: float) -> str | None:
     """Why the value of a contrast is not a finite number."""
     if not n:
         return "no query has both answers"
-    if kind == BITS and first == 0 and second == 0:
+    if kind == "bits" and first == 0 and second == 0:
         return "no answer is right, with the run or with random passages"
-    if kind == BITS and first == 0:
+    if kind == "bits" and first == 0:
         return "no answer is right with the run"
-    if kind == BITS and second == 0:
+    if kind == "bits" and second == 0:
         return "no answer is right with random passages; the lower end of the interval is what is shown"
     return None
 

@@ -10,8 +10,7 @@ import numpy as np
 
 from rag_selectivity.errors import InputError, did_you_mean
 from rag_selectivity.measures.base import DIRECTION, FloatArray, Measure, parse_measure, summary
-from rag_selectivity.render.blocks import Block, Heading, Note
-from rag_selectivity.render.views import SHOWN
+from rag_selectivity.render.blocks import Block, Heading, Note, shown
 from rag_selectivity.results.estimate import AS_JUDGED, CALIBRATED, WITH_CONTROLS, WITH_TAIL, Caveat, Estimate
 from rag_selectivity.results.plain import Plain
 from rag_selectivity.results.report import Report
@@ -60,15 +59,13 @@ class Explanation(Result):
         return self.figures
 
 
+@shown(Explanation, "The figures in words")
 def _blocks(found: Explanation) -> Iterable[Block]:
     for figure in found.figures:
         yield Heading(f"{figure.run}, {figure.measure}: {number(figure.value)}")
         yield from map(Note, figure.sentences)
         for caveat in figure.caveats:
             yield Note(f"{MARKS[caveat.level]} {caveat.text} [{caveat.code}]".strip())
-
-
-SHOWN[Explanation] = "The figures in words", _blocks
 
 
 def explain(report: Report | str | Path, figures: Iterable[str | Measure] = (), run: str | None = None) -> Explanation:

@@ -7,18 +7,11 @@ from rag_selectivity.golden.checking import Check
 from rag_selectivity.golden.differing import Difference
 from rag_selectivity.golden.manifest import Manifest
 from rag_selectivity.golden.reusability import BY_ORIGINS, LeftOut, Reusability
-from rag_selectivity.render.blocks import Block, Heading, Lines, Note, entry, table_of
-from rag_selectivity.render.views import SHOWN
+from rag_selectivity.render.blocks import Block, Heading, Lines, Note, entry, shown, table_of
+from rag_selectivity.results.trust import WAYS
 from rag_selectivity.wording import counted, enumeration, percent, signed
 
 _SHOWN = 10
-_ORIGINS = {
-    "pool": "from the top of runs",
-    "tail": "drawn from the ranks below",
-    "control": "random controls",
-    "person": "drawn for people",
-    "unknown": "chosen in a way that is not known",
-}
 
 
 def manifest_lines(manifest: Manifest) -> Iterator[str]:
@@ -31,7 +24,7 @@ def manifest_lines(manifest: Manifest) -> Iterator[str]:
     else:
         yield f"  corpus: {counted(manifest.corpus['passages'], 'passage')}"
     labels = manifest.labels
-    origins = ", ".join(f"{count:,} {_ORIGINS.get(kind, kind)}" for kind, count in labels["by_origin"].items())
+    origins = ", ".join(f"{count:,} {WAYS.get(kind, kind)}" for kind, count in labels["by_origin"].items())
     yield f"  labels: {labels['rows']:,}, of {counted(labels['pairs'], 'pair')}: {origins}"
     for judge in manifest.judges:
         failed = f", {judge['failed']:,} failed" if judge["failed"] else ""
@@ -52,6 +45,7 @@ def manifest_lines(manifest: Manifest) -> Iterator[str]:
         yield f"  warning: {counted(labels['without_text'], 'pair')} without a text"
 
 
+@shown(Check, "A golden set, checked")
 def check_blocks(check: Check) -> Iterator[Block]:
     """A check for a terminal."""
     yield Heading(f"{check.name} v{check.version}, fingerprint {check.fingerprint}")
@@ -107,6 +101,7 @@ def _about(found: Reusability) -> Iterator[str]:
     yield "A system that differs from all of these more than they do from each other can shift more."
 
 
+@shown(Difference, "What changed in a golden set")
 def difference_blocks(found: Difference) -> Iterator[Block]:
     """A difference for a terminal."""
     titles = (f"{each['name']} v{each['version']} ({each['fingerprint']})" for each in (found.old, found.new))
@@ -155,7 +150,3 @@ def difference_blocks(found: Difference) -> Iterator[Block]:
 
 def _of_first(count: int) -> str:
     return f" (the first {_SHOWN} of {count:,})" if count > _SHOWN else ""
-
-
-SHOWN[Check] = ("A golden set, checked", check_blocks)
-SHOWN[Difference] = ("What changed in a golden set", difference_blocks)

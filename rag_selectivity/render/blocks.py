@@ -9,12 +9,14 @@ from operator import attrgetter
 from typing import Any, TypeVar
 
 from rag_selectivity.results.estimate import CALIBRATED, WITH_TAIL, Caveat, Estimate
+from rag_selectivity.results.result import Result
 from rag_selectivity.results.usage import Asked
 from rag_selectivity.wording import MARKS, counted, ends_text, enumeration, number, signed
 
 BLANK = "–"
 _K = TypeVar("_K")
 _V = TypeVar("_V")
+_B = TypeVar("_B", bound=Callable[..., Iterable["Block"]])
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +59,20 @@ class Details:
 
 
 Block = Heading | Table | Lines | Note | Details
+#: How each kind of result is shown: the title of its page, and what makes its headings, tables and notes.
+SHOWN: dict[type[Result], tuple[str, Callable[[Any], Iterable[Block]]]] = {}
+
+
+def shown(kind: type[Result], title: str) -> Callable[[_B], _B]:
+    """A function that shows this kind of result."""
+
+    def known(blocks: _B) -> _B:
+        SHOWN[kind] = title, blocks
+        return blocks
+
+    return known
+
+
 _Of = str | Callable[[Any], Any]
 #: A column of a declared table: its title, what it shows of a row (the name of an attribute, or a function of the row),
 #: and how that is written, if not as `written` says. A title alone is the name of an attribute too.
@@ -70,16 +86,16 @@ def table_of(rows: Iterable[Any], *columns: Column, breaks: bool = False) -> Tab
     Table(header=['run', 'P'], rows=[['a', '1.000'], ['b', '–']], breaks=False)
     """
     listed = list(rows)
-    shown: list[tuple[str, list[str]]] = []
+    kept: list[tuple[str, list[str]]] = []
     for column in columns:
         title, what, *style = (column, column) if isinstance(column, str) else column
         get = attrgetter(what) if isinstance(what, str) else what
         values = [get(row) for row in listed]
-        if not shown or any(value not in (None, "") for value in values):
+        if not kept or any(value not in (None, "") for value in values):
             write = style[0] if style else written
-            shown.append((title, [BLANK if value is None else write(value) for value in values]))
-    lines = [list(line) for line in zip(*(cells for _, cells in shown), strict=True)]
-    return Table([title for title, _ in shown], lines, breaks)
+            kept.append((title, [BLANK if value is None else write(value) for value in values]))
+    lines = [list(line) for line in zip(*(cells for _, cells in kept), strict=True)]
+    return Table([title for title, _ in kept], lines, breaks)
 
 
 def entry(attribute: str, key: object) -> Callable[[Any], Any]:

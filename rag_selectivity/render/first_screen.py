@@ -20,23 +20,11 @@ from rag_selectivity.render.blocks import (
     caveat_lines,
     entry,
     grouped,
+    shown,
     table_of,
 )
 from rag_selectivity.results.comparison import BETTER, WORSE
-from rag_selectivity.results.decision import (
-    ADVISED,
-    ASSUMED,
-    DEPTH,
-    GIVEN,
-    LOSS,
-    NEXT,
-    SHOWN,
-    SYSTEM,
-    TRUST,
-    Answer,
-    Decision,
-    RunFigure,
-)
+from rag_selectivity.results.decision import Answer, Decision, RunFigure
 from rag_selectivity.results.estimate import Caveat, Estimate, mark_of
 from rag_selectivity.results.provenance import NO_AGREEMENT
 from rag_selectivity.results.report import Report
@@ -64,10 +52,10 @@ _SIGNS = {BETTER: " +", WORSE: " −"}
 #: Caveats of all that a judge graded: the answer about trust says them, and no figure bears their mark.
 _SAID_OF_ALL = {NO_AGREEMENT}
 _K_FROM = {
-    GIVEN: "the given K",
-    SHOWN: "the most that was shown",
-    ADVISED: "the K that is advised for the run with the most evidence",
-    ASSUMED: "assumed, since no K was given or advised",
+    "given": "the given K",
+    "shown": "the most that was shown",
+    "advised": "the K that is advised for the run with the most evidence",
+    "assumed": "assumed, since no K was given or advised",
 }
 
 
@@ -90,7 +78,6 @@ class FirstScreen:
     """What a person sees first; `runs` are best first, and `facts` say what the figures are about."""
 
     answers: tuple[Answer, ...]
-    K: int | None
     heading: str
     runs: tuple[str, ...]
     columns: tuple[Shown, ...]
@@ -120,7 +107,6 @@ def first_screen(report: Report, *, baseline: str | None = None, paired: bool = 
     columns = tuple(_columns(report, decision, runs, depth))
     return FirstScreen(
         answers,
-        depth,
         _heading(report, decision, depth),
         runs,
         columns,
@@ -168,11 +154,11 @@ def _answers_without(report: Report, reason: str) -> Iterator[Answer]:
     alone = f"{next(iter(report.runs), 'none')} is the only run; a second one would compare."
     about = "All that was shown counts" if depth is None else f"The table is about K = {depth}"
     is_alone = len(report.runs) == 1 and report.weights is None
-    yield Answer(SYSTEM, alone if is_alone else f"Open: {reason.rstrip('.')}.", None)
-    yield Answer(DEPTH, f"{about}; lists of runs would show which K is enough.", None)
-    yield Answer(LOSS, "Open: lists of runs, and what was there before selection, would show it.", None)
-    yield Answer(NEXT, act, None, " ".join(others))
-    yield Answer(TRUST, trust.verdict, None, " ".join(trust.facts))
+    yield Answer("system", alone if is_alone else f"Open: {reason.rstrip('.')}.", None)
+    yield Answer("K", f"{about}; lists of runs would show which K is enough.", None)
+    yield Answer("loss", "Open: lists of runs, and what was there before selection, would show it.", None)
+    yield Answer("next", act, None, " ".join(others))
+    yield Answer("trust", trust.verdict, None, " ".join(trust.facts))
 
 
 def depth_without_decision(report: Report) -> int | None:
@@ -384,6 +370,7 @@ def _notes_of_runs(report: Report, figures: Iterable[tuple[str, RunFigure]]) -> 
 # -- a decision as a result of its own --------------------------------------------------------------------
 
 
+@shown(Decision, "Decision")
 def decision_blocks(decision: Decision) -> Iterable[Block]:
     """The answers, and the table of the runs."""
     yield Lines(answer_lines(decision.answers))

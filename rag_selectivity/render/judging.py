@@ -18,6 +18,7 @@ from rag_selectivity.render.blocks import (
     caveat_lines,
     cost_text,
     ending,
+    shown,
     table_of,
 )
 from rag_selectivity.render.report_tables import difference_blocks
@@ -43,6 +44,7 @@ from rag_selectivity.trust.controls import ControlPower
 from rag_selectivity.wording import counted, percent, signed
 
 
+@shown(Calibration, "Which α follows the answers")
 def calibration_blocks(found: Calibration) -> Iterator[Block]:
     """The α that was chosen, and what the paper advises."""
     alpha: Column = ("alpha", lambda each: "–" if each.alpha is None else f"{each.alpha:g}")
@@ -59,6 +61,7 @@ _VERDICTS = {AS_PEOPLE: "ranks them as people do", INVERTS: "inverts their order
 _PAIRS = "passages that only one of the two runs has"
 
 
+@shown(JudgeReport, "How far a judge agrees with people")
 def agreement_blocks(report: JudgeReport) -> Iterator[Block]:
     """How far a judge agrees with people, and whether it ranks runs as they do."""
     agreement, itself = report.agreement, report.itself
@@ -127,6 +130,7 @@ def _open_ranking(each: Ranking) -> str | None:
 # -- grading ---------------------------------------------------------------------------------------------------
 
 
+@shown(Grading, "What was graded")
 def grading_lines(grading: Grading) -> Iterator[Block]:
     """What a grading run did or would do, a line each."""
     yield Lines([*(_planned(grading) if grading.dry_run else _done(grading))])
@@ -235,6 +239,7 @@ _SHOWN = 5
 _LONGEST = 600
 
 
+@shown(ClaimReport, "What passages support")
 def claim_blocks(report: ClaimReport, *, whole: bool = False) -> Iterator[Block]:
     """The figures of each run, missed claims and differences.
 

@@ -28,6 +28,7 @@ from rag_selectivity.render.blocks import (
     grouped,
     notes,
     p_value,
+    shown,
     table_of,
 )
 from rag_selectivity.render.first_screen import MOST_NOTES, NO_FIGURE, cost_notes, first_screen
@@ -50,6 +51,7 @@ from rag_selectivity.wording import between, counted, enumeration, level_text, n
 _USUAL_DEPTH, FEW = 10, "*"
 
 
+@shown(Report, "What retrieval is worth")
 def report_blocks(report: Report) -> Iterable[Block]:
     """What the first screen has no room for: further notes, and more on its answers; then the blocks of each run."""
     screen = first_screen(report)
@@ -217,6 +219,7 @@ def at_one_depth(measures: Sequence[Measure]) -> list[Measure]:
     return [measure for measure, is_at in at_rank.items() if not is_at or measure.at == shown]
 
 
+@shown(Comparison, "Runs compared")
 def comparison_blocks(comparison: Comparison) -> Iterable[Block]:
     """All differences of a comparison, those within slices, and what costs show."""
     for name in dict.fromkeys(row.run for row in comparison.rows):
@@ -321,6 +324,7 @@ def _slice_of(row: RunDifference) -> str:
 # -- since a stored report -------------------------------------------------------------------------------
 
 
+@shown(Changes, "What changed")
 def change_blocks(changes: Changes) -> Iterator[Block]:
     """The figures of a decision before and now, those with a shown change first, and what was not compared."""
     yield Heading(f"What changed against {changes.name}")

@@ -1,58 +1,23 @@
 """Every result as text, Markdown and LaTeX, as a page and in a notebook: importing it fills the registry of views."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from string import ascii_lowercase
 from typing import Any
 
 from rag_selectivity.errors import InputError
 from rag_selectivity.measures.base import Measure, parse_measure
-from rag_selectivity.render.blocks import Block, Details, Lines
-from rag_selectivity.render.first_screen import decided_on, decision_blocks, depth_without_decision, first_screen
+from rag_selectivity.render import judging, report_tables, workflows  # noqa: F401 - two fill SHOWN
+from rag_selectivity.render.blocks import SHOWN, Block, Details, Lines
+from rag_selectivity.render.first_screen import decided_on, depth_without_decision, first_screen
 from rag_selectivity.render.html import notebook_html, page_of_blocks, to_html
-from rag_selectivity.render.judging import agreement_blocks, calibration_blocks, claim_blocks, grading_lines
-from rag_selectivity.render.report_tables import change_blocks, comparison_blocks, report_blocks
-from rag_selectivity.render.workflows import (
-    answer_blocks,
-    arm_blocks,
-    experiment_blocks,
-    preference_blocks,
-    validation_blocks,
-)
 from rag_selectivity.render.writers import latex_of, latex_text, markdown_of, text_of
-from rag_selectivity.results.answers import AnswerReport
 from rag_selectivity.results.claims import ClaimReport
-from rag_selectivity.results.comparison import BETTER, WORSE, Changes, Comparison
-from rag_selectivity.results.decision import Decision
+from rag_selectivity.results.comparison import BETTER, WORSE, Comparison
 from rag_selectivity.results.estimate import Estimate
-from rag_selectivity.results.grading import Grading
 from rag_selectivity.results.report import Report
 from rag_selectivity.results.result import VIEWS, Result
-from rag_selectivity.results.workflows import (
-    ArmComparison,
-    Calibration,
-    ExperimentDecision,
-    JudgeReport,
-    Preference,
-    Validation,
-)
 from rag_selectivity.wording import counted, level_text, number
 
-#: How each kind of result is shown: the title of its page, and its headings, tables and notes.
-SHOWN: dict[type[Result], tuple[str, Callable[[Any], Iterable[Block]]]] = {
-    Report: ("What retrieval is worth", report_blocks),
-    Decision: ("Decision", decision_blocks),
-    Comparison: ("Runs compared", comparison_blocks),
-    Changes: ("What changed", change_blocks),
-    ClaimReport: ("What passages support", claim_blocks),
-    AnswerReport: ("What a model makes of passages", answer_blocks),
-    Validation: ("Which measures follow the answers", validation_blocks),
-    Preference: ("Which system is preferred", preference_blocks),
-    ArmComparison: ("Which arm is better", arm_blocks),
-    ExperimentDecision: ("Which arm is better", experiment_blocks),
-    Calibration: ("Which α follows the answers", calibration_blocks),
-    JudgeReport: ("How far a judge agrees with people", agreement_blocks),
-    Grading: ("What was graded", grading_lines),
-}
 _MORE = Lines(["All figures, intervals and notes: --details, or details() in Python."])
 
 
@@ -89,7 +54,7 @@ def as_markdown(result: Result, *, details: bool = False) -> str:
 def _page(result: Result, **options: Any) -> str:
     if isinstance(result, Report):
         return to_html(result, **options)
-    blocks = claim_blocks(result, whole=True) if isinstance(result, ClaimReport) else blocks_of(result)
+    blocks = judging.claim_blocks(result, whole=True) if isinstance(result, ClaimReport) else blocks_of(result)
     return page_of_blocks(SHOWN[type(result)][0], [*_first(result), *blocks])
 
 

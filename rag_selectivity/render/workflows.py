@@ -18,19 +18,10 @@ from rag_selectivity.render.blocks import (
     grouped,
     notes,
     p_value,
+    shown,
     table_of,
 )
-from rag_selectivity.results.answers import (
-    BITS,
-    DEPTH,
-    LIFT,
-    ORDER,
-    RUN,
-    SLOPE,
-    AnswerReport,
-    Contrast,
-    Spent,
-)
+from rag_selectivity.results.answers import AnswerReport, Contrast, Spent
 from rag_selectivity.results.comparison import BETTER, WORSE
 from rag_selectivity.results.workflows import (
     BROKEN,
@@ -49,17 +40,18 @@ from rag_selectivity.wording import counted, level_text, number, percent
 # -- answers -----------------------------------------------------------------------------------------------------
 
 _TITLES = {
-    LIFT: "Lift over no passages",
-    BITS: "Bits over random of right answers",
-    DEPTH: "More passages against fewer",
-    RUN: "Runs",
-    ORDER: "Order against best first",
-    SLOPE: "Junk beside the same relevant passages: change with each junk passage",
+    "lift": "Lift over no passages",
+    "bits": "Bits over random of right answers",
+    "depth": "More passages against fewer",
+    "run": "Runs",
+    "order": "Order against best first",
+    "slope": "Junk beside the same relevant passages: change with each junk passage",
 }
 #: What a contrast is, where it is no difference.
-_OF_KIND = {BITS: "bits", SLOPE: "change"}
+_OF_KIND = {"bits": "bits", "slope": "change"}
 
 
+@shown(AnswerReport, "What a model makes of passages")
 def answer_blocks(report: AnswerReport) -> Iterator[Block]:
     """Means of what was shown, lifts, bits, order, depth, runs and junk."""
     yield Heading(
@@ -104,10 +96,10 @@ def _contrast_blocks(kind: str, contrasts: Sequence[Contrast], level: str) -> It
         contrasts,
         "score",
         "shown",
-        ("against", lambda each: "no junk" if kind == SLOPE and each.against.k == 0 else each.against),
+        ("against", lambda each: "no junk" if kind == "slope" and each.against.k == 0 else each.against),
         "n",
         (f"{_OF_KIND.get(kind, 'difference')} [{level}]", _with_value, change),
-        ("ceiling", lambda each: each.ceiling if kind == BITS else None),
+        ("ceiling", lambda each: each.ceiling if kind == "bits" else None),
         ("p Holm", lambda each: None if math.isnan(each.p_adjusted) else each.p_adjusted, p_value),
     )
     why = grouped((each.reason, f"{each.score} of {each.shown}") for each in contrasts if each.reason is not None)
@@ -121,6 +113,7 @@ def _with_value(contrast: Contrast) -> Contrast | None:
 # -- validation --------------------------------------------------------------------------------------------------
 
 
+@shown(Validation, "Which measures follow the answers")
 def validation_blocks(result: Validation) -> Iterator[Block]:
     """Correlations with answers, and segments of K/N_p."""
     level = level_text(float(result.settings.get("level", 0.95)))
@@ -160,6 +153,7 @@ def _correlations(rows: Sequence[Following], level: str) -> Table:
 # -- online ------------------------------------------------------------------------------------------------------
 
 
+@shown(Preference, "Which system is preferred")
 def preference_blocks(found: Preference) -> Iterator[Block]:
     """The votes, and what they show."""
     a, b = found.baseline, found.candidate
@@ -186,6 +180,7 @@ def preference_blocks(found: Preference) -> Iterator[Block]:
     yield from notes(found.notes)
 
 
+@shown(ArmComparison, "Which arm is better")
 def arm_blocks(row: ArmComparison) -> Iterator[Block]:
     """One metric of two arms."""
     yield Heading(f"{row.metric}: arm b against arm a")
@@ -193,6 +188,7 @@ def arm_blocks(row: ArmComparison) -> Iterator[Block]:
     yield from _of_arms([row])
 
 
+@shown(ExperimentDecision, "Which arm is better")
 def experiment_blocks(decided: ExperimentDecision) -> Iterator[Block]:
     """All metrics and guardrails, and what follows from them together."""
     yield Heading(f"metrics, {level_text(decided.level)} together (Holm)")

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import field
-from typing import Any
+from typing import Any, Literal
 
 from rag_selectivity.errors import InputError
 from rag_selectivity.measures.rates import bits_ceiling
@@ -21,7 +21,7 @@ BEST_FIRST, WORST_FIRST, SHUFFLED, MIDDLE = "best-first", "worst-first", "shuffl
 ORDERS = (BEST_FIRST, WORST_FIRST, SHUFFLED, MIDDLE)
 
 #: Kinds of contrasts, in the order of tables.
-LIFT, BITS, DEPTH, RUN, ORDER, SLOPE = "lift", "bits", "depth", "run", "order", "slope"
+Kind = Literal["lift", "bits", "depth", "run", "order", "slope"]
 
 
 class ScoreKind(Plain):
@@ -176,7 +176,7 @@ class Contrast(Plain):
     also = ("ceiling",)
     sparse = True
 
-    kind: str
+    kind: Kind
     score: str
     shown: Shown
     against: Shown
@@ -193,7 +193,7 @@ class Contrast(Plain):
     @property
     def ceiling(self) -> float:
         """Of bits: those that all right answers would have; NaN of anything else, and without a right random answer."""
-        return bits_ceiling(self.second) if self.kind == BITS else math.nan
+        return bits_ceiling(self.second) if self.kind == "bits" else math.nan
 
 
 class Spent(Asked):

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import field
-from typing import Any
+from typing import Any, Literal
 
 from rag_selectivity.errors import InputError
 from rag_selectivity.results.estimate import Estimate
@@ -10,17 +10,17 @@ from rag_selectivity.results.plain import Named, Number, Plain, finite
 from rag_selectivity.results.result import Result
 from rag_selectivity.wording import amount
 
+Code = Literal["system", "K", "loss", "next", "trust"]
 #: The questions, in the order in which every view answers them.
-SYSTEM, DEPTH, LOSS, NEXT, TRUST = "system", "K", "loss", "next", "trust"
-QUESTIONS = {
-    SYSTEM: "Which system?",
-    DEPTH: "Which K?",
-    LOSS: "Where is the loss?",
-    NEXT: "What next?",
-    TRUST: "May I believe it?",
+QUESTIONS: Mapping[Code, str] = {
+    "system": "Which system?",
+    "K": "Which K?",
+    "loss": "Where is the loss?",
+    "next": "What next?",
+    "trust": "May I believe it?",
 }
 #: Where the K of a decision comes from.
-GIVEN, SHOWN, ADVISED, ASSUMED = "given", "shown", "advised", "assumed"
+Source = Literal["given", "shown", "advised", "assumed"]
 
 
 class Answer(Plain):
@@ -40,7 +40,7 @@ class Answer(Plain):
 
     also = ("question",)
 
-    code: str
+    code: Code
     text: str
     shown: bool | None
     more: str = ""
@@ -206,7 +206,7 @@ class Decision(Result):
     also = ("best",)
 
     K: int
-    K_from: str
+    K_from: Source
     measure: Named
     baseline: str
     answers: tuple[Answer, ...]

@@ -19,12 +19,13 @@ from rag_selectivity.wording import counted, ends_text, enumeration, number, per
 
 #: The codes of caveats that decide what may be concluded.
 CLOSED, EQUALS_PLACEBO = "closed-labels", "equals-placebo"
-_WAYS = {
+#: How the passages of labels were chosen.
+WAYS = {
     "pool": "from the runs' pools",
     "tail": "drawn from the ranks below",
     "control": "random controls",
     "person": "drawn for people",
-    "unknown": "chosen in a way that they do not say",
+    "unknown": "chosen in a way that is not known",
 }
 #: In the caveat of a figure that a perfect run would give too.
 UNLESS_PERFECT = ", unless this is a perfect run"
@@ -302,7 +303,7 @@ class Trust:
         judges = [f"{count:,} by {f'the judge {name}' if name else 'a judge'}" for name, count in known.judges.items()]
         people = [f"{count:,} by {name}" for name, count in known.annotators.items()]
         yield f"{counted(known.labels, 'label')}: {enumeration([*judges, *people])}."
-        ways = [f"{n:,} {_WAYS[how]}" for how, n in known.chosen.items() if how != "control" or not known.unused]
+        ways = [f"{n:,} {WAYS[how]}" for how, n in known.chosen.items() if how != "control" or not known.unused]
         yield f"Their passages: {enumeration(ways)}." if ways else "How their passages were chosen is not known."
         if known.unused:
             # Controls are outside the lists, so labels with controls are not called closed.

@@ -7,7 +7,7 @@ from rag_selectivity.live.tools.definitions import ToolCall, ToolDefinition, mis
 from rag_selectivity.live.tools.monitor import ToolMonitor, ToolWatcher
 from rag_selectivity.live.tools.report import ToolReport, similar_tools
 from rag_selectivity.live.tools.words import tool_blocks
-from rag_selectivity.render.views import SHOWN
+from rag_selectivity.render.blocks import SHOWN
 
 __all__ = ["ToolCall", "ToolDefinition", "ToolMonitor", "ToolReport", "ToolWatcher", "misfit", "similar_tools"]
 
