@@ -154,7 +154,7 @@ def test_figures_of_support_at_a_depth_by_brute_force(table, depth) -> None:
         for chosen in combinations(range(top.shape[1]), size)
         if (top[:, list(chosen)].any(axis=1) == wanted).all()
     )
-    assert check.smallest_set_at(depth) == tuple(place + 1 for place in next(covers))
+    assert check.smallest_set(depth) == tuple(place + 1 for place in next(covers))
     assert check.value(f"ContextRecall@{depth}") == pytest.approx(wanted.mean())
     names = ("RepeatedClaims", "SupportingPassages", "SmallestSet")
     figures = [check.value(f"{name}@{depth}") for name in names]
@@ -162,7 +162,7 @@ def test_figures_of_support_at_a_depth_by_brute_force(table, depth) -> None:
         assert all(map(math.isnan, figures))
         return
     counts = [sum(row[:depth]) for row in table if any(row[:depth])]
-    smallest = len(check.smallest_set_at(depth))
+    smallest = len(check.smallest_set(depth))
     assert figures == pytest.approx([sum(n > 1 for n in counts) / len(counts), sum(counts) / len(counts), smallest])
 
 

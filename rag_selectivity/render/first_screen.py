@@ -105,14 +105,13 @@ def first_screen(report: Report, *, baseline: str | None = None, paired: bool = 
         decision, depth, answers = known, known.K, known.answers
     runs = tuple(report.runs) if decision is None else tuple(line.run for line in decision.lines)
     columns = tuple(_columns(report, decision, runs, depth))
-    return FirstScreen(
-        answers,
-        _heading(report, decision, depth),
-        runs,
-        columns,
-        _facts(report, decision),
-        tuple(_notes(report, decision, columns)),
-    )
+    heading = "Whole lists" if depth is None else f"At K = {depth}"
+    if decision is None:
+        heading += f", {counted(_most_queries(report), 'query', 'queries')}"
+    elif len(runs) > 1:
+        heading += f", best first by {decision.measure}"
+    notes = tuple(_notes(report, decision, columns))
+    return FirstScreen(answers, heading, runs, columns, _facts(report, decision), notes)
 
 
 def decided_on(report: Report, *, baseline: str | None = None, paired: bool = True) -> Decision | str:
@@ -168,14 +167,6 @@ def depth_without_decision(report: Report) -> int | None:
 
 def _most_queries(report: Report) -> int:
     return max((run.evaluated for run in report.runs.values()), default=0)
-
-
-def _heading(report: Report, decision: Decision | None, depth: int | None) -> str:
-    if decision is None:
-        order = f", {counted(_most_queries(report), 'query', 'queries')}"
-    else:
-        order = f", best first by {decision.measure}" if len(report.runs) > 1 else ""
-    return f"Whole lists{order}" if depth is None else f"At K = {depth}{order}"
 
 
 def _facts(report: Report, decision: Decision | None) -> str:

@@ -22,19 +22,7 @@ from rag_selectivity.render.blocks import (
     table_of,
 )
 from rag_selectivity.render.report_tables import difference_blocks
-from rag_selectivity.results.claims import (
-    DEFINITIONS,
-    GROUNDEDNESS,
-    MEASURES,
-    OF_SUPPORT,
-    REPEATED,
-    SAMPLES,
-    SMALLEST,
-    SUPPORTING,
-    ClaimCheck,
-    ClaimReport,
-    ClaimRun,
-)
+from rag_selectivity.results.claims import DEFINITIONS, OF_SUPPORT, SAMPLES, ClaimCheck, ClaimReport, ClaimRun
 from rag_selectivity.results.grading import DrawnPart, Grading
 from rag_selectivity.results.trust import AS_PEOPLE, INVERTS, OPEN, Ranking
 from rag_selectivity.results.usage import Usage
@@ -301,15 +289,15 @@ def _missed_claims(run: ClaimRun, depth: int, most: int | None) -> Iterator[Bloc
 def _notes(report: ClaimReport, depth: int) -> Iterator[Note]:
     run = next(iter(report.runs.values()))
     yield from map(Note, caveat_lines(("", "all figures", caveat) for caveat in run.label_caveats))
-    if GROUNDEDNESS in report.checks:
+    if "groundedness" in report.checks:
         yield Note(
-            f"{MEASURES[GROUNDEDNESS]}: {DEFINITIONS[MEASURES[GROUNDEDNESS]]}. It says whether responses keep to their "
+            f"Groundedness: {DEFINITIONS['Groundedness']}. It says whether responses keep to their "
             f"passages, and nothing about what the passages lack."
         )
     greedy = sum(not check.smallest_is_exact(depth) for each in report.runs.values() for check in each.samples)
     if greedy and "recall" in report.checks:
         yield Note(
-            f"{SMALLEST}: for {counted(greedy, 'list')} with more than 20 supporting passages it is the greedy cover, "
+            f"SmallestSet: for {counted(greedy, 'list')} with more than 20 supporting passages it is the greedy cover, "
             f"which may be larger than the smallest set"
         )
     yield from map(Note, report.notes)
@@ -331,7 +319,7 @@ def _of_query(check: ClaimCheck, depth: int) -> Iterator[Block]:
     yield Note(sample.user_input)
     for name, caption, claims, cells in (
         ("recall", "Claims of the reference answer", check.claims, check.support),
-        (GROUNDEDNESS, "Claims of the response", check.response_claims, check.grounds),
+        ("groundedness", "Claims of the response", check.response_claims, check.grounds),
     ):
         known = min(check.known.get(name, -1), len(ids))
         if known > 0 or (known == 0 and not ids):
@@ -339,13 +327,13 @@ def _of_query(check: ClaimCheck, depth: int) -> Iterator[Block]:
             yield _matrix(claims, cells[:, :known], ids[:known])
         if 0 <= known < len(ids):
             yield Note(f"{caption}: not known from rank {known + 1} on, since a call of the judge failed.")
-    if check.is_known("recall", depth) and (smallest := check.smallest_set_at(depth)):
+    if check.is_known("recall", depth) and (smallest := check.smallest_set(depth)):
         kind = "Smallest set" if check.smallest_is_exact(depth) else "Small set (a greedy cover)"
         named = ", ".join(ids[place - 1] for place in smallest)
         yield Note(
             f"{kind} that supports every supported claim: {counted(len(smallest), 'passage')} ({named}). A supported "
-            f"claim is in {check.value(f'{SUPPORTING}@{depth}'):.1f} passages on average; "
-            f"{percent(check.value(f'{REPEATED}@{depth}'))} of the supported claims are in more than one."
+            f"claim is in {check.value(f'SupportingPassages@{depth}'):.1f} passages on average; "
+            f"{percent(check.value(f'RepeatedClaims@{depth}'))} of the supported claims are in more than one."
         )
     texts = [
         f"{id_}: {_one_line(text) if len(text) <= _LONGEST else f'{_one_line(text[:_LONGEST])}…'}"

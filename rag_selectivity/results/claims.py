@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field
 from hashlib import blake2b
@@ -57,7 +56,6 @@ DEFINITIONS = {
     SUPPORTING: "passages of the top K that support a claim, on average over the supported claims",
     SMALLEST: "the fewest passages of the top K that together support every claim that any of them supports",
 }
-_PARSED = re.compile(r"(?P<name>[^@]+?)@(?P<depth>\d+)")
 
 
 class ClaimMeasure(Given):
@@ -89,16 +87,15 @@ class ClaimMeasure(Given):
         """
         if not isinstance(text, str):
             raise InputError(f"a measure of claims is a text such as ContextRecall@5, got {text!r}")
-        found = _PARSED.fullmatch(text.strip())
-        name = (found["name"] if found else text.partition("@")[0]).strip()
-        by_name = {known.casefold(): known for known in DEFINITIONS}
-        if name.casefold() not in by_name:
+        name, _, depth = map(str.strip, text.partition("@"))
+        known = next((each for each in DEFINITIONS if each.casefold() == name.casefold()), None)
+        if known is None:
             raise InputError(
                 f"unknown measure of claims {name!r}{did_you_mean(name, DEFINITIONS)}; choose {', '.join(DEFINITIONS)}"
             )
-        if found is None or not int(found["depth"]):
-            raise InputError(f"{text.strip()}: name the depth, as in {by_name[name.casefold()]}@5")
-        return cls.named(by_name[name.casefold()], int(found["depth"]))
+        if not depth.isdecimal() or not int(depth):
+            raise InputError(f"{text.strip()}: name the depth, as in {known}@5")
+        return cls.named(known, int(depth))
 
 
 #: Of a check that was not made, or whose claims are not known.
@@ -139,7 +136,7 @@ class ClaimCheck(Plain):
         Whether a passage alone supports a claim of the response.
     """
 
-    also = ("fingerprint", "smallest_set", "unsupported")
+    also = ("fingerprint",)
 
     sample: Sample
     claims: tuple[str, ...]
@@ -160,10 +157,10 @@ class ClaimCheck(Plain):
         texts = "\0".join((self.sample.user_input, self.sample.reference or ""))
         return blake2b(texts.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
 
-    @property
-    def unsupported(self) -> tuple[str, ...]:
-        """The claims of the reference that no passage supports; none if that is not known."""
-        return self.missed(self.support.shape[1])
+    def to_dict(self) -> dict[str, Any]:
+        """As plain data, with the smallest set and the unsupported claims of the whole list."""
+        every = self.support.shape[1]
+        return {**super().to_dict(), "smallest_set": [*self.smallest_set(every)], "unsupported": [*self.missed(every)]}
 
     def is_known(self, check: str, depth: int) -> bool:
         """Whether the judge answered for all of the top K."""
@@ -194,15 +191,7 @@ class ClaimCheck(Plain):
         table = {"recall": self.support, "entities": self.mentions, GROUNDEDNESS: self.grounds}[check]
         return float(table[:, :depth].any(axis=1).mean()) if len(table) else math.nan
 
-    @property
-    def smallest_set(self) -> tuple[int, ...]:
-        """The smallest set of passages (positions from 1) that supports every claim that any passage supports.
-
-        Exact up to 20 supporting passages. With more, it is the greedy cover, which may be larger than the smallest.
-        """
-        return self.smallest_set_at(self.support.shape[1])
-
-    def smallest_set_at(self, depth: int) -> tuple[int, ...]:
+    def smallest_set(self, depth: int) -> tuple[int, ...]:
         """The smallest set of passages of the top K that supports every claim that any of them supports.
 
         Positions from 1; empty if the top K support no claim. Exact up to 20 supporting passages. With more, it is
@@ -211,7 +200,7 @@ class ClaimCheck(Plain):
         return tuple(place + 1 for place in smallest_cover(self.support[:, :depth]))
 
     def smallest_is_exact(self, depth: int) -> bool:
-        """Whether no set smaller than `smallest_set_at` supports as much."""
+        """Whether no set smaller than `smallest_set` supports as much."""
         return int(self.support[:, :depth].any(axis=0).sum()) <= EXACT
 
     def missed(self, depth: int) -> tuple[str, ...]:
@@ -224,7 +213,7 @@ class ClaimCheck(Plain):
     def _of_support(self, name: str, depth: int) -> float:
         """What the passages of the top K that support claims say together; each passage counts once."""
         if name == SMALLEST:
-            return float(len(self.smallest_set_at(depth)) or math.nan)
+            return float(len(self.smallest_set(depth)) or math.nan)
         first = {id_: place for place, id_ in reversed(list(enumerate(self.sample.passage_ids[:depth])))}
         counts = self.support[:, sorted(first.values())].sum(axis=1)
         counts = counts[counts > 0]

@@ -1,7 +1,7 @@
 """A grading run as a value: how many pairs were graded, how many failed, and what was spent."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import field
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ from rag_selectivity.results.usage import Asked, Usage
 from rag_selectivity.trust.controls import ControlPower
 
 
-def other_models(asked: str, served: Iterable[str]) -> tuple[str, ...]:
+def other_models(asked: str, served: Sequence[str]) -> tuple[str, ...]:
     """The models that a server named, without those that can be the model that was asked for.
 
     A provider before the name, and a date or a version after it, do not count as another model.
@@ -20,12 +20,9 @@ def other_models(asked: str, served: Iterable[str]) -> tuple[str, ...]:
     >>> other_models("gpt-5", ["gpt-5", "openai/gpt-5", "gpt-5-2025-08-07", "gpt-5-mini"])
     ('gpt-5-mini',)
     """
-    same = re.compile(rf"{re.escape(_without_provider(asked))}(?:[-@:][0-9]{{3}}[0-9._-]*)?")
-    return tuple(name for name in served if not same.fullmatch(_without_provider(name)))
-
-
-def _without_provider(name: str) -> str:
-    return name.rsplit("/", 1)[-1].casefold()
+    alone = {name: name.rsplit("/", 1)[-1].casefold() for name in (asked, *served)}
+    same = re.compile(rf"{re.escape(alone[asked])}(?:[-@:][0-9]{{3}}[0-9._-]*)?")
+    return tuple(name for name in served if not same.fullmatch(alone[name]))
 
 
 class DrawnPart(Plain, kw_only=True):

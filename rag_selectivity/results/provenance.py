@@ -134,11 +134,6 @@ class Provenance(Plain):
         )
 
     @property
-    def by_judges(self) -> bool:
-        """Whether a judge gave any of the grades, as far as is known."""
-        return bool(self.judges) and self.by_people < self.labels
-
-    @property
     def caveats(self) -> tuple[Caveat, ...]:
         """What is to be said of every figure that rests on these labels."""
         return (*self._of_judges(), *self._of_labels())
@@ -153,7 +148,8 @@ class Provenance(Plain):
             judge = next(iter(self.judges))
             text = f"All labels come from one judge, {judge}: an error that it repeats is in every figure."
             yield Caveat(ONE_JUDGE, text, NOTE, {"judges": 1})
-        if not self.by_judges or self.calibrated:
+        # Nothing is to be said of judges where people gave all grades, or where theirs calibrate the figures.
+        if not self.judges or self.by_people >= self.labels or self.calibrated:
             return
         found = self.agreement
         if found is None or found.verdict == TOO_FEW:

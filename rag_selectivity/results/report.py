@@ -16,7 +16,7 @@ from rag_selectivity.figures.stored import MOST_IN_JSON, digest_of, figures_as_d
 from rag_selectivity.inference.bootstrap import Bootstrap
 from rag_selectivity.judged.token_budget import budgets_among
 from rag_selectivity.measures.base import FloatArray, Measure, parse_measure
-from rag_selectivity.measures.chance import Delta, Success, delta_bor
+from rag_selectivity.measures.chance import BoR, Delta, Success, delta_bor
 from rag_selectivity.measures.plan import at_depth, without_depth
 from rag_selectivity.measures.utility import PROC, PercentPROC, diagnosis
 from rag_selectivity.results.decision import Decision
@@ -120,12 +120,11 @@ class Report(OfRuns, Result):
         BoR, and Success with the same parameters, must have been measured at both depths.
         """
         base = parse_measure(measure)
-        if base.name != "BoR":
+        if not isinstance(base, BoR):
             raise InputError(f"delta is defined for BoR, not for {base.name}")
-        rel, m = getattr(base, "rel"), getattr(base, "m")  # noqa: B009 - typed as Measure here
-        success = Success(rel=rel, m=m)
-        pairs = [(self[run, success @ k].value, self[run, base @ k].value) for k in (k1, k2)]
-        return delta_bor((pairs[0][0], pairs[1][0]), (pairs[0][1], pairs[1][1]), (k1, k2), m)
+        success = Success(rel=base.rel, m=base.m)
+        shares, bits = ((self[run, each @ k1].value, self[run, each @ k2].value) for each in (success, base))
+        return delta_bor(shares, bits, (k1, k2), base.m)
 
     def diagnosis(self, run: str, depth: int | None) -> Diagnosis:
         """Which step lost evidence at a depth, overall and for each query, from PROC and %PROC.
