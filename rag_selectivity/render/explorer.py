@@ -130,6 +130,7 @@ def explorer(
     wanted, texted = _with_texts(lists, [facts.queries[i] for i in worst])
     texts = {id_: text[: _LONGEST + 1] for id_, text in _texts(corpus, "corpus", wanted, form).items()}
     numbers, packed = _numbered(lists, grades, names)
+    given = ((form(query), form(passage), text) for (query, passage), text in (reasons or {}).items())
     data = {
         "K": depth,
         "measure": str(shown),
@@ -153,7 +154,7 @@ def explorer(
         "presets": [[name for name, column in facts.presets.items() if column[i]] for i in range(len(names))],
         "columns": _table(table, names),
         **packed,
-        "reasons": _reasons(reasons or {}, names, numbers, form),
+        "reasons": [[names[q], numbers[p], text] for q, p, text in given if q in names and p in numbers],
         "hard": [[names[query], numbers[passage], ranks] for query, passage, ranks, _ in hard[:_HARD_ROWS]],
         "magnets": [[numbers[passage], *counts] for passage, *counts in drawing[:_MAGNET_ROWS]],
         "totals": {"hard": len(hard), "magnets": len(drawing)},
@@ -253,13 +254,6 @@ def _numbered(lists: Lists, grades: Grades, names: Iterable[str]) -> tuple[dict[
         # Passage, grade, passage, grade … of the passages that some list holds.
         graded.append([value for each, grade in labels.items() if each in listed for value in (numbers[each], grade)])
     return numbers, {"passages": list(numbers), "firsts": firsts, "lists": numbered or None, "grades": graded}
-
-
-def _reasons(
-    reasons: Mapping[tuple[str, str], str], names: Mapping[str, int], numbers: Mapping[str, int], form: IdForm
-) -> list[list[Any]]:
-    known = ((form(query), form(passage), text) for (query, passage), text in reasons.items())
-    return [[names[q], numbers[p], text] for q, p, text in known if q in names and p in numbers]
 
 
 def _coded(columns: Sequence[Sequence[str | None]]) -> dict[str, Any]:

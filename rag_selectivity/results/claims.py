@@ -22,8 +22,8 @@ from rag_selectivity.measures.plan import Plan
 from rag_selectivity.results.comparison import RunDifference, difference_of
 from rag_selectivity.results.estimate import Estimate
 from rag_selectivity.results.plain import Plain, flat, plain, plain_fields
-from rag_selectivity.results.result import OfRuns, Result
-from rag_selectivity.results.run_report import RunReport
+from rag_selectivity.results.result import Result
+from rag_selectivity.results.run_report import OfRuns, RunReport
 from rag_selectivity.results.samples import Sample
 from rag_selectivity.results.usage import Asked
 from rag_selectivity.trust.agreement import Agreement
@@ -251,7 +251,7 @@ class ClaimRun(RunReport):
     samples: tuple[ClaimCheck, ...] = ()
 
 
-class ClaimReport(OfRuns, Asked, Result, kw_only=True):
+class ClaimReport(OfRuns[ClaimRun], Asked, Result, kw_only=True):
     """What `check_claims` returns: `report["ContextRecall@5"]`, or with several runs `report["dense", …]`.
 
     Attributes
@@ -291,14 +291,12 @@ class ClaimReport(OfRuns, Asked, Result, kw_only=True):
     @property
     def samples(self) -> tuple[ClaimCheck, ...]:
         """The checks of the only run."""
-        samples: tuple[ClaimCheck, ...] = self.run().samples
-        return samples
+        return self.run().samples
 
     @property
     def estimates(self) -> Mapping[str, Estimate]:
         """The means of the only run."""
-        estimates: Mapping[str, Estimate] = self.run().estimates
-        return estimates
+        return self.run().estimates
 
     def difference(self, run: str, measure: str | ClaimMeasure) -> RunDifference:
         """The difference between a run and the baseline run under a measure."""

@@ -22,8 +22,8 @@ from rag_selectivity.measures.utility import PROC, PercentPROC, diagnosis
 from rag_selectivity.results.decision import Decision
 from rag_selectivity.results.plain import Plain, finite, flat, plain, plain_fields
 from rag_selectivity.results.provenance import Provenance
-from rag_selectivity.results.result import OfRuns, Result
-from rag_selectivity.results.run_report import RunReport, Slice, each_slice
+from rag_selectivity.results.result import Result
+from rag_selectivity.results.run_report import OfRuns, RunReport, Slice, each_slice
 from rag_selectivity.results.steps import Steps
 from rag_selectivity.results.trust import Trust
 from rag_selectivity.tables.grades import scale_named
@@ -42,7 +42,7 @@ class Diagnosis(Plain):
     queries: Mapping[str, str | None]
 
 
-class Report(OfRuns, Result):
+class Report(OfRuns[RunReport], Result):
     """What `evaluate` returns. It can be printed, indexed, and converted to JSON or a DataFrame.
 
     `report["bm25", "BoR@10"]` is an `Estimate`; with a single run, `report["BoR@10"]` is enough.

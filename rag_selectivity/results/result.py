@@ -1,12 +1,11 @@
 """Result: the base of all results, with their conversions to data, rows, tables, DataFrames, pages and files."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable
 from importlib import import_module
 from pathlib import Path
 from typing import Any, ClassVar
 
-from rag_selectivity.errors import InputError, MissingExtraError, did_you_mean
-from rag_selectivity.results.estimate import Estimate
+from rag_selectivity.errors import MissingExtraError
 from rag_selectivity.results.plain import Plain, flat
 from rag_selectivity.tables.writing import json_text, write_whole
 
@@ -96,44 +95,3 @@ class Result(Plain):
         return self.to_text()
 
     __repr__ = __str__
-
-
-class OfRuns:
-    """What a result has that is about several runs, and can be read from a file."""
-
-    runs: Mapping[str, Any]
-    path: Path | None
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.runs)
-
-    def __getitem__(self, key: Any) -> Estimate:
-        """The figure of (run, measure); with a single run the measure is enough."""
-        run, measure = key if isinstance(key, tuple) else (None, key)
-        estimates, name = self.run(run).estimates, self.key_of(measure)
-        if name not in estimates:
-            raise InputError(f"{name} was not measured; the report has {', '.join(estimates)}")
-        figure: Estimate = estimates[name]
-        return figure
-
-    def key_of(self, measure: Any) -> str:
-        """The name by which a figure is known."""
-        return str(measure)
-
-    def run(self, name: str | None = None) -> Any:
-        """A run by its name, or the only one."""
-        if name is None and len(self.runs) > 1:
-            raise InputError(
-                f"the report has several runs: use report[run, measure] with one of {', '.join(self.runs)}"
-            )
-        if name is not None and name not in self.runs:
-            raise InputError(f"no run {name!r}{did_you_mean(name, self.runs)} (runs: {', '.join(self.runs)})")
-        return self.runs[next(iter(self.runs)) if name is None else name]
-
-    def run_like(self, name: str, runs: int) -> Any:
-        """A run of a stored report by name. If both sides have only one run, its name does not matter."""
-        if name not in self.runs and len(self.runs) == runs == 1:
-            return next(iter(self.runs.values()))
-        if name not in self.runs:
-            raise InputError(f"{self.path} has no run {name!r} (it has: {', '.join(self.runs)})")
-        return self.runs[name]

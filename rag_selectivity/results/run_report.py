@@ -1,11 +1,12 @@
-"""RunReport: the estimates of one run, its figures for each query, and the caveats of both."""
+"""RunReport: the estimates of one run, its figures for each query, the caveats of both; and what has several runs."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import field
 from functools import cached_property
-from typing import Any
+from pathlib import Path
+from typing import Any, Generic, TypeVar
 
-from rag_selectivity.errors import InputError
+from rag_selectivity.errors import InputError, did_you_mean
 from rag_selectivity.figures.figures import Figures
 from rag_selectivity.judged.judged_run import JudgedRun
 from rag_selectivity.judged.rows import Coverage
@@ -126,3 +127,46 @@ class RunReport(Plain):
     def mean_relevant(self, rel: int) -> float | None:
         """N_p: the mean number of relevant passages of a query that has one; None if no query has one, or unknown."""
         return None if self.judged is None else self.judged.mean_relevant(rel)
+
+
+_R = TypeVar("_R", bound=RunReport)
+
+
+class OfRuns(Generic[_R]):
+    """What a result has that is about several runs, and can be read from a file."""
+
+    runs: Mapping[str, _R]
+    path: Path | None
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.runs)
+
+    def __getitem__(self, key: Any) -> Estimate:
+        """The figure of (run, measure); with a single run the measure is enough."""
+        run, measure = key if isinstance(key, tuple) else (None, key)
+        estimates, name = self.run(run).estimates, self.key_of(measure)
+        if name not in estimates:
+            raise InputError(f"{name} was not measured; the report has {', '.join(estimates)}")
+        return estimates[name]
+
+    def key_of(self, measure: Any) -> str:
+        """The name by which a figure is known."""
+        return str(measure)
+
+    def run(self, name: str | None = None) -> _R:
+        """A run by its name, or the only one."""
+        if name is None and len(self.runs) > 1:
+            raise InputError(
+                f"the report has several runs: use report[run, measure] with one of {', '.join(self.runs)}"
+            )
+        if name is not None and name not in self.runs:
+            raise InputError(f"no run {name!r}{did_you_mean(name, self.runs)} (runs: {', '.join(self.runs)})")
+        return self.runs[next(iter(self.runs)) if name is None else name]
+
+    def run_like(self, name: str, runs: int) -> _R:
+        """A run of a stored report by name. If both sides have only one run, its name does not matter."""
+        if name not in self.runs and len(self.runs) == runs == 1:
+            return next(iter(self.runs.values()))
+        if name not in self.runs:
+            raise InputError(f"{self.path} has no run {name!r} (it has: {', '.join(self.runs)})")
+        return self.runs[name]
