@@ -236,10 +236,10 @@ def _allowing_for_heavy(estimand: Estimand, bounds: FloatArray, decided: NDArray
     mask, total, away = estimand.mask, estimand.mask.sum(axis=0), estimand.away()
     value = estimand.aggregate.value(*estimand.means)
     with np.errstate(invalid="ignore", divide="ignore"):
-        effects = np.where(mask > 0, away * (total - mask) / np.where(mask > 0, mask, 1.0), 0.0)
+        effects = away * (total - mask) / np.where(mask > 0, mask, 1.0)
         of_all = (mask * effects**2).sum(axis=0) / total / estimand.effective
         own = ((mask * effects) ** 2).sum(axis=0) / total**2
-        wider = np.where(own > 0, np.sqrt(np.maximum(of_all / np.where(own > 0, own, 1.0), 1.0)), 1.0)
+        wider = np.sqrt(of_all / own)
         moving = (wider > 1) & np.isfinite(wider) & np.isfinite(value) & ~decided
         low, high = np.where(moving, value + (bounds - value) * wider, bounds)
     if estimand.aggregate.form == "mean" and estimand.outcome.bounds is not None:

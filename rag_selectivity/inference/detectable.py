@@ -31,8 +31,8 @@ def rate_difference(n: int, discordant: float, level: float, power: float) -> fl
     float
         From 0 to 1; ∞ if not even a gain in every query would be shown.
 
-    >>> round(rate_difference(200, 0.1, 0.05, 0.8), 3)
-    0.064
+    >>> round(rate_difference(200, 0.1, 0.05, 0.8), 5)
+    0.06403
     """
 
     def reached(gain: float) -> bool:
@@ -72,8 +72,8 @@ def bits_of_gain(gain: float, rate: float) -> float:
 
     If the gain would lead to a rate above 1, it is the size of an equal loss in bits; ∞ if that is not possible either.
 
-    >>> bits_of_gain(0.25, 0.25), round(bits_of_gain(0.25, 0.9), 3), bits_of_gain(0.6, 0.5)
-    (1.0, 0.469, inf)
+    >>> bits_of_gain(0.25, 0.25), round(bits_of_gain(0.25, 0.9), 3), bits_of_gain(0.6, 0.5), bits_of_gain(0.6, 0.6)
+    (1.0, 0.469, inf, inf)
     """
     if rate > 0 and rate + gain <= 1:
         return math.log2((rate + gain) / rate)

@@ -25,7 +25,11 @@ class Interval:
         return cls(math.nan, math.nan, math.nan, reason)
 
     def within(self, distance: float) -> bool:
-        """Whether the whole interval is within ±`distance`; False without an interval."""
+        """Whether the whole interval is within ±`distance`; False without an interval.
+
+        >>> Interval(0.0, -0.1, 0.1).within(0.1), Interval(0.0, -0.2, 0.1).within(0.1), Interval.undefined("").within(1)
+        (True, False, False)
+        """
         return -distance <= self.low and self.high <= distance
 
     def to_dict(self) -> dict[str, Any]:

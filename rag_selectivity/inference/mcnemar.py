@@ -88,6 +88,6 @@ def _most_in_the_smaller_cell(discordant: IntArray, level: float) -> IntArray:
     from scipy.special import bdtrik
 
     # The inverse is exact to about 1e-8; a tail that is the level itself is reached.
-    most = np.floor(np.nan_to_num(bdtrik(level / 2 * (1 + _SAME), discordant, 0.5)) + 1e-6)
+    most = np.floor(np.nan_to_num(bdtrik(level / 2, discordant, 0.5)) + 1e-6)
     below_half = np.minimum(most, (discordant - 1) // 2)
     return np.where(2 * 0.5**discordant <= level * (1 + _SAME), below_half, -1).astype(np.int64)

@@ -253,7 +253,7 @@ def _conclude(pair: Pair, sums: FloatArray, every: bool, level: float, seed: int
     a, b = _swapped(pair.form, columns, columns.sum(axis=0)[None, :])[:, 0].tolist()
     null = 1.0 if pair.form == "bits" else 0.0
     distances = np.abs(sums[0] - null * sums[1])
-    room = _SAME * max(float(np.abs(sums).max(initial=0.0)), abs(a), abs(b))
+    room = _SAME * max(float(np.abs(sums).max()), abs(a), abs(b))
     reached = int((distances >= abs(a - null * b) - room).sum())
     total, few = len(distances), None if every else _few_gaps(pair)
     if every or few is not None:

@@ -20,6 +20,12 @@ class ArmMoments:
     """Count, mean and squared deviations of an arm's values, and of a covariate beside them.
 
     Chan, Golub and LeVeque 1983, Algorithms for computing the sample variance.
+
+    >>> x, y, arm = np.array([1.0, 4, 2, 8, 5]), np.array([3.0, 1, 4, 1, 6]), ArmMoments()
+    >>> arm.add(x[:3], y[:3]), arm.add(x[3:], y[3:])
+    (None, None)
+    >>> np.array([arm.variance(), x.var(ddof=1), arm.variance(0.5), (x - y / 2).var(ddof=1)]).round(9).tolist()
+    [7.5, 7.5, 10.375, 10.375]
     """
 
     n: int = 0

@@ -96,9 +96,12 @@ def _arm_of(outcome: Outcome, column: int) -> _Arm:
 
 
 def _moments(steps: list[FloatArray]) -> tuple[float, float, float]:
-    """Standard error, skewness and degrees of freedom (Welch) of the difference of two means."""
+    """Standard error, skewness and degrees of freedom (Welch) of the difference of two means.
+
+    The skewness is that of influences, whose mean is 0.
+    """
     error, freedom = welch([float(each.var(ddof=1)) for each in steps], [len(each) for each in steps])
-    thirds = [float(((each - each.mean()) ** 3).mean()) / len(each) ** 2 for each in steps]
+    thirds = [float((each**3).mean()) / len(each) ** 2 for each in steps]
     return error, (thirds[0] - thirds[1]) / error**3 if error > 0 else 0.0, freedom
 
 

@@ -500,6 +500,8 @@ def delta_bor(success: tuple[float, float], bor: tuple[float, float], depths: tu
 
     >>> delta_bor((0.95, 1.0), (4.0, 2.5), (10, 30)).predicted.__round__(2)
     -1.51
+    >>> delta_bor((0.5, 0.5), (1.0, 1.0), (10, 10))
+    Delta(observed=0.0, predicted=0.0, flat=0.0)
     """
     flat = -m * float(np.log2(depths[1] / depths[0])) + 0.0
     with np.errstate(divide="ignore", invalid="ignore"):
