@@ -175,51 +175,26 @@ def test_delta_between_depths_of_a_report(data) -> None:
         assert delta.flat == pytest.approx(-m * log2(10))
 
 
-def test_success_equals_trec_evals_ties_and_missing_queries_included(data) -> None:
-    import pytrec_eval
-
-    folder = data / "trec"
-    qrels = reference.read_trec_qrels(folder / "trec_eval.qrels.test")
-    report = rs.evaluate(
-        folder / "trec_eval.qrels.test",
-        {"r": folder / "trec_eval.results.test"},
-        measures=["Success"],
-        depths=[1, 5, 10],
-        policy="trec_eval",
-        bootstrap=None,
-    )
-    with (folder / "trec_eval.results.test").open() as file:
-        run = pytrec_eval.parse_run(file)
-    expected = pytrec_eval.RelevanceEvaluator(qrels, {"success.1,5,10"}).evaluate(run)
-    for row in report.per_query("r"):
-        for depth in (1, 5, 10):
-            assert row[f"Success@{depth}"] == expected.get(row["query"], {}).get(f"success_{depth}", 0.0)
-    # The figures that trec_eval publishes for its own test.
-    assert [round(report["r", f"Success@{k}"].value, 4) for k in (1, 5, 10)] == [0.3333, 0.3333, 0.6667]
-
-
 @pytest.mark.parametrize(
-    "name",
-    ["qrels.dl19-passage.txt"],
+    ("labels", "lists", "rel"),
+    [
+        ("trec_eval.qrels.test", "trec_eval.results.test", 1),
+        ("qrels.dl19-passage.txt", "run.msmarco-v1-passage.bm25-default.dl19.txt", 2),
+    ],
 )
-def test_success_equals_trec_evals_on_dl19(data, name) -> None:
+def test_success_equals_trec_evals_ties_and_missing_queries_included(data, labels, lists, rel) -> None:
     import pytrec_eval
 
-    folder = data / "trec"
-    path = folder / "run.msmarco-v1-passage.bm25-default.dl19.txt"
-    report = rs.evaluate(
-        folder / name,
-        {"bm25": path},
-        measures=["Success(rel=2)"],
-        depths=[1, 5, 10],
-        policy="trec_eval",
-        bootstrap=None,
-    )
-    qrels = reference.read_trec_qrels(folder / name)
-    with path.open() as file:
+    labels, lists, depths = data / "trec" / labels, data / "trec" / lists, [1, 5, 10]
+    success = rs.parse_measure(f"Success(rel={rel})")
+    report = rs.evaluate(labels, {"r": lists}, measures=[success], depths=depths, policy="trec_eval", bootstrap=None)
+    with lists.open() as file:
         run = pytrec_eval.parse_run(file)
-    expected = pytrec_eval.RelevanceEvaluator(qrels, {"success.1,5,10"}, relevance_level=2).evaluate(run)
-    for row in report.per_query("bm25"):
-        for depth in (1, 5, 10):
-            found = row[f"Success(rel=2)@{depth}"]
-            assert found is None or found == expected[row["query"]][f"success_{depth}"]
+    qrels = reference.read_trec_qrels(labels)
+    expected = pytrec_eval.RelevanceEvaluator(qrels, {"success.1,5,10"}, relevance_level=rel).evaluate(run)
+    for row in report.per_query("r"):
+        for depth in depths:
+            found = row[str(success @ depth)]
+            assert found is None or found == expected.get(row["query"], {}).get(f"success_{depth}", 0.0)
+    if rel == 1:  # The figures that trec_eval publishes for its own test.
+        assert [round(report["r", str(success @ k)].value, 4) for k in depths] == [0.3333, 0.3333, 0.6667]

@@ -185,32 +185,24 @@ def test_what_was_not_checked_is_not_missed(tmp_path) -> None:
     assert report.runs["run"].samples[0].to_dict()["unsupported"] == []
 
 
-def test_beyond_twenty_supporting_passages_the_cover_is_greedy_within_its_bound() -> None:
+@pytest.mark.parametrize(("columns", "share"), [(7, 0.3), (7, 0.5), (30, 0.2)])
+def test_a_cover_is_the_smallest_and_beyond_twenty_supporting_passages_within_its_bound(columns, share) -> None:
     rng = np.random.default_rng(3)
     for _ in range(20):
-        table = rng.random((12, 30)) < 0.2
-        greedy = smallest_cover(table)
-        assert (table[:, list(greedy)].any(axis=1) == table.any(axis=1)).all()
-        exact = smallest_cover(table[:, :20])
-        assert (table[:, list(exact)].any(axis=1) == table[:, :20].any(axis=1)).all()
+        table = rng.random((12, columns)) < share
+        found, held = smallest_cover(table), table.any(axis=1)
+        assert (table[:, list(found)].any(axis=1) == held).all()
+        sizes = (n for n in range(columns + 1) for some in combinations(range(columns), n) if covers(table, some))
+        # The smallest cover of thirty has at least as many as there are rows over the most that one holds.
         most = int(table.sum(axis=0).max())
-        least = -(-int(table.any(axis=1).sum()) // most)
-        assert least <= len(greedy) <= sum(1 / i for i in range(1, most + 1)) * len(exact_of(table))
+        if columns > 20:
+            assert next(sizes) <= len(found) <= sum(1 / i for i in range(1, most + 1)) * next(sizes)
+        else:
+            assert len(found) == next(sizes)
 
 
-def exact_of(table) -> tuple[int, ...]:
-    """The smallest cover: what another column holds too is left out, so that few enough columns are left."""
-    useful = [
-        i
-        for i in range(table.shape[1])
-        if not any(
-            (table[:, i] <= table[:, j]).all() and (i > j or (table[:, i] < table[:, j]).any())
-            for j in range(table.shape[1])
-            if j != i
-        )
-    ]
-    assert len(useful) <= 20
-    return smallest_cover(table[:, useful])
+def covers(table, columns) -> bool:
+    return bool((table[:, list(columns)].any(axis=1) == table.any(axis=1)).all())
 
 
 # -- differences and gates --------------------------------------------------------------------------------

@@ -6,20 +6,15 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from scipy import integrate, special, stats
 from scipy.stats import binomtest
 
 import rag_selectivity as rs
-from rag_selectivity.inference import correlation, score
-from rag_selectivity.inference.always_valid import log_gamma_mixture
 from rag_selectivity.inference.exact import weighted_rate
 from rag_selectivity.inference.interval_methods import _mid_quantile
-from rag_selectivity.inference.two_arms import ArmMoments
 from rag_selectivity.inference.unpaired import unpaired_difference
 from rag_selectivity.measures import Outcome
 from rag_selectivity.measures.chance import EF
 from rag_selectivity.measures.hypergeometric import random_success
-from rag_selectivity.measures.outcome import MEAN
 
 pytestmark = pytest.mark.inside
 
@@ -30,19 +25,6 @@ def test_corpora_that_differ_by_one_passage_have_chances_of_their_own() -> None:
     _, missed = random_success(sizes, relevant, drawn)
     for size, value in zip(sizes.tolist(), missed.tolist(), strict=True):
         assert value == pytest.approx(float(Fraction(math.comb(size - 700, drawn), math.comb(size, drawn))), rel=1e-12)
-
-
-def test_values_seen_in_parts_have_the_moments_of_all() -> None:
-    rng = np.random.default_rng(4)
-    values, covariate = rng.normal(3.0, 1.0, 50), rng.normal(-2.0, 2.0, 50)
-    moments = ArmMoments()
-    for part in np.split(np.arange(50), [7, 8, 31]):
-        moments.add(values[part], covariate[part])
-    whole = np.cov(values, covariate, ddof=0) * 50
-    assert (moments.n, moments.mean, moments.covariate_mean) == pytest.approx((50, values.mean(), covariate.mean()))
-    assert (moments.squares, moments.products, moments.covariate_squares) == pytest.approx(
-        (whole[0, 0], whole[0, 1], whole[1, 1])
-    )
 
 
 @pytest.mark.parametrize("chance", [0.6, 0.9])
@@ -91,29 +73,6 @@ def test_bits_of_few_weighted_successes_have_the_ends_of_their_rate() -> None:
     assert low - 0.1 < found.low <= low + 1e-9  # an unseen query may lower it
 
 
-def test_rates_of_arms_of_other_sizes_have_the_ends_of_miettinen_and_nurminen() -> None:
-    one, other = (
-        Outcome((np.repeat([1.0, 0.0], counts)[:, None],), "", MEAN, bounds=(0, 1)) for counts in ((8, 12), (3, 47))
-    )
-    found = unpaired_difference(one, other)
-    low, high = score.unpaired_difference(8, 20, 3, 50, 0.95)
-    assert (found.low[0], found.high[0]) == pytest.approx((float(low), float(high)), rel=1e-9)
-
-
-@pytest.mark.parametrize(("surplus", "spread"), [(-4.5, 3.0), (-4.2, 3.0), (2.0, 3.0)])
-def test_the_mixture_of_bets_is_its_integral(surplus, spread) -> None:
-    rho = 2.0
-    scale = rho**rho / (special.gamma(rho) * special.gammainc(rho, rho))
-
-    def bet(part: float) -> float:
-        left = 1 - part
-        density = scale * math.exp(-rho * left) * left ** (rho - 1)
-        return density * math.exp(part * surplus + (math.log(left) + part) * spread)
-
-    expected = math.log(integrate.quad(bet, 0, 1)[0])
-    assert log_gamma_mixture(surplus, spread, rho) == pytest.approx(expected, abs=1e-7)
-
-
 def test_the_average_precision_of_a_random_draw_is_that_of_all_orders() -> None:
     """AP of lists of 3 of 5 passages, of which two are relevant, under all orders."""
     labels = {"q": {"a": 1, "b": 1, "c": 0, "d": 0, "e": 0}}
@@ -125,13 +84,6 @@ def test_the_average_precision_of_a_random_draw_is_that_of_all_orders() -> None:
         hits = [name in "ab" for name in order[:3]]
         every.append(Fraction(sum(Fraction(sum(hits[: i + 1]), i + 1) for i in range(3) if hits[i]), 2))
     assert found["AP@3"].placebo == pytest.approx(float(sum(every) / len(every)), abs=1e-12)
-
-
-@pytest.mark.parametrize("below", [0.35, 0.4, 0.5, 0.6])
-def test_the_bias_of_a_correlation_is_how_far_its_draws_lie_on_one_side(below) -> None:
-    drawn = np.repeat([0.1, 0.3, 0.5], [round(1000 * (below - 0.1)), 200, round(1000 * (0.9 - below))])
-    found = correlation.Distribution(0.3, drawn, np.zeros(1000), 30.0)
-    assert found._bias == pytest.approx(stats.norm.ppf(below), abs=1e-12)
 
 
 def test_enrichment_on_other_queries_has_ends_as_far_as_its_variance_says() -> None:

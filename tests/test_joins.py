@@ -12,10 +12,7 @@ from hypothesis import strategies as st
 
 import rag_selectivity as rs
 
-pytestmark = [
-    pytest.mark.contract,
-    pytest.mark.filterwarnings("ignore::rag_selectivity.SelectivityWarning"),
-]
+pytestmark = [pytest.mark.contract, pytest.mark.filterwarnings("ignore::rag_selectivity.SelectivityWarning")]
 
 QUERIES = ["q1", "q2", "10", "2", "ü"]
 PASSAGES = [*(f"d{i}" for i in range(14)), "q1", "2", "D1", "ä", "é", "z 1", "a.txt"]

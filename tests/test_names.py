@@ -45,6 +45,39 @@ def test_what_prints_parses_whatever_the_case(measure) -> None:
     assert parse_measure(f" {measure} ".replace(measure.name, measure.name.swapcase(), 1)) == measure
 
 
+#: Defaults and ends of the parameters that are numbers, as the papers and trec_eval have them.
+NUMBERS = {
+    "RA-nWG PROC %PROC": "alpha=1 0–10, cap4=1 0–1, cap3=.25 0–1, fallback4=1 0–1, fallback3=.2 0–1",
+    "RA-nWG PROC %PROC Evidence": "base4=.5 0–1, base3=.1 0–1",
+    "Evidence": "enough=3 1–",
+    "Success RandomSuccess EF BoR BoR_max": "m=1 1–, rel=None 0–",
+    "P R AP RR Rprec IPrec IPrec11 ContextPrecision T lambda": "rel=None 0–",
+    "T Fe": "alpha=.5 0–1",
+    "F": "alpha=None 0–1, beta=1 0–1e6",
+    "Harm": "max_grade=2 1–",
+    "ERR": "max_grade=None 1–",
+    "RBP": "p=.8 0–1",
+    "UDCG_grades": "weight=.333 0–10",
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "number"),
+    [(name, number) for names, some in NUMBERS.items() for name in names.split() for number in some.split(", ")],
+)
+def test_a_parameter_has_its_default_and_takes_no_number_beyond_its_ends(name, number) -> None:
+    words, ends = number.split()
+    (parameter, default), (low, high) = words.split("="), ends.split("–")
+    item = next(each for each in REGISTRY[name].parameters() if each.name == parameter)
+    assert item.default == (None if default == "None" else float(default))
+    step = 1 if isinstance(item.metadata["kind"], Whole) else 1e-6
+    for beyond in [float(low) - step, *([float(high) + step] if high else [])]:
+        with pytest.raises(InputError, match=f"{parameter} must be a"):
+            parse_measure(f"{name}({parameter}={beyond:.7f})" if step < 1 else f"{name}({parameter}={int(beyond)})")
+    for end in (low, high) if name != "RBP" else (low,):  # RBP's p is below 1
+        assert parse_measure(f"{name}({parameter}={end or 10**9})").name == name
+
+
 @pytest.mark.parametrize(
     ("text", "canonical"),
     [

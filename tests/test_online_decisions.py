@@ -11,13 +11,7 @@ from statsmodels.stats import proportion
 
 from rag_selectivity import InputError
 from rag_selectivity.inference import always_valid, mcnemar, sign_share, two_arms
-from rag_selectivity.online import (
-    Experiment,
-    Metric,
-    TwoArms,
-    compare_arms,
-    preference,
-)
+from rag_selectivity.online import Experiment, Metric, TwoArms, compare_arms, preference
 
 pytestmark = pytest.mark.inside
 
@@ -87,7 +81,8 @@ def test_a_user_has_one_vote() -> None:
 
 
 def test_the_mixture_is_the_integral() -> None:
-    for surplus, spread, rho in ((3.0, 5.0, 2.0), (-2.0, 10.0, 5.0), (40.0, 200.0, 8.0)):
+    cases = ((3.0, 5.0, 2.0), (-2.0, 10.0, 5.0), (40.0, 200.0, 8.0), (-4.5, 3.0, 2.0), (-4.2, 3.0, 2.0))
+    for surplus, spread, rho in cases:
 
         def money(x: float, surplus: float = surplus, spread: float = spread, rho: float = rho) -> float:
             density = stats.gamma.pdf(1 - x, rho, scale=1 / rho) / stats.gamma.cdf(1, rho, scale=1 / rho)

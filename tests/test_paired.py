@@ -12,7 +12,17 @@ from scipy import optimize, stats
 
 from rag_selectivity.inference import bounded, score
 from rag_selectivity.inference.detectable import mean_difference, sensitivity
-from rag_selectivity.inference.paired import Difference, Pair, _skewed, _swapped, influence, paired_difference
+from rag_selectivity.inference.paired import (
+    Difference,
+    Pair,
+    _inverted,
+    _skewed,
+    _swapped,
+    all_signs,
+    drawn_signs,
+    influence,
+    paired_difference,
+)
 from rag_selectivity.measures.base import Outcome
 from rag_selectivity.measures.chance import EF, BoR
 
@@ -74,26 +84,6 @@ def test_drawn_swaps_come_close_to_scipys_permutation_test() -> None:
 
 
 @pytest.mark.parametrize("form", ["bits", "ratio"])
-def test_ratios_with_denominators_of_their_own_swap_both_by_brute_force(form) -> None:
-    rng = np.random.default_rng(3)
-    top, other = rng.integers(0, 2, 9).astype(float), np.ones(9)
-    down, other_down = rng.random(9) / 10, rng.random(9) / 10
-    pairs = [(top, down), (other, other_down)]
-
-    def apart(signs) -> float:
-        stays = np.array(signs) > 0
-        tops = [np.where(stays, pairs[i][0], pairs[1 - i][0]).sum() for i in (0, 1)]
-        downs = [np.where(stays, pairs[i][1], pairs[1 - i][1]).sum() for i in (0, 1)]
-        return abs(tops[0] / downs[0] - tops[1] / downs[1])
-
-    every = np.array([apart(signs) for signs in product((1, -1), repeat=9)])
-    found = bits(top, other, down, other_down, aggregate=BoR.aggregate if form == "bits" else EF.aggregate)
-    assert found.p[0] == pytest.approx((every >= apart([1] * 9) - 1e-12).mean())
-    ratios = top.sum() / down.sum(), other.sum() / other_down.sum()
-    assert found.value[0] == pytest.approx(log2(ratios[0] / ratios[1]) if form == "bits" else ratios[0] - ratios[1])
-
-
-@pytest.mark.parametrize("form", ["bits", "ratio"])
 @pytest.mark.parametrize("theta", [-0.5, 0.0, 1.7])
 def test_swaps_of_ratios_are_those_of_a_run_without_the_difference(form, theta) -> None:
     rng = np.random.default_rng(5)
@@ -107,6 +97,50 @@ def test_swaps_of_ratios_are_those_of_a_run_without_the_difference(form, theta) 
         one = np.where(stays, first, second).sum() / np.where(stays, down, other_down).sum()
         two = np.where(stays, second, first).sum() / np.where(stays, other_down, down).sum()
         assert a[row] - theta * b[row] == pytest.approx(one - two, abs=1e-12)
+
+
+@pytest.mark.parametrize("form", ["mean", "bits", "ratio"])
+@pytest.mark.parametrize(("every", "level"), [(True, 0.95), (True, 0.8), (False, 0.9), (True, 0.999)])
+def test_the_ends_are_where_the_test_of_a_shifted_difference_begins_to_reject(form, every, level) -> None:
+    rng = np.random.default_rng(8)
+    top, other, down, other_down = rng.random((4, 9)) + np.array([[0.9], [0.3], [0.5], [0.5]])
+    down, other_down = (np.ones(9), np.ones(9)) if form == "mean" else (down, other_down)
+    pair = Pair(form, top, down, other, other_down, np.ones(9), None if form != "mean" else (-9.0, 9.0))
+    columns = np.stack(pair.columns, axis=1)
+    signs = all_signs(9) if every else np.concatenate(list(drawn_signs(9, 199, 3)))
+    sums, ((a,), (b,)) = _swapped(form, columns, signs @ columns), _swapped(form, columns, columns.sum(0)[None])
+
+    def accepted(theta: float) -> bool:
+        reached = (np.abs(sums[0] - theta * sums[1]) >= abs(a - theta * b) - 1e-12).sum()
+        return (reached / 512 if every else (reached + 1) / 200) > 1 - level + 1e-12
+
+    for end, sign in zip(_inverted(pair, sums, (a, b), every, level), (1, -1), strict=True):
+        theta = 2**end if form == "bits" else end
+        if level < 0.999:
+            assert (accepted(theta + sign * 1e-7), accepted(theta - sign * 1e-7)) == (True, False)
+        else:  # Two of 512 swaps change nothing, and so no difference at all is rejected, within what can be.
+            assert end == {"mean": -18.0, "bits": -inf, "ratio": -inf}[form] * sign
+
+
+def test_where_skewness_doubts_what_swaps_reject_the_larger_p_counts() -> None:
+    doubted = 0
+    for seed in range(60):
+        gaps = np.random.default_rng(seed).normal(0.65, 1, 12)
+        gaps -= (gaps > 1.5) * 0.5 + (seed % 3) * (gaps < 0) * 0.4
+        ones, zeros = np.ones(12), np.zeros(12)
+        low, high, p_of_hall = _skewed(Pair("mean", gaps, ones, zeros, ones, ones, None, value=gaps.mean()), 0.95)
+        swapped = (np.abs(all_signs(12) @ gaps) >= abs(gaps.sum()) - 1e-12).mean()
+        doubts = swapped <= 0.05 and low <= 0 <= high
+        found = paired_difference(*(Outcome((side[:, None],), "", bounds=None) for side in (gaps, zeros)))
+        assert found.p[0] == pytest.approx(max(swapped, p_of_hall) if doubts else swapped, rel=1e-9)
+        doubted += doubts
+    assert 0 < doubted < 30
+
+
+def test_a_difference_that_one_query_could_turn_has_the_p_value_of_the_bound() -> None:
+    # With an unseen query at −1 of weight w ~ Beta(1, 6), the mean .15·(1 − w) − w is below 0 with this probability.
+    found = means(np.full(6, 0.15), np.zeros(6))
+    assert (found.p[0], found.test) == (pytest.approx(2 * (1 / 1.15) ** 6, abs=0.03), ("bounded",))
 
 
 def test_equal_denominators_make_the_swap_a_flip_of_signs() -> None:
@@ -162,7 +196,7 @@ def score_by_optimiser(both, gained, lost, neither, *, difference=None, ratio=No
     return (first - ratio * second) / np.sqrt(n * ratio * (gained_share + lost_share))
 
 
-@pytest.mark.parametrize("cells", [(20, 9, 4, 17), (50, 12, 3, 10), (5, 6, 6, 60)])
+@pytest.mark.parametrize("cells", [(20, 9, 4, 17), (50, 12, 3, 10), (5, 6, 6, 60), (1, 2, 1, 2)])
 def test_score_intervals_end_where_the_constrained_likelihood_says(cells) -> None:
     both, gained, lost, _ = cells
     n = np.array([float(sum(cells))])
@@ -180,6 +214,38 @@ def test_independent_rates_agree_with_newcombes_published_table() -> None:
     # Koopman 1984: 36/40 and 16/80 give 2.939 to 7.152.
     low, high = score.unpaired_ratio(36.0, 40.0, 16.0, 80.0, 0.95)
     assert (round(float(2**low), 2), round(float(2**high), 2)) == (2.94, 7.15)
+
+
+def of_other_queries(x1, n1, x2, n2, *, difference=None, ratio=None) -> float:
+    """The score statistic of rates of different queries, with the likelihood maximised numerically."""
+
+    def shares(p2: float) -> tuple[float, float]:
+        return (p2 + difference if ratio is None else p2 * ratio), p2
+
+    def negative(p2: float) -> float:
+        p1, p2 = (min(max(p, 1e-15), 1 - 1e-15) for p in shares(p2))
+        return -(x1 * np.log(p1) + (n1 - x1) * np.log(1 - p1) + x2 * np.log(p2) + (n2 - x2) * np.log(1 - p2))
+
+    ends = (max(0, -difference), min(1, 1 - difference)) if ratio is None else (0, min(1, 1 / ratio))
+    p1, p2 = shares(optimize.minimize_scalar(negative, bounds=ends, method="bounded", options={"xatol": 1e-12}).x)
+    if ratio is None:
+        variance = (p1 * (1 - p1) / n1 + p2 * (1 - p2) / n2) * (n1 + n2) / (n1 + n2 - 1)
+        return (x1 / n1 - x2 / n2 - difference) / variance**0.5
+    return (x1 / n1 - ratio * x2 / n2) / (p1 * (1 - p1) / n1 + ratio**2 * p2 * (1 - p2) / n2) ** 0.5
+
+
+@pytest.mark.parametrize(
+    "counts", [(56, 70, 48, 80), (3, 12, 11, 15), (7, 7, 4, 9), (1, 30, 2, 8), (5, 20, 0, 20), (20, 40, 20, 40)]
+)
+def test_rates_of_other_queries_end_where_the_constrained_likelihood_says(counts) -> None:
+    for end, sign in zip(score.unpaired_difference(*map(float, counts), 0.95), (1, -1), strict=True):
+        if abs(end) < 1:
+            assert of_other_queries(*counts, difference=float(end)) == pytest.approx(sign * 1.959964, abs=2e-4)
+    for end, sign in zip(score.unpaired_ratio(*map(float, counts), 0.95), (1, -1), strict=True):
+        if counts[2] or sign > 0:
+            assert of_other_queries(*counts, ratio=float(2**end)) == pytest.approx(sign * 1.959964, abs=2e-4)
+        else:
+            assert end == inf
 
 
 counts = st.integers(0, 12)
@@ -227,17 +293,6 @@ def test_intervals_of_means_hold_zero_exactly_where_the_test_does_not_reject(pai
         return
     assert (found.low[0] <= 0 <= found.high[0]) == (found.p[0] > 1 - level)
     assert found.low[0] <= found.value[0] <= found.high[0]
-
-
-def test_whatever_lies_outside_of_the_interval_is_rejected_by_the_test() -> None:
-    """The interval is the test turned around: shift the differences by a value beyond its ends, and p is too small."""
-    rng = np.random.default_rng(6)
-    for _ in range(10):
-        first, second = rng.beta(2, 3, (2, 40))
-        found = means(first, second)
-        for outside in (found.low[0] - 0.01, found.high[0] + 0.01):
-            assert means(first - outside, second).p[0] <= 0.05
-        assert means(first - found.value[0], second).p[0] == pytest.approx(1.0, abs=1e-3)
 
 
 def test_samples_without_any_spread_have_an_interval_that_knows_their_size() -> None:
@@ -308,6 +363,13 @@ def test_gaffkes_bound_holds_the_mean_in_worlds_that_hide_most_of_it() -> None:
             low, high = bounded.ends(sample[:, None], np.zeros(1), np.ones(1), lambda sums: sums[:, 0], 0.95)
             held += low <= rate * 0.6 <= high
         assert held / len(samples) >= 0.94
+
+
+def test_bounds_have_the_same_digits_however_many_draws_are_made_at_a_time(monkeypatch) -> None:
+    rows = np.random.default_rng(1).random((30, 1))
+    whole = bounded.ends(rows, np.zeros(1), np.ones(1), lambda sums: sums[:, 0], 0.9)
+    monkeypatch.setattr(bounded, "_CELLS_AT_ONCE", 777)
+    assert bounded.ends(rows, np.zeros(1), np.ones(1), lambda sums: sums[:, 0], 0.9) == pytest.approx(whole, rel=1e-12)
 
 
 def test_few_differ_counts_queries_beside_the_commonest_value() -> None:

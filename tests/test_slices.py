@@ -100,21 +100,6 @@ def test_figures_are_those_of_the_queries_alone(report, value) -> None:
             assert estimate.placebo is None or estimate.placebo == pytest.approx(same.placebo, rel=1e-9)
 
 
-def test_figures_of_a_slice_are_means_of_those_of_another_library(report) -> None:
-    pytrec_eval = pytest.importorskip("pytrec_eval")
-    scores = {query: {d: 99.0 - i for i, d in enumerate(row)} for query, row in RUNS["one"].items()}
-    names = {"P_3": "P@3", "recall_10": "R@10", "map": "AP", "recip_rank": "RR"}
-    found = pytrec_eval.RelevanceEvaluator(LABELS, set(names), relevance_level=4).evaluate(scores)
-    figures = rs.evaluate(LABELS, RUNS, measures=list(names.values()), by={"language": LANGUAGE}, bootstrap=None,
-                          policy="trec_eval", **{**OPTIONS, "depths": [3]})  # fmt: skip
-    for value, part in figures.runs["one"].slices["language"].items():
-        # A query without a list, or without a relevant passage, counts 0 under this policy, as `trec_eval -c` says.
-        queries = [query for query in QUERIES if LANGUAGE[query] == value]
-        for theirs, ours in names.items():
-            expected = np.mean([found.get(query, {}).get(theirs, 0.0) for query in queries])
-            assert part[ours].value == pytest.approx(expected, abs=1e-9), (value, ours)
-
-
 def test_the_figures_of_all_queries_stay_the_same(report) -> None:
     plain = rs.evaluate(LABELS, RUNS, measures=MEASURES, **OPTIONS)
     for name, run in plain.runs.items():
@@ -154,18 +139,6 @@ def test_an_interval_is_that_of_all_queries_with_the_others_undefined(report, cl
         expected = bootstrap.intervals([masked(o, inside) for o in outcomes], judged.queries)
         for one, other in zip(ends, expected, strict=True):
             np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-12)
-
-
-@pytest.mark.slow
-def test_intervals_of_slices_cover_the_true_mean() -> None:
-    rng, inside, trials = np.random.default_rng(11), np.zeros(3), 300
-    places = np.repeat([0, 1, 2], [20, 40, 140])
-    centres = np.array([0.2, 0.5, 0.8])
-    for _ in range(trials):
-        values = rng.beta(4 * centres[places], 4 * (1 - centres[places]))[:, None]
-        ends = Bootstrap(500).of_slices([Outcome((values,), "")], [""] * 200, [places])[1:]
-        inside += [low[0] <= centre <= high[0] for ((low, high),), centre in zip(ends, centres, strict=True)]
-    assert (inside / trials >= 0.91).all(), inside / trials
 
 
 # -- what is given as by ----------------------------------------------------------------------------------

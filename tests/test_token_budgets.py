@@ -11,6 +11,7 @@ import pytest
 
 import rag_selectivity as rs
 from rag_selectivity.cli import main
+from rag_selectivity.judged.token_budget import TokenBudget
 from rag_selectivity.measures import parse_measure
 from rag_selectivity.single import evaluate_query
 from rag_selectivity.tables.small import token_lengths
@@ -118,6 +119,13 @@ def test_a_budget_beside_depths_changes_none_of_their_figures() -> None:
     assert both.depths == (1, 5)
     assert [str(each) for each in both.cutoffs] == ["1", "5", "100tok"]
     assert "\n100tok " in both.details()
+
+
+def test_the_largest_budget_is_one_and_a_larger_one_is_refused() -> None:
+    largest = parse_measure(f"P@{2**53}tok")
+    assert (TokenBudget.of(int(largest.at)), str(largest)) == (largest.at, f"P@{2**53}tok")
+    with pytest.raises(rs.InputError, match="is not from 1 to 9,007,199,254,740,992"):
+        parse_measure(f"P@{2**53 + 1}tok")
 
 
 def test_equal_lengths_make_a_budget_a_depth() -> None:

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.stats import kendalltau, pearsonr, rankdata, spearmanr
+from scipy.stats import kendalltau, norm, pearsonr, rankdata, spearmanr, t
 
 import rag_selectivity as rs
 from rag_selectivity.inference.correlation import (
@@ -15,6 +15,7 @@ from rag_selectivity.inference.correlation import (
     PARTIAL,
     PEARSON,
     SPEARMAN,
+    Distribution,
     Series,
     correlated,
     correlated_means,
@@ -115,32 +116,68 @@ def test_equal_measures_differ_by_nothing_and_have_an_interval() -> None:
     assert interval.low < 0 < interval.high
 
 
-def test_a_perfect_correlation_of_few_queries_is_not_certain() -> None:
-    interval = of(np.arange(8.0), np.arange(8.0), draws=2000)[SPEARMAN].interval(0.95)
-    assert interval.high == 1
-    assert interval.low < 0.6
+@pytest.mark.parametrize(
+    ("furthest", "sign", "bias"), [*itertools.product((1.0, 2.0), (1, -1), (-0.9, -0.3, 0.0, 0.3))]
+)
+def test_draws_that_are_normal_in_z_have_ends_and_p_in_closed_form(furthest, sign, bias) -> None:
+    """999 exact quantiles of z: the ends are those of Student's t, wherever they lie; a bias moves them outwards."""
+    places = norm.ppf(np.arange(1, 1000) / 1000)
+    # At a bias that is not 0, the value lies between two draws.
+    below = round(norm.cdf(bias) * 1000)
+    value = math.tanh(0.6 + 0.2 * norm.ppf((below + (0.5 if bias else 0.0)) / 1000))
+    drawn = furthest * np.tanh(0.6 + 0.2 * places)
+    found = Distribution(sign * furthest * value, sign * drawn, np.zeros(999), 13.0, furthest)
+    moved = 0.0 if bias == 0 else max(-0.5, norm.ppf(below / 999))
+    for level in (0.5, 0.95, 0.9999):
+        reach, ends = -t.ppf((1 - level) / 2, 12) * math.sqrt(13 / 12), found.interval(level)
+        for end, outwards, at in ((ends.low, min(0.0, sign * moved), -1), (ends.high, min(0.0, -sign * moved), 1)):
+            share = norm.cdf(2 * outwards - reach)
+            # From the lowest hundredth on, the end is a draw.
+            place = math.floor(share * 1000 + 1e-9) / 1000 if share >= 0.009 else share
+            assert end == pytest.approx(furthest * math.tanh(sign * 0.6 + 0.2 * at * -norm.ppf(place)), abs=1e-9)
+    assert found.p == pytest.approx(2 * t.sf((3 + 2 * min(0.0, moved)) * math.sqrt(12 / 13), 12), rel=1e-4)
 
 
-def test_copies_of_queries_in_one_cluster_tell_nothing_new() -> None:
-    rng = np.random.default_rng(3)
-    x = rng.normal(size=12)
-    y = x + rng.normal(size=12)
-    plain = correlated([Series(x, y, np.arange(12))], draws=400, seed=5)[0][SPEARMAN]
-    tripled = Series(np.tile(x, 3), np.tile(y, 3), np.tile(np.arange(12), 3))
-    thrice = correlated([tripled], draws=400, seed=5)[0][SPEARMAN].interval(0.95)
-    once = plain.interval(0.95)
-    assert (thrice.low, thrice.high) == (pytest.approx(once.low), pytest.approx(once.high))
+def test_a_query_that_was_not_seen_is_at_its_worst_at_either_end() -> None:
+    drawn, unseen = np.linspace(0.1, 0.3, 999), np.linspace(0.05, 0.2, 999)
+    found = Distribution(0.2, drawn, unseen, 1e9).interval(0.901)
+    assert found.low == pytest.approx(np.sort((1 - unseen) * drawn - unseen)[48])
+    assert found.high == pytest.approx(np.sort((1 - unseen) * drawn + unseen)[-49])
+    alone = Distribution(0.2, drawn, unseen, 1.0).interval(0.9)
+    assert (alone.low, alone.high) == pytest.approx((-1, 1))
+    other = Distribution(0.1, drawn / 2, unseen[::-1], 7.0)
+    one = Distribution(0.2, drawn, unseen, 9.0)
+    gap, mean = one.minus(other), Distribution.mean([other, one])
+    assert (gap.value, gap.effective, gap.furthest) == (pytest.approx(0.1), 7.0, 2.0)
+    np.testing.assert_allclose(gap.unseen, np.maximum(unseen, unseen[::-1]))
+    np.testing.assert_allclose([gap.drawn, mean.drawn], [drawn / 2, drawn * 0.75])
+    np.testing.assert_allclose(mean.unseen, 0.125)
+    assert (mean.value, mean.effective) == (pytest.approx(0.15), 7.0)
 
 
-def test_over_runs_the_means_are_correlated() -> None:
-    rng = np.random.default_rng(6)
-    series = [Series(rng.normal(size=30) + i, rng.normal(size=30) + 2 * i, np.arange(30)) for i in range(5)]
-    found = correlated_means(series, draws=300, seed=1)
-    means = np.array([[part.figures.mean(), part.scores.mean()] for part in series])
-    assert found[PEARSON].value == pytest.approx(pearsonr(*means.T).statistic)
-    assert found[SPEARMAN].value == pytest.approx(1.0)
-    assert found[SPEARMAN].interval(0.95).low < 1
-    assert correlated_means(series[:3], draws=10, seed=1)[SPEARMAN].reason == "fewer than 4 runs"
+def test_draws_are_correlations_under_exponential_weights_of_whole_queries() -> None:
+    rng = np.random.default_rng(9)
+    units = np.array([0, 0, 1, 2, 3, 3, 3, 5])
+    x, y = rng.normal(size=(2, 8))
+    found = correlated([Series(x, y, units)], draws=40, seed=3)[0][PEARSON]
+    runs = [Series(rng.normal(size=8) + i, rng.normal(size=8) - i, units) for i in range(4)]
+    over_runs = correlated_means(runs, draws=40, seed=3)
+    weights = np.random.default_rng(3).standard_exponential(
+        (40, 7)
+    )  # queries 0 to 5, of which 4 has no row; one unseen
+    for k, weight in enumerate(weights):
+        rows = weight[units]
+        cov = np.cov(x, y, aweights=rows)
+        assert found.drawn[k] == pytest.approx(cov[0, 1] / math.sqrt(cov[0, 0] * cov[1, 1]))
+        assert found.unseen[k] == pytest.approx(weight[-1] / (weight[[0, 1, 2, 3, 5, 6]].sum()))
+        means = [[np.average(column, weights=rows) for column in (run.figures, run.scores)] for run in runs]
+        for kind, statistic in ((SPEARMAN, spearmanr), (PEARSON, pearsonr), (KENDALL, kendalltau)):
+            assert over_runs[kind].drawn[k] == pytest.approx(statistic(*np.transpose(means)).statistic)
+        assert over_runs[PEARSON].unseen[k] == pytest.approx(weight[-1] / weight.sum())
+    means = [(run.figures.mean(), run.scores.mean()) for run in runs]
+    assert over_runs[PEARSON].value == pytest.approx(pearsonr(*np.transpose(means)).statistic)
+    assert over_runs[PEARSON].effective == 5
+    assert correlated_means(runs[:3], draws=10, seed=1)[SPEARMAN].reason == "fewer than 4 runs"
 
 
 # -- simulations ----------------------------------------------------------------------------------
@@ -260,6 +297,24 @@ def test_each_row_is_what_scipy_says_of_the_same_queries(world, validated) -> No
     for row in validated.main_rows:
         of_runs = [each.spearman.value for each in alone if (each.measure, each.k) == (row.measure, row.k)]
         assert row.spearman.value == pytest.approx(np.mean(of_runs))
+
+
+@pytest.mark.parametrize(("of_world", "level"), [(60, 0.95), (12, 0.8)])
+def test_verdicts_are_those_of_adjusted_p_values_which_agree_with_the_intervals(world, of_world, level) -> None:
+    report, rows = world
+    some = [row for row in rows if int(row["query_id"][1:]) < of_world]
+    found = rs.validate(report, some, bootstrap=rs.Bootstrap(150, 3, level))
+    for row in [*found.rows, *(row for segment in found.segments for row in segment.rows)]:
+        ends = row.spearman
+        assert math.isnan(row.p) or (ends.low > 0 or ends.high < 0) == (row.p <= 1 - level), row
+        assert math.isnan(ends.value) or ends.low <= ends.value <= ends.high
+        shown = "rises with the answers" if ends.value > 0 else "falls as the answers rise"
+        assert row.verdict in ("", shown if row.p_holm <= 1 - level else "not shown"), row
+    for gap in found.differences:
+        ends, shown = gap.difference, "follows better" if gap.difference.value > 0 else "follows worse"
+        assert math.isnan(gap.p) or (ends.low > 0 or ends.high < 0) == (gap.p <= 1 - level), gap
+        assert gap.verdict == (shown if gap.p_holm <= 1 - level else "not shown"), gap
+    assert len({row.verdict for row in found.rows}) > 2 or level < 0.95
 
 
 def test_the_measure_behind_the_answers_is_found(validated) -> None:
