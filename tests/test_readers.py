@@ -78,6 +78,8 @@ def test_a_folder_of_parquet_without_rows_is_refused(tmp_path) -> None:
     pytest.importorskip("pyarrow.parquet").write_table(without_rows, tmp_path / "part.parquet")
     with pytest.raises(rs.InputError, match="the file has no rows"):
         rs.read_qrels(tmp_path)
+    with pytest.raises(rs.InputError, match="the file has no rows"):
+        rs.evaluate(QRELS, {"empty": tmp_path}, scale="utility")
 
 
 @pytest.mark.parametrize(

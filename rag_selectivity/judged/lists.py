@@ -151,7 +151,8 @@ class Lists:
 
     def _sample(self, part: Run, order: IntArray | None, position: IntArray, labels: IntArray) -> None:
         """Keep the first passages of the lists of the first queries that have labels."""
-        usable = np.flatnonzero((part.lengths > 0) & (labels[position] > 0))
+        last = self.sampled[-1][0] if len(self.sampled) == _SAMPLED_LISTS else len(labels)
+        usable = np.flatnonzero((part.lengths > 0) & (labels[position] > 0) & (position < last))
         usable = usable[np.argsort(position[usable], kind="stable")][:_SAMPLED_LISTS]
         lengths = np.minimum(part.lengths[usable], _SAMPLED_RANKS)
         rows = ranges(part.offsets[usable], lengths)
@@ -197,8 +198,9 @@ def _found(qrels: Qrels, part: Run, position: IntArray) -> tuple[IntArray, IntAr
         rows += [row for row in found if row is not None]
         judgments += [label for label, row in enumerate(found, labels.start) if row is not None]
     lists = np.array(repeating, np.int64)
-    further, of_further = _judged(qrels, part, position, ranges(part.offsets[lists], part.lengths[lists]))
-    both = np.append([rows, judgments], [further, of_further], axis=1).astype(np.int64)
+    of_lists = ranges(part.offsets[lists], part.lengths[lists])
+    further = qrels.judgments(position[part.query[of_lists]], part.columns_at(of_lists)["passages"])
+    both = np.append([rows, judgments], [of_lists[further >= 0], further[further >= 0]], axis=1).astype(np.int64)
     return *both, lists
 
 
@@ -207,22 +209,21 @@ def _found_by_polars(qrels: Qrels, part: Run, position: IntArray) -> tuple[IntAr
     import polars as pl
 
     # Equal passages of a query have equal numbers; other pairs hardly ever.
-    def numbers(query: IntArray, passages: Any) -> Any:
-        return pl.Series(query.view(np.uint64) * _ODD + pl.Series(passages, dtype=pl.String).hash().to_numpy())
+    def numbers(query: IntArray, passages: pl.Series) -> pl.Series:
+        return pl.Series(query.view(np.uint64) * _ODD + passages.hash().to_numpy())
 
-    retrieved = numbers(position[part.query], part.passages)
-    in_order = np.sort(retrieved.to_numpy())
+    retrieved: pl.Series = part.passages
+    number = numbers(position[part.query], retrieved)
+    in_order = np.sort(number.to_numpy())
     if (in_order[1:] == in_order[:-1]).any():
         return None
     known = position[position >= 0]
-    labels = ranges(qrels.offsets[known], qrels.lengths[known])
-    labelled = numbers(qrels.query[labels], [qrels.passages[row] for row in labels.tolist()])
-    rows = np.flatnonzero(retrieved.is_in(labelled.implode()).to_numpy())
-    return *_judged(qrels, part, position, rows), np.empty(0, np.int64)
-
-
-def _judged(qrels: Qrels, part: Run, position: IntArray, rows: IntArray) -> tuple[IntArray, IntArray]:
-    """Those of some rows that are judged, and their judgments."""
-    passages = list(part.columns_at(rows)["passages"])
-    judgments = qrels.judgments(position[part.query[rows]], passages)
-    return rows[judgments >= 0], judgments[judgments >= 0]
+    judgments = ranges(qrels.offsets[known], qrels.lengths[known])
+    labelled = pl.Series([qrels.passages[row] for row in judgments.tolist()], dtype=pl.String)
+    of_label = numbers(qrels.query[judgments], labelled)
+    rows = np.flatnonzero(number.is_in(of_label.implode()).to_numpy())
+    order = of_label.arg_sort()
+    found = order.gather(of_label.gather(order).search_sorted(number.gather(rows), "left"))
+    if (retrieved.gather(rows) != labelled.gather(found)).any():
+        return None
+    return rows, judgments[found.to_numpy()], np.empty(0, np.int64)

@@ -165,6 +165,12 @@ class Run(Pairs):
         ordered = self.ordered(policy)
         return ordered.take(ranges(ordered.offsets[:-1], np.minimum(ordered.lengths, depth)))
 
+    def between(self, start: int, stop: int) -> Run:
+        """The lists of some neighbouring queries."""
+        rows = np.arange(self.offsets[start], self.offsets[stop])
+        part = self.take(rows)
+        return replace(part, queries=self.queries[start:stop], query=part.query - start)
+
     def in_form(self, form: IdForm) -> Run:
         """The same run with all ids in a form; two queries may get the same id, which `join` refuses.
 

@@ -1,7 +1,7 @@
 """Labels and runs of any source as columns."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ from rag_selectivity.errors import InputError
 from rag_selectivity.tables import exact
 from rag_selectivity.tables.cells import RULES, id_fault, id_text, iterated, number_or_nan, shown
 from rag_selectivity.tables.exact import Row
-from rag_selectivity.tables.fast import Odd, scan
+from rag_selectivity.tables.fast import Odd, Scan, scan
 from rag_selectivity.tables.files import damage_first, is_large, is_path
 from rag_selectivity.tables.ids import IntArray, numbered, refuse_set
 from rag_selectivity.tables.names import Kind, columns_of
@@ -99,8 +99,9 @@ def read(source: Any, kind: Kind, *, format: str | None = None, long_tags: bool 
         raise InputError(f"{path} is {what} and holds no run; give the file of the run")
     if name == "beir":
         path, name = _beir_labels(path), "tsv"
-    if is_large(path) and (found := _scanned(path, kind, name)) is not None:
-        return found
+    found = scan(path, kind, format=name) if is_large(path) else None
+    if found is not None and (columns := scanned(found)) is not None:
+        return replace(columns, passage=list(columns.passage))
     lines = exact.trec_rows(path, kind, long_tags) if name == "trec" else exact.read_records(path, name)
     with damage_first(path):
         return _of_rows(lines, str(path), kind, ":")
@@ -118,21 +119,21 @@ def _beir_labels(folder: Path) -> Path:
     return chosen
 
 
-def _scanned(path: Path, kind: Kind, name: str) -> Columns | None:
-    """The columns of a large and regular file; None for others, which are read line by line."""
-    found = scan(path, kind, format=name)
-    if found is None:
-        return None
+def scanned(found: Scan) -> Columns | None:
+    """The columns of a scan, whose passages are a Series of Polars; None of an odd one."""
     import polars as pl
 
     try:
         frame = pl.concat(found.rows())
-    except (Odd, ValueError):  # Polars has no frame of no rows
+    except Odd:
         return None
-    numbers: dict[str, Any] = {role: frame[role].to_numpy() for role in frame.columns[2:]}
-    lines = None if found.lines is None else np.arange(found.lines, found.lines + len(frame))
-    queries, query = numbered(frame["query"].to_list())
-    return Columns(tuple(queries), query, frame["passage"].to_list(), source=found.source, lines=lines, **numbers)
+    names, passages = (frame.drop_in_place(name).rechunk() for name in ("query", "passage"))
+    queries = names.unique(maintain_order=True)
+    query = names.cast(pl.Enum(queries)).to_physical().to_numpy().astype(np.int64)
+    numbers: dict[str, Any] = {role: frame[role].to_numpy() for role in frame.columns}
+    lines = None if found.lines is None else np.arange(found.lines, found.lines + len(query))
+    held: Any = passages
+    return Columns(tuple(queries.to_list()), query, held, source=found.source, lines=lines, **numbers)
 
 
 # -- cells, which are checked column by column ------------------------------------------------------------

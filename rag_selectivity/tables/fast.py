@@ -70,18 +70,19 @@ class Scan:
         Raises
         ------
         Odd
-            If a cell is missing, empty or no finite number, or the file is no such file as it seemed to be.
+            If there is no row, a cell is missing, empty or no finite number, or the file is not as it seemed to be.
         """
         import polars as pl
 
         try:
-            with ThreadPoolExecutor(1) as reader, ThreadPoolExecutor(_AT_ONCE) as parsers:
-                parsed = (parsers.submit(self.frame, block) for block in ahead(reader.submit, self.blocks()))
+            with ThreadPoolExecutor(_AT_ONCE) as parsers:
                 coming: deque[Future[pl.DataFrame]] = deque()
-                for frame in parsed:
-                    coming.append(frame)
+                for block in self.blocks():
+                    coming.append(parsers.submit(self.frame, block))
                     if len(coming) > _AT_ONCE:
                         yield coming.popleft().result()
+                if not coming:
+                    raise Odd
                 for frame in coming:
                     yield frame.result()
         except (*_UNREAD, pl.exceptions.PolarsError):
