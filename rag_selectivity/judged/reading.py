@@ -4,23 +4,31 @@ The format follows from the content or the name and can be given. Whatever is wr
 names the file and the line.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from itertools import chain, pairwise
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from rag_selectivity.errors import InputError
-from rag_selectivity.judged.parts import parts_of_scan
 from rag_selectivity.judged.policy import Policy, resolve_policy
 from rag_selectivity.judged.qrels import Qrels
-from rag_selectivity.judged.run import Run
-from rag_selectivity.tables.columns import read
+from rag_selectivity.judged.run import Run, ScatteredQueries
+from rag_selectivity.tables.columns import Columns, read, scanned
 from rag_selectivity.tables.exact import is_frame
-from rag_selectivity.tables.fast import scan
+from rag_selectivity.tables.fast import Odd, Scan, ahead, scan
 from rag_selectivity.tables.files import is_large, is_path
 
+if TYPE_CHECKING:
+    import polars as pl
+
 _LARGE_FRAME = 100_000
+#: Of a run whose lists are scattered, about so many rows are given out at once.
+_GIVEN = 1 << 18
 
 
 def read_qrels(
@@ -60,15 +68,81 @@ def read_run(path: str | Path, *, format: str | None = None, policy: str | Polic
     return Run.from_columns(read(Path(path), "run", format=format, long_tags=resolve_policy(policy).long_tags))
 
 
+# -- large runs -------------------------------------------------------------------------------------------
+
+
 def run_parts(value: Any, policy: Policy | None = None) -> Run | Iterator[Run]:
-    """As `Run.of`, but a large file or frame comes in parts, so that memory need not hold its run."""
+    """As `Run.of`, but a large file or frame comes in parts of whole lists, so that memory need not hold its run."""
     large = (
         is_large(Path(value))
         if is_path(value)
         else is_frame(value) and hasattr(value, "__len__") and len(value) >= _LARGE_FRAME
     )
     found = scan(value, "run") if large else None
-    return Run.of(value, policy) if found is None else parts_of_scan(found, lambda: Run.of(value, policy))
+    return Run.of(value, policy) if found is None else _parts(found, lambda: Run.of(value, policy))
+
+
+def _parts(found: Scan, exactly: Callable[[], Run]) -> Iterator[Run]:
+    """The run of a scan in parts. Memory holds one of them, whatever the number of rows.
+
+    Raises
+    ------
+    ScatteredQueries
+        If the rows of a query do not stand together, or one is odd: `exactly` then reads the run as it is.
+    """
+    try:
+        with ThreadPoolExecutor(1) as beside:
+            yield from ahead(beside.submit, _whole_lists(found))
+    except Odd:
+        raise ScatteredQueries(lambda: _grouped(found, exactly)) from None
+
+
+def _grouped(found: Scan, exactly: Callable[[], Run]) -> Iterator[Run]:
+    """The same run of rows that are scattered: all of them are held, and given out by lists."""
+    columns = scanned(found)
+    if columns is None:
+        yield exactly()
+        return
+    run = Run.from_columns(columns)
+    del columns
+    cuts = np.searchsorted(run.offsets, np.arange(0, len(run.query), _GIVEN))
+    for start, stop in pairwise([*np.unique(cuts).tolist(), len(run)]):
+        yield run.between(start, stop)
+
+
+def _whole_lists(found: Scan) -> Iterator[Run]:
+    """The runs of batches of rows; the last list of a batch may go on in the next one.
+
+    Raises
+    ------
+    Odd
+        Also if the rows of a query do not stand together.
+    """
+    import polars as pl
+
+    known: set[str] = set()
+    begun: list[pl.DataFrame] = []
+    for batch in chain(found.rows(), [None]):
+        rows = pl.concat([*begun, *([] if batch is None else [batch])])
+        lists = rows["query"].rle().struct.unnest()
+        whole = lists if batch is None else lists[:-1]
+        queries, lengths = tuple(whole["value"].to_list()), whole["len"].to_numpy()
+        count = len(known) + len(queries)
+        known.update(queries)
+        if len(known) < count:
+            raise Odd
+        end = int(lengths.sum())
+        if end:
+            query = np.repeat(np.arange(len(queries)), lengths)
+            numbers: dict[str, Any] = {name: rows[name][:end].to_numpy() for name in rows.columns[2:]}
+            # Only whether it is a file counts for a run.
+            lines = None if found.lines is None else np.empty(0, np.int64)
+            passages: Any = rows["passage"][:end]
+            yield Run.from_columns(Columns(queries, query, passages, lines=lines, **numbers))
+        begun = [rows[end:]]
+
+
+# -- several runs -----------------------------------------------------------------------------------------
 
 
 def pool_names(pools: Sequence[Any]) -> list[str]:

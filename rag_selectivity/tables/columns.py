@@ -130,10 +130,9 @@ def scanned(found: Scan) -> Columns | None:
     names, passages = (frame.drop_in_place(name).rechunk() for name in ("query", "passage"))
     queries = names.unique(maintain_order=True)
     query = names.cast(pl.Enum(queries)).to_physical().to_numpy().astype(np.int64)
-    numbers: dict[str, Any] = {role: frame[role].to_numpy() for role in frame.columns}
+    columns: dict[str, Any] = {"passage": passages, **{role: frame[role].to_numpy() for role in frame.columns}}
     lines = None if found.lines is None else np.arange(found.lines, found.lines + len(query))
-    held: Any = passages
-    return Columns(tuple(queries.to_list()), query, held, source=found.source, lines=lines, **numbers)
+    return Columns(tuple(queries.to_list()), query, source=found.source, lines=lines, **columns)
 
 
 # -- cells, which are checked column by column ------------------------------------------------------------

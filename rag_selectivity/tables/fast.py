@@ -104,14 +104,13 @@ def scan(source: Any, kind: Kind, *, format: str | None = None) -> Scan | None:
     except ImportError:
         return None
     try:
-        where, lines, frame = "qrels" if kind == "labels" else "run", None, source
-        if is_path(source):
-            path, name = Path(source), exact.kind_of(Path(source), format)
-            if name != "parquet":
-                return _scan_of_text(path, kind, name)
-            where, lines = str(path), 1 if path.is_file() else None
-            frame = pl.scan_parquet(exact.parquet_files(path), glob=False, hive_partitioning=False)
-        return _scan_of_table(frame if is_path(source) else exact.as_frame(source, ""), kind, where, lines)
+        if not is_path(source):
+            return _scan_of_table(exact.as_frame(source, ""), kind, "qrels" if kind == "labels" else "run", None)
+        path, name = Path(source), exact.kind_of(Path(source), format)
+        if name != "parquet":
+            return _scan_of_text(path, kind, name)
+        frame = pl.scan_parquet(exact.parquet_files(path), glob=False, hive_partitioning=False)
+        return _scan_of_table(frame, kind, str(path), 1 if path.is_file() else None)
     except (*_UNREAD, pl.exceptions.PolarsError):
         return None
 
