@@ -45,7 +45,7 @@ class Columns:
     source : str
         A name for messages.
     lines : int64[rows] or None
-        The line of each row in the file.
+        The line of each row in the file; None if it is no file. Of a run that was scanned, none.
     """
 
     queries: tuple[str, ...]
@@ -101,7 +101,7 @@ def read(source: Any, kind: Kind, *, format: str | None = None, long_tags: bool 
         path, name = _beir_labels(path), "tsv"
     found = scan(path, kind, format=name) if is_large(path) else None
     if found is not None and (columns := scanned(found)) is not None:
-        return replace(columns, passage=list(columns.passage))
+        return replace(columns, passage=list(columns.passage), source=str(path))
     lines = exact.trec_rows(path, kind, long_tags) if name == "trec" else exact.read_records(path, name)
     with damage_first(path):
         return _of_rows(lines, str(path), kind, ":")
@@ -127,12 +127,14 @@ def scanned(found: Scan) -> Columns | None:
         frame = pl.concat(found.rows())
     except Odd:
         return None
-    names, passages = (frame.drop_in_place(name).rechunk() for name in ("query", "passage"))
+    names, passages = frame.drop_in_place("query"), frame.drop_in_place("passage").rechunk()
     queries = names.unique(maintain_order=True)
     query = names.cast(pl.Enum(queries)).to_physical().to_numpy().astype(np.int64)
     columns: dict[str, Any] = {"passage": passages, **{role: frame[role].to_numpy() for role in frame.columns}}
-    lines = None if found.lines is None else np.arange(found.lines, found.lines + len(query))
-    return Columns(tuple(queries.to_list()), query, source=found.source, lines=lines, **columns)
+    # Of a run, only whether it is a file counts.
+    counted = len(query) if "grade" in columns else 0
+    lines = None if found.lines is None else np.arange(found.lines, found.lines + counted)
+    return Columns(tuple(queries.to_list()), query, lines=lines, **columns)
 
 
 # -- cells, which are checked column by column ------------------------------------------------------------

@@ -53,16 +53,13 @@ class Scan:
     frame : callable
         Makes a frame of a piece: columns query and passage (String), and those of grade (Int64), score, rank and tokens
         (Float64) that there are.
-    source : str
-        Its name in messages.
     lines : int or None
         The line of the first row in the file; None for what is no file. The others follow line by line.
     """
 
     blocks: Callable[[], Iterator[Any]]
     frame: Callable[[Any], pl.DataFrame]
-    source: str
-    lines: int | None = None
+    lines: int | None
 
     def rows(self) -> Iterator[pl.DataFrame]:
         """Frames of some rows each.
@@ -105,22 +102,22 @@ def scan(source: Any, kind: Kind, *, format: str | None = None) -> Scan | None:
         return None
     try:
         if not is_path(source):
-            return _scan_of_table(exact.as_frame(source, ""), kind, "qrels" if kind == "labels" else "run", None)
+            return _scan_of_table(exact.as_frame(source, ""), kind, None)
         path, name = Path(source), exact.kind_of(Path(source), format)
         if name != "parquet":
             return _scan_of_text(path, kind, name)
         frame = pl.scan_parquet(exact.parquet_files(path), glob=False, hive_partitioning=False)
-        return _scan_of_table(frame, kind, str(path), 1 if path.is_file() else None)
+        return _scan_of_table(frame, kind, 1 if path.is_file() else None)
     except (*_UNREAD, pl.exceptions.PolarsError):
         return None
 
 
-def _scan_of_table(frame: Any, kind: Kind, where: str, lines: int | None) -> Scan:
+def _scan_of_table(frame: Any, kind: Kind, lines: int | None) -> Scan:
     """The scan of a frame of any library, which is taken slice by slice."""
     import polars as pl
 
     is_lazy = isinstance(frame, pl.LazyFrame)
-    columns = columns_of(frame.collect_schema().names() if is_lazy else exact.column_names(frame), kind, where)
+    columns = columns_of(frame.collect_schema().names() if is_lazy else exact.column_names(frame), kind, "")
     chosen = list(columns.values())
     needed = frame.select(chosen) if hasattr(frame, "select") else frame[chosen]
     height = frame.select(pl.len()).collect(engine="streaming").item() if is_lazy else len(frame)
@@ -129,7 +126,7 @@ def _scan_of_table(frame: Any, kind: Kind, where: str, lines: int | None) -> Sca
         part = needed.slice(start, _ROWS) if hasattr(needed, "slice") else needed.iloc[start : start + _ROWS]
         return _checked(pl.DataFrame(part.collect() if is_lazy else part), columns)
 
-    return Scan(lambda: iter(range(0, height, _ROWS)), rows, where, lines)
+    return Scan(lambda: iter(range(0, height, _ROWS)), rows, lines)
 
 
 def _scan_of_text(path: Path, kind: Kind, name: str) -> Scan | None:
@@ -145,7 +142,7 @@ def _scan_of_text(path: Path, kind: Kind, name: str) -> Scan | None:
         names = list(exact.FIELDS[kind, len(first.encode().split())])
     if len(set(names)) < len(names):
         return None
-    columns = columns_of(names, kind, str(path))
+    columns = columns_of(names, kind, "")
     types: dict[str, Any] = dict.fromkeys(columns.values() if row else names, pl.String)
     for role, key in columns.items():
         if role == "grade" or (role in _IDS and isinstance(row.get(key), int)):
@@ -196,7 +193,7 @@ def _scan_of_text(path: Path, kind: Kind, name: str) -> Scan | None:
                 raise
             return parsed(_with_single_blanks(block))
 
-    return Scan(partial(_blocks, path, header), regular, str(path), 1 + header)
+    return Scan(partial(_blocks, path, header), regular, 1 + header)
 
 
 def _count(signs: NDArray[np.uint8], sign: str) -> int:
@@ -244,13 +241,12 @@ def _checked(frame: pl.DataFrame, columns: Mapping[str, str], is_text: bool = Fa
             raise Odd
     types = {role: pl.String if role in _IDS else pl.Float64 for role in columns}
     found = frame.select(pl.col(name).cast(types[role]).alias(role) for role, name in columns.items())
-    holds = [
-        pl.col(role).is_finite().all() if kind == pl.Float64 else (pl.col(role) != "").all()
-        for role, kind in types.items()
-    ]
-    texts = [] if is_text else [found[role].str.join("").item() for role in _IDS]
-    if any(found.null_count().row(0)) or not all(found.select(holds).row(0)) or any("\0" in text for text in texts):
-        raise Odd
-    if not all(RULES[role][0](found[role].to_numpy()).all() for role in types if role in ("grade", "tokens")):
-        raise Odd
+    for ids in map(found.get_column, _IDS):
+        has_nul = not is_text and "\0" in ids.str.join("").item()
+        if has_nul or ids.null_count() or not (ids != "").all():
+            raise Odd
+    for role in types.keys() - set(_IDS):
+        numbers = found[role].to_numpy()  # NaN for a missing one
+        if not (np.isfinite(numbers) & RULES[role][0](numbers)).all():
+            raise Odd
     return found.cast({"grade": pl.Int64}) if "grade" in columns else found

@@ -7,7 +7,7 @@ from itertools import islice, product
 from os.path import commonprefix
 
 from rag_selectivity.errors import InputError, examples
-from rag_selectivity.tables.forms import FORMS, IdForm
+from rag_selectivity.tables.forms import AS_THEY_ARE, FORMS, IdForm
 from rag_selectivity.wording import counted
 
 #: Ids of one query on two sides, such as those retrieved and those labelled.
@@ -89,19 +89,15 @@ class Match:
         would be taken for equal as well. Where some ids meet as they are, bare names must keep both sides apart, since
         the first side is then not one of parts (`12#0`, `12#1`) of what the second side names.
         """
-        few, every = (
-            _apart(self.pairs[:: -(-len(self.pairs) // _TRIED) or 1]),
-            IdForm.of([*_BEFORE_CUTS[0], *_AFTER_CUTS]),
-        )
+        every = IdForm.of([*_BEFORE_CUTS[0], *_AFTER_CUTS])
+        few = _apart(self.pairs[:: -(-len(self.pairs) // _TRIED) or 1])
         # Where some lists meet, the ids of the others may have a beginning of their own.
         others = _apart([pair for pair in self.pairs if not Match([pair]).met][:_TRIED])
         cuts = [(of, form) for of in (few, others) for before in _BEFORE_CUTS for form in _with_cuts(of, before)]
         forms = [form for of, form in [(few, every), (others, every), *cuts] if _meeting(form, of)]
-        if not forms:
-            return None
         apart = _apart(self.pairs)
         forms += [_without(form, "name") for form in forms]
-        best = max(forms, key=lambda form: self._gain(form, apart))
+        best = max(forms, key=lambda form: self._gain(form, apart), default=AS_THEY_ARE)
         more = self._gain(best, apart)
         if not more:
             return None
