@@ -343,8 +343,8 @@ def detectable(n: float, level: float, power: float) -> float:
     level : float
         The level of the test: in Holm's correction, that of the smallest p-value of the family.
 
-    >>> round(detectable(100, 0.05, 0.8), 2), detectable(3, 0.05, 0.8)
-    (0.31, 1.0)
+    >>> round(detectable(100, 0.05, 0.8), 4), detectable(3, 0.05, 0.8), detectable(4, 0.05, 0.8)
+    (0.3079, 1.0, 1.0)
     """
     from scipy.special import ndtri, stdtrit
 
