@@ -56,7 +56,7 @@ class EvidenceCurve:
         sums, sizes = means.parts[0], means.mask
         some = bootstrap.for_queries(len(sums))
         draws = resample_counts(some.seed, some.resamples, len(sums))
-        return np.concatenate([last_worthwhile(counts @ sums / (counts @ sizes), self.worth) for counts in draws])
+        return np.concatenate([last_worthwhile(counts.T @ sums / (counts.T @ sizes), self.worth) for counts in draws])
 
 
 def last_worthwhile(evidence: FloatArray, worth: float) -> IntArray:

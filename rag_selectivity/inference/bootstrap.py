@@ -145,11 +145,13 @@ class Bootstrap:
         `sums` are float64[parts, blocks, depths, resamples]; `exact` allows for bounds that know of no clusters.
         """
         tail, (*tops, mask) = (1 - self.level) / 2, np.moveaxis(sums, 1, 0)
-        with np.errstate(invalid="ignore", divide="ignore"):
-            resampled = estimands[0].aggregate.statistic(*(top / mask for top in tops))
-        ends = bca_ends(estimands, resampled.reshape(-1, sums.shape[-1]), tail)
-        bounds = np.split(np.sort(estimands[0].aggregate.link(ends), axis=0), len(estimands), axis=1)
-        rates = of_success_rates(estimands, tail) if exact else [np.full_like(each, np.nan) for each in bounds]
+        unknown = [np.full((2, sums.shape[2]), np.nan)] * len(estimands)
+        bounds = rates = of_success_rates(estimands, tail) if exact else unknown
+        if not np.isfinite(rates).all():
+            with np.errstate(invalid="ignore", divide="ignore"):
+                resampled = estimands[0].aggregate.statistic(*(top / mask for top in tops))
+            ends = bca_ends(estimands, resampled.reshape(-1, sums.shape[-1]), tail)
+            bounds = np.split(np.sort(estimands[0].aggregate.link(ends), axis=0), len(estimands), axis=1)
         return np.stack([self._allowing_for_few(*part, tail) for part in zip(estimands, bounds, rates, strict=True)])
 
     def _allowing_for_few(self, estimand: Estimand, bounds: FloatArray, rates: FloatArray, tail: float) -> FloatArray:
@@ -211,11 +213,8 @@ class Bootstrap:
 
     def _resampled_sums(self, matrix: FloatArray, units: IntArray | None, parts: Parts) -> FloatArray:
         """Column sums of each part under each resample of all queries: float64[parts, columns, resamples]."""
-        number = np.arange(len(matrix)) if units is None else units
-        order = parts.order if units is None or parts.order is None else units[parts.order]
-        order = units if order is None else order
-        counts = resample_counts(self.seed, self.resamples, int(number.max(initial=-1)) + 1, order)
-        return parts.sums(matrix, counts, self.resamples)
+        number = len(matrix) if units is None else int(units.max(initial=-1)) + 1
+        return parts.sums(matrix, resample_counts(self.seed, self.resamples, number), self.resamples, units)
 
 
 # -- samples without any spread -----------------------------------------------------------------------

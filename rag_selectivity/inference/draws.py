@@ -22,14 +22,12 @@ _MOST_KEPT = 64_000_000
 _ROWS_A_CELL = 24
 
 
-def resample_counts(seed: int, resamples: int, rows: int, order: IntArray | None = None) -> Iterator[FloatArray]:
-    """How often each row is in each resample: float64[some resamples, rows]; of the rows `order`, where it is given."""
-    blocks: Iterable[NDArray[Any]] = _drawn(seed, resamples, rows, _CELLS_SUMMED)
-    if resamples * rows <= _MOST_KEPT:
-        at_once = max(1, _CELLS_SUMMED // max(1, rows))
-        blocks = np.split(_kept(seed, resamples, rows), range(at_once, resamples, at_once))
-    for counts in blocks:
-        yield (counts if order is None else counts.take(order, axis=1)).astype(np.float64)
+def resample_counts(seed: int, resamples: int, rows: int) -> Iterator[NDArray[Any]]:
+    """How often each row is in each resample: whole numbers, [rows, some resamples]."""
+    if resamples * rows > _MOST_KEPT:
+        return _drawn(seed, resamples, rows, _CELLS_SUMMED)
+    kept, at_once = _kept(seed, resamples, rows), max(1, _CELLS_SUMMED // max(1, rows))
+    return (kept[:, start : start + at_once] for start in range(0, resamples, at_once))
 
 
 def _drawn(seed: int, resamples: int, rows: int, cells: int) -> Iterator[IntArray]:
@@ -39,16 +37,16 @@ def _drawn(seed: int, resamples: int, rows: int, cells: int) -> Iterator[IntArra
         # The stream is that of 64-bit whole numbers.
         drawn = rng.integers(0, rows, size=(min(at_once, resamples - start), rows), dtype=np.int32)
         places = drawn + (np.arange(len(drawn)) * rows)[:, None]
-        yield np.bincount(places.ravel(), minlength=places.size).reshape(places.shape)
+        yield np.ascontiguousarray(np.bincount(places.ravel(), minlength=places.size).reshape(places.shape).T)
 
 
 @lru_cache(maxsize=1)
 def _kept(seed: int, resamples: int, rows: int) -> NDArray[np.uint8]:
     """The counts as bytes: that a row is in a resample more than 255 times has no probability worth a thought."""
-    counts, done = np.empty((resamples, rows), np.uint8), 0
+    counts, done = np.empty((rows, resamples), np.uint8), 0
     for some in _drawn(seed, resamples, rows, _CELLS_DRAWN):
-        counts[done : done + len(some)] = some
-        done += len(some)
+        counts[:, done : done + some.shape[1]] = some
+        done += some.shape[1]
     return counts
 
 
@@ -117,17 +115,23 @@ class Parts:
             inside += [slicing[first] == value for value in values] or [np.ones(1)]
         return cls(rows, order, list(zip([0, *ends], ends, strict=False)), np.array(inside, np.float64))
 
-    def sums(self, matrix: FloatArray, counts: Iterable[FloatArray], resamples: int) -> FloatArray:
-        """Column sums of each part, by how often each row (in `order`) counts: float64[parts, columns, resamples]."""
-        ordered = matrix if self.order is None else matrix[self.order]
-        found, done = np.empty((len(self.inside), matrix.shape[1], resamples)), 0
+    def sums(self, matrix: FloatArray, counts: Iterable[IntArray], number: int, units: IntArray | None) -> FloatArray:
+        """Column sums of each part, by how often each row, or its cluster, counts: float64[parts, columns, resamples].
+
+        `number` is that of the resamples; `units` has the cluster of each row.
+        """
+        order = self.order if units is None else units if self.order is None else units[self.order]
+        columns = np.ascontiguousarray((matrix if self.order is None else matrix[self.order]).T)
+        found, done = np.empty((len(self.inside), len(columns), number)), 0
         for some in counts:
-            of_cells = np.empty((len(self.cells), len(some), matrix.shape[1]))
+            of_cells = np.empty((len(self.cells), len(columns), some.shape[1]))
             for sums, (start, end) in zip(of_cells, self.cells, strict=True):
-                np.matmul(some[:, start:end], ordered[start:end], out=sums)
+                # Cell by cell, the counts stay in a processor's nearest memory.
+                of_cell = (some if order is None else some[order[start:end]]).astype(np.float64)
+                np.matmul(columns[:, start:end], of_cell, out=sums)
             of_parts = of_cells if len(self.cells) == 1 else np.tensordot(self.inside, of_cells, axes=1)
-            found[:, :, done : done + len(some)] = of_parts.transpose(0, 2, 1)
-            done += len(some)
+            found[:, :, done : done + some.shape[1]] = of_parts
+            done += some.shape[1]
         return found
 
 
