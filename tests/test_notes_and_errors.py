@@ -27,7 +27,7 @@ def test_k_beyond_n_is_settled_by_all_queries_together() -> None:
     report, _ = evaluated(LABELS, {"run": LISTS}, **options)
     # Half of the queries succeed; chance is 1 in the small corpora and 8/1000 in the large ones.
     assert report["BoR@8"].value == pytest.approx(math.log2(0.5 / ((1 + 8 / 1000) / 2)), rel=1e-12)
-    assert "4 queries have a corpus smaller than K: their random draw is the whole corpus" in report.runs["run"].notes
+    assert "4 queries have a corpus smaller than K: the random draw is the whole corpus" in report.runs["run"].notes
 
 
 @pytest.mark.parametrize("size", [7, dict.fromkeys(SIZES, 7), {**dict.fromkeys(SIZES, 7), "unheard of": 9}])
@@ -78,14 +78,14 @@ CHUNKS = {"a": 5, "b": 4, "w": 4, "x": 4, "y": 4, "z": 4}
         (LABELS, NOTHING, {"ids": "exact", "unjudged": "condense"}, "no passage that run retrieved is judged"),
         (GRADED, LISTS, {"scale": "trec"}, None),
         (GRADED, LISTS, {"scale": "utility"}, None),
-        (NEGATIVE, LISTS, {}, "2 judgments below 0 were treated as not judged"),
-        (LABELS, TWICE, {}, "1 passages repeat an earlier passage of their list"),
+        (NEGATIVE, LISTS, {}, "2 judgments below 0 count as not judged"),
+        (LABELS, TWICE, {}, "1 passage repeats an earlier passage of the same list"),
         (LABELS, TWICE, {"corpus_size": SIZES}, "no figure for BoR@5, since 1 of 8 lists repeat a passage"),
         (LABELS, THRICE, {"corpus_size": SIZES}, "no figure for BoR@5, since 2 of 8 lists repeat a passage"),
         (LABELS, THRICE, {"corpus_size": SIZES, "duplicates": "drop"}, "3 passages repeat"),
         (LABELS, THRICE, {"passages_of": CHUNKS}, "N = 25: the chunks of all documents"),
         (LABELS, THRICE, {"passages_of": CHUNKS, "corpus_size": 30}, "5 of the N = 30 passages belong to documents"),
-        (LABELS, TWICE, {"duplicates": "drop"}, "1 passages repeat an earlier passage of their list"),
+        (LABELS, TWICE, {"duplicates": "drop"}, "1 passage repeats an earlier passage of the same list"),
         (LABELS, LISTS, {"corpus_size": SIZES, "depths": [8], "short_lists": "returned"}, None),
         (LABELS, LISTS, {"corpus_size": SIZES, "depths": [4, 8]}, "4 queries have a corpus smaller than K"),
         (LABELS, {"q1": ["a"]}, {"missing_query": "skip"}, None),

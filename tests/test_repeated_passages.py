@@ -43,7 +43,7 @@ def test_one_repeated_passage_costs_no_figure() -> None:
     for depth in (5, 20, 30):
         assert report[f"BoR@{depth}"].value == pytest.approx(bor(labels, lists, depth), rel=1e-12)
         assert report[f"BoR@{depth}"].n == QUERIES
-    assert any("1 passages repeat an earlier passage" in note for note in report.runs["r"].notes)
+    assert any("1 passage repeats an earlier passage" in note for note in report.runs["r"].notes)
 
 
 @pytest.mark.parametrize(("repeating", "refused"), [(4, False), (5, True)])

@@ -279,7 +279,7 @@ def test_a_query_without_a_pool_has_its_own_list_for_one() -> None:
         assert rows["q"][key] == alone.per_query()[0][key]
     assert rows["q"]["%PROC@3"] is None  # the list is no longer than K: nothing was selected from it
     assert rows["p"]["PROC@2"] == pytest.approx(0.5 / 1.25)
-    assert "1 queries are not in the pool: their own lists are used as their pools" in str(mixed)
+    assert "1 query is not in the pool: the run's own list is used as the pool" in str(mixed)
 
 
 @pytest.mark.parametrize("alpha", [1.0, 0.5])

@@ -266,14 +266,15 @@ def _notes_of_coverage(run: JudgedRun, deepest: int) -> list[str]:
     if run.corpus_size is not None:
         clipped = int((run.slots_at(np.array([deepest]))[:, 0] > run.corpus_size).sum())
     counts = (
-        (clipped, "queries have a corpus smaller than K: their random draw is the whole corpus"),
-        (of.duplicates, "passages repeat an earlier passage of their list"),
-        (of.negative_judgments, "judgments below 0 were treated as not judged"),
-        (of.outside_pool, "judged passages are not in the pool of the run, and were added to it"),
-        (of.missing_from_pool, "queries are not in the pool: their own lists are used as their pools"),
-        (of.expected if of.graded else 0, without_grades(of.expected + of.graded)),
+        (clipped, "query has", "queries have", "a corpus smaller than K: the random draw is the whole corpus"),
+        (of.duplicates, "passage repeats", "passages repeat", "an earlier passage of the same list"),
+        (of.negative_judgments, "judgment below 0 counts", "judgments below 0 count", "as not judged"),
+        (of.outside_pool, "judged passage is", "judged passages are", "not in the pool of the run, and counted in it"),
+        (of.missing_from_pool, "query is", "queries are", "not in the pool: the run's own list is used as the pool"),
     )
-    return [f"{count} {what}" for count, what in counts if count]
+    notes = [f"{counted(count, one, many)} {rest}" for count, one, many, rest in counts if count]
+    expected = [f"{of.expected} {without_grades(of.expected + of.graded)}"] if of.graded and of.expected else []
+    return [*notes, *expected]
 
 
 def _of_completions(judged: Estimate, figure: Completed, basis: str, *, intervals: bool) -> Estimate:
