@@ -44,6 +44,8 @@ def check(report: Any, share: float) -> None:
     assert report["BoR_max@2"].value == pytest.approx(log2(50), abs=1e-12)
     assert report["lambda@2"].value == pytest.approx(0.02)
     assert report["Success@2"].n == 20
+    # Nobody has candidates beyond those shown: a failure alone must not look like a retriever without any.
+    assert str(report).splitlines()[2].startswith("Loss: Not known")
 
 
 class Found(dict[str, list[str]]):

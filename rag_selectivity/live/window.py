@@ -102,6 +102,8 @@ class Window:
     _measured: int = 0
     _lists: int = 0
     _passages: int = 0
+    #: Whether a retriever has brought candidates beyond those shown; a failure has none of either.
+    _pooled: bool = False
 
     def __post_init__(self) -> None:
         junk = {"q": {"d": max(1, scale_named(self.labels.scale).lowest)}}
@@ -127,6 +129,7 @@ class Window:
         """Take in retrievals that have labels; gives the figures that alerts are about, at their depths."""
         self._lists += sum(bool(each.shown) for each in batch)
         self._passages += sum(len(each.shown) for each in batch)
+        self._pooled |= any(each.pool is not None and not each.failed for each in batch)
         if self.form.changes_ids:
             batch = list(map(self._spelled, batch))
         parts = [batch] if batch else []
@@ -181,7 +184,7 @@ class Window:
         own = {name: each.corpus_size for name, each in retrievals.items()}
         if sizes is not None and (self.passages_of is not None or any(size is not None for size in own.values())):
             sizes = {name: self.corpus_size if size is None else size for name, size in own.items()}
-        pools = {name: each.pool for name, each in retrievals.items() if each.pool is not None}
+        pools = {name: each.pool for name, each in retrievals.items() if self._pooled and each.pool is not None}
         judged = join(
             self.labels.qrels.under(self._queries(retrievals)),
             Run.of({name: each.shown for name, each in retrievals.items()}),
