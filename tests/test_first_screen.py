@@ -163,7 +163,7 @@ def test_a_reader_can_follow_each_count_of_queries(report) -> None:
     counts = {name: report["bm25", f"{name}@10"].n for name in ("RA-nWG", "Success", "Harm")}
     assert counts == {"RA-nWG": 56, "Success": 52, "Harm": 60}
     assert (
-        "Of the 60 queries, RA-nWG is over 56 and Success over 52: the labels of the others hold nothing that the "
+        "Of the 60 queries, RA-nWG is over 56 and Success is over 52: the labels of the others hold nothing that the "
         "measure counts."
     ) in text
     assert text.count("Of the 60 queries, RA-nWG") == 1

@@ -17,8 +17,9 @@ from rag_selectivity.evaluation.evaluate import measure_all
 from rag_selectivity.evaluation.report import report_on
 from rag_selectivity.judged.judged_run import JudgedRun
 from rag_selectivity.measures import Measure
+from rag_selectivity.measures.base import Real
 from rag_selectivity.measures.chance import BoR, BoR_max, Success, success_of
-from rag_selectivity.measures.plan import at_depth, default_measures, wanted_measures
+from rag_selectivity.measures.plan import at_depth, default_measures, wanted_measures, without_depth
 from rag_selectivity.measures.utility import PROC, RANWG, PercentPROC
 from rag_selectivity.results.comparison import BETTER, WORSE, RunDifference
 from rag_selectivity.results.decision import Answer, Decision, Pair, RunFigure, RunLine
@@ -131,11 +132,12 @@ def decide(
 
 
 def _measures(report: Report, success: Success) -> list[Measure]:
-    """All that a decision shows."""
+    """All that a decision shows: the usual measures, and those that the report was asked for."""
     is_sized = all(run.judged is not None and run.judged.corpus_size is not None for run in report.runs.values())
     named = {each.name: each for each in (success, *(kind(rel=success.rel, m=success.m) for kind in (BoR, BoR_max)))}
     names = default_measures(report.scale, sized=is_sized, pooled=True, classic=True)
-    return wanted_measures([named.get(name, name) for name in names], report.scale, sized=is_sized)
+    asked = [x for x in without_depth(report.measures) if x.name not in names and not isinstance(x.cutoff, Real)]
+    return wanted_measures([*(named.get(name, name) for name in names), *asked], report.scale, sized=is_sized)
 
 
 def _report_at(report: Report, judged: Mapping[str, JudgedRun], measures: Sequence[Measure], depth: int) -> Report:
@@ -194,11 +196,14 @@ def _figures(
     """The cells of a run, by column."""
     depth, estimates, figures = at_k.depths[0], at_k.runs[run].estimates, {}
     for base in columns:
-        estimate = at_depth(estimates, base, depth)
+        measure, estimate = base @ depth, at_depth(estimates, base, depth)
+        if estimate is None:
+            # AP and the like are of whole lists.
+            measure, estimate = base, estimates.get(str(base))
         ceiling = at_depth(estimates, BoR_max(rel=base.rel, m=base.m), depth) if isinstance(base, BoR) else None
         if estimate is not None:
             most = None if ceiling is None else ceiling.value
-            figures[base.name] = RunFigure(base @ depth, estimate, verdicts.get((run, base.name)), most)
+            figures[base.name] = RunFigure(measure, estimate, verdicts.get((run, base.name)), most)
     return figures
 
 
@@ -208,9 +213,9 @@ def _figures(
 def _answers(decision: Decision, at_k: Report, leader: str) -> Iterator[Answer]:
     # At an advised K another run than that of the advice can be the best: loss and next step are about it.
     best, trust = decision.best, at_k.trust
-    is_believed, by_judge = trust.standing != NOTHING, trust.is_by_an_unchecked_judge
+    is_believed, judges = trust.standing != NOTHING, trust.unchecked_judges
     doubt = "Open until the ids meet" if trust.ids_apart else "These labels cannot tell a good retriever from a bad one"
-    yield sentences.which_system(decision, "" if is_believed else doubt, by_judge=by_judge)
+    yield sentences.which_system(decision, "" if is_believed else doubt, judges=judges)
     yield sentences.which_k(decision, leader, believed=is_believed)
     figure, pool = at_k[best, decision.measure], at_depth(at_k.runs[best].estimates, PROC(), decision.K)
     is_closed = any(c.code == CLOSED for cell in (figure, pool) if cell is not None for c in cell.caveats)
@@ -223,7 +228,7 @@ def _answers(decision: Decision, at_k: Report, leader: str) -> Iterator[Answer]:
         losses = replace(losses, widen=0.0)
     yield sentences.what_next(decision, at_k, losses, believed=is_believed)
     # What is shown by the grades of a judge whom nobody checked is no reason to believe them: the words say both.
-    shown = trust.standing == CHECKED and (None if by_judge else True)
+    shown = trust.standing == CHECKED and (None if judges else True)
     yield Answer("trust", trust.verdict, shown, " ".join(trust.facts))
 
 

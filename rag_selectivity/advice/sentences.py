@@ -23,11 +23,11 @@ _LEAST_GAIN = 0.005
 _MOST_TIMES = 20
 
 
-def which_system(decision: Decision, doubt: str, *, by_judge: bool) -> Answer:
+def which_system(decision: Decision, doubt: str, *, judges: str) -> Answer:
     """Which runs the best one beats, and which are tied with it.
 
     `doubt` says why the labels show nothing about the retriever: then no test of these labels says which run to take.
-    `by_judge` says whether all of it rests on the grades of a judge whom no person has checked.
+    `judges` says by whose grades all of it is, if no person has checked these judges.
     """
     measure, figures = decision.measure, {line.run: _ranked(line, decision) for line in decision.lines}
     first, *others = figures
@@ -60,13 +60,14 @@ def which_system(decision: Decision, doubt: str, *, by_judge: bool) -> Answer:
     if tied:
         gap = max(tested[name].detectable for name in tied)
         verb = "is" if len(tied) == 1 else "are"
-        what = f"{several(tied)} {verb} tied with it" if beaten else f"{several([first, *tied])} are tied"
-        would = f": these {counted(best.n, 'query', 'queries')} would show a gap of {share(gap)} or more"
+        what = f"{several(tied)} {verb} tied with it" if beaten else f"{several([first, *tied])} are tied in {measure}"
+        would = f": these {counted(best.n, 'query', 'queries')} would show a gap of {share(gap)}"
+        would += f"{'' if beaten else f' {_of(measure)}'} or more"
         parts.append(what + (would if math.isfinite(gap) else ""))
     if untested:
         parts.append(f"{several(untested)} {'was' if len(untested) == 1 else 'were'} not tested")
     ends = [f"{first} and {run}: {share(x.difference)} [{share(x.low)}, {share(x.high)}]" for run, x in tested.items()]
-    parts += ["all by this judge's grades"] * by_judge
+    parts += [f"all by {judges} grades"] if judges else []
     more = "; intervals are not corrected" + (", and all of this is as judged" if best.basis == WITH_TAIL else "")
     return Answer("system", f"{'; '.join(parts)}.", bool(known), f"{'; '.join(ends)}{more}.")
 
@@ -118,7 +119,7 @@ def where_the_loss_is(decision: Decision, losses: Losses | None, *, closed: bool
     """Which step of the best run loses evidence, and in how many queries."""
     if losses is None:
         why = f"no candidates beyond K = {decision.K} were given (pool=…, --pool)"
-        why = "the completed labels give no figure for its candidates" if completed else why
+        why = "with labels completed by people or a tail, its candidates have no figure" if completed else why
         return Answer("loss", f"Not known for {decision.best}: {why}.", False)
     evidence = f"{percent(losses.pool)} of the {'labelled evidence' if closed else 'evidence'}"
     if isinstance(decision.measure, Success):
@@ -126,7 +127,7 @@ def where_the_loss_is(decision: Decision, losses: Losses | None, *, closed: bool
     kept = "" if math.isnan(losses.selected) else f"; the top {decision.K} keeps {percent(losses.selected)} of that"
     held = f"{decision.best}'s candidates hold {evidence}{kept}"
     if closed:
-        return Answer("loss", f"{held}; nothing is known about what no run retrieved.", False)
+        return Answer("loss", f"{held}; what the runs missed is not known.", False)
     if losses.rerank == 0 and losses.widen == 0:
         return Answer("loss", f"{held}: nothing is lost in these queries.", False)
     weak, other = sorted((SELECTION, RETRIEVER), key=lambda step: (step != losses.more, -losses.limited(step)))

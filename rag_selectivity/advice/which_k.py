@@ -130,7 +130,7 @@ class Advice:
     curves : {run: EvidenceCurve}
     by_run : {run: AdvisedK}
     leader : str
-        The run with the most evidence at its own K.
+        The run with the most evidence at its own K; of several with as much, the one with the least K.
     K : int
         That of the leader; without one 10, or the longest list if that is shorter.
     """
@@ -148,7 +148,9 @@ class Advice:
         curves = {name: EvidenceCurve.of(run, measure, WORTH) for name, run in judged.items()}
         by_run = {name: _advised(run, measure, curves[name], bootstrap) for name, run in judged.items()}
         evidence = {name: curves[name].at(each.value).mean() if each.value else -1.0 for name, each in by_run.items()}
-        leader = max(judged, key=lambda name: evidence[name])
+        # A reranker often holds as much as its candidates, at a smaller K; their order in a dict says nothing.
+        most = [name for name in judged if evidence[name] >= max(evidence.values()) - _SAME]
+        leader = min(most, key=lambda name: by_run[name].value or 0)
         longest = max(int(run.returned.max(initial=1)) for run in judged.values())
         return cls(curves, by_run, leader, by_run[leader].value or min(_USUAL_K, longest))
 
@@ -170,9 +172,10 @@ def _advised(judged: JudgedRun, measure: Evidence, curve: EvidenceCurve, bootstr
         return AdvisedK(reason="no label of these queries is evidence")
     mean = curve.values.mean(axis=0)
     value, known = int(last_worthwhile(mean, curve.worth)), (len(curve.values), tuple(mean.tolist()))
-    brings = f"less than one decisive passage in {round(1 / curve.worth)}"
+    kind = "decisive" if judged.scale.name == "utility" and measure.rel is None else "relevant"
+    brings = f"less than one {kind} passage in {round(1 / curve.worth)} queries"
     if value == 0:
-        return AdvisedK(None, None, None, f"flat: even the first ranks hold {brings}", True, False, *known)
+        return AdvisedK(None, None, None, f"flat: even the first ranks add {brings}", True, False, *known)
     added, half = np.diff(mean, prepend=0.0), len(mean) // 2
     flat = value == len(mean) > 1 and added[:half].mean() - added[half:].mean() < curve.worth
     low = high = None
@@ -180,7 +183,7 @@ def _advised(judged: JudgedRun, measure: Evidence, curve: EvidenceCurve, bootstr
         tail = (1 - bootstrap.level) / 2
         ends = np.quantile(curve.resampled(bootstrap), [tail, 1 - tail], method="inverted_cdf")
         low, high = (max(1, int(end)) for end in ends)
-    reason = "flat: each rank holds about as much as the first" if flat else f"further ranks hold {brings}"
+    reason = "flat: each rank holds about as much as the first" if flat else f"further ranks add {brings}, on average"
     reached, labelled, lengths = max(value, high or 0), labelled_down_to(judged, measure), judged.returned
     # Lists end where fewer than half of those with any passage go on.
     listed = int(np.quantile(lengths[lengths > 0], 0.5, method="higher")) if lengths.any() else 1
@@ -189,7 +192,7 @@ def _advised(judged: JudgedRun, measure: Evidence, curve: EvidenceCurve, bootstr
         ranks = f"grade ranks {labelled + 1} to {labelled + _FOLLOWING} to know"
         ended = f"the labels end at rank {labelled}; {ranks}"
     else:
-        ended = f"the lists end at rank {listed}" if reached >= listed and not is_whole else ""
+        ended = f"the lists end at rank {listed}, so more is not tested" if reached >= listed and not is_whole else ""
     return AdvisedK(value, low, None if ended else high, ended or reason, flat, bool(ended), *known)
 
 

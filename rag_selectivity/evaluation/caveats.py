@@ -51,8 +51,8 @@ class LabelFacts:
         WHOLE_LIST stands for whole lists.
     tail_ranks : (first, last) or None
         The ranks below the pools that passages were drawn from.
-    controls_unused : bool
-        Whether there are random controls on which no figure rests.
+    controls, controls_unused : bool
+        Whether there are random controls, and whether no figure rests on them.
     exhaustive : bool
         Whether the user said that every unjudged passage has the lowest grade.
     """
@@ -60,6 +60,7 @@ class LabelFacts:
     place: Mapping[int, int]
     reach: LabelReach
     tail_ranks: tuple[int, int] | None
+    controls: bool
     controls_unused: bool
     exhaustive: bool
 
@@ -71,6 +72,7 @@ class LabelFacts:
             {depth: i for i, depth in enumerate(depths.tolist())},
             LabelReach.of(run, depths, found),
             tail_ranks=None if run.qrels is None or run.qrels.origins is None else run.qrels.origins.tail_ranks,
+            controls=run.controls is not None,
             controls_unused=run.controls is not None and calibrated,
             exhaustive=run.policy.unjudged == "worst",
         )
@@ -148,7 +150,7 @@ def in_part(measure: Measure, judged: float, *, ranged: bool, only_expected: boo
         rest = "The figure counts the rest as harmless; the upper end of its possible range counts them as harmful."
     listed = "the retrieved passages" if measure.at is None else named_top(measure.at)
     if only_expected and not ranged:
-        others = f"the other {percent(1 - judged)} of {listed} count as not relevant"
+        others = f"the other {percent(1 - judged)} of what stands in {listed} count as not relevant"
         return Caveat(PARTLY_JUDGED, f"Only expected passages are known: {others}.")
     return Caveat(PARTLY_JUDGED, f"Only {percent(judged)} of {listed} are judged. {rest}")
 
@@ -189,17 +191,18 @@ def _of_reach(measure: Measure, estimate: Estimate, facts: LabelFacts, column: i
     outside, lists = int(reach.outside_top[column]), reach.outside_lists
     numbers = {"labels": reach.labels, "outside_top": outside, "outside_lists": lists}
     doubt = "" if reach.pooled else ": they were probably made from what was retrieved, or this is a perfect run"
+    others = " but the random controls" if facts.controls else ""
     if closed == AT_K:
         depth = next(depth for depth, place in facts.place.items() if place == column)
         top = "the list" if depth == WHOLE_LIST else named_top(depth)
-        own = f"{_labels(outside, reach)} outside {top}{doubt}"
+        own = f"{_labels(outside, reach, others)} outside {top}{doubt}"
         yield Caveat(CLOSED, f"{own}. The figure compares {top} with itself.", STRONG, numbers)
         return
-    own = "All labels are of passages that the pooled runs retrieved"
+    own = f"All labels{others} are of passages that the pooled runs retrieved"
     if facts.controls_unused:
         own = f"{_CONTROLS_UNUSED}, and all other labels are of passages that the runs retrieved"
     elif not reach.pooled:
-        own = f"{_labels(lists, reach)} outside the evaluated lists and pools{doubt}"
+        own = f"{_labels(lists, reach, others)} outside the evaluated lists and pools{doubt}"
     yield Caveat(CLOSED, f"{own}. The figure compares the runs only with what they found themselves.", SOFT, numbers)
 
 
@@ -227,9 +230,9 @@ def _of_tail(measure: Measure, estimate: Estimate, facts: LabelFacts, first: int
     return Caveat(DOWN_TO, text, NOTE, numbers)
 
 
-def _labels(count: int, reach: LabelReach) -> str:
+def _labels(count: int, reach: LabelReach, others: str) -> str:
     """`Only 1.2% of the labels are`, for a sentence on what they are outside of."""
-    return f"Only {percent(count / reach.labels)} of the labels are" if count else "No label is"
+    return f"Only {percent(count / reach.labels)} of the labels{others} are" if count else f"No label{others} is"
 
 
 def _of_placebo(estimate: Estimate, *, perfect: bool) -> Iterator[Caveat]:

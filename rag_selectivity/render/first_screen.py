@@ -188,11 +188,12 @@ def _facts(report: Report, decision: Decision | None) -> str:
 # -- the table -----------------------------------------------------------------------------------------
 
 
-def _measures_of(report: Report) -> list[Measure]:
-    """At most four measures without depth: the usual ones, then what else the report was asked for."""
+def _measures_of(report: Report, decision: Decision | None) -> list[Measure]:
+    """At most four measures without depth: the usual ones and what ranks the runs, then what else was asked for."""
     asked = [base for base in without_depth(report.measures) if base.higher_is_better is not None]
     asked = [base for base in asked if base.name != "Judged"] or list(without_depth(report.measures))
-    usual = [base for name in COLUMNS for base in asked if base.name == name]
+    ranking = [] if decision is None else [replace(decision.measure, at=None)]
+    usual = [base for name in COLUMNS for base in dict.fromkeys([*asked, *ranking]) if base.name == name]
     others = [base for base in asked if base.name not in COLUMNS]
     others = [base for base in others if base.name not in _OF_THE_LOSS] or (others if not usual else [])
     return [*usual, *others][: len(COLUMNS)]
@@ -200,7 +201,7 @@ def _measures_of(report: Report) -> list[Measure]:
 
 def _columns(report: Report, decision: Decision | None, runs: Sequence[str], depth: int | None) -> Iterator[Shown]:
     by_title: dict[str, tuple[str, dict[str, RunFigure]]] = {}
-    for base in _measures_of(report):
+    for base in _measures_of(report, decision):
         for name in runs:
             figure = _figure(report, decision, name, base, depth)
             if figure is not None:
@@ -285,8 +286,13 @@ def _notes(report: Report, decision: Decision | None, columns: Sequence[Shown]) 
     )
     yield from caveat_lines(marked, len(report.runs))
     yield from left_out(report.runs)
-    if decision is not None and (short := list(_short_lists(report, decision.K))):
-        yield f"No list of {enumeration(short)}: at K = {decision.K} the missing are neither relevant nor junk."
+    if decision is not None:
+        short = grouped(_short_lists(report, decision.K))
+        parts = [f"{enumeration(runs)} has more than {counted(longest, 'passage')}" for longest, runs in short.items()]
+        if parts:
+            yield f"No list of {enumeration(parts)}: at K = {decision.K} the missing are neither relevant nor junk."
+    if "BoR" in report.absent:
+        yield f"No BoR: {report.absent['BoR']}."
     yield from _notes_of_runs(report, figures)
 
 
@@ -294,12 +300,12 @@ def _counts_of_queries(report: Report, columns: Sequence[Shown]) -> Iterator[str
     """Over how many queries the figures are, where some queries have labels that give them no figure."""
     total = _most_queries(report)
     counts = ((max(each.estimate.n for each in column.figures.values()), column.name) for column in columns)
-    over = grouped((n, name) for n, name in counts if n < total and name != "Harm")
+    over = grouped((n, name) for n, name in counts if 0 < n < total and name != "Harm")
     if over:
-        parts = [f"{enumeration(names)} over {n:,}" for n, names in over.items()]
+        parts = [f"{enumeration(names)} {'are' if len(names) > 1 else 'is'} over {n:,}" for n, names in over.items()]
         yield (
-            f"Of the {counted(total, 'query', 'queries')}, {enumeration(parts).replace(' over', ' is over', 1)}: the "
-            f"labels of the others hold nothing that the measure counts."
+            f"Of the {counted(total, 'query', 'queries')}, {enumeration(parts)}: the labels of the others hold nothing "
+            f"that the measure counts."
         )
 
 
@@ -325,13 +331,13 @@ def left_out(runs: Mapping[str, RunReport]) -> Iterator[str]:
             yield f"{enumeration(parts)}."
 
 
-def _short_lists(report: Report, depth: int) -> Iterator[str]:
-    """Each run whose longest list ends before a depth, where the slots below it count."""
+def _short_lists(report: Report, depth: int) -> Iterator[tuple[int, str]]:
+    """The longest list of each run in which it ends before a depth, where the slots below it count."""
     for name, run in report.runs.items():
         if run.judged is not None and run.judged.policy.short_lists == "requested":
             longest = int(run.judged.returned.max(initial=0))
             if 0 < longest < depth:
-                yield f"{name} has more than {counted(longest, 'passage')}"
+                yield longest, name
 
 
 def _notes_of_runs(report: Report, figures: Iterable[tuple[str, RunFigure]]) -> Iterator[str]:

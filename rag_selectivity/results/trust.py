@@ -146,7 +146,7 @@ class Trust:
         if standing != NOTHING and equal:
             several = f"{len(equal)} figures" if len(equal) > 1 else equal[0]
             facts += f"; if the grades were shuffled, {several} would look the same"
-        if self._by_judge:
+        if self._judges:
             check = self._check
             kappa = "" if check is None else f"; judge and people agree with a kappa of {number(check.value)}"
             facts += kappa or "; no person has checked the judge"
@@ -160,12 +160,12 @@ class Trust:
         return next(filter(None, (run.input.get("ids_apart") for run in self.runs.values())), None)
 
     @property
-    def is_by_an_unchecked_judge(self) -> bool:
-        """Whether the figures rest on a judge's grades, and no label of a person calibrates them.
+    def unchecked_judges(self) -> str:
+        """Whose grades the figures rest on, `this judge's` or `these judges'`; empty where people calibrate them.
 
         Agreement over all pairs does not check a judge: its errors may differ between the runs.
         """
-        return self._by_judge and not any(cell.basis == CALIBRATED for _, _, cell in self._figures())
+        return "" if any(cell.basis == CALIBRATED for _, _, cell in self._figures()) else self._judges
 
     @property
     def acts(self) -> tuple[str, ...]:
@@ -173,8 +173,10 @@ class Trust:
         known, queries = self.provenance, self._queries
         if known is None or not known.judges:
             return ()
-        acts = []
-        if queries and "control" not in known.chosen and any(m.needs_corpus_size for m in self.measures):
+        acts, is_sized = [], any(measure.needs_corpus_size for measure in self.measures)
+        if "control" in known.chosen and not is_sized and any(measure.name == "Success" for measure in self.measures):
+            acts.append("Give the number of passages in your index, corpus_size=… (--corpus-size N): controls need it.")
+        if queries and "control" not in known.chosen and is_sized:
             controls = f"{counted(CONTROLS * queries, 'random passage')} graded{self._cost(CONTROLS * queries)}"
             acts.append(f"Have {controls}: {self.steps.controls(CONTROLS)}")
         # Nobody can label more pairs than there are, and controls are not drawn.
@@ -205,8 +207,9 @@ class Trust:
         return max((run.evaluated for run in self.runs.values()), default=0)
 
     @property
-    def _by_judge(self) -> bool:
-        return self.provenance is not None and bool(self.provenance.judges)
+    def _judges(self) -> str:
+        judges = {} if self.provenance is None else self.provenance.judges
+        return "" if not judges else "this judge's" if len(judges) == 1 else "these judges'"
 
     @property
     def _check(self) -> Estimate | None:
@@ -257,9 +260,8 @@ class Trust:
             return NOTHING, "These labels cannot tell the retriever from a random draw"
         if controlled:
             beats = self._beats_chance()
-            answer = (
-                "By this judge's grades, " * self._by_judge + beats if beats else "BoR is checked by random passages"
-            )
+            by = f"By {self._judges} grades, " if self._judges else ""
+            answer = f"{by}{beats}" if beats else "BoR is checked by random passages"
             return CHECKED, f"{answer[0].upper()}{answer[1:]}"
         known = [cell for cell in cells if cell.placebo is not None and cell.basis != WITH_CONTROLS]
         if known and all(_has(cell, EQUALS_PLACEBO) for cell in known):
@@ -269,7 +271,9 @@ class Trust:
         if closed is None:
             return UNCHECKED, "Not checked"
         graded = f"passages of the top {self._depth}" if closed == STRONG else "retrieved passages"
-        return UNCHECKED, f"Only {graded} were graded, so nothing is known about what the runs missed"
+        only = f"only {graded} were graded, so nothing is known about what the runs missed"
+        has_controls = self.provenance is not None and "control" in self.provenance.chosen
+        return UNCHECKED, f"Apart from random controls, {only}" if has_controls else f"O{only[1:]}"
 
     def _beats_chance(self) -> str:
         """Which runs beat a random draw, and by how much at least, by random controls; empty if that is open."""
@@ -279,7 +283,8 @@ class Trust:
         least = min(shown.values())
         of_all = "every run beats" if len(shown) > 1 else "retrieval beats"
         who = of_all if len(shown) == len(self.runs) else f"{enumeration(list(shown))} beat{'s' * (len(shown) == 1)}"
-        return f"{who} chance" + (f" by at least {number(least)} bits ({2**least:.1f} times)" if least >= 0.1 else "")
+        bits = f"by at least {number(least)} bits ({2**least:.1f} times), whatever the random controls leave open"
+        return f"{who} chance {bits}" if least >= 0.1 else f"{who} chance"
 
     # -- sentences -------------------------------------------------------------------------------------------
 
@@ -317,7 +322,7 @@ class Trust:
             beats = self._beats_chance()
             so = f"so {beats}" if beats else "which leaves open whether retrieval beats chance"
             yield f"The judge called {graded}, {so}."
-        if self._by_judge and (check := self._check) is not None:
+        if self._judges and (check := self._check) is not None:
             kappa = f"quadratic kappa {number(check.value)}{ends_text(check.low, check.high)}"
             yield f"The judge's agreement with people: {kappa} over {check.n:,} pairs."
 
