@@ -20,6 +20,16 @@ pytestmark = [pytest.mark.filterwarnings("ignore::rag_selectivity.SelectivityWar
 SLOW = ("seven_thousand_queries", "no_texts", "partly_judged", "binary_without_size", "one_run", "no_success")
 #: How many rows of each table are opened.
 OPENED = 3
+#: The answers in which a text covers another one, or leaves the screen.
+CROWDED = """() => [...document.querySelectorAll(".answer")].flatMap((answer) => {
+  const boxes = [...answer.querySelectorAll("h2, .text, .mark, summary")].map((each) => {
+    const range = document.createRange();
+    range.selectNodeContents(each.lastChild);
+    return range.getBoundingClientRect();
+  });
+  const cover = (a, b) => a !== b && a.left < b.right && b.left < a.right && a.top < b.bottom && b.top < a.bottom;
+  return boxes.some((a) => a.right > innerWidth || boxes.some((b) => cover(a, b))) ? [answer.innerText] : [];
+})"""
 
 
 @dataclass(frozen=True)
@@ -88,8 +98,11 @@ def test_nothing_is_wider_than_the_screen(shown) -> None:
         for scheme in SCHEMES:
             shown.window.recolour(scheme)
             faults += [f"{width} px, {scheme}: {each}" for each in overflow(shown.page)]
+        faults += shown.page.evaluate(CROWDED)
+        # Pictures of one width have letters of one size.
+        assert len({each.bounding_box()["width"] for each in shown.page.locator("figure > svg").all()}) < 2
     shown.window.resize(1280)
-    assert not faults, "\n".join(faults)
+    assert faults == []
 
 
 @pytest.mark.parametrize("shown", ["six_runs", "single_query"], indirect=True)
