@@ -8,7 +8,7 @@ from rag_selectivity.errors import InputError
 from rag_selectivity.measures.base import Measure, parse_measure
 from rag_selectivity.render import judging, report_tables, workflows  # noqa: F401 - two fill SHOWN
 from rag_selectivity.render.blocks import SHOWN, Block, Details, Lines
-from rag_selectivity.render.first_screen import decided_on, depth_without_decision, first_screen
+from rag_selectivity.render.first_screen import USUAL_DEPTH, decided_on, first_screen
 from rag_selectivity.render.html import notebook_html, page_of_blocks, to_html
 from rag_selectivity.render.writers import latex_of, latex_text, markdown_of, text_of
 from rag_selectivity.results.claims import ClaimReport
@@ -59,7 +59,7 @@ def _page(result: Result, **options: Any) -> str:
 
 
 def as_latex(result: Result) -> str:
-    """The LaTeX table of a report or a comparison, at the K of its decision; it needs booktabs.
+    """The LaTeX table of a report or a comparison, at the depth nearest to the K of its decision; it needs booktabs.
 
     A superscript at a figure names the systems that a test shows to be worse: in a comparison each run is tested
     against the baseline run, with Holm's correction over all tests.
@@ -87,15 +87,10 @@ def as_latex(result: Result) -> str:
 
 
 def _figures(result: Report | Comparison, report: Report) -> dict[str, dict[Measure, Estimate]]:
-    """The figures of each run at the K of the decision, and of whole lists; of a comparison at a depth it tested."""
+    """The figures of each run that were asked for: at the depth nearest to the decision's K, and of whole lists."""
     known = decided_on(report, baseline=result.baseline if isinstance(result, Comparison) else None)
-    wanted = depth_without_decision(report) if isinstance(known, str) else known.K
-    if wanted is not None and wanted not in report.depths:
-        if isinstance(result, Report) and not isinstance(known, str):
-            lines = {line.run: line.figures.values() for line in known.lines}
-            return {name: {each.measure: each.estimate for each in lines[name]} for name in report.runs}
-        decided = wanted
-        wanted = min(report.depths, key=lambda depth: abs(depth - decided), default=None)
+    decided = USUAL_DEPTH if isinstance(known, str) else known.K
+    wanted = min(report.depths, key=lambda depth: abs(depth - decided), default=None)
     figures = {}
     for name, run in report.runs.items():
         parsed = {parse_measure(key): estimate for key, estimate in run.estimates.items()}
