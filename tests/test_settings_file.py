@@ -18,11 +18,13 @@ def folder(sample, tmp_path) -> Path:
 
 
 def test_init_writes_what_lies_there_and_the_commands_need_no_files(folder) -> None:
+    (folder / "dense.tsv").write_text("query_id\tpassage_id\trank\nq\tp\t1\n")
     done = run_command("init", cwd=folder)
     assert done.returncode == 0, done.stderr
     assert "Next: rag-selectivity evaluate" in done.stdout
-    data = tomllib.loads((folder / "selectivity.toml").read_text())["data"]
-    assert data == {
+    written = (folder / "selectivity.toml").read_text()
+    assert "# Other forms of the lists: dense.tsv\n" in written
+    assert tomllib.loads(written)["data"] == {
         "qrels": "grades.trec",
         "runs": ["bm25.trec", "dense.trec"],
         "pool": ["candidates.trec"],
@@ -32,17 +34,8 @@ def test_init_writes_what_lies_there_and_the_commands_need_no_files(folder) -> N
     }
     bare = run_command("evaluate", cwd=folder)
     assert bare.returncode == 0, bare.stderr
-    files = (
-        "grades.trec",
-        "bm25.trec",
-        "dense.trec",
-        "--scale",
-        "utility",
-        "--corpus",
-        "corpus.jsonl",
-        "--pool",
-        "candidates.trec",
-    )
+    options = ("--scale", "utility", "--corpus", "corpus.jsonl", "--pool", "candidates.trec")
+    files = ("grades.trec", "bm25.trec", "dense.trec", *options)
     (folder / "selectivity.toml").unlink()
     assert bare.stdout == run_command("evaluate", *files, cwd=folder).stdout
 
@@ -53,9 +46,8 @@ def test_init_takes_the_place_of_no_file_and_says_what_it_misses(folder, tmp_pat
     assert (again.returncode, "selectivity.toml" in again.stderr) == (2, True)
     empty = tmp_path_factory.mktemp("empty")
     done = run_command("init", cwd=empty)
-    assert done.returncode == 2
-    assert "no labels" in done.stderr
-    assert "rag-selectivity demo --write" in done.stderr
+    said = ("no labels" in done.stderr, "rag-selectivity demo --write" in done.stderr)
+    assert (done.returncode, *said) == (2, True, True)
     assert not (empty / "selectivity.toml").exists()
 
 

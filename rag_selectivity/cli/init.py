@@ -7,6 +7,7 @@ from typing import Any
 
 import rag_selectivity as rs
 from rag_selectivity.cli import settings
+from rag_selectivity.cli.files import name_and_file
 from rag_selectivity.cli.output import put_lines
 from rag_selectivity.errors import InputError
 
@@ -45,21 +46,20 @@ def init(folder: Path = Path()) -> None:
             f"makes labels"
         )
     labels, *others = sorted(found[_LABELS], key=_order)
-    values: dict[str, Any] = {_LABELS: labels, _RUNS: found.get(_RUNS, [])}
-    values |= {_POOL: found[_POOL]} if _POOL in found else {}
+    lists = {what: _one_for_each_name(found[what]) for what in (_RUNS, _POOL) if what in found}
+    values: dict[str, Any] = {_LABELS: labels, _RUNS: [], **lists}
+    forms = [file for what in lists for file in found[what] if file not in lists[what]]
     scale = _scale(folder / labels)
-    if scale is not None:
-        values["scale"] = scale
+    values |= {} if scale is None else {"scale": scale}
     values |= {what: found[what][0] for what in (_CORPUS, _QUERIES) if what in found}
     lines = ["# What rag-selectivity measures here. An option on the command line wins; --help-all names all keys.", ""]
     lines += ["[data]", *(f"{key} = {json.dumps(value, ensure_ascii=False)}" for key, value in values.items())]
-    lines += [f"# Other labels: {', '.join(others)}"] if others else []
+    left_out = {"labels": others, "forms of the lists": forms}
+    lines += [f"# Other {what}: {', '.join(files)}" for what, files in left_out.items() if files]
     target.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    told = [
-        f"{key}: {value if isinstance(value, str) else ', '.join(value) or 'none'}" for key, value in values.items()
-    ]
+    told = {key: value if isinstance(value, str) else ", ".join(value) or "none" for key, value in values.items()}
     then = "rag-selectivity evaluate" if values[_RUNS] else "add a run to it"
-    put_lines([f"wrote {target}", *(f"  {line}" for line in told), f"Next: {then}"])
+    put_lines([f"wrote {target}", *(f"  {key}: {text}" for key, text in told.items()), f"Next: {then}"])
 
 
 def _found_in(folder: Path) -> dict[str, list[str]]:
@@ -70,6 +70,11 @@ def _found_in(folder: Path) -> dict[str, list[str]]:
             for what in _kinds(path):
                 found.setdefault(what, []).append(path.name)
     return found
+
+
+def _one_for_each_name(files: list[str]) -> list[str]:
+    """Of files that commands call by one name, as good.csv and good.trec, the first: they are forms of one list."""
+    return sorted({name_and_file(file)[0]: file for file in reversed(files)}.values())
 
 
 def _kinds(path: Path) -> Iterator[str]:
