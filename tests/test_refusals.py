@@ -140,6 +140,7 @@ REFUSED: dict[str, tuple[Any, ...]] = {
     "a seed below 0": (lambda: rs.Bootstrap(seed=-1), "seed", "-1"),
     "a monitor of no passage": (lambda: rs.Monitor(GRADES, scale="utility", corpus_size=0), "corpus_size", "≥ 1"),
     "an alarm that needs N": (lambda: rs.Monitor(GRADES, scale="utility", alerts=["BoR < 3"]), "corpus size N"),
+    "a mistyped alarm": (lambda: rs.Monitor(alerts=["faild > 0"]), "no figure 'faild'; did you mean \"failed\"?"),
     "no tool": (lambda: rs.ToolMonitor(catalogue=0), "catalogue", "≥ 1"),
 }
 

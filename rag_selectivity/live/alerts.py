@@ -135,10 +135,9 @@ class _Watched:
         try:
             measure = parse_measure(self.figure)
         except InputError as error:
-            hint = did_you_mean(self.figure, TRAFFIC)
-            raise InputError(
-                f"alert {self.text!r}: {error}{hint and f', or{hint}'}; also: {', '.join(TRAFFIC)}"
-            ) from None
+            meant = did_you_mean(self.figure, TRAFFIC)
+            wrong = f"there is no figure {self.figure!r}{meant}" if meant else f"{error} (or {', '.join(TRAFFIC)})"
+            raise InputError(f"alert {self.text!r}: {wrong}") from None
         if abs(self.limit) > _MOST_BITS and measure.name.startswith("BoR"):
             raise InputError(f"alert {self.text!r}: the limit must be from −{_MOST_BITS:g} to {_MOST_BITS:g} bits")
         self.figure = str(measure)
