@@ -21,18 +21,11 @@ def rate_report(successes: int, queries: int, **options):
 
 def test_the_ceiling_is_undefined_where_no_draw_can_succeed() -> None:
     labels = {q: {"a": 1, "b": 1, "c": 1} for q in "pq"}
-    report = rs.evaluate(
-        labels,
-        {"r": {q: ["a"] for q in labels}},
-        measures=["BoR_max(m=3)", "BoR(m=3)", "EF(m=3)"],
-        depths=[2],
-        corpus_size=50,
-    )
-    for name in ("BoR_max(m=3)@2", "BoR(m=3)@2", "EF(m=3)@2"):
-        figure = report[name]
-        assert math.isnan(figure.value)
-        assert math.isnan(figure.low)
-        assert math.isnan(figure.high)
+    runs, names = {"r": {q: ["a"] for q in labels}}, ("BoR_max(m=3)", "BoR(m=3)", "EF(m=3)")
+    report = rs.evaluate(labels, runs, measures=names, depths=[2], corpus_size=50)
+    for name in names:
+        figure = report[f"{name}@2"]
+        assert all(map(math.isnan, (figure.value, figure.low, figure.high)))
         assert figure.reason == "a random draw of this size can never succeed"
 
 
@@ -67,7 +60,15 @@ def test_an_exact_interval_is_called_exact() -> None:
     labels = {f"q{i}": {"a": 5, "b": 1, "c": 3} for i in range(9)}
     runs = {"r": {q: ["a", "b", "c"][i % 3 :] for i, q in enumerate(labels)}}
     other = rs.evaluate(labels, runs, measures=["RA-nWG"], depths=[2], scale="utility")
-    assert "5,000 bootstrap resamples" in " ".join(explain(other, ["RA-nWG@2"]).figures[0].sentences)
+    assert "5,000 bootstrap resamples of the queries, widened" in " ".join(explain(other).figures[0].sentences)
+
+
+def test_an_interval_of_bits_says_where_its_bound_is_exact() -> None:
+    labels = {f"q{i}": {f"p{j}": 1 for j in range(2 + i % 3)} for i in range(24)}
+    runs = {"all": {q: ["p0"] for q in labels}, "some": {q: ["p0" if q > "q15" else "x"] for q in labels}}
+    report = rs.evaluate(labels, runs, measures=["BoR"], depths=[1], corpus_size=100)
+    words = [" ".join(each.sentences) for each in explain(report, ["BoR@1"]).figures]
+    assert ["Clopper and Pearson" in each for each in words] == [True, False]
 
 
 def test_few_queries_that_count_alike_carry_no_caveat() -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from rag_selectivity.errors import InputError, did_you_mean
+from rag_selectivity.inference.bounded import few_differ
 from rag_selectivity.measures.base import DIRECTION, FloatArray, Measure, parse_measure, summary
 from rag_selectivity.render.blocks import Block, Heading, Note, shown
 from rag_selectivity.results.estimate import AS_JUDGED, CALIBRATED, WITH_CONTROLS, WITH_TAIL, Caveat, Estimate
@@ -97,19 +98,15 @@ def explain(report: Report | str | Path, figures: Iterable[str | Measure] = (), 
     if isinstance(report, (str, Path)):
         report = read_report(report)
     if report.weights is not None:
-        raise InputError(
-            "figures with weights of queries are not explained in words, since these state means without weights: "
-            "leave weights (data.weights) out"
-        )
+        raise InputError("figures with weights of queries are not explained in words: leave weights (data.weights) out")
     if run is not None and run not in report.runs:
         raise InputError(f"no run {run!r}{did_you_mean(run, report.runs)} (runs: {', '.join(report.runs)})")
     wanted = [parse_measure(figure) for figure in figures]
     found = []
     for name in report.runs if run is None else [run]:
         part = report.runs[name]
-        columns = part.figures.columns
         for key in _chosen(part.estimates, wanted, name):
-            sentences = tuple(_sentences(parse_measure(key), part, columns.get(key), report.settings))
+            sentences = tuple(_sentences(parse_measure(key), part, part.figures.columns.get(key), report.settings))
             own = [caveat for caveat in part.estimates[key].caveats if caveat not in part.label_caveats]
             caveats = (*own, *part.label_caveats)
             found.append(FigureInWords(name, key, part.estimates[key].value, sentences, caveats))
@@ -173,13 +170,16 @@ def _method(estimate: Estimate, parts: Sequence[FloatArray] | None, settings: Ma
     """How the interval was made."""
     if estimate.basis != AS_JUDGED:
         return "over what was drawn for the labels, and queries"
+    resamples = settings.get("resamples")
+    drawn = f"{resamples:,} bootstrap resamples of the queries" if resamples else f"method {settings.get('method')}"
     if parts and "clusters" not in settings:
         first, *others = (part[~np.isnan(parts[0])] for part in parts)
         # Every query succeeds or fails, and all else is the same for all.
         if np.isin(first, (0.0, 1.0)).all() and all((part == part[0]).all() for part in others):
             return "exact, from the binomial distribution (mid-P)"
-    resamples = settings.get("resamples")
-    return f"{resamples:,} bootstrap resamples of the queries" if resamples else f"method {settings.get('method')}"
+        if np.ptp(first) == 0 or (not others and few_differ(first[:, None])):
+            return f"{drawn}, widened to the bound for few queries that differ (Clopper and Pearson, Gaffke)"
+    return drawn
 
 
 # -- the formula with numbers put in: as few digits as give the printed figure again ---------------------
