@@ -133,7 +133,7 @@ def claims(
     from rag_selectivity.results.claims import SAMPLES, ClaimReport
     from rag_selectivity.tables.writing import write_rows
 
-    gates = Gates.parse(**vars(gating), of_claims=True)
+    gates = Gates.parse(gating, of_claims=True)
     bootstrap = drawing.bootstrap(resamples)
     judge = server.judge(model, key=True)
     if isinstance(gates.against, ClaimReport):

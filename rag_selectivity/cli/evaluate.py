@@ -115,7 +115,8 @@ def evaluate(
     from rag_selectivity.render.first_screen import answer_lines, first_screen
 
     path, runs = files
-    gates = Gates.parse(**vars(gating))
+    is_comment = printer.is_file and printer.chosen is Format.markdown
+    gates = Gates.parse(gating, in_comment=is_comment)
     deciding = {"k": production_depth(k, depths, measure), "baseline": baseline, "paired": not given.unpaired}
     if printer.is_page and is_live(runs):
         raise InputError("there is no page of a trace: write .json, .md or .txt")
@@ -172,20 +173,17 @@ def evaluate(
     # As in BEIR, the texts often lie beside the runs.
     beside = next(iter(runs.values()), path).parent
     texts = {"queries": queries or beside / "queries.jsonl", "corpus": corpus.corpus or beside / "corpus.jsonl"}
-    steps = Commands(labels=str(path), **{name: str(file) for name, file in texts.items() if file.exists()})
-    if not retrieved.is_live:
-        # Nobody can read standard input again.
-        steps = replace(
-            steps,
-            files=["RUN" if file == STANDARD_INPUT else file_with_name(name, file) for name, file in runs.items()],
-        )
+    known = {name: str(file) for name, file in texts.items() if file.exists()}
+    # Nobody can read standard input again.
+    typed = ["RUN" if file == STANDARD_INPUT else file_with_name(name, file) for name, file in runs.items()]
+    steps = Commands(labels=str(path), files=["RUN"] if retrieved.is_live else typed, **known)
     report = decided(report.with_steps(steps), asked_for_k=k is not None, **deciding)
     if per_query is not None:
         put_rows(report.per_query(), per_query)
     result = replace(result, report=report) if compared else report
     for line in answer_lines(first_screen(report).answers) if printer.is_file else ():
         note(line)
-    since = _changes(report, gating) if printer.is_file and printer.chosen is Format.markdown else None
+    since = _changes(report, gating) if is_comment else None
     if printer.is_page:
         of_page: dict[str, Any] = {"queries": queries, "corpus": corpus.corpus, "by": _filters(by)}
         printer.show(report, qrels=retrieved.qrels, runs=lists, reasons=reasons_in(path, form.judge), **of_page)
@@ -193,8 +191,7 @@ def evaluate(
         printer.show(result, details=details)
     else:
         printer.put(f"{result.to_markdown(details=True)}\n\n{since.to_markdown()}", is_data=True)
-    if since is None or gates.conditions:
-        gates.check(report)
+    gates.check(report)
 
 
 def production_depth(k: str | None, depths: Sequence[int] | None, measures: Sequence[str] | None) -> int | None:

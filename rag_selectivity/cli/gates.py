@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 
 import typer
 
+from rag_selectivity.cli.options import Gating
 from rag_selectivity.cli.output import NOT_PASSED, note, tell
-from rag_selectivity.gates import Gate, check, parse
+from rag_selectivity.errors import InputError
+from rag_selectivity.gates import DROP, Gate, check, parse
 from rag_selectivity.results.claims import ClaimReport
 from rag_selectivity.results.report import Report
 
@@ -22,14 +23,18 @@ class Gates:
     on: str
 
     @classmethod
-    def parse(cls, fail_if: list[str] | None, against: Path | None, on: str, *, of_claims: bool = False) -> Gates:
-        """From the options."""
-        conditions = [parse(text, of_claims=of_claims) for text in fail_if or []]
-        if against is None:
-            return cls(conditions, None, on)
+    def parse(cls, given: Gating, *, of_claims: bool = False, in_comment: bool = False) -> Gates:
+        """From the options; `in_comment` if a comment shows what changed, which needs no gate."""
+        conditions = [parse(text, of_claims=of_claims) for text in given.fail_if or []]
+        on_drops = any(gate.kind == DROP for gate in conditions)
+        if given.against is None or (in_comment and not on_drops):
+            return cls(conditions, None, given.on)
+        if not on_drops:
+            ways = "'drop(ContextRecall@5) > .02'" if of_claims else "'drop(RA-nWG@10) > .02', or -o comment.md"
+            raise InputError(f"--against needs something that shows what changed: --fail-if {ways}")
         from rag_selectivity.results.stored import read_claims, read_report
 
-        return cls(conditions, read_claims(against) if of_claims else read_report(against), on)
+        return cls(conditions, read_claims(given.against) if of_claims else read_report(given.against), given.on)
 
     @property
     def measures(self) -> list[str]:

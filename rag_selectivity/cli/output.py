@@ -91,10 +91,9 @@ class Printer:
         `of_page` are the options of the `to_html` of the result.
         """
         details = details or self.is_file
-        if self.is_page:
-            self.put(result.to_html(**of_page).rstrip("\n"), is_data=True)
-            return
         match self.chosen:
+            case _ if self.is_page:
+                self.put(result.to_html(**of_page).rstrip("\n"), is_data=True)
             case Format.json if self.output is not None and self.is_file:
                 result.save(self.output)
                 self._note_file()
