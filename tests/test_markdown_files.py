@@ -92,23 +92,26 @@ def test_the_file_holds_the_first_screen_the_details_and_what_changed(folder) ->
     assert "What changed" not in details
     assert list(changed_rows(changed)) == ["r"]
     assert changed_rows(changed)["r"]["RA-nWG@5"].endswith(" worse")
-    for sentence in (
+    known = (
         "Unchanged at every query: same.",
         "New, without a figure in main.json: new.",
         "Gone, only in main.json: gone.",
-    ):
-        assert sentence in changed
+    )
+    assert "\n\n".join(known) in changed
+    # The decision holds PROC too, which neither the table nor the details show.
+    assert "Not in main.json" not in changed
     assert re.search(r"Holm's correction, over 1 test of RA-nWG@5 and \d+ tests? of other measures", changed)
 
 
 def test_the_changes_are_those_of_the_gate(folder) -> None:
     run(folder, "r=bad.trec", "--against", "main.json", "-o", "comment.md")
     cell = changed_rows((folder / "comment.md").read_text())["r"]["RA-nWG@5"]
-    done = run_command(
-        *("evaluate", "grades.trec", "r=bad.trec", "--scale", "utility", "--corpus-size", "1000", "--depths", "5"),
-        *("-c", "rules.unjudged=worst", "--against", "main.json", "--fail-if", "drop(RA-nWG@5) > .02"),
-        cwd=folder,
-    )
+    words = ("evaluate", "grades.trec", "r=bad.trec", "--scale", "utility", "--corpus-size", "1000", "--depths", "5")
+    words = (*words, "-c", "rules.unjudged=worst", "--against", "main.json", "-o", "page.html")
+    done = run_command(*words, cwd=folder)
+    assert (done.returncode, (folder / "page.html").exists()) == (2, False)
+    assert "--fail-if 'drop(RA-nWG@10) > .02', or -o comment.md" in done.stderr
+    done = run_command(*words, "--fail-if", "drop(RA-nWG@5) > .02", cwd=folder)
     assert done.returncode == 1
     drop = re.search(r"−(0\.\d+)", cell)
     assert drop is not None

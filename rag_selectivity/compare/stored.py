@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import chain
 
 import numpy as np
 
@@ -113,11 +114,8 @@ def changes_since(report: Report, decision: Decision, stored: Report, *, on: str
     if len(cells) == len(stored.runs) == 1:
         # With a single run on both sides its name does not matter.
         stored_as = dict(zip(cells, stored.runs, strict=True))
-    changes, not_compared, notes = (
-        dict[tuple[str, str], FigureChange](),
-        dict[tuple[str, str], str](),
-        dict[str, None](),
-    )
+    changes, not_compared = dict[tuple[str, str], FigureChange](), dict[tuple[str, str], str]()
+    notes = dict[str, None]()
     for run, name in stored_as.items():
         # A decision need not be about a K that the report has.
         then, shown = stored.runs[name], cells[run]
@@ -143,7 +141,8 @@ def changes_since(report: Report, decision: Decision, stored: Report, *, on: str
         tests[family] = how["family"]
         for row in tested:
             changes[row.run, str(row.measure)] = replace(changes[row.run, str(row.measure)], row=row)
-    keys = dict.fromkeys(key for shown in cells.values() for key in shown)
+    asked = {each.without_depth for each in report.measures}
+    keys = [key for key in dict.fromkeys(chain(*cells.values())) if parse_measure(key).without_depth in asked]
     return Changes(
         name="" if stored.path is None else stored.path.name,
         figures=tuple(changes.values()),
