@@ -367,8 +367,6 @@ def skewed_p(value: float, error: float, skewness: float, freedom: float) -> flo
     """The two-sided p-value of 0 that belongs to `skewed_ends`."""
     from scipy.special import stdtr
 
-    if not error > 0:
-        return 1.0 if value == 0 else 0.0
     t = value / error
     if abs(skewness) >= _SYMMETRIC:
         t = ((1 + skewness * t / 3) ** 3 - 1) / skewness + skewness / 6

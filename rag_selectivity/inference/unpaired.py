@@ -76,6 +76,9 @@ def _of_column(
         p = _p_of(lambda level: _of_bits(one, other, level))
     elif math.isfinite(value):
         moments = _moments([influence(arm.top, arm.bottom, form) for arm in arms])
+        if not moments[0] > 0:
+            # Queries that all have the same ratio do not show that others have it.
+            return value, math.nan, math.nan, math.nan, "studentized"
         low, high = skewed_ends(value, *moments, level)
         p = _p_of(lambda level: _of_bits(one, other, level)) if of_successes else skewed_p(value, *moments)
     else:
