@@ -240,6 +240,9 @@ def test_controls_lift_the_caveat_only_where_figures_rest_on_them(cranfield):
     assert not levels(report, "bm25", "BoR@10")
     assert report["BoR_recall@10"].basis == "as judged"
     assert levels(report, "bm25", "BoR_recall@10") == ["strong"]
+    assert "No label but the random controls is outside the top 10" in str(report["BoR_recall@10"].caveats)
+    unsized = rs.evaluate(dice(lists), {"bm25": runs["bm25"]}, controls=controls, scale="utility", bootstrap=None)
+    assert unsized.trust.verdict.startswith("Apart from random controls, only ")
 
 
 def test_few_queries_are_not_said_to_equal_their_placebo():

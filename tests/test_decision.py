@@ -155,6 +155,23 @@ def test_without_a_k_it_is_that_of_the_run_with_the_most_evidence(report) -> Non
     assert f" for {best}" in decision["K"].text
 
 
+@pytest.mark.parametrize("names", [("wide", "narrow"), ("narrow", "wide")])
+def test_of_runs_with_as_much_evidence_the_least_k_is_advised_whatever_their_order(names) -> None:
+    labels = {f"q{n}": ["d"] for n in range(40)}
+    lists = {"wide": ["x", "y", "d", "z"], "narrow": ["d", "x", "y"]}
+    decision = decide(rs.evaluate(labels, {name: dict.fromkeys(labels, lists[name]) for name in names}))
+    assert (decision.K, decision.best) == (1, "narrow")
+
+
+def test_every_column_that_was_asked_for_is_tested_against_the_baseline() -> None:
+    labels = {f"q{n}": ["d"] for n in range(40)}
+    runs = {"first": {q: ["d", "x"] for q in labels}, "second": {q: ["x", "d"] for q in labels}}
+    report = rs.evaluate(labels, runs, measures=["nDCG", "AP"], depths=[2])
+    assert "first and second are tied in Success@2" in str(report)
+    row = next(line for line in str(report).splitlines() if line.startswith("second "))
+    assert row.split() == ["second", "1.000", "0.631", "−", "0.500", "−"]
+
+
 def test_a_given_k_stands_beside_the_advised_one(report) -> None:
     decision = decide(report, k=3)
     assert (decision.K, decision.K_from) == (3, "given")

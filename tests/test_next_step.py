@@ -9,7 +9,9 @@ from typer.testing import CliRunner
 import rag_selectivity as rs
 from rag_selectivity.advice import decide
 from rag_selectivity.cli.app import app
+from rag_selectivity.grading.store import Store
 from rag_selectivity.people import draw_pairs
+from tests.test_store import put
 
 pytestmark = [pytest.mark.contract, pytest.mark.filterwarnings("ignore::rag_selectivity.SelectivityWarning")]
 RUNS = ("bm25", "dense", "reranked")
@@ -117,3 +119,13 @@ def test_a_plan_for_people_needs_what_it_simulates_with(sample, monkeypatch) -> 
         done = CliRunner().invoke(app, ["plan", "--scale", "utility", *words])
         assert isinstance(done.exception, rs.InputError)
         assert problem in str(done.exception)
+
+
+@pytest.mark.parametrize(("judges", "whose"), [(["m"], "this judge's"), (["m", "n"], "these judges'")])
+def test_grades_of_several_judges_are_called_theirs(tmp_path, judges, whose) -> None:
+    runs = {name: {f"q{n}": [f"{name}{n}", "d"] for n in range(30)} for name in ("good", "bad")}
+    grades = {(q, p): 5 if p.startswith("good") else 1 for of in runs.values() for q, ids in of.items() for p in ids}
+    with Store(tmp_path / "l.db") as store:
+        for judge in judges:
+            put(store, judge, grades)
+    assert f"all by {whose} grades." in decide(rs.evaluate(tmp_path / "l.db", runs, depths=[1]))["system"].text
