@@ -14,6 +14,7 @@ import pytest
 import rag_selectivity as rs
 from tests.judge_server import KEY, JudgeServer, Reply, texts
 from tests.ragas_rows import LABELS, ROWS, dataset, expected, run
+from tests.test_refusals import unasked
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),
@@ -61,14 +62,8 @@ def test_references_are_binary_relevance(m) -> None:
     report = m.selectivity(dataset(rows), depths=[1, 3], corpus_size=100)
     assert (report["Success@1"].value, report["R@3"].value) == (0.5, 0.25)
     assert report.scale == "trec"
-    texts_only = [
-        {
-            "user_input": row["user_input"],
-            "retrieved_contexts": row["retrieved_contexts"],
-            "reference_contexts": ["text a"],
-        }
-        for row in ROWS
-    ]
+    columns = ("user_input", "retrieved_contexts")
+    texts_only = [{name: row[name] for name in columns} | {"reference_contexts": ["text a"]} for row in ROWS]
     assert m.selectivity(texts_only, depths=[1])["Success@1"].value == 0.5
     with pytest.raises(rs.InputError, match=r"Harm.*grade map"):
         m.selectivity(rows, depths=[1], measures=["Harm"])

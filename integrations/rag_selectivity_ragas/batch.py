@@ -82,6 +82,11 @@ def selectivity(
     names = {key: (key, row.query, row.user_input) for key, row in everything.items()}
     grades = {key: known.of_query(*names[key], relevant=expected.get(key)) or {} for key in everything}
     if not any(grades.values()) and not known.by_query:
+        if any(row.fields.get("reference_context_ids") for row in everything.values()):
+            raise InputError(
+                "samples have reference_context_ids, but no retrieved_context_ids to find them in: if what they have "
+                "as retrieved_contexts are ids, rename the column to retrieved_context_ids; else give these ids too"
+            )
         raise InputError(
             "no sample has labels: pass labels={question: [relevant ids]}, a qrels file or a label store, or a dataset "
             "with utility_grades, reference_context_ids or reference_contexts; grade_dataset has an LLM make labels"
@@ -97,16 +102,15 @@ def selectivity(
         is_own = len(known_by.get(ID, ())) >= max(map(len, known_by.values()), default=0)
         identity = ID if is_own else AUTO
     found = {
-        key: Retrieved(of_row, [{ID: id_} for id_ in pools[key]] if key in pools else None)
+        key: Retrieved(of_row, [{ID: id_} for id_ in pools[key]] if key in pools else None, everything[key].texts or ())
         for key, of_row in passages.items()
     }
-    named = "" if id_column is None else f", id_column={id_column!r}"
     measured = measure_hosted(
         {name: found},
         known,
         names,
         expected=expected,
-        steps=Steps("grade_dataset", "pool=…", f"run_from_dataset(dataset{named})"),
+        steps=Steps("grade_dataset", "pool=…"),
         identity=ID if identity == IDS else identity,
         corpus_size=_sizes({key: row for key, row in everything.items() if grades[key]}, size),
         passages_of=counts,

@@ -20,6 +20,7 @@ from rag_selectivity.grading.judge import (
     with_schema,
 )
 from rag_selectivity.grading.single import SingleQuery, blocking, claim_measure_name, label_lists
+from rag_selectivity.hosted import Retrieved, check_retrieved
 from rag_selectivity_ragas.metrics import HybridMetric
 from rag_selectivity_ragas.rows import ID, rows_of
 
@@ -125,6 +126,7 @@ async def agrade_dataset(
             if text is not None and texts.setdefault(passage, text) != text:
                 raise InputError(f"sample {row.number}: the id {passage!r} stands for two different texts")
         lists.setdefault(row.query, []).extend(candidates)
+    check_retrieved("dataset", {key: Retrieved(texts=row.texts or ()) for key, row in rows.items()})
     if identity is None and all(row.ids is None for row in rows.values()):
         identity = "text"
     return await label_lists(

@@ -30,14 +30,7 @@ from rag_selectivity_ragas.rows import ID, IDS, UTILITY_GRADES, Row, corpus_of, 
 
 _NO_SIZE = "the sample has no corpus_size N, and a random draw needs one"
 
-
-_OPTIONAL_COLUMNS = (
-    "retrieved_contexts",
-    "retrieved_context_ids",
-    "reference_contexts",
-    "reference_context_ids",
-    "rubrics",
-)
+_OPTIONAL_COLUMNS = ("retrieved_contexts", IDS, "reference_contexts", "reference_context_ids", "rubrics")
 
 
 class HybridMetric(BaseMetric, SingleTurnMetric):  # type: ignore[misc]

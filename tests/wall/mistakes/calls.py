@@ -229,6 +229,7 @@ CALLS: dict[str, tuple[Any, ...]] = {
         *(_ragas(_row(retrieved_context_ids=["d1"]), LABELS, id_column="id"), WRONG, "sample 1", "id"),
     ),
     "Ragas: no labels": (_ragas(_row(retrieved_context_ids=["d1"])), WRONG, "labels", "grade_dataset"),
+    "Ragas: ids as texts": (_ragas(_row(retrieved_contexts=["d1"], reference_context_ids=["d1"])), WRONG, "rename"),
     "LlamaIndex: labels of other queries": (_llama_index({"q9": {"d1": 5}}, ["d1"]), WRONG, "'q1'", "'q9'"),
     "LlamaIndex: nothing was retrieved": (_llama_index({"q1": {"d1": 5}}, []), WRONG, "no passage"),
     "LlamaIndex: other passages": (_llama_index({"q1": {"x": 5}}, ["d1"]), WRONG, "no label was found", "'d1'", "'x'"),
