@@ -252,11 +252,7 @@ def labels_for(
     return Labels.of(labels, judges=judges, controls=True, grade_map=grade_map, scale=scale, measures=measures)
 
 
-def _people_named(
-    human: Any,
-    names: Mapping[str, Sequence[str]],
-    grade_map: Any,
-) -> PeoplesLabels | None:
+def _people_named(human: Any, names: Mapping[str, Sequence[str]], grade_map: Any) -> PeoplesLabels | None:
     """Labels by people, if any, for queries that go by other keys: {key: what they may call it, the likeliest last}."""
     if human is None:
         return None
@@ -346,12 +342,7 @@ def _doubts(found: Mapping[str, Retrieved]) -> Iterator[SelectivityWarning]:
             "their places in the lists mean nothing; check the embeddings, and leave empty documents out of the index",
             "scores-not-numbers",
         ),
-        (
-            "no text",
-            _empty,
-            "each takes a place in its list; leave empty documents out of the index",
-            "empty-passages",
-        ),
+        ("no text", _empty, "each takes a place in its list; leave empty documents out of the index", "empty-passages"),
     ):
         counts = [count(each) for each in found.values()]
         if any(counts):
@@ -364,6 +355,13 @@ def _doubts(found: Mapping[str, Retrieved]) -> Iterator[SelectivityWarning]:
 
 
 # -- what a user gives -----------------------------------------------------------------------------
+
+
+def check_retriever(name: str, given: Any, asked_by: str, mend: str) -> None:
+    """An InputError with the mend if what was given has no retriever's method, as an index or a store has none."""
+    if not hasattr(given, asked_by):
+        give = f": give {mend}" if hasattr(given, "as_retriever") else ""
+        raise InputError(f"{name}: a retriever is needed, got {type(given).__name__}{give}")
 
 
 def queries_of(queries: Any) -> dict[str, str]:

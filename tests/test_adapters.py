@@ -32,9 +32,10 @@ def test_langchain_documents_by_id_and_by_metadata() -> None:
 
 
 def test_llama_index_nodes_of_a_real_retriever() -> None:
+    from llama_index.core import MockEmbedding, VectorStoreIndex
     from llama_index.core.base.base_retriever import BaseRetriever
     from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
-    from rag_selectivity_llama_index import run_from_nodes
+    from rag_selectivity_llama_index import SelectivityEvaluator, grade_retriever, run_from_nodes
 
     class Fixed(BaseRetriever):
         def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
@@ -44,6 +45,12 @@ def test_llama_index_nodes_of_a_real_retriever() -> None:
     run = run_from_nodes({query: retriever.retrieve(query) for query in QRELS})
     assert run.to_dict() == {query: ["d1", "d2"] for query in QRELS}
     assert measured(run) == 0.5
+    chunk = TextNode(text="x", metadata={"file": "d1"})
+    assert measured(run_from_nodes({query: [NodeWithScore(node=chunk)] for query in QRELS}, identity="file")) == 0.5
+    index = VectorStoreIndex([chunk], embed_model=MockEmbedding(2))
+    for call in (SelectivityEvaluator, lambda each: grade_retriever(each, ["q"], store="l.db")):
+        with pytest.raises(rs.InputError, match=r"got VectorStoreIndex: give index\.as_retriever\(\)"):
+            call(index)
 
 
 def test_ragas_samples_by_context_ids() -> None:

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rag_selectivity import InputError, Report
-from rag_selectivity.hosted import AUTO, Retrieved, labelled_queries, labels_for, measure_hosted
+from rag_selectivity.hosted import AUTO, Retrieved, check_retriever, labelled_queries, labels_for, measure_hosted
 from rag_selectivity.single import Steps, document_candidates
 from rag_selectivity_langchain.documents import document_of
 
@@ -92,7 +92,5 @@ def retrievers_of(given: Any) -> dict[str, Any]:
     """
     retrievers = dict(given) if isinstance(given, Mapping) else {"retriever": given}
     for name, each in retrievers.items():
-        if not (hasattr(each, "batch") and hasattr(each, "abatch")):
-            mend = ": give store.as_retriever()" if hasattr(each, "as_retriever") else ""
-            raise InputError(f"{name}: a retriever is needed, got {type(each).__name__}{mend}")
+        check_retriever(name, each, "abatch", "store.as_retriever()")
     return retrievers

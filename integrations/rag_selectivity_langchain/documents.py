@@ -46,13 +46,9 @@ def identity_of(document: Document | tuple[Document, float], identity: str | Non
 
 def plain_ids(known_by: str, documents: Sequence[Document]) -> tuple[str, ...] | None:
     """What `identity_of` gives for each, read at once; None if one of them lacks a string under that name."""
-    ids: list[Any]
     if known_by == "text":
         return None
-    if known_by == "id":
-        ids = [document.id for document in documents]
-    else:
-        ids = [document.metadata.get(known_by) for document in documents]
+    ids: list[Any] = [each.id if known_by == "id" else each.metadata.get(known_by) for each in documents]
     return tuple(ids) if set(map(type, ids)) <= {str} and "" not in ids else None
 
 

@@ -50,6 +50,9 @@ __all__ = [
 __getattr__ = load_on_first_use(__name__, dict.fromkeys(__all__, "judging"))
 
 
-def run_from_nodes(retrieved: Mapping[str, Sequence[NodeWithScore]]) -> Run:
-    """{query id: what `retriever.retrieve` returned}, by node id, in the order given."""
-    return Run.of({query: [identity_of(each.node) for each in nodes] for query, nodes in retrieved.items()})
+def run_from_nodes(retrieved: Mapping[str, Sequence[NodeWithScore]], *, identity: str = "node_id") -> Run:
+    """{query id: what `retriever.retrieve` returned}, in the order given.
+
+    `identity` says how the labels know a node, as in `identity_of`. A node that has no such id is an InputError.
+    """
+    return Run.of({query: [identity_of(each.node, identity) for each in nodes] for query, nodes in retrieved.items()})

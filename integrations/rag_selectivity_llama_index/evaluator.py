@@ -14,7 +14,7 @@ from llama_index.core.evaluation.retrieval.metrics_base import BaseRetrievalMetr
 from pydantic import PrivateAttr
 
 from rag_selectivity import Bootstrap, InputError, Measure, Report, SelectivityWarning, parse_measure
-from rag_selectivity.hosted import AUTO, Retrieved, labelled_queries, labels_for, measure_hosted
+from rag_selectivity.hosted import AUTO, Retrieved, check_retriever, labelled_queries, labels_for, measure_hosted
 from rag_selectivity.indexes import corpus_size_of_index, given_size
 from rag_selectivity.measures import default_query_measures, given_depths
 from rag_selectivity.single import IdForm, Labels, QueryScorer, Steps, at_depths, numbered_queries, per_query_measure
@@ -170,6 +170,7 @@ class SelectivityEvaluator(RetrieverEvaluator):  # type: ignore[misc,unused-igno
     ) -> None:
         if not isinstance(identity, str):
             raise InputError(f"identity must be the name of an id, such as 'node_id', got {identity!r:.80}")
+        check_retriever("retriever", retriever, "retrieve", "index.as_retriever()")
         depths = given_depths(depths, ()).tolist()
         own_labels = labels_for(labels, **options)
         super().__init__(

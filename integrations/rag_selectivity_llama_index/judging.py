@@ -16,7 +16,7 @@ from rag_selectivity import InputError, Measure, Qrels, SelectivityError, parse_
 from rag_selectivity.answers.pipeline import PassagePrompt, PipelineModel
 from rag_selectivity.grading.judge import GradingError, Message, ModelJudge, Usage, known_settings, with_schema
 from rag_selectivity.grading.single import SingleQuery, blocking, claim_measure_name, label_lists
-from rag_selectivity.hosted import check_retrieved, queries_of, to_grade
+from rag_selectivity.hosted import check_retrieved, check_retriever, queries_of, to_grade
 from rag_selectivity.log import LOG
 from rag_selectivity.single import figures_of_query, per_query_measure
 from rag_selectivity_llama_index.nodes import Pipeline
@@ -116,6 +116,7 @@ async def agrade_retriever(
     asked = queries_of(queries)
     found = []
     for each in retriever if isinstance(retriever, (list, tuple)) else [retriever]:
+        check_retriever("retriever", each, "retrieve", "index.as_retriever()")
         found.append(await Pipeline(each).retrieve_all(asked, workers))
         check_retrieved("retriever", found[-1])
     judge = Settings.llm if llm is None else llm
