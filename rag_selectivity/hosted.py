@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from inspect import signature
 from typing import Any
 
@@ -193,7 +193,8 @@ def measure_hosted(
         measures=measures or default_measures(given.scale, sized=is_sized, pooled=bool(pools), classic=True),
         human=_people_named(human, {query: called[query] for query in grades}, grade_map),
         **{"ids": "exact" if exact else None, **options},
-    ).with_steps(steps or Steps())
+    )
+    report = report.with_steps(replace(steps or Steps(), labels=report.steps.labels, files=report.steps.files))
     for name, lists in runs.items():
         facts = {"identity": {"taken": taken} if chosen is None else chosen.facts, "retrieval": _facts(lists)}
         notes = [] if chosen is None else [chosen.line]

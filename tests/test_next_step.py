@@ -10,7 +10,6 @@ import rag_selectivity as rs
 from rag_selectivity.advice import decide
 from rag_selectivity.cli.app import app
 from rag_selectivity.grading.store import Store
-from rag_selectivity.people import draw_pairs
 from tests.test_store import put
 
 pytestmark = [pytest.mark.contract, pytest.mark.filterwarnings("ignore::rag_selectivity.SelectivityWarning")]
@@ -45,15 +44,14 @@ def test_texts_that_lie_beside_the_runs_are_named_and_others_are_in_capitals(sam
     assert f"--queries QUERIES --corpus {sample / 'corpus.jsonl'}" in text
 
 
-def test_in_python_the_next_step_is_a_call(sample) -> None:
-    report = rs.evaluate(sample / "labels.db", {"bm25": sample / "bm25.trec"}, corpus_size=1000)
-    call = 'rag_selectivity.people.draw_pairs("calibrate:200", labels, runs)'
-    assert f"Next: Let a person grade 200 pairs: {call}\n" in str(report)
-    labels, runs = rs.read_qrels(sample / "labels.db"), {"bm25": rs.read_run(sample / "bm25.trec")}
-    drawn = draw_pairs("calibrate:200", labels, runs)
-    assert len(drawn) == 200
-    # What `evaluate` was given does as well.
-    assert drawn == draw_pairs("calibrate:200", str(sample / "labels.db"), {"bm25": str(sample / "bm25.trec")})
+def test_in_python_the_next_step_is_that_command_with_the_paths_given(sample, monkeypatch) -> None:
+    monkeypatch.chdir(sample)
+    report = rs.evaluate("labels.db", {"bm25": "bm25.trec", "mine": rs.read_run("dense.trec")}, corpus_size=1000)
+    given = "labels draw labels.db bm25=bm25.trec mine=RUN --queries QUERIES --corpus CORPUS --draw calibrate:200"
+    assert f"rag-selectivity {given} --output task.html" in " ".join(report.trust.acts)
+    files = {"mine=RUN": "mine=dense.trec", "QUERIES": "queries.jsonl", "CORPUS": "corpus.jsonl"}
+    printed(*[files.get(word, word) for word in given.split()], "--output", "page.html")
+    assert "<html" in (sample / "page.html").read_text()
 
 
 def test_a_grading_that_stopped_is_finished_first(tmp_path) -> None:

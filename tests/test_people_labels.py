@@ -87,4 +87,4 @@ def test_labels_that_calibrate_nothing_conclude_nothing() -> None:
     assert "to calibrate a figure" in text
     assert "are calibrated" not in text
     assert "hold" not in text
-    assert 'draw_pairs("calibrate:200", labels, runs)' in text
+    assert "labels draw STORE one=RUN two=RUN --queries QUERIES --corpus CORPUS" in " ".join(report.trust.acts)

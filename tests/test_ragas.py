@@ -206,7 +206,12 @@ def test_a_dataset_without_labels_is_graded_once(m, tmp_path) -> None:
     assert labels["q1?"] == {"a": 5, "b": 1, "x": 1}
     from_labels = m.selectivity(dataset(), labels, depths=[2])
     from_store = m.selectivity(dataset(), store, depths=[2])
+    assert f"labels draw {store} ragas=RUN --queries QUERIES" in " ".join(from_labels.trust.acts)
     assert from_labels["RA-nWG@2"] == from_store["RA-nWG@2"]
+    blank = {"user_input": "q?", "retrieved_contexts": [" ", ""]}
+    for call, given in ((m.grade_dataset, [unasked, store]), (m.selectivity, [{"q?": []}])):
+        with pytest.warns(rs.SelectivityWarning, match="2 of 2 retrieved passages have no text"):
+            call([blank], *given)
     with pytest.raises(rs.InputError, match="has no retrieved_contexts, the texts to grade"):
         m.grade_dataset([{"user_input": "q?", "retrieved_context_ids": ["a"]}], ragas_llm(server), store)
 

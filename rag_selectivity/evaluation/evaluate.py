@@ -1,6 +1,7 @@
 """`evaluate`: measure runs against judgments and return a Report."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from rag_selectivity.errors import InputError
@@ -13,6 +14,7 @@ from rag_selectivity.figures.weighting import weighted
 from rag_selectivity.inference.bootstrap import Bootstrap
 from rag_selectivity.judged.judged_run import JudgedRun
 from rag_selectivity.judged.policy import Policy
+from rag_selectivity.judged.reading import named_runs
 from rag_selectivity.measures import Measure
 from rag_selectivity.measures.plan import (
     default_depths,
@@ -24,6 +26,7 @@ from rag_selectivity.measures.plan import (
 )
 from rag_selectivity.results.report import Report
 from rag_selectivity.tables.cells import shown
+from rag_selectivity.tables.files import is_path
 from rag_selectivity.tables.grades import Scale
 from rag_selectivity.tables.ids import IntArray
 
@@ -153,7 +156,9 @@ def evaluate(
     )
     judged = weighted(joined.judged, weights, ids=ids)
     figures, chosen = measure_all(judged, measures, depths)
-    return report_on(figures, chosen, bootstrap, joined.notes, joined.ground, slicings_of(by, judged, ids=ids))
+    report = report_on(figures, chosen, bootstrap, joined.notes, joined.ground, slicings_of(by, judged, ids=ids))
+    files = [f"{name}={run if is_path(run) else 'RUN'}" for name, run in named_runs(runs).items()]
+    return report.with_steps(replace(report.steps, files=files))
 
 
 def measure_all(

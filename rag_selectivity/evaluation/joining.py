@@ -70,14 +70,10 @@ def join_runs(
     form, policy = IdForm.of(ids), resolve_policy(policy, **choices)
     budgets = budgets_of(measures)
     if tokens is not None and not budgets:
-        raise InputError(
-            "tokens (--tokens) are given, and no measure is at a budget of them: name one, as in RA-nWG@2000tok"
-        )
+        raise InputError("tokens (--tokens): no measure is at a budget of them: name one, as in RA-nWG@2000tok")
     if human is not None and (groups is not None or passages_of is not None):
         other = "passages_of" if groups is None else "groups"
-        raise InputError(
-            f"labels by people (human) are of passages, which {other} puts together: leave one of both out"
-        )
+        raise InputError(f"people's labels (human) are of passages, which {other} puts together: leave one of both out")
     labels = settled_labels(judge_labels(qrels) if human is not None else qrels, scale, grade_map, policy, measures)
     if human is not None:
         labels = labels.in_form(form).in_order(by_passage=True)

@@ -79,10 +79,8 @@ class Labels:
             return cls(scale=scale_for(None, scale, measures) or "trec")
         if isinstance(source, Labels):
             return source
-        if is_path(source):
-            qrels = read_qrels(source, judges=judges)
-        else:
-            qrels = Qrels.of(getattr(source, "relevant_docs", source))
+        is_file = is_path(source)
+        qrels = read_qrels(source, judges=judges) if is_file else Qrels.of(getattr(source, "relevant_docs", source))
         mapped = (qrels if controls else _set_controls_aside(qrels)).regraded(grade_map)
         settled = mapped.on_scale(scale_for(mapped, mapped.scale if scale is None else scale, measures))
         if settled.expected is not None and not settled.expected.all():

@@ -42,6 +42,7 @@ from rag_selectivity.results.plain import finite
 from rag_selectivity.results.provenance import Provenance, agreement_of
 from rag_selectivity.results.report import Report
 from rag_selectivity.results.run_report import RunReport, Slice
+from rag_selectivity.results.steps import Steps
 from rag_selectivity.tables.ids import IntArray
 from rag_selectivity.trust.completions import DRAWS, Completed, completed_figures
 from rag_selectivity.trust.controls import controlled_figures
@@ -89,6 +90,7 @@ def report_on(
         ground=ground,
         provenance=provenance,
         completed=known,
+        steps=Steps(labels=(None if first.qrels is None else first.qrels.source) or Steps.labels),
     )
 
 
@@ -262,9 +264,8 @@ def _refusals(figures: Figures, shown: Iterable[str]) -> list[str]:
 def _notes_of_coverage(run: JudgedRun, deepest: int) -> list[str]:
     """Notes on what the join and the random draws treated specially."""
     of = run.coverage
-    clipped = 0
-    if run.corpus_size is not None:
-        clipped = int((run.slots_at(np.array([deepest]))[:, 0] > run.corpus_size).sum())
+    sizes = run.corpus_size
+    clipped = 0 if sizes is None else int((run.slots_at(np.array([deepest]))[:, 0] > sizes).sum())
     counts = (
         (clipped, "query has", "queries have", "a corpus smaller than K: the random draw is the whole corpus"),
         (of.duplicates, "passage repeats", "passages repeat", "an earlier passage of the same list"),

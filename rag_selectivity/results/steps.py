@@ -16,13 +16,18 @@ class Steps(Plain):
         The function that grades: that of a framework, such as `grade_dataset`, or `grade`.
     given : str
         What that function is given besides; for a tail it needs ranks below the pool.
-    runs : str
-        The runs as `draw_pairs` takes them.
+    labels, queries, corpus : str
+        Files; what is not known stands in capitals.
+    files : sequence of str
+        The runs: files, or NAME=FILE.
     """
 
     grade: str = "grade"
     given: str = "…"
-    runs: str = "runs"
+    labels: str = "STORE"
+    files: Sequence[str] = ("RUN",)
+    queries: str = "QUERIES"
+    corpus: str = "CORPUS"
     #: What uses people's labels.
     human: ClassVar[str] = "human=…"
 
@@ -48,34 +53,23 @@ class Steps(Plain):
         return f'{self.grade}({self.given}, pool_depth={depth}, tail="{tail}")'
 
     def draw(self, draw: str) -> str:
-        """The step that draws pairs for people to label.
+        """The command that makes the page on which people label; no call in Python makes it at once.
 
-        >>> Steps().draw("calibrate:200")
-        'rag_selectivity.people.draw_pairs("calibrate:200", labels, runs)'
+        >>> Steps(labels="labels.db", files=["bm25.trec"]).draw("calibrate:200").partition(" --draw ")[0]
+        'rag-selectivity labels draw labels.db bm25.trec --queries QUERIES --corpus CORPUS'
         """
-        return f'rag_selectivity.people.draw_pairs("{draw}", labels, {self.runs})'
+        drawn = ["--draw", draw, "--output", "task.html"]
+        return shlex.join(["rag-selectivity", "labels", "draw", self.labels, *self.files, *self._texts, *drawn])
+
+    @property
+    def _texts(self) -> list[str]:
+        return ["--queries", self.queries, "--corpus", self.corpus]
 
 
 class Commands(Steps):
-    """The same as commands that can be pasted, with the files that `evaluate` was given; others are in capitals.
-
-    Attributes
-    ----------
-    labels, queries, corpus : str
-        Files.
-    files : sequence of str
-        The runs: files, or NAME=FILE.
-
-    >>> files = Commands(labels="labels.db", files=["bm25.trec"], queries="queries.jsonl")
-    >>> files.draw("calibrate:200").partition(" --draw ")[0]
-    'rag-selectivity labels draw labels.db bm25.trec --queries queries.jsonl --corpus CORPUS'
-    """
+    """The same as commands that can be pasted, with the files that `evaluate` was given."""
 
     human = "--human FILE"
-    labels: str = "LABELS"
-    files: Sequence[str] = ("RUN",)
-    queries: str = "QUERIES"
-    corpus: str = "CORPUS"
 
     def lists(self) -> str:
         """The command that grades what was retrieved, into a store of its own."""
@@ -88,15 +82,6 @@ class Commands(Steps):
     def tail(self, tail: str, depth: int) -> str:
         """The command that grades a tail below a depth."""
         return self._grading("--pool-depth", str(depth), "--tail", tail)
-
-    def draw(self, draw: str) -> str:
-        """The command that makes the page on which people label."""
-        drawn = ["--draw", draw, "--output", "task.html"]
-        return shlex.join(["rag-selectivity", "labels", "draw", self.labels, *self.files, *self._texts, *drawn])
-
-    @property
-    def _texts(self) -> list[str]:
-        return ["--queries", self.queries, "--corpus", self.corpus]
 
     def _grading(self, *options: str, store: str | None = None) -> str:
         pools = [word for run in self.files for word in ("--pool", run.rpartition("=")[2])]
