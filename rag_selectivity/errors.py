@@ -37,11 +37,12 @@ class MissingExtraError(SelectivityError, ImportError):
 
     >>> import pickle
     >>> str(pickle.loads(pickle.dumps(MissingExtraError("typer", "cli", "the command line"))))
-    "the command line needs typer: pip install 'rag-selectivity[cli]'"
+    "the command line needs typer: pip install 'rag-selectivity[cli]' (in a clone: pip install -e '.[cli]')"
     """
 
     def __init__(self, package: str, extra: str, purpose: str) -> None:
-        super().__init__(f"{purpose} needs {package}: pip install 'rag-selectivity[{extra}]'")
+        mend = f"pip install 'rag-selectivity[{extra}]' (in a clone: pip install -e '.[{extra}]')"
+        super().__init__(f"{purpose} needs {package}: {mend}")
         self._made_of = package, extra, purpose
 
     def __reduce__(self) -> tuple[type[MissingExtraError], tuple[str, str, str]]:

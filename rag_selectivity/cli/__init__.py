@@ -53,7 +53,9 @@ def _run() -> None:
     try:
         import typer  # noqa: F401
     except ImportError:
-        print("error: the command line needs typer: pip install 'rag-selectivity[cli]'", file=sys.stderr)
+        from rag_selectivity.errors import MissingExtraError
+
+        print(f"error: {MissingExtraError('typer', 'cli', 'the command line')}", file=sys.stderr)
         raise SystemExit(2) from None
     from rag_selectivity.cli.app import run_command_line
 

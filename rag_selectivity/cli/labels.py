@@ -302,8 +302,7 @@ def labels_draw(
     if drawn.notes:
         put_lines(drawn.notes)
     for target, task in targets.items():
-        pairs = len(task.drawn)
-        again = len(task.items) - pairs
-        note(f"wrote {target}: {pairs} pairs for {task.annotator}, {again} of them twice (task {task.id})")
+        again = len(task.items) - len(task.drawn)
+        note(f"wrote {target}: {len(task.drawn)} pairs for {task.annotator}, {again} of them twice (task {task.id})")
     if not targets:
         note("no task was written")
