@@ -79,7 +79,7 @@ def paradox(sample: Path) -> Figure:
             ids="exact",
         )
         over_k(report, "Success", axes)
-        axes.set_title(f"{title} ({len(labels)} questions)", fontsize="medium")
+        axes.set_title(f"{title} ({len(labels)} questions)", fontsize="medium", pad=22)
         axes.set(ylabel="share of questions that succeed", xlabel="K passages shown")
     return figure
 
