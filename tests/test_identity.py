@@ -83,7 +83,7 @@ def passages(*names: str, **other) -> list[dict[str, str]]:
 def test_the_id_that_finds_most_labels_is_taken() -> None:
     chosen = choose_identity([({"d1": 1, "d2": 0}, passages("d1", "d2", "d1", "d9")), (["d3"], passages("d3"))])
     assert (chosen.name, chosen.found, chosen.labels, chosen.queries) == ("doc", 3, 3, 2)
-    assert chosen.line == "Passages are known by doc: 3 labels found in the first 2 labelled queries."
+    assert chosen.line == "Passages are known by doc: 3 labels found in the first 2 labelled retrievals."
     assert chosen.facts == {"taken": "doc", "labels_found": 3, "queries": 2}
 
 
@@ -116,7 +116,7 @@ def refused(*observed) -> str:
 
 def test_a_tie_of_different_ids_is_refused() -> None:
     assert refused(({"d1": 1, "d4": 1}, passages("d1", "d2", page=lambda name: {"d2": "d4"}.get(name, "p")))) == (
-        "doc and page find 1 label each in the first 1 labelled query, and they are different ids: the labels name "
+        "doc and page find 1 label each in the first 1 labelled retrieval, and they are different ids: the labels name "
         "'d1', 'd4', and the passages have doc 'd1', 'd2'; page 'p', 'd4'. Choose one: identity=\"doc\" or "
         'identity="page"'
     )
@@ -126,7 +126,7 @@ def test_labels_of_mixed_kinds_are_refused() -> None:
     mixed = {"d1": 1, "d2": 1, "d3": 1, text_id("text of d4"): 1, text_id("text of d5"): 1}
     message = refused((mixed, passages("d1", "d2", "d3", "d4", "d5")))
     assert message.startswith(
-        "the labels' ids are of mixed kinds: in the first 1 labelled query, doc finds 3 labels, and text finds 2 others"
+        "the labels' ids are of mixed kinds: in the first 1 labelled retrieval, doc finds 3 labels, and text finds 2"
     )
     assert message.endswith('or use one kind only: identity="doc"')
     one_stray = {"d1": 1, "d2": 1, "d3": 1, text_id("text of d4"): 1}
@@ -142,12 +142,12 @@ def test_many_labels_may_have_a_tenth_that_only_another_id_finds() -> None:
 
 def test_nothing_found_shows_both_sides() -> None:
     message = refused(({"doc 7": 1}, passages("d1", "d2", "d3", "d4")))
-    assert "no label was found among the 4 passages retrieved in the first 1 labelled query" in message
+    assert "no label was found among the 4 passages retrieved in the first 1 labelled retrieval" in message
     assert "the labels name 'doc 7'" in message
     assert "id 'store-d1', 'store-d2', 'store-d3'; doc 'd1', 'd2', 'd3'; text 'text:" in message
     assert message.endswith("(how-to: ids-change-with-each-ingestion)")
     assert "identity=" not in message  # every name was tried
-    assert "no passage at all was retrieved in the first 1 labelled query" in refused(({"d1": 1}, []))
+    assert "no passage at all was retrieved in the first 1 labelled retrieval" in refused(({"d1": 1}, []))
 
 
 def test_a_match_far_below_what_the_labels_promise_is_refused() -> None:
@@ -155,7 +155,7 @@ def test_a_match_far_below_what_the_labels_promise_is_refused() -> None:
         lists = [passages(*(f"d{i}" for i in range(hits)), *(f"x{i}" for i in range(10 - hits)))]
         return [({f"d{i}": 1 for i in range(10)}, each) for each in lists * 2]
 
-    assert "doc finds most, 2 in the first 2 labelled queries, and the lists could hold 20" in refused(*asked(1))
+    assert "doc finds most, 2 in the first 2 labelled retrievals, and the lists could hold 20" in refused(*asked(1))
     assert choose_identity(asked(2)).found == 4
     # Too few to tell: nineteen promised.
     ((labels, retrieved),) = asked(1)[:1]

@@ -232,7 +232,7 @@ def test_summary_evaluators_find_the_id_that_the_examples_mean() -> None:
     expected = evaluator(outputs(), EXAMPLES)
     found = evaluator(outputs(), by_key)
     assert found["score"] == expected["score"]
-    assert found["comment"].startswith("Passages are known by key: 8 labels found in the first 3 labelled queries. [")
+    assert "known by key: 8 labels found in the first 3 labelled retrievals. [" in found["comment"]
     forms = [{"documents": [document.to_json() for document in row["documents"]]} for row in outputs()]
     assert evaluator(forms, by_key) == found
     with pytest.raises(rs.InputError, match="no label was found"):

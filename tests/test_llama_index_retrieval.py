@@ -73,7 +73,7 @@ def test_the_id_that_labels_know_is_taken_and_named(name, made) -> None:
     report = evaluated(Numbers(), labels).report
     assert report["Success@2"].value == 1
     assert facts(report, "identity") == {"taken": name, "labels_found": 10, "queries": 10}
-    assert f"Passages are known by {name}: 10 labels found in the first 10 labelled queries." in notes(report)
+    assert f"Passages are known by {name}: 10 labels found in the first 10 labelled retrievals." in notes(report)
     chunks = {} if name == "node_id" else {"passages_of": {made.format(i): 2 for i in range(10)}}
     run = {f"q{i}": [made.format(i), *([made.format(i)] if chunks else ["x"])] for i in range(10)}
     expected = rs.evaluate(labels, run, corpus_size=20, measures=["BoR"], depths=[2], bootstrap=None, **chunks)

@@ -139,7 +139,7 @@ def test_a_document_s_id_in_the_metadata_is_found(trial, made) -> None:
     first = dict(list(lists.items())[:50])
     found = sum(len(set(ids) & set(trial.grades[query])) for query, ids in first.items())
     assert report.runs["live"].input["identity"] == {"taken": "source", "labels_found": found, "queries": 50}
-    assert f"Passages are known by source: {found} labels found in the first 50 labelled queries." in (
+    assert f"Passages are known by source: {found} labels found in the first 50 labelled retrievals." in (
         report.runs["live"].notes
     )
     texts = exported(trial, made, lambda document: document.page_content)

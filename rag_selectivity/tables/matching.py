@@ -252,7 +252,7 @@ Observed = tuple[Mapping[str, int] | Collection[str], Sequence[Mapping[str, str]
 
 
 def choose_identity(observed: Sequence[Observed]) -> ChosenIdentity:
-    """The candidate that finds most labels in the first 50 labelled queries.
+    """The candidate that finds most labels in the first 50 labelled retrievals.
 
     Candidates that have the same id for every passage count as one, with the name that comes first.
 
@@ -272,7 +272,7 @@ def choose_identity(observed: Sequence[Observed]) -> ChosenIdentity:
     --------
     >>> passages = [{"id": "n7", "doc": "d1"}, {"id": "n8", "doc": "d2"}]
     >>> choose_identity([({"d1": 1, "d5": 1}, passages)]).line
-    'Passages are known by doc: 1 label found in the first 1 labelled query.'
+    'Passages are known by doc: 1 label found in the first 1 labelled retrieval.'
     """
     observed = observed[:QUERIES_TO_CHOOSE_BY]
     passages = [passage for _, of_query in observed for passage in of_query]
@@ -345,4 +345,4 @@ def labels_found(
 
 
 def _first(queries: int) -> str:
-    return f"first {counted(queries, 'labelled query', 'labelled queries')}"
+    return f"first {counted(queries, 'labelled retrieval')}"
