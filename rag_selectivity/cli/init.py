@@ -41,16 +41,14 @@ def init(folder: Path = Path()) -> None:
     found = _found_in(folder)
     if _LABELS not in found:
         raise InputError(
-            f"{folder.resolve().name}: there are no labels here (a TREC file, a table of query_id, passage_id and "
-            f"grade, or a label store); rag-selectivity demo --write try writes a sample, and rag-selectivity grade "
-            f"makes labels"
+            f"{folder.resolve().name}: there are no labels here (qrels, a table of query_id, passage_id and grade, "
+            f"or a label store); rag-selectivity grade makes labels; rag-selectivity demo --write try writes a sample"
         )
     labels, *others = sorted(found[_LABELS], key=_order)
     lists = {what: _one_for_each_name(found[what]) for what in (_RUNS, _POOL) if what in found}
     values: dict[str, Any] = {_LABELS: labels, _RUNS: [], **lists}
     forms = [file for what in lists for file in found[what] if file not in lists[what]]
-    scale = _scale(folder / labels)
-    values |= {} if scale is None else {"scale": scale}
+    values |= {"scale": scale} if (scale := _scale(folder / labels)) else {}
     values |= {what: found[what][0] for what in (_CORPUS, _QUERIES) if what in found}
     lines = ["# What rag-selectivity measures here. An option on the command line wins; --help-all names all keys.", ""]
     lines += ["[data]", *(f"{key} = {json.dumps(value, ensure_ascii=False)}" for key, value in values.items())]
@@ -65,10 +63,9 @@ def init(folder: Path = Path()) -> None:
 def _found_in(folder: Path) -> dict[str, list[str]]:
     """{what: names of files and folders} of the labels, runs and texts in a folder."""
     found: dict[str, list[str]] = {}
-    for path in sorted(folder.iterdir()):
-        if not path.name.startswith("."):
-            for what in _kinds(path):
-                found.setdefault(what, []).append(path.name)
+    for path in sorted(each for each in folder.iterdir() if not each.name.startswith(".")):
+        for what in _kinds(path):
+            found.setdefault(what, []).append(path.name)
     return found
 
 
