@@ -58,10 +58,10 @@ def table_of(text: str) -> list[list[str]]:
 
 
 @pytest.mark.parametrize("show", [str, repr, rs.Report.to_text])
-def test_a_report_shows_its_answers_first_in_at_most_forty_lines(show: Callable[[rs.Report], str], report) -> None:
+def test_a_report_shows_its_answers_first_in_at_most_thirty_lines(show: Callable[[rs.Report], str], report) -> None:
     text = show(report)
     assert list(answers_of(text)) == ANSWERS
-    assert len(text.splitlines()) <= 40
+    assert len(text.splitlines()) <= 30
 
 
 def test_the_table_has_five_columns_at_the_k_of_the_decision(report) -> None:
@@ -101,7 +101,7 @@ def test_details_have_the_first_screen_and_everything_else(report) -> None:
 def test_commands_print_the_first_screen_and_more_with_details(options, sample) -> None:
     text = printed(words(sample, *options))
     assert list(answers_of(text)) == ANSWERS
-    assert len(text.splitlines()) <= 40
+    assert len(text.splitlines()) <= 30
     whole = printed([*words(sample, *options), "--details"])
     assert list(answers_of(whole)) == ANSWERS
     assert len(whole.splitlines()) > 60
