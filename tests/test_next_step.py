@@ -9,8 +9,6 @@ from typer.testing import CliRunner
 import rag_selectivity as rs
 from rag_selectivity.advice import decide
 from rag_selectivity.cli.app import app
-from rag_selectivity.grading.store import Store
-from tests.test_store import put
 
 pytestmark = [pytest.mark.contract, pytest.mark.filterwarnings("ignore::rag_selectivity.SelectivityWarning")]
 RUNS = ("bm25", "dense", "reranked")
@@ -119,11 +117,15 @@ def test_a_plan_for_people_needs_what_it_simulates_with(sample, monkeypatch) -> 
         assert problem in str(done.exception)
 
 
-@pytest.mark.parametrize(("judges", "whose"), [(["m"], "this judge's"), (["m", "n"], "these judges'")])
-def test_grades_of_several_judges_are_called_theirs(tmp_path, judges, whose) -> None:
-    runs = {name: {f"q{n}": [f"{name}{n}", "d"] for n in range(30)} for name in ("good", "bad")}
-    grades = {(q, p): 5 if p.startswith("good") else 1 for of in runs.values() for q, ids in of.items() for p in ids}
-    with Store(tmp_path / "l.db") as store:
-        for judge in judges:
-            put(store, judge, grades)
+@pytest.mark.parametrize(("names", "whose"), [("m", "this judge's"), ("mn", "these judges'")])
+def test_grades_of_several_judges_are_called_theirs(tmp_path, names, whose) -> None:
+    pool = {f"q{n}": [f"good{n}", f"bad{n}"] for n in range(30)}
+    runs = {"one": pool, "other": {query: ids[::-1] for query, ids in pool.items()}}
+    texts = {query: query for query in pool}, {passage: passage for ids in pool.values() for passage in ids}
+
+    async def judge(messages, schema):
+        return {"reason": "words", "grade": 5 if "good" in messages[-1]["content"] else 1}
+
+    for judge.__name__ in names:
+        rs.grade(*texts, pool, store=tmp_path / "l.db", judge=judge, progress=False)
     assert f"all by {whose} grades." in decide(rs.evaluate(tmp_path / "l.db", runs, depths=[1]))["system"].text

@@ -38,7 +38,6 @@ LEAST_QUERIES, LEAST_SHARE, LEAST_SHARE_OF_FEW, LEAST_EFFECTIVE = 30, 2 / 3, 0.9
 
 #: A difference this small is that of the order in which queries were added up.
 ROUNDING = 1e-12
-_CONTROLS_UNUSED = "The random controls have grades by the judge alone, so calibrated figures do not use them"
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +50,8 @@ class LabelFacts:
         WHOLE_LIST stands for whole lists.
     tail_ranks : (first, last) or None
         The ranks below the pools that passages were drawn from.
-    controls, controls_unused : bool
-        Whether there are random controls, and whether no figure rests on them.
+    controls : bool
+        Whether there are random controls; people's labels leave them unused, which the provenance says.
     exhaustive : bool
         Whether the user said that every unjudged passage has the lowest grade.
     """
@@ -61,11 +60,10 @@ class LabelFacts:
     reach: LabelReach
     tail_ranks: tuple[int, int] | None
     controls: bool
-    controls_unused: bool
     exhaustive: bool
 
     @classmethod
-    def of(cls, run: JudgedRun, plan: Plan, found: IntArray, *, calibrated: bool) -> LabelFacts:
+    def of(cls, run: JudgedRun, plan: Plan, found: IntArray) -> LabelFacts:
         """Of a run at the depths of a plan; `found` counts the labels of each query that some list or pool holds."""
         depths = np.array(sorted({*cutoffs_in(plan), WHOLE_LIST}))
         return cls(
@@ -73,7 +71,6 @@ class LabelFacts:
             LabelReach.of(run, depths, found),
             tail_ranks=None if run.qrels is None or run.qrels.origins is None else run.qrels.origins.tail_ranks,
             controls=run.controls is not None,
-            controls_unused=run.controls is not None and calibrated,
             exhaustive=run.policy.unjudged == "worst",
         )
 
@@ -199,9 +196,7 @@ def _of_reach(measure: Measure, estimate: Estimate, facts: LabelFacts, column: i
         yield Caveat(CLOSED, f"{own}. The figure compares {top} with itself.", STRONG, numbers)
         return
     own = f"All labels{others} are of passages that the pooled runs retrieved"
-    if facts.controls_unused:
-        own = f"{_CONTROLS_UNUSED}, and all other labels are of passages that the runs retrieved"
-    elif not reach.pooled:
+    if not reach.pooled:
         own = f"{_labels(lists, reach, others)} outside the evaluated lists and pools{doubt}"
     yield Caveat(CLOSED, f"{own}. The figure compares the runs only with what they found themselves.", SOFT, numbers)
 
@@ -211,10 +206,10 @@ def _of_tail(measure: Measure, estimate: Estimate, facts: LabelFacts, first: int
     numbers = {"last_rank": last}
     about = f"The figure is about the candidates down to rank {last}"
     if measure.needs_corpus_size:
-        controls = f"{_CONTROLS_UNUSED}." if facts.controls_unused else "Random controls show whether it does."
+        controls = "" if facts.controls else " Random controls show whether it does."
         text = (
             f"All labels are of passages of the pools down to rank {last}. The random baseline counts only the "
-            f"relevant ones among these: it is too low if the rest of the corpus holds others. {controls}"
+            f"relevant ones among these: it is too low if the rest of the corpus holds others.{controls}"
         )
         return Caveat(CLOSED, text, SOFT, numbers)
     if facts.reach.open_tails and estimate.basis == AS_JUDGED:

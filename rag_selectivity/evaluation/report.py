@@ -133,7 +133,7 @@ class _Evaluation:
         `found` is the number of labels of each query that some list or pool of the evaluation holds.
         """
         run, deepest = figures.join, int(ranks_in(self.plan).max(initial=0))
-        facts = LabelFacts.of(run, self.plan, found, calibrated=self.ground is not None)
+        facts = LabelFacts.of(run, self.plan, found)
         placebos = {}
         if run.qrels is not None:
             placebos = placebos_of(run, self.plan, figures.outcomes, facts.shuffled_among_labels(self.plan))
