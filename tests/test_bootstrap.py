@@ -149,3 +149,11 @@ def test_more_than_100_000_queries_have_fewer_resamples_and_the_settings_say_how
     report = rs.evaluate_joined({"log": counts}, measures=["Success"], depths=[5])
     assert report.settings["resamples"] == 4000
     assert report["Success@5"].low < 0.5 < report["Success@5"].high
+    assert Bootstrap().for_queries(10**9).resamples == 200
+
+
+def test_a_level_lies_between_its_ends_and_clusters_fill_no_screen() -> None:
+    for level in (0, 1, True, "0.95"):
+        with pytest.raises(rs.InputError, match="level must be between 0 and 1"):
+            Bootstrap(level=level)
+    assert repr(Bootstrap(clusters={"q1": "user 7"})) == "Bootstrap(resamples=5000, seed=7, level=0.95)"

@@ -256,30 +256,6 @@ RANKING = st.lists(st.integers(0, 3), min_size=1, max_size=10)
 CLASSIC = ["P", "R", "F", "AP@5", "RR@5", "nDCG", "nDCG(gain=exp)", "AP", "RR", "Rprec", "IPrec"]
 
 
-@given(RANKING, st.integers(0, 3))
-@settings(max_examples=100, deadline=None)
-def test_bounds_and_monotonicity(grades, further) -> None:
-    judged = {f"d{i}": grade for i, grade in enumerate(grades)} | {f"m{i}": 1 for i in range(further)}
-    depths = list(range(1, 12))
-    measures = [*CLASSIC, *(f"{measure}@{depth}" for measure in ("AP", "RR") for depth in depths)]
-    report = rs.evaluate(
-        {"q": judged},
-        {"r": {"q": [f"d{i}" for i in range(len(grades))]}},
-        scale="trec",
-        measures=measures,
-        depths=depths,
-        bootstrap=None,
-    )
-    (row,) = report.per_query()
-    figures = {name: value for name, value in row.items() if name not in ("run", "query")}
-    assert all(0 <= value <= 1 + 1e-12 for value in figures.values())
-    for measure in ("R", "AP", "RR"):
-        assert (np.diff([row[f"{measure}@{depth}"] for depth in depths]) >= -1e-12).all()
-    assert (np.diff([row[f"IPrec@{level:g}"] for level in LEVELS]) <= 1e-12).all()
-    hits = np.array([row[f"P@{depth}"] * depth for depth in depths])
-    assert (np.diff(hits) >= -1e-9).all()
-
-
 @given(RANKING, st.randoms(use_true_random=False))
 @settings(max_examples=60, deadline=None)
 def test_set_measures_do_not_see_the_order_of_the_top_k(grades, random) -> None:
@@ -298,3 +274,9 @@ def test_no_order_beats_the_ideal_one(grades) -> None:
         best = one(ideal, f"nDCG(gain={gain})@{len(grades)}")
         assert best == pytest.approx(1.0 if any(grades) else 0.0)
         assert one(grades, f"nDCG(gain={gain})@{len(grades)}") <= best + 1e-12
+
+
+def test_a_grade_above_errs_scale_is_named_with_its_own_query() -> None:
+    labels = {"q1": {"a": 6, "b": 1}, "q2": {"c": 7}}
+    with pytest.raises(rs.InputError, match=r"query 'q1' has a label of grade 6, above max_grade = 5: .*=6\)"):
+        rs.evaluate(labels, {"run": {"q1": ["a"]}}, measures=["ERR(max_grade=5)"], depths=[1], scale="trec")

@@ -69,13 +69,3 @@ def test_an_interval_of_bits_says_where_its_bound_is_exact() -> None:
     report = rs.evaluate(labels, runs, measures=["BoR"], depths=[1], corpus_size=100)
     words = [" ".join(each.sentences) for each in explain(report, ["BoR@1"]).figures]
     assert ["Clopper and Pearson" in each for each in words] == [True, False]
-
-
-def test_few_queries_that_count_alike_carry_no_caveat() -> None:
-    labels = {f"q{i}": {f"p{j}": 1 for j in range(9 + i % 3)} for i in range(29)}
-    runs = {"r": {q: ["p0"] if i % 2 else ["x"] for i, q in enumerate(labels)}}
-    report = rs.evaluate(labels, runs, measures=["BoR"], depths=[5], corpus_size=1000)
-    assert "concentrated-chance" not in [caveat.code for caveat in report["BoR@5"].caveats]
-    labels["q0"] = {f"p{j}": 1 for j in range(900)}
-    report = rs.evaluate(labels, runs, measures=["BoR"], depths=[5], corpus_size=1000)
-    assert "concentrated-chance" in [caveat.code for caveat in report["BoR@5"].caveats]

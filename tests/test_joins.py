@@ -277,3 +277,15 @@ def test_a_dict_that_changes_later_changes_nothing() -> None:
     run["q"].append("d2")
     assert qrels.to_dict() == {"q": {"d1": 1, "d2": 0}}
     assert lists.to_dict() == {"q": ["d1"]}
+
+
+def test_a_join_has_the_shares_of_grades_and_says_what_it_was_not_given() -> None:
+    labels = rs.Qrels.of({"q1": {"a": 2, "b": 0}, "q2": {"c": 1}, "q3": {"d": 1}})
+    judged = rs.join(labels, {"q1": ["x", "a", "b"], "q2": ["c"], "q3": []}, scale="trec")
+    assert judged.grades.tolist() == [0, 1, 2]
+    # Grades 0, 1 and 2, unjudged, empty.
+    expected = [[0, 1, 0, 1, 1], [0, 0, 1, 0, 2], [1, 0, 0, 0, 2], [0, 0, 0, 0, 3]]
+    assert (judged.grades_by_rank(4) * 3).round(9).tolist() == expected
+    assert (labels.negative, judged.coverage.outside_pool, judged.coverage.missing_from_pool) == (0, 0, 0)
+    with pytest.raises(rs.InputError, match=r"^qrels"):
+        rs.Qrels.from_records([], queries=[None])

@@ -344,3 +344,11 @@ def test_a_stored_report_is_compared_with_its_weights(tmp_path) -> None:
 
 
 # -- the command line -------------------------------------------------------------------------------------
+
+
+def test_bits_of_a_success_of_hardly_any_weight_keep_their_digits() -> None:
+    """BoR where the one success has 1e-14 of the weight: log2(success / chance) without a 1 to add it to."""
+    labels, weights = {"q1": {"a": 1}, "q2": {"b": 1}}, {"q1": 1.0, "q2": 1e-14}
+    run = {"q1": ["x"], "q2": ["b"]}
+    report = rs.evaluate(labels, {"run": run}, weights=weights, corpus_size=4, measures=["BoR@1"], bootstrap=None)
+    assert report["BoR@1"].value == pytest.approx(math.log2(1e-14 / (1 + 1e-14) / 0.25), rel=1e-12)

@@ -90,6 +90,10 @@ class Series:
 
         r and s are the shares of the queries whose value is not the most common one in a column, for the two columns in
         which most have the same value; at most ½. Of 60 queries with 80 % right answers and 80 % successes, 10 count.
+
+        >>> right, found = np.repeat([1.0, 0.0], [48, 12]), np.tile([1.0, 1.0, 0.0, 1.0, 1.0], 12)
+        >>> round(Series(right, found, np.arange(60)).effective, 9)
+        9.6
         """
         rarest = sorted(1 - np.unique(column, return_counts=True)[1].max() / len(column) for column in self.columns)
         return float(self.queries * min(1.0, 2 * rarest[0]) * min(1.0, 2 * rarest[1]))

@@ -25,6 +25,8 @@ def exact(wins: int, losses: int, level: float) -> Tested:
     >>> found = exact(30, 10, 0.95)
     >>> round(found.p, 5), round(found.low, 4), round(found.high, 4)
     (0.00222, 0.588, 0.8731)
+    >>> exact(0, 0, 0.95)
+    Tested(value=nan, p=1.0, low=0.0, high=1.0)
     """
     if not wins + losses:
         return _UNKNOWN

@@ -32,7 +32,12 @@ class QueryWeights:
     unmeasured_sum: float = 0.0
 
     def to_dict(self) -> dict[str, Any]:
-        """As plain data, ready for JSON: what a report says of its weights."""
+        """As plain data, ready for JSON: what a report says of its weights.
+
+        >>> said = QueryWeights("weights.tsv", np.array([])).to_dict()
+        >>> said["largest_share"], said["left_out"]
+        (0.0, 0)
+        """
         total = float(self.values.sum())
         return {
             "source": self.source,

@@ -72,7 +72,13 @@ def default_query_measures(scale: str | Scale, *, sized: bool) -> tuple[str, ...
 
 
 def page_measures(scale: str | Scale, *, sized: bool) -> tuple[str, ...]:
-    """The default measures and the classic ones that the HTML page shows beside them."""
+    """The default measures and the classic ones that the HTML page shows beside them.
+
+    >>> page_measures("utility", sized=False)
+    ('Success', 'RA-nWG', 'PROC', '%PROC', 'Harm', 'nDCG', 'IPrec')
+    >>> page_measures("trec", sized=False)
+    ('Success', 'P', 'R', 'nDCG', 'IPrec')
+    """
     classic = ("nDCG", "IPrec") if scale_named(scale).name == "utility" else ("P", "R", "nDCG", "IPrec")
     return (*default_measures(scale, sized=sized, pooled=True), *classic)
 

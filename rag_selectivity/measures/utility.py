@@ -79,6 +79,8 @@ def rarity_weights(
 
     >>> rarity_weights(np.array([[1, 1, 3, 2, 1]])).round(4).tolist()
     [[0.0, 0.0, 0.0333, 0.25, 1.0]]
+    >>> rarity_weights(np.array([[1, 1, 3, 2, 0]])).tolist()
+    [[0.0, 0.0, 0.2, 1.0, 1.0]]
     """
     total = counts.sum(axis=1)
     base = np.array([0.0, 0.0, base3, base4, 1.0])
