@@ -36,19 +36,15 @@ def same(one, other) -> None:
         assert other[key] == pytest.approx(ends, rel=1e-12, nan_ok=True), key
 
 
-@pytest.mark.parametrize("human", [False, True])
-def test_shuffled_labels_and_runs(human) -> None:
+def test_shuffled_labels_of_judges_and_people_and_runs() -> None:
     labels, runs = world()
     rng = random.Random(9)
     options = {"corpus_size": 200, "depths": [3, 5], "scale": "utility", "measures": ["BoR", "RA-nWG", "Harm", "nDCG"]}
-    if human:
-        people = {q: {p: max(1, g - 1) for p, g in list(row.items())[:3]} for q, row in labels.items()}
-        options["human"] = people
-    first = rs.evaluate(labels, runs, **options)
+    people = {q: {p: max(1, g - 1) for p, g in list(row.items())[:3]} for q, row in labels.items()}
+    first = rs.evaluate(labels, runs, human=people, **options)
     for _ in range(2):
-        if human:
-            options["human"] = shuffled(people, rng)
-        same(figures(first), figures(rs.evaluate(shuffled(labels, rng), shuffled(runs, rng), **options)))
+        other = rs.evaluate(shuffled(labels, rng), shuffled(runs, rng), human=shuffled(people, rng), **options)
+        same(figures(first), figures(other))
 
 
 def test_shuffled_lines_of_files_and_comparisons(tmp_path) -> None:

@@ -37,6 +37,7 @@ def test_t_as_printed_is_precision_less_alpha(relevance, alpha) -> None:
 def test_the_two_forms_of_t() -> None:
     assert one([1, 1, 0, 1, 0], "T@5").value == pytest.approx(0.1)
     assert one([1, 1, 0, 1, 0], "T(form=code)@5").value == pytest.approx(1.5 - 0.2)
+    assert one([0], "T(form=code)@1").value == -0.5
     # Unjudged passages count among the others; the empty slots of a short list do not.
     report = rs.evaluate(
         {"q": {"a": 1}}, {"r": {"q": ["a", "x"]}}, measures=["T", "T(form=code)"], depths=[4], bootstrap=None

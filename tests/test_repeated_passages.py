@@ -49,6 +49,7 @@ def test_one_repeated_passage_costs_no_figure() -> None:
 @pytest.mark.parametrize(("repeating", "refused"), [(4, False), (5, True)])
 def test_more_than_a_tenth_of_the_lists_within_their_top_k(repeating, refused) -> None:
     labels, lists = world(repeating, 20)
+    lists["q0"][-1] = lists["q0"][1]  # The first repeat of a list decides.
     report = evaluated(labels, lists)
     for name in OF_LISTS:
         assert not math.isnan(report[f"{name}@5"].value)

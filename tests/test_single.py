@@ -70,14 +70,6 @@ def test_the_figures_of_all_queries_make_the_estimate_of_evaluate(measure) -> No
         assert getattr(estimate, name) == pytest.approx(getattr(expected, name), rel=1e-12, nan_ok=True), name
 
 
-def test_the_figure_of_a_query_is_its_row_in_the_report() -> None:
-    for measure in ("RA-nWG@5", "Harm@5", "PROC@5", "nDCG@5", "Success@5"):
-        rows = whole(measure).per_query()
-        assert [figure.value for figure in figures(measure)] == pytest.approx(
-            [math.nan if row[measure] is None else row[measure] for row in rows], nan_ok=True
-        )
-
-
 def test_a_ratio_of_means_is_nan_for_one_query_and_says_so() -> None:
     (figure,) = figures("BoR@5", QUERIES[:1])
     assert math.isnan(figure.value)
