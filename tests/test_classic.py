@@ -256,16 +256,6 @@ RANKING = st.lists(st.integers(0, 3), min_size=1, max_size=10)
 CLASSIC = ["P", "R", "F", "AP@5", "RR@5", "nDCG", "nDCG(gain=exp)", "AP", "RR", "Rprec", "IPrec"]
 
 
-@given(RANKING, st.randoms(use_true_random=False))
-@settings(max_examples=60, deadline=None)
-def test_set_measures_do_not_see_the_order_of_the_top_k(grades, random) -> None:
-    shuffled = random.sample(grades, len(grades))
-    depth = len(grades)
-    for measure in ("P", "R", "F", "T", "T(form=code)", "UDCG_grades", "Success"):
-        before, after = (one(ranking, f"{measure}@{depth}", further=1) for ranking in (grades, shuffled))
-        assert before == pytest.approx(after)
-
-
 @given(st.lists(st.integers(0, 3), min_size=1, max_size=6))
 @settings(max_examples=60, deadline=None)
 def test_no_order_beats_the_ideal_one(grades) -> None:
