@@ -152,9 +152,9 @@ def test_agreement_over_all_pairs_does_not_check_a_judge(tmp_path) -> None:
     done = run_command("labels", "import", tmp_path / "l.db", tmp_path / "people.qrels", "--annotator", "anna")
     assert done.returncode == 0, done.stderr
     report = rs.evaluate(tmp_path / "l.db", {"r": pool}, depths=[2])
-    assert report.trust.is_by_an_unchecked_judge
+    assert report.trust.unchecked_judges == "this judge's"
     calibrated = rs.evaluate(tmp_path / "l.db", {"r": pool}, depths=[2], human=tmp_path / "l.db")
-    assert not calibrated.trust.is_by_an_unchecked_judge
+    assert not calibrated.trust.unchecked_judges
 
 
 @pytest.mark.slow

@@ -192,7 +192,7 @@ def _measures_of(report: Report, decision: Decision | None) -> list[Measure]:
     """At most four measures without depth: the usual ones and what ranks the runs, then what else was asked for."""
     asked = [base for base in without_depth(report.measures) if base.higher_is_better is not None]
     asked = [base for base in asked if base.name != "Judged"] or list(without_depth(report.measures))
-    ranking = [] if decision is None else [replace(decision.measure, at=None)]
+    ranking = [] if decision is None or len(report.runs) == 1 else [replace(decision.measure, at=None)]
     usual = [base for name in COLUMNS for base in dict.fromkeys([*asked, *ranking]) if base.name == name]
     others = [base for base in asked if base.name not in COLUMNS]
     others = [base for base in others if base.name not in _OF_THE_LOSS] or (others if not usual else [])
