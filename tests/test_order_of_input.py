@@ -47,22 +47,6 @@ def test_shuffled_labels_of_judges_and_people_and_runs() -> None:
         same(figures(first), figures(other))
 
 
-def test_shuffled_lines_of_files_and_comparisons(tmp_path) -> None:
-    labels, runs = world()
-    rng = random.Random(2)
-    options = {"corpus_size": 200, "depths": [5], "scale": "utility", "measures": ["BoR", "RA-nWG"]}
-    first = rs.compare(labels, runs, **options)
-    lines = [f"{q} 0 {p} {g}\n" for q, row in labels.items() for p, g in row.items()]
-    rng.shuffle(lines)
-    qrels = tmp_path / "qrels.trec"
-    qrels.write_text("".join(lines))
-    again = rs.compare(qrels, shuffled(runs, rng), baseline=first.baseline, **options)
-    same(figures(first.report), figures(again.report))
-    for key in ("BoR@5", "RA-nWG@5"):
-        one, other = (each["two", key] for each in (first, again))
-        assert (one.low, one.high, one.p) == pytest.approx((other.low, other.high, other.p), rel=1e-12)
-
-
 def test_queries_stand_in_their_natural_order() -> None:
     labels, runs = world(queries=12)
     report = rs.evaluate(shuffled(labels, random.Random(1)), runs, depths=[5], measures=["P"], scale="utility")

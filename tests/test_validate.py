@@ -162,9 +162,8 @@ def test_draws_are_correlations_under_exponential_weights_of_whole_queries() -> 
     found = correlated([Series(x, y, units)], draws=40, seed=3)[0][PEARSON]
     runs = [Series(rng.normal(size=8) + i, rng.normal(size=8) - i, units) for i in range(4)]
     over_runs = correlated_means(runs, draws=40, seed=3)
-    weights = np.random.default_rng(3).standard_exponential(
-        (40, 7)
-    )  # queries 0 to 5, of which 4 has no row; one unseen
+    # Queries 0 to 5, of which 4 has no row, and one unseen.
+    weights = np.random.default_rng(3).standard_exponential((40, 7))
     for k, weight in enumerate(weights):
         rows = weight[units]
         cov = np.cov(x, y, aweights=rows)
