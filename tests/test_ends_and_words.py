@@ -69,3 +69,6 @@ def test_an_interval_of_bits_says_where_its_bound_is_exact() -> None:
     report = rs.evaluate(labels, runs, measures=["BoR"], depths=[1], corpus_size=100)
     words = [" ".join(each.sentences) for each in explain(report, ["BoR@1"]).figures]
     assert ["Clopper and Pearson" in each for each in words] == [True, False]
+    nearly = {q: {f"p{j}": 1 for j in range(100 + i % 2)} for i, q in enumerate(labels)}
+    words = explain(rs.evaluate(nearly, runs, measures=["BoR"], depths=[1], corpus_size=10_000)).figures[1].sentences
+    assert words[2].endswith("from the binomial distribution (mid-P), but for the error of the mean chance.")

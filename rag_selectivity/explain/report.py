@@ -10,6 +10,7 @@ import numpy as np
 
 from rag_selectivity.errors import InputError, did_you_mean
 from rag_selectivity.inference.bounded import few_differ
+from rag_selectivity.inference.interval_methods import NEARLY
 from rag_selectivity.measures.base import DIRECTION, FloatArray, Measure, parse_measure, summary
 from rag_selectivity.render.blocks import Block, Heading, Note, shown
 from rag_selectivity.results.estimate import AS_JUDGED, CALIBRATED, WITH_CONTROLS, WITH_TAIL, Caveat, Estimate
@@ -95,8 +96,7 @@ def explain(report: Report | str | Path, figures: Iterable[str | Measure] = (), 
     >>> print(explain(report, ["BoR@1"]).figures[0].sentences[0])
     BoR@1 = log2(mean Success / mean RandomSuccess) = log2(0.5 / 0.125) = 2.000, over 2 of 2 queries.
     """
-    if isinstance(report, (str, Path)):
-        report = read_report(report)
+    report = read_report(report) if isinstance(report, (str, Path)) else report
     if report.weights is not None:
         raise InputError("figures with weights of queries are not explained in words: leave weights (data.weights) out")
     if run is not None and run not in report.runs:
@@ -150,11 +150,10 @@ def _sentences(
         reach = f"{number(estimate.low)} to {number(estimate.high)}"
         yield f"The {level} interval is {reach}: {_method(estimate, parts, settings)}."
     if estimate.possible is not None:
-        low, high = map(number, estimate.possible)
-        yield f"Some passages are unjudged: by what they are, the figure is {low} to {high}."
+        reach = " to ".join(map(number, estimate.possible))
+        yield f"Some passages are unjudged: by what they are, the figure is {reach}."
     if estimate.placebo is not None:
-        placebo = number(estimate.placebo)
-        yield f"If the same grades were shuffled, the figure as judged would be {placebo} (its placebo)."
+        yield f"If its grades were shuffled, the figure as judged would be {number(estimate.placebo)} (its placebo)."
 
 
 def _formula(measure: Measure, parts: Sequence[FloatArray] | None, value: float) -> str:
@@ -174,9 +173,10 @@ def _method(estimate: Estimate, parts: Sequence[FloatArray] | None, settings: Ma
     drawn = f"{resamples:,} bootstrap resamples of the queries" if resamples else f"method {settings.get('method')}"
     if parts and "clusters" not in settings:
         first, *others = (part[~np.isnan(parts[0])] for part in parts)
-        # Every query succeeds or fails, and all else is the same for all.
-        if np.isin(first, (0.0, 1.0)).all() and all((part == part[0]).all() for part in others):
-            return "exact, from the binomial distribution (mid-P)"
+        # Every query succeeds or fails, and chance is nearly the same for all.
+        if np.isin(first, (0.0, 1.0)).all() and all(part.max() <= NEARLY * part.min() for part in others[:1]):
+            uneven = any(np.ptp(part) > 0 for part in others)
+            return "exact, from the binomial distribution (mid-P)" + ", but for the error of the mean chance" * uneven
         if np.ptp(first) == 0 or (not others and few_differ(first[:, None])):
             return f"{drawn}, widened to the bound for few queries that differ (Clopper and Pearson, Gaffke)"
     return drawn

@@ -19,7 +19,7 @@ from rag_selectivity.tables.ids import IntArray
 #: counts fall on few values, and which side of a tie the last digit lands on differs with the platform.
 _SAME = 1e-11
 #: Chances of which the largest is at most so many times the smallest hardly bear on the interval of their ratio.
-_NEARLY = 1.1
+NEARLY = 1.1
 
 
 def blocks_of(outcome: Outcome) -> list[FloatArray]:
@@ -235,7 +235,7 @@ def _are_rates(outcome: Outcome) -> NDArray[np.bool_]:
     # The third part of a ratio, if there is one, is 1 minus the second.
     for part in others[:1]:
         least, most = (np.where(known, part, end).T for end in (np.inf, -np.inf))
-        plain &= most.max(axis=1, initial=-np.inf) <= _NEARLY * least.min(axis=1, initial=np.inf)
+        plain &= most.max(axis=1, initial=-np.inf) <= NEARLY * least.min(axis=1, initial=np.inf)
     return plain
 
 
