@@ -125,8 +125,9 @@ def test_a_burst_of_503_ends_and_nothing_fails(tmp_path) -> None:
 )
 def test_twenty_times_the_same_useless_answer_ends_the_run(tmp_path, mode: Mode, shown: str, least: int) -> None:
     write_pairs(tmp_path, 60)
-    with HostileServer(after(3, mode)) as server:
-        limits = ("-c", "judge.timeout=0.3", "-c", "judge.max_wait=2", "--concurrency", "8", "-c", "judge.attempts=3")
+    # A good answer that comes after a useless one would make that one a pair that fails alone.
+    with HostileServer(after(3, but(mode, delay=0.2))) as server:
+        limits = ("-c", "judge.timeout=0.5", "-c", "judge.max_wait=2", "--concurrency", "8", "-c", "judge.attempts=3")
         done = run(tmp_path, server.url, *limits)
         # At most three for each of twenty pairs, and what was in flight.
         assert 3 + least <= len(server.requests) <= 3 + 60 + 8
