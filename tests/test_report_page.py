@@ -13,6 +13,7 @@ pytest.importorskip("jinja2", reason="the page needs Jinja2 (the extra `report`)
 pytest.importorskip("matplotlib", reason="the page needs matplotlib (the extra `report`)")
 
 from tests.browser import SCHEMES, WIDTHS, Window, axe, first_screen, overflow
+from tests.explorer_world import READY
 from tests.page_worlds import PAGES, PageWorld
 from tests.report_worlds import HOSTILE, WORLDS, ReportWorld, six_runs
 
@@ -183,6 +184,7 @@ def test_the_decision_is_read_first_and_without_scrolling(shown) -> None:
 @pytest.mark.parametrize("shown", ["hostile"], indirect=True)
 def test_hostile_texts_are_shown_as_they_are(shown) -> None:
     tab = shown.window.opened()
+    tab.wait_for_selector(READY)
     unfold(tab)
     words = tab.evaluate("document.body.textContent")
     for text in HOSTILE:
@@ -227,7 +229,7 @@ def test_the_policy_stops_whatever_would_have_come_into_the_page(shown, chromium
         assert received(server) == b""
     assert window.page.evaluate("window.harmed") is None
     assert window.page.locator("h1").is_visible()
-    assert window.page.evaluate("document.documentElement.dataset.explorer") == "ready"
+    window.page.wait_for_selector(READY)
     refused = "\n".join(window.complaints)
     for directive in ("script-src", "style-src-elem", "img-src", "base-uri", "form-action", "connect-src"):
         assert directive in refused, directive
