@@ -219,6 +219,7 @@ def test_the_policy_stops_whatever_would_have_come_into_the_page(shown, chromium
         page = tmp_path / "brought.html"
         page.write_text(text.replace("<main>", f"<main>{brought}", 1), encoding="utf-8")
         window = Window(chromium, page)
+        window.page.wait_for_selector(READY)
         window.page.evaluate("document.querySelector('#sent').submit()")
         window.page.evaluate(
             f"for (const how of [() => fetch('http://{host}/'), () => new WebSocket('ws://{host}/'),"
@@ -229,7 +230,6 @@ def test_the_policy_stops_whatever_would_have_come_into_the_page(shown, chromium
         assert received(server) == b""
     assert window.page.evaluate("window.harmed") is None
     assert window.page.locator("h1").is_visible()
-    window.page.wait_for_selector(READY)
     refused = "\n".join(window.complaints)
     for directive in ("script-src", "style-src-elem", "img-src", "base-uri", "form-action", "connect-src"):
         assert directive in refused, directive
