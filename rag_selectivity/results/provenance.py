@@ -98,23 +98,21 @@ class Provenance(Plain):
             chosen[str(how.name).lower()] = int(rows.sum())
             left &= ~rows
         chosen["unknown"] = int(left.sum())
+        judges = dict(origins.judges)
+        if len(judges) == 1:
+            # Its source may hold labels of more queries than these.
+            judges = dict.fromkeys(judges, int((origins.judge_grade != NO_GRADE).sum()))
         # Pairs that were chosen by what was known of their labels say nothing about how far judge and people agree.
         at_random = ~origins.are(Chosen.TARGETED)
         both = np.flatnonzero(origins.by_person & at_random & (origins.judge_grade != NO_GRADE))
+        queries = [qrels.queries[i] for i in qrels.query[both].tolist()]
         return cls(
             labels=len(qrels.query),
             chosen={how: count for how, count in chosen.items() if count},
-            judges=origins.judges,
+            judges=judges,
             annotators=origins.annotators,
             by_people=int(origins.by_person.sum()),
-            agreement=Check.of(
-                agreement_of(
-                    qrels.grade[both],
-                    origins.judge_grade[both],
-                    [qrels.queries[i] for i in qrels.query[both].tolist()],
-                    scale,
-                )
-            ),
+            agreement=Check.of(agreement_of(qrels.grade[both], origins.judge_grade[both], queries, scale)),
             compared=len(both),
             outdated=origins.outdated,
             drawn_for_people=origins.drawn_for_people,

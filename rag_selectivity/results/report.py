@@ -170,13 +170,12 @@ class Report(OfRuns[RunReport], Result):
         rows: list[dict[str, Any]] = []
         for name in [run] if run is not None else list(self.runs):
             part = self.run(name)
-            columns = {key: values.tolist() for key, values in {**part.per_query, **self.query_details(name)}.items()}
+            columns = {key: column.tolist() for key, column in {**part.per_query, **self.query_details(name)}.items()}
             verdicts = self._diagnoses(name)
             for i, query in enumerate(part.queries):
-                row: dict[str, Any] = {"run": name, "query": query}
-                row.update((measure, finite(values[i])) for measure, values in columns.items())
-                row.update((f"diagnosis@{depth}", diagnosis.queries[query]) for depth, diagnosis in verdicts.items())
-                rows.append(row)
+                values = {measure: finite(column[i]) for measure, column in columns.items()}
+                diagnoses = {f"diagnosis@{depth}": each.queries[query] for depth, each in verdicts.items()}
+                rows.append({"run": name, "query": query, **values, **diagnoses})
         return rows
 
     def query_details(self, run: str) -> dict[str, FloatArray]:
@@ -190,9 +189,8 @@ class Report(OfRuns[RunReport], Result):
             return details
         for base in without_depth(self.measures):
             depths = np.array([depth for depth in self.depths if at_depth(part.estimates, base, depth)], np.int64)
-            for name, values in base.details(
-                part.judged.by_group(str(base)) if base.of_groups else part.judged, depths
-            ).items():
+            judged = part.judged.by_group(str(base)) if base.of_groups else part.judged
+            for name, values in base.details(judged, depths).items():
                 if values.ndim == 1:
                     details[f"{base}.{name}"] = values
                 else:
