@@ -208,6 +208,8 @@ def test_a_dataset_without_labels_is_graded_once(m, tmp_path) -> None:
     from_store = m.selectivity(dataset(), store, depths=[2])
     assert f"labels draw {store} ragas=RUN --queries QUERIES" in " ".join(from_labels.trust.acts)
     assert from_labels["RA-nWG@2"] == from_store["RA-nWG@2"]
+    of_three = m.selectivity(ROWS[:3], store, depths=[2])
+    assert "9 labels: 9 by the judge m." in " ".join(of_three.details().split())
     blank = {"user_input": "q?", "retrieved_contexts": [" ", ""]}
     for call, given in ((m.grade_dataset, [unasked, store]), (m.selectivity, [{"q?": []}])):
         with pytest.warns(rs.SelectivityWarning, match="2 of 2 retrieved passages have no text"):

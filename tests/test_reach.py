@@ -156,6 +156,25 @@ def test_ragas_tail_of_a_pool(ragas, tmp_path) -> None:
     assert any(": grade_dataset(…, corpus=index, controls=3)" in act for act in report.trust.acts)
 
 
+def test_two_ragas_datasets_graded_into_one_store_are_measured_by_the_same_labels(ragas, tmp_path) -> None:
+    few, backwards = rows(3), [{**row, "retrieved_context_ids": row["retrieved_context_ids"][::-1]} for row in rows(6)]
+    for row in backwards:
+        row["retrieved_contexts"] = [TEXTS[name] for name in row["retrieved_context_ids"]]
+    given, store = {"id_column": "qid"}, tmp_path / "two.db"
+    ragas.grade_dataset(backwards, Rule().judge, store, corpus=TEXTS, controls=2, **given)
+    labels = ragas.grade_dataset(few, Rule().judge, store, **given)
+    assert labels.to_dict() == rs.read_qrels(store).to_dict()
+    runs = {name: ragas.run_from_dataset(each, **given) for name, each in (("few", few), ("backwards", backwards))}
+    options = {"corpus_size": len(TEXTS), "measures": ["RA-nWG", "BoR", "Judged"], "depths": [3]}
+    by_labels, by_store = (rs.evaluate(each, runs, **options) for each in (labels, store))
+    for name in runs:
+        assert by_labels[name, "Judged@3"].value == 1.0
+        assert by_labels.runs[name].estimates == by_store.runs[name].estimates
+    # Of some of the questions, nothing of the others is returned.
+    one = ragas.grade_dataset(few[:1], Rule().judge, store, **given)
+    assert one.to_dict() == {few[0]["qid"]: labels[few[0]["qid"]]}
+
+
 def test_ragas_takes_n_and_the_chunks_of_documents_from_an_index(ragas) -> None:
     gold = {query: {text.split()[0]: 1} for query, text in QUESTIONS.items()}
     by_document = [
@@ -276,7 +295,11 @@ def test_from_a_retriever_and_an_index_to_a_report_with_controls(host, tmp_path)
     _, report = graded(tmp_path, 4, corpus=index(), controls=5)
     assert_equal(report, in_core(tmp_path, 4, controls=5))
     assert report["BoR@4"].basis == "with controls"
-    _, closed = graded(tmp_path, 4)
+    # What a store holds of these queries counts, whichever call asked for it.
+    _, again = graded(tmp_path, 4)
+    assert again["BoR@4"] == report["BoR@4"]
+    (other := tmp_path / "other").mkdir()
+    _, closed = graded(other, 4)
     assert "closed-labels" in [caveat.code for caveat in closed["BoR@4"].caveats]
     assert any(": grade_retriever(…, corpus=index, controls=3)" in act for act in closed.trust.acts)
 

@@ -103,7 +103,8 @@ async def agrade_retriever(
     Returns
     -------
     Qrels
-        With the origin of each label. Pairs that failed for good are left out, with a warning.
+        All that this judge has graded of these queries, in earlier calls too, with the origin of each label. Pairs
+        that failed for good are left out, with a warning.
 
     Raises
     ------

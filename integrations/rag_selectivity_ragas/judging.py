@@ -100,8 +100,8 @@ async def agrade_dataset(
     Returns
     -------
     Qrels
-        Of this dataset's questions, with the origin of each label. Pairs that failed for good are left out, with a
-        warning.
+        All that this judge has graded of these questions, in earlier calls too, with the origin of each label. Pairs
+        that failed for good are left out, with a warning.
 
     Raises
     ------

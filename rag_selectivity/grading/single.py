@@ -4,12 +4,10 @@ import asyncio
 import math
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from weakref import WeakKeyDictionary, WeakValueDictionary
-
-import numpy as np
 
 from rag_selectivity.errors import InputError, examples, warn
 from rag_selectivity.grading.claims import acheck_claims
@@ -18,12 +16,11 @@ from rag_selectivity.grading.gate import Gate
 from rag_selectivity.grading.grade import agrade, settings_of
 from rag_selectivity.grading.judge import judge_of
 from rag_selectivity.grading.limits import Limits
-from rag_selectivity.grading.origins import labels_in
+from rag_selectivity.grading.origins import labels_in, without_outside_by_people
 from rag_selectivity.grading.rubric import DEFAULT_RUBRIC, Rubric
 from rag_selectivity.grading.runner import blocking
 from rag_selectivity.grading.store import Store
 from rag_selectivity.indexes.texts import corpus_texts
-from rag_selectivity.judged.origins import NO_GRADE, Chosen
 from rag_selectivity.judged.qrels import Qrels
 from rag_selectivity.judged.run import Run
 from rag_selectivity.results.claims import CHECKS, MEASURES, ClaimCheck
@@ -187,11 +184,13 @@ async def label_lists(
     judge: Any,
     corpus: Any = None,
     identity: str | None = None,
-    tail: str | None = None,
     controls: int = 0,
     **options: Any,
 ) -> Qrels:
-    """Have a judge grade every passage of the lists, and return these labels alone, whatever else the store holds.
+    """Have a judge grade every passage of the lists, and return all that it has graded of these queries by now.
+
+    The store may hold grades of earlier calls, for the lists of other runs: they count too, so that several runs are
+    measured by the same labels, whichever call returned them.
 
     Parameters
     ----------
@@ -202,13 +201,13 @@ async def label_lists(
     corpus, identity
         As in `rag_selectivity.indexes.texts.corpus_texts`: all passages, of which controls are drawn. It is read only
         for controls, and for passages of the lists without a text.
-    store, judge, tail, controls, options
+    store, judge, controls, options
         As in `rag_selectivity.grade`.
 
     Returns
     -------
     Qrels
-        With the origins of the labels; passages that were drawn for the tail or as controls are among them. Pairs that
+        The labels that the store holds of these queries, by this judge and by people, with their origins. Pairs that
         failed are left out, with a SelectivityWarning.
 
     Raises
@@ -227,23 +226,13 @@ async def label_lists(
         )
     texts = _texts(passages, {passage for _, passage in listed}, corpus, identity, check_controls(controls))
     runs = [Run.of(pool) for pool in pools if pool]
-    done = await agrade(queries, texts, runs, store=store, judge=judge, tail=tail, controls=controls, **options)
+    done = await agrade(queries, texts, runs, store=store, judge=judge, controls=controls, **options)
     if done.failed or done.left or done.earlier_failures:
         warn(str(done), "pairs-not-graded", stacklevel=3)
     with Store(store, read_only=True) as kept:
         asked = {query: query for each in several for query in each}
-        labels = labels_in(kept, [judge.name] if len(kept.judges()) > 1 else None, queries=asked).under(asked)
-    origins = labels.origins
-    if origins is None:
-        return labels
-    # The labels of the lists, and those that were drawn in this run if any were.
-    drawn = (origins.are(Chosen.CONTROL) & (controls > 0)) | (origins.are(Chosen.TAIL) & (tail is not None))
-    pairs = zip((labels.queries[i] for i in labels.query.tolist()), labels.passages, strict=True)
-    ours = labels.take(drawn | np.fromiter((pair in listed for pair in pairs), bool, len(labels.query)))
-    if ours.origins is not None:
-        by_judge = int((ours.origins.judge_grade != NO_GRADE).sum())
-        ours.origins = replace(ours.origins, judges={judge.name: by_judge} if by_judge else {})
-    return ours
+        labels = labels_in(kept, [judge.name] if len(kept.judges()) > 1 else None, queries=asked)
+    return without_outside_by_people(labels.under(asked))
 
 
 def _texts(
