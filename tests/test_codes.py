@@ -29,7 +29,7 @@ CAVEATS = {
     "concentrated-chance": ("soft",),
     "concentrated-controls": ("soft",),
     "as-judged-baseline": ("soft",),
-    "one-query-decides": ("soft",),
+    "few-queries-decide": ("soft",),
     "difference-as-judged": ("note",),
     "one-judge": ("note",),
     "agreement-unknown": ("soft",),

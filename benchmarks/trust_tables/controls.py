@@ -27,6 +27,8 @@ from rag_selectivity.trust.controls import Draw
 
 IntArray = NDArray[np.int64]
 K, NUMBERS, TAIL, RELEVANT = 10, (3, 10, 40), 0.025, 4
+#: Bits that no figure shows: where a judge accepts all, the truth is 1e-8 bits above 0.
+_NOTHING = 1e-6
 
 
 def line_of(cell: str, truth: float, tried: np.ndarray) -> Line:
@@ -37,7 +39,7 @@ def line_of(cell: str, truth: float, tried: np.ndarray) -> Line:
         "BoR": np.nanmean(value) if not np.isnan(value).all() else np.nan,
         "low": low.mean(),
         "high": high.mean(),
-        "holds": ((low <= truth) & (truth <= high)).mean(),
+        "holds": ((low <= truth + _NOTHING) & (truth <= high + _NOTHING)).mean(),
         "shown": shown.mean(),
         "holds: shown bits": (shown <= truth).mean(),
         "no control relevant": np.isnan(value).mean(),

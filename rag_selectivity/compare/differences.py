@@ -16,7 +16,7 @@ from rag_selectivity.evaluation.caveats import AS_JUDGED_BASELINE, equals_placeb
 from rag_selectivity.figures.figures import Figures
 from rag_selectivity.inference import detectable
 from rag_selectivity.inference.bootstrap import Bootstrap
-from rag_selectivity.inference.paired import BOUNDED, holm, paired_difference
+from rag_selectivity.inference.paired import BOUNDED, TURNED_BY_FEW, holm, paired_difference
 from rag_selectivity.inference.unpaired import unpaired_difference
 from rag_selectivity.judged.query_weights import effective_size
 from rag_selectivity.measures import Measure, Outcome
@@ -35,9 +35,10 @@ Pairs = Sequence[tuple[str, str]]
 _SHOWN_QUERIES = 5
 #: Two figures with a smaller relative difference are equal but for rounding.
 ROUNDING = 1e-11
-_ONE_DECIDES = Caveat(
-    "one-query-decides",
-    "One query decides this difference: one more that went far the other way could turn it. Ask more questions.",
+_FEW_DECIDE = Caveat(
+    "few-queries-decide",
+    "One or two further queries that went far the other way could turn this difference, and a sample can lack such "
+    "queries by luck. Ask more questions.",
 )
 _UNCOMPLETED = Caveat(
     "difference-as-judged",
@@ -148,7 +149,8 @@ def difference_rows(
                 low, high, p = (float(each[i]) for each in (tested.low, tested.high, tested.p))
                 row = replace(row, low=low, high=high, p=p, test=tested.test[i])
             row = _qualified(row, estimates[0].get(str(row.measure)), estimates[1].get(str(row.measure)), testing)
-            rows.append(replace(row, caveats=(_ONE_DECIDES, *row.caveats)) if row.test == BOUNDED else row)
+            few_decide = row.test == BOUNDED or (row.p <= 1 - testing.level and tested.turned_by[i] <= TURNED_BY_FEW)
+            rows.append(replace(row, caveats=(_FEW_DECIDE, *row.caveats)) if few_decide else row)
     return rows
 
 

@@ -32,10 +32,10 @@ ALL_SWAPS = 12
 #: Two sums that differ by less than this share of the largest possible sum are equal.
 _SAME = 1e-11
 _CELLS_PER_CHUNK = 1 << 21
-#: Up to this many queries, a difference that one further query could turn is not shown.
-MOST_DECIDED = 30
-#: The test of such a difference.
+#: The test of a difference that one further query could turn: it allows for that query.
 BOUNDED = "bounded"
+#: Differences that so few further queries could turn are marked: their test errs too often where gains are rare.
+TURNED_BY_FEW = 2 * (1 + _SAME)
 #: A smaller skewness changes no digit.
 _SYMMETRIC = 1e-6
 
@@ -50,6 +50,7 @@ class Difference:
     low, high : the interval; it contains 0 if and only if p is more than 1 − level
     p : the two-sided p-value
     test : `exact` if all swaps were counted, `randomised` if drawn, `bounded` if one more query could turn the sign
+    turned_by : how many further queries, as far the other way as can be, would turn a difference of means; or NaN
     """
 
     value: FloatArray
@@ -57,13 +58,14 @@ class Difference:
     high: FloatArray
     p: FloatArray
     test: tuple[str, ...]
+    turned_by: FloatArray
 
     @classmethod
-    def of(cls, columns: Iterable[tuple[float, float, float, float, str]]) -> Difference:
+    def of(cls, columns: Iterable[tuple[float, float, float, float, str]], turned_by: Iterable[float]) -> Difference:
         """From (value, low, high, p, test) of each depth."""
         rows = list(columns)
         value, low, high, p = np.array([row[:4] for row in rows], np.float64).reshape(-1, 4).T
-        return cls(value, low, high, p, tuple(row[4] for row in rows))
+        return cls(value, low, high, p, tuple(row[4] for row in rows), np.array([*turned_by], np.float64))
 
 
 def paired_difference(
@@ -98,7 +100,8 @@ def paired_difference(
     pairs = [Pair.of(first, second, column, units) for column in range(first.parts[0].shape[1])]
     _mcnemar([pair for pair in pairs if pair.is_success_rate], level, seed)
     _swap([pair for pair in pairs if not pair.is_success_rate and pair.n > 0], level, draws, seed)
-    return Difference.of((pair.value, pair.low, pair.high, pair.p, pair.test) for pair in pairs)
+    columns = ((pair.value, pair.low, pair.high, pair.p, pair.test) for pair in pairs)
+    return Difference.of(columns, (pair.turned_by for pair in pairs))
 
 
 @dataclass(slots=True)
@@ -155,6 +158,17 @@ class Pair:
     def unseen(self) -> float:
         """How many queries an unseen unit stands for; with weights, the average of what is weighed."""
         return float((self.sizes**2).sum() / self.sizes.sum()) if self.weighted else float(self.sizes.mean())
+
+    @property
+    def turned_by(self) -> float:
+        """How many further queries, as far the other way as can be, would turn a difference of means.
+
+        Where large differences are rare and small ones go the other way, a sample without a large one looks as sure as
+        can be: with 8 queries, and one large difference expected, swaps reject equal means in .34 of all samples.
+        """
+        if self.form != "mean" or self.ends is None or not self.n:
+            return math.nan
+        return abs(float(self.gaps.sum())) / ((self.ends[1] - self.ends[0]) * self.unseen)
 
     @property
     def gaps(self) -> FloatArray:
@@ -260,7 +274,7 @@ def _conclude(pair: Pair, sums: FloatArray, every: bool, level: float, seed: int
         pair.p = reached / total if few is None else few
     else:
         pair.p, pair.test = (reached + 1) / (total + 1), "randomised"
-    if pair.p <= 1 - level and _decided_by_one(pair):
+    if pair.p <= 1 - level and pair.turned_by <= 1 + _SAME:
         low, high, pair.p = _bounded(pair, level, seed)
         pair.test = BOUNDED
     elif _is_coarse(pair):
@@ -309,17 +323,6 @@ def _inverted(
         return max(float(low), -span), min(float(high), span)
     with np.errstate(divide="ignore"):
         return float(np.log2(max(low, 0.0))), float(np.log2(max(high, 0.0)))
-
-
-def _decided_by_one(pair: Pair) -> bool:
-    """Whether few queries differ in a mean so little that one more, as far the other way as can be, turns the sign.
-
-    Where large differences are rare and small ones go the other way, a sample without a large one looks as sure as can
-    be: with 8 queries, and one large difference expected in so many, swaps then reject equal means in .34 of samples.
-    """
-    if pair.form != "mean" or pair.ends is None or pair.effective > MOST_DECIDED:
-        return False
-    return abs(float(pair.gaps.sum())) <= (pair.ends[1] - pair.ends[0]) * pair.unseen * (1 + _SAME)
 
 
 def _skewed(pair: Pair, level: float) -> tuple[float, float, float]:
