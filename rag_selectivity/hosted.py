@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from inspect import signature
 from typing import Any
@@ -23,7 +23,13 @@ from rag_selectivity.errors import InputError, SelectivityWarning, did_you_mean,
 from rag_selectivity.evaluation.evaluate import evaluate
 from rag_selectivity.evaluation.joining import join_runs
 from rag_selectivity.evaluation.labels import Labels
-from rag_selectivity.indexes import corpus_size_of_index, documents_in_index, given_size, passages_of_index
+from rag_selectivity.indexes import (
+    chosen_identity,
+    corpus_size_of_index,
+    documents_in_index,
+    given_size,
+    passages_of_index,
+)
 from rag_selectivity.judged.policy import resolve_policy
 from rag_selectivity.measures import Measure
 from rag_selectivity.measures.plan import default_measures
@@ -32,7 +38,7 @@ from rag_selectivity.results.steps import Steps
 from rag_selectivity.tables.files import is_path
 from rag_selectivity.tables.identity import AUTO as AUTO
 from rag_selectivity.tables.identity import TEXT
-from rag_selectivity.tables.matching import ChosenIdentity, choose_identity
+from rag_selectivity.tables.matching import ChosenIdentity, Observed, labels_found
 from rag_selectivity.tables.small import PassageCounts, passage_counts_of
 from rag_selectivity.trust.people import PeoplesLabels, judge_labels, people_of
 
@@ -167,16 +173,15 @@ def measure_hosted(
         raise _no_labels(queries, given)
     doubts = {name: check_retrieved(name, lists) for name, lists in runs.items()}
     passages = [ids for lists in runs.values() for each in lists.values() for ids in each.candidates]
-    chosen = None
+    chosen, index, observed = None, next(iter((indexes or {}).values()), None), _observed(grades, runs)
     # Where there is no index that may be empty, empty lists are failures as any others.
     if identity == AUTO and (passages or indexes):
-        chosen = _chosen(grades, runs)
+        chosen = chosen_identity(observed, index)
     taken = (None if identity == AUTO else identity) if chosen is None else chosen.name
     if taken is not None:
         _check_has(taken, passages, any)
     size, counts = _corpus(corpus_size, passages_of, indexes or {}, taken)
-    index = next(iter((indexes or {}).values()), None)
-    exact = chosen is not None or _only_index_knows(grades, {_by(ids, taken) for ids in passages}, taken, index)
+    exact = chosen is not None or _index_knows_more(observed, taken, index)
     pools = {
         name: {query: [_by(ids, taken) for ids in each.candidates] for query, each in lists.items()}
         for name, lists in runs.items()
@@ -262,24 +267,20 @@ def _people_named(human: Any, names: Mapping[str, Sequence[str]], grade_map: Any
     return people.under(called)
 
 
-def _chosen(grades: Mapping[str, Mapping[str, int]], runs: Mapping[str, Mapping[str, Retrieved]]) -> ChosenIdentity:
-    """The id that the labels choose."""
-    observed = []
-    for query, row in grades.items():
-        lists = [lists[query] for lists in runs.values() if query in lists]
-        if any(each.error is None for each in lists):
-            observed.append((row, [ids for each in lists for ids in each.candidates]))
-    return choose_identity(observed)
+def _observed(grades: Mapping[str, Mapping[str, int]], runs: Mapping[str, Mapping[str, Retrieved]]) -> list[Observed]:
+    """The labels of each query that some run answered without an error, and all that was retrieved for it."""
+    lists = {query: [lists[query] for lists in runs.values() if query in lists] for query in grades}
+    answered = ((query, each) for query, each in lists.items() if any(one.error is None for one in each))
+    return [(grades[query], [ids for one in each for ids in one.candidates]) for query, each in answered]
 
 
-def _only_index_knows(
-    grades: Mapping[str, Mapping[str, int]], retrieved: Set[str], identity: str | None, index: Any
-) -> bool:
-    """Whether no retrieved passage has a label, but one in the index has: lists without evidence are right then."""
-    labelled = {passage for row in grades.values() for passage in row}
-    if index is None or not retrieved or labelled & retrieved:
+def _index_knows_more(observed: Sequence[Observed], identity: str | None, index: Any) -> bool:
+    """Whether few labels were found, but the index has half of them or more: poor lists are right then."""
+    promised = sum(min(len(labels), len(passages)) for labels, passages in observed)
+    if index is None or identity is None or 2 * len(labels_found(observed).get(identity, ())) >= promised:
         return False
-    return not labelled.isdisjoint(passages_of_index(index, str(identity)) or ())
+    labelled = {label for labels, _ in observed for label in labels}
+    return 2 * len(labelled.intersection(passages_of_index(index, identity) or ())) >= len(labelled)
 
 
 # -- retrievals that fail --------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import math
+import warnings
 from fractions import Fraction
 from typing import ClassVar
 
@@ -84,6 +85,60 @@ def test_ids_of_mixed_kinds_are_refused() -> None:
     labels = {f"q{i}": {f"d{i}" if i < 5 else f"n{i}-0": 1} for i in range(10)}
     with pytest.raises(rs.InputError, match='identity="'):
         evaluated(Numbers(), labels)
+
+
+class Weak(Numbers):
+    """The first queries find one of their chunks, and the others none."""
+
+    right = 3
+
+    def found(self, query: str) -> list[NodeWithScore]:
+        i = int(query.split()[-1])
+        own = [NODES[2 * i]] * (i < self.right)
+        return [NodeWithScore(node=node) for node in [*own, NODES[(2 * i + 2) % 20], NODES[(2 * i + 4) % 20]]]
+
+
+class WeakAlone(Weak):
+    """The same without an index that could be asked."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        del self.index
+
+
+CHUNKS = {f"q{i}": [f"n{i}-0", f"n{i}-1"] for i in range(10)}
+
+
+@pytest.mark.parametrize("identity", ["auto", "node_id"])
+@pytest.mark.parametrize("right", [3, 0])
+def test_a_weak_retriever_is_measured_by_the_ids_that_its_index_knows(right, identity, monkeypatch) -> None:
+    monkeypatch.setattr(Weak, "right", right)
+    with warnings.catch_warnings(record=True) as heard:
+        report = evaluated(Weak(), CHUNKS, identity=identity).report
+    assert [str(each.message).partition(":")[0] for each in heard] == (
+        [] if right else ["no passage that retriever retrieved is judged for its query"]
+    )
+    assert report["Success@2"].value == right / 10
+    assert report.trust.ids_apart is None
+    if identity == "auto":
+        assert facts(report, "identity") == {"taken": "node_id", "labels_found": right, "queries": 10}
+        said = f"Passages are known by node_id: {right} labels found in the first 10 labelled retrievals"
+        assert f"{said}; the index has 20 of 20 labels." in notes(report)
+        single = SelectivityEvaluator(Weak(), labels=CHUNKS, depths=[2])
+        assert single.evaluate("about 9", CHUNKS["q9"]).retrieved_ids == ["n0-0", "n1-0"]
+
+
+def test_an_index_that_lacks_most_labels_does_not_settle_the_ids() -> None:
+    labels = {
+        query: [names[0] if query in ("q0", "q1", "q2") else f"old-{query}", "other"] for query, names in CHUNKS.items()
+    }
+    with pytest.raises(rs.InputError, match="too few labels are found to tell the right id: node_id finds most, 3 in"):
+        evaluated(Weak(), labels)
+
+
+def test_a_weak_retriever_without_an_index_is_refused_with_the_mend() -> None:
+    with pytest.raises(rs.InputError, match='If the id is right, give identity="node_id"'):
+        evaluated(WeakAlone(), CHUNKS, corpus_size=20)
 
 
 def test_a_single_query_goes_by_the_identity_that_was_taken() -> None:

@@ -15,10 +15,9 @@ from pydantic import PrivateAttr
 
 from rag_selectivity import Bootstrap, InputError, Measure, Report, SelectivityWarning, parse_measure
 from rag_selectivity.hosted import AUTO, Retrieved, check_retriever, labelled_queries, labels_for, measure_hosted
-from rag_selectivity.indexes import corpus_size_of_index, given_size
+from rag_selectivity.indexes import chosen_identity, corpus_size_of_index, given_size
 from rag_selectivity.measures import default_query_measures, given_depths
 from rag_selectivity.single import IdForm, Labels, QueryScorer, Steps, at_depths, numbered_queries, per_query_measure
-from rag_selectivity.tables.matching import choose_identity
 from rag_selectivity_llama_index.nodes import Pipeline
 
 
@@ -193,8 +192,8 @@ class SelectivityEvaluator(RetrieverEvaluator):  # type: ignore[misc,unused-igno
         identity, grades = self._identity, self._labels.of_query(query)
         if identity == AUTO:
             # That taken for the last dataset, or by the labels of this query; LlamaIndex itself expects node ids.
-            chosen = choose_identity([(grades, retrieved.candidates)]).name if grades and not self._taken else None
-            identity = self._taken or chosen or "node_id"
+            seen = [(grades, retrieved.candidates)] if grades and not self._taken else None
+            identity = self._taken or (chosen_identity(seen, self.retriever).name if seen else "node_id")
         return retrieved.by(identity), list(retrieved.texts)
 
     def evaluate_dataset(self, dataset: Any = None, **options: Any) -> Evaluation:

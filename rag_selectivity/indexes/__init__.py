@@ -2,23 +2,27 @@
 
 import warnings
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import replace
 from numbers import Real
 from typing import Any, TypeVar
 
 from rag_selectivity.errors import InputError, SelectivityWarning
 from rag_selectivity.indexes.llama_index import of_llama_index
-from rag_selectivity.indexes.stores import Contents, Passages, of_store
+from rag_selectivity.indexes.stores import Contents, of_store
 from rag_selectivity.indexes.stores import StoredPassage as StoredPassage
 from rag_selectivity.tables.cells import shown, whole_count
+from rag_selectivity.tables.matching import (
+    QUERIES_TO_CHOOSE_BY,
+    ChosenIdentity,
+    Observed,
+    choose_identity,
+    labels_found,
+)
 from rag_selectivity.tables.small import PassageCounts
 
 T = TypeVar("T")
-
-
-def _contents_of(index: Any) -> Contents | None:
-    """What an object can return; None if it is not known."""
-    return of_llama_index(index) or of_store(index)
 
 
 def corpus_size_of_index(index: Any) -> int | None:
@@ -43,10 +47,14 @@ def corpus_size_of_index(index: Any) -> int | None:
     return _asked(index, Contents.size, "how many passages it can return", "corpus_size=")
 
 
-def stored_passages(index: Any) -> Passages:
+def stored_passages(index: Any) -> list[StoredPassage] | None:
     """The passages that an index can return, or None if it cannot list them; as in `corpus_size_of_index`."""
-    found = _contents_of(index)
-    return None if found is None else found.passages()
+
+    def listed(found: Contents) -> list[StoredPassage] | None:
+        passages = found.passages()
+        return None if passages is None else list(passages)
+
+    return _asked(index, listed, "which passages it can return", "passages_of= if they are chunks of documents")
 
 
 def passages_of_index(index: Any, identity: str) -> dict[str, int] | None:
@@ -72,21 +80,38 @@ def passages_of_index(index: Any, identity: str) -> dict[str, int] | None:
     InputError
         If the index cannot tell which passages its filter leaves.
     """
+    stored = stored_passages(index)
+    if stored is None or (identity == "text" and any(each.text is None for each in stored)):
+        return None
+    return Counter(id_ for each in stored if (id_ := each.by(identity)) is not None)
 
-    def counts(found: Contents) -> dict[str, int] | None:
-        passages = found.passages()
-        listed = None if passages is None else list(passages)
-        if listed is None or (identity == "text" and any(each.text is None for each in listed)):
-            return None
-        return Counter(id_ for each in listed if (id_ := each.by(identity)) is not None)
 
-    return _asked(index, counts, "which passages it can return", "passages_of= if they are chunks of documents")
+def chosen_identity(observed: Sequence[Observed], index: Any = None) -> ChosenIdentity:
+    """The id that the labels choose: among what was retrieved or, where this tells too little, in the index.
+
+    Raises
+    ------
+    InputError
+        As `choose_identity`, unless the index has half of the labels or more by one id.
+    """
+    first = observed[:QUERIES_TO_CHOOSE_BY]
+    try:
+        return choose_identity(first)
+    except InputError:
+        labels = {label for labels_of_query, _ in first for label in labels_of_query}
+        with suppress(InputError):
+            stored = (passage.candidates for passage in stored_passages(index) or ())
+            chosen = choose_identity([(labels, [ids for ids in stored if not labels.isdisjoint(ids.values())])])
+            if 2 * chosen.found >= len(labels) and any(passages for _, passages in first):
+                found = len(labels_found(first).get(chosen.name, ()))
+                return replace(chosen, found=found, queries=len(first), in_index=chosen.found)
+        raise
 
 
 def _asked(index: Any, question: Callable[[Contents], T | None], unknown: str, instead: str) -> T | None:
     """What the contents of an index answer; None, with a warning, where the index raises an error."""
     try:
-        found = _contents_of(index)
+        found = of_llama_index(index) or of_store(index)
         return None if found is None else question(found)
     except InputError:
         raise

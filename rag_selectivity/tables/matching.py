@@ -229,17 +229,22 @@ class ChosenIdentity:
     found, labels : int
         Labels among the retrieved passages, and all labels, of the queries that the choice rests on.
     queries : int
+    in_index : int, optional
+        How many of the labelled passages the index has, where those retrieved alone did not tell the id.
     """
 
     name: str
     found: int
     labels: int
     queries: int
+    in_index: int | None = None
 
     @property
     def line(self) -> str:
         """The choice as a sentence, for a report."""
-        return f"Passages are known by {self.name}: {counted(self.found, 'label')} found in the {_first(self.queries)}."
+        found = f"{counted(self.found, 'label')} found in the {_first(self.queries)}"
+        stored = "" if self.in_index is None else f"; the index has {self.in_index:,} of {self.labels:,} labels"
+        return f"Passages are known by {self.name}: {found}{stored}."
 
     @property
     def facts(self) -> dict[str, str | int]:
