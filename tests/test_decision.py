@@ -1,12 +1,14 @@
 """The decision: its figures beside brute force, its sentences beside its figures, and how often it is wrong."""
 
+import random
+
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 import rag_selectivity as rs
 from rag_selectivity.advice import decide, which_k
-from rag_selectivity.advice.losses import losses_of
-from rag_selectivity.measures.chance import Success
+from rag_selectivity.cli.app import app
 from rag_selectivity.results.decision import QUESTIONS
 from rag_selectivity.wording import percent
 from tests.test_calibrated_figures import drawn, evaluated, world
@@ -194,24 +196,46 @@ def test_a_k_at_which_chance_succeeds_says_so() -> None:
 
 # -- where the loss is ----------------------------------------------------------------------------------------
 
+PASSAGES = [f"d{i}" for i in range(40)]
 
-def test_losses_by_hand() -> None:
-    """Two relevant passages each; what pool and list hold decides who lost it."""
-    grades = {"kept": {"a": 1}, "unselected": {"b": 1}, "unretrieved": {"c": 1}, "none": {"d": 0}}
-    lists = {"kept": ["a", "x"], "unselected": ["x", "y"], "unretrieved": ["x", "y"], "none": ["d", "x"]}
-    pools = {"kept": ["a", "x", "y"], "unselected": ["x", "y", "b"], "unretrieved": ["x", "y", "z"], "none": ["d", "x"]}
-    joined = rs.evaluate(grades, {"r": lists}, pool=pools, scale="trec", depths=[2]).runs["r"].judged
-    found = losses_of(joined, Success(at=2), rs.Bootstrap())
-    assert (found.pool, found.selected) == (pytest.approx(2 / 3), pytest.approx(1 / 2))
-    # The selection loses one of three; a perfect pool gains 1/2 (the share selected) in one of three.
-    assert found.rerank == pytest.approx(1 / 3)
-    assert found.widen == pytest.approx(1 / 6)
-    assert (found.limited("selection"), found.limited("retriever"), found.more) == (1, 1, "")
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("pooled", [0.0, 0.4, 1.0])
+def test_losses_by_hand(tmp_path, pooled, seed) -> None:
+    """The list of a query is its pool where it has no other one, for whoever retrieved it."""
+    draw = random.Random(seed)
+    labels = {f"q{i}": draw.sample(PASSAGES, 4) for i in range(60)}
+    lists = {query: draw.sample(PASSAGES, draw.randint(0, 4)) for query in labels}
+    pools = {query: draw.sample(PASSAGES, 8) for query in labels if draw.random() < pooled}
+    monitor = rs.Monitor(labels, corpus_size=1000, trace=tmp_path / "trace.jsonl")
+    for query, shown in lists.items():
+        monitor.record(rs.Retrieval(query, shown, pools.get(query)))
+    monitor.close()
+    (tmp_path / "qrels.txt").write_text("".join(f"{query} 0 {d} 1\n" for query in labels for d in labels[query]))
+    files = [str(tmp_path / name) for name in ("qrels.txt", "trace.jsonl")]
+    of_trace = CliRunner().invoke(app, ["evaluate", *files, "--corpus-size", "1000"])
+    evaluated = rs.evaluate(labels, lists, pool=pools or None, corpus_size=1000, depths=[4])
+    held = [not {*lists[query], *pools.get(query, ())}.isdisjoint(labels[query]) for query in labels]
+    kept = [not set(lists[query]).isdisjoint(labels[query]) for query in labels]
+    share, lost = sum(kept) / sum(held), sum(held) - sum(kept)
+    for words in (str(evaluated), str(monitor.report()), of_trace.output):
+        loss = next(line for line in words.splitlines() if line.startswith("Loss: "))
+        if not pools:
+            assert "Not known" in loss
+            continue
+        assert f"hold a success for {sum(held) / 60:.1%} of the queries; the top 4 keeps {share:.1%} of that" in loss
+        steps = loss.replace("is the weak step ", "")
+        assert all(
+            f"{step} in {count}" in steps for step, count in (("selection", lost), ("retriever", 60 - sum(held)))
+        )
 
 
 def test_losses_are_those_of_proc_and_percent_proc() -> None:
-    grades, runs = synthetic(weak=0.1, good=0.5, better=0.55)
-    report = rs.evaluate(grades, runs, scale="utility", measures=["RA-nWG", "PROC", "%PROC"], depths=[5])
+    """Where two queries of three have a pool of their own."""
+    grades, pools = synthetic(weak=0.1, good=0.5, better=0.55)
+    runs = {name: {query: row[:5] for query, row in run.items()} for name, run in pools.items()}
+    pools = {name: dict(list(run.items())[::3] + list(run.items())[1::3]) for name, run in pools.items()}
+    report = rs.evaluate(grades, runs, pool=pools, scale="utility", measures=["RA-nWG", "PROC", "%PROC"], depths=[5])
     decision = decide(report, k=5)
     best = decision.best
     assert f"{best}'s candidates hold {percent(report[best, 'PROC@5'].value)} of the evidence" in decision["loss"].text

@@ -54,14 +54,15 @@ class Losses:
 def losses_of(judged: JudgedRun, measure: Measure, bootstrap: Bootstrap | None) -> Losses | None:
     """The losses of a run under RA-nWG or Success at a depth; None if no list is longer than K and no pool is known.
 
+    A query without a pool has its own list as the pool, as in PROC: a list that ends at K then keeps all of it.
+
     The difference of the two gains is bounded by betting, which holds for means of any distribution: a swap of the two
     would test that they are distributed alike, and not that their means are the same.
     """
     depth = int(measure.at or 1)
     kept, ceiling = _figures(judged, measure, depth), _ceilings(judged, measure, depth)
-    splittable = ~judged.own_pool | (judged.returned > depth) | (judged.candidates_returned > depth)
-    used = splittable & ~np.isnan(kept) & ~np.isnan(ceiling)
-    if not used.any():
+    used = ~np.isnan(kept) & ~np.isnan(ceiling)
+    if not (used & (~judged.own_pool | (judged.returned > depth))).any():
         return None
     pool, kept = ceiling[used], kept[used]
     with np.errstate(invalid="ignore", divide="ignore"):

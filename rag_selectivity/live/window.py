@@ -188,7 +188,7 @@ class Window:
         judged = join(
             self.labels.qrels.under(self._queries(retrievals)),
             Run.of({name: each.shown for name, each in retrievals.items()}),
-            pool=Run.of(pools) if pools else None,
+            pool=Run.of(pools) if self._pooled else None,
             corpus_size=sizes,
             passages_of=self.passages_of,
             scale=self.labels.scale,

@@ -256,8 +256,7 @@ class PercentPROC(_WeightedMeasure):
 
     Formula: RA-nWG / PROC
     Range: 0–1; higher is better.
-    NaN: if PROC is 0 or undefined, and for a query without a pool whose list is not longer than K, since nothing was
-    selected.
+    NaN: if PROC is 0 or undefined, and for a list that is not longer than K if no pool was given: nothing was selected.
     Edge cases: A query that is NaN is left out of the mean, and counted.
     Source: "Redefining RAG Evaluation: A Set-Based Approach"; arXiv 2511.09545.
     Example: RA-nWG@4 = .2283 from a pool with PROC@4 = .3696: %PROC@4 = 0.6176
@@ -272,7 +271,7 @@ class PercentPROC(_WeightedMeasure):
         oracle = self.oracle(judged, depths)
         observed, ceiling = self._observed(judged, depths) / oracle, self._pool(judged, depths) / oracle
         undefined = "no pool holds evidence, or no list is longer than K, so nothing was selected"
-        selected = ~judged.own_pool[:, None] | (judged.returned[:, None] > depths)
+        selected = (judged.pool is not None) | (judged.returned[:, None] > depths)
         known = selected & (ceiling > 0)
         observed, ceiling = np.where(known, observed, np.nan), np.where(known, ceiling, np.nan)
         if self.aggregate == "ratio":
