@@ -105,10 +105,7 @@ def at_depths(measures: Iterable[str | Measure], depths: Iterable[int]) -> list[
     >>> at_depths(["Harm", "RR", "P@5"], [2, 4])
     [Harm@2, Harm@4, RR, P@5]
     """
-    chosen = []
-    for measure in map(parse_measure, measures):
-        is_fixed = measure.at is not None or measure.takes_whole_lists
-        chosen += [measure] if is_fixed else [measure @ depth for depth in depths]
+    chosen = [measure.taken_at(depth) for measure in map(parse_measure, measures) for depth in depths]
     return list(dict.fromkeys(map(per_query_measure, chosen)))
 
 

@@ -65,13 +65,6 @@ def test_what_is_off_its_range_is_refused(measure) -> None:
         rs.parse_measure(measure)
 
 
-def test_rprec_takes_no_depth_and_iprec_a_recall_level() -> None:
-    with pytest.raises(rs.InputError, match="Rprec takes no depth"):
-        rs.parse_measure("Rprec@5")
-    with pytest.raises(rs.InputError, match="IPrec"):
-        rs.parse_measure("IPrec@10")
-
-
 # -- trec_eval's own test -------------------------------------------------------------------------
 
 

@@ -188,6 +188,8 @@ def test_parameters_and_depths_that_are_refused() -> None:
         ("RBP(p=1.5)", "parameter p must be a number from 0 to 1"),
         ("IPrec11@10", "IPrec11 takes no depth, since it is of the whole list"),
         ("IPrec11@.5", "IPrec11"),
+        ("Rprec@5", "Rprec takes no depth"),
+        ("IPrec@10", "IPrec: depth @10.0 must be"),
         ("ERR(max_grade=0)@5", "max_grade must be a whole number ≥ 1"),
     ):
         with pytest.raises(rs.InputError, match=message):

@@ -17,7 +17,7 @@ from rag_selectivity.evaluation.evaluate import measure_all
 from rag_selectivity.evaluation.report import report_on
 from rag_selectivity.judged.judged_run import JudgedRun
 from rag_selectivity.measures import Measure
-from rag_selectivity.measures.base import Real
+from rag_selectivity.measures.base import WHOLE_LIST, Real
 from rag_selectivity.measures.chance import BoR, BoR_max, Success, success_of
 from rag_selectivity.measures.plan import at_depth, default_measures, wanted_measures, without_depth
 from rag_selectivity.measures.utility import PROC, RANWG, PercentPROC
@@ -142,7 +142,7 @@ def _measures(report: Report, success: Success) -> list[Measure]:
 
 def _report_at(report: Report, judged: Mapping[str, JudgedRun], measures: Sequence[Measure], depth: int) -> Report:
     """The report at one depth: of its own figures where it has all of them, else measured now."""
-    at = [measure @ depth for measure in measures]
+    at = [measure.taken_at(depth) for measure in measures]
     if not all(str(each) in run.estimates for run in report.runs.values() for each in at):
         measured = measure_all(judged, measures, [depth])
         found = report_on(*measured, report.bootstrap, ground=report.ground, completed=report.completed)
@@ -150,7 +150,8 @@ def _report_at(report: Report, judged: Mapping[str, JudgedRun], measures: Sequen
     runs = {}
     for name, run in report.runs.items():
         outcomes = [outcome for each in at if (outcome := run.figures.outcome(each)) is not None]
-        table = replace(run.figures, plan=[(each, np.array([depth])) for each in measures], outcomes=outcomes)
+        plan = [(each.without_depth, np.array([WHOLE_LIST if each.at is None else each.at])) for each in at]
+        table = replace(run.figures, plan=plan, outcomes=outcomes)
         runs[name] = replace(run, figures=table, estimates={str(each): run.estimates[str(each)] for each in at})
     return replace(report, runs=runs, measures=tuple(measures), depths=(depth,), decision=None)
 
@@ -196,10 +197,8 @@ def _figures(
     """The cells of a run, by column."""
     depth, estimates, figures = at_k.depths[0], at_k.runs[run].estimates, {}
     for base in columns:
-        measure, estimate = base @ depth, at_depth(estimates, base, depth)
-        if estimate is None:
-            # AP and the like are of whole lists.
-            measure, estimate = base, estimates.get(str(base))
+        measure = base.taken_at(depth)
+        estimate = estimates.get(str(measure))
         ceiling = at_depth(estimates, BoR_max(rel=base.rel, m=base.m), depth) if isinstance(base, BoR) else None
         if estimate is not None:
             most = None if ceiling is None else ceiling.value

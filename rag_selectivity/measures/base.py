@@ -56,11 +56,8 @@ class Real:
     high: float
 
     def check(self, value: Any, what: str) -> None:
-        if (
-            isinstance(value, bool)
-            or not isinstance(value, (int, float, np.number))
-            or not self.low <= value <= self.high
-        ):
+        is_number = isinstance(value, (int, float, np.number)) and not isinstance(value, bool)
+        if not is_number or not self.low <= value <= self.high:
             raise InputError(f"{what} must be a number from {self.low:g} to {self.high:g}, got {value!r}")
 
     def parse(self, text: str, what: str) -> float:
@@ -178,8 +175,11 @@ class Measure(ABC):
     @property
     def without_depth(self) -> Self:
         """The measure without its depth."""
-        result: Self = _at(self, None)
-        return result
+        return self @ WHOLE_LIST
+
+    def taken_at(self, depth: int) -> Self:
+        """The measure as it is, if it names its depth or is of the whole list; else at `depth`."""
+        return self if self.at is not None or self.takes_whole_lists else self @ depth
 
     @cached_property
     def _text(self) -> str:

@@ -224,7 +224,7 @@ def _figure(report: Report, decision: Decision | None, run: str, base: Measure, 
     named = [measure for measure in report.measures if measure.at is not None and replace(measure, at=None) == base]
     # IPrec@1 is at recall 1, not at K = 1.
     depths = () if isinstance(base.cutoff, Real) else report.depths
-    possible: Sequence[Measure] = named or [base @ each for each in depths] or [base]
+    possible: Sequence[Measure] = named or [base.taken_at(each) for each in depths] or [base]
     known = [measure for measure in [*possible, base] if str(measure) in estimates]
     if not known:
         return None
