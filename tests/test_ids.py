@@ -324,6 +324,47 @@ def test_few_judged_passages_are_a_doubt_only_where_the_ids_are_unknown() -> Non
     assert told(lambda: rs.evaluate(qrels, {"run": bad}, depths=[10], bootstrap=None))[1] == []
 
 
+def test_a_bad_retriever_is_no_doubt_where_its_pool_or_another_run_finds_the_labels() -> None:
+    labels = {f"q{i}": [f"gold {i}"] for i in range(60)}
+
+    def lists(rank: int) -> dict[str, list[str]]:
+        """Ten lists begin with the expected passage, and twenty have it at this rank, among passages of their own."""
+        junk = {q: [f"{q} junk {j}" for j in range(29)] for q in labels}
+        at = [1 if i < 10 else rank if i < 30 else None for i in range(60)]
+        return {
+            q: of if r is None else [*of[: r - 1], *labels[q], *of[r - 1 :]]
+            for (q, of), r in zip(junk.items(), at, strict=True)
+        }
+
+    top = {q: of[:3] for q, of in lists(20).items()}
+    options = {"corpus_size": 3000, "depths": [3], "bootstrap": None}
+    report, heard = told(lambda: rs.evaluate(labels, {"run": top}, pool={"run": lists(20)}, **options))
+    assert heard == []
+    assert report["Success@3"].value == pytest.approx(10 / 60)
+    assert "Mend" not in str(report).splitlines()[3]
+    beside, _ = told(lambda: rs.evaluate(labels, {"bad": top, "good": lists(2)}, **options))
+    assert beside.trust.ids_apart is None
+    # Nothing shows that these ids are right.
+    alone, (doubt,) = told(lambda: rs.evaluate(labels, {"run": top}, **options))
+    assert doubt.startswith("few of the passages that run retrieved are judged")
+    assert str(alone).splitlines()[3].startswith("Next: Mend the ids first")
+
+
+def test_lists_of_passages_that_have_labels_for_other_queries_are_bad_and_no_doubt() -> None:
+    labels = {f"q{i}": {f"d{i}-{j}": 1 + j % 5 for j in range(10)} for i in range(40)}
+    run = {f"q{i}": [f"d{(i + 20) % 40 if i % 2 else i}-{j}" for j in range(10)] for i in range(40)}
+    new = {
+        q: of if n % 2 == 0 else [*of[:4], *(f"new {q} {j}" for j in range(6))] for n, (q, of) in enumerate(run.items())
+    }
+    options = {"scale": "utility", "depths": [10], "bootstrap": None}
+    report, heard = told(lambda: rs.evaluate(labels, {"run": new}, **options))
+    assert (heard, report.trust.ids_apart) == ([], None)
+    assert report["RA-nWG@10"].value == 0.5
+    other = {q: [f"?{d}" for d in of] if n % 2 else of for n, (q, of) in enumerate(run.items())}
+    _, (doubt,) = told(lambda: rs.evaluate(labels, {"run": other}, **options))
+    assert "give ids=" in doubt
+
+
 def test_a_corpus_settles_whether_ids_are_right() -> None:
     corpus = [f"d{i}" for i in range(200)] + ["n", "m"]
     nothing = {query: ["n", "m"] for query in QRELS}

@@ -63,14 +63,18 @@ def _few(ids: Iterable[str]) -> str:
 
 
 class Doubts:
-    """What is said of the join of a run, from what it was made of."""
+    """What is said of the join of a run, from what it was made of.
 
-    def __init__(self, made_of: tuple[Terms, Lists, Lists | None], name: str) -> None:
-        self.terms, self.lists, _ = made_of
+    `found` is how many labels are of passages that some run or pool holds, where others than its own are known.
+    """
+
+    def __init__(self, made_of: tuple[Terms, Lists, Lists | None], name: str, found: int = 0) -> None:
+        self.terms, self.lists, pool = made_of
         self.name, self.qrels, self.policy, self.form = name, self.terms.qrels, self.terms.policy, self.terms.form
         self.counts, self.unknown = self.lists.counts, self.lists.unknown
         #: How many queries of the qrels the run has, and how many passages in the lists are judged.
         self.listed, self.hits = int(self.lists.times.sum()), sum(len(hits.query) for hits in self.lists.hits)
+        self.found = max(found, self.hits, sum(len(hits.query) for hits in pool.hits) if pool else 0)
 
     @cached_property
     def missing(self) -> list[str]:
@@ -208,20 +212,22 @@ class Doubts:
             return f"no passage that {name} retrieved is judged for its query: {fact}", mend
         if self.form.exact:
             return None
-        better, met, (retrieved, passages) = self.passages.better, self.passages.met, self.passages.sides
+        better, met = self.passages.better, self.passages.met
         if better is not None and better.more >= _LEAST_GAIN * met:
             compared = f"in the {len(self.passages.pairs)} queries that were compared, {met} judged passages match"
             return self._differs("passage", better, f"{compared} as the ids are, and {met + better.more} match")
         if self._in_corpus:
             return None
-        fact, few = self._lists_without(), len({*retrieved}.intersection(passages)) < _FEW_LABELLED * len(retrieved)
-        if fact:
-            retrieved, passages = Match([pair for pair in self.passages.pairs if not Match([pair]).met]).sides
-        elif few and too_few_found(counts["kept"], counts["promised"]):
+        fact = without = self._lists_without()
+        if not fact and too_few_found(self.found, counts["promised"]):
             tops = f"the top {TOP} of its lists have {counts['kept']} judged passages, and could have"
             fact = f"few of the passages that {name} retrieved are judged: {tops} {counts['promised']}"
+        retrieved, passages = Match([pair for pair in self.passages.pairs if not (without and Match([pair]).met)]).sides
+        # Passages that are labelled for other queries have the right ids.
+        if not fact or len({*self.qrels.passages}.intersection(retrieved)) >= _FEW_LABELLED * len(retrieved):
+            return None
         mend = f"{same} and the same units (chunks or documents); if they do, give {self._option(EXACT)}"
-        return (f"{fact}; {self._both(retrieved, passages)}", mend) if fact else None
+        return f"{fact}; {self._both(retrieved, passages)}", mend
 
     def _lists_without(self) -> str:
         """How many lists have no labelled passage in their tops, if many, and the other tops are full of them."""

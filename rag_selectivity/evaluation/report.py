@@ -151,7 +151,7 @@ class _Evaluation:
             if column:
                 slices.setdefault(column, {})[value] = Slice(column, value, len(table.queries), results[-1][0], table)
         estimates, controls, completed = results[0]
-        doubts = None if run.made_of is None else Doubts(run.made_of, name)
+        doubts = None if run.made_of is None else Doubts(run.made_of, name, int(found.sum()))
         others = against_other_lists(figures, self.bootstrap)
         return RunReport(
             figures,
