@@ -124,7 +124,7 @@ def run_demo() -> Demo:
     with TemporaryDirectory() as name:
         folder = write_sample(Path(name) / "sample")[0].parent
         runs = {run: folder / f"{run}.trec" for run in RUNS}
-        size = len(texts("corpus.jsonl"))
+        size = len(names := list(texts("corpus.jsonl")))
         pool = folder / "candidates.trec"
         report = evaluate(folder / "labels.db", runs, corpus_size=size, pool=pool, depths=[5, K, 20])
         report = report.with_decision(decide(report, k=K))
@@ -144,13 +144,12 @@ def run_demo() -> Demo:
             pool_alone = Path(name) / f"{judge}.db"
             write_store(pool_alone, judge, grade, of_pool)
             judges[judge] = evaluate(pool_alone, judged, **options), evaluate(folder / all_graded, judged, **options)
-    lists, module = _searched(DEPTHS[-1]), _modules()
-    wanted = expected()
+    lists, wanted = _searched(DEPTHS[-1]), expected()
     sparse, dense = (
         evaluate(labels, {"bm25": lists}, corpus_size=size, depths=DEPTHS, measures=["default", "RandomSuccess"])
         for labels in (
             {query: [passage] for query, passage in wanted.items()},
-            {query: module[passage.split(".")[0]] for query, passage in wanted.items()},
+            {query: [name for name in names if name.split(".")[0] == p.split(".")[0]] for query, p in wanted.items()},
         )
     )
     return Demo(report, judges, sparse, dense, page)
@@ -169,11 +168,3 @@ def _searched(depth: int) -> dict[str, list[str]]:
     asked = bm25s.tokenize(list(questions.values()), **stop, return_ids=False)
     found, _ = retriever.retrieve(asked, k=depth, show_progress=False, sorted=True)
     return {query: [names[int(place)] for place in row] for query, row in zip(questions, found, strict=True)}
-
-
-def _modules() -> dict[str, list[str]]:
-    """{module: its passages}."""
-    modules: dict[str, list[str]] = {}
-    for name in texts("corpus.jsonl"):
-        modules.setdefault(name.split(".")[0], []).append(name)
-    return modules

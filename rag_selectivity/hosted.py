@@ -30,12 +30,14 @@ from rag_selectivity.indexes import (
     given_size,
     passages_of_index,
 )
+from rag_selectivity.inference.bootstrap import Bootstrap
 from rag_selectivity.judged.policy import resolve_policy
 from rag_selectivity.measures import Measure
 from rag_selectivity.measures.plan import default_measures
 from rag_selectivity.results.report import Report
 from rag_selectivity.results.steps import Steps
 from rag_selectivity.tables.files import is_path
+from rag_selectivity.tables.forms import IdForm
 from rag_selectivity.tables.identity import AUTO as AUTO
 from rag_selectivity.tables.identity import TEXT
 from rag_selectivity.tables.matching import ChosenIdentity, Observed, labels_found
@@ -163,20 +165,23 @@ def measure_hosted(
     InputError
         If no query has labels, all retrievals fail, no id finds a label, or the indexes differ in N.
     """
-    grading = {"judges": judges, "grade_map": grade_map, "scale": scale, "measures": measures}
-    given = labels_for(labels, human=human, **grading)
+    given = labels_for(labels, human=human, judges=judges, grade_map=grade_map, scale=scale, measures=measures)
     called = {query: (query, names) if isinstance(names, str) else names for query, names in queries.items()}
-    relevant = {query: None if expected is None else expected.get(query) for query in queries}
-    found = {query: given.of_query(*called[query], relevant=relevant[query]) for query in queries}
+    found = {query: given.of_query(*called[query], relevant=(expected or {}).get(query)) for query in queries}
     grades = {query: row for query, row in found.items() if row is not None}
     if not grades:
         raise _no_labels(queries, given)
     doubts = {name: check_retrieved(name, lists) for name, lists in runs.items()}
+    form = IdForm.of(options.get("ids"))
+    asks = {form(query): called[query][1] or query for query in grades}
+    bootstrap, more = options.pop("bootstrap", Bootstrap()), list[str]()
+    if again := len(asks) - len({*asks.values()}):
+        bootstrap = bootstrap and replace(bootstrap, clusters=bootstrap.clusters or asks)
+        more = [f"{again:,} of {len(asks):,} rows repeat a query: labels count once, intervals take its rows together"]
     passages = [ids for lists in runs.values() for each in lists.values() for ids in each.candidates]
-    chosen, index, observed = None, next(iter((indexes or {}).values()), None), _observed(grades, runs)
+    index, observed = next(iter((indexes or {}).values()), None), _observed(grades, runs)
     # Where there is no index that may be empty, empty lists are failures as any others.
-    if identity == AUTO and (passages or indexes):
-        chosen = chosen_identity(observed, index)
+    chosen = chosen_identity(observed, index) if identity == AUTO and (passages or indexes) else None
     taken = (None if identity == AUTO else identity) if chosen is None else chosen.name
     if taken is not None:
         _check_has(taken, passages, any)
@@ -197,13 +202,13 @@ def measure_hosted(
         scale=given.scale,
         measures=measures or default_measures(given.scale, sized=is_sized, pooled=bool(pools), classic=True),
         human=_people_named(human, {query: called[query] for query in grades}, grade_map),
-        **{"ids": "exact" if exact else None, **options},
+        **{"ids": "exact" if exact else None, "bootstrap": bootstrap, **options},
     )
     report = report.with_steps(replace(steps or Steps(), labels=report.steps.labels, files=report.steps.files))
     for name, lists in runs.items():
         facts = {"identity": {"taken": taken} if chosen is None else chosen.facts, "retrieval": _facts(lists)}
         notes = [] if chosen is None else [chosen.line]
-        report = report.with_input(name, facts if indexes else {}, [*notes, *doubts[name]])
+        report = report.with_input(name, facts if indexes else {}, [*notes, *doubts[name], *more])
     return Evaluated(report, taken, chosen, grades, counts)
 
 

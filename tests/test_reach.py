@@ -175,6 +175,27 @@ def test_two_ragas_datasets_graded_into_one_store_are_measured_by_the_same_label
     assert one.to_dict() == {few[0]["qid"]: labels[few[0]["qid"]]}
 
 
+def test_rows_that_repeat_a_question_are_one_cluster_and_their_labels_count_once(ragas, tmp_path) -> None:
+    options = {"corpus_size": len(TEXTS), "id_column": "qid", "measures": BOR, "depths": [4]}
+    labels = ragas.grade_dataset(rows(), Rule().judge, tmp_path / "l.db", id_column="qid", corpus=TEXTS, controls=2)
+    once = ragas.selectivity(rows(), labels, **options)
+    assert once.runs["ragas"].notes == ()
+    half = len(rows()) // 2
+    for again, repeating in ((rows() * 3, 2 * len(rows())), (rows() + rows(6)[:half], half)):
+        report = ragas.selectivity(again, labels, **options)
+        assert report.provenance == once.provenance
+        controls, all_once = (each.runs["ragas"].input["controls"] for each in (report, once))
+        assert all(controls[name] == all_once[name] for name in ("queries", "graded", "relevant", "used"))
+        assert f"{repeating} of {len(again)} rows repeat a query: " in str(report.runs["ragas"].notes)
+        assert report.bootstrap.settings["clusters"] == report.runs["ragas"].evaluated == len(rows())
+    thrice = ragas.selectivity(rows() * 3, labels, **options)
+    for name in ("RA-nWG@4", "Harm@4"):
+        assert thrice[name].value == pytest.approx(once[name].value)
+        assert thrice[name].high - thrice[name].low >= once[name].high - once[name].low - 1e-9
+    assert thrice["BoR@4"].shown == pytest.approx(once["BoR@4"].shown, abs=1e-12)
+    assert ragas.selectivity(rows() * 2, labels, ids="casefold", **options)["Harm@4"].value == once["Harm@4"].value
+
+
 def test_ragas_takes_n_and_the_chunks_of_documents_from_an_index(ragas) -> None:
     gold = {query: {text.split()[0]: 1} for query, text in QUESTIONS.items()}
     by_document = [

@@ -76,8 +76,9 @@ def report_from_results(
     """The core's report from what an evaluation of LlamaIndex already produced.
 
     Where no labels are given, `expected_ids` are the relevant passages. A question that was asked twice is measured
-    twice. Options are those of `rag_selectivity.hosted.measure_hosted`: `corpus_size`, `measures`, `depths`, `scale`,
-    `grade_map`, `human`, `bootstrap` and policies.
+    twice; its labels count once, and intervals take its rows together. Options are those of
+    `rag_selectivity.hosted.measure_hosted`: `corpus_size`, `measures`, `depths`, `scale`, `grade_map`, `human`,
+    `bootstrap` and policies.
     """
     by_key = dict(zip(numbered_queries(result.query for result in results), results, strict=True))
     return measure_hosted(

@@ -47,7 +47,7 @@ def selectivity(
         The candidates before reranking, or the column that holds them.
     id_column : str, optional
         A column of query ids; questions themselves are the ids if not given. A question that is asked
-        twice is measured twice.
+        twice is measured twice; its labels count once, and intervals take its rows together.
     name : str
         The run's name in the report.
     identity : str

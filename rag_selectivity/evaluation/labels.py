@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
 from rag_selectivity.errors import InputError, warn
-from rag_selectivity.judged.qrels import Qrels
+from rag_selectivity.judged.qrels import Qrels, again_in
 from rag_selectivity.judged.reading import read_qrels
 from rag_selectivity.measures import Measure
 from rag_selectivity.measures.plan import scale_for
@@ -112,13 +112,12 @@ class Labels:
         """
         known = {query: name for query, name in (names or {}).items() if name is not None}
         if self.judged is not None and self.judged.origins is not None and by_query.keys() == known.keys():
-            renamed = self.judged.under(known, passage)
-            renamed.levels = self.levels
-            return renamed
+            return replace(self.judged.under(known, passage), levels=self.levels)
         rows = [(query, *row) for query, grades in by_query.items() for row in grades.items()]
         # What they do not know by a name, a host expects without a grade.
         expected = None if names is None else [query not in known for query, _, _ in rows]
-        return Qrels.from_records(rows, queries=by_query, expected=expected, scale=self.scale, levels=self.levels)
+        about: dict[str, Any] = {"scale": self.scale, "levels": self.levels, "again": again_in(known)}
+        return Qrels.from_records(rows, queries=by_query, expected=expected, **about)
 
     @cached_property
     def levels(self) -> tuple[int, ...]:

@@ -310,7 +310,8 @@ def _complete_by_controls(estimates: Estimates, figures: Figures, bootstrap: Boo
         estimates[key] = resting_on(WITH_CONTROLS, as_it_was, **numbers, **counts_of, caveats=tuple(caveats))
         if figure.can_show is not None:
             can_show[key], used[key] = finite(figure.can_show), figure.used
-    graded, relevant = controls.counts(len(judged), judged.threshold(), depth=0)
+    # The controls of a query count once, also if several rows are of that query.
+    graded, relevant = (counts[judged.is_first] for counts in controls.counts(len(judged), judged.threshold(), depth=0))
     counts = {"queries": (graded > 0).sum(), "graded": graded.sum(), "relevant": relevant.sum()}
     return {**{name: int(count) for name, count in counts.items()}, "used": used, "can_show": can_show}
 

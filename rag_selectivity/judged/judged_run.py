@@ -232,8 +232,7 @@ class JudgedRun:
             if other.qrels.queries != terms.qrels.queries or (other.qrels.lengths != terms.qrels.lengths).any():
                 raise InputError("concat: the parts have different labels: join each with the labels of all queries")
         lists, pools = Lists.together(part[1] for part in made), [part[2] for part in made if part[2] is not None]
-        again = lists.repeated()
-        if again is not None:
+        if (again := lists.repeated()) is not None:
             raise InputError(f"concat: two parts have a list for query {terms.qrels.queries[again]!r}")
         return cls._of_lists(terms, lists, Lists.together(pools) if pools else None)
 
@@ -251,6 +250,12 @@ class JudgedRun:
         """The positions of some queries, −1 for those that are not here."""
         place = {query: i for i, query in enumerate(self.queries)}
         return np.array([place.get(query, -1) for query in queries], np.int64)
+
+    @property
+    def is_first(self) -> BoolArray:
+        """The queries that are no earlier one under another name: bool[queries]."""
+        again = frozenset[str]() if self.qrels is None else self.qrels.again
+        return np.array([query not in again for query in self.queries], bool)
 
     def refuse_weights(self, what: str, otherwise: str = "") -> None:
         """Refuse weighted queries where a figure would ignore the weights; `otherwise` says what else can be done.

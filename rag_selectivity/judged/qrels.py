@@ -73,8 +73,8 @@ class Qrels(Pairs):
     form: IdForm = AS_THEY_ARE
     repeated: int = 0
     negative: int = 0
-    #: How many queries are others of them under another name.
-    again: int = 0
+    #: The queries that are an earlier one under another name.
+    again: frozenset[str] = frozenset()
     #: The scale that all grades are known to be on.
     _settled: Scale | None = field(default=None, init=False)
 
@@ -83,14 +83,12 @@ class Qrels(Pairs):
             raise InputError(f"{self.source or 'qrels'}: a query id is empty")
         if self.expected is not None and not self.expected.any():
             self.expected = None
-        below = self.grade < 0
-        if below.any():
+        if (below := self.grade < 0).any():
             self.negative += int(below.sum())
             self._keep(~below)
         if (self.query[1:] < self.query[:-1]).any():
             self._keep(np.argsort(self.query, kind="stable"))
-        doubles = self._doubles()
-        if len(doubles):
+        if len(doubles := self._doubles()):
             self.repeated += len(doubles)
             self._keep(np.delete(np.arange(self.size), doubles))
 
@@ -166,7 +164,7 @@ class Qrels(Pairs):
         if passage is not None:
             given = map(passage, map(tuple(names).__getitem__, query.tolist()), columns["passages"])
             columns["passages"] = [id_text(each, "qrels", "passage") for each in given]
-        columns |= {"queries": tuple(names), "query": query, "again": len(of) - len({*of.tolist()})}
+        columns |= {"queries": tuple(names), "query": query, "again": again_in(names)}
         return replace(self, **columns | {"repeated": 0, "negative": 0})
 
     def inherit(self, documents: Any) -> Qrels:
@@ -188,8 +186,7 @@ class Qrels(Pairs):
         chunks_of: dict[str, list[str]] = {}
         for chunk, document in per("chunk", documents, "document", str, name="documents").items():
             chunks_of.setdefault(document, []).append(chunk)
-        absent = sorted({name for name in self.passages if name not in chunks_of})
-        if absent:
+        if absent := sorted({name for name in self.passages if name not in chunks_of}):
             raise InputError(
                 f"{len(absent)} judged documents have no chunk ({examples(absent[:3])}): add their chunks, or leave "
                 f"out the labels of documents that the index lacks"
@@ -213,7 +210,8 @@ class Qrels(Pairs):
             return self
         queries, place = numbered(map(form, self.queries))
         passages = [*map(form, self.passages)]
-        return replace(self, queries=tuple(queries), query=place[self.query], passages=passages, form=form)
+        again = frozenset(map(form, self.again))
+        return replace(self, queries=tuple(queries), query=place[self.query], passages=passages, form=form, again=again)
 
     def in_order(self, *, by_passage: bool = False) -> Qrels:
         """The judgments in the natural order of their queries (q2 before q10), and `by_passage` of their passages.
@@ -263,8 +261,7 @@ class Qrels(Pairs):
             If there is no control, or a control is of a query that the qrels lack.
         """
         where = controls.source or "controls"
-        unknown = [query for query in controls.queries if query not in self]
-        if unknown:
+        if unknown := [query for query in controls.queries if query not in self]:
             raise InputError(
                 f"{where}: the qrels lack queries of the controls ({examples(unknown)}): remove these controls"
             )
@@ -375,8 +372,7 @@ class Qrels(Pairs):
     def check_scale(self, scale: Scale) -> None:
         """Refuse a grade that is not on the scale; the error says where it is and what to do."""
         off = (self.grade < scale.lowest) | (self.grade > (scale.highest or np.iinfo(np.int64).max))
-        if off.any():
-            row = int(np.flatnonzero(off)[0])
+        for row in np.flatnonzero(off)[:1].tolist():
             reach = "and up" if scale.highest is None else f"to {scale.highest}"
             raise InputError(
                 f"{self._row_text(row)} is off the {scale.name} scale ({scale.lowest} {reach}); "
@@ -404,3 +400,13 @@ class Qrels(Pairs):
             f"{self.source or 'qrels'}{line}: query {self.queries[self.query[row]]!r}, "
             f"passage {self.passages[row]!r}: grade {self.grade[row]}"
         )
+
+
+def again_in(names: Mapping[str, str]) -> frozenset[str]:
+    """The names of a query that has an earlier one in {name: query}.
+
+    >>> sorted(again_in({"monday": "q1", "tuesday": "q1", "sunday": "q2"}))
+    ['tuesday']
+    """
+    first = {query: name for name, query in reversed([*names.items()])}
+    return frozenset(names.keys() - first.values())

@@ -102,8 +102,6 @@ class Pairs(Rows):
     def copies(self, queries: IntArray) -> tuple[IntArray, IntArray]:
         """The rows of some queries with a passage that the query has in an earlier row, and the first such row."""
         rows = ranges(self.offsets[queries], self.lengths[queries])
-        if not len(rows):
-            return rows, rows
         names, number = numbered(self.passages[row] for row in rows.tolist())
         pairs = self.query[rows] * len(names) + number
         _, first, of = np.unique(pairs, return_index=True, return_inverse=True)

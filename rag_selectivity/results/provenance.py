@@ -88,6 +88,8 @@ class Provenance(Plain):
     @classmethod
     def of(cls, qrels: Qrels, *, scale: Scale | None = None) -> Provenance:
         """The provenance of judgments, as far as their source says."""
+        if qrels.again:
+            qrels = qrels.take(~np.isin(qrels.query, qrels.positions([*qrels.again])))
         origins, scale = qrels.origins, scale or scale_named(qrels.scale or "utility")
         if origins is None:
             (first, *others) = np.unique(qrels.grade).tolist() or [0]

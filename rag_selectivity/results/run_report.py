@@ -121,8 +121,8 @@ class RunReport(Plain):
     @property
     def evaluated(self) -> int:
         """The number of queries, of which several live retrievals may be; of those in a file, only figures are kept."""
-        again = 0 if self.judged is None or self.judged.qrels is None else self.judged.qrels.again
-        return len(self.queries) - again or max((each.n_total for each in self.estimates.values()), default=0)
+        first = 0 if self.judged is None else int(self.judged.is_first.sum())
+        return first or len(self.queries) or max((each.n_total for each in self.estimates.values()), default=0)
 
     def mean_relevant(self, rel: int) -> float | None:
         """N_p: the mean number of relevant passages of a query that has one; None if no query has one, or unknown."""

@@ -98,6 +98,8 @@ class Draw:
         log of the probability that a draw misses the relevant passages that a sampled tail stands for (≤ 0).
     tail_hits : float
         How many relevant labels stand for these, if each stood for equally many: (Σw)²/Σw².
+    controls : int
+        How many controls were graded, those of several rows of one query once.
     """
 
     graded: IntArray
@@ -108,6 +110,7 @@ class Draw:
     outside: FloatArray
     tail: FloatArray
     tail_hits: float = 0.0
+    controls: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,8 +171,7 @@ def controlled_figures(figures: Figures, bootstrap: Bootstrap | None) -> dict[st
             key = judged.threshold(measure.rel), depth
             if key not in known:
                 known[key] = _at(judged, depth, measure.rel, sampling)
-            at = known[key]
-            if at is not None:
+            if (at := known[key]) is not None:
                 result[name] = _controlled(measure, depth, at, outcome, sampling)
                 # Without a bootstrap there are no intervals, but for the ends of what is possible.
                 if bootstrap is None and not math.isnan(result[name].value):
@@ -203,7 +205,7 @@ def _controlled(
         upper = figure(np.where(at.success_rate == 1, 1.0, at.success), at.chance, at.miss)
         least = float(figure(at.success_low, at.chance_high, 1 - at.chance_high))
         ends = least, float(figure(at.success_rate, draw.found.mean(), draw.missed.mean()))
-    total, shown, can_show = int(draw.graded.sum()), None, None
+    total, shown, can_show = draw.controls, None, None
     if isinstance(measure, BoR):
         shown = float(log2_of_ratio(np.asarray(at.success_low / at.chance_high)))
         # If every list held a relevant passage and no control were relevant.
@@ -255,7 +257,7 @@ def _at(judged: JudgedRun, depth: int, rel: int | None, bootstrap: Bootstrap) ->
         in_tails = np.where(more > 0, more * np.log1p(-np.minimum(drawn / sizes, 1 - 1e-12)), 0.0)
     squares = float((each * more).sum())
     hits = float(more.sum()) ** 2 / squares if squares else 0.0
-    draw = Draw(graded, relevant, units, found, missed, outside, in_tails, hits)
+    draw = Draw(graded, relevant, units, found, missed, outside, in_tails, hits, int(graded[judged.is_first].sum()))
     # A draw finds a relevant passage of the tail at most as often as it holds such passages on average.
     share, some = drawn / np.maximum(sizes, 1), labelled > 0
     chance = share[some] / len(sizes)
