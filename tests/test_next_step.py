@@ -46,7 +46,9 @@ def test_in_python_the_next_step_is_that_command_with_the_paths_given(sample, mo
     monkeypatch.chdir(sample)
     report = rs.evaluate("labels.db", {"bm25": "bm25.trec", "mine": rs.read_run("dense.trec")}, corpus_size=1000)
     given = "labels draw labels.db bm25=bm25.trec mine=RUN --queries QUERIES --corpus CORPUS --draw calibrate:200"
-    assert f"rag-selectivity {given} --output task.html" in " ".join(report.trust.acts)
+    assert f"(how-to: annotation), then rag-selectivity {given} --output task.html" in " ".join(report.trust.acts)
+    compared = rs.compare("labels.db", {name: rs.read_run(f"{name}.trec") for name in ("bm25", "dense")}).report
+    assert " bm25=RUN dense=RUN --queries " in " ".join(compared.trust.acts)
     files = {"mine=RUN": "mine=dense.trec", "QUERIES": "queries.jsonl", "CORPUS": "corpus.jsonl"}
     printed(*[files.get(word, word) for word in given.split()], "--output", "page.html")
     assert "<html" in (sample / "page.html").read_text()

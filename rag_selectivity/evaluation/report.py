@@ -74,7 +74,7 @@ def report_on(
     first, known = next(iter(judged.values())), {} if completed is None else completed
     size, provenance = first.corpus_size, provenance or _provenance(first, ground)
     shared = _Evaluation(judged, plan, tuple(measures), bootstrap, ground, known, provenance, slicings)
-    found = labels_found_by_any(judged)
+    found, source = labels_found_by_any(judged), None if first.qrels is None else first.qrels.source
     return Report(
         runs={
             name: shared.report_of(name, table, found[name], (notes or {}).get(name, ()))
@@ -90,7 +90,7 @@ def report_on(
         ground=ground,
         provenance=provenance,
         completed=known,
-        steps=Steps(labels=(None if first.qrels is None else first.qrels.source) or Steps.labels),
+        steps=Steps(labels=source or Steps.labels, files=[f"{name}=RUN" for name in figures]),
     )
 
 

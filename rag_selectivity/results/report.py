@@ -282,7 +282,6 @@ class Report(OfRuns[RunReport], Result):
 def _stored_as_data(part: RunReport) -> dict[str, Any]:
     """What a later report is compared with: the rules, and the figures of each query; None for live retrievals."""
     rules = part.figures.rules
-    return {
-        "fingerprint": None if rules is None else asdict(rules),
-        "per_query": None if rules is None else figures_as_data(part.figures, part.estimates),
-    }
+    if rules is None:
+        return {"fingerprint": None, "per_query": None}
+    return {"fingerprint": asdict(rules), "per_query": figures_as_data(part.figures, part.estimates)}

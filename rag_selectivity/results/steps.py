@@ -59,7 +59,11 @@ class Steps(Plain):
         'rag-selectivity labels draw labels.db bm25.trec --queries QUERIES --corpus CORPUS'
         """
         drawn = ["--draw", draw, "--output", "task.html"]
-        return shlex.join(["rag-selectivity", "labels", "draw", self.labels, *self.files, *self._texts, *drawn])
+        in_memory = any(run.rpartition("=")[2] == "RUN" for run in self.files)
+        before = "write the lists and texts as files (how-to: annotation), then " if in_memory else ""
+        return before + shlex.join(
+            ["rag-selectivity", "labels", "draw", self.labels, *self.files, *self._texts, *drawn]
+        )
 
     @property
     def _texts(self) -> list[str]:
