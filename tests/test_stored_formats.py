@@ -42,6 +42,17 @@ def read(tmp_path: Path, report: Any) -> rs.Report:
     return read_report(tmp_path / "r.json")
 
 
+@pytest.mark.parametrize("suffix", ["html", "md", "tex", "csv"])
+def test_json_is_not_saved_under_the_suffix_of_another_format(suffix, tmp_path) -> None:
+    runs = {"one": RUN, "other": RUN}
+    for result in (rs.evaluate(LABELS, runs, depths=[1]), rs.compare(LABELS, runs, depths=[1])):
+        with pytest.raises(
+            rs.InputError, match=rf"x.{suffix}: save\(\) writes JSON, .* x.json; to_.*\(\) gives the other"
+        ):
+            result.save(tmp_path / f"x.{suffix}")
+    assert not list(tmp_path.iterdir())
+
+
 def test_a_report_reads_back_with_its_decision(tmp_path) -> None:
     runs = {"run": {q: ["a", "b"] for q in LABELS}, "other": {q: ["b", "a"] for q in LABELS}}
     made = rs.evaluate(LABELS, runs, corpus_size=50, depths=[1, 2])

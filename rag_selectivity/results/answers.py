@@ -253,8 +253,7 @@ class AnswerReport(Result):
         """The figure of (run, K, score) or (run, K, score, order): `report["bm25", 10, "exact_match"]`."""
         run, k, score, *order = key
         wanted = Shown(run, k, *order)
-        found = self.figures.get((wanted, score))
-        if found is None:
+        if (found := self.figures.get((wanted, score))) is None:
             shown = ", ".join(dict.fromkeys(str(each) for each, _ in self.figures))
             raise InputError(f"there is no {score!r} of {wanted} (shown: {shown}; scores: {', '.join(self.kinds)})")
         return found

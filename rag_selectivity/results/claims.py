@@ -216,8 +216,7 @@ class ClaimCheck(Plain):
             return float(len(self.smallest_set(depth)) or math.nan)
         first = {id_: place for place, id_ in reversed(list(enumerate(self.sample.passage_ids[:depth])))}
         counts = self.support[:, sorted(first.values())].sum(axis=1)
-        counts = counts[counts > 0]
-        if not len(counts):
+        if not len(counts := counts[counts > 0]):
             return math.nan
         return float((counts > 1).mean() if name == REPEATED else counts.mean())
 

@@ -100,8 +100,7 @@ class Provenance(Plain):
             chosen[str(how.name).lower()] = int(rows.sum())
             left &= ~rows
         chosen["unknown"] = int(left.sum())
-        judges = dict(origins.judges)
-        if len(judges) == 1:
+        if len(judges := dict(origins.judges)) == 1:
             # Its source may hold labels of more queries than these.
             judges = dict.fromkeys(judges, int((origins.judge_grade != NO_GRADE).sum()))
         # Pairs that were chosen by what was known of their labels say nothing about how far judge and people agree.
@@ -166,8 +165,7 @@ class Provenance(Plain):
             labels = counted(self.outdated, "label is", "labels are")
             text = f"{labels} of an older text of the query or passage: grade these pairs again."
             yield Caveat(OUTDATED, text, SOFT, {"labels": self.outdated})
-        unknown = self.chosen.get("unknown", 0)
-        if 0 < unknown < self.labels:
+        if 0 < (unknown := self.chosen.get("unknown", 0)) < self.labels:
             labels = counted(unknown, "label")
             text = f"How {labels} of {self.labels:,} were chosen is not known: closed labels may go unnoticed."
             yield Caveat(UNKNOWN_ORIGIN, text, NOTE, {"labels": unknown})

@@ -22,7 +22,7 @@ from rag_selectivity.measures.utility import PROC, PercentPROC, diagnosis
 from rag_selectivity.results.decision import Decision
 from rag_selectivity.results.plain import Plain, finite, flat, plain, plain_fields
 from rag_selectivity.results.provenance import Provenance
-from rag_selectivity.results.result import Result
+from rag_selectivity.results.result import Result, json_file
 from rag_selectivity.results.run_report import OfRuns, RunReport, Slice, each_slice
 from rag_selectivity.results.steps import Steps
 from rag_selectivity.results.trust import Trust
@@ -203,7 +203,7 @@ class Report(OfRuns[RunReport], Result):
         The figures by query of a run with more than 10,000 queries stand in a Parquet file beside it, which is named in
         the JSON with its digest. Without Polars (the extra `files`), and in a pipe, the JSON holds them too.
         """
-        target = Path(path)
+        target = json_file(path)
         data = self.to_dict()
         contents: dict[str | Path, Content] = {}
         if find_spec("polars") is not None and not is_written_into(target):
@@ -281,7 +281,6 @@ class Report(OfRuns[RunReport], Result):
 
 def _stored_as_data(part: RunReport) -> dict[str, Any]:
     """What a later report is compared with: the rules, and the figures of each query; None for live retrievals."""
-    rules = part.figures.rules
-    if rules is None:
+    if (rules := part.figures.rules) is None:
         return {"fingerprint": None, "per_query": None}
     return {"fingerprint": asdict(rules), "per_query": figures_as_data(part.figures, part.estimates)}

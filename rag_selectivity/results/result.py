@@ -5,13 +5,23 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, ClassVar
 
-from rag_selectivity.errors import MissingExtraError
+from rag_selectivity.errors import InputError, MissingExtraError
 from rag_selectivity.results.plain import Plain, flat
 from rag_selectivity.tables.writing import json_text, write_whole
 
 #: How results are shown, by the name of the view: what draws them fills it when it is imported.
 VIEWS: dict[str, Callable[..., str]] = {}
 _VIEWS_ARE_IN = "rag_selectivity.render.views"
+#: What writes the formats that are not JSON, by the suffix of their files.
+_WAYS = {".html": "to_html()", ".md": "to_markdown()", ".tex": "to_latex()", ".csv": "to_pandas().to_csv()"}
+
+
+def json_file(path: str | Path) -> Path:
+    """The path of a file for JSON; an InputError for one whose suffix promises another format."""
+    target = Path(path)
+    if way := _WAYS.get(target.suffix.lower()):
+        raise InputError(f"{target}: save() writes JSON, into a file such as {target.stem}.json; {way} gives the other")
+    return target
 
 
 class Result(Plain):
@@ -83,8 +93,14 @@ class Result(Plain):
         return pandas.DataFrame(self.to_rows())
 
     def save(self, path: str | Path) -> None:
-        """Write the JSON to a file, completely or not at all; `--against` reads such a file."""
-        write_whole(path, self.to_json() + "\n")
+        """Write the JSON to a file, completely or not at all; `--against` reads such a file.
+
+        Raises
+        ------
+        InputError
+            For the suffix of another format: `to_html`, `to_markdown`, `to_latex` and `to_pandas` give these.
+        """
+        write_whole(json_file(path), self.to_json() + "\n")
 
     def _view(self, name: str, **options: Any) -> str:
         import_module(_VIEWS_ARE_IN)

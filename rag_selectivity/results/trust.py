@@ -267,8 +267,7 @@ class Trust:
         if known and all(_has(cell, EQUALS_PLACEBO) for cell in known):
             perfect = any(UNLESS_PERFECT in caveat.text for cell in cells for caveat in cell.caveats)
             return NOTHING, f"These labels cannot tell a good retriever from a bad one{UNLESS_PERFECT * perfect}"
-        closed = self._closed()
-        if closed is None:
+        if (closed := self._closed()) is None:
             return UNCHECKED, "Not checked"
         graded = f"passages of the top {self._depth}" if closed == STRONG else "retrieved passages"
         only = f"only {graded} were graded, so nothing is known about what the runs missed"
