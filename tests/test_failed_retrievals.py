@@ -121,6 +121,21 @@ def test_where_nothing_was_shown_at_all_success_is_0_at_no_depth(how) -> None:
     report = monitor.report()
     assert (report["Success"].value, report["Success"].n, report.depths) == (0, 20, ())
     assert f"20 retrievals {'failed' if how == 'fails' else 'returned nothing'}" in str(report)
+    assert "nan" not in str(report)
+
+
+@HOW
+@pytest.mark.parametrize("failing", [11, 19, 20])
+def test_an_outage_comes_first(how, failing) -> None:
+    """Whatever the few that worked show about labels, K and steps."""
+    monitor = Monitor(LABELS, corpus_size=100)
+    for query, ids in lists(failing / 20).items():
+        monitor.record(Retrieval(query, ids, failed=how == "fails" and not ids))
+    _, K, _, act, trust, *_ = str(monitor.report()).splitlines()
+    count = f"{failing} of 20 retrievals failed or came back empty"
+    assert act.startswith(f"Next: Mend the retrieval first: {count}.")
+    assert f"none is advised: {count}" in K
+    assert "cannot tell a good retriever" not in trust
 
 
 def test_without_a_depth_a_failure_has_as_many_slots_as_the_other_lists_have_on_average() -> None:

@@ -213,9 +213,12 @@ def _answers(decision: Decision, at_k: Report, leader: str) -> Iterator[Answer]:
     # At an advised K another run than that of the advice can be the best: loss and next step are about it.
     best, trust = decision.best, at_k.trust
     is_believed, judges = trust.standing != NOTHING, trust.unchecked_judges
+    fails, verdict = sentences.outage(at_k.runs[best].judged), trust.verdict
     doubt = "Open until the ids meet" if trust.ids_apart else "These labels cannot tell a good retriever from a bad one"
+    if fails and not (is_believed or trust.ids_apart):
+        doubt, verdict = "Too little was retrieved to tell", f"Too little was retrieved to tell: {fails}."
     yield sentences.which_system(decision, "" if is_believed else doubt, judges=judges)
-    yield sentences.which_k(decision, leader, believed=is_believed)
+    yield sentences.which_k(decision, leader, fails, believed=is_believed)
     figure, pool = at_k[best, decision.measure], at_depth(at_k.runs[best].estimates, PROC(), decision.K)
     is_closed = any(c.code == CLOSED for cell in (figure, pool) if cell is not None for c in cell.caveats)
     losses, is_completed = _losses(at_k, best, decision.measure), figure.basis in _COMPLETED
@@ -225,10 +228,10 @@ def _answers(decision: Decision, at_k: Report, leader: str) -> Iterator[Answer]:
     if losses is not None and is_closed:
         # What no run retrieved is not known, and so neither is what more candidates would gain.
         losses = replace(losses, widen=0.0)
-    yield sentences.what_next(decision, at_k, losses, believed=is_believed)
+    yield sentences.what_next(decision, at_k, losses, fails, believed=is_believed)
     # What is shown by the grades of a judge whom nobody checked is no reason to believe them: the words say both.
     shown = trust.standing == CHECKED and (None if judges else True)
-    yield Answer("trust", trust.verdict, shown, " ".join(trust.facts))
+    yield Answer("trust", verdict, shown, " ".join(trust.facts))
 
 
 def _losses(at_k: Report, run: str, measure: Measure) -> Losses | None:

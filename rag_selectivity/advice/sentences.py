@@ -82,13 +82,25 @@ def _ranked(line: RunLine, decision: Decision) -> Estimate:
     return line.figures[decision.measure.name].estimate
 
 
-def which_k(decision: Decision, run: str, *, believed: bool) -> Answer:
-    """The K of the decision, the one that is advised for `run`, and what it costs: junk, bits, what chance would do."""
+def outage(judged: JudgedRun | None) -> str:
+    """How many retrievals failed or came back empty, if most did; else an empty text."""
+    asked = np.empty(0) if judged is None else judged.returned[~judged.missing]
+    empty = len(asked) - np.count_nonzero(asked)
+    return (
+        f"{empty:,} of {counted(len(asked), 'retrieval')} failed or came back empty" if 2 * empty > len(asked) else ""
+    )
+
+
+def which_k(decision: Decision, run: str, fails: str, *, believed: bool) -> Answer:
+    """The K of the decision, the one that is advised for `run`, and what it costs: junk, bits, what chance would do.
+
+    Where most retrievals fail, as `fails` says, what the others hold advises no K.
+    """
     depth, advised = decision.K, decision.k
     taken = f" as {decision.K_from}" if decision.K_from in ("given", "shown") else ""
     is_another = bool(taken) and (depth != advised.value or advised.open)
-    if advised.value is None:
-        text = f"{depth}{taken or ' is shown below'}; none is advised: {advised.reason}"
+    if fails or advised.value is None:
+        text = f"{depth}{taken or ' is shown below'}; none is advised: {fails or advised.reason}"
     elif is_another:
         text = f"{depth}{taken}; {advised} is advised for {run}: {advised.reason}"
     else:
@@ -104,7 +116,7 @@ def which_k(decision: Decision, run: str, *, believed: bool) -> Answer:
     ceiling = figures["BoR"].ceiling if "BoR" in figures else None
     if ceiling is not None and 2**-ceiling >= DEGRADED_FROM:
         at += f" A random draw of {depth} succeeds in {percent(2**-ceiling)} of the queries: K is in the collapse zone."
-    is_shown = believed and advised.low is not None and not advised.open and not is_another
+    is_shown = believed and advised.low is not None and not (advised.open or is_another or fails)
     return Answer("K", f"{text}.{at}", is_shown)
 
 
@@ -137,14 +149,15 @@ def where_the_loss_is(decision: Decision, losses: Losses | None, *, closed: bool
     return Answer("loss", f"{held}. {steps}", bool(losses.more), look)
 
 
-def what_next(decision: Decision, at_k: Report, losses: Losses | None, *, believed: bool) -> Answer:
+def what_next(decision: Decision, at_k: Report, losses: Losses | None, fails: str, *, believed: bool) -> Answer:
     """The cheapest act that would change an answer: more questions, then controls, then people; else a better step.
 
     Where the labels show nothing about the retriever, neither questions nor steps would change it. Before all else,
-    ids must meet.
+    retrieval must work, and ids must meet.
     """
     best, apart = at_k.runs[decision.best].judged, at_k.trust.ids_apart
-    acts = [] if apart is None else [f"Mend the ids first: {apart[1]}."]
+    acts = [f"Mend the retrieval first: {fails}."] if fails else []
+    acts += [] if apart is None else [f"Mend the ids {'too' if fails else 'first'}: {apart[1]}."]
     if best and best.qrels and best.qrels.origins and (left := best.qrels.origins.open):
         goes_on = "the command or call that graded the others goes on"
         acts.append(f"Finish the grading: no grade yet for {counted(left, 'pair')} in {best.qrels.source}; {goes_on}.")

@@ -264,10 +264,9 @@ class Window:
             raise InputError(why)
 
     def _notes(self, traffic: Traffic, kept: int, queries: int) -> Iterable[str]:
-        yield (
-            f"{counted(traffic.retrievals, 'retrieval')}, {traffic.labelled:,} with labels; {traffic.shown:.3g} "
-            f"shown on average. Figures without a depth are of all that was shown"
-        )
+        shown = f"; {traffic.shown:.3g} shown on average" if traffic.failed < traffic.retrievals else ""
+        seen = f"{counted(traffic.retrievals, 'retrieval')}, {traffic.labelled:,} with labels{shown}"
+        yield f"{seen}. Figures without a depth are of all that was shown"
         if kept < self._measured:
             yield f"figures over the last {counted(kept, 'retrieval')} that were measured"
         if queries < kept:
