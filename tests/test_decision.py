@@ -10,7 +10,7 @@ import rag_selectivity as rs
 from rag_selectivity.advice import decide, which_k
 from rag_selectivity.cli.app import app
 from rag_selectivity.results.decision import QUESTIONS
-from rag_selectivity.wording import percent
+from rag_selectivity.wording import percent, share
 from tests.test_calibrated_figures import drawn, evaluated, world
 from tests.test_controls import judged_by
 from tests.test_controls import report as controlled
@@ -217,17 +217,25 @@ def test_losses_by_hand(tmp_path, pooled, seed) -> None:
     evaluated = rs.evaluate(labels, lists, pool=pools or None, corpus_size=1000, depths=[4])
     held = [not {*lists[query], *pools.get(query, ())}.isdisjoint(labels[query]) for query in labels]
     kept = [not set(lists[query]).isdisjoint(labels[query]) for query in labels]
-    share, lost = sum(kept) / sum(held), sum(held) - sum(kept)
+    selected, lost = sum(kept) / sum(held), sum(held) - sum(kept)
     for words in (str(evaluated), str(monitor.report()), of_trace.output):
         loss = next(line for line in words.splitlines() if line.startswith("Loss: "))
         if not pools:
             assert "Not known" in loss
             continue
-        assert f"hold a success for {sum(held) / 60:.1%} of the queries; the top 4 keeps {share:.1%} of that" in loss
+        assert f"hold a success for {sum(held) / 60:.1%} of the queries; the top 4 keeps {selected:.1%} of that" in loss
         steps = loss.replace("is the weak step ", "")
         assert all(
             f"{step} in {count}" in steps for step, count in (("selection", lost), ("retriever", 60 - sum(held)))
         )
+    act = decide(evaluated, k=4)["next"]
+    whole = f"{share(selected - sum(kept) / 60)} of the queries if they then lack nothing, and the top 4 keeps"
+    assert not pools or f"Retrieve more candidates: +{whole} {selected:.1%} of it." in f"{act.text} {act.more}"
+    # Two passages of lists of four: they may be what a reranker left.
+    of_lists = decide(rs.evaluate(labels, lists, corpus_size=1000, depths=[2]), k=2)
+    assert "run's lists hold a success for" in of_lists["loss"].text
+    assert "which step loses the rest is not known" in of_lists["loss"].text
+    assert "candidates better" not in f"{of_lists['next'].text} {of_lists['next'].more}"
 
 
 def test_losses_are_those_of_proc_and_percent_proc() -> None:

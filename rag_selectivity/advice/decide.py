@@ -222,12 +222,10 @@ def _answers(decision: Decision, at_k: Report, leader: str) -> Iterator[Answer]:
     figure, pool = at_k[best, decision.measure], at_depth(at_k.runs[best].estimates, PROC(), decision.K)
     is_closed = any(c.code == CLOSED for cell in (figure, pool) if cell is not None for c in cell.caveats)
     losses, is_completed = _losses(at_k, best, decision.measure), figure.basis in _COMPLETED
-    if losses is not None and not is_believed:
-        losses = replace(losses, more="")
+    if losses is not None:
+        # What no run retrieved is not known of closed labels, and so neither is what more candidates would gain.
+        losses = replace(losses, more=losses.more * is_believed, widen=0.0 if is_closed else losses.widen)
     yield sentences.where_the_loss_is(decision, losses, closed=is_closed, completed=is_completed)
-    if losses is not None and is_closed:
-        # What no run retrieved is not known, and so neither is what more candidates would gain.
-        losses = replace(losses, widen=0.0)
     yield sentences.what_next(decision, at_k, losses, fails, believed=is_believed)
     # What is shown by the grades of a judge whom nobody checked is no reason to believe them: the words say both.
     shown = trust.standing == CHECKED and (None if judges else True)

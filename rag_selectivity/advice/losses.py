@@ -32,11 +32,14 @@ class Losses:
     selected : float
         The mean of S, over the queries whose pool holds evidence.
     rerank, widen : float
-        The means of P(1 − S) and of S(1 − P): the most that mending each step can gain.
+        The means of P(1 − S) and of S(1 − P): the most that a better selection can gain, and what candidates that lack
+        nothing gain if the same share of them is selected.
     more : {"selection", "retriever", ""}
         Which step loses more, if the bounds of the two gains' difference exclude 0.
     limits : {diagnosis: number of queries}
         The queries by the step that limits them, as `rag_selectivity.measures.utility.diagnosis` says it of P and S.
+    given : bool
+        Whether a pool was given: else the lists stand for it, and may be a selection already.
     """
 
     pool: float
@@ -45,10 +48,7 @@ class Losses:
     widen: float
     more: str
     limits: Counter[str | None]
-
-    def limited(self, step: str) -> int:
-        """The number of queries that a step limits alone."""
-        return self.limits[f"{step}-limited"]
+    given: bool
 
 
 def losses_of(judged: JudgedRun, measure: Measure, bootstrap: Bootstrap | None) -> Losses | None:
@@ -78,13 +78,12 @@ def losses_of(judged: JudgedRun, measure: Measure, bootstrap: Bootstrap | None) 
             if highest_mean(behind, -1.0, 1.0, tail, units) < 0:
                 more = step
     limits = Counter(diagnosis(*factors) for factors in zip(pool.tolist(), share.tolist(), strict=True))
-    return Losses(float(pool.mean()), selected, float(rerank.mean()), float(widen.mean()), more, limits)
+    means = float(pool.mean()), selected, float(rerank.mean()), float(widen.mean())
+    return Losses(*means, more, limits, given=not judged.own_pool.all())
 
 
 def _figures(judged: JudgedRun, measure: Measure, depth: int) -> FloatArray:
-    outcome = replace(measure, at=None).outcome(judged, np.array([depth])).settled()
-    result: FloatArray = outcome.parts[0][:, 0]
-    return result
+    return np.asarray(replace(measure, at=None).outcome(judged, np.array([depth])).settled().parts[0][:, 0])
 
 
 def _ceilings(judged: JudgedRun, measure: Measure, depth: int) -> FloatArray:

@@ -204,9 +204,8 @@ def plan_human(
         return [(pair.query, pair.passage) for pair in calibrate_draw(judges, named, count, depth=depth, seed=seed)]
 
     widths = expected_widths(judges, drawn, joined.judged, people, agreement, number, measures, depth=depth)
-    basis = f"simulated from a stated agreement of {percent(float(agreement or 0))}, with errors at random"
-    if people is not None:
-        basis = f"simulated from {int((people >= 0).sum())} labels of people so far"
+    agreed = f"a stated agreement of {percent(float(agreement or 0))}, with errors at random"
+    basis = f"simulated from {agreed if people is None else f'{int((people >= 0).sum())} labels of people so far'}"
     notes = [
         f"{basis}; means of three simulations",
         "half_width: half the width of the interval to expect for these very queries, narrower with more labels",
@@ -215,9 +214,9 @@ def plan_human(
     halved = dict[str, int | None]()
     for name in dict.fromkeys(each["measure"] for each in widths):
         half_width = {each["labels"]: each["half_width"] for each in widths if each["measure"] == name}
-        enough = [labels for labels, half in half_width.items() if half <= next(iter(half_width.values())) / 2]
-        halved[name] = min(enough, default=None)
-        does = f"{min(enough):,} labels halve it" if enough else f"{max(half_width):,} (the most tried) do not halve it"
+        half = next(iter(half_width.values())) / 2
+        halved[name] = least = min((labels for labels, width in half_width.items() if width <= half), default=None)
+        does = f"{least:,} labels halve it" if least else f"{max(half_width):,} (the most tried) do not halve it"
         notes.append(f"{name}: {does}")
     return {"rows": widths, "halved_by": halved, "basis": basis, "notes": notes}
 

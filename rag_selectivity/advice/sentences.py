@@ -105,17 +105,14 @@ def which_k(decision: Decision, run: str, fails: str, *, believed: bool) -> Answ
         text = f"{depth}{taken}; {advised} is advised for {run}: {advised.reason}"
     else:
         text = f"{advised}{taken and f'{taken},'} for {run}: {advised.reason}"
-    figures = decision.lines[0].figures
-    known = []
-    harm = figures["Harm"].estimate if "Harm" in figures else None
-    if harm is not None and math.isfinite(harm.value) and (harm.value or not harm.possible):
-        known.append(f"{'at least ' * bool(harm.possible)}{percent(harm.value)} of the slots hold junk")
-    if "BoR" in figures and math.isfinite(bor := figures["BoR"].estimate.value):
-        known.append(f"success is {amount(2**bor)} times as frequent as by chance (BoR {number(bor)})")
+    known, (harm, bor) = [], map(decision.lines[0].figures.get, ("Harm", "BoR"))
+    if harm and math.isfinite(junk := harm.estimate.value) and (junk or not harm.estimate.possible):
+        known.append(f"{'at least ' * bool(harm.estimate.possible)}{percent(junk)} of the slots hold junk")
+    if bor and math.isfinite(bits := bor.estimate.value):
+        known.append(f"success is {amount(2**bits)} times as frequent as by chance (BoR {number(bits)})")
     at = f" At K = {depth}, {' and '.join(known)}." if known else ""
-    ceiling = figures["BoR"].ceiling if "BoR" in figures else None
-    if ceiling is not None and 2**-ceiling >= DEGRADED_FROM:
-        at += f" A random draw of {depth} succeeds in {percent(2**-ceiling)} of the queries: K is in the collapse zone."
+    if bor and bor.ceiling is not None and (by_chance := 2**-bor.ceiling) >= DEGRADED_FROM:
+        at += f" A random draw of {depth} succeeds in {percent(by_chance)} of the queries: K is in the collapse zone."
     is_shown = believed and advised.low is not None and not (advised.open or is_another or fails)
     return Answer("K", f"{text}.{at}", is_shown)
 
@@ -137,16 +134,17 @@ def where_the_loss_is(decision: Decision, losses: Losses | None, *, closed: bool
     if isinstance(decision.measure, Success):
         evidence = f"a success for {percent(losses.pool)} of the queries"
     kept = "" if math.isnan(losses.selected) else f"; the top {decision.K} keeps {percent(losses.selected)} of that"
-    held = f"{decision.best}'s candidates hold {evidence}{kept}"
-    if closed:
-        return Answer("loss", f"{held}; what the runs missed is not known.", False)
-    if losses.rerank == 0 and losses.widen == 0:
+    held = f"{decision.best}'s {'candidates' if losses.given else 'lists'} hold {evidence}{kept}"
+    if losses.rerank == losses.widen == 0 and not closed:
         return Answer("loss", f"{held}: nothing is lost in these queries.", False)
-    weak, other = sorted((SELECTION, RETRIEVER), key=lambda step: (step != losses.more, -losses.limited(step)))
-    sure, look = ("", f"Look at {_LOOK[weak]}.") if losses.more else (" (not a sure difference)", "")
-    queries = counted(losses.limited(weak), "query", "queries")
-    steps = f"The {weak} is the weak step in {queries}, the {other} in {losses.limited(other)}{sure}."
-    return Answer("loss", f"{held}. {steps}", bool(losses.more), look)
+    if closed or not losses.given:
+        step = "which step loses the rest is not known without the candidates (pool=…, --pool)"
+        return Answer("loss", f"{held}; {'what the runs missed is not known' if closed else step}.", False)
+    queries = {step: losses.limits[f"{step}-limited"] for step in (SELECTION, RETRIEVER)}
+    weak, other = sorted(queries, key=lambda step: (step != losses.more, -queries[step]))
+    sure, look = ("", f"Look at {_LOOK[weak]}.") if losses.more else ("; which step loses more is not shown", "")
+    steps = f"The {weak} is the weak step in {counted(queries[weak], 'query', 'queries')}, the {other} in"
+    return Answer("loss", f"{held}. {steps} {queries[other]}{sure}.", bool(losses.more), look)
 
 
 def what_next(decision: Decision, at_k: Report, losses: Losses | None, fails: str, *, believed: bool) -> Answer:
@@ -162,7 +160,7 @@ def what_next(decision: Decision, at_k: Report, losses: Losses | None, fails: st
         goes_on = "the command or call that graded the others goes on"
         acts.append(f"Finish the grading: no grade yet for {counted(left, 'pair')} in {best.qrels.source}; {goes_on}.")
     labels = at_k.trust.acts
-    acts += [*_questions(decision), *labels, *_steps(losses, _of(decision.measure))] if believed else labels
+    acts += [*_questions(decision), *labels, *_steps(decision, losses)] if believed else labels
     acts = acts or list(_more_labels(decision, best, at_k.steps))
     if not acts:
         return Answer("next", "Nothing that these lists and labels can show.", None)
@@ -195,11 +193,14 @@ def _questions(decision: Decision) -> Iterator[str]:
             return
 
 
-def _steps(losses: Losses | None, of: str) -> Iterator[str]:
-    """What a perfect selection, and a perfect pool, would gain."""
+def _steps(decision: Decision, losses: Losses | None) -> Iterator[str]:
+    """What a perfect selection would gain at most, and what more candidates would gain with the selection as it is."""
     if losses is None:
         return
-    gains = [("Rerank the candidates better", losses.rerank), ("Retrieve more candidates", losses.widen)]
-    for act, gain in sorted(gains, key=lambda pair: -pair[1]):
+    from_what, kept = "candidates" if losses.given else "lists", 1.0 if math.isnan(losses.selected) else losses.selected
+    gains = [(f"Rerank the {from_what} better: at most +", losses.rerank, "")]
+    if_all = f" if they then lack nothing, and the top {decision.K} keeps {percent(kept)} of it"
+    gains.append(("Retrieve more candidates: +", losses.widen, if_all))
+    for act, gain, condition in sorted(gains, key=lambda each: -each[1]):
         if gain >= _LEAST_GAIN:
-            yield f"{act}: at most +{share(gain)} {of}."
+            yield f"{act}{share(gain)} {_of(decision.measure)}{condition}."
