@@ -258,7 +258,8 @@ class Window:
         else:
             why = (
                 f"{counted(traffic.retrievals, 'retrieval')} so far, none of them with labels: are the labels' queries "
-                f"the ids or texts that were asked?"
+                f'the ids or texts that were asked? Give the id where an agent rewrites them: config={{"metadata": '
+                f'{{"query_id": …}}}} in LangChain, else monitor.request(query_id=…)'
             )
         if why is not None:
             raise InputError(why)
