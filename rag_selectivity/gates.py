@@ -17,7 +17,7 @@ from rag_selectivity.measures.chance import Success
 from rag_selectivity.measures.conditions import limit_of, parts_of
 from rag_selectivity.results.claims import ClaimMeasure, ClaimReport
 from rag_selectivity.results.comparison import RunDifference
-from rag_selectivity.results.estimate import AS_JUDGED, LEVELS, Estimate
+from rag_selectivity.results.estimate import AS_JUDGED, FAVOURS, LEVELS, Estimate
 from rag_selectivity.results.report import Report
 from rag_selectivity.results.stored import read_claims, read_report
 from rag_selectivity.wording import counted, visible
@@ -232,7 +232,7 @@ def _since(
     measures, found = [gate.measure for gate in drops if gate.measure is not None], {}
     for run, now in report.runs.items():
         then = stored.run_like(run, len(report.runs))
-        sides = run, now, then, str(stored.path)
+        sides = run, now, then, str(stored.path or "the stored report")
         rows, note = differences_since(*sides, measures, report.bootstrap, on=on, labels=labels)
         found[run] = dict(zip(drops, rows, strict=True)), note
     return found
@@ -255,6 +255,13 @@ def _of_drop(gate: Gate, row: RunDifference) -> str:
     tested = gate.look(drop)
     room = ROUNDING * max((abs(each) for each in (before, now) if math.isfinite(each)), default=0.0)
     message = _beyond(gate, gate.limit if abs(tested - gate.limit) <= room else tested, drop)
+    # A drop is known where it is found in spite of the labels, and a rise likewise.
+    if (
+        row.unequal is not None
+        and not math.isnan(value)
+        and (row.unequal.figures[FAVOURS] == row.baseline) == bool(message)
+    ):
+        return f"{gate.what} is unknown, and {gate.sign} {gate.limit:g} is not ruled out: {row.unequal.text}"
     if not message or row.possible is not None or (math.isnan(value) and row.reason):
         return message
     known = "without an interval" if math.isnan(low) else f"drop {value:.4g} [{low:.4g}, {high:.4g}]"

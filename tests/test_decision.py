@@ -276,6 +276,7 @@ def test_labels_that_show_nothing_choose_no_run_and_no_k() -> None:
     """Controls show that this judge accepts anything; by its labels one run is far better, and one K is enough."""
     labels, runs, controls = judged_by(0.9, number=5)
     runs["other"] = {query: [f"x{i}" for i in range(30)] for query in runs["own"]}
+    labels = {query: {**row, **dict.fromkeys(runs["other"][query], 0)} for query, row in labels.items()}
     decision = decide(controlled((labels, runs, controls), ids="exact"), k=10)
     assert next(iter(decision.pairs)).apart
     assert decision["system"].text.startswith(

@@ -10,6 +10,7 @@ import pytest
 
 import rag_selectivity as rs
 from rag_selectivity.advice import decide
+from rag_selectivity.gates import check
 from rag_selectivity.sample import write_sample
 
 pytestmark = [pytest.mark.contract, pytest.mark.filterwarnings("ignore::rag_selectivity.SelectivityWarning")]
@@ -27,6 +28,69 @@ def test_a_judge_that_grades_without_looking_is_not_believed() -> None:
     assert (pair.p_adjusted < 0.001, pair.apart) == (True, False)
     assert decision["trust"].text.startswith("These labels cannot tell a good retriever from a bad one. ")
     assert not any(answer.shown for answer in decision.answers)
+
+
+def of_two_retrievers() -> tuple[dict, dict]:
+    """Grades of all that two runs show, of which `better` finds the decisive passage twice as often."""
+    random = np.random.default_rng(5)
+    runs: dict[str, dict[str, list[str]]] = {"better": {}, "worse": {}}
+    grades: dict[str, dict[str, int]] = {}
+    for number in range(50):
+        for name, often in (("better", 0.8), ("worse", 0.4)):
+            own = [f"{name}{number}-{rank}" for rank in range(7)]
+            runs[name][f"q{number}"] = ["x", "y", "z", *own]
+            grades.setdefault(f"q{number}", {"x": 2}).update(dict.fromkeys(["y", "z", *own], 1))
+            grades[f"q{number}"][own[0]] = 5 if random.random() < often else 1
+    return grades, runs
+
+
+def only_of(run: dict, grades: dict, to: int) -> dict:
+    return {query: {each: row[each] for each in run[query][:to]} for query, row in grades.items()}
+
+
+@pytest.mark.parametrize(("depth", "to"), [(5, 5), (10, 5), (5, 10)])
+def test_labels_of_one_list_alone_call_no_run_better_and_none_tied(depth, to) -> None:
+    grades, runs = of_two_retrievers()
+    options = {"scale": "utility", "corpus_size": 1000, "depths": [depth]}
+    for name, other in (("better", "worse"), ("worse", "better")):
+        labels = only_of(runs[name], grades, to)
+        compared = rs.compare(labels, runs, measures=["RA-nWG", "Success", "BoR", "nDCG", "R", "P"], **options)
+        assert {row.verdict for row in compared.rows if row.test} == {"undecided: judged in part"}
+        report = rs.evaluate(labels, runs, **options)
+        system, step = (decide(report, k=depth)[code].text for code in ("system", "next"))
+        judged = f"100.0% of {name}'s top 5 are judged and 60.0% of {other}'s"
+        assert system == f"Open: {judged}, so the labels favour {name}: grade {other}'s list too."
+        assert step == f'Grade {other}\'s list too: grade(…, store="labels.db")'
+        assert "shown by a test" not in str(report)
+    assert decide(rs.evaluate(grades, runs, **options), k=depth)["system"].text.startswith("better beats worse")
+
+
+def test_a_run_that_wins_against_the_labels_is_better_all_the_same() -> None:
+    queries = [f"q{i}" for i in range(40)]
+    labels = {query: {"a": 1, "b": 1, "good": 5} for query in queries}
+    runs = {name: {query: list(top) for query in queries} for name, top in (("junk", "ab"), ("new", ["good", "x"]))}
+    options = {"scale": "utility", "measures": ["Success"], "depths": [2]}
+    assert rs.compare(labels, runs, **options).rows[0].verdict == "better"
+    # Where nothing is called junk, a list is judged as far as it is relevant.
+    positives = {query: {"a": 4, "b": 4, "good": 4} for query in queries}
+    runs["new"] = dict.fromkeys(queries, ("x", "y")) | {"q0": ("good", "x")}
+    assert rs.compare(positives, runs, **options).rows[0].verdict == "worse"
+
+
+def test_a_drop_by_labels_of_one_list_is_unknown_and_fails(tmp_path) -> None:
+    grades, runs = of_two_retrievers()
+    labels, stored = only_of(runs["worse"], grades, 5), tmp_path / "main.json"
+    options = {"scale": "utility", "corpus_size": 1000, "depths": [5]}
+    favoured, other = (rs.evaluate(labels, {"mine": runs[name]}, **options) for name in ("worse", "better"))
+    favoured.save(stored)
+    for measure in ("RA-nWG@5", "Success@5", "BoR@5"):
+        (found,) = check(other, [f"drop({measure}) > 0.02"], stored)
+        why = f"100.0% of {stored}'s top 5 are judged and 60.0% of mine's, so the labels favour {stored}"
+        text = f"mine: drop({measure}) is unknown, and > 0.02 is not ruled out: {why}: grade mine's list too."
+        assert found.message == text
+    # With more labels of the other side, what looks like a rise can be a drop.
+    (found,) = check(favoured, ["drop(RA-nWG@5) > 0.02"], other)
+    assert "drop(RA-nWG@5) is unknown" in found.message
 
 
 def graded(tmp_path, runs, **options) -> rs.Report:

@@ -21,7 +21,7 @@ from rag_selectivity.measures.base import WHOLE_LIST, Real
 from rag_selectivity.measures.chance import BoR, BoR_max, Success, success_of
 from rag_selectivity.measures.plan import at_depth, default_measures, wanted_measures, without_depth
 from rag_selectivity.measures.utility import PROC, RANWG, PercentPROC
-from rag_selectivity.results.comparison import BETTER, WORSE, RunDifference
+from rag_selectivity.results.comparison import BETTER, JUDGED_IN_PART, WORSE, RunDifference
 from rag_selectivity.results.decision import Answer, Decision, Pair, RunFigure, RunLine
 from rag_selectivity.results.estimate import CALIBRATED, WITH_TAIL
 from rag_selectivity.results.report import Report
@@ -169,7 +169,7 @@ def _differences(
 
 def _pair(row: RunDifference) -> Pair:
     """A pair of runs, the better one first, as `row` has it."""
-    names = ("run", "difference", "low", "high", "p_adjusted", "detectable", "verdict")
+    names = ("run", "difference", "low", "high", "p_adjusted", "detectable", "verdict", "unequal")
     # Where figures rest on completed labels and tests do not, the run that comes first can be the worse one.
     return Pair(other=row.baseline, apart=row.verdict == BETTER, **{name: getattr(row, name) for name in names})
 
@@ -217,7 +217,10 @@ def _answers(decision: Decision, at_k: Report, leader: str) -> Iterator[Answer]:
     doubt = "Open until the ids meet" if trust.ids_apart else "These labels cannot tell a good retriever from a bad one"
     if fails and not (is_believed or trust.ids_apart):
         doubt, verdict = "Too little was retrieved to tell", f"Too little was retrieved to tell: {fails}."
-    yield sentences.which_system(decision, "" if is_believed else doubt, judges=judges)
+    # Why it is open says more than that the labels of one list alone cannot tell.
+    is_unequal = {pair.verdict for pair in decision.pairs if pair.run == best} == {JUDGED_IN_PART}
+    told = is_believed or (is_unequal and not (fails or trust.ids_apart))
+    yield sentences.which_system(decision, "" if told else doubt, judges=judges)
     yield sentences.which_k(decision, leader, fails, believed=is_believed)
     figure, pool = at_k[best, decision.measure], at_depth(at_k.runs[best].estimates, PROC(), decision.K)
     is_closed = any(c.code == CLOSED for cell in (figure, pool) if cell is not None for c in cell.caveats)

@@ -10,12 +10,13 @@ from rag_selectivity.evaluation.caveats import equals_placebo
 from rag_selectivity.judged.judged_run import JudgedRun
 from rag_selectivity.measures.base import Measure
 from rag_selectivity.measures.chance import DEGRADED_FROM, Success
+from rag_selectivity.results.comparison import JUDGED_IN_PART
 from rag_selectivity.results.decision import Answer, Decision, RunLine
 from rag_selectivity.results.estimate import WITH_TAIL, Estimate
 from rag_selectivity.results.report import Report
 from rag_selectivity.results.run_report import FEWEST
 from rag_selectivity.results.steps import Steps
-from rag_selectivity.wording import amount, counted, ends_text, number, percent, several, share
+from rag_selectivity.wording import amount, counted, ends_text, enumeration, number, percent, several, share
 
 #: A gain below this is nothing to work for.
 _LEAST_GAIN = 0.005
@@ -24,7 +25,7 @@ _MOST_TIMES = 20
 
 
 def which_system(decision: Decision, doubt: str, *, judges: str) -> Answer:
-    """Which runs the best one beats, and which are tied with it.
+    """Which runs the best one beats, which are tied with it, and of which that is open.
 
     `doubt` says why the labels show nothing about the retriever: then no test of these labels says which run to take.
     `judges` says by whose grades all of it is, if no person has checked these judges.
@@ -42,10 +43,11 @@ def which_system(decision: Decision, doubt: str, *, judges: str) -> Answer:
     if doubt:
         return Answer("system", f"{doubt}; {first} has the highest {measure}, {share(best.value)}.", False)
     tested = {pair.other: pair for pair in decision.pairs if pair.run == first and not math.isnan(pair.p_adjusted)}
+    unequal = {name: pair.unequal for name, pair in tested.items() if pair.verdict == JUDGED_IN_PART}
     if not tested:
         return Answer("system", f"{first} has the best {measure}, {share(best.value)}; nothing was tested.", False)
     beaten = [name for name, pair in tested.items() if pair.apart]
-    tied = [name for name, pair in tested.items() if not pair.apart]
+    tied = [name for name, pair in tested.items() if not pair.apart and name not in unequal]
     untested = [name for name in others if name not in tested]
     doubtful = [name for name in (first, *beaten) if equals_placebo(figures[name])]
     # A run whose own figure says nothing is no run to be shown against.
@@ -64,6 +66,8 @@ def which_system(decision: Decision, doubt: str, *, judges: str) -> Answer:
         would = f": these {counted(best.n, 'query', 'queries')} would show a gap of {share(gap)}"
         would += f"{'' if beaten else f' {_of(measure)}'} or more"
         parts.append(what + (would if math.isfinite(gap) else ""))
+    reasons = [caveat.text.rstrip(".") for caveat in unequal.values() if caveat is not None]
+    parts += [f"{'open' if parts else 'Open'}: {reason}" for reason in reasons]
     if untested:
         parts.append(f"{several(untested)} {'was' if len(untested) == 1 else 'were'} not tested")
     ends = [f"{first} and {run}: {share(x.difference)} [{share(x.low)}, {share(x.high)}]" for run, x in tested.items()]
@@ -156,6 +160,10 @@ def what_next(decision: Decision, at_k: Report, losses: Losses | None, fails: st
     best, apart = at_k.runs[decision.best].judged, at_k.trust.ids_apart
     acts = [f"Mend the retrieval first: {fails}."] if fails else []
     acts += [] if apart is None else [f"Mend the ids {'too' if fails else 'first'}: {apart[1]}."]
+    pairs = [pair.unequal.figures for pair in decision.pairs if pair.unequal and pair.verdict == JUDGED_IN_PART]
+    if apart is None and not fails and pairs:
+        lists = enumeration(dict.fromkeys(f"{pair['not_graded']}'s list" for pair in pairs))
+        acts.append(f"Grade {lists} too: {at_k.steps.lists()}")
     if best and best.qrels and best.qrels.origins and (left := best.qrels.origins.open):
         goes_on = "the command or call that graded the others goes on"
         acts.append(f"Finish the grading: no grade yet for {counted(left, 'pair')} in {best.qrels.source}; {goes_on}.")
@@ -185,6 +193,7 @@ def _questions(decision: Decision) -> Iterator[str]:
     """How many queries would show the gaps to the runs that are tied with the best, the widest gap first."""
     best, queries = decision.best, _ranked(decision.lines[0], decision).n
     tied = [pair for pair in decision.pairs if pair.run == best and not pair.apart and pair.difference > 0]
+    tied = [pair for pair in tied if pair.verdict != JUDGED_IN_PART]
     for pair in sorted(tied, key=lambda pair: -pair.difference):
         needed = queries * (pair.detectable / pair.difference) ** 2
         if math.isfinite(needed) and queries < needed <= _MOST_TIMES * queries:

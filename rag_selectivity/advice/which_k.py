@@ -16,13 +16,10 @@ from rag_selectivity.measures.chance import success_of
 from rag_selectivity.measures.utility import Evidence
 from rag_selectivity.results.decision import AdvisedK, Source
 from rag_selectivity.tables.ids import IntArray
+from rag_selectivity.trust.placebo import FOLLOWING, labelled_down_to
 
 #: What one more passage must bring: twenty of them one decisive passage.
 WORTH = 1 / 20
-#: Labels follow a list as far as this share of its slots is labelled at every rank, …
-_LABELLED = 0.9
-#: … and end there if less than this share of the slots at the following ranks is labelled.
-_ENDED, _FOLLOWING = 0.5, 10
 #: Sums of the same figures in another order differ by less.
 _SAME = 1e-12
 #: The K of a decision if neither the user nor the rule names one.
@@ -189,25 +186,8 @@ def _advised(judged: JudgedRun, measure: Evidence, curve: EvidenceCurve, bootstr
     listed = int(np.quantile(lengths[lengths > 0], 0.5, method="higher")) if lengths.any() else 1
     is_whole = judged.corpus_size is not None and listed >= int(judged.corpus_size.min())
     if labelled and labelled < listed and reached >= labelled:
-        ranks = f"grade ranks {labelled + 1} to {labelled + _FOLLOWING} to know"
+        ranks = f"grade ranks {labelled + 1} to {labelled + FOLLOWING} to know"
         ended = f"the labels end at rank {labelled}; {ranks}"
     else:
         ended = f"the lists end at rank {listed}, so more is not tested" if reached >= listed and not is_whole else ""
     return AdvisedK(value, low, None if ended else high, ended or reason, flat, bool(ended), *known)
-
-
-def labelled_down_to(judged: JudgedRun, measure: Evidence) -> int:
-    """The rank at which the labels end: nearly all slots are labelled down to it, and few beyond.
-
-    0 where labels do not follow the lists: they fade below the pools of many runs, or are of evidence only.
-    """
-    if not judged.labels[:, measure.worth(judged) == 0].any():
-        return 0
-    ranks = np.arange(0, min(int(judged.returned.max(initial=0)), 1000) + 1)
-    slots = np.diff(judged.returned_at(ranks).sum(axis=0))
-    labelled = np.diff(judged.judged_at(ranks).sum(axis=0))
-    gaps = np.flatnonzero(labelled < _LABELLED * slots)
-    end = int(gaps[0]) if len(gaps) else len(slots)
-    following = slice(end, end + _FOLLOWING)
-    fades = slots[following].sum() and labelled[following].sum() >= _ENDED * slots[following].sum()
-    return 0 if fades else end

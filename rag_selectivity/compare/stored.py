@@ -73,7 +73,7 @@ def differences_since(
     one, other, note = _paired(run, now.figures, then.figures, path, labels, on)
     pairs = [_columns(measure, one, other, path) for measure in measures]
     plan = [(each.without_depth, np.array([WHOLE_LIST if each.at is None else each.at])) for each in measures]
-    tables = [Figures(one.queries, plan, [pair[i] for pair in pairs]) for i in (0, 1)]
+    tables = [replace(side, plan=plan, outcomes=[pair[i] for pair in pairs]) for i, side in enumerate((one, other))]
     estimates = [{key: as_judged(each) for key, each in side.estimates.items()} for side in (now, then)]
     rows, pools = [], {table.rules is not None and table.rules.pool for table in (now.figures, then.figures)}
     for row, pair in zip(difference_rows((run, path), tables, estimates, Testing(bootstrap)), pairs, strict=True):

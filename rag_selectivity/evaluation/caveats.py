@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rag_selectivity.figures.figures import Figures
 from rag_selectivity.judged.judged_run import JudgedRun
-from rag_selectivity.judged.token_budget import named_top
+from rag_selectivity.judged.token_budget import is_budget, named_top
 from rag_selectivity.measures.base import WHOLE_LIST, Measure, Real
 from rag_selectivity.measures.plan import Plan, cutoffs_in
+from rag_selectivity.measures.utility import Judged
 from rag_selectivity.results.estimate import (
     AS_JUDGED,
     CONCENTRATED,
+    FAVOURS,
     NOTE,
     PARTLY_JUDGED,
     SOFT,
@@ -28,7 +31,7 @@ from rag_selectivity.results.estimate import (
 from rag_selectivity.results.provenance import UNLABELLED_STRATA
 from rag_selectivity.results.trust import CLOSED, EQUALS_PLACEBO, UNLESS_PERFECT
 from rag_selectivity.tables.ids import IntArray
-from rag_selectivity.trust.placebo import AT_K, IN_LISTS, LabelReach
+from rag_selectivity.trust.placebo import AT_K, IN_LISTS, JUDGED_FROM, LabelReach, hold_junk, labelled_down_to
 from rag_selectivity.trust.strata import WithoutLabels
 from rag_selectivity.wording import counted, percent
 
@@ -36,6 +39,8 @@ BY_CONSTRUCTION, DOWN_TO, AS_JUDGED_BASELINE = "by-construction", "down-to-rank"
 #: Below these, an interval that divides by a random baseline covers the true value too rarely (simulations.md in docs).
 LEAST_QUERIES, LEAST_SHARE, LEAST_SHARE_OF_FEW, LEAST_EFFECTIVE = 30, 2 / 3, 0.9, 100.0
 
+#: A list is judged clearly less than another where the shares of their slots differ by more.
+_CLEARLY_LESS = 0.1
 #: A difference this small is that of the order in which queries were added up.
 ROUNDING = 1e-12
 
@@ -150,6 +155,35 @@ def in_part(measure: Measure, judged: float, *, ranged: bool, only_expected: boo
         others = f"the other {percent(1 - judged)} of what stands in {listed} count as not relevant"
         return Caveat(PARTLY_JUDGED, f"Only expected passages are known: {others}.")
     return Caveat(PARTLY_JUDGED, f"Only {percent(judged)} of {listed} are judged. {rest}")
+
+
+def of_unequal_labels(
+    names: Sequence[str], tables: Sequence[Figures], estimates: Sequence[Mapping[str, Estimate]], measure: Measure
+) -> tuple[Caveat, ...]:
+    """The caveat of a difference where the labels follow the list of one run and not that of the other.
+
+    Where more is better, a passage without a label counts for nothing: more labels of the other list can only help that
+    run. Of a stored table nothing is known but the share that is judged.
+    """
+    joins = [table.judged for table in tables if table.judged is not None]
+    # 0 stands for whole lists.
+    depth = measure.at if isinstance(measure.at, int) else 0
+    if len(joins) == len(tables) and not is_budget(depth):
+        reach = max(map(labelled_down_to, joins))
+        depth = min(reach, depth or reach)
+    if not (measure.higher_is_better and depth and any(map(hold_junk, joins))):
+        return ()
+    judged, shares = Judged() @ depth, []
+    for table, estimates_of in zip(tables, estimates, strict=True):
+        estimate, outcome = estimates_of.get(str(judged)), table.outcome(judged)
+        share = math.nan if outcome is None else float(outcome.value()[0])
+        shares.append(share if estimate is None else estimate.value)
+    if max(shares) < JUDGED_FROM or not abs(shares[0] - shares[1]) > _CLEARLY_LESS:
+        return ()
+    first, other = names if shares[0] > shares[1] else reversed(names)
+    listed = f"{percent(max(shares))} of {first}'s top {depth} are judged and {percent(min(shares))} of {other}'s"
+    text = f"{listed}, so the labels favour {first}: grade {other}'s list too."
+    return (Caveat(PARTLY_JUDGED, text, SOFT, {FAVOURS: first, "not_graded": other}),)
 
 
 def equals_placebo(estimate: Estimate) -> bool:

@@ -7,7 +7,7 @@ from typing import Any
 
 from rag_selectivity.errors import InputError
 from rag_selectivity.measures.base import Measure
-from rag_selectivity.results.estimate import AS_JUDGED, Caveat, Estimate
+from rag_selectivity.results.estimate import AS_JUDGED, FAVOURS, Caveat, Estimate
 from rag_selectivity.results.plain import Ends, Plain, flat, plain, plain_fields
 from rag_selectivity.results.report import Report
 from rag_selectivity.results.result import Result
@@ -137,20 +137,31 @@ class RunDifference(Plain, kw_only=True):
         """`better`, `worse`, `no difference shown`, `undecided: …`, `none: under 20 queries` or `not tested`.
 
         Better and worse need an adjusted p-value of at most 1 − level, and that unjudged passages cannot change the
-        sign of the difference. There is no verdict between two figures neither of which is shown to differ from
-        its placebo, and none within a slice over fewer than 20 queries.
+        sign of the difference: where labels follow the list of one run alone, only the other run can be better. There
+        is no verdict between two figures neither of which is shown to differ from its placebo, and none within a slice
+        over fewer than 20 queries.
         """
         if self.test and self.few:
             return TOO_FEW
         if not self.test or math.isnan(self.p_adjusted):
             return NOT_TESTED
-        if self.p_adjusted > 1 - self.level:
+        is_shown = self.p_adjusted <= 1 - self.level
+        is_better = (self.difference > 0) == bool(self.measure.higher_is_better)
+        better = self.run if is_better else self.baseline
+        if self.unequal is not None and (not is_shown or self.unequal.figures[FAVOURS] == better):
+            return JUDGED_IN_PART
+        if not is_shown:
             return NOT_SHOWN
         if self.equal_to_placebos:
             return PLACEBO
         if self.possible is not None and self.possible[0] <= 0 <= self.possible[1]:
             return JUDGED_IN_PART
-        return BETTER if (self.difference > 0) == bool(self.measure.higher_is_better) else WORSE
+        return BETTER if is_better else WORSE
+
+    @property
+    def unequal(self) -> Caveat | None:
+        """Which run the labels favour, since they follow its list and not that of the other; None if neither."""
+        return next((each for each in self.caveats if FAVOURS in each.figures), None)
 
 
 def difference_of(rows: Sequence[RunDifference], run: str, measure: str | Measure) -> RunDifference:

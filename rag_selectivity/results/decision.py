@@ -5,7 +5,7 @@ from dataclasses import field
 from typing import Any, Literal
 
 from rag_selectivity.errors import InputError
-from rag_selectivity.results.estimate import Estimate
+from rag_selectivity.results.estimate import Caveat, Estimate
 from rag_selectivity.results.plain import Named, Number, Plain, finite
 from rag_selectivity.results.result import Result
 from rag_selectivity.wording import amount
@@ -130,7 +130,8 @@ class Pair(Plain):
     """Two runs under the measure that ranks the runs: the paired difference run − other.
 
     `p_adjusted` is corrected after Holm over all pairs of runs. `detectable` is the smallest true difference that would
-    have been shown. `verdict` is that of `RunDifference`; `apart` says whether it tells the two runs apart.
+    have been shown. `verdict` is that of `RunDifference`; `apart` says whether it tells the two runs apart. `unequal`
+    is the caveat of a pair whose labels favour a run, as in `RunDifference`; it is not stored.
     """
 
     run: str
@@ -142,6 +143,7 @@ class Pair(Plain):
     detectable: Number
     verdict: str
     apart: bool
+    unequal: Caveat | None = field(default=None, repr=False, compare=False)
 
 
 class Cheapest(Plain):

@@ -18,6 +18,8 @@ NUMBERS = ("value", "low", "high", "n", "n_total")
 #: Codes of caveats that follow from a figure alone.
 CONCENTRATED, CONCENTRATED_CONTROLS = "concentrated-chance", "concentrated-controls"
 PARTLY_JUDGED = "partly-judged"
+#: In the figures of a caveat: the run that labels favour, since they follow its list and not that of the other.
+FAVOURS = "favours"
 #: The levels of caveats, from the mildest on; `caveats >= soft` names one.
 NOTE, SOFT, STRONG = "note", "soft", "strong"
 LEVELS = (NOTE, SOFT, STRONG)

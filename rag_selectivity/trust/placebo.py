@@ -20,6 +20,7 @@ from rag_selectivity.measures.base import WHOLE_LIST, Measure, Outcome, Real
 from rag_selectivity.measures.chance import BoR
 from rag_selectivity.measures.plan import Plan
 from rag_selectivity.measures.shuffled import Universe
+from rag_selectivity.measures.utility import Evidence
 from rag_selectivity.tables.ids import IntArray
 from rag_selectivity.trust.people import BoolArray
 
@@ -27,8 +28,11 @@ from rag_selectivity.trust.people import BoolArray
 _SAME = 1e-12
 #: Labels are closed if at most this share of them is outside of what was retrieved.
 MOST_OUTSIDE = 0.05
-#: With this share of the top K judged, labels may have been made from the run, even if none has the lowest grade.
+#: With this share of the top K judged, labels may have been made from the run, even if none has the lowest grade. They
+#: follow a list as far as this share of its slots is labelled at every rank, …
 JUDGED_FROM = 0.9
+#: … and end there if less than this share of the slots at the following ranks is labelled.
+_ENDED, FOLLOWING = 0.5, 10
 #: A query's corpus counts as judged from this share on, and the dataset if more than `QUERIES` of its queries are.
 CORPUS_SHARE, QUERIES_SHARE = 0.9, 0.9
 
@@ -119,6 +123,28 @@ def labels_found_by_any(judged: Mapping[str, JudgedRun]) -> dict[str, IntArray]:
         query_of[of.judgment] = number[of.query]
     counts = np.bincount(query_of[query_of >= 0], minlength=len(position))
     return {name: counts[number] for name, number in numbers.items()}
+
+
+def hold_junk(judged: JudgedRun, measure: Evidence = Evidence()) -> bool:
+    """Whether labels call some passages no evidence; else, or if all others are none, Judged follows relevance."""
+    return judged.policy.unjudged != "worst" and bool(judged.labels[:, measure.worth(judged) == 0].any())
+
+
+def labelled_down_to(judged: JudgedRun, measure: Evidence = Evidence()) -> int:
+    """The rank at which the labels end: nearly all slots are labelled down to it, and few beyond.
+
+    0 where labels do not follow the lists: they fade below the pools of many runs, or are of evidence only.
+    """
+    if not hold_junk(judged, measure):
+        return 0
+    # At each rank, the lists that reach it, and those with a labelled passage there.
+    slots = np.bincount(judged.returned)[:0:-1].cumsum()[::-1]
+    labelled = np.bincount(judged.hits.rank, minlength=len(slots) + 1)[1:]
+    gaps = np.flatnonzero(labelled < JUDGED_FROM * slots)
+    end = int(gaps[0]) if len(gaps) else len(slots)
+    following = slice(end, end + FOLLOWING)
+    fades = slots[following].sum() and labelled[following].sum() >= _ENDED * slots[following].sum()
+    return 0 if fades else end
 
 
 def tails(judged: JudgedRun) -> tuple[IntArray, IntArray]:
