@@ -172,7 +172,7 @@ def _advised(judged: JudgedRun, measure: Evidence, curve: EvidenceCurve, bootstr
     kind = "decisive" if judged.scale.name == "utility" and measure.rel is None else "relevant"
     brings = f"less than one {kind} passage in {round(1 / curve.worth)} queries"
     if value == 0:
-        return AdvisedK(None, None, None, f"flat: even the first ranks add {brings}", True, False, *known)
+        return AdvisedK(None, None, None, f"flat: on average, even top ranks each add {brings}", True, False, *known)
     added, half = np.diff(mean, prepend=0.0), len(mean) // 2
     flat = value == len(mean) > 1 and added[:half].mean() - added[half:].mean() < curve.worth
     low = high = None
