@@ -25,9 +25,9 @@ def check(report: rs.Report) -> None:
 
 def test_evaluate() -> None:
     check(rs.evaluate(EXPECTED, {"r": SHOWN}, pool=POOL, **OPTIONS))
-    # Grades that are given are no expected ids: they have a scale of their own.
+    # Grades that differ are no expected ids: they have a scale of their own.
     with pytest.raises(rs.InputError, match="PROC needs grades 1 to 5"):
-        rs.evaluate({"who?": {"a": 1, "b": 1}}, {"r": SHOWN}, pool=POOL, **OPTIONS)
+        rs.evaluate({"who?": {"a": 1, "b": 0}}, {"r": SHOWN}, pool=POOL, **OPTIONS)
 
 
 def test_texts_say_what_is_known_of_expected_ids() -> None:
@@ -113,3 +113,20 @@ def test_langchain() -> None:
     assert report["RA-nWG@2"].value == 0.5
     rows = [{"documents": SHOWN["who?"]}], [{"relevant": EXPECTED["who?"]}]
     assert summary_evaluator("RA-nWG@2")(*rows)["score"] == 0.5
+
+
+def test_labels_that_are_all_1_behave_as_expected_ids(tmp_path) -> None:
+    expected = {f"q{i}": [f"d{i}"] for i in range(6)}
+    ones = {query: dict.fromkeys(ids, 1) for query, ids in expected.items()}
+    (path := tmp_path / "ones.trec").write_text("".join(f"{q} 0 {d} 1\n" for q, ids in expected.items() for d in ids))
+    run = {f"q{i}": [f"d{i}" if i < 3 else "x"] for i in range(6)}
+    pool = {f"q{i}": ["x", f"d{i}" if i < 5 else "y"] for i in range(6)}
+    reports = [
+        rs.evaluate(labels, {"run": run}, pool={"run": pool}, measures=["PROC", "%PROC"], depths=[1], bootstrap=None)
+        for labels in (expected, ones, path)
+    ]
+    assert [report["PROC@1"].value for report in reports] == [pytest.approx(5 / 6)] * 3
+    assert [report.diagnosis("run", 1).counts for report in reports] == [reports[0].diagnosis("run", 1).counts] * 3
+    # With the scale, a 1 is junk.
+    junk = rs.evaluate(ones, {"run": run}, measures=["Harm"], scale="utility", depths=[1], bootstrap=None)
+    assert junk["Harm@1"].value == 0.5

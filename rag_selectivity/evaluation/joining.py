@@ -18,7 +18,7 @@ from rag_selectivity.judged.qrels import Qrels
 from rag_selectivity.judged.reading import named_runs, run_parts
 from rag_selectivity.judged.run import Run
 from rag_selectivity.judged.terms import Terms
-from rag_selectivity.measures.plan import budgets_of, scale_for
+from rag_selectivity.measures.plan import budgets_of, scaled_for
 from rag_selectivity.tables.exact import NoRowsError
 from rag_selectivity.tables.forms import IdForm
 from rag_selectivity.tables.grades import Scale, scale_named
@@ -141,4 +141,4 @@ def settled_labels(
     if scale is not None and not isinstance(scale, str):
         scale = scale_named(scale)
     scale = scale or labels.scale or (None if policy is None else policy.scale)
-    return labels.on_scale(scale_for(labels, scale, measures))
+    return scaled_for(labels, scale, measures)

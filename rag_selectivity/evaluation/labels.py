@@ -11,7 +11,7 @@ from rag_selectivity.errors import InputError, warn
 from rag_selectivity.judged.qrels import Qrels, again_in
 from rag_selectivity.judged.reading import read_qrels
 from rag_selectivity.measures import Measure
-from rag_selectivity.measures.plan import scale_for
+from rag_selectivity.measures.plan import scale_for, scaled_for
 from rag_selectivity.results.provenance import Provenance
 from rag_selectivity.tables.cells import iterated, shown
 from rag_selectivity.tables.files import is_path
@@ -76,13 +76,13 @@ class Labels:
         ('trec', {'d1': 4})
         """
         if source is None:
-            return cls(scale=scale_for(None, scale, measures) or "trec")
+            return cls(scale=scale_for(scale, measures) or "trec")
         if isinstance(source, Labels):
             return source
         is_file = is_path(source)
         qrels = read_qrels(source, judges=judges) if is_file else Qrels.of(getattr(source, "relevant_docs", source))
         mapped = (qrels if controls else _set_controls_aside(qrels)).regraded(grade_map)
-        settled = mapped.on_scale(scale_for(mapped, mapped.scale if scale is None else scale, measures))
+        settled = scaled_for(mapped, scale, measures)
         if settled.expected is not None and not settled.expected.all():
             text = f"{int(settled.expected.sum())} {without_grades(len(settled.expected))}"
             warn(text, "expected-ids-without-grade", stacklevel=3)

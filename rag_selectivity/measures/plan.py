@@ -1,6 +1,7 @@
 """What is measured where nothing else was asked for, and which depths each measure is taken at."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from itertools import chain
 from typing import Any, TypeVar
 
@@ -119,16 +120,20 @@ def wanted_measures(
     return list(dict.fromkeys([*parsed, *beside]))
 
 
-def scale_for(qrels: Qrels | None, scale: Any, measures: Any) -> Any:
-    """The scale of the labels: for expected ids without grades `utility` if a measure needs it, else what was given."""
-    if scale is not None or (
-        qrels is not None and (qrels.scale is not None or qrels.expected is None or not qrels.expected.all())
-    ):
-        return scale
+def scale_for(scale: Any, measures: Any) -> Any:
+    """The scale of expected ids without grades: what was given, or else `utility` if a measure needs it."""
     named = named_measures(measures) if isinstance(measures, (str, Measure, Sequence)) else ()
     # Harm and the like need grades of junk, which expected ids cannot tell.
     needs = any(each.required_scale == "utility" and each.compares_with_all_labels for each in named)
-    return "utility" if needs else None
+    return "utility" if scale is None and needs else scale
+
+
+def scaled_for(qrels: Qrels, scale: Any, measures: Any) -> Qrels:
+    """The labels on the scale that was given or that a measure needs; labels that are all 1 are expected ids then."""
+    scale = qrels.scale if scale is None else scale
+    if scale is None and (qrels.grade == 1).all() and scale_for(None, measures):
+        qrels, scale = replace(qrels, expected=np.ones(qrels.size, bool)), "utility"
+    return qrels.on_scale(scale)
 
 
 def default_depths(longest: int, largest_corpus: int | None = None) -> IntArray:
