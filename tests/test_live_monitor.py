@@ -437,3 +437,17 @@ def test_open_telemetry_sees_the_window_and_the_alarms() -> None:
     }
     assert found["rag_selectivity.window"] == [(1.0, {"figure": "Harm", "monitor": "mine"})]
     assert found["rag_selectivity.alarms"] == [(1, {"condition": "Harm > .4", "monitor": "mine"})]
+
+
+@pytest.mark.parametrize(
+    ("condition", "said"),
+    [
+        ("failed > 5", "alert 'failed > 5': failed is a share from 0 to 1: 5% is .05"),
+        ("empty < -1", "alert 'empty < -1': empty is a share from 0 to 1"),
+        ("labelled < .5", "alert 'labelled < .5': no alert can watch it: compare traffic.labelled with"),
+    ],
+)
+def test_a_condition_that_can_never_be_watched_is_refused(condition, said) -> None:
+    with pytest.raises(rs.InputError) as caught:
+        Monitor(GRADES, scale="utility", alerts=[condition])
+    assert str(caught.value).startswith(said)

@@ -116,6 +116,8 @@ class _Watched:
         percent = int(found.calls[0][1:]) if found.calls else None
         if percent == 0 or (percent is not None and found.name not in _UNBOUNDED):
             raise InputError(f"alert {text!r}: quantiles are known of {', '.join(sorted(_UNBOUNDED))}, from p1 to p99")
+        if found.name in TRAFFIC and found.name not in _UNBOUNDED and not 0 <= self.limit <= 1:
+            raise InputError(f"alert {text!r}: {found.name} is a share from 0 to 1: 5% is .05")
         self.quantile = None if percent is None else percent / 100
         self.measure = None if found.name in TRAFFIC else self._measure()
         #: The constant, factor and baseline; None while the measure is unknown, or for one that cannot be tested.
@@ -137,6 +139,8 @@ class _Watched:
         except InputError as error:
             meant = did_you_mean(self.figure, TRAFFIC)
             wrong = f"there is no figure {self.figure!r}{meant}" if meant else f"{error} (or {', '.join(TRAFFIC)})"
+            if self.figure == "labelled":
+                wrong = "no alert can watch it: compare traffic.labelled with traffic.retrievals yourself"
             raise InputError(f"alert {self.text!r}: {wrong}") from None
         if abs(self.limit) > _MOST_BITS and measure.name.startswith("BoR"):
             raise InputError(f"alert {self.text!r}: the limit must be from −{_MOST_BITS:g} to {_MOST_BITS:g} bits")
