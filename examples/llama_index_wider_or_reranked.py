@@ -130,7 +130,7 @@ def main() -> None:
     verdict = reranked.diagnosis("50, reranked to 5", 5)
     print(
         f"\nFrom 5 to 50, success changes by {gained:+.2f}, but {lost:.2f} bits of selectivity go and the share of "
-        f"junk rises from {few['Harm@5'].value:.2f} to {many['Harm@50'].value:.2f}."
+        f"junk goes from {few['Harm@5'].value:.2f} to {many['Harm@50'].value:.2f}."
         f"\nReranking the 50 to 5 changes RA-nWG by {better:+.3f} at the same length. What is still missing is "
         f"{verdict.overall}: {reranked['PROC@5'].value:.0%} of the best evidence was among the 50, and the reranker "
         f"took {reranked['%PROC@5'].value:.0%} of what was there.\n"
