@@ -214,6 +214,22 @@ def test_a_dataset_without_labels_is_graded_once(m, tmp_path) -> None:
     for call, given in ((m.grade_dataset, [unasked, store]), (m.selectivity, [{"q?": []}])):
         with pytest.warns(rs.SelectivityWarning, match="2 of 2 retrieved passages have no text"):
             call([blank], *given)
+    for row, words in (
+        (
+            {**ROWS[0], "retrieved_contexts": [" ", "text b", "text d"]},
+            "'c' stands for two different texts, one of them w",
+        ),
+        (
+            {"user_input": "q?", "retrieved_context_ids": ["a b", "c d"], "retrieved_contexts": ["x", "y"]},
+            "exchange the two",
+        ),
+    ):
+        with pytest.raises(rs.InputError, match=words):
+            m.grade_dataset([*ROWS[2:3], row] if "q0?" in row.values() else [row], ragas_llm(server), store)
+    with pytest.raises(
+        rs.InputError, match=r"has no query_id, .*: Ragas' samples keep no such column, so leave id_column"
+    ):
+        m.selectivity(dataset(), store, id_column="query_id")
     with pytest.raises(rs.InputError, match="has no retrieved_contexts, the texts to grade"):
         m.grade_dataset([{"user_input": "q?", "retrieved_context_ids": ["a"]}], ragas_llm(server), store)
 

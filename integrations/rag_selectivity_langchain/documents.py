@@ -88,8 +88,7 @@ def documents_selected(given: Any, taken: Mapping[str, Sequence[Document]]) -> l
         if given and not documents:
             raise InputError(f"it gives a list of {type(given[0]).__name__}, and not of Document")
         return documents
-    lists = document_lists(given)
-    if not lists:
+    if not (lists := document_lists(given)):
         raise InputError(f"it gives {type(given).__name__} without a list of Document")
     changed = {name: each for name, each in lists.items() if name not in taken or each != taken[name]}
     filled = {name: each for name, each in (changed or lists).items() if each}

@@ -172,8 +172,7 @@ class SelectivityCallback(RetrievalWatcher, BaseCallbackHandler):  # type: ignor
         """End a call with the documents that it gives, if any."""
         passages = None
         with self.guard:
-            documents = find()
-            if documents is not None:
+            if (documents := find()) is not None:
                 passages = self._passages(documents, named=self._wants_ids(run_id.int))
         with self.guard:
             self._calls.end(run_id.int, passages)
@@ -236,8 +235,7 @@ class SelectivityCallback(RetrievalWatcher, BaseCallbackHandler):  # type: ignor
             task.add_done_callback(when_over)
 
     def _leave_task(self, run_id: int) -> None:
-        watched = self._tasks.take(run_id)
-        if watched is not None:
+        if (watched := self._tasks.take(run_id)) is not None:
             watched[0].remove_done_callback(watched[1])
 
     def _cancelled(self, run_id: int, task: asyncio.Task[Any]) -> None:

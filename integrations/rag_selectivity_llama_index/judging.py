@@ -220,8 +220,7 @@ class UtilityEvaluator(_JudgingEvaluator):
     async def _evaluated(self, query: str, contexts: list[str], reference: str | None) -> dict[str, Any]:
         candidates = list(self._pool.get(query, ()))
         graded = await self._single.grades(query, [*contexts, *candidates])
-        missing = [each for each in graded if each.grade is None]
-        if missing:
+        if missing := [each for each in graded if each.grade is None]:
             raise InputError(f"{len(missing)} of {len(graded)} passages could not be graded ({missing[0].error})")
         of_contexts = graded[: len(contexts)]
         depth = self._measure.at or len(contexts)

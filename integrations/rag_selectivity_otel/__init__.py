@@ -109,8 +109,7 @@ class SelectivitySpanProcessor(RetrievalWatcher, SpanProcessor):  # type: ignore
             # Now, since later processors may change the attributes in order to hide texts.
             ended = _span_of(span)
             with self._lock:
-                operation = self._of_span.get(key)
-                if operation is not None:
+                if (operation := self._of_span.get(key)) is not None:
                     operation.ended.append(ended)
                     if operation.root != key:
                         return

@@ -116,8 +116,7 @@ def selectivity(
         passages_of=counts,
         **options,
     )
-    by_text = sum(row.ids is None for row in rows.values())
-    if by_text:
+    if by_text := sum(row.ids is None for row in rows.values()):
         notes.append(f"{by_text:,} of {len(rows):,} samples have no retrieved_context_ids: their passages go by texts")
     if dropped:
         notes.append(
@@ -135,8 +134,7 @@ def _labels_of(
 ) -> tuple[Labels, dict[str, list[str] | None]]:
     """The labels that were given and those of the rows themselves; without any given, what rows expect too."""
     known = labels_for(labels, **options)
-    own = {key: row.own_grades for key, row in rows.items() if row.own_grades is not None}
-    if own:
+    if own := {key: row.own_grades for key, row in rows.items() if row.own_grades is not None}:
         qrels = Qrels.of({**known.by_query, **own})
         # A row that could have junk among its grades says so by having grades.
         qrels.levels = UTILITY_GRADES

@@ -124,7 +124,8 @@ async def agrade_dataset(
             candidates.setdefault(known, text)
         for passage, text in candidates.items():
             if text is not None and texts.setdefault(passage, text) != text:
-                raise InputError(f"sample {row.number}: the id {passage!r} stands for two different texts")
+                blank = ", one of them without a word" * (not text.strip() or not texts[passage].strip())
+                raise InputError(f"sample {row.number}: the id {passage!r} stands for two different texts{blank}")
         lists.setdefault(row.query, []).extend(candidates)
     check_retrieved("dataset", {key: Retrieved(texts=row.texts or ()) for key, row in rows.items()})
     if identity is None and all(row.ids is None for row in rows.values()):

@@ -189,8 +189,7 @@ class RowFigures:
             levels=UTILITY_GRADES if is_own else self.labels.levels,
         )
         known = {figure.measure: self._marked(figure, passages) for figure in found}
-        doubt = self._doubt(passages, grades)
-        if doubt is not None:
+        if (doubt := self._doubt(passages, grades)) is not None:
             known = {measure: QueryFigure(measure, math.nan, doubt) for measure in known}
         return tuple(known.get(each, QueryFigure(each, math.nan, _NO_SIZE)) for each in self.measures)
 

@@ -94,6 +94,12 @@ def rows_of(dataset: Any, *, id_column: str | None = None) -> dict[str, Row]:
     rows = [row_of(sample, number, id_column) for number, sample in enumerate(_samples(dataset), 1)]
     if not rows:
         raise InputError("the dataset has no samples")
+    both = [pair for row in rows for pair in zip(row.ids or (), row.texts or (), strict=False)]
+    if both and all(" " in id_ and text and " " not in text for id_, text in both):
+        raise InputError(
+            f"retrieved_context_ids hold texts ({both[0][0]!r:.60}) and retrieved_contexts ids ({both[0][1]!r:.60}): "
+            f"exchange the two columns"
+        )
     return dict(zip(numbered_queries(row.query for row in rows), rows, strict=True))
 
 
@@ -128,7 +134,8 @@ def row_of(sample: Any, number: int = 1, id_column: str | None = None) -> Row:
     query = question
     if id_column is not None:
         if fields.get(id_column) in (None, ""):
-            raise InputError(f"{where} ({question!r}) has no {id_column}, the column of ids that was asked for")
+            mend = ": Ragas' samples keep no such column, so leave id_column out" * hasattr(sample, "model_dump")
+            raise InputError(f"{where} ({question!r}) has no {id_column}, the column of ids that was asked for{mend}")
         query = text_or_number(fields[id_column], f"{where}: {id_column}")
     ids, texts = _retrieved(fields, where, question)
     grades, size = _own(fields, "utility_grades"), _own(fields, "corpus_size")
@@ -295,8 +302,7 @@ def _identity_in(index: Any, labelled: Collection[str]) -> str | None:
     each_by_name = (passage.candidates for passage in passages)
     all_ids = ({**ids, "text": by_hash.get(ids["text"], ids["text"])} for ids in each_by_name)
     first = list(islice(all_ids, 3))
-    known = [ids for ids in chain(first, all_ids) if not given.isdisjoint(ids.values())]
-    if known:
+    if known := [ids for ids in chain(first, all_ids) if not given.isdisjoint(ids.values())]:
         return choose_identity([(given, known)]).name
     doubt = (
         f"not one labelled passage is in the index: the labels name {examples(sorted(given))}, the index has "
