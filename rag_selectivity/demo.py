@@ -118,6 +118,8 @@ def _cell(estimate: Estimate) -> str:
 def run_demo() -> Demo:
     """Measure everything, on the sample data set. The figures are the same at each call."""
     try:
+        import matplotlib  # noqa: F401 - before the work; the page asks for it at the end
+
         from rag_selectivity.render.html import to_html
     except ImportError:
         raise MissingExtraError("jinja2 and matplotlib", "demo", "the demo") from None

@@ -1,6 +1,7 @@
 """The demo goes the whole path on the sample, and its figures are those of `evaluate`."""
 
 import re
+import sys
 from pathlib import Path
 
 import pytest
@@ -58,3 +59,12 @@ def test_the_readme_shows_its_paradox(demo) -> None:
     (shown,) = re.findall(r"^```text\n(.*?)^```", readme, flags=re.S | re.M)
     printed = {line.rstrip() for line in demo.text(ruled=False).splitlines()}
     assert [line for line in shown.splitlines() if line not in printed] == []
+
+
+def test_what_is_missing_is_said_before_the_work(monkeypatch) -> None:
+    import rag_selectivity.demo as demo
+
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    monkeypatch.setattr(demo, "evaluate", lambda *_, **__: pytest.fail("measured before matplotlib was looked for"))
+    with pytest.raises(rs.errors.MissingExtraError, match="the demo needs jinja2 and matplotlib"):
+        demo.run_demo()
