@@ -31,7 +31,7 @@ from rag_selectivity.indexes import (
     passages_of_index,
 )
 from rag_selectivity.inference.bootstrap import Bootstrap
-from rag_selectivity.judged.policy import resolve_policy
+from rag_selectivity.judged.policy import Policy, resolve_policy
 from rag_selectivity.measures import Measure
 from rag_selectivity.measures.plan import default_measures
 from rag_selectivity.results.report import Report
@@ -168,8 +168,7 @@ def measure_hosted(
     given = labels_for(labels, human=human, judges=judges, grade_map=grade_map, scale=scale, measures=measures)
     called = {query: (query, names) if isinstance(names, str) else names for query, names in queries.items()}
     found = {query: given.of_query(*called[query], relevant=(expected or {}).get(query)) for query in queries}
-    grades = {query: row for query, row in found.items() if row is not None}
-    if not grades:
+    if not (grades := {query: row for query, row in found.items() if row is not None}):
         raise _no_labels(queries, given)
     doubts = {name: check_retrieved(name, lists) for name, lists in runs.items()}
     form = IdForm.of(options.get("ids"))
@@ -257,7 +256,10 @@ def labels_for(
         As `Labels.of`; and before anything is retrieved, if an option is not known.
     """
     known = {*signature(measure_hosted).parameters, *signature(evaluate).parameters, *signature(join_runs).parameters}
-    resolve_policy(None, **{name: value for name, value in others.items() if name not in known})
+    policies = {name: value for name, value in others.items() if name not in known}
+    for name in policies.keys() - Policy.__dataclass_fields__.keys():
+        raise InputError(f"there is no option {name!r}{did_you_mean(name, {*known, *Policy.__dataclass_fields__})}")
+    resolve_policy(None, **policies)
     if human is not None:
         labels, judges = (judge_labels(labels, judges=judges), None) if is_path(labels) else (labels, judges)
     return Labels.of(labels, judges=judges, controls=True, grade_map=grade_map, scale=scale, measures=measures)
@@ -334,8 +336,7 @@ def _said(error: BaseException) -> str:
 
 
 def _doubts(found: Mapping[str, Retrieved]) -> Iterator[SelectivityWarning]:
-    failed = {query: each.error for query, each in found.items() if each.error is not None}
-    if failed:
+    if failed := {query: each.error for query, each in found.items() if each.error is not None}:
         query, error = next(iter(failed.items()))
         yield SelectivityWarning(
             f"{len(failed):,} of {len(found):,} retrievals failed and count as queries that found nothing; the "
@@ -384,8 +385,7 @@ def queries_of(queries: Any) -> dict[str, str]:
         raise InputError(f"queries are {{id: text}} or a list of texts, got {type(given).__name__}")
     has_texts = isinstance(given, Mapping) and all(isinstance(text, str) for text in given.values())
     asked = given.items() if isinstance(given, Mapping) and has_texts else ((text, text) for text in given)
-    found = {str(query): str(text) for query, text in asked}
-    if not found:
+    if not (found := {str(query): str(text) for query, text in asked}):
         raise InputError("there are no queries: give {id: text} or a list of texts")
     return found
 
