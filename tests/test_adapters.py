@@ -87,10 +87,10 @@ def test_a_misspelt_option_is_an_error_before_anything_is_asked() -> None:
             return []
 
     wrong = {"unjudgd": "worst"}
-    with pytest.raises(rs.InputError, match="got 'unjudgd'; did you mean"):
+    with pytest.raises(rs.InputError, match="'unjudgd'; did you mean"):
         selectivity(Counting(), None, QRELS, **wrong)
-    with pytest.raises(rs.InputError, match="got 'unjudgd'; did you mean"):
+    with pytest.raises(rs.InputError, match="'unjudgd'; did you mean"):
         SelectivityEvaluator(Other(), labels=QRELS, **wrong)
-    with pytest.raises(rs.InputError, match="got 'unjudgd'; did you mean"):
+    with pytest.raises(rs.InputError, match="'unjudgd'; did you mean"):
         of_rows([{"user_input": "what is a?", "retrieved_context_ids": ["d1"]}], QRELS, **wrong)
     assert asked == []

@@ -230,6 +230,8 @@ def test_a_dataset_without_labels_is_graded_once(m, tmp_path) -> None:
         rs.InputError, match=r"has no query_id, .*: Ragas' samples keep no such column, so leave id_column"
     ):
         m.selectivity(dataset(), store, id_column="query_id")
+    with pytest.raises(rs.InputError, match="there is no option 'depth'; did you mean \"depths\""):
+        m.selectivity(dataset(), store, depth=[5])
     with pytest.raises(rs.InputError, match="has no retrieved_contexts, the texts to grade"):
         m.grade_dataset([{"user_input": "q?", "retrieved_context_ids": ["a"]}], ragas_llm(server), store)
 
