@@ -11,6 +11,7 @@ import rag_selectivity as rs
 from rag_selectivity.cli.app import app
 from rag_selectivity.measures.base import REGISTRY as MEASURES
 from rag_selectivity.results.stored import read_report
+from rag_selectivity.wording import number
 
 pytestmark = [pytest.mark.contract, pytest.mark.filterwarnings("ignore::rag_selectivity.SelectivityWarning")]
 
@@ -88,14 +89,23 @@ ASKED = [*MEASURES, *(f"{name}@10" for name in MEASURES if name not in NO_DEPTH)
 
 
 @pytest.mark.parametrize("measure", ASKED)
-def test_every_measure_is_decided_on_alone(measure) -> None:
+def test_every_measure_is_decided_on_alone_and_shown_at_its_depth(measure) -> None:
     passages = [f"p{i}" for i in range(40)]
     labels = {f"q{i}": {passages[(i * k) % 40]: 1 + k % 5 for k in range(1, 20)} for i in range(1, 9)}
     one, two = ({query: passages[i : i + 15] for i, query in enumerate(labels, start)} for start in (0, 3))
     options = {"scale": "utility", "corpus_size": 200, "groups": {p: p[:2] for p in passages}}
     for runs in ({"one": one}, {"one": one, "two": two}):
         report = rs.evaluate(labels, runs, measures=[measure], bootstrap=rs.Bootstrap(resamples=50), **options)
-        assert not answers_of(str(report))["Loss"].startswith("Open: lists of runs")
+        answers = answers_of(str(report))
+        assert not answers["Loss"].startswith("Open: lists of runs")
+        assert "as given" not in answers["K"]
+        if "@10" in measure:
+            header, *rows = table_of(str(report))
+            found = {each.partition(" of ")[0]: cell for each, cell in zip(header, rows[0], strict=True)}
+            cell = found.get(measure) or found[measure.removesuffix("@10")]
+            assert cell.startswith(number(report[rows[0][0], measure].value)), (found, measure)
+            assert len(header) == 2
+            assert measure in report.to_latex().replace("\\", "")
 
 
 def test_notes_stand_once_for_all_runs(report) -> None:
@@ -242,10 +252,16 @@ def test_the_measures_that_were_asked_for_are_shown() -> None:
     assert row == ["r", "0.631", "0.500"]
 
 
-def test_the_only_depth_of_the_measures_is_the_k_of_the_command(sample) -> None:
+def test_the_depth_of_a_measure_is_that_of_its_column_and_no_k_that_was_given(sample) -> None:
     command = ["evaluate", str(sample / "grades.trec"), str(sample / "bm25.trec"), "--scale", "utility"]
-    for asked, k in {"Recall@10": 10, "nDCG@3 --measure AP": 3, "nDCG@3 --measure P@5": 4, "P@9 --k auto": 4}.items():
-        assert f"At K = {k}\n" in printed([*command, "--measure", *asked.split()])
+    for asked, columns in {
+        "Recall@10": "R@10",
+        "nDCG@3 --measure AP": "nDCG@3 AP",
+        "nDCG@3 --measure P@4": "nDCG@3 P",
+    }.items():
+        text = printed([*command, "--measure", *asked.split()])
+        assert table_of(text)[0] == ["run", *columns.split()]
+        assert answers_of(text)["K"].startswith("4 [")
 
 
 def test_lists_that_end_before_the_k_are_noted_once() -> None:

@@ -1,7 +1,7 @@
 """`decide`: five answers about all runs of a report at one K."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
 
@@ -103,20 +103,23 @@ def decide(
     advice = Advice.of(judged, report.measures, report.bootstrap)
     is_live = any(run.figures.rules is None for run in report.runs.values())
     depth, source = advice.taken(k, max(int(run.returned.max()) for run in judged.values()) if is_live else None)
-    at_k = _report_at(report, judged, _measures(report, success), depth)
-    columns = [base for base in at_k.measures if base.higher_is_better is not None and base.name != "Judged"]
-    columns = list(dict.fromkeys([ranking, *columns]))
-    order = sorted(at_k.runs, key=lambda name: np.nan_to_num(-at_k[name, ranking @ depth].value, nan=math.inf))
+    at_k = _report_at(report, judged, _measures(report, success, depth), depth)
+    columns = list(dict.fromkeys([ranking @ depth, *_figured(x.taken_at(depth) for x in at_k.measures)]))
+    # What was asked for at another depth stays there.
+    asked = _figured(x for x in report.measures if x.at not in (None, depth) and not isinstance(x.cutoff, Real))
+    order = sorted(at_k.runs, key=lambda name: np.nan_to_num(-at_k[name, columns[0]].value, nan=math.inf))
     testing = Testing(report.bootstrap, paired)
-    pairs = tuple(map(_pair, _differences(list(combinations(order, 2)), at_k, [ranking], testing, detectable=True)))
-    verdicts = _verdicts(at_k, columns, pairs, baseline, testing)
+    rows = _differences(list(combinations(order, 2)), at_k, columns[:1], testing)
+    pairs = tuple(map(_pair, as_family(rows, testing, at_k.runs)[0]))
+    verdicts = _verdicts(((at_k, columns), (report, asked)), pairs, baseline, testing)
+    figures = {name: _figures(at_k, report, name, [*columns, *asked], verdicts) for name in order}
     decision = Decision(
         K=depth,
         K_from=source,
-        measure=ranking @ depth,
+        measure=columns[0],
         baseline=baseline,
         answers=(),
-        lines=tuple(RunLine(name, _figures(at_k, name, columns, verdicts), costs.at(name, depth)) for name in order),
+        lines=tuple(RunLine(name, figures[name], costs.at(name, depth)) for name in order),
         pairs=pairs,
         queries=at_k.runs[order[0]].evaluated,
         k=advice.advised,
@@ -131,12 +134,18 @@ def decide(
 # -- the figures ---------------------------------------------------------------------------------------------
 
 
-def _measures(report: Report, success: Success) -> list[Measure]:
-    """All that a decision shows: the usual measures, and those that the report was asked for."""
+def _figured(measures: Iterable[Measure]) -> list[Measure]:
+    """The measures that stand in the table of a decision."""
+    return [x for x in measures if x.higher_is_better is not None and x.name != "Judged"]
+
+
+def _measures(report: Report, success: Success, depth: int) -> list[Measure]:
+    """All that a decision shows at its K: the usual measures, and those that the report was asked for."""
     is_sized = all(run.judged is not None and run.judged.corpus_size is not None for run in report.runs.values())
     named = {each.name: each for each in (success, *(kind(rel=success.rel, m=success.m) for kind in (BoR, BoR_max)))}
     names = default_measures(report.scale, sized=is_sized, pooled=True, classic=True)
-    asked = [x for x in without_depth(report.measures) if x.name not in names and not isinstance(x.cutoff, Real)]
+    at_k = without_depth(x for x in report.measures if x.at in (None, depth) and not isinstance(x.cutoff, Real))
+    asked = [x for x in at_k if x.name not in names]
     return wanted_measures([*(named.get(name, name) for name in names), *asked], report.scale, sized=is_sized)
 
 
@@ -156,15 +165,13 @@ def _report_at(report: Report, judged: Mapping[str, JudgedRun], measures: Sequen
     return replace(report, runs=runs, measures=tuple(measures), depths=(depth,), decision=None)
 
 
-def _differences(
-    pairs: Pairs, at_k: Report, measures: Sequence[Measure], testing: Testing, *, detectable: bool
-) -> tuple[RunDifference, ...]:
-    """The differences of pairs of runs as one family; unless unpaired, runs over different queries make no pair."""
-    if testing.bootstrap is None:
-        return ()
-    compared = [(a, b) for a, b in pairs if not testing.paired or at_k.runs[a].queries == at_k.runs[b].queries]
-    rows = differences(compared, at_k.runs, measures, testing, at_k.ground)
-    return as_family(rows, testing, at_k.runs if detectable else None)[0]
+def _differences(pairs: Pairs, report: Report, measures: Sequence[Measure], testing: Testing) -> list[RunDifference]:
+    """The differences of pairs of runs; unless unpaired, runs over different queries make no pair."""
+    if testing.bootstrap is None or not measures:
+        return []
+    compared = [(a, b) for a, b in pairs if not testing.paired or report.runs[a].queries == report.runs[b].queries]
+    rows = differences(compared, report.runs, measures, testing, report.ground)
+    return [row for row in rows if row.measure in measures]
 
 
 def _pair(row: RunDifference) -> Pair:
@@ -175,34 +182,38 @@ def _pair(row: RunDifference) -> Pair:
 
 
 def _verdicts(
-    at_k: Report, columns: Sequence[Measure], pairs: Sequence[Pair], baseline: str, testing: Testing
-) -> dict[tuple[str, str], str]:
-    """{(run, column): verdict} against the baseline; that of the first column, which ranks, comes from all pairs."""
+    tables: Sequence[tuple[Report, Sequence[Measure]]], pairs: Sequence[Pair], baseline: str, testing: Testing
+) -> dict[tuple[str, Measure], str]:
+    """{(run, column): verdict} against the baseline; that of the first column, which ranks, comes from all pairs.
+
+    The tables are reports with their columns.
+    """
+    first = tables[0][1][0]
     # BoR differs exactly where Success does: one test.
-    shared = [columns[0].name, *(["BoR"] if isinstance(columns[0], Success) else [])]
+    shared = [x for x in tables[0][1] if x == first or (isinstance(first, Success) and x.name == "BoR")]
     ranked = {pair.run: pair.verdict for pair in pairs if pair.other == baseline}
     ranked |= {pair.other: _TURNED.get(pair.verdict, pair.verdict) for pair in pairs if pair.run == baseline}
-    others = [base for base in columns if base.name not in shared]
-    against = [(name, baseline) for name in at_k.runs if name != baseline]
-    rows = _differences(against, at_k, others, testing, detectable=False)
+    rows = []
+    for report, columns in tables:
+        against = [(name, baseline) for name in report.runs if name != baseline]
+        rows += _differences(against, report, [x for x in columns if x not in shared], testing)
     return {
-        **{(run, name): verdict for run, verdict in ranked.items() for name in shared},
-        **{(row.run, row.measure.name): row.verdict for row in rows},
+        **{(run, measure): verdict for run, verdict in ranked.items() for measure in shared},
+        **{(row.run, row.measure): row.verdict for row in as_family(rows, testing)[0]},
     }
 
 
 def _figures(
-    at_k: Report, run: str, columns: Sequence[Measure], verdicts: Mapping[tuple[str, str], str]
+    at_k: Report, report: Report, run: str, columns: Sequence[Measure], verdicts: Mapping[tuple[str, Measure], str]
 ) -> dict[str, RunFigure]:
-    """The cells of a run, by column."""
-    depth, estimates, figures = at_k.depths[0], at_k.runs[run].estimates, {}
-    for base in columns:
-        measure = base.taken_at(depth)
-        estimate = estimates.get(str(measure))
-        ceiling = at_depth(estimates, BoR_max(rel=base.rel, m=base.m), depth) if isinstance(base, BoR) else None
-        if estimate is not None:
+    """The cells of a run, by column: by the name of the measure, and by all of it where it stays at another depth."""
+    estimates, figures = {**report.runs[run].estimates, **at_k.runs[run].estimates}, {}
+    for x in columns:
+        ceiling = estimates.get(str(BoR_max(rel=x.rel, m=x.m, at=x.at))) if isinstance(x, BoR) else None
+        if (estimate := estimates.get(str(x))) is not None:
             most = None if ceiling is None else ceiling.value
-            figures[base.name] = RunFigure(measure, estimate, verdicts.get((run, base.name)), most)
+            key = x.name if str(x) in at_k.runs[run].estimates else str(x)
+            figures[key] = RunFigure(x, estimate, verdicts.get((run, x)), most)
     return figures
 
 

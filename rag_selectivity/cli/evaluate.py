@@ -117,7 +117,7 @@ def evaluate(
     path, runs = files
     is_comment = printer.is_file and printer.chosen is Format.markdown
     gates = Gates.parse(gating, in_comment=is_comment)
-    deciding = {"k": production_depth(k, depths, measure), "baseline": baseline, "paired": not given.unpaired}
+    deciding = {"k": production_depth(k, depths), "baseline": baseline, "paired": not given.unpaired}
     if printer.is_page and is_live(runs):
         raise InputError("there is no page of a trace: write .json, .md or .txt")
     retrieved = Retrieved.of(labels_of(path, form.qrels_format, form.judge, human), runs, pool, spans)
@@ -194,14 +194,10 @@ def evaluate(
     gates.check(report)
 
 
-def production_depth(k: str | None, depths: Sequence[int] | None, measures: Sequence[str] | None) -> int | None:
+def production_depth(k: str | None, depths: Sequence[int] | None) -> int | None:
     """The K of the decision: the one that was given, or the only depth that was asked for; None to advise one."""
-    from rag_selectivity.measures.plan import default_depths, plan_of, ranks_in, wanted_measures
-
     if k is None:
-        asked = wanted_measures(measures, "trec", sized=False, at_budgets=True)
-        only = depths or ranks_in(plan_of(asked, default_depths(2))).tolist()
-        return only[0] if len(only) == 1 else None
+        return depths[0] if depths and len(depths) == 1 else None
     if k == "auto":
         return None
     if not k.isdecimal() or int(k) < 1:

@@ -178,8 +178,9 @@ class Measure(ABC):
         return self @ WHOLE_LIST
 
     def taken_at(self, depth: int) -> Self:
-        """The measure as it is, if it names its depth or is of the whole list; else at `depth`."""
-        return self if self.at is not None or self.takes_whole_lists else self @ depth
+        """The measure as it is, if it names its depth or takes none; else at `depth`."""
+        is_fixed = self.at is not None or self.takes_whole_lists or isinstance(self.cutoff, Real)
+        return self if is_fixed else self @ depth
 
     @cached_property
     def _text(self) -> str:

@@ -105,7 +105,8 @@ def first_screen(report: Report, *, baseline: str | None = None, paired: bool = 
         decision, depth, answers = known, known.K, known.answers
     runs = tuple(report.runs) if decision is None else tuple(line.run for line in decision.lines)
     columns = tuple(_columns(report, decision, runs, depth))
-    heading = "Whole lists" if depth is None else f"At K = {depth}"
+    is_at_k = any(figure.measure.at == depth for column in columns for figure in column.figures.values())
+    heading = "Whole lists" if depth is None else f"At K = {depth}" if is_at_k else "As asked for"
     if decision is None:
         heading += f", {counted(_most_queries(report), 'query', 'queries')}"
     elif len(runs) > 1:
@@ -132,8 +133,10 @@ def _decided(report: Report, baseline: str | None, paired: bool) -> Decision | s
     judged = [run.judged for run in report.runs.values() if run.judged is not None]
     if not judged or len(judged) < len(report.runs):
         return "a decision needs the lists of the runs, and this report holds figures alone"
+    # The depth of a measure is no K that was given.
+    is_given = len(report.depths) == 1 and any(x.at is None and not x.takes_whole_lists for x in report.measures)
     try:
-        return decide(report, k=report.depths[0] if len(report.depths) == 1 else None, baseline=baseline, paired=paired)
+        return decide(report, k=report.depths[0] if is_given else None, baseline=baseline, paired=paired)
     except InputError as error:
         return str(error)
 
@@ -179,7 +182,7 @@ def _facts(report: Report, decision: Decision | None) -> str:
         *([] if report.weights is None else [f"weighted by {report.weights['source']}"]),
     ]
     if decision is not None:
-        facts.append(f"all figures at K = {decision.K}, {_K_FROM.get(decision.K_from, decision.K_from)}")
+        facts.append(f"K = {decision.K}, {_K_FROM.get(decision.K_from, decision.K_from)}")
     if "level" in report.settings:
         facts.append(f"{level_text(report.settings['level'])} intervals")
     return " · ".join(facts)
@@ -189,9 +192,15 @@ def _facts(report: Report, decision: Decision | None) -> str:
 
 
 def _measures_of(report: Report, decision: Decision | None) -> list[Measure]:
-    """At most four measures without depth: the usual ones and what ranks the runs, then what else was asked for."""
-    asked = [base for base in without_depth(report.measures) if base.higher_is_better is not None]
-    asked = [base for base in asked if base.name != "Judged"] or list(without_depth(report.measures))
+    """The measures that were asked for, if one of them names a depth; else at most four, without depth.
+
+    These are the usual ones and what ranks the runs, then what else was asked for.
+    """
+    is_named = any(each.at is not None and not isinstance(each.cutoff, Real) for each in report.measures)
+    every = list(report.measures) if is_named else without_depth(report.measures)
+    asked = [base for base in every if base.higher_is_better is not None and base.name != "Judged"] or every
+    if is_named:
+        return asked
     ranking = [] if decision is None or len(report.runs) == 1 else [replace(decision.measure, at=None)]
     usual = [base for name in COLUMNS for base in dict.fromkeys([*asked, *ranking]) if base.name == name]
     others = [base for base in asked if base.name not in COLUMNS]
@@ -207,7 +216,7 @@ def _columns(report: Report, decision: Decision | None, runs: Sequence[str], dep
             if figure is not None:
                 # The heading says the K; a figure at another one says its own.
                 same = figure.measure.at == depth and not isinstance(base.cutoff, Real)
-                title = str(base) if same else str(figure.measure)
+                title = str(base.without_depth) if same else str(figure.measure)
                 by_title.setdefault(title, (base.name, {}))[1][name] = figure
     for title, (name, figures) in by_title.items():
         yield Shown(name, f"{title}{_of_its_ceiling(figures.values())}", figures)
@@ -218,8 +227,8 @@ def _figure(report: Report, decision: Decision | None, run: str, base: Measure, 
     estimates = report.runs[run].estimates
     if decision is not None:
         line = next(line for line in decision.lines if line.run == run)
-        found = line.figures.get(base.name)
-        if found is not None and replace(found.measure, at=None) == base:
+        asked = base.taken_at(decision.K)
+        if found := next((each for each in line.figures.values() if each.measure == asked), None):
             return found
     named = [measure for measure in report.measures if measure.at is not None and replace(measure, at=None) == base]
     # IPrec@1 is at recall 1, not at K = 1.

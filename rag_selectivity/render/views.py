@@ -87,15 +87,17 @@ def as_latex(result: Result) -> str:
 
 
 def _figures(result: Report | Comparison, report: Report) -> dict[str, dict[Measure, Estimate]]:
-    """The figures of each run that were asked for: at the depth nearest to the decision's K, and of whole lists."""
+    """The figures of each run that were asked for: at their own depth, at that nearest to the K, or of whole lists."""
     known = decided_on(report, baseline=result.baseline if isinstance(result, Comparison) else None)
     decided = USUAL_DEPTH if isinstance(known, str) else known.K
     wanted = min(report.depths, key=lambda depth: abs(depth - decided), default=None)
     figures = {}
     for name, run in report.runs.items():
         parsed = {parse_measure(key): estimate for key, estimate in run.estimates.items()}
-        ranked = {m: each for m, each in parsed.items() if m.higher_is_better is not None and m.name != "Judged"}
-        figures[name] = {m: each for m, each in ranked.items() if m.at in (None, wanted)} or ranked
+        asked = {m for m in report.measures if m.at is not None and m.name != "Judged"}
+        ranked = {m for m in parsed if m.higher_is_better is not None and m.name != "Judged"}
+        chosen = asked | {m for m in ranked if m.at in (None, wanted)} or ranked or set(parsed)
+        figures[name] = {m: each for m, each in parsed.items() if m in chosen}
     return figures
 
 
