@@ -283,6 +283,7 @@ def test_labels_that_show_nothing_choose_no_run_and_no_k() -> None:
         "These labels cannot tell a good retriever from a bad one; own has the highest Success@10"
     )
     assert not any(answer.shown for answer in decision.answers)
+    assert "by chance" not in decision["K"].text
 
 
 def test_what_a_perfect_run_would_give_too_is_not_called_worthless() -> None:

@@ -112,7 +112,7 @@ def which_k(decision: Decision, run: str, fails: str, *, believed: bool) -> Answ
     known, (harm, bor) = [], map(decision.lines[0].figures.get, ("Harm", "BoR"))
     if harm and math.isfinite(junk := harm.estimate.value) and (junk or not harm.estimate.possible):
         known.append(f"{'at least ' * bool(harm.estimate.possible)}{percent(junk)} of the slots hold junk")
-    if bor and math.isfinite(bits := bor.estimate.value):
+    if believed and bor and math.isfinite(bits := bor.estimate.value):
         known.append(f"success is {amount(2**bits)} times as frequent as by chance (BoR {number(bits)})")
     at = f" At K = {depth}, {' and '.join(known)}." if known else ""
     if bor and bor.ceiling is not None and (by_chance := 2**-bor.ceiling) >= DEGRADED_FROM:
