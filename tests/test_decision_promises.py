@@ -71,6 +71,15 @@ def test_a_run_that_wins_against_the_labels_is_better_all_the_same() -> None:
     runs = {name: {query: list(top) for query in queries} for name, top in (("junk", "ab"), ("new", ["good", "x"]))}
     options = {"scale": "utility", "measures": ["Success"], "depths": [2]}
     assert rs.compare(labels, runs, **options).rows[0].verdict == "better"
+    # Labels at the first rank alone are those of a good run, and no list was graded.
+    options["depths"], first = (
+        [4],
+        {name: {query: [*top[query], *"vw"] for query in queries} for name, top in runs.items()},
+    )
+    seldom = {query: {"good": 5} if query != "q0" else {"good": 5, "j": 1} for query in queries}
+    first["junk"] = {query: ["v", "w", "x"] if query != "q0" else ["good"] for query in queries}
+    assert rs.compare(seldom, first, **options).rows[0].verdict == "better"
+    options["depths"] = [2]
     # Where nothing is called junk, a list is judged as far as it is relevant.
     positives = {query: {"a": 4, "b": 4, "good": 4} for query in queries}
     runs["new"] = dict.fromkeys(queries, ("x", "y")) | {"q0": ("good", "x")}

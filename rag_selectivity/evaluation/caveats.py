@@ -170,7 +170,8 @@ def of_unequal_labels(
     depth = measure.at if isinstance(measure.at, int) else 0
     if len(joins) == len(tables) and not is_budget(depth):
         reach = max(map(labelled_down_to, joins))
-        depth = min(reach, depth or reach)
+        # Good runs have labels at their first ranks whatever was graded: fewer than half of the top K say nothing.
+        depth = min(reach, depth or reach) if 2 * reach >= depth else 0
     if not (measure.higher_is_better and depth and any(map(hold_junk, joins))):
         return ()
     judged, shares = Judged() @ depth, []
