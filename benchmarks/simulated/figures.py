@@ -197,17 +197,13 @@ def of_arms(worlds: int, seed: int = 4) -> Iterator[Line]:
         for rate in RATES:
             one, _ = successes(rng, n, worlds, (rate, rate), 0.0)
             two, _ = successes(rng, m, worlds, (rate, rate), 0.0)
-            figures = {}
             covered, rejected = held(unpaired_difference(Outcome((one,), ""), Outcome((two,), "")), 0.0)
-            figures |= {"holds": covered, "errs: p ≤ .05": rejected}
+            figures = {"holds": covered, "errs: p ≤ .05": rejected}
             sides = [bits(s, *chances(relevant(rng, "geometric", s.shape))) for s in (one, two)]
             covered, rejected = held(unpaired_difference(*sides), 0.0)
             figures |= {"holds: BoR": covered, "errs: p ≤ .05 of BoR": rejected}
             yield Line(f"{n} and {m} queries, {rate}", figures)
-        one, two = (
-            rng.beta(1, 3, (n, worlds)),
-            np.clip(rng.normal(0.25, 0.02, (m, worlds)), 0, 1),
-        )
+        one, two = rng.beta(1, 3, (n, worlds)), np.clip(rng.normal(0.25, 0.02, (m, worlds)), 0, 1)
         covered, rejected = held(unpaired_difference(Outcome((one,), ""), Outcome((two,), "")), 0.0)
         yield Line(
             f"{n} and {m} queries, means, spreads 1 : 10",
@@ -298,9 +294,8 @@ def of_power(worlds: int, seed: int = 7) -> Iterator[Line]:
                     spread = max(discordant, gain)
                     draw = rng.random((n, max(1, worlds // 4)))
                     won, lost = draw < (spread + gain) / 2, draw >= 1 - (spread - gain) / 2
-                    difference = paired_difference(
-                        Outcome((won.astype(np.float64),), ""), Outcome((lost.astype(np.float64),), "")
-                    )
+                    sides = [Outcome((side.astype(np.float64),), "") for side in (won, lost)]
+                    difference = paired_difference(*sides)
                     found.append(float((difference.p <= level).mean()))
                 yield Line(f"Success {rate}, correlation {rho}, n = {n}, family of {family}", {"found": np.mean(found)})
             found = []

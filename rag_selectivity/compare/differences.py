@@ -37,8 +37,7 @@ _SHOWN_QUERIES = 5
 ROUNDING = 1e-11
 _FEW_DECIDE = Caveat(
     "few-queries-decide",
-    "One or two further queries that went far the other way could turn this difference, and a sample can lack such "
-    "queries by luck. Ask more questions.",
+    "One or two further queries that went far the other way could turn this difference. Ask more questions.",
 )
 _UNCOMPLETED = Caveat(
     "difference-as-judged",
@@ -212,9 +211,7 @@ def _row(
     if testing.paired:
         known = [known[0] & known[1]] * 2
         gaps = np.where(known[0], first - second, 0.0)
-    value, baseline_value = values = [
-        float(outcome.over(some).value()[0]) for outcome, some in zip(pair, known, strict=True)
-    ]
+    values = [float(outcome.over(some).value()[0]) for outcome, some in zip(pair, known, strict=True)]
     better = gaps * (1 if measure.higher_is_better else -1)
     furthest = [i for i in np.argsort(-np.abs(gaps), kind="stable")[:_SHOWN_QUERIES].tolist() if gaps[i]]
     baselines = zip(pair[0].parts[1:], pair[1].parts[1:], strict=True)
@@ -224,8 +221,8 @@ def _row(
         run=names[0],
         baseline=names[1],
         measure=measure,
-        value=value,
-        baseline_value=baseline_value,
+        value=values[0],
+        baseline_value=values[1],
         difference=difference,
         tested_as=str(measure.differs_with if alike else measure),
         wins=int((better > 0).sum()),

@@ -10,7 +10,7 @@ equivalent to inverting the test.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 
@@ -61,11 +61,10 @@ class Difference:
     turned_by: FloatArray
 
     @classmethod
-    def of(cls, columns: Iterable[tuple[float, float, float, float, str]], turned_by: Iterable[float]) -> Difference:
+    def of(cls, rows: Sequence[tuple[float, float, float, float, str]], turned_by: Sequence[float]) -> Difference:
         """From (value, low, high, p, test) of each depth."""
-        rows = list(columns)
         value, low, high, p = np.array([row[:4] for row in rows], np.float64).reshape(-1, 4).T
-        return cls(value, low, high, p, tuple(row[4] for row in rows), np.array([*turned_by], np.float64))
+        return cls(value, low, high, p, tuple(row[4] for row in rows), np.array(turned_by, np.float64))
 
 
 def paired_difference(
@@ -100,8 +99,8 @@ def paired_difference(
     pairs = [Pair.of(first, second, column, units) for column in range(first.parts[0].shape[1])]
     _mcnemar([pair for pair in pairs if pair.is_success_rate], level, seed)
     _swap([pair for pair in pairs if not pair.is_success_rate and pair.n > 0], level, draws, seed)
-    columns = ((pair.value, pair.low, pair.high, pair.p, pair.test) for pair in pairs)
-    return Difference.of(columns, (pair.turned_by for pair in pairs))
+    columns = [(pair.value, pair.low, pair.high, pair.p, pair.test) for pair in pairs]
+    return Difference.of(columns, [pair.turned_by for pair in pairs])
 
 
 @dataclass(slots=True)
@@ -327,12 +326,11 @@ def _inverted(
 
 def _skewed(pair: Pair, level: float) -> tuple[float, float, float]:
     """Hall's interval and p, which allow for skewness of the units' differences; random signs do not."""
-    steps, n = pair.steps, pair.n
-    spread = float(steps.std())
+    steps, spread = pair.steps, float(pair.steps.std())
     if not (spread > 0 and math.isfinite(pair.value)):
         return math.nan, math.nan, math.nan
-    skewness = float(((steps / spread) ** 3).mean()) / math.sqrt(n)
-    moments = pair.value, spread / math.sqrt(n - 1), skewness, max(pair.effective - 1, 1.0)
+    skewness = float(((steps / spread) ** 3).mean()) / math.sqrt(pair.n)
+    moments = pair.value, spread / math.sqrt(pair.n - 1), skewness, max(pair.effective - 1, 1.0)
     return *skewed_ends(*moments, level), skewed_p(*moments)
 
 
@@ -446,8 +444,8 @@ def holm(p: NDArray[np.float64]) -> FloatArray:
     [0.03, 0.06, 0.06]
     """
     result = np.full(len(p), np.nan)
-    tested = np.flatnonzero(~np.isnan(p))
-    order = tested[np.argsort(p[tested], kind="stable")]
+    # NaN is sorted last.
+    order = np.argsort(p, kind="stable")[: int((~np.isnan(p)).sum())]
     steps = p[order] * (len(order) - np.arange(len(order)))
     result[order] = np.minimum(np.maximum.accumulate(steps), 1.0)
     return result

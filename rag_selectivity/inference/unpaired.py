@@ -48,9 +48,8 @@ def unpaired_difference(first: Outcome, second: Outcome, *, level: float = 0.95,
     """
     if first.counting() is not None or second.counting() is not None:
         raise InputError("an unpaired comparison cannot be weighted: leave the weights out, or compare in pairs")
-    depths = range(first.parts[0].shape[1])
-    columns = (_of_column(first, second, column, level, seed) for column in depths)
-    return Difference.of(columns, [math.nan] * len(depths))
+    columns = [_of_column(first, second, column, level, seed) for column in range(first.parts[0].shape[1])]
+    return Difference.of(columns, [math.nan] * len(columns))
 
 
 def _of_column(
