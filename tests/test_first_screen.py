@@ -260,7 +260,7 @@ def test_the_depth_of_a_measure_is_that_of_its_column_and_no_k_that_was_given(sa
         "nDCG@3 --measure P@4": "nDCG@3 P",
     }.items():
         text = printed([*command, "--measure", *asked.split()])
-        assert table_of(text)[0] == ["run", *columns.split()]
+        assert ["run", *columns.split()] in map(str.split, text.splitlines())
         assert answers_of(text)["K"].startswith("4 [")
 
 
