@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -81,12 +81,8 @@ class LabelFacts:
 
     def shuffled_among_labels(self, plan: Plan) -> dict[Measure, NDArray[np.bool_]]:
         """Whether the grades of a measure's placebo are shuffled among the labels, at each of its depths."""
-
-        def among(depth: int) -> bool:
-            known = depth in self.place and not self.exhaustive
-            return known and bool(self.reach.shuffled_among_labels[self.place[depth]])
-
-        return {measure: np.array([among(depth) for depth in at.tolist()], bool) for measure, at in plan}
+        among = {} if self.exhaustive else dict(zip(self.place, self.reach.shuffled_among_labels, strict=True))
+        return {measure: np.array([among.get(depth, False) for depth in at.tolist()], bool) for measure, at in plan}
 
     def closed(self, measure: Measure) -> tuple[int, str | None]:
         """The column of a measure's depth, and how the labels are closed for it (`LabelReach`)."""
@@ -145,16 +141,20 @@ def of_unchecked_judge(measure: Measure, estimate: Estimate, caveat: Caveat | No
     return () if measure.name == "Judged" or math.isnan(estimate.value) else (caveat,)
 
 
-def in_part(measure: Measure, judged: float, *, ranged: bool, only_expected: bool) -> Caveat:
-    """The caveat of a figure some of whose passages are unjudged; `ranged` if its possible range is known."""
-    rest = "The figure counts the rest as not relevant."
-    if ranged:
-        rest = "The figure counts the rest as harmless; the upper end of its possible range counts them as harmful."
+def in_part(measure: Measure, estimate: Estimate, estimates: Mapping[str, Estimate], only_expected: bool) -> Estimate:
+    """The estimate with a caveat and its possible range, if some of its passages are unjudged."""
+    judged = estimates.get(str(Judged(at=measure.at)))
+    most = None if measure.upper_end is None else estimates.get(str(measure.upper_end))
+    if judged is None or not judged.value < 1 or (most is not None and not most.value > estimate.value):
+        return estimate
     listed = "the retrieved passages" if measure.at is None else named_top(measure.at)
-    if only_expected and not ranged:
-        others = f"the other {percent(1 - judged)} of what stands in {listed} count as not relevant"
-        return Caveat(PARTLY_JUDGED, f"Only expected passages are known: {others}.")
-    return Caveat(PARTLY_JUDGED, f"Only {percent(judged)} of {listed} are judged. {rest}")
+    possible = None if most is None else (estimate.value, most.value)
+    rest = "not relevant" if most is None else "harmless; the upper end of its possible range counts them as harmful"
+    text = f"Only {percent(judged.value)} of {listed} are judged. The figure counts the rest as {rest}."
+    if only_expected and most is None:
+        others = f"the other {percent(1 - judged.value)} of what stands in {listed}"
+        text = f"Only expected passages are known: {others} count as not relevant."
+    return replace(estimate, possible=possible, caveats=(*estimate.caveats, Caveat(PARTLY_JUDGED, text)))
 
 
 def of_unequal_labels(
@@ -242,22 +242,18 @@ def _of_tail(measure: Measure, estimate: Estimate, facts: LabelFacts, first: int
     about = f"The figure is about the candidates down to rank {last}"
     if measure.needs_corpus_size:
         controls = "" if facts.controls else " Random controls show whether it does."
-        text = (
-            f"All labels are of passages of the pools down to rank {last}. The random baseline counts only the "
-            f"relevant ones among these: it is too low if the rest of the corpus holds others.{controls}"
-        )
-        return Caveat(CLOSED, text, SOFT, numbers)
+        others = "it is too low if the rest of the corpus holds others."
+        baseline = f"The random baseline counts only the relevant ones among these: {others}{controls}"
+        return Caveat(CLOSED, f"All labels are of passages of the pools down to rank {last}. {baseline}", SOFT, numbers)
     if facts.reach.open_tails and estimate.basis == AS_JUDGED:
         text = f"{about}, and those below rank {first - 1} that were not drawn count as not relevant."
         if measure.counts_ranks:
             text += " A tail tells how many relevant ones stand there, but not at which ranks of a list."
         return Caveat(DOWN_TO, text, SOFT, numbers)
-    rest = "Relevant passages that no list holds are missing from it."
-    text = f"{about}, of which a random part was graded below rank {first - 1}. {rest}"
+    rest, level = "Relevant passages that no list holds are missing from it.", NOTE
     if estimate.rough and estimate.basis == WITH_TAIL:
-        text += " The relevant ones below that rank are of few queries: the figure may be too low."
-        return Caveat(DOWN_TO, text, SOFT, numbers)
-    return Caveat(DOWN_TO, text, NOTE, numbers)
+        rest, level = f"{rest} The relevant ones below that rank are of few queries: the figure may be too low.", SOFT
+    return Caveat(DOWN_TO, f"{about}, of which a random part was graded below rank {first - 1}. {rest}", level, numbers)
 
 
 def _labels(count: int, reach: LabelReach, others: str) -> str:

@@ -170,11 +170,9 @@ class Doubts:
         """Warnings about input that is possible but probably not meant."""
         yield from map(self.warning, self.of_ids)
         if (count := self.counts["rank_against_score"]) and self.policy.order != "rank":
-            text = (
-                f"{self.name}: rank and score contradict each other in {count} neighbouring rows: its lists are ordered"
-            )
+            odd = f"{self.name}: rank and score contradict each other in {count} neighbouring rows"
             mend = "If a smaller score is better, negate the scores; if the rows stand in the right order, give"
-            text = f"{text} by score. {mend} order='rank' (-c rules.order=rank)"
+            text = f"{odd}: its lists are ordered by score. {mend} order='rank' (-c rules.order=rank)"
             yield SelectivityWarning(text, "rank-against-score")
         if (highest := self.qrels.grade.max(initial=0)) > HIGHEST_LIKELY:
             text = f"the grades go up to {highest}: are they the scores of a run? The labels come first, then the"
@@ -187,8 +185,7 @@ class Doubts:
         return list(filter(None, (self._of_queries(), self.of_passages())))
 
     def _of_queries(self) -> tuple[str, str] | None:
-        better = self.unshared.better
-        if better is not None and better.more >= _LEAST_GAIN * self.listed:
+        if (better := self.unshared.better) is not None and better.more >= _LEAST_GAIN * self.listed:
             more = f"{self.listed} match as they are, and at least {better.more} more match"
             return self._differs("query", better, more)
         # Queries that only one side has are no doubt, unless there are many on both sides.

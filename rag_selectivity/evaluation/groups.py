@@ -1,13 +1,12 @@
 """Groups of passages that say the same under different ids, and lists and labels with groups in their place."""
 
-import warnings
 from collections.abc import Mapping
 from dataclasses import replace
 from itertools import chain
 
 import numpy as np
 
-from rag_selectivity.errors import InputError, SelectivityWarning, examples
+from rag_selectivity.errors import InputError, examples, warn
 from rag_selectivity.judged.joining import join
 from rag_selectivity.judged.judged_run import JudgedRun
 from rag_selectivity.judged.policy import Policy
@@ -37,11 +36,11 @@ def with_groups(judged: JudgedRun, run: Run, groups: Mapping[str, str], pool: Ru
     if judged.documents is not None or judged.qrels is None:
         raise InputError("groups are of passages, and with passages_of the labels are of documents: leave one out")
     if not any(passage in groups for passage in chain(run.passages, judged.qrels.passages)):
+        none = f"of the groups ({examples(groups) or 'none'}) is retrieved or labelled ({examples(run.passages)})"
         text = (
-            f"{name}: none of the passages of the groups ({examples(groups) or 'none'}) is retrieved or labelled "
-            f"({examples(run.passages)}), so that all passages count as distinct: do both have the same ids?"
+            f"{name}: none of the passages {none}, so that all passages count as distinct: do both have the same ids?"
         )
-        warnings.warn(SelectivityWarning(text, "ids-do-not-match"), stacklevel=4)
+        warn(text, "ids-do-not-match", stacklevel=5)
     listed = _lists(run, groups, policy)
     grouped = join(
         _labels(judged.qrels, groups),

@@ -21,7 +21,7 @@ from rag_selectivity.judged.terms import Terms
 from rag_selectivity.measures.plan import budgets_of, scaled_for
 from rag_selectivity.tables.exact import NoRowsError
 from rag_selectivity.tables.forms import IdForm
-from rag_selectivity.tables.grades import Scale, scale_named
+from rag_selectivity.tables.grades import Scale
 from rag_selectivity.tables.small import per_passage
 from rag_selectivity.trust.people import Ground, calibration_ground, judge_labels
 
@@ -90,9 +90,8 @@ def join_runs(
     for doubt in terms.doubts:
         warnings.warn(doubt, stacklevel=3)
     # Hits name rows of these labels, and so do people's grades.
-    ground, remarks = None, list[str]()
-    if human is not None:
-        ground, remarks = calibration_ground(terms.qrels, human, grade_map=grade_map, ids=form)
+    people = None if human is None else calibration_ground(terms.qrels, human, grade_map=grade_map, ids=form)
+    ground, remarks = people or (None, [])
     named = named_runs(runs)
     pools = Pools(pool, named, pool_depth, policy, form)
     lengths = None if tokens is None else per_passage(tokens, "number of tokens", float, name="tokens", form=form)
@@ -106,8 +105,7 @@ def join_runs(
         named = {name: Run.of(run, policy).in_form(form) for name, run in named.items()}
         if policy.exclude_self:
             named = {name: run.without_self() for name, run in named.items()}
-    notes: dict[str, list[str]] = {}
-    judged: dict[str, JudgedRun] = {}
+    result = Joined({}, {}, ground)
     for name, run in named.items():
         candidates = pools.of(name, held=alike is not None)
         with warnings.catch_warnings(record=True) as heard:
@@ -122,11 +120,11 @@ def join_runs(
             joined, unfit = with_fitting(joined, run, lengths, budgets, name) if budgets else (joined, [])
             if alike is not None:
                 joined = with_groups(joined, run, alike, candidates, name)
-        judged[name] = joined
-        notes[name] = [*map(str, [*terms.doubts, *(each.message for each in heard)]), *unfit, *remarks]
+        result.judged[name] = joined
+        result.notes[name] = [*map(str, [*terms.doubts, *(each.message for each in heard)]), *unfit, *remarks]
         for warning in heard:
             warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
-    return Joined(judged, notes, ground)
+    return result
 
 
 def settled_labels(
@@ -138,7 +136,6 @@ def settled_labels(
 ) -> Qrels:
     """The judgments with their grades mapped and their scale settled, as `evaluate` uses them for the measures."""
     labels = Qrels.of(qrels).regraded(grade_map)
-    if scale is not None and not isinstance(scale, str):
-        scale = scale_named(scale)
-    scale = scale or labels.scale or (None if policy is None else policy.scale)
+    if scale is None and policy is not None:
+        scale = labels.scale or policy.scale
     return scaled_for(labels, scale, measures)

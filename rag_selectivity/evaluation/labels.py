@@ -148,8 +148,7 @@ class Labels:
         InputError
             If `relevant` is no list, or a name is no text.
         """
-        name = self.name_of(*names)
-        if name is not None:
+        if (name := self.name_of(*names)) is not None:
             return dict(self.by_query[name])
         if relevant is None:
             return None
@@ -186,9 +185,8 @@ def _set_controls_aside(qrels: Qrels) -> Qrels:
     rows = qrels.controls
     if not rows.any():
         return qrels
-    aside = (
-        f"{qrels.source or 'qrels'}: {counted(int(rows.sum()), 'judgment')} are random controls; they are left out here"
-    )
+    controls = counted(int(rows.sum()), "judgment")
+    aside = f"{qrels.source or 'qrels'}: {controls} are random controls; they are left out here"
     as_judged = "figures against a random draw are as judged (evaluate estimates them with the controls)"
     warn(f"{aside}, and {as_judged}", "controls-left-out", stacklevel=5)
     return qrels.without_controls()

@@ -84,14 +84,12 @@ def with_fitting(
             f"{name}: a budget of tokens needs the lengths of the passages: give tokens={{passage: tokens}} "
             f"(--tokens FILE), or a run with a tokens column"
         )
-    fitting: dict[TokenBudget, IntArray] = {}
-    notes: list[str] = []
+    fitting, notes = dict[TokenBudget, IntArray](), list[str]()
     queries = counted(sum(len(tokens) > 0 for tokens in listed.lists), "query", "queries")
     for budget in budgets:
         fitting[budget] = np.zeros(len(judged), np.int64)
         fitting[budget][listed.position] = fits = listed.fitting(budget)
-        empty = sum(len(tokens) > 0 and not count for tokens, count in zip(listed.lists, fits, strict=True))
-        if empty:
+        if empty := sum(len(tokens) > 0 and not count for tokens, count in zip(listed.lists, fits, strict=True)):
             which = f"@{budget}: for {empty:,} of {queries}"
             notes.append(f"{which} not even the first passage fits: nothing is shown, and the query fails")
     return replace(judged, fitting=fitting), notes

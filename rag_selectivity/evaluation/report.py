@@ -27,7 +27,6 @@ from rag_selectivity.judged.query_weights import effective_size
 from rag_selectivity.measures import Measure
 from rag_selectivity.measures.base import Outcome
 from rag_selectivity.measures.plan import Plan, absent_measures, ranks_in
-from rag_selectivity.measures.utility import Judged
 from rag_selectivity.results.estimate import (
     AS_JUDGED,
     CALIBRATED,
@@ -134,9 +133,8 @@ class _Evaluation:
         """
         run, deepest = figures.join, int(ranks_in(self.plan).max(initial=0))
         facts = LabelFacts.of(run, self.plan, found)
-        placebos = {}
-        if run.qrels is not None:
-            placebos = placebos_of(run, self.plan, figures.outcomes, facts.shuffled_among_labels(self.plan))
+        among = facts.shuffled_among_labels(self.plan)
+        placebos = {} if run.qrels is None else placebos_of(run, self.plan, figures.outcomes, among)
         outcomes = [*figures.outcomes, *(beyond for _, beyond in placebos.values())]
         places = [slicing.places(figures.queries) for slicing in self.slicings]
         parts = [("", "", np.ones(len(figures.queries), bool))]
@@ -223,7 +221,7 @@ class _Evaluation:
                 estimate = estimates[str(measure)]
                 if base.upper_end is not None or (base.unjudged_is_a_miss and not facts.exhaustive):
                     only_expected = self.provenance is not None and self.provenance.only_expected
-                    estimate = _judged_in_part(measure, estimate, estimates, only_expected)
+                    estimate = in_part(measure, estimate, estimates, only_expected)
                 if base in shuffled:
                     estimate = _beside_placebo(estimate, *shuffled[base][i].tolist())
                 caveats = *of_labels(measure, estimate, facts), *of_unchecked_judge(measure, estimate, judge)
@@ -236,17 +234,6 @@ def _beside_placebo(estimate: Estimate, placebo: float, low: float, high: float)
     if math.isnan(placebo) or not math.isfinite(estimate.value) or estimate.basis not in (AS_JUDGED, WITH_TAIL):
         return estimate
     return replace(estimate, placebo=placebo, above_placebo=None if math.isnan(low + high) else (low, high))
-
-
-def _judged_in_part(measure: Measure, estimate: Estimate, estimates: Estimates, only_expected: bool) -> Estimate:
-    """The estimate with a caveat and its possible range, if some of its passages are unjudged."""
-    judged = estimates.get(str(Judged(at=measure.at)))
-    most = None if measure.upper_end is None else estimates.get(str(measure.upper_end))
-    if judged is None or not judged.value < 1 or (most is not None and not most.value > estimate.value):
-        return estimate
-    caveat = in_part(measure, judged.value, ranged=most is not None, only_expected=only_expected)
-    possible = None if most is None else (estimate.value, most.value)
-    return replace(estimate, possible=possible, caveats=(*estimate.caveats, caveat))
 
 
 def _refusals(figures: Figures, shown: Iterable[str]) -> list[str]:
@@ -263,8 +250,7 @@ def _refusals(figures: Figures, shown: Iterable[str]) -> list[str]:
 
 def _notes_of_coverage(run: JudgedRun, deepest: int) -> list[str]:
     """Notes on what the join and the random draws treated specially."""
-    of = run.coverage
-    sizes = run.corpus_size
+    of, sizes = run.coverage, run.corpus_size
     clipped = 0 if sizes is None else int((run.slots_at(np.array([deepest]))[:, 0] > sizes).sum())
     counts = (
         (clipped, "query has", "queries have", "a corpus smaller than K: the random draw is the whole corpus"),
@@ -285,8 +271,7 @@ def _of_completions(judged: Estimate, figure: Completed, basis: str, *, interval
         reason = judged.reason or "it is not a finite number in most completions of the labels"
     low, high = (figure.low, figure.high) if intervals else (math.nan, math.nan)
     figures = {"value": figure.value, "low": low, "high": high, "n": figure.n, "rough": figure.rough}
-    caveats = (*judged.caveats, *of_strata(figure.without))
-    return resting_on(basis, judged, **figures, reason=reason, caveats=caveats)
+    return resting_on(basis, judged, **figures, reason=reason, caveats=(*judged.caveats, *of_strata(figure.without)))
 
 
 def _complete_by_controls(estimates: Estimates, figures: Figures, bootstrap: Bootstrap | None) -> dict[str, Any]:
@@ -298,9 +283,8 @@ def _complete_by_controls(estimates: Estimates, figures: Figures, bootstrap: Boo
     judged, controls = figures.join, figures.join.controls
     if controls is None:
         return {}
-    can_show: dict[str, float | None] = {}
-    used: dict[str, int] = {}
-    for key, figure in controlled_figures(figures, bootstrap).items():
+    found = controlled_figures(figures, bootstrap)
+    for key, figure in found.items():
         as_it_was, total = estimates[key], len(judged)
         caveats = [caveat for caveat in as_it_was.caveats if caveat.code != CONCENTRATED]
         if figure.narrow:
@@ -308,11 +292,11 @@ def _complete_by_controls(estimates: Estimates, figures: Figures, bootstrap: Boo
         numbers = {name: getattr(figure, name) for name in ("value", "low", "high", "shown", "reason")}
         counts_of = {"n": total, "n_total": max(total, as_it_was.n_total)}
         estimates[key] = resting_on(WITH_CONTROLS, as_it_was, **numbers, **counts_of, caveats=tuple(caveats))
-        if figure.can_show is not None:
-            can_show[key], used[key] = finite(figure.can_show), figure.used
     # The controls of a query count once, also if several rows are of that query.
     graded, relevant = (counts[judged.is_first] for counts in controls.counts(len(judged), judged.threshold(), depth=0))
     counts = {"queries": (graded > 0).sum(), "graded": graded.sum(), "relevant": relevant.sum()}
+    can_show = {key: finite(figure.can_show) for key, figure in found.items() if figure.can_show is not None}
+    used = {key: found[key].used for key in can_show}
     return {**{name: int(count) for name, count in counts.items()}, "used": used, "can_show": can_show}
 
 
