@@ -28,28 +28,15 @@ from typing import Any
 import rag_selectivity as rs
 
 PRELOADED = (
-    "anyio._backends._asyncio",
-    "jinja2",
-    "matplotlib.backends.backend_svg",
-    "matplotlib.figure",
-    "mpl_toolkits.mplot3d",
-    "numpy.random",
-    "openai.resources.chat",
-    "pyarrow",
-    "scipy.special",
-    "scipy.stats",
-    "sqlite3",
-    "rag_selectivity.cli.gates",
-    "rag_selectivity.advice",
-    "rag_selectivity.explain",
-    "rag_selectivity.golden",
-    "rag_selectivity.grading.openai_judge",
+    "anyio._backends._asyncio jinja2 matplotlib.backends.backend_svg matplotlib.figure mpl_toolkits.mplot3d "
+    "numpy.random openai.resources.chat pyarrow scipy.special scipy.stats sqlite3 rag_selectivity.cli.gates "
+    "rag_selectivity.advice rag_selectivity.explain rag_selectivity.golden rag_selectivity.grading.openai_judge"
 )
 
 
 def serve() -> None:
     """Fork for every line of standard input, until it ends."""
-    for name in PRELOADED:
+    for name in PRELOADED.split():
         # What an extra lacks is missed by the commands that need it, and tested there.
         with suppress(ImportError):
             import_module(name)

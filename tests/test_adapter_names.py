@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import rag_selectivity as rs
+from tests.house import code_lines
 
 pytestmark = pytest.mark.contract
 
@@ -63,17 +64,8 @@ def private_reads(tree: ast.AST) -> list[str]:
 
 
 def test_every_adapter_is_here() -> None:
-    assert {path.parent.name for path in SOURCES} == {
-        "rag_selectivity_deepeval",
-        "rag_selectivity_ir_measures",
-        "rag_selectivity_langchain",
-        "rag_selectivity_llama_index",
-        "rag_selectivity_otel",
-        "rag_selectivity_mcp",
-        "rag_selectivity_mlflow",
-        "rag_selectivity_pytest",
-        "rag_selectivity_ragas",
-    }
+    hosts = "deepeval ir_measures langchain llama_index otel mcp mlflow pytest ragas"
+    assert {path.parent.name for path in SOURCES} == {f"rag_selectivity_{host}" for host in hosts.split()}
 
 
 @pytest.mark.parametrize("path", SOURCES, ids=lambda path: f"{path.parent.name}/{path.name}")
@@ -114,18 +106,7 @@ def test_every_public_name_is_there() -> None:
 # -- size --------------------------------------------------------------------------------------------------
 
 
-def code_lines(source: str) -> int:
-    """Lines that are neither blank nor a comment nor part of a docstring."""
-    documented = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
-    texts: set[int] = set()
-    for node in ast.walk(ast.parse(source)):
-        if isinstance(node, documented) and ast.get_docstring(node) is not None:
-            texts.update(range(node.body[0].lineno, (node.body[0].end_lineno or 0) + 1))
-    lines = enumerate(source.splitlines(), 1)
-    return sum(bool(line.strip()) and not line.strip().startswith("#") and i not in texts for i, line in lines)
-
-
 @pytest.mark.parametrize("host", ["deepeval", "ir_measures", "mlflow", "pytest"])
 def test_the_package_of_a_host_is_thin(host) -> None:
     files = [path for path in SOURCES if path.parent.name == f"rag_selectivity_{host}"]
-    assert 0 < sum(code_lines(path.read_text(encoding="utf-8")) for path in files) <= 62
+    assert 0 < sum(map(code_lines, files)) <= 62

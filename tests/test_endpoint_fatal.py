@@ -39,24 +39,16 @@ PROSE = "I would rather not say anything about it."
 # -- fatal ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("case", FATAL)
-def test_a_fatal_answer_to_the_first_request_ends_the_run(tmp_path, case: str) -> None:
+@pytest.mark.parametrize("mode", [*FATAL.values(), error_in_200(402, "Insufficient credits")])
+def test_a_fatal_answer_to_the_first_request_ends_the_run(tmp_path, mode: Mode) -> None:
     write_pairs(tmp_path, 10)
-    with HostileServer(FATAL[case]) as server:
+    with HostileServer(mode) as server:
         done = run(tmp_path, server.url, json_format=False)
         assert (done.code, len(server.requests)) == (2, 1), done.said
     assert rows(tmp_path) == {}
     assert KEY not in done.said
     assert "Traceback" not in done.said
     assert any(word in done.said.lower() for word in ("key", "model", "credit", "account", "quota", "access"))
-
-
-def test_an_empty_account_is_fatal_in_an_answer_of_status_200_too(tmp_path) -> None:
-    write_pairs(tmp_path, 10)
-    with HostileServer(error_in_200(402, "Insufficient credits")) as server:
-        done = run(tmp_path, server.url)
-        assert (done.code, len(server.requests)) == (2, 1), done.said
-    assert rows(tmp_path) == {}
 
 
 def test_a_fatal_answer_midway_keeps_what_is_done_and_fails_no_pair(tmp_path) -> None:
@@ -99,9 +91,10 @@ def test_a_server_that_dies_midway_stops_the_run_and_another_goes_on(tmp_path) -
         assert (rest.code, len(revived.requests)) == (0, 60 - answered)
 
 
-def test_a_burst_of_503_ends_and_nothing_fails(tmp_path) -> None:
+@pytest.mark.parametrize("burst", [fails(503), fails(429, "Too many requests")])
+def test_a_burst_of_503_or_of_rate_limits_without_retry_after_ends_and_nothing_fails(tmp_path, burst: Mode) -> None:
     write_pairs(tmp_path, 20)
-    with HostileServer(after(5, first(6, fails(503)))) as server:
+    with HostileServer(after(5, first(6, burst))) as server:
         # On a busy machine few requests meet the burst at once, so that more of the growing waits follow each other.
         done = run(tmp_path, server.url, "-c", "judge.max_wait=60")
         assert len(server.requests) == 20 + 6
@@ -186,10 +179,13 @@ def test_what_fails_alone_is_a_failed_pair_with_its_reason(tmp_path) -> None:
     assert done.data["errors"] == counts
 
 
-@pytest.mark.parametrize("bad", [fails(500), cut_off, no_json, html_page(502), error_in_200(502), hangs])
-def test_what_passes_is_asked_again(tmp_path, bad: Mode) -> None:
+PASSING = [fails(500), cut_off, no_json, html_page(502), error_in_200(502), hangs]
+
+
+@pytest.mark.parametrize("mode", [*(per_passage({2: once_each(bad)}) for bad in PASSING), first(1, hangs)])
+def test_what_passes_is_asked_again(tmp_path, mode: Mode) -> None:
     write_pairs(tmp_path, 5)
-    with HostileServer(per_passage({2: once_each(bad)})) as server:
+    with HostileServer(mode) as server:
         done = run(tmp_path, server.url, "-c", "judge.timeout=1", "-c", "judge.max_wait=10")
         assert (done.code, len(server.requests)) == (0, 6), done.said
     assert len(grades(tmp_path)) == 5
@@ -201,14 +197,6 @@ def test_connections_that_end_unannounced_cost_nothing_but_requests(tmp_path) ->
         done = run(tmp_path, server.url, "-c", "judge.max_wait=10")
         assert len(server.requests) == 40
     assert (done.code, done.data["graded"]) == (0, 40)
-
-
-def test_rate_limits_without_retry_after_pass(tmp_path) -> None:
-    write_pairs(tmp_path, 20)
-    with HostileServer(after(4, first(6, fails(429, "Too many requests")))) as server:
-        done = run(tmp_path, server.url, "-c", "judge.max_wait=30")
-        assert len(server.requests) == 26
-    assert (done.code, done.data["graded"], done.data["failed"]) == (0, 20, 0)
 
 
 def test_failed_pairs_are_asked_again_if_they_are_to_be(tmp_path) -> None:

@@ -18,7 +18,6 @@ from tests.hostile_server import (
     fails,
     first,
     good,
-    hangs,
     once_each,
     reasons,
     refuses,
@@ -107,16 +106,8 @@ def test_a_token_budget_holds_with_many_calls_in_flight(tmp_path) -> None:
 def test_a_reasoning_model_does_not_pass_the_budget(tmp_path, obeys: bool) -> None:
     write_pairs(tmp_path, 40)
     with HostileServer(but(reasons(3000, obeys), delay=0.02)) as server:
-        done = run(
-            tmp_path,
-            server.url,
-            "-c",
-            "judge.max_tokens=25000",
-            "-c",
-            "judge.max_answer_tokens=4000",
-            "--concurrency",
-            "16",
-        )
+        limits = "-c judge.max_tokens=25000 -c judge.max_answer_tokens=4000 --concurrency 16"
+        done = run(tmp_path, server.url, *limits.split())
         assert all(request.limit is not None for request in server.requests)
         assert 0 < server.tokens <= 25000 + 3500
     assert done.code == 1
@@ -134,14 +125,6 @@ def test_a_cost_budget_holds_and_says_where_the_cost_comes_from(tmp_path) -> Non
     assert done.data["cost"] == pytest.approx(cost)
     assert done.data["cost_from"] == "prices"
     assert (done.code, "budget" in done.data["stopped"]) == (1, True)
-
-
-def test_the_servers_own_cost_is_taken(tmp_path) -> None:
-    write_pairs(tmp_path, 6)
-    with HostileServer(but(good, usage={"prompt_tokens": 500, "completion_tokens": 20, "cost": 0.00125})) as server:
-        done = run(tmp_path, server.url)
-    assert done.data["cost"] == pytest.approx(6 * 0.00125)
-    assert done.data["cost_from"] == "server"
 
 
 def test_a_cost_budget_holds_by_the_servers_own_cost(tmp_path) -> None:
@@ -288,14 +271,6 @@ def test_concurrency_is_halved_where_the_server_pushes_back(tmp_path) -> None:
         later = [request for request in server.requests if request.time > limited[0] + 0.4]
     # The first to come after the pause, before one of them is answered.
     assert max(request.at_once for request in later if request.time < later[0].time + 0.08) <= 9
-
-
-def test_a_hanging_read_ends_by_the_timeout_and_is_tried_again(tmp_path) -> None:
-    write_pairs(tmp_path, 5)
-    with HostileServer(first(1, hangs)) as server:
-        done = run(tmp_path, server.url, "-c", "judge.timeout=0.3", "-c", "judge.max_wait=5")
-        assert (done.code, len(server.requests)) == (0, 6)
-    assert len(grades(tmp_path)) == 5
 
 
 def test_a_dry_run_asks_nothing_and_estimates(tmp_path: Path) -> None:

@@ -14,20 +14,7 @@ from rag_selectivity.measures.shuffled import Universe, first_relevant_at, mean_
 
 pytestmark = pytest.mark.inside
 
-WITH_PLACEBO = (
-    "RA-nWG",
-    "PROC",
-    "N-Recall4+",
-    "N-Recall5",
-    "R",
-    "nDCG",
-    "nDCG(gain=exp)",
-    "RR",
-    "AP",
-    "BoR",
-    "EF",
-    "EF(m=2)",
-)
+WITH_PLACEBO = "RA-nWG PROC N-Recall4+ N-Recall5 R nDCG nDCG(gain=exp) RR AP BoR EF EF(m=2)"
 WITHOUT = ("Success", "P", "Precision4+", "Harm", "T", "Judged", "ContextPrecision", "UDCG_grades")
 DEPTHS = np.array([1, 2, 4])
 
@@ -65,50 +52,30 @@ LABELS = {"q": {"a": 5, "b": 4, "c": 1, "d": 2, "e": 4, "f": 3}}
 LISTS = {"q": ["c", "x", "a", "f", "e"]}
 
 
-POOLS = {
-    "list": None,
-    "pool": {"q": ["b", "c", "x", "a", "f", "e"]},
-    "pool that lacks listed ones": {"q": ["b", "x", "a"]},
+CORPUS = ["a", "b", "e", "c", "x", "f", "y"]
+#: Labels, a pool, N, and the corpus in which the positives are placed, where it is not among the labels.
+WORLDS = {
+    "list": (LABELS, None, 50, None),
+    "pool": (LABELS, {"q": ["b", "c", "x", "a", "f", "e"]}, 50, None),
+    "pool that lacks listed ones": (LABELS, {"q": ["b", "x", "a"]}, 50, None),
+    "two labels": ({"q": {"a": 5, "c": 1}}, None, 50, None),
+    "three": ({"q": {"a": 4, "c": 5, "e": 3}}, None, 50, None),
+    "corpus": ({"q": {"a": 5, "b": 4, "e": 4}}, None, len(CORPUS), CORPUS),
 }
 
 
-@pytest.fixture(scope="module", params=POOLS.values(), ids=POOLS)
-def among_labels(request):
-    """The join of the labels, and those of all permutations of their grades."""
-    joins = shuffled(LABELS, LISTS, sorted(LABELS["q"]), 50, request.param)
-    return made(LABELS, LISTS, size=50, pool=request.param), joins
+@pytest.fixture(scope="module", params=WORLDS.values(), ids=WORLDS)
+def placed(request):
+    """A join, those of all permutations or placements of its grades, and whether they stay among the labels."""
+    labels, pool, size, corpus = request.param
+    joins = shuffled(labels, LISTS, corpus or sorted(labels["q"]), size, pool)
+    return made(labels, LISTS, size=size, pool=pool), joins, np.full(3, corpus is None)
 
 
-@pytest.mark.parametrize("measure", WITH_PLACEBO)
-def test_shuffling_among_the_labels_gives_the_mean_over_all_permutations(measure, among_labels):
-    judged, joins = among_labels
-    placebo = expected(measure, judged, Universe(judged, DEPTHS, np.ones(3, bool)))
-    np.testing.assert_allclose(placebo, mean_of_first_part(measure, joins), rtol=1e-10)
-
-
-@pytest.mark.parametrize("measure", WITH_PLACEBO)
-@pytest.mark.parametrize("labels", [{"a": 5, "c": 1}, {"a": 4, "c": 5, "e": 3}], ids=["two labels", "three"])
-def test_shuffling_among_few_labels_gives_the_mean_over_all_permutations(measure, labels):
-    joins = shuffled({"q": labels}, LISTS, sorted(labels), 50, None)
-    judged = made({"q": labels}, LISTS, size=50)
-    placebo = expected(measure, judged, Universe(judged, DEPTHS, np.ones(3, bool)))
-    np.testing.assert_allclose(placebo, mean_of_first_part(measure, joins), rtol=1e-10)
-
-
-POSITIVES = {"q": {"a": 5, "b": 4, "e": 4}}
-CORPUS = ["a", "b", "e", "c", "x", "f", "y"]
-
-
-@pytest.fixture(scope="module")
-def in_corpus():
-    """The join of the positives, and those of all their placements in the corpus."""
-    return made(POSITIVES, LISTS, size=len(CORPUS)), shuffled(POSITIVES, LISTS, CORPUS, len(CORPUS), None)
-
-
-@pytest.mark.parametrize("measure", WITH_PLACEBO)
-def test_shuffling_in_the_corpus_gives_the_mean_over_all_placements(measure, in_corpus):
-    judged, joins = in_corpus
-    placebo = expected(measure, judged, Universe(judged, DEPTHS, np.zeros(3, bool)))
+@pytest.mark.parametrize("measure", WITH_PLACEBO.split())
+def test_shuffling_gives_the_mean_over_all_permutations_or_placements(measure, placed):
+    judged, joins, among_labels = placed
+    placebo = expected(measure, judged, Universe(judged, DEPTHS, among_labels))
     np.testing.assert_allclose(placebo, mean_of_first_part(measure, joins), rtol=1e-10)
 
 

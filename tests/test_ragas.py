@@ -105,19 +105,8 @@ def test_grades_and_n_travel_in_rubrics_and_survive_hugging_face(m) -> None:
 
 
 def test_evaluate_scores_as_the_core_does(m) -> None:
-    metrics = [
-        m.SelectivityMetric("RA-nWG@2", LABELS, scale="utility"),
-        m.SelectivityMetric("Harm@2", LABELS, scale="utility"),
-        m.SelectivityMetric("Harm(max_grade=1)@2", LABELS, scale="utility"),
-        m.SelectivityMetric("Precision4+@3", LABELS, scale="utility"),
-    ]
-    metrics += [
-        m.SelectivityMetric("nDCG(gain=exp)@3", LABELS, scale="utility"),
-        m.SelectivityMetric("RR", LABELS, scale="utility"),
-        m.SelectivityMetric("Judged@3", LABELS, scale="utility"),
-    ]
     names = ["RA-nWG@2", "Harm@2", "Harm(max_grade=1)@2", "Precision4+@3", "nDCG(gain=exp)@3", "RR", "Judged@3"]
-    result = run(metrics)
+    result = run([m.SelectivityMetric(name, LABELS, scale="utility") for name in names])
     core = expected(names, bootstrap=None)
     rows = {row["query"]: row for row in core.per_query()}
     assert list(result.scores[0]) == names

@@ -147,11 +147,8 @@ def test_frames_and_rows_of_dicts_are_read_as_files_are(kind) -> None:
 @pytest.mark.parametrize(
     ("read", "name", "content", "message"),
     [
-        (rs.read_qrels, "q", b"q 0 d\n", r"q:1: expected 4 fields .*found 3"),
         (rs.read_qrels, "q", b"q 0 d 1\nq 0 e 1.5\n", r"q:2: query 'q', passage 'e': the grade '1.5' is not a whole"),
         (rs.read_qrels, "q", b"q 0 d 1\nq 0 d 2\n", r"q:2: .*but .*q:1: query 'q', passage 'd': grade 1: one pair"),
-        (rs.read_qrels, "q", b"q 0 \xff 1\n", r"q:1: this line is not UTF-8"),
-        (rs.read_qrels, "q", b"", r"q: the file of labels is empty"),
         (
             rs.read_qrels,
             "q.csv",
@@ -159,26 +156,12 @@ def test_frames_and_rows_of_dicts_are_read_as_files_are(kind) -> None:
             r"q.csv \(labels come before runs\): no column for the grade; it has query_id, doc_id",
         ),
         (rs.read_qrels, "q.csv", b"query_id,doc_id,grad\nq,d,1\n", r"did you mean 'grade' by 'grad'"),
-        (rs.read_qrels, "q.csv", b"query_id,doc_id,grade\nq,,1\n", r"q.csv:2: query 'q': the passage id is empty"),
-        (rs.read_qrels, "q.csv", b"query_id,doc_id,grade\nq,d\n", r"q.csv:2: 2 fields, but the header has 3"),
-        (rs.read_qrels, "q.jsonl", b'{"query_id": "q"\n', r"q.jsonl:1: not a JSON object"),
         (rs.read_qrels, "q.jsonl", b"{}\n[1]\n", r"q.jsonl: no column"),
         (rs.read_qrels, "q.jsonl", b"", r"q.jsonl: the file has no rows"),
-        (rs.read_qrels, "q.parquet", b"PAR1 nonsense", r"q.parquet: damaged Parquet"),
-        (rs.read_qrels, "q.gz", b"\x1f\x8b\x08 nonsense", r"q.gz: .*(damaged|cannot be read)"),
         (rs.read_qrels, "q.zst", b"\x28\xb5\x2f\xfd nonsense", r"q.zst: the zstd data is damaged"),
-        (rs.read_qrels, "nowhere/q", None, r"nowhere/q: there is no such file"),
-        (
-            rs.read_run,
-            "r",
-            b"q Q0 d 1 0.5 t\nq Q0 e 2 high t\n",
-            r"r:2: query 'q', .*the score 'high' is not a number",
-        ),
-        (rs.read_run, "r", b"q Q0 d 1 nan t\n", r"r:1: query 'q', passage '\w+': the score 'nan' is not a number"),
         (rs.read_run, "r", b"q Q0 d 1 0.5 t\nq 0 d 1\n", r"r:2: expected 6 .*found 4: .* qrels have 4"),
         (rs.read_run, "r", b"q Q0 \xff 1 0.5 t\n", r"r:1: this line is not UTF-8"),
         (rs.read_run, "r", b"q Q0 d\0 1 0.5 t\n", r"r:1: .*holds a NUL"),
-        (rs.read_run, "r", b"", r"r: the run file is empty"),
         (
             rs.read_run,
             "r.csv",
@@ -188,8 +171,7 @@ def test_frames_and_rows_of_dicts_are_read_as_files_are(kind) -> None:
     ],
 )
 def test_a_fault_names_the_file_and_the_line(tmp_path, read, name, content, message) -> None:
-    if content is not None:
-        (tmp_path / name).write_bytes(content)
+    (tmp_path / name).write_bytes(content)
     with pytest.raises(rs.InputError, match=message):
         read(tmp_path / name)
 
