@@ -297,15 +297,11 @@ def choose_identity(observed: Sequence[Observed]) -> ChosenIdentity:
 
     if not most:
         by_name = {name: [([ids.get(name, "") for ids in row], labels) for labels, row in observed] for name in found}
+        mend = "Label by an id that the index keeps at each ingestion (how-to: ids-change-with-each-ingestion)"
         forms = ((name, Match(sides).better) for name, sides in by_name.items())
-        mend = next(
-            (
-                f"They match in another form: give identity={name!r} and ids={str(at.form)!r}"
-                for name, at in forms
-                if at
-            ),
-            "Label by an id that the index keeps at each ingestion (how-to: ids-change-with-each-ingestion)",
-        )
+        name, better = next((form for form in forms if form[1]), ("", None))
+        if better is not None:
+            mend = f"They match in another form: give identity={name!r} and ids={str(better.form)!r}"
         raise InputError(
             f"no label was found among the {len(passages):,} passages retrieved in the {where}, by any of their ids: "
             f"{sides(*list(found)[:6])}. {mend}"
