@@ -52,12 +52,6 @@ def refused(path: Path, message: str) -> None:
     assert path.read_bytes() == before
 
 
-@pytest.mark.parametrize("version", [0, 1])
-def test_a_store_of_another_format_is_refused(path, version) -> None:
-    changed(path, f"PRAGMA user_version = {version}")
-    refused(path, rf"labels\.db: a label store of format {version}, and this .* has format 2; export it as \.jsonl")
-
-
 @pytest.mark.parametrize("kind", FOREIGN)
 def test_what_is_not_ours_is_refused(path, kind) -> None:
     try:
@@ -67,15 +61,19 @@ def test_what_is_not_ours_is_refused(path, kind) -> None:
     refused(path, rf"labels\.db: holds the {kind} 'spy', .*remove it")
 
 
-def test_a_table_of_ours_with_other_columns_is_refused(path) -> None:
-    changed(path, "ALTER TABLE labels ADD COLUMN spy GENERATED ALWAYS AS (length(reason))")
-    refused(path, "holds the table 'labels'")
+OLD = r"labels\.db: a label store of format {}, and this .* has format 2; export it as \.jsonl"
+COLUMN = "ALTER TABLE labels ADD COLUMN spy GENERATED ALWAYS AS (length(reason))"
+CHANGED = {f"PRAGMA user_version = {version}": OLD.format(version) for version in (0, 1)}
+CHANGED |= {COLUMN: "holds the table 'labels'"}
+CHANGED |= {
+    f"DROP TABLE {t}": rf"it lacks the table {t}\)" for t in ("labels", "pairs", "human", "settings", "servers")
+}
 
 
-@pytest.mark.parametrize("table", ["labels", "pairs", "human", "settings", "servers"])
-def test_a_table_that_is_gone_is_named(path, table) -> None:
-    changed(path, f"DROP TABLE {table}")
-    refused(path, rf"it lacks the table {table}\)")
+@pytest.mark.parametrize("statement", CHANGED)
+def test_a_store_of_another_format_or_without_our_tables_is_refused(path, statement) -> None:
+    changed(path, statement)
+    refused(path, CHANGED[statement])
 
 
 def test_a_store_that_is_cut_short_is_damaged(path) -> None:

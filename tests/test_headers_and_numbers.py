@@ -57,31 +57,23 @@ def test_a_parquet_file_that_names_a_column_twice_is_refused(tmp_path) -> None:
     columns = [pyarrow.array(each) for each in (["q1"], ["a"], [1], [2])]
     table = pyarrow.Table.from_arrays(columns, names=["query_id", "passage_id", "grade", "grade"])
     parquet.write_table(table, tmp_path / "qrels.parquet")
-    with pytest.raises(rs.InputError, match=r"qrels\.parquet: two columns are called 'grade'"):
-        rs.read_qrels(tmp_path / "qrels.parquet")
-    with pytest.raises(rs.InputError, match=r"qrels\.parquet: two columns are called 'grade'"):
-        list(read_records(tmp_path / "qrels.parquet"))
+    for read in (rs.read_qrels, lambda path: list(read_records(path))):
+        with pytest.raises(rs.InputError, match=r"qrels\.parquet: two columns are called 'grade'"):
+            read(tmp_path / "qrels.parquet")
 
 
 NUMBERS = [
-    ("query_id,passage_id,grade", "q1,a,1_0", rs.read_qrels, "table.csv:3: .*grade '1_0' is not a whole number"),
-    ("query_id,passage_id,score", "q1,a,1_0", rs.read_run, "table.csv:3: .*the score '1_0' is not a number"),
-    (
-        "query_id,price",
-        "q1,1_0",
-        lambda path: measured_costs(path, ["r"]),
-        "table.csv:3: price is '1_0'; give a number",
-    ),
-    ("query_id,k,score", "q1,1_0,1", lambda path: rs.validate(evaluated(), path), "k is '1_0'; give a whole number"),
+    ("query_id,passage_id,grade", "q2,b,1", "q1,a,1_0", rs.read_qrels, "table.csv:3: .*grade '1_0' is not a whole"),
+    ("query_id,passage_id,score", "q2,b,2", "q1,a,1_0", rs.read_run, "table.csv:3: .*the score '1_0' is not a number"),
+    ("query_id,price", "q2,1", "q1,1_0", lambda path: measured_costs(path, ["r"]), "table.csv:3: price is '1_0'; give"),
+    ("query_id,k,score", "q2,1,1", "q1,1_0,1", lambda path: rs.validate(evaluated(), path), "k is '1_0'; give a whole"),
 ]
-FIRST = {"query_id,passage_id,grade": "q2,b,1", "query_id,passage_id,score": "q2,b,2",
-         "query_id,price": "q2,1", "query_id,k,score": "q2,1,1"}  # fmt: skip
 
 
-@pytest.mark.parametrize(("header", "line", "read", "message"), NUMBERS, ids=[str(i) for i in range(len(NUMBERS))])
-def test_a_number_with_an_underscore_is_none(header, line, read, message, tmp_path) -> None:
+@pytest.mark.parametrize(("header", "first", "line", "read", "message"), NUMBERS)
+def test_a_number_with_an_underscore_is_none(header, first, line, read, message, tmp_path) -> None:
     with pytest.raises(rs.InputError, match=message):
-        read(write(tmp_path, header, FIRST[header], line))
+        read(write(tmp_path, header, first, line))
 
 
 def test_corpus_sizes_of_a_table_have_no_underscore(tmp_path) -> None:
@@ -91,10 +83,8 @@ def test_corpus_sizes_of_a_table_have_no_underscore(tmp_path) -> None:
     path = write(tmp_path, "query_id,corpus_size", "q1,100", "q2,1_0")
     words = ("evaluate", "qrels.trec", "run.trec", "--measure", "BoR@1", "--corpus-size")
     done = run_command(*words, path.name, cwd=tmp_path)
-    assert (done.returncode, "the corpus size of query 'q2' is '1_0'; give a whole number" in done.stderr) == (
-        2,
-        True,
-    ), done.stderr
+    assert done.returncode == 2
+    assert "the corpus size of query 'q2' is '1_0'; give a whole number" in done.stderr
     assert run_command(*words, "1_0", cwd=tmp_path).returncode == 0
 
 
