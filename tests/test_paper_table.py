@@ -10,7 +10,7 @@ from rag_selectivity.advice import decide
 pytestmark = [pytest.mark.contract, pytest.mark.filterwarnings("ignore::rag_selectivity.SelectivityWarning")]
 
 QUERIES = [f"q{i}" for i in range(40)]
-LABELS = {query: {"a": 5, "b": 1, "c": 4} for query in QUERIES}
+LABELS = {query: {"a": 5, "b": 1, "c": 4, "x": 1, "y": 1} for query in QUERIES}
 RUNS = {
     "bad_one": {query: ["b", "x", "a"] for query in QUERIES},
     "good": {query: ["a", "c", "b"] for query in QUERIES},
@@ -28,13 +28,20 @@ def test_a_comparison_marks_the_best_and_names_what_is_worse() -> None:
     latex = comparison.to_latex()
     assert rows(latex) == [
         ["system", "P@2", "Harm@2"],
-        [r"$^{a}$ \texttt{bad\_one}", "0.000", "0.500"],
+        [r"$^{a}$ \texttt{bad\_one}", "0.000", "1.000"],
         [r"$^{b}$ \texttt{good}", r"\textbf{1.000}$^{a}$", r"\textbf{0.000}$^{a}$"],
-        [r"$^{c}$ \texttt{alike}", "0.000", "0.500"],
+        [r"$^{c}$ \texttt{alike}", "0.000", "1.000"],
     ]
     caption = latex.partition(r"\caption{")[2].partition("\n")[0]
     assert "n = 40 queries, N = 100 passages" in caption
     assert f"Holm's correction over {comparison.settings['family']} tests" in caption
+
+
+def test_a_range_and_what_has_no_direction_make_no_figure_the_best() -> None:
+    labels = {query: {passage: row[passage] for passage in "abc"} for query, row in LABELS.items()}
+    report = rs.evaluate(labels, RUNS, scale="utility", corpus_size=100, measures=["Harm@2", "RandomSuccess@2"])
+    assert [cells[1] for cells in rows(report.to_latex())] == ["Harm@2", *["0.500 to 1.000", "0.000", "0.500 to 1.000"]]
+    assert r"\textbf" not in report.to_latex()
 
 
 def test_the_baseline_names_the_systems_that_are_worse_than_it() -> None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from rag_selectivity.inference.bootstrap import Bootstrap
+from rag_selectivity.inference.bounded import FEW
 from rag_selectivity.inference.draws import resample_counts
 from rag_selectivity.inference.interval_methods import Estimand
 from rag_selectivity.judged.judged_run import JudgedRun
@@ -176,11 +177,13 @@ def _advised(judged: JudgedRun, measure: Evidence, curve: EvidenceCurve, bootstr
     added, half = np.diff(mean, prepend=0.0), len(mean) // 2
     flat = value == len(mean) > 1 and added[:half].mean() - added[half:].mean() < curve.worth
     low = high = None
-    if bootstrap is not None and len(curve.values) > 1:
+    if bootstrap is not None and len(curve.values) >= FEW:
         tail = (1 - bootstrap.level) / 2
         ends = np.quantile(curve.resampled(bootstrap), [tail, 1 - tail], method="inverted_cdf")
         low, high = (max(1, int(end)) for end in ends)
-    reason = "flat: each rank holds about as much as the first" if flat else f"further ranks add {brings}, on average"
+    reason = (
+        "flat: each rank holds about as much as the first" if flat else f"each further rank adds {brings} on average"
+    )
     reached, labelled, lengths = max(value, high or 0), labelled_down_to(judged, measure), judged.returned
     # Lists end where fewer than half of those with any passage go on.
     listed = int(np.quantile(lengths[lengths > 0], 0.5, method="higher")) if lengths.any() else 1

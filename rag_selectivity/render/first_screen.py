@@ -192,15 +192,15 @@ def _facts(report: Report, decision: Decision | None) -> str:
 
 
 def _measures_of(report: Report, decision: Decision | None) -> list[Measure]:
-    """The measures that were asked for, if one of them names a depth; else at most four, without depth.
+    """At most four measures: those that were asked for, if one of them names a depth.
 
-    These are the usual ones and what ranks the runs, then what else was asked for.
+    Else, without depth, the usual ones and what ranks the runs, then what else was asked for.
     """
     is_named = any(each.at is not None and not isinstance(each.cutoff, Real) for each in report.measures)
     every = list(report.measures) if is_named else without_depth(report.measures)
     asked = [base for base in every if base.higher_is_better is not None and base.name != "Judged"] or every
     if is_named:
-        return asked
+        return asked[: len(COLUMNS)]
     ranking = [] if decision is None or len(report.runs) == 1 else [replace(decision.measure, at=None)]
     usual = [base for name in COLUMNS for base in dict.fromkeys([*asked, *ranking]) if base.name == name]
     others = [base for base in asked if base.name not in COLUMNS]

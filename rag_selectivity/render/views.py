@@ -1,13 +1,15 @@
 """Every result as text, Markdown and LaTeX, as a page and in a notebook: importing it fills the registry of views."""
 
+import math
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from string import ascii_lowercase
 from typing import Any
 
 from rag_selectivity.errors import InputError
 from rag_selectivity.measures.base import Measure, parse_measure
 from rag_selectivity.render import judging, report_tables, workflows  # noqa: F401 - two fill SHOWN
-from rag_selectivity.render.blocks import SHOWN, Block, Details, Lines
+from rag_selectivity.render.blocks import BLANK, SHOWN, Block, Details, Lines, bare
 from rag_selectivity.render.first_screen import USUAL_DEPTH, decided_on, first_screen
 from rag_selectivity.render.html import notebook_html, page_of_blocks, to_html
 from rag_selectivity.render.writers import latex_of, latex_text, markdown_of, text_of
@@ -16,7 +18,7 @@ from rag_selectivity.results.comparison import BETTER, WORSE, Comparison
 from rag_selectivity.results.estimate import Estimate
 from rag_selectivity.results.report import Report
 from rag_selectivity.results.result import VIEWS, Result
-from rag_selectivity.wording import counted, level_text, number
+from rag_selectivity.wording import counted, level_text
 
 _MORE = Lines(["All figures, intervals and notes: --details, or details() in Python."])
 
@@ -104,17 +106,19 @@ def _figures(result: Report | Comparison, report: Report) -> dict[str, dict[Meas
 def _cells(
     result: Report | Comparison, shown: Mapping[str, Estimate | None], measure: Measure, letter_of: Mapping[str, str]
 ) -> Iterator[str]:
-    """The figures of a measure in LaTeX."""
-    values = [each.value for each in shown.values() if each is not None and each.value == each.value]
-    best = number(max(values) if measure.higher_is_better else min(values)) if values else ""
+    """The figures of a measure in LaTeX; no best one is bold where some are ranges, or without a direction."""
+    known = [each for each in shown.values() if each is not None and each.value == each.value]
+    has_best = measure.higher_is_better is not None and not any(each.possible for each in known)
+    best = (max if measure.higher_is_better else min)([each.value for each in known if has_best], default=math.nan)
     worse: dict[str, str] = dict.fromkeys(shown, "")
     for row in result.rows if isinstance(result, Comparison) else ():
         if row.measure == measure and row.verdict in (BETTER, WORSE):
             better, other = (row.run, row.baseline) if row.verdict == BETTER else (row.baseline, row.run)
             worse[better] += letter_of[other]
     for name, estimate in shown.items():
-        text = "–" if estimate is None else number(estimate.value)
-        figure = rf"\textbf{{{latex_text(text)}}}" if text == best and len(shown) > 1 else latex_text(text)
+        figure = latex_text(BLANK if estimate is None else bare(replace(estimate, caveats=())))
+        if estimate is not None and estimate.value == best and len(shown) > 1:
+            figure = rf"\textbf{{{figure}}}"
         yield f"{figure}$^{{{worse[name].rstrip(',')}}}$" if worse[name] else figure
 
 

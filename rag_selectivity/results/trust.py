@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from rag_selectivity.inference.bounded import FEW
 from rag_selectivity.inference.interval import Interval
 from rag_selectivity.measures.base import Measure, Real
 from rag_selectivity.measures.plan import at_depth, without_depth
@@ -150,7 +151,7 @@ class Trust:
             check = self._check
             kappa = "" if check is None else f"; judge and people agree with a kappa of {number(check.value)}"
             facts += kappa or "; no person has checked the judge"
-        if standing == NOTHING and self._queries < _FEW_QUERIES:
+        if self._queries < (_FEW_QUERIES if standing == NOTHING else FEW):
             facts += f"; they are of {counted(self._queries, 'query', 'queries')}: add queries first"
         return " ".join([f"{answer}. {facts}.", *self._of_other_lists()])
 
