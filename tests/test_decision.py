@@ -9,11 +9,13 @@ from typer.testing import CliRunner
 import rag_selectivity as rs
 from rag_selectivity.advice import decide, which_k
 from rag_selectivity.cli.app import app
+from rag_selectivity.measures.base import REGISTRY as MEASURES
 from rag_selectivity.results.decision import QUESTIONS
-from rag_selectivity.wording import percent, share
+from rag_selectivity.wording import number, percent, share
 from tests.test_calibrated_figures import drawn, evaluated, world
 from tests.test_controls import judged_by
 from tests.test_controls import report as controlled
+from tests.test_first_screen import answers_of, table_of
 
 pytestmark = [pytest.mark.filterwarnings("ignore::rag_selectivity.SelectivityWarning"), pytest.mark.inside]
 
@@ -332,3 +334,28 @@ def test_one_query_has_an_answer_to_everything() -> None:
     decision = decide(rs.evaluate({"q": {"d": 1}}, {"q": ["x", "d"]}, corpus_size=100))
     assert [answer.code for answer in decision.answers] == list(QUESTIONS)
     assert (decision.K, decision.K_from) == (2, "advised")
+
+
+#: Every measure by its name alone, and with a depth where it takes one.
+NO_DEPTH = {"Rprec", "IPrec11", "IPrec"}
+ASKED = [*MEASURES, *(f"{name}@10" for name in MEASURES if name not in NO_DEPTH), "IPrec@0.5"]
+
+
+@pytest.mark.parametrize("measure", ASKED)
+def test_every_measure_is_decided_on_alone_and_shown_at_its_depth(measure) -> None:
+    passages = [f"p{i}" for i in range(40)]
+    labels = {f"q{i}": {passages[(i * k) % 40]: 1 + k % 5 for k in range(1, 20)} for i in range(1, 9)}
+    one, two = ({query: passages[i : i + 15] for i, query in enumerate(labels, start)} for start in (0, 3))
+    options = {"scale": "utility", "corpus_size": 200, "groups": {p: p[:2] for p in passages}}
+    for runs in ({"one": one}, {"one": one, "two": two}):
+        report = rs.evaluate(labels, runs, measures=[measure], bootstrap=rs.Bootstrap(resamples=50), **options)
+        answers = answers_of(str(report))
+        assert not answers["Loss"].startswith("Open: lists of runs")
+        assert "as given" not in answers["K"]
+        if "@10" in measure:
+            header, *rows = table_of(str(report))
+            found = {each.partition(" of ")[0]: cell for each, cell in zip(header, rows[0], strict=True)}
+            cell = found.get(measure) or found[measure.removesuffix("@10")]
+            assert cell.startswith(number(report[rows[0][0], measure].value)), (found, measure)
+            assert len(header) == 2
+            assert measure in report.to_latex().replace("\\", "")

@@ -9,9 +9,7 @@ from typer.testing import CliRunner
 
 import rag_selectivity as rs
 from rag_selectivity.cli.app import app
-from rag_selectivity.measures.base import REGISTRY as MEASURES
 from rag_selectivity.results.stored import read_report
-from rag_selectivity.wording import number
 
 pytestmark = [pytest.mark.contract, pytest.mark.filterwarnings("ignore::rag_selectivity.SelectivityWarning")]
 
@@ -81,31 +79,6 @@ def test_the_table_has_five_columns_at_the_k_of_the_decision(report) -> None:
     for row, line in zip(rows, decision.lines, strict=True):
         value = float(re.match(r"[\d.]+", row[1])[0])  # type: ignore[index]
         assert value == round(line.figures["RA-nWG"].estimate.value, 3)
-
-
-#: Every measure by its name alone, and with a depth where it takes one.
-NO_DEPTH = {"Rprec", "IPrec11", "IPrec"}
-ASKED = [*MEASURES, *(f"{name}@10" for name in MEASURES if name not in NO_DEPTH), "IPrec@0.5"]
-
-
-@pytest.mark.parametrize("measure", ASKED)
-def test_every_measure_is_decided_on_alone_and_shown_at_its_depth(measure) -> None:
-    passages = [f"p{i}" for i in range(40)]
-    labels = {f"q{i}": {passages[(i * k) % 40]: 1 + k % 5 for k in range(1, 20)} for i in range(1, 9)}
-    one, two = ({query: passages[i : i + 15] for i, query in enumerate(labels, start)} for start in (0, 3))
-    options = {"scale": "utility", "corpus_size": 200, "groups": {p: p[:2] for p in passages}}
-    for runs in ({"one": one}, {"one": one, "two": two}):
-        report = rs.evaluate(labels, runs, measures=[measure], bootstrap=rs.Bootstrap(resamples=50), **options)
-        answers = answers_of(str(report))
-        assert not answers["Loss"].startswith("Open: lists of runs")
-        assert "as given" not in answers["K"]
-        if "@10" in measure:
-            header, *rows = table_of(str(report))
-            found = {each.partition(" of ")[0]: cell for each, cell in zip(header, rows[0], strict=True)}
-            cell = found.get(measure) or found[measure.removesuffix("@10")]
-            assert cell.startswith(number(report[rows[0][0], measure].value)), (found, measure)
-            assert len(header) == 2
-            assert measure in report.to_latex().replace("\\", "")
 
 
 def test_notes_stand_once_for_all_runs(report) -> None:

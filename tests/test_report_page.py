@@ -13,12 +13,13 @@ pytest.importorskip("jinja2", reason="the page needs Jinja2 (the extra `report`)
 pytest.importorskip("matplotlib", reason="the page needs matplotlib (the extra `report`)")
 
 from tests.browser import SCHEMES, WIDTHS, Window, axe, first_screen, overflow
-from tests.explorer_world import READY
 from tests.page_worlds import PAGES, PageWorld
 from tests.report_worlds import HOSTILE, WORLDS, ReportWorld, six_runs
 
 pytestmark = [pytest.mark.filterwarnings("ignore::rag_selectivity.SelectivityWarning"), pytest.mark.contract]
 SLOW = ("seven_thousand_queries", "no_texts", "partly_judged", "binary_without_size", "one_run", "no_success")
+#: What the page says once its explorer is drawn.
+READY = "html[data-explorer=ready]"
 #: How many rows of each table are opened.
 OPENED = 3
 #: The answers in which a text covers another one, or leaves the screen.

@@ -164,11 +164,12 @@ def _in_slices(
 
 def _baseline(judged: Mapping[str, JudgedRun], baseline: str | None, power: float) -> str:
     """The baseline run, the first one unless it is given."""
+    base = known_baseline(baseline, judged) if judged else ""
     if len(judged) < 2:
         raise InputError(f"a comparison needs at least two runs, got {', '.join(judged) or 'none'}")
     if not 0 < power < 1:
         raise InputError(f"`power` must be in the open interval (0, 1), got {power!r}")
-    return known_baseline(baseline, judged)
+    return base
 
 
 def _over_shared_queries(

@@ -46,7 +46,8 @@ class JudgedRun:
     missing : bool[queries]
         The queries that the run lacks; an empty list is a list.
     own_pool : bool[queries]
-        The queries whose pool is the run's own full list: those that the pool lacks, or all without a pool.
+        All queries if no pool was given, so that the run's own full lists are the pool; of lists that a budget cuts, those
+        that fit whole. None if a pool was given, also where it lacks a query, whose own list then stands for its pool.
     first_repeat : int64[queries]
         The rank of the first passage of each list that stands above it too; 0 without one.
     grades : int64[levels]
@@ -127,7 +128,7 @@ class JudgedRun:
             hits=Hits.together(lists.hits),
             returned=lists.length,
             missing=missing,
-            own_pool=own,
+            own_pool=np.full(len(missing), pool is None),
             first_repeat=lists.first_repeat,
             grades=grades,
             labels=counts,
@@ -307,8 +308,7 @@ class JudgedRun:
 
         Where the first passage does not fit, nothing is shown: an empty list at K = 1, which fails.
         """
-        budget = TokenBudget.of(depth)
-        if budget is None:
+        if (budget := TokenBudget.of(depth)) is None:
             return self, np.array([depth])
         return self.within(budget), np.maximum(self.cutoffs(budget), 1)[:, None]
 

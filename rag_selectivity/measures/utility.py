@@ -271,7 +271,7 @@ class PercentPROC(_WeightedMeasure):
         oracle = self.oracle(judged, depths)
         observed, ceiling = self._observed(judged, depths) / oracle, self._pool(judged, depths) / oracle
         undefined = "no pool holds evidence, or no list is longer than K, so nothing was selected"
-        selected = (judged.pool is not None) | (judged.returned[:, None] > depths)
+        selected = ~judged.own_pool[:, None] | (judged.returned[:, None] > depths)
         known = selected & (ceiling > 0)
         observed, ceiling = np.where(known, observed, np.nan), np.where(known, ceiling, np.nan)
         if self.aggregate == "ratio":
