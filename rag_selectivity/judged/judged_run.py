@@ -46,8 +46,8 @@ class JudgedRun:
     missing : bool[queries]
         The queries that the run lacks; an empty list is a list.
     own_pool : bool[queries]
-        All queries if no pool was given, so that the run's own full lists are the pool; of lists that a budget cuts, those
-        that fit whole. None if a pool was given, also where it lacks a query, whose own list then stands for its pool.
+        All queries if no pool was given, so that the run's own full lists are the pool; of lists that a budget cuts,
+        those that fit whole. None if a pool was given; a query that it lacks has its own list as its pool.
     first_repeat : int64[queries]
         The rank of the first passage of each list that stands above it too; 0 without one.
     grades : int64[levels]
