@@ -127,7 +127,7 @@ def test_the_next_step_asks_for_questions_then_controls_then_people(tmp_path) ->
     controls, people = answer.more.index("Have 36 random passages graded: "), answer.more.index("Let a person grade ")
     assert controls < people
     # There are no more than 36 pairs.
-    assert "Let a person grade 36 pairs: rag-selectivity labels draw " in answer.more
+    assert "Let a person grade 36 pairs: write the lists and texts as files" in answer.more
 
 
 def test_an_open_end_is_null_in_json() -> None:

@@ -64,7 +64,7 @@ def test_each_way_in_is_short(block) -> None:
 
 def test_the_stand_in_has_a_model_name_and_a_store_of_its_own() -> None:
     """Its grades would pass for those of the real model, which would never be asked."""
-    (names,) = re.findall(r"stands in, so\s+give it the model name `(\S+)`, the file `(\S+)`", README)
+    (names,) = re.findall(r"stands in:\s+give it the model name\s+`(\S+)`, the file `(\S+)`", README)
     assert not any(name in RAGAS_UNLABELLED for name in names)
 
 
