@@ -104,8 +104,12 @@ def at_depths(measures: Iterable[str | Measure], depths: Iterable[int]) -> list[
 
     >>> at_depths(["Harm", "RR", "P@5"], [2, 4])
     [Harm@2, Harm@4, RR, P@5]
+    >>> at_depths(["Harm", "RR", "P@5"], [])
+    [RR, P@5]
     """
-    chosen = [measure.taken_at(depth) for measure in map(parse_measure, measures) for depth in depths]
+    chosen = []
+    for measure in map(parse_measure, measures):
+        chosen += [measure] if measure.taken_at(1) == measure else [measure @ depth for depth in depths]
     return list(dict.fromkeys(map(per_query_measure, chosen)))
 
 
