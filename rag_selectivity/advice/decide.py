@@ -17,9 +17,9 @@ from rag_selectivity.evaluation.evaluate import measure_all
 from rag_selectivity.evaluation.report import report_on
 from rag_selectivity.judged.judged_run import JudgedRun
 from rag_selectivity.measures import Measure
-from rag_selectivity.measures.base import WHOLE_LIST, Real
+from rag_selectivity.measures.base import Real
 from rag_selectivity.measures.chance import BoR, BoR_max, Success, success_of
-from rag_selectivity.measures.plan import at_depth, default_measures, wanted_measures, without_depth
+from rag_selectivity.measures.plan import at_depth, default_measures, plan_as_named, wanted_measures, without_depth
 from rag_selectivity.measures.utility import PROC, RANWG, PercentPROC
 from rag_selectivity.results.comparison import BETTER, JUDGED_IN_PART, WORSE, RunDifference
 from rag_selectivity.results.decision import Answer, Decision, Pair, RunFigure, RunLine
@@ -104,9 +104,10 @@ def decide(
     is_live = any(run.figures.rules is None for run in report.runs.values())
     depth, source = advice.taken(k, max(int(run.returned.max()) for run in judged.values()) if is_live else None)
     at_k = _report_at(report, judged, _measures(report, success, depth), depth)
-    columns = list(dict.fromkeys([ranking @ depth, *_figured(x.taken_at(depth) for x in at_k.measures)]))
+    columns = list(dict.fromkeys([ranking @ depth, *_shown(each.taken_at(depth) for each in at_k.measures)]))
     # What was asked for at another depth stays there.
-    asked = _figured(x for x in report.measures if x.at not in (None, depth) and not isinstance(x.cutoff, Real))
+    elsewhere = (each for each in report.measures if each.at not in (None, depth))
+    asked = _shown(each for each in elsewhere if not isinstance(each.cutoff, Real))
     order = sorted(at_k.runs, key=lambda name: np.nan_to_num(-at_k[name, columns[0]].value, nan=math.inf))
     testing = Testing(report.bootstrap, paired)
     rows = _differences(list(combinations(order, 2)), at_k, columns[:1], testing)
@@ -134,9 +135,9 @@ def decide(
 # -- the figures ---------------------------------------------------------------------------------------------
 
 
-def _figured(measures: Iterable[Measure]) -> list[Measure]:
+def _shown(measures: Iterable[Measure]) -> list[Measure]:
     """The measures that stand in the table of a decision."""
-    return [x for x in measures if x.higher_is_better is not None and x.name != "Judged"]
+    return [each for each in measures if each.higher_is_better is not None and each.name != "Judged"]
 
 
 def _measures(report: Report, success: Success, depth: int) -> list[Measure]:
@@ -144,8 +145,8 @@ def _measures(report: Report, success: Success, depth: int) -> list[Measure]:
     is_sized = all(run.judged is not None and run.judged.corpus_size is not None for run in report.runs.values())
     named = {each.name: each for each in (success, *(kind(rel=success.rel, m=success.m) for kind in (BoR, BoR_max)))}
     names = default_measures(report.scale, sized=is_sized, pooled=True, classic=True)
-    at_k = without_depth(x for x in report.measures if x.at in (None, depth) and not isinstance(x.cutoff, Real))
-    asked = [x for x in at_k if x.name not in names]
+    here = (each for each in report.measures if each.at in (None, depth) and not isinstance(each.cutoff, Real))
+    asked = [each for each in without_depth(here) if each.name not in names]
     return wanted_measures([*(named.get(name, name) for name in names), *asked], report.scale, sized=is_sized)
 
 
@@ -159,8 +160,7 @@ def _report_at(report: Report, judged: Mapping[str, JudgedRun], measures: Sequen
     runs = {}
     for name, run in report.runs.items():
         outcomes = [outcome for each in at if (outcome := run.figures.outcome(each)) is not None]
-        plan = [(each.without_depth, np.array([WHOLE_LIST if each.at is None else each.at])) for each in at]
-        table = replace(run.figures, plan=plan, outcomes=outcomes)
+        table = replace(run.figures, plan=plan_as_named(at), outcomes=outcomes)
         runs[name] = replace(run, figures=table, estimates={str(each): run.estimates[str(each)] for each in at})
     return replace(report, runs=runs, measures=tuple(measures), depths=(depth,), decision=None)
 
@@ -190,13 +190,13 @@ def _verdicts(
     """
     first = tables[0][1][0]
     # BoR differs exactly where Success does: one test.
-    shared = [x for x in tables[0][1] if x == first or (isinstance(first, Success) and x.name == "BoR")]
+    shared = [each for each in tables[0][1] if each == first or (isinstance(first, Success) and each.name == "BoR")]
     ranked = {pair.run: pair.verdict for pair in pairs if pair.other == baseline}
     ranked |= {pair.other: _TURNED.get(pair.verdict, pair.verdict) for pair in pairs if pair.run == baseline}
     rows = []
     for report, columns in tables:
         against = [(name, baseline) for name in report.runs if name != baseline]
-        rows += _differences(against, report, [x for x in columns if x not in shared], testing)
+        rows += _differences(against, report, [each for each in columns if each not in shared], testing)
     return {
         **{(run, measure): verdict for run, verdict in ranked.items() for measure in shared},
         **{(row.run, row.measure): row.verdict for row in as_family(rows, testing)[0]},
@@ -208,12 +208,13 @@ def _figures(
 ) -> dict[str, RunFigure]:
     """The cells of a run, by column: by the name of the measure, and by all of it where it stays at another depth."""
     estimates, figures = {**report.runs[run].estimates, **at_k.runs[run].estimates}, {}
-    for x in columns:
-        ceiling = estimates.get(str(BoR_max(rel=x.rel, m=x.m, at=x.at))) if isinstance(x, BoR) else None
-        if (estimate := estimates.get(str(x))) is not None:
-            most = None if ceiling is None else ceiling.value
-            key = x.name if str(x) in at_k.runs[run].estimates else str(x)
-            figures[key] = RunFigure(x, estimate, verdicts.get((run, x)), most)
+    for column in columns:
+        most = BoR_max(rel=column.rel, m=column.m, at=column.at) if isinstance(column, BoR) else None
+        ceiling = None if most is None else estimates.get(str(most))
+        if (estimate := estimates.get(str(column))) is not None:
+            key = column.name if str(column) in at_k.runs[run].estimates else str(column)
+            of_ceiling = None if ceiling is None else ceiling.value
+            figures[key] = RunFigure(column, estimate, verdicts.get((run, column)), of_ceiling)
     return figures
 
 
@@ -238,7 +239,8 @@ def _answers(decision: Decision, at_k: Report, leader: str) -> Iterator[Answer]:
     losses, is_completed = _losses(at_k, best, decision.measure), figure.basis in _COMPLETED
     if losses is not None:
         # What no run retrieved is not known of closed labels, and so neither is what more candidates would gain.
-        losses = replace(losses, more=losses.more * is_believed, widen=0.0 if is_closed else losses.widen)
+        more, widen = losses.more if is_believed else "", 0.0 if is_closed else losses.widen
+        losses = replace(losses, more=more, widen=widen)
     yield sentences.where_the_loss_is(decision, losses, closed=is_closed, completed=is_completed)
     yield sentences.what_next(decision, at_k, losses, fails, believed=is_believed)
     # What is shown by the grades of a judge whom nobody checked is no reason to believe them: the words say both.

@@ -171,9 +171,9 @@ def _advised(judged: JudgedRun, measure: Evidence, curve: EvidenceCurve, bootstr
     mean = curve.values.mean(axis=0)
     value, known = int(last_worthwhile(mean, curve.worth)), (len(curve.values), tuple(mean.tolist()))
     kind = "decisive" if judged.scale.name == "utility" and measure.rel is None else "relevant"
-    brings = f"less than one {kind} passage in {round(1 / curve.worth)} queries"
+    brings = f"less than one {kind} passage in {round(1 / curve.worth)} queries on average"
     if value == 0:
-        return AdvisedK(None, None, None, f"flat: on average, even top ranks each add {brings}", True, False, *known)
+        return AdvisedK(None, None, None, f"flat: even top ranks each add {brings}", True, False, *known)
     added, half = np.diff(mean, prepend=0.0), len(mean) // 2
     flat = value == len(mean) > 1 and added[:half].mean() - added[half:].mean() < curve.worth
     low = high = None
@@ -181,9 +181,7 @@ def _advised(judged: JudgedRun, measure: Evidence, curve: EvidenceCurve, bootstr
         tail = (1 - bootstrap.level) / 2
         ends = np.quantile(curve.resampled(bootstrap), [tail, 1 - tail], method="inverted_cdf")
         low, high = (max(1, int(end)) for end in ends)
-    reason = (
-        "flat: each rank holds about as much as the first" if flat else f"each further rank adds {brings} on average"
-    )
+    reason = "flat: each rank holds about as much as the first" if flat else f"each further rank adds {brings}"
     reached, labelled, lengths = max(value, high or 0), labelled_down_to(judged, measure), judged.returned
     # Lists end where fewer than half of those with any passage go on.
     listed = int(np.quantile(lengths[lengths > 0], 0.5, method="higher")) if lengths.any() else 1

@@ -12,7 +12,8 @@ from rag_selectivity.errors import InputError, examples
 from rag_selectivity.figures.figures import Figures
 from rag_selectivity.inference.bootstrap import Bootstrap
 from rag_selectivity.measures import Measure
-from rag_selectivity.measures.base import WHOLE_LIST, Outcome, parse_measure
+from rag_selectivity.measures.base import Outcome, parse_measure
+from rag_selectivity.measures.plan import plan_as_named
 from rag_selectivity.results.comparison import Changes, FigureChange, RunDifference
 from rag_selectivity.results.decision import Decision
 from rag_selectivity.results.estimate import AS_JUDGED, Estimate
@@ -72,7 +73,7 @@ def differences_since(
     check_one_of("on (gates.on)", on, (ALL, SHARED))
     one, other, note = _paired(run, now.figures, then.figures, path, labels, on)
     pairs = [_columns(measure, one, other, path) for measure in measures]
-    plan = [(each.without_depth, np.array([WHOLE_LIST if each.at is None else each.at])) for each in measures]
+    plan = plan_as_named(measures)
     tables = [replace(side, plan=plan, outcomes=[pair[i] for pair in pairs]) for i, side in enumerate((one, other))]
     estimates = [{key: as_judged(each) for key, each in side.estimates.items()} for side in (now, then)]
     rows, pools = [], {table.rules is not None and table.rules.pool for table in (now.figures, then.figures)}

@@ -10,8 +10,8 @@ import numpy as np
 
 from rag_selectivity.errors import InputError
 from rag_selectivity.figures.figures import Facts, Figures, Rules
-from rag_selectivity.measures.base import WHOLE_LIST, FloatArray, Measure, Outcome, parse_measure
-from rag_selectivity.measures.plan import Plan
+from rag_selectivity.measures.base import FloatArray, Measure, Outcome, parse_measure
+from rag_selectivity.measures.plan import plan_as_named
 
 #: The figures of more queries stand in a Parquet file.
 MOST_IN_JSON = 10_000
@@ -110,14 +110,12 @@ def _stored(
     parse: Callable[[str], Measure] = parse_measure,
 ) -> Figures:
     """The table of stored columns; those of measures that are not installed here are left out."""
-    plan: Plan = []
-    outcomes = []
+    measures, outcomes = [], []
     for key, columns in parts.items():
         with suppress(InputError):
-            measure = parse(key)
-            plan.append((measure.without_depth, np.array([WHOLE_LIST if measure.at is None else measure.at])))
+            measures.append(parse(key))
             outcomes.append(Outcome(tuple(column[:, None] for column in columns), "undefined when it was stored"))
-    return Figures(queries, plan, outcomes, stored=(facts, rules))
+    return Figures(queries, plan_as_named(measures), outcomes, stored=(facts, rules))
 
 
 def _plain(column: FloatArray) -> Any:

@@ -136,6 +136,11 @@ def scaled_for(qrels: Qrels, scale: Any, measures: Any) -> Qrels:
     return qrels.on_scale(scale)
 
 
+def plan_as_named(measures: Iterable[Measure]) -> Plan:
+    """A column for each measure, at the depth that it names."""
+    return [(each.without_depth, np.array([WHOLE_LIST if each.at is None else each.at])) for each in measures]
+
+
 def default_depths(longest: int, largest_corpus: int | None = None) -> IntArray:
     """1, 2, 5, 10, … 1000, as far as the longest list and the largest corpus reach; at least 1.
 

@@ -18,7 +18,7 @@ from rag_selectivity.figures.stored import figures_as_data
 from rag_selectivity.inference.bootstrap import Bootstrap
 from rag_selectivity.measures.base import Given, Outcome
 from rag_selectivity.measures.covers import EXACT, smallest_cover
-from rag_selectivity.measures.plan import Plan
+from rag_selectivity.measures.plan import plan_as_named
 from rag_selectivity.results.comparison import RunDifference, difference_of
 from rag_selectivity.results.estimate import Estimate
 from rag_selectivity.results.plain import Plain, flat, plain, plain_fields
@@ -236,12 +236,12 @@ RULES = Rules("claims", {}, False, None)
 def figures_of_claims(checks: Sequence[ClaimCheck], measures: Sequence[ClaimMeasure]) -> Figures:
     """The figures of claim checks, a row for each sample, whose label is its question and reference answer."""
     labels = np.array([int(check.fingerprint, 16) for check in checks], np.uint64)
-    plan: Plan = [(measure.without_depth, np.array([measure.at])) for measure in measures]
     outcomes = []
     for measure in measures:
         values = np.array([[check.value(measure)] for check in checks], np.float64)
         outcomes.append(Outcome((values,), "no sample has what the check needs", bounds=measure.ends))
-    return Figures(tuple(check.sample.id for check in checks), plan, outcomes, stored=(Facts(labels), RULES))
+    samples = tuple(check.sample.id for check in checks)
+    return Figures(samples, plan_as_named(measures), outcomes, stored=(Facts(labels), RULES))
 
 
 class ClaimRun(RunReport):
