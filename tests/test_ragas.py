@@ -216,7 +216,7 @@ def test_a_dataset_without_labels_is_graded_once(m, tmp_path) -> None:
         with pytest.raises(rs.InputError, match=words):
             m.grade_dataset([*ROWS[2:3], row] if "q0?" in row.values() else [row], ragas_llm(server), store)
     with pytest.raises(
-        rs.InputError, match=r"has no query_id, .*: Ragas keeps none; leave id_column out, and key labels by"
+        rs.InputError, match=r"has no query_id, .*: Ragas keeps none; leave id_column out; key labels by"
     ):
         m.selectivity(dataset(), store, id_column="query_id")
     with pytest.raises(rs.InputError, match="there is no option 'depth'; did you mean \"depths\""):

@@ -134,9 +134,7 @@ def row_of(sample: Any, number: int = 1, id_column: str | None = None) -> Row:
     query = question
     if id_column is not None:
         if fields.get(id_column) in (None, ""):
-            mend = ": Ragas keeps none; leave id_column out, and key labels by questions" * hasattr(
-                sample, "model_dump"
-            )
+            mend = ": Ragas keeps none; leave id_column out; key labels by questions" * hasattr(sample, "model_dump")
             raise InputError(f"{where} ({question!r}) has no {id_column}, the column of ids that was asked for{mend}")
         query = text_or_number(fields[id_column], f"{where}: {id_column}")
     ids, texts = _retrieved(fields, where, question)
