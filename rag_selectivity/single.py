@@ -520,10 +520,7 @@ def bits_over_random(
 
 
 def bits_over_random_of_rows(
-    rows: Iterable[Mapping[str, float | None]],
-    *,
-    total: int | None = None,
-    bootstrap: Bootstrap | None = Bootstrap(),
+    rows: Iterable[Mapping[str, float | None]], *, total: int | None = None, bootstrap: Bootstrap | None = Bootstrap()
 ) -> dict[str, Estimate]:
     """BoR from the figures by name that a host kept of each row, for every pair of Success and RandomSuccess in them.
 

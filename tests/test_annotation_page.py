@@ -50,9 +50,7 @@ def test_no_id_grade_reason_or_name_is_in_the_page(tmp_path) -> None:
     ):
         assert word not in of_task
     data = json.loads(re.search(r'<script type="application/json" id="task">(.*?)</script>', page)[1])
-    assert {*data} == {
-        *("format", "version", "task", "annotator", "rubric", "file", "grades", "queries", "items"),
-    }
+    assert {*data} == {*("format", "version", "task", "annotator", "rubric", "file", "grades", "queries", "items")}
     assert {tuple(map(type, item)) for item in data["items"]} == {(int, str, str)}
 
 

@@ -64,10 +64,7 @@ def test_labels_of_all_pairs_give_the_figures_of_people_exactly() -> None:
             assert figure.value == pytest.approx(truth[run, f"{name}@10"].value, abs=1e-12)
             assert figure.basis == "calibrated"
             assert figure.as_judged == as_judged[run, f"{name}@10"].value
-            assert figure.as_judged_interval == (
-                as_judged[run, f"{name}@10"].low,
-                as_judged[run, f"{name}@10"].high,
-            )
+            assert figure.as_judged_interval == (as_judged[run, f"{name}@10"].low, as_judged[run, f"{name}@10"].high)
 
 
 def test_with_a_perfect_judge_the_interval_holds_the_truth() -> None:

@@ -195,9 +195,7 @@ def test_a_tail_makes_it_a_figure_down_to_its_rank(cranfield):
     _, runs = cranfield
     lists = {q: row[:10] + row[20:25] for q, row in runs["bm25"].items()}
     known = with_origins(
-        dice(lists),
-        lambda q, p: Chosen.TAIL if p in runs["bm25"][q][20:25] else Chosen.POOL,
-        tail_ranks=(11, 200),
+        dice(lists), lambda q, p: Chosen.TAIL if p in runs["bm25"][q][20:25] else Chosen.POOL, tail_ranks=(11, 200)
     )
     report = measured(known, {"bm25": runs["bm25"]})
     assert levels(report, "bm25", "RA-nWG@10", "down-to-rank") == ["note"]

@@ -259,10 +259,7 @@ def test_every_chunk_has_the_grade_of_its_document() -> None:
     ("documents", "words"),
     [
         ({"a1": "a"}, "3 judged documents have no chunk ('b', 'c', 'd'): add their chunks, or leave out the labels"),
-        (
-            [("a1", "a"), ("a1", "b")],
-            "documents, row 2: the document of chunk 'a1' is b, and a before: keep one",
-        ),
+        ([("a1", "a"), ("a1", "b")], "documents, row 2: the document of chunk 'a1' is b, and a before: keep one"),
         ([("a1", "a", 3)], "documents, row 1: expected {column: value} or (chunk_id, document_id), got ('a1', 'a', 3)"),
         (["ab"], "documents, row 1: expected {column: value} or (chunk_id, document_id), got 'ab'"),
     ],

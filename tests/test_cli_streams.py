@@ -91,10 +91,7 @@ READING = {
         "evaluate qrels.trec run.trec b=run.csv --baseline run --scale trec --depths 1 --format json",
         "qrels.trec",
     ),
-    "tokens": (
-        "evaluate qrels.trec run.trec --scale trec --measure P@9tok --tokens tokens.csv",
-        "tokens.csv",
-    ),
+    "tokens": ("evaluate qrels.trec run.trec --scale trec --measure P@9tok --tokens tokens.csv", "tokens.csv"),
     "human": ("labels agree labels.db human.qrels --resamples 50", "human.qrels"),
     "labels by people": (f"{EVALUATE} --measure P --human human.qrels", "human.qrels"),
     "plan": ("plan --corpus-size 100 qrels.trec --scale utility", "qrels.trec"),

@@ -185,10 +185,7 @@ def test_a_failed_control_has_no_grade(tmp_path) -> None:
         ({"controls": -1}, "controls .* must be a whole number of passages ≥ 0, got -1"),
         ({"controls": True}, "controls .* got True"),
         ({"controls": -1, "tail": "20:2"}, "controls .* must be a whole number of passages ≥ 0, got -1"),
-        (
-            {"controls": 55},
-            "55 controls cannot be drawn for query 'q0': .* 60 passages, and 54 of",
-        ),
+        ({"controls": 55}, "55 controls cannot be drawn for query 'q0': .* 60 passages, and 54 of"),
         ({"controls": 3, "corpus": iter(CORPUS.items())}, "can be read only once"),
         ({"show_bits": 6.0, "dry_run": True}, "show_bits .* is about controls"),
         ({"controls": 3, "show_bits": -1.0, "dry_run": True}, "a number above 0 and at most 40"),

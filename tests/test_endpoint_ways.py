@@ -55,8 +55,7 @@ def test_the_way_to_ask_steps_down_once(tmp_path, refused: tuple[str, ...], way:
 
 
 @pytest.mark.parametrize(
-    ("feature", "arguments"),
-    [("max_completion_tokens", ()), ("temperature", ("-c", "judge.temperature=0"))],
+    ("feature", "arguments"), [("max_completion_tokens", ()), ("temperature", ("-c", "judge.temperature=0"))]
 )
 @pytest.mark.parametrize("status", [400, 422, 501])
 def test_a_refused_parameter_costs_one_request(tmp_path, feature: str, arguments: tuple[str, ...], status: int) -> None:

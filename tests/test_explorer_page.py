@@ -14,16 +14,7 @@ import rag_selectivity as rs
 from rag_selectivity.people import draw_pairs
 from rag_selectivity.wording import number
 from tests.browser import SCHEMES, WIDTHS, Window, axe, overflow
-from tests.explorer_world import (
-    READY,
-    ExplorerWorld,
-    K,
-    figures,
-    rows,
-    shown_figure,
-    text,
-    written,
-)
+from tests.explorer_world import READY, ExplorerWorld, K, figures, rows, shown_figure, text, written
 
 pytest.importorskip("jinja2", reason="the page needs Jinja2 (the extra `report`)")
 pytestmark = [pytest.mark.filterwarnings("ignore::rag_selectivity.SelectivityWarning"), pytest.mark.inside]

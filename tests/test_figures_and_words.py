@@ -60,10 +60,7 @@ def test_the_figures_of_a_comparison_give_the_difference_that_it_prints(sample) 
     )
 
 
-@pytest.mark.parametrize(
-    ("usual", "ours"),
-    [("recall@2", "R@2"), ("precision@2", "P@2"), ("hit_rate@2", "Success@2")],
-)
+@pytest.mark.parametrize(("usual", "ours"), [("recall@2", "R@2"), ("precision@2", "P@2"), ("hit_rate@2", "Success@2")])
 def test_the_usual_names_of_measures_are_understood(usual, ours) -> None:
     qrels, run = {"1": ["a", "b", "c"], "2": ["z"]}, {"1": ["a", "x", "b"], "2": ["y", "z", "w"]}
     options = {"bootstrap": None}

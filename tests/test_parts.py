@@ -68,10 +68,7 @@ def test_parts_of_files_are_the_whole(data: Path) -> None:
 
 @pytest.mark.parametrize(
     ("parts", "message"),
-    [
-        ([], "give one part or more"),
-        ([{"q0": ["d0"]}, {"q0": ["d1"]}], "two parts have a list for query 'q0'"),
-    ],
+    [([], "give one part or more"), ([{"q0": ["d0"]}, {"q0": ["d1"]}], "two parts have a list for query 'q0'")],
 )
 def test_parts_that_are_no_whole_are_refused(parts, message) -> None:
     labels = rs.Qrels.of({"q0": {"d0": 1}, "q1": {"d1": 1}})

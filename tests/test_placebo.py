@@ -21,11 +21,7 @@ DEPTHS = np.array([1, 2, 4])
 
 def made(labels, lists, *, size, pool=None):
     return join(
-        Qrels.of(labels),
-        Run.of(lists),
-        pool=None if pool is None else Run.of(pool),
-        corpus_size=size,
-        scale="utility",
+        Qrels.of(labels), Run.of(lists), pool=None if pool is None else Run.of(pool), corpus_size=size, scale="utility"
     )
 
 

@@ -262,9 +262,7 @@ def llama_memory() -> Any:
 
     chunks = [
         TextNode(
-            id_=name,
-            text=text,
-            relationships={NodeRelationship.SOURCE: RelatedNodeInfo(node_id=name.split("-")[0])},
+            id_=name, text=text, relationships={NodeRelationship.SOURCE: RelatedNodeInfo(node_id=name.split("-")[0])}
         )
         for name, text in TEXTS.items()
     ]

@@ -130,10 +130,7 @@ def test_claims_and_answers_leave_the_field_out_too(tmp_path, command: str) -> N
 #: Errors as LiteLLM, OpenAI, Fireworks and Groq send them.
 SPENT: dict[str, Mode] = {
     "litellm": fails(
-        400,
-        "Budget has been exceeded! Current cost: 0.0512, Max budget: 0.05",
-        type="budget_exceeded",
-        code="400",
+        400, "Budget has been exceeded! Current cost: 0.0512, Max budget: 0.05", type="budget_exceeded", code="400"
     ),
     "litellm, a user": fails(400, "ExceededBudget: User=u1 over budget. Spend=3.1, Budget=3.0", code="400"),
     "openai": fails(

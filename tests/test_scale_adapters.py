@@ -49,10 +49,7 @@ def test_harm_row_by_row_and_as_a_whole_are_one_figure() -> None:
 
 def test_a_graded_row_and_a_row_of_references() -> None:
     """A reference was taken for grade 1: Harm .5 of the expected passage, and R = 0."""
-    rows = [
-        graded("a?", ["d1", "d2"], {"d1": 5, "d2": 1}),
-        sample("b?", ["d3", "d4"], reference_context_ids=["d3"]),
-    ]
+    rows = [graded("a?", ["d1", "d2"], {"d1": 5, "d2": 1}), sample("b?", ["d3", "d4"], reference_context_ids=["d3"])]
     report = selectivity(rows, measures=["Harm@2", "R@2"], bootstrap=None)
     assert report["R@2"].value == 1.0
     assert report["Harm@2"].value == 0.25

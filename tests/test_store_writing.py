@@ -6,15 +6,7 @@ import pytest
 
 import rag_selectivity as rs
 from rag_selectivity.grading.exchange import export_labels, import_labels
-from rag_selectivity.grading.store import (
-    Draw,
-    HumanLabel,
-    Label,
-    Origin,
-    Settings,
-    Store,
-    digest,
-)
+from rag_selectivity.grading.store import Draw, HumanLabel, Label, Origin, Settings, Store, digest
 from tests.test_store import put
 
 pytestmark = pytest.mark.inside

@@ -327,10 +327,7 @@ def test_an_agent_that_calls_wrong_tools_badly() -> None:
         """Sends a mail."""
         raise ConnectionError("away")
 
-    tools = [
-        StructuredTool.from_function(forecast, handle_tool_error=True),
-        StructuredTool.from_function(send),
-    ]
+    tools = [StructuredTool.from_function(forecast, handle_tool_error=True), StructuredTool.from_function(send)]
     labels = {"weather?": ["forecast"], "mail?": ["send"], "sum?": ["forecast"]}
     callback = ToolSelectivityCallback(labels, catalogue=tools)
     config = {"callbacks": [callback]}

@@ -12,15 +12,7 @@ import typer.main
 from rag_selectivity.cli import VERSION
 from rag_selectivity.cli.command import Command, Group, Listed, commands_of
 from rag_selectivity.cli.mistakes import explained
-from rag_selectivity.cli.output import (
-    EXIT_CODES,
-    INTERRUPTED,
-    MISTAKE,
-    NOT_PASSED,
-    print_text,
-    show_warning,
-    tell,
-)
+from rag_selectivity.cli.output import EXIT_CODES, INTERRUPTED, MISTAKE, NOT_PASSED, print_text, show_warning, tell
 from rag_selectivity.cli.settings import SETTINGS
 
 _RUNS, _LABELS, _COUNTS, _HELP = "Measure runs", "Make and check labels", "Without a run", "Learn more"

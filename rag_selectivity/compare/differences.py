@@ -123,10 +123,7 @@ def differences(
 
 
 def difference_rows(
-    names: Sequence[str],
-    tables: Sequence[Figures],
-    estimates: Sequence[Mapping[str, Estimate]],
-    testing: Testing,
+    names: Sequence[str], tables: Sequence[Figures], estimates: Sequence[Mapping[str, Estimate]], testing: Testing
 ) -> list[RunDifference]:
     """The difference of a run and its baseline in every column of their tables, which have the same columns.
 

@@ -78,10 +78,7 @@ class Difference(Result):
 
 
 def diff(
-    old: str | Path | GoldenSet,
-    new: str | Path | GoldenSet | None = None,
-    *,
-    judges: Sequence[str] | None = None,
+    old: str | Path | GoldenSet, new: str | Path | GoldenSet | None = None, *, judges: Sequence[str] | None = None
 ) -> Difference:
     """Compare two versions of a golden set.
 

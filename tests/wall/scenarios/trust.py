@@ -161,9 +161,7 @@ def people_label_what_was_drawn():
     worlds.done("labels", "draw", "labels.db", *draw, "--output", "task.html")
     passages = {text: name for name, text in CORPUS.items()}
     count = answer_page(
-        "task.html",
-        "answers.json",
-        lambda item: _true(item["question"].split()[-1], passages[item["text"].strip()]),
+        "task.html", "answers.json", lambda item: _true(item["question"].split()[-1], passages[item["text"].strip()])
     )
     worlds.done("labels", "import", "labels.db", "answers.json")
     found = rs.evaluate("labels.db", WORLD.runs, human="labels.db", measures=["RA-nWG", "Harm"], depths=[5])
