@@ -172,7 +172,8 @@ def measure_hosted(
         raise _no_labels(queries, given)
     doubts = {name: check_retrieved(name, lists) for name, lists in runs.items()}
     form = IdForm.of(options.get("ids"))
-    asks = {form(query): called[query][1] or query for query in grades}
+    names = {query: given.name_of(*called[query]) for query in grades}
+    asks = {form(query): (called[query][1] or query).strip() for query in grades}
     bootstrap, more = options.pop("bootstrap", Bootstrap()), list[str]()
     if again := len(asks) - len({*asks.values()}):
         bootstrap = bootstrap and replace(bootstrap, clusters=bootstrap.clusters or asks)
@@ -193,14 +194,14 @@ def measure_hosted(
     }
     is_sized = size is not None or counts is not None
     report = evaluate(
-        given.judgments(grades, {query: given.name_of(*called[query]) for query in grades}),
+        given.judgments(grades, names),
         {name: {query: each.by(taken) for query, each in lists.items()} for name, lists in runs.items()},
         pool=pools or None,
         corpus_size=size,
         passages_of=counts,
         scale=given.scale,
         measures=measures or default_measures(given.scale, sized=is_sized, pooled=bool(pools), classic=True),
-        human=_people_named(human, {query: called[query] for query in grades}, grade_map),
+        human=_people_named(human, {query: (names[query], *called[query]) for query in grades}, grade_map),
         **{"ids": "exact" if exact else None, "bootstrap": bootstrap, **options},
     )
     report = report.with_steps(replace(steps or Steps(), labels=report.steps.labels, files=report.steps.files))
@@ -265,7 +266,7 @@ def labels_for(
     return Labels.of(labels, judges=judges, controls=True, grade_map=grade_map, scale=scale, measures=measures)
 
 
-def _people_named(human: Any, names: Mapping[str, Sequence[str]], grade_map: Any) -> PeoplesLabels | None:
+def _people_named(human: Any, names: Mapping[str, Sequence[Any]], grade_map: Any) -> PeoplesLabels | None:
     """Labels by people, if any, for queries that go by other keys: {key: what they may call it, the likeliest last}."""
     if human is None:
         return None

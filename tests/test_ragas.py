@@ -45,6 +45,7 @@ def test_every_kind_of_dataset_gives_the_cores_figures(m, tmp_path) -> None:
         "EvaluationDataset": dataset(),
         "EvaluationResult": run([m.SelectivityMetric("Harm@2", LABELS, scale="utility")]),
         "list of dicts": ROWS,
+        "blanks around questions": [{**row, "user_input": f" {row['user_input']}\n"} for row in ROWS],
         "list of samples": dataset().samples,
         "HF Dataset": datasets.Dataset.from_list(ROWS),
         "ragas Dataset": kept,

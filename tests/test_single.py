@@ -140,7 +140,7 @@ def test_labels_of_a_query_by_its_names_or_by_what_the_framework_brought() -> No
         relevant_docs: dict[str, list[str]]
 
     labels = Labels.of({"q1": {"d1": 5}}, scale="utility")
-    assert labels.of_query(None, "q1", relevant=["x"]) == {"d1": 5}
+    assert labels.of_query(None, "q1", relevant=["x"]) == labels.of_query("q0", " q1\n") == {"d1": 5}
     assert labels.of_query("q2", relevant=[7]) == {"7": 4}  # relevant, not junk
     assert labels.of_query("q2") is None
     for source in (Dataset({"q": ["d"]}), rs.Qrels.of({"q": {"d": 1}}), [("q", "d", 1)], {"q": ["d"]}):

@@ -37,10 +37,8 @@ def with_groups(judged: JudgedRun, run: Run, groups: Mapping[str, str], pool: Ru
         raise InputError("groups are of passages, and with passages_of the labels are of documents: leave one out")
     if not any(passage in groups for passage in chain(run.passages, judged.qrels.passages)):
         none = f"of the groups ({examples(groups) or 'none'}) is retrieved or labelled ({examples(run.passages)})"
-        text = (
-            f"{name}: none of the passages {none}, so that all passages count as distinct: do both have the same ids?"
-        )
-        warn(text, "ids-do-not-match", stacklevel=5)
+        odd = f"none of the passages {none}, so that all passages count as distinct: do both have the same ids?"
+        warn(f"{name}: {odd}", "ids-do-not-match", stacklevel=5)
     listed = _lists(run, groups, policy)
     grouped = join(
         _labels(judged.qrels, groups),

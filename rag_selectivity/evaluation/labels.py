@@ -125,11 +125,16 @@ class Labels:
         known = set() if self.judged is None else set(self.judged.levels)
         return tuple(sorted(known.union(*(grades.values() for grades in self.by_query.values()))))
 
+    @cached_property
+    def _without_blanks(self) -> dict[str, str]:
+        return {query.strip(): query for query in self.by_query}
+
     def name_of(self, *names: str | None) -> str | None:
-        """The first of some names by which the labels know a query, or None."""
+        """The first of some names by which the labels know a query, if need be with other blanks around it, or None."""
         try:
-            return next((name for name in names if name is not None and name in self.by_query), None)
-        except TypeError:
+            alike = (self._without_blanks.get(name.strip()) for name in names if name is not None)
+            return next((name for name in (*names, *alike) if name in self.by_query), None)
+        except (AttributeError, TypeError):
             raise InputError(f"what a query goes by must be a text, got {', '.join(map(shown, names))}") from None
 
     def of_query(self, *names: str | None, relevant: Iterable[Any] | None = None) -> dict[str, int] | None:
@@ -155,8 +160,7 @@ class Labels:
         expected = "the relevant passages must be a list of ids"
         if isinstance(relevant, (str, bytes)):
             raise InputError(f"{expected}, got {shown(relevant)}")
-        grade = scale_named(self.scale).relevant_from
-        return {str(passage): grade for passage in iterated(relevant, expected)}
+        return {str(passage): self.relevant_from for passage in iterated(relevant, expected)}
 
     def require_for(self, measure: Measure) -> None:
         """Refuse a measure that grades of single queries cannot give.
@@ -182,11 +186,9 @@ def without_grades(labels: int) -> str:
 
 def _set_controls_aside(qrels: Qrels) -> Qrels:
     """The judgments without the random controls, with a warning if there are any: for figures of single queries."""
-    rows = qrels.controls
-    if not rows.any():
+    if not (controls := int(qrels.controls.sum())):
         return qrels
-    controls = counted(int(rows.sum()), "judgment")
-    aside = f"{qrels.source or 'qrels'}: {controls} are random controls; they are left out here"
+    aside = f"{qrels.source or 'qrels'}: {counted(controls, 'judgment')} are random controls; they are left out here"
     as_judged = "figures against a random draw are as judged (evaluate estimates them with the controls)"
     warn(f"{aside}, and {as_judged}", "controls-left-out", stacklevel=5)
     return qrels.without_controls()
