@@ -187,6 +187,10 @@ def test_one_retrieval_that_cannot_be_measured_costs_no_other() -> None:
     report = monitor.report()
     assert report["Success@1"].n == 3
     assert any("1 retrieval could not be measured" in note for note in report.runs["live"].notes)
+    small = Monitor({"good": {"a": 1}}, corpus_size=2)
+    small.record(Retrieval("good", ["a", "b", "c"]))
+    with pytest.raises(rs.InputError, match=r"3 different passages were shown, .* \(N = 2\): N counts all chunks"):
+        small.report()
 
 
 def test_empty_passages_and_nan_scores_are_counted_and_named() -> None:

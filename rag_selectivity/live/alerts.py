@@ -108,9 +108,7 @@ class _Watched:
     def __init__(self, text: str, window: int, false_alarm_every: float) -> None:
         found = parts_of(text, r"p\d{1,2}")
         if found is None:
-            raise InputError(
-                f"alert {text!r} is not a condition such as 'BoR < 2', 'tokens > 8000' or 'p95(seconds) > 2'"
-            )
+            raise InputError(f"alert {text!r} is no condition such as 'BoR < 2', 'tokens > 8000' or 'p95(seconds) > 2'")
         self.text, self.figure, self.above = text.strip(), found.name, found.sign[0] == ">"
         self.limit = limit_of(found.limit, f"alert {text!r}")
         percent = int(found.calls[0][1:]) if found.calls else None

@@ -181,9 +181,13 @@ class Window:
     def _judged(self, retrievals: Mapping[str, Retrieval]) -> JudgedRun:
         """The join of retrievals, each under a name of its own."""
         sizes: Any = self.corpus_size
-        own = {name: each.corpus_size for name, each in retrievals.items()}
-        if sizes is not None and (self.passages_of is not None or any(size is not None for size in own.values())):
-            sizes = {name: self.corpus_size if size is None else size for name, size in own.items()}
+        own = {name: sizes if each.corpus_size is None else each.corpus_size for name, each in retrievals.items()}
+        if sizes is not None and (self.passages_of is not None or {*own.values()} - {sizes}):
+            sizes = own
+        for name, each in retrievals.items():
+            if sizes is not None and (count := len({*each.shown})) > own[name]:
+                fact = f"{counted(count, 'different passage')} were shown, more than the corpus has (N = {own[name]:,})"
+                raise InputError(f"{fact}: N counts all chunks that can be retrieved (how-to: corpus-size)")
         pools = {name: each.pool for name, each in retrievals.items() if self._pooled and each.pool is not None}
         judged = join(
             self.labels.qrels.under(self._queries(retrievals)),
@@ -271,10 +275,8 @@ class Window:
         if kept < self._measured:
             yield f"figures over the last {counted(kept, 'retrieval')} that were measured"
         if queries < kept:
-            yield (
-                f"{kept:,} retrievals are of {counted(queries, 'labelled query', 'labelled queries')}: the intervals "
-                f"take those of one query together"
-            )
+            of = counted(queries, "labelled query", "labelled queries")
+            yield f"{kept:,} retrievals are of {of}: the intervals take those of one query together"
         if traffic.sampled < traffic.retrievals:
             share = traffic.sampled / traffic.retrievals
             yield f"a random {share:.3g} of all retrievals ({traffic.sampled:,}) was taken for the figures"
