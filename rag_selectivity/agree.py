@@ -244,9 +244,8 @@ def _two_of_a_store(human: Any, labels: Any, judges: Sequence[str] | None) -> li
     if not people and (not alone or len(named) < 2):
         return []
     if len(named) != 2:
-        raise InputError(
-            f"agree compares two judges of a store, got {len(named)}: name two (--judge), or give labels by people"
-        )
+        mend = "name two (--judge), or give labels by people"
+        raise InputError(f"agree compares two judges of a store, got {len(named)}: {mend}")
     return sorted(named, key=lambda name: name not in people)
 
 

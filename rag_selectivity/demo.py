@@ -64,10 +64,9 @@ class Demo:
         for judge, reports in self.judges.items():
             without, controlled = (report[key] for report in reports)
             rows.append([judge, _cell(without), _cell(controlled)])
-            shown = "retrieval beats a random draw, by this judge's grades; no person has checked them"
-            if controlled.low <= 0:
-                alone = number(without.value)
-                shown = f"nothing is left of {alone} bits once this judge has graded random passages too"
+            shown = f"nothing is left of {number(without.value)} bits once this judge has graded random passages too"
+            if controlled.low > 0:
+                shown = "retrieval beats a random draw, by this judge's grades; no person has checked them"
             told.append(Note(f"{judge}: {shown}."))
         return [
             Heading(f"2. What the labels are worth: {key} of {_JUDGED_RUN}, in bits"),

@@ -32,6 +32,7 @@ _VALUE, _LOW, _HIGH, _SHOWN = "value", "low", "high", "shown"
 _BOUNDS = (_LOW, _HIGH, _SHOWN, "as_judged")
 #: What can stand around a measure, from the outside in.
 _CALLS = {(), (DROP,), (CAVEATS,), (_LOW, DROP), (_HIGH, DROP), *((bound,) for bound in _BOUNDS)}
+_KNOWN = "known are M, low(M), high(M), shown(M), as_judged(M), caveats(M), drop(M), also of Harm, and high(drop(M))"
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,12 +134,12 @@ def parse(text: str, *, of_claims: bool = False) -> Gate:
     'caveats >= strong'
     """
     named = f"gate {text!r}"
-    found = parts_of(text, "low|high|shown|as_judged|drop|caveats")
+    found = parts_of(text, r"low|high|shown|as_judged|drop|caveats|[a-z_]+(?=\([^(=]*\)$)")
     if found is None:
         raise InputError(f"{named} (--fail-if) is not a condition such as 'BoR@10 < 4.5' or 'drop(RA-nWG@10) > .02'")
     calls, name = found.calls, found.name
     if calls not in _CALLS:
-        raise InputError(f"{named}: {'('.join(calls)}({name}) is nothing that a gate can look at")
+        raise InputError(f"{named}: {'('.join(calls)}({name}) is nothing that a gate can look at; {_KNOWN}")
     kind = next((each for each in (DROP, CAVEATS) if each in (*calls, name)), FIGURE)
     bound = next((call for call in calls if call != kind), _VALUE)
     measure: Measure | None = None
@@ -152,8 +153,14 @@ def parse(text: str, *, of_claims: bool = False) -> Gate:
         if kind == DROP and measure.higher_is_better is None:
             why = "neither more nor less of it is better" if of_claims else "it depends on corpus, judgments and K only"
             raise InputError(f"{named}: {measure} cannot get worse, since {why}; name another measure")
-    if kind != CAVEATS:
-        return Gate(kind, bound, measure, found.sign, limit_of(found.limit, named))
+    if measure is not None and kind != CAVEATS:
+        limit = limit_of(found.limit, named)
+        lowest, highest = measure.ends
+        lowest = lowest if kind == FIGURE else lowest - highest
+        if not lowest <= limit <= highest:
+            meant = f"; {limit:g}% is {limit / 100:g}" if 1 < limit <= 100 else ""
+            raise InputError(f"{named}: the figure is from {lowest:g} to {highest:g}, never {limit:g}{meant}")
+        return Gate(kind, bound, measure, found.sign, limit)
     if found.limit not in LEVELS:
         wrong = f"{found.limit!r}{did_you_mean(found.limit, LEVELS)}"
         raise InputError(f"{named}: caveats have the levels {', '.join(LEVELS)}, not {wrong}")
@@ -247,10 +254,7 @@ def _of_drop(gate: Gate, row: RunDifference) -> str:
     low, high = sorted((sign * row.low, sign * row.high))
     # Without a success on both sides nothing has changed.
     value = 0.0 if before == now == -math.inf else sign * row.difference
-    possible = None
-    if row.possible is not None:
-        least, most = sorted(sign * end for end in row.possible)
-        possible = least, most
+    possible = row.possible if sign > 0 or row.possible is None else (-row.possible[1], -row.possible[0])
     drop = Estimate(value, low, high, row.n, row.n_total, row.reason, possible)
     tested = gate.look(drop)
     room = ROUNDING * max((abs(each) for each in (before, now) if math.isfinite(each)), default=0.0)
@@ -264,16 +268,18 @@ def _of_drop(gate: Gate, row: RunDifference) -> str:
         return f"{gate.what} is unknown, and {gate.sign} {gate.limit:g} is not ruled out: {row.unequal.text}"
     if not message or row.possible is not None or (math.isnan(value) and row.reason):
         return message
-    known = "without an interval" if math.isnan(low) else f"drop {value:.4g} [{low:.4g}, {high:.4g}]"
-    return f"{message} (from {before:.4g} to {now:.4g} over {counted(row.n, 'query', 'queries')}; {known})"
+    # Where less is better, what counts as a drop is a rise of the figure.
+    change, rose = ("drop", "") if sign < 0 else ("rise", "it rose " if now > before else "it fell ")
+    known = "without an interval" if math.isnan(low) else f"{change} {value:.4g} [{low:.4g}, {high:.4g}]"
+    over = f"{rose}from {before:.4g} to {now:.4g} over {counted(row.n, 'query', 'queries')}"
+    return f"{message} ({over}; {known})"
 
 
 def _beyond(gate: Gate, value: float, estimate: Estimate) -> str:
     """`BoR@10 = 4.2 < 4.5`, or why the gate fails otherwise; empty if it passes."""
     if estimate.possible is not None and gate.bound != _LOW:
-        between = (
-            f"is between {estimate.possible[0]:.4g} and {estimate.possible[1]:.4g}, since lists are judged in part"
-        )
+        least, most = estimate.possible
+        between = f"is between {least:.4g} and {most:.4g}, since lists are judged in part"
         if gate.bound == _HIGH:
             return f"{gate.what} is unknown: the figure {between}"
         if any(map(gate.meets, estimate.possible)):

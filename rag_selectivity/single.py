@@ -407,9 +407,8 @@ class QueryScorer:
         """
         if not isinstance(passages, Sequence) or isinstance(passages, str):
             query = next((repr(name) for name in names if name is not None), "the row")
-            raise InputError(
-                f"{query} holds no retrieval: a list is needed, got {type(passages).__name__}; give ids in {self.place}"
-            )
+            got = type(passages).__name__
+            raise InputError(f"{query} holds no retrieval: a list is needed, got {got}; give ids in {self.place}")
         expected = None if isinstance(relevant, Mapping) else relevant
         grades, scale = self.labels.of_query(*names, relevant=expected), self.labels.scale
         if grades is None and isinstance(relevant, Mapping):

@@ -69,12 +69,13 @@ def test_a_drop_is_a_change_for_the_worse(dropped) -> None:
     assert dropped(report(), report(), "drop(RA-nWG@1) > 0") == []
     after = report(WORSE, name="renamed")
     assert dropped(report(), after, "drop(RA-nWG@1) > 0.3") == []
-    for measure, values in (("RA-nWG@1", "from 0.75 to 0.5"), ("Harm@1", "from 0.25 to 0.5")):
+    for measure, values, word in (
+        ("RA-nWG@1", "from 0.75 to 0.5", "drop"),
+        ("Harm@1", "it rose from 0.25 to 0.5", "rise"),
+    ):
         (line,) = dropped(report(), after, f"drop({measure}) > 0.02")
-        told = (
-            rf"renamed: drop\({measure}\) = 0\.25 > 0\.02 \({values} over 40 queries; drop 0\.25 \[0\.\d+, 0\.\d+\]\)"
-        )
-        assert re.fullmatch(told, line), line
+        told = rf"\({values} over 40 queries; {word} 0\.25 \[0\.\d+, 0\.\d+\]\)"
+        assert re.fullmatch(rf"renamed: drop\({measure}\) = 0\.25 > 0\.02 {told}", line), line
     assert dropped(report(WORSE), report(), "drop(Harm@1) > 0", "drop(BoR@1) > 0") == []
 
 
@@ -90,6 +91,9 @@ def test_a_drop_is_a_change_for_the_worse(dropped) -> None:
         (lambda: parse(f"BoR@10 < 1{'0' * 400}"), "the limit is not a finite number"),
         (lambda: parse("shown(drop(RA-nWG@10)) > 0.02"), "is nothing that a gate can look at"),
         (lambda: parse("low(caveats) > soft"), "unknown measure 'caveats'"),
+        (lambda: parse("rise(Harm@5) > .02"), r"rise\(Harm@5\) is nothing .* drop\(M\), also of Harm"),
+        (lambda: parse("RA-nWG@5 >= 60"), r"the figure is from 0 to 1, never 60; 60% is 0\.6"),
+        (lambda: parse("drop(Harm@5) > -2"), r"the figure is from -1 to 1, never -2$"),
         (lambda: parse("caveats >= much"), "have the levels note, soft, strong, not 'much'"),
         (lambda: parse("drop(lambda@10) > 1"), "cannot get worse"),
         (lambda: failures(report(), "drop(BoR@1) > 0"), r"needs a stored report: against=PATH \(--against FILE\)"),
@@ -220,7 +224,7 @@ def test_shared_queries_are_compared_as_pairs_over_themselves(dropped) -> None:
     )
     shared = [q for q in part if q in more and q != "q20"]
     assert len(shared) == 39
-    drops = ["drop(RA-nWG@1) > -9", "drop(BoR@1) > -9", "drop(Harm@1) > -9", "drop(Success@1) > -9"]
+    drops = ["drop(RA-nWG@1) > -1", "drop(BoR@1) > -1", "drop(Harm@1) > -1", "drop(Success@1) > -1"]
     found = dropped(before, now, *drops, on="shared")
     # By hand, from the lists: what each side is over the shared queries alone.
     expected = {}
@@ -248,9 +252,10 @@ def test_shared_queries_are_compared_as_pairs_over_themselves(dropped) -> None:
         ends = (row.low, row.high) if key == "Harm@1" else (-row.high, -row.low)
         then, after = expected["before"][key], expected["now"][key]
         amount = after - then if key == "Harm@1" else then - after
+        it, change = ("it rose " if after > then else "it fell ", "rise") if key == "Harm@1" else ("", "drop")
         assert line == (
-            f"run: drop({key}) = {amount:.4g} > -9 (from {then:.4g} to {after:.4g} over 39 queries; "
-            f"drop {amount:.4g} [{ends[0]:.4g}, {ends[1]:.4g}])"
+            f"run: drop({key}) = {amount:.4g} > -1 ({it}from {then:.4g} to {after:.4g} over 39 queries; "
+            f"{change} {amount:.4g} [{ends[0]:.4g}, {ends[1]:.4g}])"
         )
 
 
@@ -283,9 +288,9 @@ def test_low_asks_what_so_many_queries_rule_out(dropped) -> None:
     assert dropped(before, now, f"high(drop(RA-nWG@1)) > {float(told[1]) + 0.001}") == []
     # For a measure of which less is better the worst end is the upper one.
     (line,) = dropped(before, now, "high(drop(Harm@1)) > 0.02")
-    assert f"= {told[1]} > 0.02 (from 0.2 to 0.21 over 100 queries; drop 0.01 [" in line
+    assert f"= {told[1]} > 0.02 (it rose from 0.2 to 0.21 over 100 queries; rise 0.01 [" in line
     (line,) = dropped(now, before, "high(drop(Harm@1)) > -0.02")
-    assert "> -0.02 (from 0.21 to 0.2 over 100 queries; drop -0.01 [" in line
+    assert "> -0.02 (it fell from 0.21 to 0.2 over 100 queries; rise -0.01 [" in line
     # The other end: a drop that is shown.
     assert dropped(before, now, "low(drop(Harm@1)) > 0") == []
     assert dropped(before, report(found(40), qrels=HUNDRED), "low(drop(Harm@1)) > 0.02") != []

@@ -105,7 +105,7 @@ def test_no_command_prints_what_a_terminal_obeys(files, monkeypatch) -> None:
         assert r"\u202e" in out or r"\\u202e" in out or "textbackslash" in out or format == "markdown"
         assert is_calm(out + err)
     for words in (
-        (*EVALUATE, f"{name}=run.csv", "--fail-if", "P@1 < 2"),
+        (*EVALUATE, f"{name}=run.csv", "--fail-if", "P@1 <= 1"),
         (*EVALUATE, f"{name}=run.csv", "--output", f"nowhere{name}/x"),
         ("evaluate", f"gone{name}", "run.csv"),
         ("evaluate", "labels.csv", "run.csv", "--measure", name),

@@ -302,7 +302,7 @@ def test_a_stored_report_is_compared_with_its_weights(tmp_path) -> None:
     assert before.runs["one"].estimates["RA-nWG@3"].effective is not None
     options = {**OPTIONS, "measures": ["RA-nWG", "Success"]}
     now = rs.evaluate(LABELS, {"one": RUNS["other"]}, weights=WEIGHTS, **options)
-    drops = ["low(drop(RA-nWG@3)) > -9", "high(drop(RA-nWG@3)) > -9"]
+    drops = ["low(drop(RA-nWG@3)) > -1", "high(drop(RA-nWG@3)) > -1"]
     messages = [result.message for result in check(now, drops, tmp_path / "before.json")]
     row = rs.compare(LABELS, RUNS, weights=WEIGHTS, **options)["other", "RA-nWG@3"]
     ends = [float(message.split(" = ")[1].split()[0]) for message in messages]
