@@ -60,7 +60,7 @@ def test_what_is_not_known_of_all_runs_names_no_cheapest() -> None:
     assert decision.notes == (
         "long: there are no measured costs of this run",
         "short: there are no measured costs of this run",
-        "poor: milliseconds is known of 30 of 80 queries: the mean is over these",
+        "poor: the mean of milliseconds is over 30 of 80 queries",
     )
     of_poor = next(line.costs for line in decision.lines if line.run == "poor")
     assert of_poor == {"milliseconds": np.mean(range(30))}

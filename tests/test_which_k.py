@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import rag_selectivity as rs
-from rag_selectivity.advice import which_k
+from rag_selectivity.advice import decide, which_k
 
 pytestmark = pytest.mark.contract
 
@@ -46,6 +46,10 @@ def test_cranfield(data, run, expected):
     for depth in (20, 50, 100, 200):
         advised = which_k(rs.join(qrels, rs.Run.of(cut(whole, depth)), scale="utility"))
         assert (advised.value, advised.low, advised.high) == expected
+    # What has no label counts as worth nothing: only where the user says so is that shown.
+    for rule, shown in (("ignore", False), ("worst", True)):
+        report = rs.evaluate(qrels, {run: cut(whole, 50)}, scale="utility", unjudged=rule)
+        assert decide(report)["K"].shown is shown
 
 
 def test_trec_deep_learning_whose_labels_fade_below_the_pools(data):

@@ -22,10 +22,6 @@ from rag_selectivity.wording import counted
 
 #: The kinds of cost, in the order of every view.
 KINDS = ("tokens", "milliseconds", "price")
-#: The names of their columns.
-_COLUMNS = [name for kind in KINDS for name in COLUMNS[kind]]
-
-#: {run: {query: {kind of cost: value}}}
 MeasuredCosts = dict[str, dict[str, dict[str, float]]]
 
 
@@ -107,13 +103,12 @@ def read_costs(
             if known:
                 means.setdefault(name, {})[kind] = float(np.mean(known))
             if 0 < len(known) < len(evaluated):
-                share = f"{len(known)} of {len(evaluated):,} queries"
-                notes.append(f"{name}: {kind} is known of {share}: the mean is over these")
+                notes.append(f"{name}: the mean of {kind} is over {len(known)} of {len(evaluated):,} queries")
     return Costs(lists, means, tuple(notes))
 
 
 def measured_costs(costs: Any, runs: Sequence[str], form: IdForm = AS_THEY_ARE) -> MeasuredCosts:
-    """The costs of a table, or of {run: table}, as `read_costs` takes them."""
+    """{run: {query: {kind: cost}}} of a table, or of {run: table}, as `read_costs` takes them."""
     by_run = isinstance(costs, Mapping) and bool(costs) and all(str(key) in runs for key in costs)
     result: MeasuredCosts = {}
     for names, part in [([str(name)], part) for name, part in costs.items()] if by_run else [(runs, costs)]:
@@ -132,9 +127,8 @@ def measured_costs(costs: Any, runs: Sequence[str], form: IdForm = AS_THEY_ARE) 
 
 def _costs_of(row: Mapping[str, Any], where: str) -> dict[str, float]:
     """{kind: cost} of a row, of which an empty cell is left out."""
-    names = list(row)
-    find_column(names, "costs", where, _COLUMNS)
-    cells = {kind: row[name] for kind in KINDS if (name := optional_column(names, COLUMNS[kind])) is not None}
+    find_column([*row], "costs", where, [name for kind in KINDS for name in COLUMNS[kind]])
+    cells = {kind: row[name] for kind in KINDS if (name := optional_column([*row], COLUMNS[kind])) is not None}
     return {kind: cost_or_length(cell, f"{where}: {kind}") for kind, cell in cells.items() if not is_missing(cell)}
 
 
@@ -150,10 +144,9 @@ def cheapest_run(costs: Costs, advice: Advice, bootstrap: Bootstrap | None) -> C
     if bootstrap is None or kind is None or advice.leader not in at or len(at) < 2:
         return None
     best = advice.curves[advice.leader]
-    for name in sorted(at, key=lambda name: at[name][kind]):
+    alike = [name for name in at if advice.curves[name].queries == best.queries]
+    for name in sorted(alike, key=lambda name: at[name][kind]):
         loss, curve = 0.0, advice.curves[name]
-        if curve.queries != best.queries:
-            continue
         if curve is not best:
             gaps = (best.at(depths[advice.leader]) - curve.at(depths[name]))[:, None]
             most = max(1.0, float(np.abs(gaps).max()))

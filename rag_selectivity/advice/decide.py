@@ -170,8 +170,7 @@ def _differences(pairs: Pairs, report: Report, measures: Sequence[Measure], test
     if testing.bootstrap is None or not measures:
         return []
     compared = [(a, b) for a, b in pairs if not testing.paired or report.runs[a].queries == report.runs[b].queries]
-    rows = differences(compared, report.runs, measures, testing, report.ground)
-    return [row for row in rows if row.measure in measures]
+    return [x for x in differences(compared, report.runs, measures, testing, report.ground) if x.measure in measures]
 
 
 def _pair(row: RunDifference) -> Pair:
@@ -223,9 +222,9 @@ def _figures(
 
 def _answers(decision: Decision, at_k: Report, leader: str) -> Iterator[Answer]:
     # At an advised K another run than that of the advice can be the best: loss and next step are about it.
-    best, trust = decision.best, at_k.trust
+    best, trust, judged = decision.best, at_k.trust, at_k.runs[decision.best].judged
     is_believed, judges = trust.standing != NOTHING, trust.unchecked_judges
-    fails, verdict = sentences.outage(at_k.runs[best].judged), trust.verdict
+    fails, part, verdict = sentences.outage(judged), sentences.unlabelled_part(judged, decision.K), trust.verdict
     doubt = "Open until the ids meet" if trust.ids_apart else "These labels cannot tell a good retriever from a bad one"
     if fails and not (is_believed or trust.ids_apart):
         doubt, verdict = "Too little was retrieved to tell", f"Too little was retrieved to tell: {fails}."
@@ -233,7 +232,7 @@ def _answers(decision: Decision, at_k: Report, leader: str) -> Iterator[Answer]:
     is_unequal = {pair.verdict for pair in decision.pairs if pair.run == best} == {JUDGED_IN_PART}
     told = is_believed or (is_unequal and not (fails or trust.ids_apart))
     yield sentences.which_system(decision, "" if told else doubt, judges=judges)
-    yield sentences.which_k(decision, leader, fails, believed=is_believed)
+    yield sentences.which_k(decision, leader, fails, part, believed=is_believed)
     figure, pool = at_k[best, decision.measure], at_depth(at_k.runs[best].estimates, PROC(), decision.K)
     is_closed = any(c.code == CLOSED for cell in (figure, pool) if cell is not None for c in cell.caveats)
     losses, is_completed = _losses(at_k, best, decision.measure), figure.basis in _COMPLETED

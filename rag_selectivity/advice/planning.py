@@ -25,7 +25,7 @@ from rag_selectivity.measures.plan import COMPARED_DEPTHS, compared_measures, de
 from rag_selectivity.measures.rates import relevant_counts
 from rag_selectivity.people.designs import calibrate_draw
 from rag_selectivity.results.plain import finite
-from rag_selectivity.tables.cells import shown, whole_count
+from rag_selectivity.tables.cells import check_one_of, check_whole, shown, whole_count
 from rag_selectivity.tables.names import find_column
 from rag_selectivity.tables.small import rows_of
 from rag_selectivity.trust.people import calibration_ground, judge_labels
@@ -191,8 +191,7 @@ def plan_human(
     they agree with the judge), labels are drawn as `calibrate_draw` draws them, and the figures are calibrated: three
     times for each number of labels.
     """
-    if number < 1:
-        raise InputError(f"the number of labels by people must be a whole number ≥ 1, got {number!r}")
+    check_whole("the number of labels by people", number)
     judges = settled_labels(judge_labels(labels), scale, grade_map)
     named = {name: Run.of(run) for name, run in named_runs(runs).items()}
     joined = join_runs(judges, named, corpus_size=corpus_size)
@@ -242,8 +241,7 @@ def audit(path: str | Path, *, fields: Mapping[str, str] | None = None) -> dict[
 
 def _read_log(path: str | Path, given: Mapping[str, str]) -> JudgedRun:
     for role in given:
-        if role not in _LOG_FIELDS:
-            raise InputError(f"unknown log field {role!r}; the fields are {', '.join(_LOG_FIELDS)}")
+        check_one_of("a field of the log", role, _LOG_FIELDS)
     accepted = {**_LOG_FIELDS, **{role: (column,) for role, column in given.items()}}
     columns, rows = dict[str, str](), []
     for where, record in rows_of(path, "log"):

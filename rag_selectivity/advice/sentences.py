@@ -66,8 +66,7 @@ def which_system(decision: Decision, doubt: str, *, judges: str) -> Answer:
         would = f": these {counted(best.n, 'query', 'queries')} would show a gap of {share(gap)}"
         would += f"{'' if beaten else f' {_of(measure)}'} or more"
         parts.append(what + (would if math.isfinite(gap) else ""))
-    reasons = [caveat.text.rstrip(".") for caveat in unequal.values() if caveat is not None]
-    parts += [f"{'open' if parts else 'Open'}: {reason}" for reason in reasons]
+    parts += [f"{'open' if parts else 'Open'}: {each.text.rstrip('.')}" for each in unequal.values() if each]
     if untested:
         parts.append(f"{several(untested)} {'was' if len(untested) == 1 else 'were'} not tested")
     ends = [f"{first} and {run}: {share(x.difference)} [{share(x.low)}, {share(x.high)}]" for run, x in tested.items()]
@@ -90,13 +89,14 @@ def outage(judged: JudgedRun | None) -> str:
     """How many retrievals failed or came back empty, if most did; else an empty text."""
     asked = np.empty(0) if judged is None else judged.returned[~judged.missing]
     empty = len(asked) - np.count_nonzero(asked)
-    return (
-        f"{empty:,} of {counted(len(asked), 'retrieval')} failed or came back empty" if 2 * empty > len(asked) else ""
-    )
+    failed = f"{empty:,} of {counted(len(asked), 'retrieval')} failed or came back empty"
+    return failed if 2 * empty > len(asked) else ""
 
 
-def which_k(decision: Decision, run: str, fails: str, *, believed: bool) -> Answer:
+def which_k(decision: Decision, run: str, fails: str, unlabelled: str, *, believed: bool) -> Answer:
     """The K of the decision, the one that is advised for `run`, and what it costs: junk, bits, what chance would do.
+
+    It is not shown where a part of the ranks is `unlabelled`.
 
     Where most retrievals fail, as `fails` says, what the others hold advises no K.
     """
@@ -117,8 +117,18 @@ def which_k(decision: Decision, run: str, fails: str, *, believed: bool) -> Answ
     at = f" At K = {depth}, {' and '.join(known)}." if known else ""
     if bor and bor.ceiling is not None and (by_chance := 2**-bor.ceiling) >= DEGRADED_FROM:
         at += f" A random draw of {depth} succeeds in {percent(by_chance)} of the queries: K is in the collapse zone."
-    is_shown = believed and advised.low is not None and not (advised.open or is_another or fails)
-    return Answer("K", f"{text}.{at}", is_shown)
+    is_shown = believed and advised.low is not None and not (advised.open or is_another or fails or unlabelled)
+    return Answer(
+        "K", f"{text}.{at}", is_shown, unlabelled and f"{unlabelled} has no label and counts as worth nothing."
+    )
+
+
+def unlabelled_part(judged: JudgedRun | None, depth: int) -> str:
+    """Which share of its top K has no label, and is not to count as the lowest grade; empty if none."""
+    if judged is None or judged.policy.unjudged == "worst":
+        return ""
+    returned, labelled = (at(np.array([depth])).sum() for at in (judged.returned_at, judged.judged_at))
+    return f"{percent(1 - labelled / returned)} of the top {depth}" if labelled < returned else ""
 
 
 #: What to look at where a step is shown to lose more than the other.
@@ -159,7 +169,12 @@ def what_next(decision: Decision, at_k: Report, losses: Losses | None, fails: st
     """
     best, apart = at_k.runs[decision.best].judged, at_k.trust.ids_apart
     acts = [f"Mend the retrieval first: {fails}."] if fails else []
-    acts += [] if apart is None else [f"Mend the ids {'too' if fails else 'first'}: {apart[1]}."]
+    missing = {name: run.judged.missing for name, run in at_k.runs.items() if run.judged is not None}
+    lacks = [f"{run} has no list for {at.sum()} of {len(at)} queries" for run, at in missing.items() if at.any()]
+    if apart is not None:
+        acts.append(f"Mend the ids {'too' if fails else 'first'}: {apart[1]}.")
+    elif lacks:
+        acts.append(f"Mend the run{'s' * (len(lacks) > 1)} first: {enumeration(lacks)}.")
     pairs = [pair.unequal.figures for pair in decision.pairs if pair.unequal and pair.verdict == JUDGED_IN_PART]
     if apart is None and not fails and pairs:
         lists = enumeration(dict.fromkeys(f"{pair['not_graded']}'s list" for pair in pairs))
@@ -182,11 +197,8 @@ def _more_labels(decision: Decision, best: JudgedRun | None, steps: Steps) -> It
     if decision.queries < FEWEST:
         few = counted(decision.queries, "question is", "questions are")
         yield f"Add questions with labels: {few} too few; begin with {FEWEST}."
-    if best is not None and best.policy.unjudged != "worst":
-        returned, labelled = (at(np.array([decision.K])).sum() for at in (best.returned_at, best.judged_at))
-        if labelled < returned:
-            lacking = percent(1 - labelled / returned)
-            yield f"{lacking} of the top {decision.K} has no label; have an LLM grade all of it: {steps.lists()}"
+    if lacking := unlabelled_part(best, decision.K):
+        yield f"{lacking} has no label; have an LLM grade all of it: {steps.lists()}"
 
 
 def _questions(decision: Decision) -> Iterator[str]:
