@@ -40,6 +40,16 @@ def test_many_labels_outside_the_corpus_do_not_blame_its_size() -> None:
     assert report["BoR@2"].value == 1.0
 
 
+def test_a_corpus_that_is_not_the_one_that_was_searched_is_refused_or_told() -> None:
+    lists = {f"q{i}": [f"d{i}", f"e{i}"] for i in range(9)}
+    labels, found = {query: row[:1] for query, row in lists.items()}, [row[0] for row in lists.values()]
+    with pytest.raises(rs.InputError, match="give all of corpus"):
+        rs.evaluate(labels, {"run": lists}, corpus=found)
+    with pytest.warns(rs.SelectivityWarning):
+        report = rs.evaluate(labels, {"run": lists}, corpus=[*found, *map(str, range(20))])
+    assert report.trust.verdict.startswith("9 of 18 passages of run that were looked at are not in the corpus ('e0', ")
+
+
 def worlds():
     rng = random.Random(44)
     for _ in range(12):

@@ -308,6 +308,14 @@ def test_the_form_holds_for_pool_controls_sizes_and_corpus() -> None:
 # -- units, corpora, and ids that are right ---------------------------------------------------------------
 
 
+def test_a_run_with_its_columns_exchanged_has_doubtful_ids_not_worthless_labels(data, tmp_path) -> None:
+    rows = map(str.split, (data / "cranfield" / "runs" / "bm25.trec").read_text().splitlines())
+    (tmp_path / "run.trec").write_text("".join(f"{row[2]} Q0 {row[0]} {row[3]} {row[4]} bm25\n" for row in rows))
+    qrels, options = rs.read_qrels(data / "cranfield" / "qrels.trec"), {"scale": "utility", "bootstrap": None}
+    report = told(lambda: rs.evaluate(qrels, {"run": tmp_path / "run.trec"}, depths=[10], **options))[0]
+    assert report.trust.verdict.startswith("Few of the passages that run retrieved are judged")
+
+
 def test_few_judged_passages_are_a_doubt_only_where_the_ids_are_unknown() -> None:
     qrels = {f"q{i}": {f"d{i}_{j}": 1 for j in range(10)} for i in range(20)}
     chunks = {f"q{i}": [f"d{i}_0", *(f"node-{i}-{j}" for j in range(9))] for i in range(20)}
@@ -316,8 +324,7 @@ def test_few_judged_passages_are_a_doubt_only_where_the_ids_are_unknown() -> Non
         "few of the passages that run retrieved are judged: the top 10 of its lists have 20 judged passages, and could "
         "have 200; run has"
     ) in warning
-    assert "the same units (chunks or documents); if they do, give" in warning
-    assert 'the same units (chunks or documents); if they do, give ids="exact" (--ids exact)' in warning
+    assert 'columns and units (chunks or documents); if they do, give ids="exact" (--ids exact)' in warning
     assert told(lambda: rs.evaluate(qrels, {"run": chunks}, depths=[10], bootstrap=None, ids="exact"))[1] == []
     # A bad retriever: its passages have labels, but for other queries.
     bad = {f"q{i}": [f"d{i}_0", *(f"d{(i + 1) % 20}_{j}" for j in range(9))] for i in range(20)}

@@ -241,8 +241,8 @@ def test_queries_of_which_nothing_fits_are_counted() -> None:
         measures=["Success@100tok", "Success@50tok", "Success@500tok"], bootstrap=None,
     )  # fmt: skip
     assert [note for note in report.runs["one"].notes if "fits" in note] == [
-        "@50tok: for 2 of 2 queries not even the first passage fits: nothing is shown, and the query fails",
-        "@100tok: for 1 of 2 queries not even the first passage fits: nothing is shown, and the query fails",
+        "@50tok: not even the first passage fits for 2 of 2 queries, which fail",
+        "@100tok: not even the first passage fits for 1 of 2 queries, which fail",
     ]
 
 

@@ -131,7 +131,7 @@ def of_strata(without: WithoutLabels | None) -> tuple[Caveat, ...]:
     return (Caveat(UNLABELLED_STRATA, without.text, level, numbers),)
 
 
-def of_unchecked_judge(measure: Measure, estimate: Estimate, caveat: Caveat | None) -> tuple[Caveat, ...]:
+def of_unchecked(measure: Measure, estimate: Estimate, caveat: Caveat | None) -> tuple[Caveat, ...]:
     """The caveat about a judge that nobody checked, for figures that look at the grades of lists alone.
 
     These have no caveat about what labels miss, and so they look safe.

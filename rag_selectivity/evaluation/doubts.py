@@ -28,6 +28,10 @@ _LABELLED, _UNSHARED = 100, 200
 _EVERY_FORM = IdForm.of(list(FORMS))
 _NUMBERS = re.compile("[0-9]+")
 _FEW_LABELLED = 0.2
+#: A corpus that lacks more of what was retrieved is not the one that was searched.
+_FEW_OUTSIDE = 0.1
+#: Fewer labelled passages than so many times those of a random draw are hardly more.
+_NEAR_CHANCE = 1.5
 #: So many lists that could hold so many labelled passages, and hold none, are a doubt where the others are full.
 _SEVERAL = 5
 #: The least share of further ids that must meet in another form.
@@ -121,8 +125,7 @@ class Doubts:
     def _check_size(self) -> None:
         """Refuse an N that is less than the different passages of a list, or those of all lists that were counted."""
         lists, sizes = self.lists, self.terms.sizes
-        # A corpus that was given has warnings of its own.
-        if sizes is None or self.terms.corpus is not None:
+        if sizes is None:
             return
         # The passages before the first that is repeated are different ones.
         of_lists = np.where(lists.first_repeat > 0, lists.first_repeat - 1, lists.length)
@@ -130,11 +133,11 @@ class Doubts:
         most = [(f"query {self.qrels.queries[first]!r} has", of_lists[first], sizes[first])]
         if (sizes == sizes[0]).all():
             most.append(("its lists have at least", max([len(self.passages.sides[0]), *lists.distinct]), sizes[0]))
-        mend = "N counts all chunks that can be retrieved: correct corpus_size (--corpus-size) (how-to: corpus-size)"
+        mend = "correct corpus_size (--corpus-size)" if self.terms.corpus is None else "give all of corpus (--corpus)"
         for what, count, size in most:
             if count > size:
                 fact = f"{self.name}: {what} {count:,} different passages, more than its corpus (N = {size:,})"
-                raise InputError(f"{fact}; {mend}")
+                raise InputError(f"{fact}; N counts all chunks that can be retrieved: {mend} (how-to: corpus-size)")
 
     def _in_form(self, better: BetterForm) -> tuple[str, str]:
         """Ids of both sides that match in another form, and the mend."""
@@ -147,15 +150,18 @@ class Doubts:
     @cached_property
     def _in_corpus(self) -> bool:
         """Whether a corpus is known and has most of the retrieved passages: then it may be that few are judged."""
-        known, (retrieved, _) = self.terms.corpus, self.passages.sides
-        if known is None:
-            return False
-        inside = sum(passage in known for passage in retrieved)
-        if retrieved and not inside and not self.form.exact:
-            sides = f"{self.name} has {examples(retrieved)}, the corpus has {examples(sorted(known)[:3])}"
+        known, (retrieved, _), outside = self.terms.corpus, self.passages.sides, self._outside
+        if retrieved and len(outside) == len(retrieved) and not self.form.exact:
+            sides = f"{self.name} has {examples(retrieved)}, the corpus has {examples(sorted(known or ())[:3])}"
             none = f"no passage that {self.name} retrieved is in the corpus"
             raise InputError(f"{none}: {sides}; do both use the same ids? {_HOW_TO}")
-        return 2 * inside > len(retrieved)
+        return known is not None and 2 * len(outside) < len(retrieved)
+
+    @cached_property
+    def _outside(self) -> list[str]:
+        """The passages of the lists that were looked at and are not in the corpus, where one is known."""
+        known = self.terms.corpus
+        return [] if known is None else [each for each in self.passages.sides[0] if each not in known]
 
     def _option(self, form: object) -> str:
         """What the user gives to get a form, after the one that was given already."""
@@ -175,8 +181,7 @@ class Doubts:
             text = f"{odd}: its lists are ordered by score. {mend} order='rank' (-c rules.order=rank)"
             yield SelectivityWarning(text, "rank-against-score")
         if (highest := self.qrels.grade.max(initial=0)) > HIGHEST_LIKELY:
-            text = f"the grades go up to {highest}: are they the scores of a run? The labels come first, then the"
-            text = f"{text} runs. If they are grades, map them to a scale with a grade map"
+            text = f"the grades go up to {highest}: are they the scores of a run? Labels come first; grades need a map"
             yield SelectivityWarning(text, "scores-for-grades")
 
     @cached_property
@@ -213,6 +218,9 @@ class Doubts:
         if better is not None and better.more >= _LEAST_GAIN * met:
             compared = f"in the {len(self.passages.pairs)} queries that were compared, {met} judged passages match"
             return self._differs("passage", better, f"{compared} as the ids are, and {met + better.more} match")
+        if len(outside := self._outside) > _FEW_OUTSIDE * len(retrieved := self.passages.sides[0]):
+            fact = f"{len(outside):,} of {counted(len(retrieved), 'passage')} of {name} that were looked at"
+            return f"{fact} are not in the corpus ({examples(outside)})", "give the corpus that it searched"
         if self._in_corpus:
             return None
         fact = without = self._lists_without()
@@ -220,11 +228,18 @@ class Doubts:
             tops = f"the top {TOP} of its lists have {counts['kept']} judged passages, and could have"
             fact = f"few of the passages that {name} retrieved are judged: {tops} {counts['promised']}"
         retrieved, passages = Match([pair for pair in self.passages.pairs if not (without and Match([pair]).met)]).sides
-        # Passages that are labelled for other queries have the right ids.
-        if not fact or len({*self.qrels.passages}.intersection(retrieved)) >= _FEW_LABELLED * len(retrieved):
+        # Passages that are labelled for other queries have the right ids, or the columns are exchanged.
+        are_known = len({*self.qrels.passages}.intersection(retrieved)) >= _FEW_LABELLED * len(retrieved)
+        if not fact or (are_known and not self._as_by_chance):
             return None
-        mend = f"{same} and the same units (chunks or documents); if they do, give {self._option(EXACT)}"
+        mend = f"{same}, columns and units (chunks or documents); if they do, give {self._option(EXACT)}"
         return f"{fact}; {self._both(retrieved, passages)}", mend
+
+    @property
+    def _as_by_chance(self) -> bool:
+        """Whether the lists hold hardly more labelled passages than lists that are drawn at random."""
+        sizes = len({*self.qrels.passages}) if self.terms.sizes is None else self.terms.sizes
+        return self.hits < _NEAR_CHANCE * float((self.terms.labels.lengths * self.lists.length / sizes).sum())
 
     def _lists_without(self) -> str:
         """How many lists have no labelled passage in their tops, if many, and the other tops are full of them."""

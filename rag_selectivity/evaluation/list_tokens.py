@@ -90,6 +90,5 @@ def with_fitting(
         fitting[budget] = np.zeros(len(judged), np.int64)
         fitting[budget][listed.position] = fits = listed.fitting(budget)
         if empty := sum(len(tokens) > 0 and not count for tokens, count in zip(listed.lists, fits, strict=True)):
-            which = f"@{budget}: for {empty:,} of {queries}"
-            notes.append(f"{which} not even the first passage fits: nothing is shown, and the query fails")
+            notes.append(f"@{budget}: not even the first passage fits for {empty:,} of {queries}, which fail")
     return replace(judged, fitting=fitting), notes

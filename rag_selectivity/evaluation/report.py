@@ -8,14 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from rag_selectivity.evaluation.caveats import (
-    LabelFacts,
-    in_part,
-    of_concentration,
-    of_labels,
-    of_strata,
-    of_unchecked_judge,
-)
+from rag_selectivity.evaluation.caveats import LabelFacts, in_part, of_concentration, of_labels, of_strata, of_unchecked
 from rag_selectivity.evaluation.doubts import Doubts
 from rag_selectivity.evaluation.labels import without_grades
 from rag_selectivity.figures.by import Slicing
@@ -224,7 +217,7 @@ class _Evaluation:
                     estimate = in_part(measure, estimate, estimates, only_expected)
                 if base in shuffled:
                     estimate = _beside_placebo(estimate, *shuffled[base][i].tolist())
-                caveats = *of_labels(measure, estimate, facts), *of_unchecked_judge(measure, estimate, judge)
+                caveats = *of_labels(measure, estimate, facts), *of_unchecked(measure, estimate, judge)
                 result[str(measure)] = replace(estimate, caveats=(*estimate.caveats, *caveats)) if caveats else estimate
         return result, controls, completed
 
