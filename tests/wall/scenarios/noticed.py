@@ -26,7 +26,7 @@ def nothing_was_retrieved():
 
 
 def labels_of_passages_outside_the_corpus():
-    return _measured(corpus_size=None, corpus=[f"d{n}" for n in range(20)] + [f"d{n + 100}" for n in range(24)])
+    return _measured(corpus_size=None, corpus=[f"d{n}" for n in [*range(20), *range(100, 124), *range(200, 231)]])
 
 
 def lists_that_repeat_passages():
