@@ -53,6 +53,7 @@ def test_a_weighted_figure_is_that_of_queries_repeated_so_many_times() -> None:
     labels, runs = repeated(WEIGHTS)
     weighted = rs.evaluate(LABELS, RUNS, weights=WEIGHTS, bootstrap=None, **OPTIONS)
     by_hand = rs.evaluate(labels, runs, bootstrap=None, **OPTIONS)
+    plain = rs.evaluate(LABELS, RUNS, bootstrap=None, **OPTIONS)
     for run in RUNS:
         assert weighted.runs[run].estimates.keys() == by_hand.runs[run].estimates.keys()
         for key, estimate in weighted.runs[run].estimates.items():
@@ -64,13 +65,13 @@ def test_a_weighted_figure_is_that_of_queries_repeated_so_many_times() -> None:
             if estimate.possible is not None:
                 assert estimate.possible == pytest.approx(other.possible, rel=1e-11), key
             if estimate.n and not math.isnan(estimate.value):
-                assert estimate.effective == pytest.approx(sum_of(run, key) or estimate.effective)
+                assert estimate.effective == pytest.approx(
+                    effective(plain.runs[run].per_query.get(key)) or estimate.effective
+                )
 
 
-def sum_of(run: str, key: str) -> float | None:
+def effective(values) -> float | None:
     """Kish's effective number of the queries with a figure, by hand; None for a measure without single figures."""
-    report = rs.evaluate(LABELS, RUNS, bootstrap=None, **OPTIONS)
-    values = report.runs[run].per_query.get(key)
     if values is None:
         return None
     known = [Fraction(WEIGHTS[query]) for query, value in zip(QUERIES, values, strict=True) if value == value]
