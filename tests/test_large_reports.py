@@ -64,5 +64,6 @@ def test_the_file_of_the_figures_stands_in_the_folder_of_the_report(folder: Path
 
 def test_the_json_holds_the_figures_of_10_000_queries(tmp_path: Path) -> None:
     labels = {f"q{i}": {"d": 1} for i in range(10_000)}
-    rs.evaluate(labels, {"run": {query: ["d"] for query in labels}}, measures=["Success@1"]).save(tmp_path / "r.json")
+    run = {query: ["d"] for query in labels}
+    rs.evaluate(labels, run, measures=["Success@1"], bootstrap=None).save(tmp_path / "r.json")
     assert [each.name for each in tmp_path.iterdir()] == ["r.json"]
