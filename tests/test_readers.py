@@ -24,7 +24,7 @@ RUN_ROWS = [{"query_id": q, "doc_id": d, "score": s} for q, scored in RUN.items(
 QRELS_TREC = "".join(f"{r['query_id']} 0 {r['doc_id']} {r['grade']}\n" for r in QRELS_ROWS)
 RUN_TREC = "".join(f"{r['query_id']} Q0 {r['doc_id']} 1 {r['score']} tag\n" for r in RUN_ROWS)
 #: Lines of more than 4 MB together: larger files are scanned by Polars where it is installed.
-LONG = ["x" * 900 + str(i) for i in range(5000)]
+LONG = ["x" * 9000 + str(i) for i in range(500)]
 
 
 def table(rows: list[dict[str, Any]], suffix: str) -> bytes:
@@ -216,7 +216,7 @@ ROWS = st.lists(st.tuples(IDS, IDS, NUMBERS, st.sampled_from(["\n"] * 9 + ["\r\n
 def text_of(kind: str, rows: list[tuple[str, str, str, str]], labels: bool) -> str:
     """A text of more than 4 MB, with these rows in its midst."""
     long = [("pad", passage, "1", "\n") for passage in LONG]
-    every = [*long[:2000], *rows, *long[2000:]]
+    every = [*long[:250], *rows, *long[250:]]
     if kind == "jsonl":
         last = "grade" if labels else "score"
         key = json.dumps
