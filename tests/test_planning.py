@@ -90,7 +90,7 @@ def test_the_command_plans_for_the_family_of_compare() -> None:
         assert printed.splitlines()[-2:] == [
             "a random draw succeeds in less than 63.2% of the queries up to K = 31",
             f"{needed} queries: McNemar's exact test then finds 0.2 bits in 80.0% of samples or more "
-            f"(success 80.0% and 69.6%, level 0.95, {rows} tests in the comparison)",
+            f"(success 80.0% and 69.6%, level 0.95, corrected for the {rows} tests of a usual comparison)",
         ]
     assert rs.queries_needed(0.2, 0.8) == rs.queries_needed(0.2, 0.8, rows=3)
 

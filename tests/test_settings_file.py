@@ -21,19 +21,23 @@ def test_init_writes_what_lies_there_and_the_commands_need_no_files(folder) -> N
     (folder / "dense.tsv").write_text("query_id\tpassage_id\trank\nq\tp\t1\n")
     done = run_command("init", cwd=folder)
     assert done.returncode == 0, done.stderr
-    assert "Next: rag-selectivity evaluate" in done.stdout
+    assert "Next: name the scale in it" in done.stdout
     written = (folder / "selectivity.toml").read_text()
     assert "# Other forms of the lists: dense.tsv\n" in written
     assert tomllib.loads(written)["data"] == {
         "qrels": "grades.trec",
         "runs": ["bm25.trec", "dense.trec"],
         "pool": ["candidates.trec"],
-        "scale": "utility",
         "corpus": "corpus.jsonl",
         "queries": "queries.jsonl",
     }
+    # Grades from 1 up can be on both scales: none is guessed.
+    assert "give --scale utility" in run_command("evaluate", cwd=folder).stderr
+    (folder / "selectivity.toml").write_text(written.replace('# scale = "utility" if', 'scale = "utility" #'))
     bare = run_command("evaluate", cwd=folder)
     assert bare.returncode == 0, bare.stderr
+    of_toml, given = (run_command("plan", "grades.trec", *size, cwd=folder) for size in ((), ("--corpus-size", "1000")))
+    assert (of_toml.returncode, of_toml.stdout) == (0, given.stdout)
     options = ("--scale", "utility", "--corpus", "corpus.jsonl", "--pool", "candidates.trec")
     files = ("grades.trec", "bm25.trec", "dense.trec", *options)
     (folder / "selectivity.toml").unlink()

@@ -48,24 +48,27 @@ def init(folder: Path = Path()) -> None:
     lists = {what: _one_for_each_name(found[what]) for what in (_RUNS, _POOL) if what in found}
     values: dict[str, Any] = {_LABELS: labels, _RUNS: [], **lists}
     forms = [file for what in lists for file in found[what] if file not in lists[what]]
-    values |= {"scale": scale} if (scale := _scale(folder / labels)) else {}
+    values |= {"scale": scale} if (scale := _scale_of(folder / labels)) else {}
     values |= {what: found[what][0] for what in (_CORPUS, _QUERIES) if what in found}
     lines = ["# What rag-selectivity measures here. An option on the command line wins; --help-all names all keys.", ""]
     lines += ["[data]", *(f"{key} = {json.dumps(value, ensure_ascii=False)}" for key, value in values.items())]
     left_out = {"labels": others, "forms of the lists": forms}
     lines += [f"# Other {what}: {', '.join(files)}" for what, files in left_out.items() if files]
+    lines += [] if scale is not None else ['# scale = "utility" if 1 is junk and 5 decisive, "trec" if 1 is relevant']
     target.write_text("\n".join(lines) + "\n", encoding="utf-8")
     told = {key: value if isinstance(value, str) else ", ".join(value) or "none" for key, value in values.items()}
-    then = "rag-selectivity evaluate" if values[_RUNS] else "add a run to it"
+    steps = [*([] if values[_RUNS] else ["add a run to it"]), *([] if scale is not None else ["name the scale in it"])]
+    then = " and ".join(steps) or "rag-selectivity evaluate"
     put_lines([f"wrote {target}", *(f"  {key}: {text}" for key, text in told.items()), f"Next: {then}"])
 
 
 def _found_in(folder: Path) -> dict[str, list[str]]:
-    """{what: names of files and folders} of the labels, runs and texts in a folder."""
+    """{what: names of files and folders} of the labels, runs and texts in a folder and in its folder `runs`."""
     found: dict[str, list[str]] = {}
-    for path in sorted(each for each in folder.iterdir() if not each.name.startswith(".")):
+    every = [*folder.iterdir(), *(folder / "runs").glob("*")]
+    for path in sorted(each for each in every if not each.name.startswith(".")):
         for what in _kinds(path):
-            found.setdefault(what, []).append(path.name)
+            found.setdefault(what, []).append(path.relative_to(folder).as_posix())
     return found
 
 
@@ -114,10 +117,10 @@ def _order(name: str) -> tuple[bool, bool, str]:
     return Path(name).suffix not in (".db", ".sqlite"), "label" not in name.casefold(), name
 
 
-def _scale(labels: Path) -> str | None:
-    """The scale to name, where the labels do not say it and have other grades than 0 and 1."""
+def _scale_of(labels: Path) -> str | None:
+    """The scale to name; empty if none needs to be, and None where the grades may be on either."""
     read = rs.read_qrels(labels)
     grades = {grade for query in read for grade in read[query].values()}
     if read.scale is not None or grades <= {0, 1}:
-        return None
-    return "utility" if grades <= {1, 2, 3, 4, 5} else "trec"
+        return ""
+    return None if grades <= {1, 2, 3, 4, 5} else "trec"

@@ -11,6 +11,7 @@ from rag_selectivity.cli.inputs import labels_and_runs, labels_of
 from rag_selectivity.cli.parameters import Parsed
 from rag_selectivity.errors import InputError
 from rag_selectivity.tables.grades import scale_named
+from rag_selectivity.tables.small import read_ids
 from rag_selectivity.wording import counted, percent
 
 
@@ -25,7 +26,7 @@ def _columns(typed: str | None, called: str) -> dict[str, str]:
 
 
 def _labels_if_given(typed: Any, called: str) -> Any:
-    return labels_and_runs(typed, called) if typed else (None, {})
+    return (*labels_and_runs(typed, called), len(typed) > 1) if typed else (None, {}, False)
 
 
 _Columns = Annotated[Any, Parsed(_columns)]
@@ -36,6 +37,7 @@ def plan(
     files: _Files = None,
     *,
     corpus_size: int | None = None,
+    corpus: Path | None = None,
     relevant: o.Depths = None,
     log: Path | None = None,
     columns: _Columns = None,
@@ -93,6 +95,11 @@ def plan(
     agreement : SHARE
         In place of --known: share of the pairs in which people and judge agree.
 
+    [data]
+    ------
+    corpus
+        Corpus whose passages are counted, where --corpus-size is not given.
+
     [intervals]
     -----------
     level
@@ -115,7 +122,9 @@ def plan(
         row = {key: value for key, value in result.items() if key not in ("schema", "reason")}
         printer.show_rows(result, [row])
         return
-    qrels, runs = files
+    if corpus_size is None and corpus is not None:
+        corpus_size = len({*read_ids(corpus)})
+    qrels, runs, names_runs = files
     labels = None if qrels is None else labels_of(qrels, None, judge, human)
     if human is not None:
         if labels is None or not runs:
@@ -127,7 +136,7 @@ def plan(
         result = plan_human(labels, runs, human, corpus_size=corpus_size, depth=depth, **options)
         printer.show_rows(result, result["rows"], result["notes"])
         return
-    if runs or known or agreement is not None:
+    if names_runs or known or agreement is not None:
         raise InputError("runs, --known and --agreement belong to --human COUNT: give it too, or leave them out")
     if corpus_size is None:
         raise InputError("give --corpus-size N: the passages of the corpus, or the tools of the catalogue")
@@ -145,7 +154,7 @@ def plan(
         lines.append(
             f"{needed:,} queries: McNemar's exact test then finds {detect:g} bits in {percent(power)} of samples or "
             f"more (success {percent(success)} and {percent(success * 2**-detect)}, "
-            f"level {level:g}, {counted(tests, 'test')} in the comparison)"
+            f"level {level:g}, corrected for the {counted(tests, 'test')} of a usual comparison)"
         )
     printer.show_rows(result, result["rows"], lines)
 
