@@ -64,6 +64,8 @@ def test_what_is_not_known_of_all_runs_names_no_cheapest() -> None:
     )
     of_poor = next(line.costs for line in decision.lines if line.run == "poor")
     assert of_poor == {"milliseconds": np.mean(range(30))}
+    text = str(rs.evaluate(LABELS, RUNS, corpus_size=1000).with_decision(decision))
+    assert "Mean cost of a query: poor 14.5 milliseconds." in text
 
 
 def test_costs_of_other_queries_are_a_mistake() -> None:

@@ -286,6 +286,10 @@ def _notes(report: Report, decision: Decision | None, columns: Sequence[Shown]) 
     signs = [f"{sign.strip()} {word}" for word, sign in _SIGNS.items() if word in verdicts]
     if signs and decision is not None:
         yield f"{' and '.join(signs)} than {decision.baseline}: shown by a test, after Holm's correction."
+    lines = [] if decision is None else [line for line in decision.lines if line.costs]
+    costs = [f"{line.run} {enumeration(f'{amount(x)} {kind}' for kind, x in line.costs.items())}" for line in lines]
+    if costs:
+        yield f"Mean cost of a query: {'; '.join(costs)}."
     yield from _counts_of_queries(report, columns)
     marked = (
         (run, str(figure.measure), caveat)
