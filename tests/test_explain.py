@@ -102,3 +102,13 @@ def test_an_explanation_has_the_outputs_of_every_result(report) -> None:
     assert (row["run"], row["measure"]) == (figure["run"], figure["measure"]) == ("bm25", "BoR@2")
     assert row["value"] == figure["value"] == report["BoR@2"].value
     assert figure["sentences"][0] in " ".join(found.to_text().split())
+
+
+def test_a_figure_that_controls_leave_open_has_no_interval_but_ends() -> None:
+    labels = {q: {f"d{i}": 1} for i, q in enumerate(QUERIES)}
+    controls = {q: {f"c{i}": 0 for i in range(3)} for q in QUERIES}
+    run = {q: [*labels[q], "x"] for q in QUERIES}
+    left_open = rs.evaluate(labels, {"r": run}, controls=controls, corpus_size=1000, depths=[1])
+    first, *_, last = explain(left_open, ["BoR@1"]).figures[0].sentences
+    assert first.startswith("BoR@1 has no value, over 12 of 12 queries: none of the 36 controls is relevant")
+    assert re.fullmatch(r"It may be anything from \S+ to 9\.966\.", last)

@@ -108,8 +108,7 @@ def explain(report: Report | str | Path, figures: Iterable[str | Measure] = (), 
         for key in _chosen(part.estimates, wanted, name):
             sentences = tuple(_sentences(parse_measure(key), part, part.figures.columns.get(key), report.settings))
             own = [caveat for caveat in part.estimates[key].caveats if caveat not in part.label_caveats]
-            caveats = (*own, *part.label_caveats)
-            found.append(FigureInWords(name, key, part.estimates[key].value, sentences, caveats))
+            found.append(FigureInWords(name, key, part.estimates[key].value, sentences, (*own, *part.label_caveats)))
     return Explanation(tuple(found))
 
 
@@ -131,13 +130,14 @@ def _sentences(
     estimate = part.estimates[str(measure)]
     why = "" if estimate.reason is None else f": {estimate.reason}"
     counts = f", over {estimate.n:,} of {counted(estimate.n_total, 'query', 'queries')}"
-    value = f"has no value{why}" if math.isnan(estimate.value) else f"= {number(estimate.value)}"
+    is_open = math.isnan(estimate.value)
+    value = f"has no value{counts}{why}" if is_open else f"= {number(estimate.value)}{counts}"
     if estimate.basis == AS_JUDGED:
-        formula = "" if math.isnan(estimate.value) else _formula(measure, parts, estimate.value)
-        yield f"{measure} {formula and f'= {formula} '}{value}{counts}."
+        formula = "" if is_open else f"= {_formula(measure, parts, estimate.value)} "
+        yield f"{measure} {formula}{value}."
     else:
         rough = " It is rough: less sure than its interval says." if estimate.rough else ""
-        yield f"{measure} {value}{counts}: {_BASES[estimate.basis]}.{rough}"
+        yield f"{measure} {value}." if is_open else f"{measure} {value}: {_BASES[estimate.basis]}.{rough}"
         judged, ends = estimate.as_judged, estimate.as_judged_interval
         if judged is not None and math.isfinite(judged):
             interval = "" if ends is None else f", interval {number(ends[0])} to {number(ends[1])}"
@@ -146,9 +146,9 @@ def _sentences(
     if math.isnan(estimate.low):
         yield f"It has no interval{why}."
     else:
-        level = level_text(settings["level"]) if settings.get("level") else "Its"
         reach = f"{number(estimate.low)} to {number(estimate.high)}"
-        yield f"The {level} interval is {reach}: {_method(estimate, parts, settings)}."
+        interval = f"The {level_text(settings['level'])} interval is {reach}: {_method(estimate, parts, settings)}."
+        yield f"It may be anything from {reach}." if is_open else interval
     if estimate.possible is not None:
         reach = " to ".join(map(number, estimate.possible))
         yield f"Some passages are unjudged: by what they are, the figure is {reach}."

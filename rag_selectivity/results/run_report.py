@@ -146,7 +146,7 @@ class OfRuns(Generic[_R]):
         run, measure = key if isinstance(key, tuple) else (None, key)
         estimates, name = self.run(run).estimates, self.key_of(measure)
         if name not in estimates:
-            raise InputError(f"{name} was not measured; the report has {', '.join(estimates)}")
+            raise InputError(f"{name} was not measured: name it in measures=…; the report has {', '.join(estimates)}")
         return estimates[name]
 
     def key_of(self, measure: Any) -> str:
