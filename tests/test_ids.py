@@ -4,6 +4,7 @@ import unicodedata
 import warnings
 from pathlib import Path
 
+import numpy as np
 import pandas
 import pytest
 from hypothesis import given, settings
@@ -472,6 +473,14 @@ def test_ranks_that_say_nothing_are_no_contradiction(tmp_path, rank) -> None:
 def test_contradictions_are_counted_once(tmp_path) -> None:
     lines = [f"q{i // 10} Q0 d{i} {i % 10} {i % 10} t" for i in range(200)]
     assert rs.read_run(trec(tmp_path, *lines)).remarks == {"rank_against_score": 180}
+
+
+def test_contradictions_in_scattered_rows_of_a_large_frame_are_counted_once() -> None:
+    i = np.arange(300_000)
+    pl = pytest.importorskip("polars")
+    run = pl.DataFrame({"query_id": i // 10, "doc_id": i % 10, "rank": i % 10, "score": i % 10})
+    scattered = pl.concat([run[1:], run[:1]])
+    assert "in 269999 neighbouring rows" in told(lambda: rs.evaluate({"1": {"3": 1}}, scattered, bootstrap=None))[1][0]
 
 
 def test_a_score_is_no_grade_but_in_beir(tmp_path) -> None:

@@ -6,8 +6,9 @@ names the file and the line.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from itertools import chain, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,7 +21,7 @@ from rag_selectivity.judged.qrels import Qrels
 from rag_selectivity.judged.run import Run, ScatteredQueries
 from rag_selectivity.tables.columns import Columns, read, scanned
 from rag_selectivity.tables.exact import is_frame
-from rag_selectivity.tables.fast import Odd, Scan, ahead, scan
+from rag_selectivity.tables.fast import Odd, Scan, each_made, scan
 from rag_selectivity.tables.files import is_large, is_path
 
 if TYPE_CHECKING:
@@ -73,12 +74,8 @@ def read_run(path: str | Path, *, format: str | None = None, policy: str | Polic
 
 def run_parts(value: Any, policy: Policy | None = None) -> Run | Iterator[Run]:
     """As `Run.of`, but a large file or frame comes in parts of whole lists, so that memory need not hold its run."""
-    large = (
-        is_large(Path(value))
-        if is_path(value)
-        else is_frame(value) and hasattr(value, "__len__") and len(value) >= _LARGE_FRAME
-    )
-    found = scan(value, "run") if large else None
+    is_large_frame = is_frame(value) and hasattr(value, "__len__") and len(value) >= _LARGE_FRAME
+    found = scan(value, "run") if is_large_frame or (is_path(value) and is_large(Path(value))) else None
     return Run.of(value, policy) if found is None else _parts(found, lambda: Run.of(value, policy))
 
 
@@ -91,8 +88,7 @@ def _parts(found: Scan, exactly: Callable[[], Run]) -> Iterator[Run]:
         If the rows of a query do not stand together, or one is odd: `exactly` then reads the run as it is.
     """
     try:
-        with ThreadPoolExecutor(1) as beside:
-            yield from ahead(beside.submit, _whole_lists(found))
+        yield from each_made(Run.from_columns, _whole_lists(found))
     except Odd:
         raise ScatteredQueries(lambda: _grouped(found, exactly)) from None
 
@@ -100,18 +96,22 @@ def _parts(found: Scan, exactly: Callable[[], Run]) -> Iterator[Run]:
 def _grouped(found: Scan, exactly: Callable[[], Run]) -> Iterator[Run]:
     """The same run of rows that are scattered: all of them are held, and given out by lists."""
     columns = scanned(found)
-    if columns is None:
-        yield exactly()
-        return
-    run = Run.from_columns(columns)
+    run, order = (exactly(), None) if columns is None else Run.scattered(columns)
     del columns
-    cuts = np.searchsorted(run.offsets, np.arange(0, len(run.query), _GIVEN))
-    for start, stop in pairwise([*np.unique(cuts).tolist(), len(run)]):
-        yield run.between(start, stop)
+    if order is None:
+        yield run
+        return
+    ends = np.cumsum([0, *np.bincount(run.query, minlength=len(run))])
+    cuts = np.unique([*np.searchsorted(ends, np.arange(0, ends[-1], _GIVEN)), len(run)])
+    for start, stop in pairwise(cuts.tolist()):
+        part = run.take(order[ends[start] : ends[stop]])
+        # Remarks are on the whole run: they count once.
+        remarks = Counter(None if start else run.remarks)
+        yield replace(part, queries=run.queries[start:stop], query=part.query - start, remarks=remarks)
 
 
-def _whole_lists(found: Scan) -> Iterator[Run]:
-    """The runs of batches of rows; the last list of a batch may go on in the next one.
+def _whole_lists(found: Scan) -> Iterator[Columns]:
+    """The lists of batches of rows; the last list of a batch may go on in the next one.
 
     Raises
     ------
@@ -138,7 +138,7 @@ def _whole_lists(found: Scan) -> Iterator[Run]:
             # Only whether it is a file counts for a run.
             lines = None if found.lines is None else np.empty(0, np.int64)
             passages: Any = rows["passage"][:end]
-            yield Run.from_columns(Columns(queries, query, passages, lines=lines, **numbers))
+            yield Columns(queries, query, passages, lines=lines, **numbers)
         begun = [rows[end:]]
 
 

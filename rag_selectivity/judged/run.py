@@ -83,7 +83,13 @@ class Run(Pairs):
 
     @classmethod
     def from_columns(cls, columns: Columns) -> Run:
-        """From the columns of a run, as `rag_selectivity.tables` reads them, whose rows are in any order.
+        """From the columns of a run, as `rag_selectivity.tables` reads them, whose rows are in any order."""
+        run, order = cls.scattered(columns)
+        return run if order is None else run.take(order)
+
+    @classmethod
+    def scattered(cls, columns: Columns) -> tuple[Run, IntArray | None]:
+        """The rows of a run as they stand, and the order in which they are one; None where they stand in it.
 
         Without scores, ranks order the lists. Of a file, the negatives of its ranks are scores.
         """
@@ -99,8 +105,7 @@ class Run(Pairs):
         if order is None and (codes[1:] < codes[:-1]).any():
             # NumPy sorts 16-bit numbers stably by radix sort, which is faster.
             order = np.argsort(codes.astype(np.uint16) if len(columns.queries) < 1 << 16 else codes, kind="stable")
-        run = cls(columns.queries, codes, columns.passage, scores, columns.tokens, +remarks)
-        return run if order is None else run.take(order)
+        return cls(columns.queries, codes, columns.passage, scores, columns.tokens, +remarks), order
 
     @classmethod
     def fused(cls, runs: Iterable[Any], k: int = 60, *, policy: Policy = Policy()) -> Run:
@@ -164,12 +169,6 @@ class Run(Pairs):
         """The first ranks of every list, in rank order."""
         ordered = self.ordered(policy)
         return ordered.take(ranges(ordered.offsets[:-1], np.minimum(ordered.lengths, depth)))
-
-    def between(self, start: int, stop: int) -> Run:
-        """The lists of some neighbouring queries."""
-        rows = np.arange(self.offsets[start], self.offsets[stop])
-        part = self.take(rows)
-        return replace(part, queries=self.queries[start:stop], query=part.query - start)
 
     def in_form(self, form: IdForm) -> Run:
         """The same run with all ids in a form; two queries may get the same id, which `join` refuses.

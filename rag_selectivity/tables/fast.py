@@ -71,27 +71,28 @@ class Scan:
         """
         import polars as pl
 
+        frame = None
         try:
-            with ThreadPoolExecutor(_AT_ONCE) as parsers:
-                coming: deque[Future[pl.DataFrame]] = deque()
-                for block in self.blocks():
-                    coming.append(parsers.submit(self.frame, block))
-                    if len(coming) > _AT_ONCE:
-                        yield coming.popleft().result()
-                if not coming:
-                    raise Odd
-                for frame in coming:
-                    yield frame.result()
+            for frame in each_made(self.frame, self.blocks()):
+                yield frame
         except (*_UNREAD, pl.exceptions.PolarsError):
             raise Odd from None
+        if frame is None:
+            raise Odd
 
 
-def ahead(submit: Callable[..., Future[Any]], items: Iterator[Any]) -> Iterator[Any]:
-    """The items, the next of which is made while one is used."""
-    coming = submit(next, items, None)
-    while (item := coming.result()) is not None:
-        coming = submit(next, items, None)
-        yield item
+def each_made(make: Callable[[Any], Any], items: Iterator[Any]) -> Iterator[Any]:
+    """What is made of each item, in their order: some are made at once, while the next item is fetched."""
+    with ThreadPoolExecutor(_AT_ONCE + 1) as workers:
+        fetched = workers.submit(next, items, None)
+        coming: deque[Future[Any]] = deque()
+        while (item := fetched.result()) is not None:
+            fetched = workers.submit(next, items, None)
+            coming.append(workers.submit(make, item))
+            if len(coming) > _AT_ONCE:
+                yield coming.popleft().result()
+        for each in coming:
+            yield each.result()
 
 
 def scan(source: Any, kind: Kind, *, format: str | None = None) -> Scan | None:
@@ -118,8 +119,7 @@ def _scan_of_table(frame: Any, kind: Kind, lines: int | None) -> Scan:
 
     is_lazy = isinstance(frame, pl.LazyFrame)
     columns = columns_of(frame.collect_schema().names() if is_lazy else exact.column_names(frame), kind, "")
-    chosen = list(columns.values())
-    needed = frame.select(chosen) if hasattr(frame, "select") else frame[chosen]
+    needed = (frame.select if hasattr(frame, "select") else frame.__getitem__)(list(columns.values()))
     height = frame.select(pl.len()).collect(engine="streaming").item() if is_lazy else len(frame)
 
     def rows(start: int) -> pl.DataFrame:
