@@ -32,7 +32,7 @@ def shell(block: str) -> str:
 
 
 SET_UP, SAMPLE, GRADED = blocks("console")
-RAGAS, RAGAS_UNLABELLED, LLAMA_INDEX = blocks("python")
+RAGAS, RAGAS_UNLABELLED, LLAMA_INDEX, LANGCHAIN = blocks("python")
 
 
 @pytest.fixture(scope="module")
@@ -69,12 +69,14 @@ def test_the_stand_in_has_a_model_name_and_a_store_of_its_own() -> None:
 
 
 @pytest.mark.slow
-def test_llama_index_runs_as_it_stands(folder) -> None:
+def test_llama_index_and_langchain_run_as_they_stand(folder) -> None:
     pytest.importorskip("llama_index.core")
-    done = subprocess.run([sys.executable, "-c", LLAMA_INDEX], cwd=folder, capture_output=True, text=True, timeout=300)
+    pytest.importorskip("langchain_core")
+    code = f"{LLAMA_INDEX}\n{LANGCHAIN}"
+    done = subprocess.run([sys.executable, "-c", code], cwd=folder, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr[-2000:]
-    assert f"System: retriever is the only run ({OF_THE_STORE})" in done.stdout
-    assert f"retriever {ROW_OF_THE_STORE}" in " ".join(done.stdout.split())
+    assert done.stdout.count(f"System: retriever is the only run ({OF_THE_STORE})") == 2
+    assert " ".join(done.stdout.split()).count(f"retriever {ROW_OF_THE_STORE}") == 2
 
 
 @pytest.mark.slow
