@@ -105,7 +105,8 @@ def run_pytest(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str
     (folder / "pytest.ini").write_text("[pytest]\n")
     (folder / "test_search.py").write_text(PAGE["test_search.py"], encoding="utf-8")
     (folder / "test_another.py").write_text(ANOTHER, encoding="utf-8")
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:deepeval", *arguments]
+    without = [f"-pno:{name}" for name in ("cacheprovider", "deepeval", "langsmith_plugin")]
+    command = [sys.executable, "-m", "pytest", "-q", *without, *arguments]
     env = {**os.environ, "PYTHONPATH": path}
     return subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, check=False)
 
