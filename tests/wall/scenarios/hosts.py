@@ -95,20 +95,8 @@ def pytest_plugin():
         "def test_does_not_hold(retrievals):\n"
         "    assert_selectivity(report(retrievals), 'Harm@2 < .1')\n"
     )
-    command = [
-        sys.executable,
-        "-m",
-        "pytest",
-        "-q",
-        "-p",
-        "no:cacheprovider",
-        "-p",
-        "no:deepeval",
-        "-p",
-        "no:xdist",
-        "-p",
-        "no:warnings",
-    ]
+    without = [f"-pno:{name}" for name in ("cacheprovider", "deepeval", "langsmith_plugin", "xdist", "warnings")]
+    command = [sys.executable, "-m", "pytest", "-q", *without]
     done = subprocess.run([*command, "test_search.py"], capture_output=True, text=True, check=False)
     last = done.stdout.strip().splitlines()[-1]
     return {"code": done.returncode, "outcome": last.split(" in ")[0]}
