@@ -124,22 +124,26 @@ class Server:
         )
         self._codes: dict[int, int] = {}
         self._buffer = b""
+        self._lock = threading.Lock()
 
     def start(self, **run: Any) -> int:
         """Start a run; its process id."""
         assert self._process.stdin is not None
-        self._process.stdin.write(json.dumps(run).encode() + b"\n")
-        self._process.stdin.flush()
-        while True:
-            for row in self._rows(10):
-                if "code" not in row:
-                    return row["pid"]
+        with self._lock:
+            self._process.stdin.write(json.dumps(run).encode() + b"\n")
+            self._process.stdin.flush()
+            while True:
+                for row in self._rows(10):
+                    if "code" not in row:
+                        return row["pid"]
 
     def code(self, pid: int, seconds: float) -> int | None:
         """The exit code of a run, negative if a signal ended it; None if it still runs after so many seconds."""
         end = time.monotonic() + seconds
         while pid not in self._codes and (left := end - time.monotonic()) > 0:
-            self._rows(left)
+            with self._lock:
+                self._rows(min(left, 0.02))
+            time.sleep(0.001)  # a lock that is taken again at once is never another thread's
         return self._codes.get(pid)
 
     def _rows(self, seconds: float) -> list[dict[str, int]]:
@@ -163,15 +167,17 @@ class Server:
 
 #: A process that is measured for coverage, and a platform without forks, start each command by itself.
 FORKS = hasattr(os, "fork") and not any(name.startswith(("COVERAGE", "COV_CORE")) for name in os.environ)
-_OF_THREAD = threading.local()
+_SERVERS: list[Server] = []
+_FIRST = threading.Lock()
 _NUMBERS = count()
 
 
 def _server() -> Server:
-    if not hasattr(_OF_THREAD, "server"):
-        _OF_THREAD.server = Server()
-    server: Server = _OF_THREAD.server
-    return server
+    """The one server of this process; threads share it, since it takes seconds to import everything."""
+    with _FIRST:
+        if not _SERVERS:
+            _SERVERS.append(Server())
+    return _SERVERS[0]
 
 
 def run_command(
