@@ -115,8 +115,8 @@ def evaluate(
     from rag_selectivity.render.first_screen import answer_lines, first_screen
 
     path, runs = files
-    is_comment = printer.is_file and printer.chosen is Format.markdown
-    gates = Gates.parse(gating, in_comment=is_comment)
+    shows_changes = printer.is_page or (printer.is_file and printer.chosen is Format.markdown)
+    gates = Gates.parse(gating, is_shown=shows_changes)
     deciding = {"k": production_depth(k, depths), "baseline": baseline, "paired": not given.unpaired}
     if printer.is_page and is_live(runs):
         raise InputError("there is no page of a trace: write .json, .md or .txt")
@@ -183,9 +183,9 @@ def evaluate(
     result = replace(result, report=report) if compared else report
     for line in answer_lines(first_screen(report).answers) if printer.is_file else ():
         note(line)
-    since = _changes(report, gating) if is_comment else None
+    since = _changes(report, gating) if shows_changes else None
     if printer.is_page:
-        of_page: dict[str, Any] = {"queries": queries, "corpus": corpus.corpus, "by": _filters(by)}
+        of_page: dict[str, Any] = {"queries": queries, "corpus": corpus.corpus, "by": _filters(by), "since": since}
         printer.show(report, qrels=retrieved.qrels, runs=lists, reasons=reasons_in(path, form.judge), **of_page)
     elif since is None:
         printer.show(result, details=details)

@@ -23,14 +23,14 @@ class Gates:
     on: str
 
     @classmethod
-    def parse(cls, given: Gating, *, of_claims: bool = False, in_comment: bool = False) -> Gates:
-        """From the options; `in_comment` if a comment shows what changed, which needs no gate."""
+    def parse(cls, given: Gating, *, of_claims: bool = False, is_shown: bool = False) -> Gates:
+        """From the options; `is_shown` if a comment or a page shows what changed, which needs no gate."""
         conditions = [parse(text, of_claims=of_claims) for text in given.fail_if or []]
         on_drops = any(gate.kind == DROP for gate in conditions)
-        if given.against is None or (in_comment and not on_drops):
+        if given.against is None or (is_shown and not on_drops):
             return cls(conditions, None, given.on)
         if not on_drops:
-            ways = "'drop(ContextRecall@5) > .02'" if of_claims else "'drop(RA-nWG@10) > .02', or -o comment.md"
+            ways = "'drop(ContextRecall@5) > .02'" if of_claims else "'drop(RA-nWG@10) > .02', or -o x.md or x.html"
             raise InputError(f"--against needs something that shows what changed: --fail-if {ways}")
         from rag_selectivity.results.stored import read_claims, read_report
 

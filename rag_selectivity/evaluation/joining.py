@@ -136,6 +136,5 @@ def settled_labels(
 ) -> Qrels:
     """The judgments with their grades mapped and their scale settled, as `evaluate` uses them for the measures."""
     labels = Qrels.of(qrels).regraded(grade_map)
-    if scale is None and policy is not None:
-        scale = labels.scale or policy.scale
-    return scaled_for(labels, scale, measures)
+    known = (labels.scale or policy.scale) if scale is None and policy is not None else scale
+    return scaled_for(labels, known, measures)

@@ -110,7 +110,8 @@ def first_screen(report: Report, *, baseline: str | None = None, paired: bool = 
     if decision is None:
         heading += f", {counted(_most_queries(report), 'query', 'queries')}"
     elif len(runs) > 1:
-        heading += f", best first by {decision.measure}"
+        is_seen = decision.measure in {each.measure for column in columns for each in column.figures.values()}
+        heading += f", best first by {decision.measure}{'' if is_seen else ' of the first answer'}"
     notes = tuple(_notes(report, decision, columns))
     return FirstScreen(answers, heading, runs, columns, _facts(report, decision), notes)
 
