@@ -164,7 +164,7 @@ def test_a_reader_can_follow_each_count_of_queries(report) -> None:
     assert counts == {"RA-nWG": 56, "Success": 52, "Harm": 60}
     assert (
         "Of the 60 queries, RA-nWG is over 56 and Success is over 52: the labels of the others hold nothing that the "
-        "measure counts."
+        "measure counts. BoR is over all 60."
     ) in text
     assert text.count("Of the 60 queries, RA-nWG") == 1
 

@@ -25,7 +25,7 @@ from rag_selectivity.render.blocks import (
 )
 from rag_selectivity.results.comparison import BETTER, WORSE
 from rag_selectivity.results.decision import Answer, Decision, RunFigure
-from rag_selectivity.results.estimate import Caveat, Estimate, mark_of
+from rag_selectivity.results.estimate import WITH_CONTROLS, Caveat, Estimate, mark_of
 from rag_selectivity.results.provenance import NO_AGREEMENT
 from rag_selectivity.results.report import Report
 from rag_selectivity.results.run_report import RunReport
@@ -317,9 +317,10 @@ def _counts_of_queries(report: Report, columns: Sequence[Shown]) -> Iterator[str
     over = grouped((n, name) for n, name in counts if 0 < n < total and name != "Harm")
     if over:
         parts = [f"{enumeration(names)} {'are' if len(names) > 1 else 'is'} over {n:,}" for n, names in over.items()]
+        bases = {x.estimate.basis for column in columns if column.name == "BoR" for x in column.figures.values()}
         yield (
             f"Of the {counted(total, 'query', 'queries')}, {enumeration(parts)}: the labels of the others hold nothing "
-            f"that the measure counts."
+            f"that the measure counts.{f' BoR is over all {total:,}.' * (WITH_CONTROLS in bases)}"
         )
 
 
