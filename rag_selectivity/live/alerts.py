@@ -60,7 +60,8 @@ class Alarm:
     condition : str
         As it was given: `BoR < 2`.
     value : float
-        The figure over the last `n` retrievals that have one. A quantile: over at most `window` of them.
+        The figure over the last `n` retrievals that have one. A quantile: over at most `window` of them. They are
+        those since the change probably began, which show it most: the true figure is probably less extreme.
     n : int
         Retrievals that the value is of: those since the change probably began; of a quantile, no more than the window.
     raised : bool
@@ -80,9 +81,9 @@ class Alarm:
     evidence: float = math.nan
 
     def __str__(self) -> str:
-        state = "now" if self.raised else "no longer"
         began = f", since {datetime.fromtimestamp(self.since, UTC):%Y-%m-%d %H:%M:%S} UTC" if self.since > 0 else ""
-        return f"{self.condition}: {state} ({self.value:.4g} over the last {self.n} retrievals{began})"
+        over = f"({self.value:.4g} over the last {self.n} retrievals{began}, which show it most: probably less extreme)"
+        return f"{self.condition}: {'now' if self.raised else 'no longer'} {over}"
 
 
 class _Mark(NamedTuple):
