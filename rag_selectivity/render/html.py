@@ -43,9 +43,7 @@ def page_of_blocks(title: str, blocks: Iterable[Block]) -> str:
     return _rendered("page.html.j2", title=title, body=html_of(blocks))
 
 
-def to_html(
-    report: Report, *, title: str = "What retrieval is worth", since: Changes | None = None, **given: Any
-) -> str:
+def to_html(report: Report, *, title: str = "What retrieval is worth", since: Any = None, **given: Any) -> str:
     """The whole report as one HTML file. It loads nothing from the network, has light and dark colours, and prints.
 
     The first screen shows the decision of the report, or else that of `rag_selectivity.advice.decide`; a report with
