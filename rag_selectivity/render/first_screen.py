@@ -287,10 +287,6 @@ def _notes(report: Report, decision: Decision | None, columns: Sequence[Shown]) 
     signs = [f"{sign.strip()} {word}" for word, sign in _SIGNS.items() if word in verdicts]
     if signs and decision is not None:
         yield f"{' and '.join(signs)} than {decision.baseline}: shown by a test, after Holm's correction."
-    lines = [] if decision is None else [line for line in decision.lines if line.costs]
-    costs = [f"{line.run} {enumeration(f'{amount(x)} {kind}' for kind, x in line.costs.items())}" for line in lines]
-    if costs:
-        yield f"Mean cost of a query: {'; '.join(costs)}."
     yield from _counts_of_queries(report, columns)
     marked = (
         (run, str(figure.measure), caveat)
@@ -301,6 +297,10 @@ def _notes(report: Report, decision: Decision | None, columns: Sequence[Shown]) 
     yield from caveat_lines(marked, len(report.runs))
     yield from left_out(report.runs)
     if decision is not None:
+        of_runs = [(line.run, line.costs) for line in decision.lines if line.costs]
+        costs = [f"{run} {enumeration(f'{amount(x)} {kind}' for kind, x in each.items())}" for run, each in of_runs]
+        if costs:
+            yield f"Mean cost of a query: {'; '.join(costs)}."
         short = grouped(_short_lists(report, decision.K))
         parts = [f"{enumeration(runs)} has more than {counted(longest, 'passage')}" for longest, runs in short.items()]
         if parts:
@@ -318,10 +318,8 @@ def _counts_of_queries(report: Report, columns: Sequence[Shown]) -> Iterator[str
     if over:
         parts = [f"{enumeration(names)} {'are' if len(names) > 1 else 'is'} over {n:,}" for n, names in over.items()]
         bases = {x.estimate.basis for column in columns if column.name == "BoR" for x in column.figures.values()}
-        yield (
-            f"Of the {counted(total, 'query', 'queries')}, {enumeration(parts)}: the labels of the others hold nothing "
-            f"that the measure counts.{f' BoR is over all {total:,}.' * (WITH_CONTROLS in bases)}"
-        )
+        of, also = counted(total, "query", "queries"), f" BoR is over all {total:,}." * (WITH_CONTROLS in bases)
+        yield f"Of the {of}, {enumeration(parts)}: the labels of the others hold nothing that the measure counts.{also}"
 
 
 #: Where the number and the first ids of queries are, and what is said of them.

@@ -22,7 +22,6 @@ from rag_selectivity.render.plots import OF_RUNS, shape_of_run
 from rag_selectivity.render.report_tables import run_blocks
 from rag_selectivity.render.templates import environment, page_policy, style_of
 from rag_selectivity.render.writers import html_of, html_text
-from rag_selectivity.results.comparison import Changes
 from rag_selectivity.results.decision import RunFigure
 from rag_selectivity.results.report import Report
 
@@ -87,7 +86,7 @@ def to_html(report: Report, *, title: str = "What retrieval is worth", since: An
         rows=_rows(report, screen),
         decided=decision is not None,
         pictures=[group for group in groups if group],
-        since=None if since is None else html_of(SHOWN[Changes][1](since)),
+        since=None if since is None else html_of(SHOWN[type(since)][1](since)),
         details=details,
         explorer=explored,
     )
