@@ -33,7 +33,7 @@ def test_a_comparison_marks_the_best_and_names_what_is_worse() -> None:
         [r"$^{c}$ \texttt{alike}", "0.000", "1.000"],
     ]
     caption = latex.partition(r"\caption{")[2].partition("\n")[0]
-    assert "n = 40 queries, N = 100 passages" in caption
+    assert "n = 40 queries, N = 100 passages, utility scale, relevant from grade 4." in caption
     assert f"Holm's correction over {comparison.settings['family']} tests" in caption
 
 
@@ -42,6 +42,7 @@ def test_a_range_and_what_has_no_direction_make_no_figure_the_best() -> None:
     report = rs.evaluate(labels, RUNS, scale="utility", corpus_size=100, measures=["Harm@2", "RandomSuccess@2"])
     assert [cells[1] for cells in rows(report.to_latex())] == ["Harm@2", *["0.500 to 1.000", "0.000", "0.500 to 1.000"]]
     assert r"\textbf" not in report.to_latex()
+    assert "To be doubted: closed-labels, partly-judged (rag-selectivity explain)." in report.to_latex()
 
 
 def test_the_baseline_names_the_systems_that_are_worse_than_it() -> None:

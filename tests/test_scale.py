@@ -104,6 +104,14 @@ def test_adapters_name_mixed_kinds_too() -> None:
     assert labels.of_query("q2") == {"d3": 4}
 
 
+def test_gains_of_mapped_grades_are_said_to_be_their_own() -> None:
+    measures = ["nDCG@1", "P@1"]
+    mapped = evaluate(labels_with(3, 0, 2), RUN, grade_map="0:1,2:4,3:5", measures=measures, bootstrap=None)
+    assert "nDCG: gains are the new grades: compare only with figures of the same grade map" in mapped.run().notes
+    plain = evaluate(labels_with(3, 0, 2), RUN, scale="trec", measures=measures, bootstrap=None)
+    assert "gains are the new grades" not in str(plain.run().notes)
+
+
 def test_a_grade_map_leaves_expected_ids_alone() -> None:
     mixed = {"q1": {"d1": 3, "d2": 0}, "q2": ["d3"]}
     mapped = Qrels.of(mixed).regraded("0:1,3:5").on_scale(None)

@@ -156,6 +156,9 @@ def evaluate(
     )
     judged = weighted(joined.judged, weights, ids=ids)
     figures, chosen = measure_all(judged, measures, depths)
+    gaining = [each.name for each in chosen if each.name in ("nDCG", "DCG", "ERR") and inputs.get("grade_map")]
+    for notes in joined.notes.values() if gaining else ():
+        notes.append(f"{', '.join(gaining)}: gains are the new grades: compare only with figures of the same grade map")
     report = report_on(figures, chosen, bootstrap, joined.notes, joined.ground, slicings_of(by, judged, ids=ids))
     files = [f"{name}={run if is_path(run) else 'RUN'}" for name, run in named_runs(runs).items()]
     return report.with_steps(replace(report.steps, files=files))
@@ -167,10 +170,9 @@ def measure_all(
     """The figures of every run under every measure at all its depths, and the measures that are shown."""
     first = next(iter(judged.values()))
     chosen = wanted_measures(measures, first.scale, sized=first.corpus_size is not None, at_budgets=True)
-    if depths is not None:
-        plan = plan_of(chosen, given_depths(depths(judged) if callable(depths) else depths, chosen))
-    else:
-        plan = with_whole_lists(plan_of(chosen, usual_depths(judged)), chosen)
+    given = depths(judged) if callable(depths) else depths
+    plan = plan_of(chosen, usual_depths(judged) if given is None else given_depths(given, chosen))
+    plan = with_whole_lists(plan, chosen) if given is None else plan
     return {name: Figures.of(run, plan) for name, run in judged.items()}, chosen
 
 

@@ -80,10 +80,8 @@ def with_fitting(
     judged.policy.refuse_leaving_out("a budget of tokens needs", ", or a depth K")
     listed = ListTokens.of(run, judged, lengths, name)
     if listed is None:
-        raise InputError(
-            f"{name}: a budget of tokens needs the lengths of the passages: give tokens={{passage: tokens}} "
-            f"(--tokens FILE), or a run with a tokens column"
-        )
+        mend = "give tokens={passage: tokens} (--tokens FILE), or a run with a tokens column"
+        raise InputError(f"{name}: a budget of tokens needs the lengths of the passages: {mend}")
     fitting, notes = dict[TokenBudget, IntArray](), list[str]()
     queries = counted(sum(len(tokens) > 0 for tokens in listed.lists), "query", "queries")
     for budget in budgets:

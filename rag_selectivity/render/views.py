@@ -18,7 +18,8 @@ from rag_selectivity.results.comparison import BETTER, WORSE, Comparison
 from rag_selectivity.results.estimate import Estimate
 from rag_selectivity.results.report import Report
 from rag_selectivity.results.result import VIEWS, Result
-from rag_selectivity.wording import counted, level_text
+from rag_selectivity.tables.grades import scale_named
+from rag_selectivity.wording import MARKS, counted, level_text
 
 _MORE = Lines(["All figures, intervals and notes: --details, or details() in Python."])
 
@@ -71,9 +72,7 @@ def as_latex(result: Result) -> str:
     report = result.report if isinstance(result, Comparison) else result
     figures = _figures(result, report)
     names = list(report.runs)
-    letters = (
-        ascii_lowercase if len(names) <= len(ascii_lowercase) else [f"{place}," for place in range(1, len(names) + 1)]
-    )
+    letters = ascii_lowercase if len(names) <= 26 else [f"{place}," for place, _ in enumerate(names, 1)]
     letter_of = dict(zip(names, letters, strict=False))
     measures = dict.fromkeys(measure for of_run in figures.values() for measure in of_run)
     columns = [
@@ -85,7 +84,8 @@ def as_latex(result: Result) -> str:
         [rf"{sign.format(letter_of[name].rstrip(','))}\texttt{{{latex_text(name)}}}", *cells]
         for name, *cells in zip(names, *columns, strict=True)
     ]
-    return latex_of(["system", *(latex_text(str(measure)) for measure in measures)], rows, _caption(result, report))
+    heads = ["system", *(latex_text(str(measure)) for measure in measures)]
+    return latex_of(heads, rows, _caption(result, report, figures.values()))
 
 
 def _figures(result: Report | Comparison, report: Report) -> dict[str, dict[Measure, Estimate]]:
@@ -122,21 +122,20 @@ def _cells(
         yield f"{figure}$^{{{worse[name].rstrip(',')}}}$" if worse[name] else figure
 
 
-def _caption(result: Report | Comparison, report: Report) -> str:
+def _caption(result: Report | Comparison, report: Report, figures: Iterable[Mapping[Any, Estimate]]) -> str:
     n = max((run.evaluated for run in report.runs.values()), default=0)
     size = "" if report.corpus_size is None else f", N = {report.corpus_size:,} passages"
-    text = f"{counted(len(report.runs), 'system')}, n = {counted(n, 'query', 'queries')}{size}, {report.scale} scale."
+    text = f"{counted(len(report.runs), 'system')}, n = {counted(n, 'query', 'queries')}{size}, {report.scale} scale"
+    text += f", relevant from grade {scale_named(report.scale).relevant_from}."
     if len(report.runs) > 1:
         text += " The best figure of a column is bold."
     if isinstance(result, Comparison):
-        settings = result.settings
-        kind = "paired tests" if settings["paired"] else "tests of independent samples"
-        text += (
-            f" A superscript names the systems that are significantly worse at the {level_text(settings['level'])} "
-            f"level: {kind} of each system against {result.baseline}, with Holm's correction over "
-            f"{counted(settings['family'], 'test')}."
-        )
-    return latex_text(text)
+        kind = "paired tests" if result.settings["paired"] else "tests of independent samples"
+        tests, level = counted(result.settings["family"], "test"), level_text(result.settings["level"])
+        text += f" A superscript names the systems that are significantly worse at the {level} level: {kind} of each "
+        text += f"system against {result.baseline}, with Holm's correction over {tests}."
+    codes = {each.code for of_run in figures for x in of_run.values() for each in x.caveats if MARKS[each.level]}
+    return latex_text(text + f" To be doubted: {', '.join(sorted(codes))} (rag-selectivity explain)." * bool(codes))
 
 
 VIEWS.update(text=as_text, markdown=as_markdown, latex=as_latex, page=_page, notebook=notebook_html)
