@@ -299,7 +299,8 @@ def test_policies(choices, ties) -> None:
 
 
 MEASURES = st.sampled_from(["BoR@10", "RA-nWG(alpha=0.5)@3", "Harm(max_grade=1)@5"])
-LIMITS = st.floats(0, 1e6)
+#: No share is more.
+LIMITS = st.floats(0, 1)
 
 
 @given(MEASURES, st.sampled_from(["value", "low", "high"]), st.sampled_from(["<", ">", "<=", ">="]), LIMITS)

@@ -125,10 +125,9 @@ class Lists:
         ordered = part.take(order) if order is not None and len(repeating) else part
         copies, _ = ordered.copies(repeating)
         for row in copies[:1].tolist() if policy.duplicates == "error" else ():
-            raise InputError(
-                f"{name}: query {part.queries[part.query[row]]!r} lists passage {ordered.passages[row]!r} more than "
-                f'once, and the policy is duplicates="error": remove the repeats, or give another policy'
-            )
+            pair = f"query {part.queries[part.query[row]]!r} lists passage {ordered.passages[row]!r} more than once"
+            mend = 'and the policy is duplicates="error": remove the repeats, or give another policy'
+            raise InputError(f"{name}: {pair}, {mend}")
         repeated = np.isin(rows, copies, assume_unique=True)
         hits = Hits(part.query[rows], part.ranks(rows), qrels.grade[judgments], repeated, judgments)
         listed = terms.drawn[judgments]

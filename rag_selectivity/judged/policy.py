@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from typing import Any, Literal, TypeVar, get_args, get_type_hints
 
-from rag_selectivity.errors import InputError
+from rag_selectivity.errors import InputError, did_you_mean
 from rag_selectivity.tables.cells import check_one_of
 
 #: The sort key of a passage among those with equal scores, from its query's id and its own; the smallest comes first.
@@ -109,6 +109,8 @@ def _choices() -> dict[str, tuple[str | None, ...]]:
     return {name: (*get_args(of[0]), None) if type(None) in of else of for name, of in hints.items()}
 
 
+#: What the functions that take the rules take beside them.
+_ARGUMENTS = ("depths", "measures", "corpus_size", "scale", "pool", "by", "weights", "bootstrap", "human", "tokens")
 #: Policies by their names, as `policy="trec_eval"` and `rules.policy` have them.
 POLICIES = {"default": Policy(), "trec_eval": Policy(scores="float32")}
 
@@ -123,6 +125,8 @@ def resolve_policy(policy: str | Policy | None = None, **overrides: Any) -> Poli
         name = "default" if policy is None or (isinstance(policy, str) and not policy) else policy
         check_one_of("policy", name, POLICIES)
         policy = POLICIES[name]
-    for name in overrides:
-        check_one_of("an option of a policy", name, [field.name for field in fields(Policy)])
+    known = [field.name for field in fields(Policy)]
+    for name in [each for each in overrides if each not in known]:
+        meant = did_you_mean(name, [*_ARGUMENTS, *known])
+        raise InputError(f"there is no option {name!r}{meant} (those of a policy are {', '.join(known)})")
     return replace(policy, **overrides) if overrides else policy
