@@ -191,7 +191,7 @@ def test_a_query_without_labels_or_a_list() -> None:
         ({"a": 1}, ["a"], {}, "needs the corpus size N"),
         ({"a": 1}, ["a"], {"passages_of": {"b": 2}}, "passages_of has no number of passages"),
         ({"a": 1}, ["a"], {"corpus_size": 1, "passages_of": {"a": 2}}, "corpus_size is 1, less than the 2"),
-        ({"a": 1}, ["a"], {"unjugded": "worst"}, "got 'unjugded'"),
+        ({"a": 1}, ["a"], {"unjugded": "worst"}, "there is no option .unjugded.; did you mean .unjudged."),
         ({"a": 1}, ["b"], {"corpus_size": 9, "unjudged": "error"}, 'the policy is unjudged="error"'),
         ({"a": 0}, ["a"], {"corpus_size": 9, "no_relevant": "error"}, 'the policy is no_relevant="error"'),
     ],
