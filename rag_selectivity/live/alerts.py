@@ -82,8 +82,8 @@ class Alarm:
 
     def __str__(self) -> str:
         began = f", since {datetime.fromtimestamp(self.since, UTC):%Y-%m-%d %H:%M:%S} UTC" if self.since > 0 else ""
-        over = f"({self.value:.4g} over the last {self.n} retrievals{began}, which show it most: probably less extreme)"
-        return f"{self.condition}: {'now' if self.raised else 'no longer'} {over}"
+        over = f"{self.value:.4g} over the last {self.n} retrievals{began}{'; probably less extreme' * self.raised}"
+        return f"{self.condition}: {'now' if self.raised else 'no longer'} ({over})"
 
 
 class _Mark(NamedTuple):
