@@ -1,10 +1,7 @@
 """What is read out of an endpoint's reply: calls of tools, errors in place of a message, usage, secrets."""
 
 import json
-import math
-import time
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -316,6 +313,8 @@ def test_words_that_only_look_like_keys_stay_in_an_answer(tmp_path) -> None:
 
 # -- long replies ---------------------------------------------------------------------------------
 
+#: By a reader that goes back over what it read, an answer of so many characters would take hours.
+LENGTH = 1_000_000
 UNITS = [
     "</think",
     "</think>",
@@ -334,7 +333,7 @@ UNITS = [
     "grade",
     "grade ",
     "grade ** ",
-    "Grade: 4/",
+    "Grade: 4/Grade: 3/",
     "4/5 ",
     "<grade>",
     "\\",
@@ -351,57 +350,28 @@ def server() -> Iterator[JudgeServer]:
         yield started
 
 
-def seconds_of(server: JudgeServer, reply: PlainReply, folder: Path) -> float:
-    """The processor time of grading one pair with this answer."""
+def is_refused(server: JudgeServer, reply: PlainReply, folder: Path) -> None:
+    """Grading one pair with this answer ends, without a grade."""
     server.respond = lambda request, n: reply
-    store = folder / f"{len(list(folder.iterdir()))}.db"
     judge = OpenAIJudge("judge-1", base_url=server.url, api_key=KEY)
-    limits = rs.Limits(attempts=1)
-    began = time.process_time()
-    with suppress(GradingError):
-        rs.grade({"q": "?"}, {"a": "a passage"}, {"q": ["a"]}, store=store, judge=judge, limits=limits, progress=False)
-    return time.process_time() - began
-
-
-def in_proportion(server: JudgeServer, reply_of: Callable[[int], PlainReply], folder: Path) -> bool:
-    """Whether twice the length takes less than three times as long, by the least times of up to three trials.
-
-    A quadratic reader takes four times as long; what a short answer takes too is the same for both.
-    """
-    short = long = math.inf
-    for _ in range(3):
-        short = min(short, seconds_of(server, reply_of(24_000), folder))
-        long = min(long, seconds_of(server, reply_of(48_000), folder))
-        if long < 3 * short + 0.05:
-            return True
-    return False
+    given: dict[str, Any] = {"store": folder / "labels.db", "judge": judge, "limits": rs.Limits(attempts=1)}
+    with pytest.raises(GradingError):
+        rs.grade({"q": "?"}, {"a": "a passage"}, {"q": ["a"]}, progress=False, **given)
 
 
 @pytest.mark.parametrize("unit", UNITS)
 @pytest.mark.parametrize("place", ["content", "reasoning_content"])
-def test_reading_an_answer_takes_time_in_proportion_to_its_length(server, tmp_path, unit: str, place: str) -> None:
-    def reply(length: int) -> PlainReply:
-        text = (unit * length)[:length]
-        return PlainReply(text) if place == "content" else PlainReply("", message={place: text})
-
-    assert in_proportion(server, reply, tmp_path)
+def test_a_very_long_answer_without_a_grade_is_refused(server, tmp_path, unit: str, place: str) -> None:
+    text = unit * (LENGTH // len(unit))
+    is_refused(server, PlainReply(text) if place == "content" else PlainReply("", message={place: text}), tmp_path)
 
 
 @pytest.mark.parametrize("unit", ["grade", '"grade":', '"passage":'])
-def test_blanks_after_a_name_take_time_in_proportion_to_their_number(server, tmp_path, unit: str) -> None:
-    assert in_proportion(server, lambda n: PlainReply(unit + " " * n), tmp_path)
+def test_very_many_blanks_after_a_name_are_refused(server, tmp_path, unit: str) -> None:
+    is_refused(server, PlainReply(unit + " " * LENGTH), tmp_path)
 
 
 @pytest.mark.parametrize("status", [200, 400, 500])
 @pytest.mark.parametrize("unit", ["<", "<p>", "model ", '{"error": ', '"', "[", "\\\\"])
-def test_reading_an_error_takes_time_in_proportion_to_its_length(server, tmp_path, unit: str, status: int) -> None:
-    assert in_proportion(server, lambda n: PlainReply(status=status, body=(unit * n)[:n].encode()), tmp_path)
-
-
-def test_a_reply_without_an_end_is_not_read_to_its_end(tmp_path) -> None:
-    write_pairs(tmp_path, 3)
-    huge = b'{"choices": [{"message": {"content": "' + b"x" * 40_000_000
-    with HostileServer(per_passage({1: lambda request, n: Reply(body=huge)})) as server:
-        done = graded(tmp_path, server, attempts=1)
-    assert (done.graded, done.failed) == (2, 1)
-    assert "longer than" in (done.last_error or "")
+def test_a_very_long_error_is_refused(server, tmp_path, unit: str, status: int) -> None:
+    is_refused(server, PlainReply(status=status, body=(unit * (LENGTH // len(unit))).encode()), tmp_path)

@@ -212,11 +212,12 @@ def _objects_in(text: str) -> Iterator[Any]:
     place, left = text.find("{"), _MOST_ATTEMPTS * len(text)
     while place >= 0 and left > 0:
         try:
-            value, place = _DECODER.raw_decode(text, place)
+            # Cut off first, since an error counts the lines of all that stands before it.
+            value, read = _DECODER.raw_decode(text[place:])
         except (ValueError, RecursionError) as error:
-            left -= getattr(error, "pos", len(text)) - place
-            place += 1
+            left, place = left - getattr(error, "pos", len(text)), place + 1
         else:
+            place += read
             yield value
         place = text.find("{", place)
 
