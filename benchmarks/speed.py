@@ -249,10 +249,8 @@ CONTENDERS: dict[str, Callable[[Path, int, int], Work]] = {
     "import rag_selectivity": partial(of_command, ["-c", "import rag_selectivity"]),
     **{word: partial(of_command, [*OURS, word]) for word in ("--version", "--help", "explain")},
     "evaluate": partial(of_command, OF_PAGE),
-    "report": partial(
-        of_command,
-        [*OF_PAGE, "--corpus", "corpus.jsonl", "--queries", "queries.jsonl", "--output", "report.html"],
-    ),
+    "evaluate --by": partial(of_command, [*OF_PAGE, "--by", "by.csv", "--by", "R"]),
+    "report": partial(of_command, [*OF_PAGE, "--corpus=corpus.jsonl", "--queries=queries.jsonl", "-o", "report.html"]),
     "Chromium": of_opening,
 }
 COMMANDS = {name for name, make in CONTENDERS.items() if isinstance(make, partial) and make.func is of_command}
@@ -288,7 +286,7 @@ PARTS: dict[str, tuple[Row, ...]] = {
     "figures": (
         Row("intervals: three measures, ten depths", "5,000 resamples", seconds=0.3, megabytes=150),
         Row("the same without", "no resamples"),
-        Row("slices by four columns", "by", {"one": 1.3}),
+        Row("slices by four columns, in Python", "by", {"one": math.inf}),
         Row("two runs compared", "compare", {"two": 2.0}),
         Row("report of 143 times the queries (a million), seven measures", "a million", seconds=20, megabytes=700),
     ),
@@ -299,6 +297,7 @@ PARTS: dict[str, tuple[Row, ...]] = {
         *(Row(f"rag-selectivity {word}", word, seconds=0.3) for word in ("--version", "--help", "explain")),
     ),
     "page": (
+        Row("evaluate with --by of four columns", "evaluate --by", {"evaluate": 1.3}),
         Row("report.html, 50 passages a query with texts", "report", {"evaluate": 2.0}, seconds=10),
         Row("the same, opened in Chromium", "Chromium", seconds=2),
     ),
@@ -318,6 +317,7 @@ def prepare(part: str, folder: Path, queries: int, depth: int) -> None:
             speed_data.larger(where, times)
     if part == "page":
         speed_data.with_texts(folder, queries)
+        speed_data.slices(folder, [f"q{query}" for query in range(queries)])
     made.touch()
 
 
@@ -384,7 +384,7 @@ def _check(best: dict[str, dict[str, Any]]) -> None:
 def line(row: Row, best: dict[str, dict[str, Any]]) -> str:
     """A line of the table; what a missing peer would say is left open."""
     ours = best[row.ours]
-    reach = [f"≤ {most:g} × {name}" for name, most in row.peers.items()]
+    reach = [f"≤ {most:g} × {name}" for name, most in row.peers.items() if math.isfinite(most)]
     reached: list[bool | None] = []
     beside = []
     for name, most in row.peers.items():

@@ -15,8 +15,9 @@ from rag_selectivity.measures.base import FloatArray
 from rag_selectivity.tables.ids import IntArray
 
 #: Drawing so many at a time stays in a processor's nearest memory; sums are faster over more of them.
-_CELLS_DRAWN, _CELLS_SUMMED = 1 << 17, 1 << 20
-#: The last draws are kept if they take at most so many bytes, one for each count.
+_CELLS_DRAWN, _CELLS_SUMMED = 1 << 17, 1 << 21
+#: The last draws of all queries, and of those that decide on K, are kept if each take at most so many bytes, one for each
+#: count.
 _MOST_KEPT = 64_000_000
 #: Cells of fewer rows cost more than another pass over the draws.
 _ROWS_A_CELL = 24
@@ -40,7 +41,7 @@ def _drawn(seed: int, resamples: int, rows: int, cells: int) -> Iterator[IntArra
         yield np.ascontiguousarray(np.bincount(places.ravel(), minlength=places.size).reshape(places.shape).T)
 
 
-@lru_cache(maxsize=1)
+@lru_cache(maxsize=2)
 def _kept(seed: int, resamples: int, rows: int) -> NDArray[np.uint8]:
     """The counts as bytes: that a row is in a resample more than 255 times has no probability worth a thought."""
     counts, done = np.empty((rows, resamples), np.uint8), 0
