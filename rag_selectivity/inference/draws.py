@@ -16,8 +16,7 @@ from rag_selectivity.tables.ids import IntArray
 
 #: Drawing so many at a time stays in a processor's nearest memory; sums are faster over more of them.
 _CELLS_DRAWN, _CELLS_SUMMED = 1 << 17, 1 << 21
-#: The last draws of all queries, and of those that decide on K, are kept if each take at most so many bytes, one for each
-#: count.
+#: The last draws of all queries, and of those that decide on K, are kept if each take at most so many bytes.
 _MOST_KEPT = 64_000_000
 #: Cells of fewer rows cost more than another pass over the draws.
 _ROWS_A_CELL = 24
