@@ -173,11 +173,8 @@ class SelectivityEvaluator(RetrieverEvaluator):  # type: ignore[misc,unused-igno
         check_retriever("retriever", retriever, "retrieve", "index.as_retriever()")
         depths = given_depths(depths, ()).tolist()
         own_labels = labels_for(labels, **options)
-        super().__init__(
-            metrics=list(metrics or []),
-            retriever=retriever,
-            node_postprocessors=list(node_postprocessors) if node_postprocessors else None,
-        )
+        steps = list(node_postprocessors) if node_postprocessors else None
+        super().__init__(metrics=list(metrics or []), retriever=retriever, node_postprocessors=steps)
         self._given, self._labels, self._identity = labels, own_labels, identity
         self._options = {**options, "depths": depths}
         self._makes_metrics = metrics is None
@@ -281,9 +278,8 @@ class SelectivityEvaluator(RetrieverEvaluator):  # type: ignore[misc,unused-igno
         """Facts and notes about the retriever and its index, once all queries are asked."""
         at_end, notes = self._size(), []
         if pipeline.only_sync is not None:
-            notes.append(
-                f"The retriever was asked in threads, since it has no asynchronous code ({pipeline.only_sync})."
-            )
+            why = f"since it has no asynchronous code ({pipeline.only_sync})"
+            notes.append(f"The retriever was asked in threads, {why}.")
         if size is not None and at_end is not None and size != at_end:
             notes.append(
                 f"the index held {size:,} passages at the beginning and {at_end:,} at the end: N is {size:,}; evaluate "

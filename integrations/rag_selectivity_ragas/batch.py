@@ -10,7 +10,7 @@ from rag_selectivity.errors import examples
 from rag_selectivity.hosted import AUTO, Retrieved, labels_for, measure_hosted, scores_by_name
 from rag_selectivity.single import Labels, Steps
 from rag_selectivity.tables.matching import labels_found
-from rag_selectivity_ragas.rows import ID, IDS, UTILITY_GRADES, Row, asked_rows, corpus_of, items_of, rows_of
+from rag_selectivity_ragas.rows import ID, IDS, TEXT, UTILITY_GRADES, Row, asked_rows, corpus_of, items_of, rows_of
 
 
 def selectivity(
@@ -97,10 +97,13 @@ def selectivity(
     size, counts, notes = corpus_of(corpus_size, passages_of, labelled_ids)
     pools = {} if pool is None else _pools(rows, pool, grades)
     passages = {key: row.passages(grades[key]) for key, row in rows.items()}
+    by_text = sum(row.ids is None for row in rows.values())
     if identity == AUTO:
         known_by = labels_found((grades[key], of_row) for key, of_row in passages.items())
-        is_own = len(known_by.get(ID, ())) >= max(map(len, known_by.values()), default=0)
-        identity = ID if is_own else AUTO
+        if len(known_by.get(ID, ())) >= max(map(len, known_by.values()), default=0):
+            identity = ID
+        elif by_text and known_by[ID] <= known_by[TEXT]:
+            identity = TEXT
     found = {
         key: Retrieved(of_row, [{ID: id_} for id_ in pools[key]] if key in pools else None, everything[key].texts or ())
         for key, of_row in passages.items()
@@ -116,8 +119,11 @@ def selectivity(
         passages_of=counts,
         **options,
     )
-    if by_text := sum(row.ids is None for row in rows.values()):
-        notes.append(f"{by_text:,} of {len(rows):,} samples have no retrieved_context_ids: their passages go by texts")
+    if by_text:
+        whose = "all" if identity == TEXT else "their"
+        notes.append(
+            f"{by_text:,} of {len(rows):,} samples have no retrieved_context_ids: {whose} passages go by texts"
+        )
     if dropped:
         notes.append(
             f"{len(dropped):,} samples were asked and have no row, as an experiment drops rows that fail; the first "

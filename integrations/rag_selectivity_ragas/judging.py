@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -22,7 +23,7 @@ from rag_selectivity.grading.judge import (
 from rag_selectivity.grading.single import SingleQuery, blocking, claim_measure_name, label_lists
 from rag_selectivity.hosted import Retrieved, check_retrieved
 from rag_selectivity_ragas.metrics import HybridMetric
-from rag_selectivity_ragas.rows import ID, rows_of
+from rag_selectivity_ragas.rows import ID, TEXT, rows_of
 
 
 class RagasJudge(ModelJudge):
@@ -91,8 +92,8 @@ async def agrade_dataset(
     corpus : {id: text}, path (also of a BEIR folder), or an index, store or retriever, optional
         All passages that could have been retrieved, for controls and for the texts of `pool`.
     identity : str, optional
-        By which id of an index the contexts go. Default: the hash of their texts if they have no
-        `retrieved_context_ids`, else the id that is that of most contexts.
+        By which id of an index the contexts go. Default: the id that is that of most contexts. If samples have no
+        `retrieved_context_ids`, all contexts go by the hash of their texts, so that each passage has one id.
     options
         `controls` (passages of the corpus to draw at random for each question), `tail`, `pool_depth`, and all others,
         as in `rag_selectivity.grading.single.label_lists`.
@@ -112,12 +113,20 @@ async def agrade_dataset(
     texts: dict[str, str] = {}
     lists: dict[str, list[str]] = {}
     rows = rows_of(dataset, id_column=id_column)
+    by_text = any(row.ids is None for row in rows.values())
     for row in rows.values():
         if row.texts is None:
             raise InputError(f"sample {row.number} ({row.user_input!r}) has no retrieved_contexts, the texts to grade")
         questions[row.query] = row.user_input
-        candidates: dict[str, str | None] = dict(zip((ids[ID] for ids in row.passages(())), row.texts, strict=True))
         below = (pool or {}).get(row.query, {})
+        if by_text and row.ids is not None:
+            if not isinstance(below, Mapping):
+                why = "other samples have no retrieved_context_ids, so that all passages go by texts"
+                raise InputError(f"sample {row.number}: {why}: give pool as {{query: {{passage: text}}}}")
+            row, below = replace(row, ids=None), list(below.values())
+        candidates: dict[str, str | None] = dict(
+            zip((ids[ID] for ids in row.passages(())), row.texts or (), strict=True)
+        )
         for passage, known in zip(below, row.pooled(below, ()), strict=True):
             # In place of an id, a row without ids has a text.
             text = below[passage] if isinstance(below, Mapping) else passage if known != passage else None
@@ -128,11 +137,8 @@ async def agrade_dataset(
                 raise InputError(f"sample {row.number}: the id {passage!r} stands for two different texts{blank}")
         lists.setdefault(row.query, []).extend(candidates)
     check_retrieved("dataset", {key: Retrieved(texts=row.texts or ()) for key, row in rows.items()})
-    if identity is None and all(row.ids is None for row in rows.values()):
-        identity = "text"
-    return await label_lists(
-        questions, texts, lists, store=store, judge=llm, corpus=corpus, identity=identity, **options
-    )
+    names = {"corpus": corpus, "identity": TEXT if by_text else identity}
+    return await label_lists(questions, texts, lists, store=store, judge=llm, **names, **options)
 
 
 grade_dataset = blocking(agrade_dataset)

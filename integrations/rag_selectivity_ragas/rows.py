@@ -64,7 +64,7 @@ class Row:
             is_list = name not in _NO_IDS_OF_PASSAGES and isinstance(value, (list, tuple)) and len(value) == size
             if is_list and all(isinstance(each, str) and each for each in value):
                 by_name[name] = value
-        if texts is not None and self.ids is not None:
+        if texts is not None:
             by_name[TEXT] = texts
         return [dict(zip(by_name, ids, strict=True)) for ids in zip(*by_name.values(), strict=True)]
 
@@ -139,16 +139,9 @@ def row_of(sample: Any, number: int = 1, id_column: str | None = None) -> Row:
         query = text_or_number(fields[id_column], f"{where}: {id_column}")
     ids, texts = _retrieved(fields, where, question)
     grades, size = _own(fields, "utility_grades"), _own(fields, "corpus_size")
-    return Row(
-        number,
-        query,
-        question,
-        ids,
-        texts,
-        None if grades is None else _own_grades(grades, where),
-        None if size is None else whole_count(_number(size), f"{where}: corpus_size"),
-        fields,
-    )
+    own_grades = None if grades is None else _own_grades(grades, where)
+    own_size = None if size is None else whole_count(_number(size), f"{where}: corpus_size")
+    return Row(number, query, question, ids, texts, own_grades, own_size, fields)
 
 
 def _retrieved(
