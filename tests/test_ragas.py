@@ -79,10 +79,25 @@ def test_queries_by_an_id_column_and_a_pool_before_reranking(m) -> None:
         report = m.selectivity(rows, labels, scale="utility", id_column="qid", pool=pool, depths=[2])
         assert report["PROC@2"].value == 1
         assert report["%PROC@2"].value == report["RA-nWG@2"].value
+    assert not any("no label names" in note for note in report.runs["ragas"].notes)
+    report = m.selectivity(rows, LABELS, scale="utility", id_column="qid")
+    assert "no label names a qid: labels were found by question (user_input)" in report.runs["ragas"].notes
     with pytest.raises(rs.InputError, match=r"sample 1 .* has no nr, the column of ids"):
         m.selectivity(rows, labels, scale="utility", id_column="nr")
     with pytest.raises(rs.InputError, match="sample 1 has no column 'candidates'"):
         m.selectivity(rows, labels, scale="utility", id_column="qid", pool="candidates")
+
+
+def test_ids_that_no_label_names_in_half_of_ten_rows_are_doubted(m) -> None:
+    labels = {f"q{i}?": {f"{i}/{rank}": 5 - 4 * (rank > 2) for rank in range(8)} for i in range(10)}
+    rows = [{"user_input": query, "retrieved_context_ids": list(ids)} for query, ids in labels.items()]
+    rows[::2] = [
+        {**row, "retrieved_context_ids": [f"u{rank}{i}" for rank in "abcdefgh"]} for i, row in enumerate(rows[::2])
+    ]
+    with pytest.warns(
+        rs.SelectivityWarning, match=r"5 of 10 lists of ragas have no labelled passage .*ids-partly-match"
+    ):
+        m.selectivity(rows, labels, scale="utility", depths=[5])
 
 
 def test_grades_and_n_travel_in_rubrics_and_survive_hugging_face(m) -> None:

@@ -152,9 +152,7 @@ def _passages(outputs: Any, key: str) -> list[Any]:
     """Ids or documents in rank order. A run that failed has no outputs: it retrieved nothing."""
     passages = outputs.get(key) if isinstance(outputs, Mapping) else None
     if outputs and passages is None:
-        raise InputError(
-            f"the target's outputs have no {key!r} (they have {', '.join(map(str, outputs))}): retrieved=…"
-        )
+        raise InputError(f"the target's outputs have no {key!r} (but {', '.join(map(str, outputs))}): retrieved=…")
     return [document_of(each) if isinstance(each, tuple) else each for each in passages or ()]
 
 

@@ -119,11 +119,11 @@ def selectivity(
         passages_of=counts,
         **options,
     )
+    if id_column and known.by_query and all(known.name_of(key, row.query) is None for key, row in everything.items()):
+        notes.append(f"no label names a {id_column}: labels were found by question (user_input)")
     if by_text:
-        whose = "all" if identity == TEXT else "their"
-        notes.append(
-            f"{by_text:,} of {len(rows):,} samples have no retrieved_context_ids: {whose} passages go by texts"
-        )
+        such = "all" if identity == TEXT else "their"
+        notes.append(f"{by_text:,} of {len(rows):,} samples have no retrieved_context_ids: {such} passages go by texts")
     if dropped:
         notes.append(
             f"{len(dropped):,} samples were asked and have no row, as an experiment drops rows that fail; the first "

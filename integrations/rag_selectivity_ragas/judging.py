@@ -124,21 +124,20 @@ async def agrade_dataset(
                 why = "other samples have no retrieved_context_ids, so that all passages go by texts"
                 raise InputError(f"sample {row.number}: {why}: give pool as {{query: {{passage: text}}}}")
             row, below = replace(row, ids=None), list(below.values())
-        candidates: dict[str, str | None] = dict(
-            zip((ids[ID] for ids in row.passages(())), row.texts or (), strict=True)
-        )
-        for passage, known in zip(below, row.pooled(below, ()), strict=True):
+        names = [ids[ID] for ids in row.passages(())]
+        candidates: dict[str, str | None] = dict(zip(names, row.texts or (), strict=True))
+        for passage, name in zip(below, row.pooled(below, ()), strict=True):
             # In place of an id, a row without ids has a text.
-            text = below[passage] if isinstance(below, Mapping) else passage if known != passage else None
-            candidates.setdefault(known, text)
+            text = below[passage] if isinstance(below, Mapping) else passage if name != passage else None
+            candidates.setdefault(name, text)
         for passage, text in candidates.items():
             if text is not None and texts.setdefault(passage, text) != text:
                 blank = ", one of them without a word" * (not text.strip() or not texts[passage].strip())
                 raise InputError(f"sample {row.number}: the id {passage!r} stands for two different texts{blank}")
         lists.setdefault(row.query, []).extend(candidates)
     check_retrieved("dataset", {key: Retrieved(texts=row.texts or ()) for key, row in rows.items()})
-    names = {"corpus": corpus, "identity": TEXT if by_text else identity}
-    return await label_lists(questions, texts, lists, store=store, judge=llm, **names, **options)
+    known = {"corpus": corpus, "identity": TEXT if by_text else identity}
+    return await label_lists(questions, texts, lists, store=store, judge=llm, **known, **options)
 
 
 grade_dataset = blocking(agrade_dataset)
