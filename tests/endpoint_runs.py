@@ -21,9 +21,7 @@ def write_pairs(folder: Path, pairs: int, texts: Mapping[int, str] | None = None
     """Files for so many pairs: passage k, by its number, belongs to question k // 5 alone."""
     questions = range((pairs + DEPTH - 1) // DEPTH)
     (folder / "queries.tsv").write_text("".join(f"q{i}\tquestion {i}?\n" for i in questions))
-    bodies = {
-        number: f"passage number {number} " + (texts or {}).get(number, "and its text") for number in range(pairs)
-    }
+    bodies = {n: f"passage number {n} " + (texts or {}).get(n, "and its text") for n in range(pairs)}
     records = ({"_id": f"d{number}", "text": text} for number, text in bodies.items())
     (folder / "corpus.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records))
     lines = (f"q{n // DEPTH} Q0 d{n} {n % DEPTH + 1} {DEPTH - n % DEPTH} t\n" for n in range(pairs))

@@ -161,9 +161,7 @@ def test_two_hits_are_undefined_with_the_reason() -> None:
 def test_clusters_of_queries_widen_the_interval() -> None:
     judge = judged_by(0.05, number=10)
     groups = {query: int(query[1:]) // 12 for query in judge[0]}
-    alone, together = (
-        report(judge, bootstrap=rs.Bootstrap(clusters=clusters))["BoR@10"] for clusters in (None, groups)
-    )
+    alone, together = (report(judge, bootstrap=rs.Bootstrap(clusters=of))["BoR@10"] for of in (None, groups))
     assert together.shown < alone.shown
     assert together.high - together.low >= 0.95 * (alone.high - alone.low)
 

@@ -227,9 +227,7 @@ def test_losses_by_hand(tmp_path, pooled, seed) -> None:
             continue
         assert f"hold a success for {sum(held) / 60:.1%} of the queries; the top 4 keeps {selected:.1%} of that" in loss
         steps = loss.replace("is the weak step ", "")
-        assert all(
-            f"{step} in {count}" in steps for step, count in (("selection", lost), ("retriever", 60 - sum(held)))
-        )
+        assert all(f"{step} in {n}" in steps for step, n in (("selection", lost), ("retriever", 60 - sum(held))))
     act = decide(evaluated, k=4)["next"]
     whole = f"{share(selected - sum(kept) / 60)} of the queries if they then lack nothing, and the top 4 keeps"
     assert not pools or f"Retrieve more candidates: +{whole} {selected:.1%} of it." in f"{act.text} {act.more}"

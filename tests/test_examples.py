@@ -104,9 +104,7 @@ def test_langchain_tool_selection(tmp_path) -> None:
     # In a process of its own, since it imports the standard library.
     command = [sys.executable, EXAMPLES / "langchain_tool_selection.py", tmp_path]
     printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    rows = [
-        line.split() for line in printed.splitlines() if re.fullmatch(r" *[\d,]+ +1 +[\d.]+% +[\d.]+ +[\d.]+", line)
-    ]
+    rows = [row.split() for row in printed.splitlines() if re.fullmatch(r" *[\d,]+ +1 +[\d.]+% +[\d.]+ +[\d.]+", row)]
     sizes, successes, bits = ([float(row[i].strip("%").replace(",", "")) for row in rows] for i in (0, 2, 3))
     # The functions differ between versions of Python; that success falls while bits rise does not.
     assert sizes[:2] == [58, 500]

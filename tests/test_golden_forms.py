@@ -93,9 +93,7 @@ def test_ragas_reads_the_samples(golden, tmp_path) -> None:
 def test_langsmith_takes_the_examples(golden, tmp_path) -> None:
     schemas = pytest.importorskip("langsmith.schemas")
     export(golden, tmp_path / "form", "langsmith")
-    rows = [
-        json.loads(line) for line in (tmp_path / "form" / "examples.jsonl").read_text(encoding="utf-8").splitlines()
-    ]
+    rows = [json.loads(row) for row in (tmp_path / "form" / "examples.jsonl").read_text(encoding="utf-8").splitlines()]
     grades = golden.qrels().to_dict()
     for row, (query, text) in zip(rows, QUERIES.items(), strict=True):
         example = schemas.Example(**row)

@@ -67,9 +67,7 @@ def test_a_trace_holds_what_was_asked_in_vain(tmp_path) -> None:
     monitor.close()
     lines = [json.loads(line) for line in (tmp_path / "trace.jsonl").read_text(encoding="utf-8").splitlines()]
     assert [(line["query"], line["shown"]) for line in lines] == [(first, LISTS[first]), (second, [])]
-    rows = "".join(
-        f'{{"query_id": "{q}", "passage_id": "{d}", "grade": 1}}\n' for q, row in LABELS.items() for d in row
-    )
+    rows = "".join(f'{{"query_id": "{q}", "passage_id": "{d}", "grade": 1}}\n' for q, of in LABELS.items() for d in of)
     (tmp_path / "labels.jsonl").write_text(rows, encoding="utf-8")
     words = [str(tmp_path / "labels.jsonl"), str(tmp_path / "trace.jsonl"), "--corpus-size", "100"]
     screen = " ".join(CliRunner().invoke(app, ["evaluate", *words]).stdout.split())

@@ -70,9 +70,7 @@ def test_intervals_of_answers_agree_with_their_p_values() -> None:
         low, high = (kind.low, kind.high) if math.isfinite(kind.high) else (0.0, 1.0)
         values = {each: column(random, n, low, high) for each in shown}
         if kind.is_correct:
-            values = {
-                each: np.where(np.isnan(row), row, (row > (low + high) / 2) * 1.0) for each, row in values.items()
-            }
+            values = {key: np.where(np.isnan(row), row, (row > (low + high) / 2) * 1.0) for key, row in values.items()}
         queries = tuple(f"q{i}" for i in range(n))
         level = float(random.choice([0.8, 0.95, 0.99]))
         clusters = {query: f"c{i // 3}" for i, query in enumerate(queries)} if random.random() < 0.3 else None

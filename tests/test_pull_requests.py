@@ -224,9 +224,7 @@ def test_the_second_workflow_takes_the_comment_up_to_the_posting(jobs, tmp_path)
     """`gh` is not run: its place is taken by what it would have been given."""
     fetch, take, post = workflow("retrieval-comment.yml")["jobs"]["post"]["steps"]
     assert fetch["run"] == 'gh run download "$RUN_ID" --name comment --dir fetched'
-    upload = [
-        step for step in workflow("retrieval.yml")["jobs"]["measure"]["steps"] if "upload" in step.get("uses", "")
-    ]
+    upload = [one for one in workflow("retrieval.yml")["jobs"]["measure"]["steps"] if "upload" in one.get("uses", "")]
     assert upload[0]["with"] == {"name": "comment", "path": "comment.md"}
     (tmp_path / "fetched").mkdir()
     shutil.copy(jobs["changed"].folder / "comment.md", tmp_path / "fetched")

@@ -23,9 +23,7 @@ pytestmark = [pytest.mark.filterwarnings("ignore::DeprecationWarning"), pytest.m
 
 WORDS = ("amber", "birch", "cedar", "delta", "ember", "fjord", "grove", "heath", "inlet", "jetty", "knoll", "larch")
 #: Three chunks of each of 12 documents.
-TEXTS = {
-    f"{word}-{i}": f"{word} {part} number {i}" for word in WORDS for i, part in enumerate(("is", "was", "will be"))
-}
+TEXTS = {f"{w}-{i}": f"{w} {part} number {i}" for w in WORDS for i, part in enumerate(("is", "was", "will be"))}
 QUESTIONS = {f"q{i:02}": f"{word} and {WORDS[(i + 5) % 12]}?" for i, word in enumerate(WORDS)}
 BOR = ["BoR", "RA-nWG", "Harm", "Success"]
 
