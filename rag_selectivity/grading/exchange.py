@@ -26,8 +26,6 @@ from rag_selectivity.tables.grades import SCALES
 from rag_selectivity.tables.writing import without_apostrophe, write_rows, write_whole
 from rag_selectivity.wording import counted, visible
 
-#: What origins are called in a summary, where their own name says too little.
-_ORIGINS = {"person": "drawn for people"}
 #: The name and the version of the rows of an export.
 LABEL_SCHEMA = "rag-selectivity/label/1"
 _QRELS_SUFFIXES = (".trec", ".qrels", ".txt", ".qrel")
@@ -312,7 +310,9 @@ def summary_lines(store: Store) -> Iterator[str]:
 def _details(judge: dict[str, Any]) -> Iterator[str]:
     """What a store says about a judge beyond its counts; nothing where it says nothing."""
     if judge["origins"]:
-        yield f"origin of the pairs: {_counted({_ORIGINS.get(kind, kind): n for kind, n in judge['origins'].items()})}"
+        pairs = sum(judge["origins"].values())
+        same = f"; {pairs - judge['graded']:,} have the texts and the grade of others" * (pairs > judge["graded"])
+        yield f"origin of the {counted(pairs, 'pair')}: {_counted(judge['origins'])}{same}"
     for way, count in judge["ways"].items():
         yield f"asked with {way}: {counted(count, 'label')}"
     if judge["served_models"]:

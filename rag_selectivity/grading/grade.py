@@ -147,6 +147,7 @@ async def agrade(
             "store": labels.path,
             "pairs": pairs.count(),
             "cached": cached,
+            "same_texts": pairs.count() - (cached + failed + absent) // samples,
             "earlier_failures": failed + absent - missing,
             "tail": in_tail,
             "controls": drawn,

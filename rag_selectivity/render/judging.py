@@ -125,8 +125,7 @@ def grading_lines(grading: Grading) -> Iterator[Block]:
 
 
 def _planned(grading: Grading) -> Iterator[str]:
-    pairs = counted(grading.pairs, "pair")
-    yield f"{pairs}: {grading.cached:,} in the store, {grading.left:,} to grade by {grading.judge}"
+    yield f"{_pairs(grading)}: {grading.cached:,} in the store, {grading.left:,} to grade by {grading.judge}"
     yield f"at least {counted(grading.requests, 'request')}, about {_tokens(grading.usage)}{cost_text(grading.cost)}"
     for name, part in grading.part_costs.items():
         if name == "pool" or getattr(grading, name) is not None:
@@ -139,9 +138,14 @@ def _planned(grading: Grading) -> Iterator[str]:
     yield "estimated at four characters a token and 60 tokens an answer; a model that reasons writes more"
 
 
+def _pairs(grading: Grading) -> str:
+    same = f" ({grading.same_texts:,} with the same texts as another)" * (grading.same_texts > 0)
+    return f"{counted(grading.pairs, 'pair')}{same}"
+
+
 def _done(grading: Grading) -> Iterator[str]:
     yield (
-        f"{counted(grading.pairs, 'pair')}: {grading.graded:,} graded by {grading.judge}, {grading.cached:,} in the "
+        f"{_pairs(grading)}: {grading.graded:,} graded by {grading.judge}, {grading.cached:,} in the "
         f"store before, {grading.failed:,} failed, {grading.left:,} left"
     )
     yield from _drawn(grading)
@@ -152,10 +156,7 @@ def _done(grading: Grading) -> Iterator[str]:
     yield f"{counted(grading.requests, 'request')}, {_tokens(grading.usage)}{counting}{cost_text(grading.cost)}{source}"
     if grading.way is not None:
         answer = grading.way["answer"] if grading.way["answer"] != "text" else "the JSON schema in words"
-        refused = [
-            *(["temperature"] if grading.way.get("temperature") is False else []),
-            *grading.way.get("refused", ()),
-        ]
+        refused = ["temperature"] * (grading.way.get("temperature") is False) + [*grading.way.get("refused", ())]
         limit = grading.way["limit"] or "no limit of the answer"
         yield f"the endpoint was asked with {answer}, {limit}{'; it refused ' if refused else ''}{', '.join(refused)}"
     if grading.other_models:

@@ -94,6 +94,8 @@ class Grading(Asked, Result, kw_only=True):
     cached, graded, left : int
         Labels that were in the store before, new labels, and labels that are still missing. Each pair needs as many
         labels as there are samples.
+    same_texts : int
+        Pairs with the same texts as another pair, whose labels are theirs.
     earlier_failures : int
         Labels that failed in an earlier run and were not tried again (`retry_failed` tries them again).
     requests : int
@@ -121,6 +123,7 @@ class Grading(Asked, Result, kw_only=True):
     cached: int
     graded: int = 0
     left: int
+    same_texts: int = 0
     earlier_failures: int
     requests: int = 0
     usage_from: str | None = None

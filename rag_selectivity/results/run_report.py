@@ -156,9 +156,7 @@ class OfRuns(Generic[_R]):
     def run(self, name: str | None = None) -> _R:
         """A run by its name, or the only one."""
         if name is None and len(self.runs) > 1:
-            raise InputError(
-                f"the report has several runs: use report[run, measure] with one of {', '.join(self.runs)}"
-            )
+            raise InputError(f"the report has several runs: give report[run, measure] one of {', '.join(self.runs)}")
         if name is not None and name not in self.runs:
             raise InputError(f"no run {name!r}{did_you_mean(name, self.runs)} (runs: {', '.join(self.runs)})")
         return self.runs[next(iter(self.runs)) if name is None else name]

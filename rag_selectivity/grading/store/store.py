@@ -195,11 +195,12 @@ class Store:
         tallies = {
             "served_models": f"SELECT l.settings, served_model, {of_server} served_model != '' GROUP BY 1, 2",
             "ways": f"SELECT l.settings, way, {of_server} way != '' GROUP BY 1, 2",
-            # A pair may have several origins.
-            "origins": "SELECT settings, kind, count(*) FROM (SELECT DISTINCT l.settings, p.query_id, p.passage_id,"
-            f" coalesce(d.kind, 'unknown') AS kind FROM labels l {_PAIRS_OF_LABELS} LEFT JOIN origins o"
+            # A pair that has several origins is counted once, under all of them.
+            "origins": "SELECT settings, kinds, count(*) FROM (SELECT settings, group_concat(kind, ' and ') AS kinds"
+            " FROM (SELECT DISTINCT l.settings, p.query_id, p.passage_id, coalesce(replace(d.kind, 'person',"
+            f" 'drawn for people'), 'unknown') AS kind FROM labels l {_PAIRS_OF_LABELS} LEFT JOIN origins o"
             " ON o.query_id = p.query_id AND o.passage_id = p.passage_id LEFT JOIN draws d ON d.id = o.draw"
-            " WHERE l.grade IS NOT NULL) GROUP BY 1, 2",
+            " WHERE l.grade IS NOT NULL ORDER BY 1, 2, 3, 4) GROUP BY settings, query_id, passage_id) GROUP BY 1, 2",
         }
         with self._reading() as connection:
             names = records.names_of(connection)
