@@ -178,12 +178,24 @@ def test_every_column_that_was_asked_for_is_tested_against_the_baseline() -> Non
 def test_a_given_k_stands_beside_the_advised_one(report) -> None:
     decision = decide(report, k=3)
     assert (decision.K, decision.K_from) == (3, "given")
-    assert decision["K"].text.startswith(f"3 as given; {decision.k} is advised for ")
+    assert decision["K"].text.startswith(f"3 as given; {decision.k_by_run[decision.best]} is advised for ")
     harm, bor = (decision.lines[0].figures[name].estimate.value for name in ("Harm", "BoR"))
     assert decision["K"].text.endswith(
         f"At K = 3, {harm:.1%} of the slots hold junk and success is {2**bor:.0f} times as frequent as by chance "
         f"(BoR {bor:.3f})."
     )
+
+
+@pytest.mark.parametrize("k", [3, None])
+def test_the_answer_on_k_is_about_one_run(k) -> None:
+    grades = {f"q{i}": {"a": 5, "b": 5, "c": 5, "x": 1} for i in range(30)}
+    lists = {"early": ["a", "y", *"uvwxst"], "late": [*"xyz", "a", "b", "c"]}
+    runs = {name: dict.fromkeys(grades, each) for name, each in lists.items()}
+    decision = decide(rs.evaluate(grades, runs, corpus_size=50, scale="utility"), k=k)
+    about = decision.best if k else "late"
+    line = next(line for line in decision.lines if line.run == about)
+    assert f"{decision.k_by_run[about]}{' is advised' if k else ''} for {about}: " in decision["K"].text
+    assert f"(BoR {line.figures['BoR'].estimate.value:.3f})" in decision["K"].text
 
 
 def test_a_k_at_which_chance_succeeds_says_so() -> None:

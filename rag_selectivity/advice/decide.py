@@ -221,10 +221,10 @@ def _figures(
 
 
 def _answers(decision: Decision, at_k: Report, leader: str) -> Iterator[Answer]:
-    # At an advised K another run than that of the advice can be the best: loss and next step are about it.
+    # At an advised K another run than that of the advice can be the best: K is then about that run.
     best, trust, judged = decision.best, at_k.trust, at_k.runs[decision.best].judged
     is_believed, judges = trust.standing != NOTHING, trust.unchecked_judges
-    fails, part, verdict = sentences.outage(judged), sentences.unlabelled_part(judged, decision.K), trust.verdict
+    fails, verdict = sentences.outage(judged), trust.verdict
     doubt = "Open until the ids meet" if trust.ids_apart else "These labels cannot tell a good retriever from a bad one"
     if fails and not (is_believed or trust.ids_apart):
         doubt, verdict = "Too little was retrieved to tell", f"Too little was retrieved to tell: {fails}."
@@ -232,14 +232,15 @@ def _answers(decision: Decision, at_k: Report, leader: str) -> Iterator[Answer]:
     is_unequal = {pair.verdict for pair in decision.pairs if pair.run == best} == {JUDGED_IN_PART}
     told = is_believed or (is_unequal and not (fails or trust.ids_apart))
     yield sentences.which_system(decision, "" if told else doubt, judges=judges)
-    yield sentences.which_k(decision, leader, fails, part, believed=is_believed)
+    about = leader if decision.K_from == "advised" and not fails else best
+    part = sentences.unlabelled_part(at_k.runs[about].judged, decision.K)
+    yield sentences.which_k(decision, about, fails, part, believed=is_believed)
     figure, pool = at_k[best, decision.measure], at_depth(at_k.runs[best].estimates, PROC(), decision.K)
     is_closed = any(c.code == CLOSED for cell in (figure, pool) if cell is not None for c in cell.caveats)
     losses, is_completed = _losses(at_k, best, decision.measure), figure.basis in _COMPLETED
     if losses is not None:
         # What no run retrieved is not known of closed labels, and so neither is what more candidates would gain.
-        more, widen = losses.more if is_believed else "", 0.0 if is_closed else losses.widen
-        losses = replace(losses, more=more, widen=widen)
+        losses = replace(losses, more=losses.more * is_believed, widen=0.0 if is_closed else losses.widen)
     yield sentences.where_the_loss_is(decision, losses, closed=is_closed, completed=is_completed)
     yield sentences.what_next(decision, at_k, losses, fails, believed=is_believed)
     # What is shown by the grades of a judge whom nobody checked is no reason to believe them: the words say both.

@@ -54,17 +54,15 @@ def which_system(decision: Decision, doubt: str, *, judges: str) -> Answer:
     known = [name for name in beaten if first not in doubtful and name not in doubtful]
     parts = []
     if beaten:
-        of = _of(measure)
         gaps = [share(best.value - figures[name].value) for name in beaten]
         least = "" if len(set(gaps)) == 1 else " or more"
         doubt = "" if known else f", but with shuffled grades the figure of {several(doubtful)} would look the same"
-        parts.append(f"{first} beats {several(beaten)} (+{gaps[0]}{least} {of}){doubt}")
+        parts.append(f"{first} beats {several(beaten)} (+{gaps[0]}{least} {_of(measure)}){doubt}")
     if tied:
         gap = max(tested[name].detectable for name in tied)
-        verb = "is" if len(tied) == 1 else "are"
-        what = f"{several(tied)} {verb} tied with it" if beaten else f"{several([first, *tied])} are tied in {measure}"
-        would = f": these {counted(best.n, 'query', 'queries')} would show a gap of {share(gap)}"
-        would += f"{'' if beaten else f' {_of(measure)}'} or more"
+        tie = f"{several(tied)} {'is' if len(tied) == 1 else 'are'} tied with it"
+        what, of = (tie, "") if beaten else (f"{several([first, *tied])} are tied in {measure}", f" {_of(measure)}")
+        would = f": these {counted(best.n, 'query', 'queries')} would show a gap of {share(gap)}{of} or more"
         parts.append(what + (would if math.isfinite(gap) else ""))
     parts += [f"{'open' if parts else 'Open'}: {each.text.rstrip('.')}" for each in unequal.values() if each]
     if untested:
@@ -94,22 +92,23 @@ def outage(judged: JudgedRun | None) -> str:
 
 
 def which_k(decision: Decision, run: str, fails: str, unlabelled: str, *, believed: bool) -> Answer:
-    """The K of the decision, the one that is advised for `run`, and what it costs: junk, bits, what chance would do.
+    """The K of the decision, and of one run what is advised and what K costs: junk, bits, what chance would do.
 
     It is not shown where a part of the ranks is `unlabelled`.
 
     Where most retrievals fail, as `fails` says, what the others hold advises no K.
     """
-    depth, advised = decision.K, decision.k
+    depth, advised = decision.K, decision.k_by_run[run]
     taken = f" as {decision.K_from}" if decision.K_from in ("given", "shown") else ""
     is_another = bool(taken) and (depth != advised.value or advised.open)
     if fails or advised.value is None:
-        text = f"{depth}{taken or ' is shown below'}; none is advised: {fails or advised.reason}"
+        text = f"{depth}{taken or ' is shown below'}; none is advised for {run}: {fails or advised.reason}"
     elif is_another:
         text = f"{depth}{taken}; {advised} is advised for {run}: {advised.reason}"
     else:
         text = f"{advised}{taken and f'{taken},'} for {run}: {advised.reason}"
-    known, (harm, bor) = [], map(decision.lines[0].figures.get, ("Harm", "BoR"))
+    figures = next(line.figures for line in decision.lines if line.run == run)
+    known, (harm, bor) = [], map(figures.get, ("Harm", "BoR"))
     if harm and math.isfinite(junk := harm.estimate.value) and (junk or not harm.estimate.possible):
         known.append(f"{'at least ' * bool(harm.estimate.possible)}{percent(junk)} of the slots hold junk")
     if believed and bor and math.isfinite(bits := bor.estimate.value):
