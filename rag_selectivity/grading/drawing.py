@@ -73,7 +73,7 @@ class Tail:
         """
         last, _, drawn = str(text).partition(":")
         if not isinstance(text, str) or not (last.isdecimal() and drawn.isdecimal() and int(drawn) >= 1):
-            raise InputError(f"tail (--tail) must be the last rank and the passages to draw, as 200:10, got {text!r}")
+            raise InputError(f"tail (--tail) must be the last rank and passages to draw, as in 200:10, got {text!r}")
         if pool_depth is None:
             raise InputError(
                 "a tail (--tail) begins below the pool, so the pool needs a depth: give pool_depth (--pool-depth), "
