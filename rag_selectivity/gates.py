@@ -253,7 +253,7 @@ def _of_drop(gate: Gate, row: RunDifference) -> str:
     before, now, sign = row.baseline_value, row.value, -1 if row.measure.higher_is_better else 1
     low, high = sorted((sign * row.low, sign * row.high))
     # Without a success on both sides nothing has changed.
-    value = 0.0 if before == now == -math.inf else sign * row.difference
+    value = 0.0 if before == now == -math.inf else sign * row.difference + 0.0  # not −0
     possible = row.possible if sign > 0 or row.possible is None else (-row.possible[1], -row.possible[0])
     drop = Estimate(value, low, high, row.n, row.n_total, row.reason, possible)
     tested = gate.look(drop)

@@ -188,6 +188,9 @@ def test_the_easy_queries_alone_are_refused_by_name(refusal) -> None:
         "To compare them, use the queries that both have with the same judgments (-c gates.on=shared), or write "
         "FILE again"
     )
+    grown = {q: {**row, "x": 1} for q, row in HUNDRED.items()}
+    told = refusal(report(found(60), qrels=HUNDRED), report(found(60), qrels=grown), "drop(RA-nWG@1) > 0.02")
+    assert told.endswith("with other judgments in FILE ('q0', 'q1', 'q2'). To compare them, write FILE again")
     more = refusal(report(found(60), qrels=easy), report(found(60), qrels=HUNDRED), "drop(RA-nWG@1) > 0.02")
     assert "40 queries only here ('q60', 'q61', 'q62')" in more
 
@@ -270,6 +273,7 @@ def test_what_is_defined_for_other_queries_is_not_compared_unless_asked(dropped)
         "gates.on=shared compares the queries with a figure in both"
     )
     assert dropped(before, now, "drop(Harm@1) > 0.01", on="shared") == []
+    assert "; drop 0 [" in dropped(before, before, "high(drop(RA-nWG@1)) > -1")[0]
     (line,) = dropped(now, before, "drop(Harm@1) > 0.01")
     assert "20 queries with a figure only now ('q80'" in line
 
