@@ -199,16 +199,16 @@ def _paired(run: str, now: Figures, then: Figures, path: str, labels: str, on: s
     one, other = now.where(chosen), then.where(rows[chosen])
     settings = "; ".join(_other_settings(one, other, path))
     if settings or (left_out and on == ALL):
-        mend = f"use the queries that both have with the same {labels} (-c gates.on=shared), or write {path} again"
+        shared = f"use the queries that both have with the same {labels} (-c gates.on=shared), or "
+        mend = f"{shared * int(alike.sum() >= _FEWEST_SHARED)}write {path} again"
         if settings:
             mend = f"evaluate with the settings of {path}, or write that report again"
         found = [settings, left_out if on == ALL else ""]
         raise InputError(f"{problem}{'; '.join(filter(None, found))}. To compare them, {mend}")
     over = f"{_queries(len(chosen))} with the same"
     if on == SHARED and len(chosen) < _FEWEST_SHARED:
-        raise InputError(
-            f"{problem}both have only {over} {labels}, and at least {_FEWEST_SHARED} are needed ({left_out})"
-        )
+        needed = f"at least {_FEWEST_SHARED} are needed ({left_out})"
+        raise InputError(f"{problem}both have only {over} {labels}, and {needed}")
     note = f"{run} and {path} are compared over {over} labels; left out: {left_out or 'none'}"
     return one, other, note if on == SHARED else ""
 
