@@ -451,6 +451,7 @@ def test_a_file_that_breaks_off_and_one_that_is_damaged(exported, tmp_path) -> N
     ("content", "message"),
     [
         (b'[{"a": 1}]', "neither `resourceSpans` nor a span: it holds `a`"),
+        (b'[{"user_input": "?"}]', "Rows of Ragas are measured by rag_selectivity_ragas.selectivity"),
         (b'{"resourceSpans": 3}', "`resourceSpans` must be a list, got 3"),
         (b"[3]", "an OTLP document is a JSON object, got 3"),
         (b'{"resourceMetrics": []}', "neither `resourceSpans` nor a span"),

@@ -115,6 +115,8 @@ def evaluate(
     from rag_selectivity.render.first_screen import answer_lines, first_screen
 
     path, runs = files
+    if path in runs.values() and path != STANDARD_INPUT:
+        raise InputError(f"{path} is given as labels and as a run: labels come first, then the files of the runs")
     shows_changes = printer.is_page or (printer.is_file and printer.chosen is Format.markdown)
     gates = Gates.parse(gating, is_shown=shows_changes)
     deciding = {"k": production_depth(k, depths), "baseline": baseline, "paired": not given.unpaired}

@@ -90,7 +90,6 @@ def _page_of(name: str) -> str:
     without_parameters = re.split(r"[(@]", name)[0].strip()
     if without_parameters.casefold() not in map(str.casefold, known):
         near = did_you_mean(without_parameters, known, most=3) or ";"
-        raise InputError(
-            f"there is no measure, code or file {name!r}{near} `rag-selectivity explain` lists measures and codes"
-        )
+        mend = "`rag-selectivity explain` lists measures and codes"
+        raise InputError(f"there is no measure, code or file {name!r}{near} {mend}")
     return definition(parse_measure(name))

@@ -116,8 +116,7 @@ def _refuse_unwritable(path: Path, typed: str | Path, kind: Writes, read: Sequen
     for name, file in read if not is_written_into(path) else ():
         is_hard_link = path.exists() and file.exists() and path.samefile(file)
         if is_hard_link or os.path.realpath(path) == os.path.realpath(file):
-            raise InputError(
-                f"{path}: is given as {name} too, and the result would take its place: name another file to write"
-            )
+            why = "and the result would take its place"
+            raise InputError(f"{path}: is given as {name} too, {why}: name another file to write")
     if kind.suffixes and path.suffix and path.suffix.lower() not in kind.suffixes:
         raise InputError(f"{path}: cannot write {path.suffix}; use {enumeration(kind.suffixes, 'or')}")

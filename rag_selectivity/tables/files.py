@@ -69,9 +69,8 @@ def opened(path: Path, *, any_content: bool = False) -> Iterator[IO[bytes]]:
     except Exception as error:
         kind = "zstd" if type(error).__name__ == "ZstdError" else "gzip"
         if kind == "zstd" or isinstance(error, (zlib.error, EOFError, gzip.BadGzipFile)):
-            raise InputError(
-                f"{path}: the {kind} data is damaged ({error}); copy it again from where it came"
-            ) from None
+            mend = "copy it again from where it came"
+            raise InputError(f"{path}: the {kind} data is damaged ({error}); {mend}") from None
         if isinstance(error, OSError):
             raise InputError(f"{path}: cannot be read ({error.strerror or error})") from None
         raise

@@ -78,10 +78,7 @@ class Problem(Enum):
     CIRCLE = ("span", "stood in a circle of parents: the circle was cut")
     EARLY = ("trace", "had to be measured before the root span ended: a later selection is missing")
     BROKEN_LINE = ("line", "broke off at the end of the file: left out")
-    NO_DOCUMENTS = (
-        "retrieval",
-        "recorded no documents (nothing was found, or the instrumentation hides them): left out",
-    )
+    NO_DOCUMENTS = ("retrieval", "recorded no documents (none was found, or the instrumentation hides them): left out")
     CUT_LIST = (
         "retrieval",
         "lost documents to the limits of span attributes: left out. Raise OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT "
@@ -190,9 +187,10 @@ def _spans_in(document: Any, where: str) -> Iterator[Span]:
         return  # of a scope or resource without spans
     if "spanId" not in fields and "traceId" not in fields:
         held = ", ".join(f"`{name}`" for name in list(document)[:5]) or "nothing"
-        raise InputError(
-            f"{where}: neither `resourceSpans` nor a span: it holds {held}. Export the traces as OTLP JSON"
-        )
+        mend = "Export the traces as OTLP JSON"
+        if "user_input" in document:
+            mend = "Rows of Ragas are measured by rag_selectivity_ragas.selectivity"
+        raise InputError(f"{where}: neither `resourceSpans` nor a span: it holds {held}. {mend}")
     yield _span(fields, where)
 
 
