@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 import rag_selectivity as rs
+from rag_selectivity.explain import explain
 from rag_selectivity.inference import bootstrap as bootstrap_module
 from rag_selectivity.inference import draws as draws_module
 from rag_selectivity.inference import paired as paired_module
@@ -252,6 +253,21 @@ def test_harm_of_sixty_alike_queries_has_a_width_and_no_false_sensitivity() -> N
     # Sixty queries that agree do not rule out that one of twenty would not.
     assert row.high - row.low > 0.05
     assert np.isnan(row.detectable)
+
+
+def test_a_row_names_a_caveat_of_both_runs_once_and_a_comparison_is_no_report(tmp_path) -> None:
+    qrels = {f"q{i}": {"a": 5, "b": 1} for i in range(40)}
+    runs = {name: {query: ["a", "b", *more] for query in qrels} for name, more in (("one", "xy"), ("two", "xyz"))}
+    found = rs.compare(qrels, runs, scale="utility", measures=["Harm"], depths=[5])
+    assert next(iter(found.table()))["caveats"] == "partly-judged"
+    found.save(tmp_path / "x.json")
+    with pytest.raises(rs.InputError, match=r"rag-selectivity/comparison/.* with -o report.json and no --baseline$"):
+        explain(tmp_path / "x.json")
+
+
+def test_the_trust_in_one_label_is_in_the_singular() -> None:
+    text = rs.evaluate({"q": {"a": 1}}, {"q": ["a"]}).trust.verdict
+    assert "1 label that does not say who gave it covers" in text
 
 
 def test_unjudged_passages_do_not_make_a_run_cleaner() -> None:

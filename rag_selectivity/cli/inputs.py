@@ -73,7 +73,7 @@ def _known_run(name: str, file: str, runs: Mapping[str, Path], called: str) -> s
     if not name or not file:
         raise InputError(f"{called} {name}={file} is neither FILE nor NAME=FILE")
     if name not in runs:
-        raise InputError(f"{called} {name}={file}: there is no run {name!r}")
+        raise InputError(f"{called} {name}={file}: there is no run {name!r} (the runs are {', '.join(runs)})")
     return name
 
 

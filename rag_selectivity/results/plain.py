@@ -116,7 +116,7 @@ def flat(value: Any) -> dict[str, Any]:
         elif hasattr(own, "low"):
             row |= {name: own.value, f"{name}_low": own.low, f"{name}_high": own.high}
         elif isinstance(own, tuple):
-            texts: list[Any] = [getattr(item, "code", item) for item in own]
+            texts: list[Any] = list(dict.fromkeys(x.code for x in own) if name.endswith("caveats") else own)
             if all(isinstance(text, str) for text in texts):
                 row[name] = ids_in_cell(texts)
         elif isinstance(own, Plain):

@@ -37,7 +37,7 @@ def read_report(path: str | Path) -> Report:
         If the file is of another format or version, or a value does not fit.
     """
     file = Path(path)
-    found = stored(_Report, file, Report.schema, "report", "-o report.json")
+    found = stored(_Report, file, Report.schema, "report", "-o report.json and no --baseline")
     runs = {name: run.report(file.parent) for name, run in found.runs.items()}
     measures = _measures(key for run in runs.values() for key in run.estimates)
     depths = {each.at for each in measures if type(each.at) is int and not is_budget(each.at)}

@@ -295,8 +295,8 @@ class Trust:
         judges, people = list(known.judges), list(known.annotators)
         names = [f"{len(judges)} judges"] if len(judges) > 1 else [name or "a judge" for name in judges]
         names += [f"{len(people)} people"] if len(people) > 1 else people
-        by = f"by {enumeration(names)}" if names else "that do not say who gave them"
-        return f"{counted(known.labels, 'label')} {by}"
+        who = "that does not say who gave it" if known.labels == 1 else "that do not say who gave them"
+        return f"{counted(known.labels, 'label')} {f'by {enumeration(names)}' if names else who}"
 
     def _of_origin(self) -> Iterator[str]:
         known = self.provenance
