@@ -140,18 +140,16 @@ def test_ragas_labels_with_controls_give_the_figures_of_the_core(ragas, tmp_path
 
 
 def test_rows_with_ids_and_rows_without_are_one_corpus_for_controls(ragas, tmp_path) -> None:
-    text_rows, reports = rows(retrieved_context_ids=True), []
+    text_rows, found = rows(retrieved_context_ids=True), []
     mixed = [*text_rows[:10], *rows()[10:]]
     for name, some in (("texts", text_rows), ("mixed", mixed)):
         store, options = tmp_path / name, {"id_column": "qid", "corpus": TEXTS, "controls": 5}
         with warnings.catch_warnings():
             warnings.simplefilter("error", rs.SelectivityWarning)
             ragas.grade_dataset(some, Rule().judge, store, **options)
-        reports.append(
-            ragas.selectivity(some, store, corpus_size=len(TEXTS), id_column="qid", measures=BOR, depths=[4])
-        )
-    assert_equal(*reports)
-    notes = reports[1].runs["ragas"].notes
+        found.append(ragas.selectivity(some, store, corpus_size=len(TEXTS), id_column="qid", measures=BOR, depths=[4]))
+    assert_equal(*found)
+    notes = found[1].runs["ragas"].notes
     assert "10 of 12 samples have no retrieved_context_ids: all passages go by texts" in notes
     with pytest.raises(rs.InputError, match=r"sample 11: .* give pool as \{query: \{passage: text\}\}"):
         ragas.grade_dataset(mixed, Rule().judge, store, pool={"q10": ["amber-1"]}, **options)
