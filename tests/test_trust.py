@@ -110,6 +110,29 @@ def test_people_as_judge_with_a_tail_and_controls_reach_the_truth(cranfield, tmp
     assert "RA-nWG@10" not in report.trust.text  # it differs from its placebo
 
 
+def test_a_tail_of_the_own_list_is_in_the_list() -> None:
+    """Of ranks 11 to 30 three passages a query are graded: the other 17 are candidates of the run too."""
+    rng, labels, truth, chosen = np.random.default_rng(4), {}, {}, []
+    for i in range(80):
+        grades = np.where(rng.random(30) < 0.5 / np.sqrt(1 + np.arange(30)), rng.choice([3, 4, 5], 30), 1).tolist()
+        truth[f"q{i}"] = {f"d{j}": grade for j, grade in enumerate(grades)}
+        drawn = rng.choice(np.arange(10, 30), 3, replace=False).tolist()
+        labels[f"q{i}"] = {f"d{j}": grades[j] for j in [*range(10), *sorted(drawn)]}
+        chosen += [Chosen.POOL] * 10 + [Chosen.TAIL] * 3
+    qrels, run = rs.Qrels.of(labels), {query: list(of) for query, of in truth.items()}
+    flags, nobody = np.array(chosen, np.uint8), np.zeros(len(chosen), bool)
+    sizes = np.where(flags == Chosen.TAIL, 20, 0)
+    qrels.origins = LabelOrigins(flags, nobody, qrels.grade, sizes, tail_ranks=(11, 30), pools={"run": 10})
+    asked = {"scale": "utility", "measures": ["RA-nWG", "PROC", "%PROC", "R"], "depths": [5, 10, 20]}
+    found, right = rs.evaluate(qrels, run, **asked), rs.evaluate(truth, run, **asked, bootstrap=None)
+    for measure in ("RA-nWG@10", "RA-nWG@20", "%PROC@10", "R@10", "R@20", "PROC@10", "PROC@20"):
+        estimate = found[measure]
+        assert estimate.basis == "with a tail"
+        assert estimate.low <= right[measure].value <= estimate.high
+    assert found["PROC@10"].value == found["PROC@20"].value == right["PROC@20"].value == 1
+    assert found["%PROC@10"].value == pytest.approx(found["RA-nWG@10"].value)
+
+
 @pytest.mark.slow
 def test_labels_of_all_pairs_by_people_make_the_figures_exact(cranfield, tmp_path) -> None:
     _, _, run, people = cranfield

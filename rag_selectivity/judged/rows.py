@@ -173,12 +173,12 @@ class Hits(Rows):
     @classmethod
     def together(cls, parts: Iterable[Hits]) -> Hits:
         """All hits of some parts, by query; those of one query stay in the order of the parts."""
-        hits = _NO_HITS.beside(parts)
+        hits = NO_HITS.beside(parts)
         return hits if (hits.query[1:] >= hits.query[:-1]).all() else hits.take(np.argsort(hits.query, kind="stable"))
 
 
 _NONE = np.empty(0, np.int64)
-_NO_HITS = Hits(_NONE, _NONE, _NONE, np.empty(0, bool), _NONE)
+NO_HITS = Hits(_NONE, _NONE, _NONE, np.empty(0, bool), _NONE)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,14 +13,14 @@ import numpy as np
 
 from rag_selectivity.inference.bootstrap import Bootstrap
 from rag_selectivity.judged.judged_run import JudgedRun
-from rag_selectivity.judged.rows import Hits
+from rag_selectivity.judged.rows import NO_HITS, Hits
 from rag_selectivity.judged.token_budget import TokenBudget
 from rag_selectivity.measures.base import WHOLE_LIST, FloatArray, Measure, Outcome, Real
 from rag_selectivity.measures.chance import Success
 from rag_selectivity.measures.plan import Plan
 from rag_selectivity.tables.ids import IntArray
 from rag_selectivity.trust.people import BoolArray, Ground
-from rag_selectivity.trust.strata import Strata, WithoutLabels
+from rag_selectivity.trust.strata import Completion, Strata, WithoutLabels
 
 #: Completions of the labels, and for each of them the resamples of the queries beside all of these.
 DRAWS, RESAMPLES = 150, 8
@@ -36,8 +36,6 @@ _MOST = 0.9
 #: Below this, a difference is rounding.
 _SAME = 1e-12
 
-#: The grade of each judgment, and the labels of each query with each level: int64[judgments], int64[queries, levels].
-Completion = tuple[IntArray, IntArray]
 #: One run, or a run and its baseline.
 Names = tuple[str, ...]
 #: Measures that rest on the same strata, by their names with the depth: (measure, depth).
@@ -211,7 +209,7 @@ class _Drawn:
             return dict.fromkeys(wanted, Completed(reason=strata.missing))
         units = self.bootstrap.units(runs[0].queries)
         random = np.random.default_rng([seed, self.salt[0] + 1, *self.salt[1:]])
-        of_success = random.spawn(1)[0]
+        of_success, of_tails = random.spawn(2)
         size = max(1, _ROWS_AT_ONCE // max(1, *(len(run) + len(run.hits.query) for run in runs)))
         completions = strata.draws(self.draws, (seed, *self.salt))
         settled, successes = strata.ground.settled(listed, self.rows)
@@ -226,7 +224,8 @@ class _Drawn:
             # The share of all queries that succeed: those that people settled, and what these tell of the others.
             chance = of_success.beta(successes + 0.5, settled - successes + 0.5, weights.shape[:2])
             share = (successes + of_success.binomial(len(self.rows) - settled, chance)) / max(1, len(self.rows))
-            together = [self._completed(run, some) for run in runs]
+            undrawn = self._undrawn(some, of_tails)
+            together = [self._completed(run, some, undrawn) for run in runs]
             relevant += np.median(together[0].relevant(None).reshape(len(some), -1), axis=1).tolist()
             for key, (measure, at) in wanted.items():
                 of_runs = [self._outcome(measure, at, *each, some) for each in zip(runs, together, strict=True)]
@@ -312,21 +311,43 @@ class _Drawn:
         if run.other_lists is None or getattr(measure, "null", "random") != "lists":
             return measure.outcome(together, np.array([at])).settled()
         # Completions of the lists of other queries do not stand one after another.
-        outcomes = [measure.outcome(self._completed(run, [each]), np.array([at])).settled() for each in some]
+        outcomes = [measure.outcome(self._completed(run, [each], None), np.array([at])).settled() for each in some]
         joint = tuple(np.concatenate(columns) for columns in zip(*(each.parts for each in outcomes), strict=True))
         weights = outcomes[0].weights
         return replace(outcomes[0], parts=joint, weights=None if weights is None else np.tile(weights, len(some)))
 
-    def _completed(self, run: JudgedRun, completions: Sequence[Completion]) -> JudgedRun:
-        """The join with completed labels, once for each completion."""
+    def _undrawn(self, completions: Sequence[Completion], random: np.random.Generator) -> Hits:
+        """The passages of the tails that nobody graded, by their completed grades, junk left out.
+
+        Each stands in a list where a drawn passage of the same grade stands, whose number is its `judgment`, or in none
+        if that one stands in none: which passages they are is not known. Each completion resamples the drawn ones, for
+        these are few (Rubin and Schenker 1986, approximate Bayesian bootstrap). `rank` is open.
+        """
+        ground, levels, found = self.strata.ground, self.strata.levels, [NO_HITS]
+        drawn = np.flatnonzero(ground.in_tail)
+        for number, each in enumerate(completions):
+            counts = np.where(self.strata.people.steps > 0, each.undrawn[self.rows], 0)
+            query, level = (np.repeat(places, counts[counts > 0]) for places in np.nonzero(counts))
+            some = random.choice(drawn, len(drawn))
+            order = some[np.argsort(each.grades[some], kind="stable")]
+            first, end = (np.searchsorted(each.grades[order], levels[level], side) for side in ("left", "right"))
+            first, end = np.where(first < end, first, 0), np.where(first < end, end, len(order))
+            alike = order[first + (random.random(len(level)) * (end - first)).astype(np.int64)]
+            rows = query + len(self.rows) * number
+            found.append(Hits(rows, np.zeros_like(rows), levels[level], np.zeros(len(rows), bool), alike))
+        return Hits.together(found)
+
+    def _completed(self, run: JudgedRun, completions: Sequence[Completion], undrawn: Hits | None) -> JudgedRun:
+        """The join with completed labels, once for each completion; with `undrawn`, they stand in lists and pool."""
         times, queries = len(completions), len(run)
-        grades = np.stack([grade for grade, _ in completions])
+        grades = np.stack([each.grades for each in completions])
 
         def tiled(value: Any) -> Any:
             if isinstance(value, Hits):
                 every = value.take(np.tile(np.arange(len(value.query)), times))
                 query = every.query + np.repeat(queries * np.arange(times), len(value.query))
-                return replace(every, query=query, grade=grades[:, value.judgment].ravel())
+                every = replace(every, query=query, grade=grades[:, value.judgment].ravel())
+                return every if undrawn is None or value is run.copies else _with_undrawn(every, value, undrawn)
             return None if value is None else np.tile(value, times)
 
         others = run.other_lists
@@ -336,13 +357,26 @@ class _Drawn:
             **{name: tiled(getattr(run, name)) for name in (*columns, "hits", "pool", "copies")},
             queries=run.queries * times,
             grades=self.strata.levels,
-            labels=np.concatenate([table[self.rows] for _, table in completions]),
+            labels=np.concatenate([each.labels[self.rows] for each in completions]),
             # Completions may have queries without a relevant passage.
             policy=replace(run.policy, no_relevant="skip"),
             fitting={budget: tiled(fitting) for budget, fitting in run.fitting.items()},
             weights=None if run.weights is None else replace(run.weights, values=tiled(run.weights.values)),
             other_lists=None if others is None or times > 1 else replace(others, grade=grades[0][others.judgment]),
         )
+
+
+def _with_undrawn(hits: Hits, of_list: Hits, undrawn: Hits) -> Hits:
+    """The hits with those of the undrawn passages whose drawn like stands in the list."""
+    judgments = np.concatenate([of_list.judgment, undrawn.judgment])
+    rank = np.zeros(judgments.max(initial=0) + 1, np.int64)
+    rank[of_list.judgment[::-1]] = of_list.rank[::-1]  # of copies, the first
+    listed = np.flatnonzero(rank[undrawn.judgment])
+    if not len(listed):
+        return hits
+    more = replace(undrawn.take(listed), rank=rank[undrawn.judgment[listed]], judgment=len(rank) + listed)
+    every = hits.beside([more])
+    return every.take(np.lexsort((every.rank, every.query)))
 
 
 def _is_of_one_success(measure: Measure) -> bool:

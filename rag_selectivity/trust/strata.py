@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
@@ -39,6 +40,17 @@ class WithoutLabels:
     bounded: bool
     pairs: int
     of: int
+
+
+class Completion(NamedTuple):
+    """The grade of each judgment, and the labels of each query with each level, the `undrawn` ones of its tail too.
+
+    int64[judgments], int64[queries, levels] twice.
+    """
+
+    grades: IntArray
+    labels: IntArray
+    undrawn: IntArray
 
 
 @dataclass(frozen=True)
@@ -141,8 +153,8 @@ class Strata:
             tail_of_judge = model(of_place, grades, np.full((3, number), _TAIL_PRIOR), of_tail)
         return cls(part, levels, whole, tail_of_judge, serving[-1], missing, without)
 
-    def draws(self, number: int, seed: Sequence[int]) -> Iterator[tuple[IntArray, IntArray]]:
-        """Completed labels: the grade of each judgment, and the labels of each query with each of the `levels`.
+    def draws(self, number: int, seed: Sequence[int]) -> Iterator[Completion]:
+        """Completed labels.
 
         Without labels by people, only what no judge graded is completed.
         """
@@ -160,7 +172,7 @@ class Strata:
                 grades = as_judged.copy()
                 grades[kept], more = self.people.draw(random, extra)
             table = np.bincount(query[kept] * count + grades[kept], minlength=more.size).reshape(more.shape)
-            yield self.levels[grades], table + more
+            yield Completion(self.levels[grades], table + more, more)
 
 
 def _joined(listed: BoolArray, labelled: IntArray) -> IntArray:
