@@ -123,7 +123,8 @@ def test_a_tail_of_the_own_list_is_in_the_list() -> None:
     flags, nobody = np.array(chosen, np.uint8), np.zeros(len(chosen), bool)
     sizes = np.where(flags == Chosen.TAIL, 20, 0)
     qrels.origins = LabelOrigins(flags, nobody, qrels.grade, sizes, tail_ranks=(11, 30), pools={"run": 10})
-    asked = {"scale": "utility", "measures": ["RA-nWG", "PROC", "%PROC", "R"], "depths": [5, 10, 20]}
+    asked = {"scale": "utility", "measures": ["RA-nWG", "PROC", "%PROC", "R", "Success"]}
+    asked["depths"] = [5, 10, 20]
     found, right = rs.evaluate(qrels, run, **asked), rs.evaluate(truth, run, **asked, bootstrap=None)
     for measure in ("RA-nWG@10", "RA-nWG@20", "%PROC@10", "R@10", "R@20", "PROC@10", "PROC@20"):
         estimate = found[measure]
@@ -131,6 +132,9 @@ def test_a_tail_of_the_own_list_is_in_the_list() -> None:
         assert estimate.low <= right[measure].value <= estimate.high
     assert found["PROC@10"].value == found["PROC@20"].value == right["PROC@20"].value == 1
     assert found["%PROC@10"].value == pytest.approx(found["RA-nWG@10"].value)
+    (said,) = [each for each in found["Success@10"].caveats if each.code == "by-construction"]
+    succeed = [any(labels[query][passage] >= 4 for passage in of[:10]) for query, of in run.items()]
+    assert said.figures["of_all_queries"] == pytest.approx(np.mean(succeed))
 
 
 @pytest.mark.slow

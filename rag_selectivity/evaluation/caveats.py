@@ -96,13 +96,13 @@ class LabelFacts:
         return column, closed
 
 
-def of_labels(measure: Measure, estimate: Estimate, facts: LabelFacts) -> tuple[Caveat, ...]:
-    """The caveats that follow from where a run's labels are."""
+def of_labels(measure: Measure, estimate: Estimate, facts: LabelFacts, as_judged: Estimate) -> tuple[Caveat, ...]:
+    """The caveats that follow from where a run's labels are; `as_judged` is the estimate by these labels alone."""
     column, closed = facts.closed(measure)
     if closed is None:
         return tuple(_of_placebo(estimate, perfect=False))
     return (
-        *_of_success(measure, estimate, facts, closed),
+        *_of_success(measure, estimate, facts, closed, as_judged),
         *_of_reach(measure, estimate, facts, column, closed),
         *_of_placebo(estimate, perfect=closed == AT_K and not facts.reach.pooled),
     )
@@ -195,12 +195,15 @@ def equals_placebo(estimate: Estimate) -> bool:
 # -- the rules --------------------------------------------------------------------------------------------
 
 
-def _of_success(measure: Measure, estimate: Estimate, facts: LabelFacts, closed: str) -> Iterator[Caveat]:
+def _of_success(
+    measure: Measure, estimate: Estimate, facts: LabelFacts, closed: str, as_judged: Estimate
+) -> Iterator[Caveat]:
     """Success over the queries in which something relevant was found, if hardly more than what runs hold was judged."""
     n, total = estimate.n, estimate.n_total
     if measure.name != "Success" or estimate.basis not in (AS_JUDGED, WITH_TAIL) or not 0 < n < total:
         return
-    of_all = (estimate.value if estimate.as_judged is None else estimate.as_judged) * n / total
+    # The labels as they are leave out other queries than completed ones do.
+    of_all = as_judged.value * as_judged.n / total
     left_out = f"{counted(total - n, 'query', 'queries')} without a relevant label are left out"
     level, succeed = SOFT, f"Of all {total} queries, {percent(of_all)} are known to succeed."
     text = f"The labels are of what runs retrieved, and {left_out}: their relevant passages may not have been found."

@@ -191,7 +191,8 @@ class _Evaluation:
 
         The ends are those of the measures and then of what these have beyond their placebos.
         """
-        estimates, controls = as_judged(figures, ends[: len(self.plan)]), dict[str, Any]()
+        labelled, controls = as_judged(figures, ends[: len(self.plan)]), dict[str, Any]()
+        estimates = dict(labelled)
         # The join of a slice is made only where it is needed.
         run = self.judged[name]
         if self.ground is None and run.controls is not None and run.corpus_size is not None:
@@ -217,7 +218,10 @@ class _Evaluation:
                     estimate = in_part(measure, estimate, estimates, only_expected)
                 if base in shuffled:
                     estimate = _beside_placebo(estimate, *shuffled[base][i].tolist())
-                caveats = *of_labels(measure, estimate, facts), *of_unchecked(measure, estimate, judge)
+                caveats = (
+                    *of_labels(measure, estimate, facts, labelled[str(measure)]),
+                    *of_unchecked(measure, estimate, judge),
+                )
                 result[str(measure)] = replace(estimate, caveats=(*estimate.caveats, *caveats)) if caveats else estimate
         return result, controls, completed
 
