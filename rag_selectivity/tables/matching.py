@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import islice, product
 from os.path import commonprefix
 
@@ -81,7 +81,7 @@ class Match:
         first = dict.fromkeys(id_ for ids, _ in self.pairs for id_ in ids)
         return list(first), list(dict.fromkeys(id_ for _, ids in self.pairs for id_ in sorted(ids)))
 
-    @cached_property
+    @property
     def better(self) -> BetterForm | None:
         """The simplest form in which the most ids meet; None if no further ids meet in any form.
 
@@ -89,33 +89,39 @@ class Match:
         would be taken for equal as well. Where some ids meet as they are, bare names must keep both sides apart, since
         the first side is then not one of parts (`12#0`, `12#1`) of what the second side names.
         """
-        every = IdForm.of([*_BEFORE_CUTS[0], *_AFTER_CUTS])
-        few = _apart(self.pairs[:: -(-len(self.pairs) // _TRIED) or 1])
-        # Where some lists meet, the ids of the others may have a beginning of their own.
-        others = _apart([pair for pair in self.pairs if not Match([pair]).met][:_TRIED])
-        cuts = [(of, form) for of in (few, others) for before in _BEFORE_CUTS for form in _with_cuts(of, before)]
-        forms = [form for of, form in [(few, every), (others, every), *cuts] if _meeting(form, of)]
-        apart = _apart(self.pairs)
-        forms += [_without(form, "name") for form in forms]
-        best = max(forms, key=lambda form: self._gain(form, apart), default=AS_THEY_ARE)
-        more = self._gain(best, apart)
-        if not more:
-            return None
-        for part in sorted(best.parts, key=lambda part: _LEFT_OUT_FIRST.index(part) if part in FORMS else len(FORMS)):
-            simpler = _without(best, part)
-            if self._gain(simpler, apart) >= more:
-                best = simpler
-        of = [({best(id_): id_ for id_ in sorted(second)}, sorted(first)) for first, second in apart]
-        shown = [(id_, second[best(id_)]) for second, first in of for id_ in first if best(id_) in second]
-        first, second = zip(*islice(shown, _EXAMPLES), strict=True)
-        return BetterForm(best, more, first, second)
+        return _better(Match(tuple((tuple(first), tuple(second)) for first, second in self.pairs)))
 
-    def _gain(self, form: IdForm, apart: _Apart) -> int:
+    def gain(self, form: IdForm, apart: _Apart) -> int:
         """How many further ids meet in a form; 0 if it makes too many ids alike in proportion."""
         more = _meeting(form, apart)
         sides = self.sides if self.met and "name" in form.parts else self.sides[1:]
         alike = sum(len({*ids}) - len({*map(form, ids)}) for ids in sides)
         return more if 10 * alike <= more else 0
+
+
+# What a join was asked, its report is asked again.
+@lru_cache(maxsize=8)
+def _better(match: Match) -> BetterForm | None:
+    every = IdForm.of([*_BEFORE_CUTS[0], *_AFTER_CUTS])
+    few = _apart(match.pairs[:: -(-len(match.pairs) // _TRIED) or 1])
+    # Where some lists meet, the ids of the others may have a beginning of their own.
+    others = _apart([pair for pair in match.pairs if not Match([pair]).met][:_TRIED])
+    cuts = [(of, form) for of in (few, others) for before in _BEFORE_CUTS for form in _with_cuts(of, before)]
+    forms = [form for of, form in [(few, every), (others, every), *cuts] if _meeting(form, of)]
+    apart = _apart(match.pairs)
+    forms += [_without(form, "name") for form in forms]
+    best = max(forms, key=lambda form: match.gain(form, apart), default=AS_THEY_ARE)
+    more = match.gain(best, apart)
+    if not more:
+        return None
+    for part in sorted(best.parts, key=lambda part: _LEFT_OUT_FIRST.index(part) if part in FORMS else len(FORMS)):
+        simpler = _without(best, part)
+        if match.gain(simpler, apart) >= more:
+            best = simpler
+    of = [({best(id_): id_ for id_ in sorted(second)}, sorted(first)) for first, second in apart]
+    shown = [(id_, second[best(id_)]) for second, first in of for id_ in first if best(id_) in second]
+    first, second = zip(*islice(shown, _EXAMPLES), strict=True)
+    return BetterForm(best, more, first, second)
 
 
 def _apart(pairs: Sequence[Sides]) -> _Apart:
@@ -130,7 +136,9 @@ def _without(form: IdForm, part: str) -> IdForm:
 
 def _meeting(form: IdForm, apart: _Apart) -> int:
     """How many ids of the second sides meet an id of the first in a form."""
-    return sum(len({*map(form, first)}.intersection(map(form, second))) for first, second in apart)
+    # An id may be on many lists.
+    formed = {id_: form(id_) for id_ in set[str]().union(*(ids for sides in apart for ids in sides))}.__getitem__
+    return sum(len({*map(formed, first)}.intersection(map(formed, second))) for first, second in apart)
 
 
 def _with_cuts(apart: _Apart, before: Sequence[str]) -> list[IdForm]:
@@ -147,12 +155,8 @@ def _with_cuts(apart: _Apart, before: Sequence[str]) -> list[IdForm]:
     prefixes, suffixes = ([{""}, {""}] if cuts[0] == cuts[1] else cuts for cuts in (prefixes, suffixes))
     combined = {*product(prefixes[0], suffixes[0]), *product(prefixes[1], suffixes[1])} - {("", "")}
     longest_first = sorted(combined, key=lambda cuts: (-len("".join(cuts)), cuts))
-    forms = [
-        IdForm.of(
-            [*(f"{name}={cut}" for name, cut in zip(("prefix", "suffix"), cuts, strict=True) if cut), *_AFTER_CUTS]
-        )
-        for cuts in longest_first
-    ]
+    parts = ([f"prefix={start}"] * bool(start) + [f"suffix={end}"] * bool(end) for start, end in longest_first)
+    forms = [IdForm.of([*cuts, *_AFTER_CUTS]) for cuts in parts]
     best = max(forms, key=lambda form: _meeting(form, formed), default=None)
     return [] if best is None else [IdForm.of([*before, *best.parts])]
 
