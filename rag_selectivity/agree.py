@@ -170,7 +170,7 @@ def _ranking(
         missing = strata.missing or ""
     if missing:
         return Ranking(runs, measure, OPEN, Interval.undefined(missing), as_judged, labels, pairs)
-    draws = np.array([difference(each.grades) for each in strata.draws(DRAWS, (bootstrap.seed, 13))])
+    draws = np.array([difference(grades) for grades, *_ in strata.draws(DRAWS, (bootstrap.seed, 13))])
     value = quantile(draws, 0.5)
     low, high = stretched_ends(draws, value, bootstrap.level)
     low, high, verdict, tie, needed = min(low, value), max(high, value), OPEN, "", None

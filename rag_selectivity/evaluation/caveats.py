@@ -195,19 +195,17 @@ def equals_placebo(estimate: Estimate) -> bool:
 # -- the rules --------------------------------------------------------------------------------------------
 
 
-def _of_success(
-    measure: Measure, estimate: Estimate, facts: LabelFacts, closed: str, as_judged: Estimate
-) -> Iterator[Caveat]:
+def _of_success(measure: Measure, estimate: Estimate, facts: LabelFacts, at: str, judged: Estimate) -> Iterator[Caveat]:
     """Success over the queries in which something relevant was found, if hardly more than what runs hold was judged."""
     n, total = estimate.n, estimate.n_total
     if measure.name != "Success" or estimate.basis not in (AS_JUDGED, WITH_TAIL) or not 0 < n < total:
         return
     # The labels as they are leave out other queries than completed ones do.
-    of_all = as_judged.value * as_judged.n / total
+    of_all = judged.value * judged.n / total
     left_out = f"{counted(total - n, 'query', 'queries')} without a relevant label are left out"
     level, succeed = SOFT, f"Of all {total} queries, {percent(of_all)} are known to succeed."
     text = f"The labels are of what runs retrieved, and {left_out}: their relevant passages may not have been found."
-    if closed == AT_K and estimate.basis == AS_JUDGED:
+    if at == AT_K and estimate.basis == AS_JUDGED:
         level, succeed = STRONG, f"Of all queries, {percent(of_all)} succeed."
         top = "what was shown" if measure.at is None else named_top(measure.at)
         labels = "Nearly all labels" if facts.tail_ranks is None else "Nearly all labels but those of the tail"

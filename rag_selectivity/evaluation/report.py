@@ -191,8 +191,8 @@ class _Evaluation:
 
         The ends are those of the measures and then of what these have beyond their placebos.
         """
-        labelled, controls = as_judged(figures, ends[: len(self.plan)]), dict[str, Any]()
-        estimates = dict(labelled)
+        labelled = as_judged(figures, ends[: len(self.plan)])
+        estimates, controls = dict(labelled), dict[str, Any]()
         # The join of a slice is made only where it is needed.
         run = self.judged[name]
         if self.ground is None and run.controls is not None and run.corpus_size is not None:
@@ -212,17 +212,15 @@ class _Evaluation:
         for base, at in self.plan:
             for i, depth in enumerate(at.tolist() if base in shown else ()):
                 measure = base @ depth
-                estimate = estimates[str(measure)]
+                key = str(measure)
+                estimate = estimates[key]
                 if base.upper_end is not None or (base.unjudged_is_a_miss and not facts.exhaustive):
                     only_expected = self.provenance is not None and self.provenance.only_expected
                     estimate = in_part(measure, estimate, estimates, only_expected)
                 if base in shuffled:
                     estimate = _beside_placebo(estimate, *shuffled[base][i].tolist())
-                caveats = (
-                    *of_labels(measure, estimate, facts, labelled[str(measure)]),
-                    *of_unchecked(measure, estimate, judge),
-                )
-                result[str(measure)] = replace(estimate, caveats=(*estimate.caveats, *caveats)) if caveats else estimate
+                caveats = *of_labels(measure, estimate, facts, labelled[key]), *of_unchecked(measure, estimate, judge)
+                result[key] = replace(estimate, caveats=(*estimate.caveats, *caveats)) if caveats else estimate
         return result, controls, completed
 
 
@@ -256,9 +254,8 @@ def _notes_of_coverage(run: JudgedRun, deepest: int) -> list[str]:
         (of.outside_pool, "judged passage is", "judged passages are", "not in the pool of the run, and counted in it"),
         (of.missing_from_pool, "query is", "queries are", "not in the pool: the run's own list is used as the pool"),
     )
-    notes = [f"{counted(count, one, many)} {rest}" for count, one, many, rest in counts if count]
     expected = [f"{of.expected} {without_grades(of.expected + of.graded)}"] if of.graded and of.expected else []
-    return [*notes, *expected]
+    return [*(f"{counted(count, one, many)} {rest}" for count, one, many, rest in counts if count), *expected]
 
 
 def _of_completions(judged: Estimate, figure: Completed, basis: str, *, intervals: bool) -> Estimate:

@@ -325,12 +325,12 @@ class _Drawn:
         """
         ground, levels, found = self.strata.ground, self.strata.levels, [NO_HITS]
         drawn = np.flatnonzero(ground.in_tail)
-        for number, each in enumerate(completions):
-            counts = np.where(self.strata.people.steps > 0, each.undrawn[self.rows], 0)
+        for number, (grades, _, more) in enumerate(completions):
+            counts = np.where(self.strata.people.steps > 0, more[self.rows], 0)
             query, level = (np.repeat(places, counts[counts > 0]) for places in np.nonzero(counts))
             some = random.choice(drawn, len(drawn))
-            order = some[np.argsort(each.grades[some], kind="stable")]
-            first, end = (np.searchsorted(each.grades[order], levels[level], side) for side in ("left", "right"))
+            order = some[np.argsort(grades[some], kind="stable")]
+            first, end = (np.searchsorted(grades[order], levels[level], side) for side in ("left", "right"))
             first, end = np.where(first < end, first, 0), np.where(first < end, end, len(order))
             alike = order[first + (random.random(len(level)) * (end - first)).astype(np.int64)]
             rows = query + len(self.rows) * number
@@ -340,7 +340,7 @@ class _Drawn:
     def _completed(self, run: JudgedRun, completions: Sequence[Completion], undrawn: Hits | None) -> JudgedRun:
         """The join with completed labels, once for each completion; with `undrawn`, they stand in lists and pool."""
         times, queries = len(completions), len(run)
-        grades = np.stack([each.grades for each in completions])
+        grades = np.stack([grades for grades, *_ in completions])
 
         def tiled(value: Any) -> Any:
             if isinstance(value, Hits):
@@ -357,7 +357,7 @@ class _Drawn:
             **{name: tiled(getattr(run, name)) for name in (*columns, "hits", "pool", "copies")},
             queries=run.queries * times,
             grades=self.strata.levels,
-            labels=np.concatenate([each.labels[self.rows] for each in completions]),
+            labels=np.concatenate([labels[self.rows] for _, labels, _ in completions]),
             # Completions may have queries without a relevant passage.
             policy=replace(run.policy, no_relevant="skip"),
             fitting={budget: tiled(fitting) for budget, fitting in run.fitting.items()},

@@ -96,4 +96,4 @@ def _worlds(
             other = labels.grade[random.integers(0, every, every)]
             yield np.where(random.random(every) < agreement, labels.grade, other)
         else:
-            yield next(strata.draws(1, (int(random.integers(1 << 30)),))).grades
+            yield next(strata.draws(1, (int(random.integers(1 << 30)),)))[0]

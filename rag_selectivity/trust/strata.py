@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
 
 import numpy as np
 
@@ -25,6 +24,9 @@ _TILT_ROUNDS, _RAKE_ROUNDS, _NEWTON_ROUNDS = 8, 3, 6
 _LEAST_SHARE = 1e-12
 #: Pseudo-labels a grade for the judge's own grades of passages that it did not grade.
 _TAIL_PRIOR = 0.25
+#: The grade of each judgment; the labels of each query with each level, and those of them that nobody drew from its
+#: tail: int64[judgments], int64[queries, levels] twice.
+Completion = tuple[IntArray, IntArray, IntArray]
 #: Up to this share of the pairs, strata that people labelled no pair of are completed without labels of their own.
 _MOST_WITHOUT = 0.1
 
@@ -40,17 +42,6 @@ class WithoutLabels:
     bounded: bool
     pairs: int
     of: int
-
-
-class Completion(NamedTuple):
-    """The grade of each judgment, and the labels of each query with each level, the `undrawn` ones of its tail too.
-
-    int64[judgments], int64[queries, levels] twice.
-    """
-
-    grades: IntArray
-    labels: IntArray
-    undrawn: IntArray
 
 
 @dataclass(frozen=True)
@@ -172,7 +163,7 @@ class Strata:
                 grades = as_judged.copy()
                 grades[kept], more = self.people.draw(random, extra)
             table = np.bincount(query[kept] * count + grades[kept], minlength=more.size).reshape(more.shape)
-            yield Completion(self.levels[grades], table + more, more)
+            yield self.levels[grades], table + more, more
 
 
 def _joined(listed: BoolArray, labelled: IntArray) -> IntArray:
