@@ -180,12 +180,3 @@ def test_a_batch_that_answers_twice_about_a_passage(tmp_path, differs: bool) -> 
         report = checked(server, tmp_path, batch=True)
     names = {name.partition("@")[0] for name in RIGHT}
     assert figures(report) == (without(*names, depths=(2,)) if differs else RIGHT)
-
-
-def test_many_entities_are_looked_for_in_a_long_passage(tmp_path) -> None:
-    # Read once for each of the names, the passage would be four thousand million characters.
-    names = [f"name{i}" for i in range(4_000)]
-    sample = {**SAMPLE, "retrieved_contexts": ["word " * 200_000 + names[-1]]}
-    with server_of({"claims": ["c1"], "entities": names}) as server:
-        report = checked(server, tmp_path, sample, depths=[1])
-    assert report["ContextEntityRecall@1"].value == 1 / 4_000

@@ -112,15 +112,14 @@ def test_people_as_judge_with_a_tail_and_controls_reach_the_truth(cranfield, tmp
 
 def test_a_tail_of_the_own_list_is_in_the_list() -> None:
     """Of ranks 11 to 30 three passages a query are graded: the other 17 are candidates of the run too."""
-    rng, labels, truth, chosen = np.random.default_rng(4), {}, {}, []
-    for i in range(80):
-        grades = np.where(rng.random(30) < 0.5 / np.sqrt(1 + np.arange(30)), rng.choice([3, 4, 5], 30), 1).tolist()
-        truth[f"q{i}"] = {f"d{j}": grade for j, grade in enumerate(grades)}
-        drawn = rng.choice(np.arange(10, 30), 3, replace=False).tolist()
-        labels[f"q{i}"] = {f"d{j}": grades[j] for j in [*range(10), *sorted(drawn)]}
-        chosen += [Chosen.POOL] * 10 + [Chosen.TAIL] * 3
-    qrels, run = rs.Qrels.of(labels), {query: list(of) for query, of in truth.items()}
-    flags, nobody = np.array(chosen, np.uint8), np.zeros(len(chosen), bool)
+    rng, run = np.random.default_rng(4), {f"q{i}": [f"d{j}" for j in range(30)] for i in range(80)}
+    relevant = rng.random((80, 30)) < 0.5 / np.sqrt(1 + np.arange(30))
+    grades = np.where(relevant, rng.choice([3, 4, 5], (80, 30)), 1).tolist()
+    truth = {query: dict(zip(run[query], of, strict=True)) for query, of in zip(run, grades, strict=True)}
+    ranks = [[*range(10), *sorted(rng.choice(np.arange(10, 30), 3, replace=False).tolist())] for _ in run]
+    labels = {query: {f"d{j}": truth[query][f"d{j}"] for j in of} for query, of in zip(run, ranks, strict=True)}
+    qrels, flags = rs.Qrels.of(labels), np.tile([Chosen.POOL] * 10 + [Chosen.TAIL] * 3, 80).astype(np.uint8)
+    nobody = np.zeros(len(flags), bool)
     sizes = np.where(flags == Chosen.TAIL, 20, 0)
     qrels.origins = LabelOrigins(flags, nobody, qrels.grade, sizes, tail_ranks=(11, 30), pools={"run": 10})
     asked = {"scale": "utility", "measures": ["RA-nWG", "PROC", "%PROC", "R", "Success"]}

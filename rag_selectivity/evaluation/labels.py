@@ -172,10 +172,9 @@ class Labels:
         InputError
         """
         if measure.required_scale == "utility" != self.scale:
-            raise InputError(
-                f"{measure} needs grades 1 to 5, and these labels are binary or on TREC's scale: carry them over "
-                f"with a grade map, as in grade_map='0:1,1:3,2:4,3:5', or say scale='utility'"
-            )
+            needs = f"{measure} needs grades 1 to 5, and these labels are binary or on TREC's scale"
+            mend = "carry them over with a grade map, as in grade_map='0:1,1:3,2:4,3:5', or say scale='utility'"
+            raise InputError(f"{needs}: {mend}")
 
 
 def without_grades(labels: int) -> str:

@@ -130,12 +130,14 @@ class Bootstrap:
             while waiting and len(columns) * len(parts.rows) < _SUMS_AT_ONCE:
                 number, piece = waiting.pop(0)
                 pieces.append((number, piece, [columns.add(block) for block in blocks_of(piece)]))
-            sums = self._resampled_sums(columns.matrix(), units, parts)
-            for number, piece, places in pieces:
+            matrix = columns.matrix()
+            number = len(matrix) if units is None else int(units.max(initial=-1)) + 1
+            sums = parts.sums(matrix, resample_counts(self.seed, self.resamples, number), self.resamples, units)
+            for place, piece, places in pieces:
                 estimands = [Estimand.of(piece, units, rows) for rows in parts.rows]
                 # A measure may have no depth here.
                 of_piece = sums[:, np.array(places, np.int64)]
-                found[number].append(self._ends_of(estimands, of_piece, exact=units is None))
+                found[place].append(self._ends_of(estimands, of_piece, exact=units is None))
         ends = [np.concatenate(of_outcome, axis=2) for of_outcome in found]
         return [[(low, high) for low, high in (each[part] for each in ends)] for part in range(len(parts.rows))]
 
@@ -210,11 +212,6 @@ class Bootstrap:
             raise InputError(f"clusters: {len(absent)} of the {len(queries)} queries have none ({examples(absent)})")
         number: dict[object, int] = {}
         return np.array([number.setdefault(group_of[query], len(number)) for query in queries], np.int64)
-
-    def _resampled_sums(self, matrix: FloatArray, units: IntArray | None, parts: Parts) -> FloatArray:
-        """Column sums of each part under each resample of all queries: float64[parts, columns, resamples]."""
-        number = len(matrix) if units is None else int(units.max(initial=-1)) + 1
-        return parts.sums(matrix, resample_counts(self.seed, self.resamples, number), self.resamples, units)
 
 
 # -- samples without any spread -----------------------------------------------------------------------

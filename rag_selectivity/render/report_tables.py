@@ -251,7 +251,7 @@ def difference_blocks(
             ("run", "value"),
             _interval_column(settings),
             ("p Holm", "p_adjusted", p_value),
-            ("W/T/L", _wins),
+            ("W/T/L", lambda row: f"{row.wins}/{row.ties}/{row.losses}" if row.wins + row.ties + row.losses else None),
             ("shows ≥", "detectable"),
         )
         yield from _findings(of_run, settings)
@@ -261,10 +261,6 @@ def difference_blocks(
 def _interval_column(settings: Mapping[str, Any]) -> Column:
     title = f"difference [{level_text(settings['level'])}, unadjusted]"
     return title, lambda row: row if row.test else None, difference
-
-
-def _wins(row: RunDifference) -> str | None:
-    return f"{row.wins}/{row.ties}/{row.losses}" if row.wins + row.ties + row.losses else None
 
 
 def _findings(rows: Sequence[RunDifference], settings: Mapping[str, Any]) -> Iterator[Note]:

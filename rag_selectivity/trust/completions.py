@@ -311,7 +311,7 @@ class _Drawn:
         if run.other_lists is None or getattr(measure, "null", "random") != "lists":
             return measure.outcome(together, np.array([at])).settled()
         # Completions of the lists of other queries do not stand one after another.
-        outcomes = [measure.outcome(self._completed(run, [each], None), np.array([at])).settled() for each in some]
+        outcomes = [measure.outcome(self._completed(run, [each]), np.array([at])).settled() for each in some]
         joint = tuple(np.concatenate(columns) for columns in zip(*(each.parts for each in outcomes), strict=True))
         weights = outcomes[0].weights
         return replace(outcomes[0], parts=joint, weights=None if weights is None else np.tile(weights, len(some)))
@@ -323,22 +323,19 @@ class _Drawn:
         if that one stands in none: which passages they are is not known. Each completion resamples the drawn ones, for
         these are few (Rubin and Schenker 1986, approximate Bayesian bootstrap). `rank` is open.
         """
-        ground, levels, found = self.strata.ground, self.strata.levels, [NO_HITS]
-        drawn = np.flatnonzero(ground.in_tail)
+        ground, found = self.strata.ground, [NO_HITS]
         for number, (grades, _, more) in enumerate(completions):
-            counts = np.where(self.strata.people.steps > 0, more[self.rows], 0)
-            query, level = (np.repeat(places, counts[counts > 0]) for places in np.nonzero(counts))
-            some = random.choice(drawn, len(drawn))
-            order = some[np.argsort(grades[some], kind="stable")]
-            first, end = (np.searchsorted(grades[order], levels[level], side) for side in ("left", "right"))
-            first, end = np.where(first < end, first, 0), np.where(first < end, end, len(order))
-            alike = order[first + (random.random(len(level)) * (end - first)).astype(np.int64)]
-            rows = query + len(self.rows) * number
-            found.append(Hits(rows, np.zeros_like(rows), levels[level], np.zeros(len(rows), bool), alike))
+            some = random.choice(drawn := np.flatnonzero(ground.in_tail), len(drawn))
+            for level in np.flatnonzero(self.strata.people.steps > 0).tolist():
+                query = np.repeat(np.arange(len(self.rows)), more[self.rows, level])
+                rows, grade = query + len(self.rows) * number, np.full(len(query), self.strata.levels[level])
+                alike = some[grades[some] == self.strata.levels[level]]
+                stand = random.choice(alike if len(alike) else some, len(query))
+                found.append(Hits(rows, np.zeros_like(rows), grade, np.zeros(len(rows), bool), stand))
         return Hits.together(found)
 
-    def _completed(self, run: JudgedRun, completions: Sequence[Completion], undrawn: Hits | None) -> JudgedRun:
-        """The join with completed labels, once for each completion; with `undrawn`, they stand in lists and pool."""
+    def _completed(self, run: JudgedRun, completions: Sequence[Completion], undrawn: Hits = NO_HITS) -> JudgedRun:
+        """The join with completed labels, once for each completion; what is `undrawn` stands in lists and pool too."""
         times, queries = len(completions), len(run)
         grades = np.stack([grades for grades, *_ in completions])
 
@@ -347,7 +344,13 @@ class _Drawn:
                 every = value.take(np.tile(np.arange(len(value.query)), times))
                 query = every.query + np.repeat(queries * np.arange(times), len(value.query))
                 every = replace(every, query=query, grade=grades[:, value.judgment].ravel())
-                return every if undrawn is None or value is run.copies else _with_undrawn(every, value, undrawn)
+                if value is run.copies or not len(undrawn.query):
+                    return every
+                rank = np.zeros(grades.shape[1], np.int64)
+                rank[value.judgment[::-1]] = value.rank[::-1]  # of copies, the first
+                more = replace(undrawn, rank=rank[undrawn.judgment])
+                every = every.beside([more.take(more.rank > 0)])
+                return every.take(np.lexsort((every.rank, every.query)))
             return None if value is None else np.tile(value, times)
 
         others = run.other_lists
@@ -364,19 +367,6 @@ class _Drawn:
             weights=None if run.weights is None else replace(run.weights, values=tiled(run.weights.values)),
             other_lists=None if others is None or times > 1 else replace(others, grade=grades[0][others.judgment]),
         )
-
-
-def _with_undrawn(hits: Hits, of_list: Hits, undrawn: Hits) -> Hits:
-    """The hits with those of the undrawn passages whose drawn like stands in the list."""
-    judgments = np.concatenate([of_list.judgment, undrawn.judgment])
-    rank = np.zeros(judgments.max(initial=0) + 1, np.int64)
-    rank[of_list.judgment[::-1]] = of_list.rank[::-1]  # of copies, the first
-    listed = np.flatnonzero(rank[undrawn.judgment])
-    if not len(listed):
-        return hits
-    more = replace(undrawn.take(listed), rank=rank[undrawn.judgment[listed]], judgment=len(rank) + listed)
-    every = hits.beside([more])
-    return every.take(np.lexsort((every.rank, every.query)))
 
 
 def _is_of_one_success(measure: Measure) -> bool:

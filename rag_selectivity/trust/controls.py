@@ -156,10 +156,8 @@ def controlled_figures(figures: Figures, bootstrap: Bootstrap | None) -> dict[st
     for (measure, depths), outcome in zip(figures.plan, figures.outcomes, strict=True):
         if not isinstance(measure, (BaselineMeasure, Lambda)) or not measure.needs_corpus_size:
             continue
-        judged.refuse_weights(
-            "a random baseline from controls",
-            ", or name measures without a random baseline, as in measures=['Success'] (--measure Success)",
-        )
+        otherwise = ", or name measures without a random baseline, as in measures=['Success'] (--measure Success)"
+        judged.refuse_weights("a random baseline from controls", otherwise)
         for column, depth in enumerate(depths.tolist()):
             name = str(measure @ depth)
             if is_budget(depth):
@@ -223,13 +221,11 @@ def _controlled(
             narrow = "Queries have fewer controls than K, of which the judge accepts many in some and few in others."
         return Controlled(value + 0.0, low + 0.0, high + 0.0, shown, can_show, total, narrow=narrow)
     low, high = (math.nan, math.nan) if math.isnan(sum(ends)) else sorted(ends)
-    reason = f"none of the {counted(total, 'control')} is relevant: only the ends of the figure are known"
+    no_hit = f"none of the {counted(total, 'control')} is relevant"
+    reason = f"{no_hit}: only the ends of the figure are known"
     if shown is not None:
-        reason = (
-            f"none of the {counted(total, 'control')} is relevant: the figure is between {number(low)} "
-            f"({'shown' if shown > 0 else 'nothing is shown'}) and {number(high)} (as judged); use "
-            f"low({measure @ depth}) or shown({measure @ depth})"
-        )
+        below, use = "shown" if shown > 0 else "nothing is shown", f"low({measure @ depth}) or shown({measure @ depth})"
+        reason = f"{no_hit}: the figure is between {number(low)} ({below}) and {number(high)} (as judged); use {use}"
     return Controlled(math.nan, low, high, shown, can_show, total, reason)
 
 

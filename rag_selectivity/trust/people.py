@@ -57,9 +57,7 @@ def judge_labels(source: Any, *, format: str | None = None, judges: Sequence[str
         labels = replace(labels.take(rows), grade=grade)
         labels.origins = replace(origins.take(rows), by_person=np.zeros(len(grade), bool))
     if not len(labels.query):
-        raise InputError(
-            f"{labels.source or 'qrels'}: there is no label by a judge that people's labels could calibrate"
-        )
+        raise InputError(f"{labels.source or 'qrels'}: no label is a judge's, which people's labels could calibrate")
     return labels
 
 
@@ -129,15 +127,11 @@ def people_of(source: Any, grade_map: str | Mapping[int, int] | None = None) -> 
     if origins is None or not (origins.by_person.any() or origins.judges):
         return PeoplesLabels(labels.regraded(grade_map), None, draws)
     if not origins.by_person.any():
-        raise InputError(
-            f"{labels.source or 'human'}: these are labels by the judge {enumeration(list(origins.judges))}: give "
-            f"labels by people (--human)"
-        )
+        judges = f"{labels.source or 'human'}: these are labels by the judge {enumeration(list(origins.judges))}"
+        raise InputError(f"{judges}: give labels by people (--human)")
     targeted = origins.by_person & origins.are(Chosen.TARGETED)
-    note = (
-        f"{counted(int(targeted.sum()), 'label')} by people left out, since the pairs were chosen by what was known of "
-        f"their labels: they are no random sample"
-    )
+    why = "the pairs were chosen by what was known of their labels: they are no random sample"
+    note = f"{counted(int(targeted.sum()), 'label')} by people left out, since {why}"
     chosen = labels.take(origins.by_person & ~targeted)
     return PeoplesLabels(chosen, None, draws, (note,) * bool(targeted.any()))
 
@@ -290,9 +284,8 @@ class Ground:
         """That calibrated figures do not use the random controls; empty if there are none."""
         controls = len(self.labels.query) - len(self.counted)
         which = counted(controls, "random control is", "random controls are")
-        why = ", since only the judge graded them"
-        if self.labelled_controls:
-            why = f", nor are people's labels of {self.labelled_controls:,} of them"
+        labelled = f", nor are people's labels of {self.labelled_controls:,} of them"
+        why = labelled if self.labelled_controls else ", since only the judge graded them"
         return f"{which} not used{why}" if controls else ""
 
 
@@ -338,20 +331,15 @@ def _placed(people: Qrels, labels: Qrels, form: IdForm, notes: list[str]) -> Int
     rows = labels.judgments(labels.positions(people.queries)[people.query], people.passages)
     known, unused = np.flatnonzero(rows >= 0), np.flatnonzero(rows < 0)
     if not len(known):
-        raise InputError(
-            f"no pair was graded by both: the labels by people have queries {examples(people.queries)}, the judge's "
-            f"{examples(labels.queries)}; do both use the same ids?"
-        )
+        both = f"the labels by people have queries {examples(people.queries)}, the judge's {examples(labels.queries)}"
+        raise InputError(f"no pair was graded by both: {both}; do both use the same ids?")
     if len(unused):
-        notes.append(
-            f"{counted(len(unused), 'label')} by people not used, since no judge graded the pair, such as query "
-            f"{people.queries[people.query[unused[0]]]!r}, passage {people.passages[unused[0]]!r}"
-        )
+        first = f"query {people.queries[people.query[unused[0]]]!r}, passage {people.passages[unused[0]]!r}"
+        why = f"no judge graded the pair, such as {first}"
+        notes.append(f"{counted(len(unused), 'label')} by people not used, since {why}")
     if len(known) >= _MANY_ALIKE and (people.grade[known] == labels.grade[rows[known]]).all():
-        notes.append(
-            f"all {len(known):,} labels by people equal the judge's grades: check that {where} is not a file of the "
-            f"judge's labels"
-        )
+        alike = f"all {len(known):,} labels by people equal the judge's grades"
+        notes.append(f"{alike}: check that {where} is not a file of the judge's labels")
     result = np.full(len(labels.query), UNLABELLED, np.int64)
     result[rows[known]] = people.grade[known]
     return result

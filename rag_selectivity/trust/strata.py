@@ -225,10 +225,8 @@ def _served(
             bounded, otherwise = True, ", or, where it has none, as anything from the worst to the best grade"
         result[serving == each] = place * number + nearest
     without_labels, every = int(pairs[empty].sum()), int(pairs.sum())
-    text = (
-        f"{without[0].upper()}{without[1:]}. {without_labels:,} of {counted(every, 'pair')} count as those of the "
-        f"nearest grade with labels in the same place{otherwise}."
-    )
+    said, these = f"{without[0].upper()}{without[1:]}", f"{without_labels:,} of {counted(every, 'pair')}"
+    text = f"{said}. {these} count as those of the nearest grade with labels in the same place{otherwise}."
     return result, None, WithoutLabels(text, bounded, without_labels, every)
 
 
