@@ -37,9 +37,7 @@ def install(folder: Path, entry_points: dict[str, dict[str, str]] | None = None)
     head = f"Metadata-Version: 2.1\nName: {project['name']}\nVersion: {project['version']}\n"
     (metadata / "METADATA").write_text(head, encoding="utf-8")
     groups = project["entry-points"] if entry_points is None else entry_points
-    lines = [
-        f"[{group}]\n" + "".join(f"{name} = {value}\n" for name, value in of.items()) for group, of in groups.items()
-    ]
+    lines = [f"[{g}]\n" + "".join(f"{name} = {value}\n" for name, value in of.items()) for g, of in groups.items()]
     (metadata / "entry_points.txt").write_text("\n".join(lines), encoding="utf-8")
 
 

@@ -38,9 +38,7 @@ def graded_store(path: Path, *, corpus: Any = None, people: bool = True) -> Path
     files = []
     for name, run in zip(RUNS, pools, strict=True):
         file = path.parent / f"{name}.trec"
-        lines = (
-            f"{q} Q0 {p} {rank} {9 - rank} {name}\n" for q in run.queries for rank, p in enumerate(RUNS[name][q], 1)
-        )
+        lines = (f"{q} Q0 {p} {r} {9 - r} {name}\n" for q in run.queries for r, p in enumerate(RUNS[name][q], 1))
         file.write_text("".join(lines), encoding="utf-8")
         files.append(file)
     rs.grade(QUERIES, texts, files, store=path, judge=judge)

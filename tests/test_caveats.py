@@ -115,9 +115,7 @@ def test_the_placebo_is_the_mean_over_shuffled_labels(cranfield):
     options = {"bootstrap": None, "measures": ["BoR", "RA-nWG", "PROC", "R", "nDCG", "AP", "RR"]}
     rng, shuffled = np.random.default_rng(3), []
     for _ in range(100):
-        mixed = {
-            q: dict(zip(row, rng.permutation(list(row.values())).tolist(), strict=True)) for q, row in labels.items()
-        }
+        mixed = {q: dict(zip(of, rng.permutation(list(of.values())).tolist(), strict=True)) for q, of in labels.items()}
         report = measured(mixed, evaluated, **options)
         shuffled.append([report[key].value for key in keys])
     mean, error = np.mean(shuffled, axis=0), np.std(shuffled, axis=0) / np.sqrt(100)

@@ -278,9 +278,7 @@ def test_a_sampled_tail_stands_for_the_rest_of_it() -> None:
     stored.grade[rows] = 1
     plain = with_origins(labels, drawn)
     plain.grade[rows] = 1
-    tail, pooled = (
-        report((each, runs, None), measures=["RandomSuccess"])["RandomSuccess@10"] for each in (stored, plain)
-    )
+    tail, pooled = (report((of, runs, None), measures=["RandomSuccess"])["RandomSuccess@10"] for of in (stored, plain))
     # Each query has about 100 more relevant passages in 2,000.
     assert tail.value == pytest.approx(1 - 0.95**10, rel=0.1)
     assert tail.value > 10 * pooled.value

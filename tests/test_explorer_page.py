@@ -102,9 +102,7 @@ def test_search_and_filters_and_the_means_of_what_is_listed(at, world, by) -> No
     assert {row[0] for row in rows(page)} == {q for q in world.ids if q.startswith("q1")}
     page.get_by_label("type").select_option(label="how (20)")
     page.get_by_label("size").select_option(label="1 (8)")
-    listed = {
-        row["query_id"] for row in by if row["type"] == "how" and row["size"] == "1" and row["query_id"][:2] == "q1"
-    }
+    listed = {r["query_id"] for r in by if r["type"] == "how" and r["size"] == "1" and r["query_id"][:2] == "q1"}
     assert {row[0] for row in rows(page)} == listed
     assert len(listed) > 1
     means = page.locator("#x-means li").all_inner_texts()

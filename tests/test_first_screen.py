@@ -311,9 +311,7 @@ def test_words_for_one_figure_name_it_and_speak_of_it(sample) -> None:
 def test_who_beats_by_a_figure_that_says_nothing_is_said_at_once() -> None:
     queries = [f"q{i}" for i in range(60)]
     # `good` puts the 5 first; the grades of what `bad` shows are those of its own order, shuffled.
-    labels = {
-        q: {**{f"a{j}": 5 if j == 0 else 1 for j in range(10)}, **{f"b{j}": 1 for j in range(5)}} for q in queries
-    }
+    labels = {q: {**{f"a{j}": 5 - 4 * (j > 0) for j in range(10)}, **{f"b{j}": 1 for j in range(5)}} for q in queries}
     runs = {
         "good": {q: [f"a{j}" for j in range(5)] for q in queries},
         "bad": {q: [f"b{j}" for j in range(5)] if i % 5 else ["a0", "b1"] for i, q in enumerate(queries)},

@@ -102,9 +102,7 @@ def test_labels_for_an_adapter_end_with_the_cause_too(tmp_path) -> None:
         raise ConnectionError("no route")
 
     with pytest.raises(rs.SelectivityError, match="none of the pairs was graded"):
-        blocking(alabel_lists)(
-            {"q": "?"}, {"d": "text"}, {"q": ["d"]}, store=tmp_path / "s.db", judge=judge, limits=FAST
-        )
+        blocking(alabel_lists)({"q": "?"}, {"d": "t"}, {"q": ["d"]}, store=tmp_path / "s.db", judge=judge, limits=FAST)
 
 
 async def alabel_lists(*given, **options):

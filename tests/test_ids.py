@@ -243,9 +243,7 @@ def test_more_queries_than_are_looked_at_give_the_same_facts_from_files(tmp_path
     run |= {f"Q{i}": ["d"] for i in range(250, 600)}
     qrels |= {f"q{i}": {"d": 1} for i in range(250, 600)}
     qrels["q0"]["D0-0"] = 1
-    (whole, warned), (read, repeated) = (
-        told(lambda way=way: way(tmp_path, qrels, run)) for way in (of_dicts, of_files)
-    )
+    (whole, warned), (read, repeated) = (told(lambda f=f: f(tmp_path, qrels, run)) for f in (of_dicts, of_files))
     assert len(warned) == 2
     assert sorted(repeated) == sorted(warned)
     assert read.runs["run"].input == whole.runs["run"].input
