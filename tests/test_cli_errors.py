@@ -65,7 +65,7 @@ def test_an_environment_variable_shows_the_traceback(monkeypatch) -> None:
 def test_a_file_in_the_place_of_another_is_named() -> None:
     twice = process("evaluate", "qrels.trec", "qrels.trec").stderr
     assert twice.startswith("error: qrels.trec is given as labels and as a run: labels come first, then the files")
-    assert "it looks like texts of passages (--corpus)" in process("evaluate", "corpus.jsonl", "run.trec").stderr
+    assert "its columns are those of --corpus" in process("evaluate", "corpus.jsonl", "run.trec").stderr
 
 
 #: An error that nobody expects, raised by a command that is added to the app.

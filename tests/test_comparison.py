@@ -266,7 +266,7 @@ def test_a_row_names_a_caveat_of_both_runs_once_and_a_comparison_is_no_report(tm
 
 
 def test_the_trust_in_one_label_is_in_the_singular() -> None:
-    text = rs.evaluate({"q": {"a": 1}}, {"q": ["a"]}).trust.verdict
+    text = rs.evaluate({"q": {"a": 1}}, {"q": ["a"]}, scale="utility").trust.verdict
     assert "1 label that does not say who gave it covers" in text
 
 

@@ -71,7 +71,7 @@ def test_the_usual_names_of_measures_are_understood(usual, ours) -> None:
 
 def test_a_k_in_letters_is_answered_in_plain_words(tmp_path) -> None:
     (tmp_path / "f.trec").write_text("q 0 a 1\n")
-    words = ["evaluate", str(tmp_path / "f.trec"), str(tmp_path / "f.trec"), "--k", "ten"]
+    words = ["evaluate", str(tmp_path / "f.trec"), "run.trec", "--k", "ten"]
     result = CliRunner().invoke(app, words)
     said = f"{result.output}{result.exception}"
     assert result.exit_code != 0

@@ -256,7 +256,7 @@ def test_run_evaluators_take_documents_dicts_and_ids() -> None:
     assert evaluator({"documents": []}, {"answer": "x"})["comment"] == (
         "the example has no reference outputs under 'relevant'"
     )
-    with pytest.raises(rs.InputError, match=r"have no 'documents' \(they have context\): retrieved="):
+    with pytest.raises(rs.InputError, match=r"have no 'documents' \(but context\): retrieved="):
         evaluator({"context": []}, EXAMPLES[0])
     with pytest.raises(rs.InputError, match="BoR@2 is a ratio of means"):
         run_evaluator("BoR@2")

@@ -140,7 +140,7 @@ class Trust:
         judged = [None if depth is None else at_depth(run.estimates, Judged(), depth) for run in self.runs.values()]
         if shares := [cell.value for cell in judged if cell is not None and not math.isnan(cell.value)]:
             ends = dict.fromkeys(percent(share).replace(".0%", "%") for share in (min(shares), max(shares)))
-            facts += f" cover {' to '.join(ends)} of the top {depth}"
+            facts += f" cover{'s' * facts.startswith('1 label ')} {' to '.join(ends)} of the top {depth}"
         # PROC and %PROC stand in no table of the first screen.
         figures = ((str(m), cell) for _, m, cell in self._figures() if "PROC" not in m.name)
         equal = list(dict.fromkeys(key for key, cell in figures if _has(cell, EQUALS_PLACEBO)))

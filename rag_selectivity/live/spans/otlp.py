@@ -112,7 +112,7 @@ class Problems(Counter[Problem]):
 
 #: As much of a file as is looked at to tell its form: a resource's attributes stand before the first span.
 _HEAD = 1 << 16
-_NAMES = re.compile(rb'"(resource_?[sS]pans|scope_?[sS]pans|span_?[iI]d|trace_?[iI]d|resource(Metrics|Logs))"')
+_NAMES = re.compile(rb'"(resource_?[sS]pans|scope_?[sS]pans|span_?[iI]d|trace_?[iI]d|resource(Metrics|Logs))"\s*:')
 
 
 def is_otlp(path: str | Path) -> bool:

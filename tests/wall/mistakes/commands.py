@@ -7,7 +7,7 @@ COMMANDS: dict[str, tuple[int | str, ...]] = {
     "evaluate qrels.trec empty.trec": (2, "empty.trec", "empty"),
     "evaluate empty.trec run.trec": (2, "empty.trec", "empty"),
     "evaluate run.trec qrels.trec": (2, "run.trec:1", "4 fields", "6", "run"),
-    "evaluate qrels.trec qrels.trec": (2, "qrels.trec:1", "6 fields", "4", "qrels"),
+    "evaluate qrels.trec qrels.trec": (2, "qrels.trec is given as labels and as a run", "labels come first"),
     "evaluate three.trec run.trec": (2, "three.trec:2", "4 fields", "3"),
     "evaluate word_grade.trec run.trec": (2, "word_grade.trec:2", "'q1'", "'d2'", "'good'"),
     "evaluate half_grade.trec run.trec": (2, "half_grade.trec:2", "'q1'", "'d2'", "'0.5'"),
