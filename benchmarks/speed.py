@@ -389,7 +389,7 @@ def line(row: Row, best: dict[str, dict[str, Any]]) -> str:
     beside = []
     for name, most in row.peers.items():
         ratio = ours["seconds"] / best[name]["seconds"] if name in best else None
-        reached.append(None if ratio is None else ratio <= most)
+        reached.append(None if ratio is None or most == math.inf else ratio <= most)
         beside.append(f"{name} missing" if ratio is None else f"{ratio:.2f} × {name} ({_told(best[name])})")
     for unit, most in (("seconds", row.seconds), ("megabytes", row.megabytes)):
         if math.isfinite(most):

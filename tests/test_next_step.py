@@ -111,7 +111,7 @@ def test_a_plan_for_people_needs_what_it_simulates_with(sample, monkeypatch) -> 
     monkeypatch.chdir(sample)
     for words, problem in (
         (["grades.trec", "--human", "100", "--agreement", ".8"], "labels, then the runs"),
-        (["grades.trec", "bm25.trec", "--human", "100"], "give labels by people so far"),
+        (["grades.trec", "bm25.trec", "--human", "100"], "give people's labels so far"),
         (["grades.trec", "bm25.trec", "--human", "0", "--agreement", ".8"], "whole number ≥ 1"),
     ):
         done = CliRunner().invoke(app, ["plan", "--scale", "utility", *words])

@@ -57,7 +57,7 @@ def judge_labels(source: Any, *, format: str | None = None, judges: Sequence[str
         labels = replace(labels.take(rows), grade=grade)
         labels.origins = replace(origins.take(rows), by_person=np.zeros(len(grade), bool))
     if not len(labels.query):
-        raise InputError(f"{labels.source or 'qrels'}: no label is a judge's, which people's labels could calibrate")
+        raise InputError(f"{labels.source or 'qrels'}: no label is by a judge: people's have none to calibrate")
     return labels
 
 
