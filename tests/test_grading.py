@@ -10,7 +10,6 @@ import rag_selectivity as rs
 from rag_selectivity.grading.judge import CallableJudge, GradingError, Usage
 from rag_selectivity.grading.openai_judge import OpenAIJudge
 from rag_selectivity.grading.store import Store
-from tests.forked_cli import run_command
 from tests.judge_server import KEY, JudgeServer, Reply, texts
 
 pytestmark = pytest.mark.contract
@@ -70,8 +69,6 @@ def test_what_changes_an_answer_is_graded_anew_and_what_does_not_is_not(tmp_path
         assert calls(corpus=renamed, pool={"q0": ["new", "copy", "d1"]}) == 0
         again = graded(server, store, corpus=renamed, pool={"q0": ["new", "copy", "d1"]})
         assert str(again).startswith("3 pairs (1 with the same texts as another): 0 graded by test-model, 2 in the")
-        said = run_command("labels", "info", store).stdout
-        assert "  origin of the 4 pairs: pool 4; 2 have the texts and the grade of others" in said
         assert rs.read_qrels(store)["q0"]["copy"] == 1
         # A text that changed: the label of the old one is no label of the id any more.
         assert calls(corpus={**CORPUS, "d1": "passage number 4, revised"}) == 1

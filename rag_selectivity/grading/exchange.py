@@ -311,7 +311,9 @@ def _details(judge: dict[str, Any]) -> Iterator[str]:
     """What a store says about a judge beyond its counts; nothing where it says nothing."""
     if judge["origins"]:
         pairs = sum(judge["origins"].values())
-        same = f"; {pairs - judge['graded']:,} have the texts and the grade of others" * (pairs > judge["graded"])
+        same = f"; of them with the texts and the grade of others: {pairs - judge['graded']:,}" * (
+            pairs > judge["graded"]
+        )
         yield f"origin of the {counted(pairs, 'pair')}: {_counted(judge['origins'])}{same}"
     for way, count in judge["ways"].items():
         yield f"asked with {way}: {counted(count, 'label')}"
