@@ -15,18 +15,12 @@ def folder(tmp_path):
     with Store(tmp_path / "labels.db") as store:
         number = put(store, "mini", {("q1", f"d{i}"): 3 for i in range(4)})
         store.add_texts([("q1", "bad", digest("q1"), digest("bad")), ("q1", "worse", digest("q1"), digest("worse"))])
+        worse = (number, digest("q1"), digest("worse"), 0)
         answer = "I am\n\x1b[31msorry" + "!" * 400
         store.put(
             [
                 Label((number, digest("q1"), digest("bad"), 0), None, failure="off_schema", error="no JSON object"),
-                Label(
-                    (number, digest("q1"), digest("worse"), 0),
-                    None,
-                    failure="off_schema",
-                    error="no grade in it",
-                    last_answer=answer,
-                    attempts=3,
-                ),
+                Label(worse, None, failure="off_schema", error="no grade in it", last_answer=answer, attempts=3),
                 Label((number, digest("q1"), digest("of no id"), 0), None, failure="refusal", error="it will not"),
             ]
         ).result()
@@ -79,6 +73,4 @@ def test_failures_by_reason_with_an_example_of_each(folder) -> None:
 def test_pairs_with_the_texts_of_others_are_said(folder) -> None:
     with Store(folder / "labels.db") as store:
         store.add_texts([("q1", "copy", digest("q1"), digest("d0"))])
-    assert "  origin of the 5 pairs: unknown 5; of them with the texts and the grade of others: 1\n" in run(
-        folder, "info", "labels.db"
-    )
+    assert "5 pairs: unknown 5; with texts that others have too: 1\n" in run(folder, "info", "labels.db")

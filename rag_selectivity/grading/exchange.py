@@ -311,9 +311,7 @@ def _details(judge: dict[str, Any]) -> Iterator[str]:
     """What a store says about a judge beyond its counts; nothing where it says nothing."""
     if judge["origins"]:
         pairs = sum(judge["origins"].values())
-        same = f"; of them with the texts and the grade of others: {pairs - judge['graded']:,}" * (
-            pairs > judge["graded"]
-        )
+        same = f"; with texts that others have too: {pairs - judge['graded']:,}" * (pairs > judge["graded"])
         yield f"origin of the {counted(pairs, 'pair')}: {_counted(judge['origins'])}{same}"
     for way, count in judge["ways"].items():
         yield f"asked with {way}: {counted(count, 'label')}"
