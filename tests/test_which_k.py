@@ -80,11 +80,16 @@ def test_positives_only_cut_nothing():
 def test_labels_that_end_leave_the_upper_end_open(end):
     rng = np.random.default_rng(3)
     labels = {f"q{i}": {f"d{j}": int(rng.integers(1, 6)) for j in range(end)} for i in range(60)}
-    advised = which_k(joined(labels, {q: [f"d{j}" for j in range(30)] for q in labels}, scale="utility"))
+    lists, below = {q: [f"d{j}" for j in range(30)] for q in labels}, {f"d{j}": 1 for j in range(end, end + 10)}
+    # Of the ten ranks below, the labels of some queries are fewer than half, and one more makes them half.
+    labels |= {q: labels[q] | below for q in list(labels)[:29]}
+    advised = which_k(joined(labels, lists, scale="utility"))
+    assert not which_k(joined(labels | {"q29": labels["q29"] | below}, lists, scale="utility")).open
     # After ten ranks of random grades nearly all queries have enough: K can lie above the end of the labels.
     assert advised.value is not None
     assert advised.high is None
-    assert advised.reason.endswith(f"grade ranks {end + 1} to {end + 10} to know")
+    ended = f"below rank {end} fewer than half of the slots are labelled; grade down to rank {end + 10} to know"
+    assert advised.reason == ended
     assert str(advised) == f"at least {min(advised.low, advised.value)}"
 
 

@@ -187,8 +187,8 @@ def _advised(judged: JudgedRun, measure: Evidence, curve: EvidenceCurve, bootstr
     listed = int(np.quantile(lengths[lengths > 0], 0.5, method="higher")) if lengths.any() else 1
     is_whole = judged.corpus_size is not None and listed >= int(judged.corpus_size.min())
     if labelled and labelled < listed and reached >= labelled:
-        ranks = f"grade ranks {labelled + 1} to {labelled + FOLLOWING} to know"
-        ended = f"the labels end at rank {labelled}; {ranks}"
+        last = min(labelled + FOLLOWING, int(lengths.max()))
+        ended = f"below rank {labelled} fewer than half of the slots are labelled; grade down to rank {last} to know"
     else:
         ended = f"the lists end at rank {listed}, so more is not tested" if reached >= listed and not is_whole else ""
     return AdvisedK(value, low, None if ended else high, ended or reason, flat, bool(ended), *known)
