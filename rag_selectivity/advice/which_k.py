@@ -51,10 +51,12 @@ class EvidenceCurve:
     def resampled(self, bootstrap: Bootstrap) -> IntArray:
         """K in each resample of the queries, or of their clusters."""
         means = Estimand.of(Outcome((self.values,), ""), bootstrap.units(self.queries))
-        sums, sizes = means.parts[0], means.mask
-        some = bootstrap.for_queries(len(sums))
-        draws = resample_counts(some.seed, some.resamples, len(sums))
-        return np.concatenate([last_worthwhile(counts.T @ sums / (counts.T @ sizes), self.worth) for counts in draws])
+        # A query counts at every rank or at none: the first column of the sizes is all of them.
+        columns = np.hstack([means.parts[0], means.mask[:, :1]])
+        some = bootstrap.for_queries(len(columns))
+        draws = resample_counts(some.seed, some.resamples, len(columns))
+        drawn = (counts.T @ columns for counts in draws)
+        return np.concatenate([last_worthwhile(sums[:, :-1] / sums[:, -1:], self.worth) for sums in drawn])
 
 
 def last_worthwhile(evidence: FloatArray, worth: float) -> IntArray:

@@ -252,7 +252,8 @@ def _depths_of_page(
     from rag_selectivity.evaluation.evaluate import usual_depths
     from rag_selectivity.measures.plan import named_measures
 
-    K = k or Advice.of(judged, named_measures(shared["measures"]), shared["bootstrap"]).K
+    # The K does not depend on its interval, which `decide` adds.
+    K = k or Advice.of(judged, named_measures(shared["measures"]), None).K
     return sorted({*(depths or usual_depths(judged).tolist()), K})
 
 
