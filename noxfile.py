@@ -29,7 +29,7 @@ LOWEST_PYTHON = "3.11"
 LATER_PYTHONS = ("3.12", "3.13", "3.14")
 BUILT = tempfile.TemporaryDirectory(prefix="rag-selectivity-wheel-")
 #: A file's tests stay together, since they share what they set up; some wait for servers, so that three fill two cores.
-IN_PARALLEL = ("-n", "3", "--dist", "loadfile")
+IN_PARALLEL = ("-n", "3", "--dist", "loadfile", "--no-loadscope-reorder")
 
 
 @nox.session

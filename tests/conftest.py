@@ -31,6 +31,12 @@ def pytest_collect_file() -> Generator[None, Any, list[Any]]:
     return [each for each in (yield) if not isinstance(each, DoctestModule)]
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Files with slow tests come first: one that starts last keeps a single core busy at the end."""
+    slow = {item.path for item in items if item.get_closest_marker("slow")}
+    items.sort(key=lambda item: item.path not in slow)
+
+
 @pytest.fixture(scope="session")
 def data() -> Path:
     """The folder of public test collections; tests that need it are skipped where it is absent."""

@@ -131,8 +131,7 @@ def test_the_same_command_draws_the_same_pairs_and_grades_nothing_anew(tmp_path)
 
 def test_a_larger_draw_contains_the_smaller_one(tmp_path) -> None:
     graded(tmp_path, tail="15:4", controls=3)
-    more = graded(tmp_path, tail="15:6", controls=5)
-    assert more.graded == 4 * 2 + 4 * 2
+    assert graded(tmp_path, tail="15:6", controls=5).graded == 4 * 2 + 4 * 2
 
 
 def test_every_passage_is_drawn_equally_often(tmp_path) -> None:

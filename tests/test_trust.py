@@ -174,8 +174,7 @@ def codes(known):
 
 def test_labels_of_one_judge_without_people_are_said_to_be_so() -> None:
     assert codes(provenance()) == {"one-judge": "note", "agreement-unknown": "soft"}
-    two = provenance(judges={"gpt-5-mini": 20, "claude-x": 20})
-    assert "one-judge" not in codes(two)
+    assert "one-judge" not in codes(provenance(judges={"gpt-5-mini": 20, "claude-x": 20}))
 
 
 def test_a_judge_that_agrees_is_no_caveat_and_one_that_does_not_is_a_strong_one() -> None:

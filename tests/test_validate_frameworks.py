@@ -73,8 +73,7 @@ def test_results_of_an_evaluator_of_llama_index() -> None:
     results = asyncio.run(
         runner.aevaluate_response_strs(queries=QUESTIONS, response_strs=responses, contexts_list=[[]] * 12)
     )["length"]
-    read = rsl.answer_scores(results)
-    assert read == {question: i + 1.0 for i, question in enumerate(QUESTIONS)}
+    assert rsl.answer_scores(results) == {question: i + 1.0 for i, question in enumerate(QUESTIONS)}
     invalid = [EvaluationResult(query="q", invalid_result=True, score=0.0), EvaluationResult(query="q", score=1.0)]
     assert list(rsl.answer_scores(invalid).values()) == [None, 1.0]
     with pytest.raises(rs.InputError, match="result 1 does not name its query"):
