@@ -146,13 +146,27 @@ def _studentized(distance: FloatArray, variance: FloatArray) -> FloatArray:
 
 
 def _ends(
-    score: Callable[[FloatArray], FloatArray], centre: FloatArray, level: float, lowest: float, highest: float
+    score: Callable[[FloatArray], FloatArray], inside: FloatArray, level: float, lowest: float, highest: float
 ) -> tuple[FloatArray, FloatArray]:
+    """Where the decreasing score crosses the two critical values, both by bisection between a point inside and an end.
+
+    If the test does not reject an end of the range, this is the end of the interval.
+    """
     from scipy.special import ndtri
 
     reach = float(ndtri((1 + level) / 2))
-    low = _crossing(score, np.full_like(centre, lowest), centre, reach)
-    high = _crossing(score, np.full_like(centre, highest), centre, -reach)
+    sign = np.reshape((1.0, -1.0), (2, *(1,) * inside.ndim))
+    inside = np.stack([inside, inside])
+    outside = np.where(sign > 0, lowest, highest) + np.zeros_like(inside)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        open_end = np.abs(score(outside)) <= reach
+        for _ in range(_HALVINGS):
+            middle = (outside + inside) / 2
+            if ((middle == outside) | (middle == inside)).all():
+                break
+            rejected = sign * score(middle) > reach
+            outside, inside = np.where(rejected, middle, outside), np.where(rejected, inside, middle)
+    low, high = np.where(open_end, outside, inside)
     return low, high
 
 
@@ -168,18 +182,3 @@ def _ends_of_bits(
     low = np.where((first == 0) | none, -np.inf, low)
     high = np.where((second == 0) | none, np.inf, high)
     return np.where(low <= -_WIDEST + 1, -np.inf, low), np.where(high >= _WIDEST - 1, np.inf, high)
-
-
-def _crossing(
-    score: Callable[[FloatArray], FloatArray], outside: FloatArray, inside: FloatArray, limit: float
-) -> FloatArray:
-    """The point where the decreasing score crosses the limit, by bisection between a point outside and one inside."""
-    outside, inside = outside.copy(), inside.copy()
-    with np.errstate(invalid="ignore", divide="ignore"):
-        # If the test does not reject the end of the range, this is the end of the interval.
-        open_end = np.abs(score(outside)) <= abs(limit)
-        for _ in range(_HALVINGS):
-            middle = (outside + inside) / 2
-            rejected = score(middle) > limit if limit > 0 else score(middle) < limit
-            outside, inside = np.where(rejected, middle, outside), np.where(rejected, inside, middle)
-    return np.where(open_end, outside, inside)
