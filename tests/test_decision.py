@@ -54,13 +54,8 @@ def test_the_pairs_are_those_of_comparisons_with_each_run_as_baseline(report) ->
     decision = decide(report, k=5)
     plain = {}
     for pair in decision.pairs:
-        row = rs.compare(
-            grades,
-            {pair.other: runs[pair.other], pair.run: runs[pair.run]},
-            corpus_size=5000,
-            scale="utility",
-            measures=["RA-nWG@5"],
-        )[pair.run, "RA-nWG@5"]
+        both = {name: runs[name] for name in (pair.other, pair.run)}
+        row = rs.compare(grades, both, corpus_size=5000, scale="utility", measures=["RA-nWG@5"])[pair.run, "RA-nWG@5"]
         plain[pair.run, pair.other] = row
         assert (pair.difference, pair.low, pair.high) == (row.difference, row.low, row.high)
     order = sorted(plain, key=lambda key: plain[key].p)
@@ -140,10 +135,29 @@ def test_what_is_shown_comes_first(report) -> None:
     beaten, tied = (pair for pair in decision.pairs if pair.run == best)
     beaten, tied = (beaten, tied) if beaten.apart else (tied, beaten)
     assert decision["system"].text == (
-        f"{best} beats weak (+{beaten.difference:.2f} of the evidence); good is tied with it: these 60 queries would "
-        f"show a gap of {tied.detectable:.2f} or more."
+        f"{best} beats weak (+{beaten.difference:.2f} of the evidence); good is tied with it: these 60 queries "
+        f"show a gap of {tied.detectable:.2f} or more 4 times in 5."
     ).replace("0.", ".")
     assert decision["system"].shown
+
+
+@pytest.mark.parametrize("queries", [9, 10])
+def test_under_ten_queries_tie_no_runs_and_advise_no_reranking(queries) -> None:
+    labels = {f"q{n}": {**dict.fromkeys("stuvwxyz", 0), "d": 1} for n in range(queries)}
+    # Each run has the passage at rank 2 in one query, and at rank 1 in the others.
+    lists = [{q: ["x", "d"] if n == lost else ["d", "x"] for n, q in enumerate(labels)} for lost in (0, 1)]
+    decision = decide(rs.evaluate(labels, dict(zip("ab", lists, strict=True))), k=1)
+    is_tied = decision["system"].text.startswith("a and b are tied in Success@1: these 10 queries show a gap of ")
+    assert is_tied == decision["next"].text.startswith("Rerank the lists better") == (queries == 10)
+    assert is_tied or decision["system"].text == "a and b: 9 queries cannot tell which is better."
+    assert is_tied or decision["next"].text == "Add questions with labels: 9 questions are too few; begin with 20."
+
+
+def test_a_run_that_loses_by_lists_that_it_lacks_is_said_to_lack_them() -> None:
+    labels = {f"q{n}": {**dict.fromkeys("stuvwxyz", 0), "d": 1} for n in range(40)}
+    runs = {"part": {q: ["d"] for q in list(labels)[10:]}, "whole": {q: ["d"] for q in labels}}
+    lacks = "part has no list for 10 of 40 queries, which count as failures"
+    assert decide(rs.evaluate(labels, runs), k=1)["system"].text == f"whole beats part (+.25 of the queries); {lacks}."
 
 
 # -- which K --------------------------------------------------------------------------------------------------
@@ -202,10 +216,8 @@ def test_a_k_at_which_chance_succeeds_says_so() -> None:
     grades = {f"q{i}": {f"d{j}": 1 for j in range(9)} for i in range(30)}
     run = {q: [*(f"d{j}" for j in range(9)), *(f"x{j}" for j in range(3))] for q in grades}
     decision = decide(rs.evaluate(grades, run, corpus_size=20, scale="trec"), k=10)
-    assert (
-        "A random draw of 10 succeeds in more than 99.99% of the queries: K is in the collapse zone"
-        in decision["K"].text
-    )
+    succeeds = "A random draw of 10 succeeds in more than 99.99% of the queries"
+    assert f"{succeeds}: K is in the collapse zone" in decision["K"].text
 
 
 # -- where the loss is ----------------------------------------------------------------------------------------
@@ -303,10 +315,9 @@ def test_what_a_perfect_run_would_give_too_is_not_called_worthless() -> None:
     qrels = {f"q{i}": ["d"] for i in range(40)}
     runs = {"old": {q: ["x", "d"] for q in qrels}, "new": {q: ["d", "x"] for q in qrels}}
     decision = decide(rs.evaluate(qrels, runs, corpus_size=100), k=1)
-    assert decision["system"].text.startswith("These labels cannot tell a good retriever from a bad one; new has")
-    assert decision["trust"].text.startswith(
-        "These labels cannot tell a good retriever from a bad one, unless this is a perfect run. "
-    )
+    nothing = "These labels cannot tell a good retriever from a bad one"
+    assert decision["system"].text.startswith(f"{nothing}; new has")
+    assert decision["trust"].text.startswith(f"{nothing}, unless this is a perfect run. ")
 
 
 def test_random_controls_check_the_labels() -> None:

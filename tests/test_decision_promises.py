@@ -72,10 +72,8 @@ def test_a_run_that_wins_against_the_labels_is_better_all_the_same() -> None:
     options = {"scale": "utility", "measures": ["Success"], "depths": [2]}
     assert rs.compare(labels, runs, **options).rows[0].verdict == "better"
     # Labels at the first rank alone are those of a good run, and no list was graded.
-    options["depths"], first = (
-        [4],
-        {name: {query: [*top[query], *"vw"] for query in queries} for name, top in runs.items()},
-    )
+    options["depths"] = [4]
+    first = {name: {query: [*top[query], *"vw"] for query in queries} for name, top in runs.items()}
     seldom = {query: {"good": 5} if query != "q0" else {"good": 5, "j": 1} for query in queries}
     first["junk"] = {query: ["v", "w", "x"] if query != "q0" else ["good"] for query in queries}
     assert rs.compare(seldom, first, **options).rows[0].verdict == "better"

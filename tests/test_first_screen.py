@@ -175,10 +175,6 @@ def test_every_word_of_the_first_screen_and_the_details_is_plain(report) -> None
             assert words_of_our_own not in text
 
 
-def test_three_runs_need_thirty_lines(report) -> None:
-    assert len(str(report).splitlines()) <= 30
-
-
 def test_what_is_not_whole_is_not_called_whole() -> None:
     queries = [f"q{i}" for i in range(500)]
     labels = {query: {"a": 1, "b": 0} for query in queries}
@@ -241,9 +237,8 @@ def test_lists_that_end_before_the_k_are_noted_once() -> None:
     runs = {"r": LISTS, "long": {query: [*passages, "d", "e"] for query, passages in LISTS.items()}}
     note = "No list of r has more than 3 passages: at K = 4 the missing are neither relevant nor junk."
     for k, short_lists, times in ((4, "requested", 1), (3, "requested", 0), (4, "returned", 0)):
-        assert (
-            str(rs.evaluate(LABELS, runs, depths=[k], short_lists=short_lists)).replace("\n", " ").count(note) == times
-        )
+        shown = str(rs.evaluate(LABELS, runs, depths=[k], short_lists=short_lists))
+        assert shown.replace("\n", " ").count(note) == times
 
 
 def test_no_decision_is_no_error() -> None:

@@ -106,8 +106,7 @@ def decide(
     at_k = _report_at(report, judged, _measures(report, success, depth), depth)
     columns = list(dict.fromkeys([ranking @ depth, *_shown(each.taken_at(depth) for each in at_k.measures)]))
     # What was asked for at another depth stays there.
-    elsewhere = (each for each in report.measures if each.at not in (None, depth))
-    asked = _shown(each for each in elsewhere if not isinstance(each.cutoff, Real))
+    asked = _shown(x for x in report.measures if x.at not in (None, depth) and not isinstance(x.cutoff, Real))
     order = sorted(at_k.runs, key=lambda name: np.nan_to_num(-at_k[name, columns[0]].value, nan=math.inf))
     testing = Testing(report.bootstrap, paired)
     rows = _differences(list(combinations(order, 2)), at_k, columns[:1], testing)
@@ -208,12 +207,11 @@ def _figures(
     """The cells of a run, by column: by the name of the measure, and by all of it where it stays at another depth."""
     estimates, figures = {**report.runs[run].estimates, **at_k.runs[run].estimates}, {}
     for column in columns:
-        most = BoR_max(rel=column.rel, m=column.m, at=column.at) if isinstance(column, BoR) else None
-        ceiling = None if most is None else estimates.get(str(most))
+        most = str(BoR_max(rel=column.rel, m=column.m, at=column.at)) if isinstance(column, BoR) else ""
         if (estimate := estimates.get(str(column))) is not None:
             key = column.name if str(column) in at_k.runs[run].estimates else str(column)
-            of_ceiling = None if ceiling is None else ceiling.value
-            figures[key] = RunFigure(column, estimate, verdicts.get((run, column)), of_ceiling)
+            ceiling = estimates[most].value if most in estimates else None
+            figures[key] = RunFigure(column, estimate, verdicts.get((run, column)), ceiling)
     return figures
 
 
@@ -231,7 +229,7 @@ def _answers(decision: Decision, at_k: Report, leader: str) -> Iterator[Answer]:
     # Why it is open says more than that the labels of one list alone cannot tell.
     is_unequal = {pair.verdict for pair in decision.pairs if pair.run == best} == {JUDGED_IN_PART}
     told = is_believed or (is_unequal and not (fails or trust.ids_apart))
-    yield sentences.which_system(decision, "" if told else doubt, judges=judges)
+    yield sentences.which_system(decision, "" if told else doubt, sentences.without_lists(at_k), judges=judges)
     about = leader if decision.K_from == "advised" and not fails else best
     part = sentences.unlabelled_part(at_k.runs[about].judged, decision.K)
     yield sentences.which_k(decision, about, fails, part, believed=is_believed)

@@ -251,7 +251,6 @@ def _read_log(path: str | Path, given: Mapping[str, str]) -> JudgedRun:
         row = {role: whole_count(cell, f"{where}: {columns[role]}") for role, cell in cells.items()}
         for role, most in (("K", "N"), ("R", "N"), ("hit", "K"), ("hit", "R")):
             if row[role] > row[most]:
-                less, more = f"{columns[role]} = {row[role]}", f"{columns[most]} = {row[most]}"
-                raise InputError(f"{where}: {less} is more than {more}")
+                raise InputError(f"{where}: {columns[role]} = {row[role]} is more than {columns[most]} = {row[most]}")
         rows.append(row)
     return JudgedRun.from_counts(*([row[role] for row in rows] for role in ("N", "K", "R", "hit")))

@@ -1,12 +1,13 @@
 """The five answers in words: what is shown comes first, then what is open, and what would settle it."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
 from rag_selectivity.advice.losses import RETRIEVER, SELECTION, Losses
 from rag_selectivity.evaluation.caveats import equals_placebo
+from rag_selectivity.inference.bounded import FEW
 from rag_selectivity.judged.judged_run import JudgedRun
 from rag_selectivity.measures.base import Measure
 from rag_selectivity.measures.chance import DEGRADED_FROM, Success
@@ -15,7 +16,6 @@ from rag_selectivity.results.decision import Answer, Decision, RunLine
 from rag_selectivity.results.estimate import WITH_TAIL, Estimate
 from rag_selectivity.results.report import Report
 from rag_selectivity.results.run_report import FEWEST
-from rag_selectivity.results.steps import Steps
 from rag_selectivity.wording import amount, counted, ends_text, enumeration, number, percent, several, share
 
 #: A gain below this is nothing to work for.
@@ -24,11 +24,11 @@ _LEAST_GAIN = 0.005
 _MOST_TIMES = 20
 
 
-def which_system(decision: Decision, doubt: str, *, judges: str) -> Answer:
+def which_system(decision: Decision, doubt: str, lacks: Sequence[str], *, judges: str) -> Answer:
     """Which runs the best one beats, which are tied with it, and of which that is open.
 
     `doubt` says why the labels show nothing about the retriever: then no test of these labels says which run to take.
-    `judges` says by whose grades all of it is, if no person has checked these judges.
+    `judges` says by whose grades all of it is, if no person has checked these judges; `lacks` is of `without_lists`.
     """
     measure, figures = decision.measure, {line.run: _ranked(line, decision) for line in decision.lines}
     first, *others = figures
@@ -58,19 +58,27 @@ def which_system(decision: Decision, doubt: str, *, judges: str) -> Answer:
         least = "" if len(set(gaps)) == 1 else " or more"
         doubt = "" if known else f", but with shuffled grades the figure of {several(doubtful)} would look the same"
         parts.append(f"{first} beats {several(beaten)} (+{gaps[0]}{least} {_of(measure)}){doubt}")
-    if tied:
+    if tied and best.n < FEW:
+        parts.append(f"{several([first, *tied])}: {counted(best.n, 'query', 'queries')} cannot tell which is better")
+    elif tied:
         gap = max(tested[name].detectable for name in tied)
         tie = f"{several(tied)} {'is' if len(tied) == 1 else 'are'} tied with it"
         what, of = (tie, "") if beaten else (f"{several([first, *tied])} are tied in {measure}", f" {_of(measure)}")
-        would = f": these {counted(best.n, 'query', 'queries')} would show a gap of {share(gap)}{of} or more"
-        parts.append(what + (would if math.isfinite(gap) else ""))
+        show = f": these {counted(best.n, 'query', 'queries')} show a gap of {share(gap)}{of} or more 4 times in 5"
+        parts.append(what + (show if math.isfinite(gap) else ""))
     parts += [f"{'open' if parts else 'Open'}: {each.text.rstrip('.')}" for each in unequal.values() if each]
-    if untested:
-        parts.append(f"{several(untested)} {'was' if len(untested) == 1 else 'were'} not tested")
+    parts += [f"{several(untested)} {'was' if len(untested) == 1 else 'were'} not tested"] if untested else []
+    parts += [f"{enumeration(lacks)}, which count as failures"] if lacks else []
     ends = [f"{first} and {run}: {share(x.difference)} [{share(x.low)}, {share(x.high)}]" for run, x in tested.items()]
     parts += [f"all by {judges} grades"] if judges else []
     more = "; intervals are not corrected" + (", and all of this is as judged" if best.basis == WITH_TAIL else "")
     return Answer("system", f"{'; '.join(parts)}.", bool(known), f"{'; '.join(ends)}{more}.")
+
+
+def without_lists(report: Report) -> list[str]:
+    """Which runs have no list for some of the queries."""
+    missing = {name: run.judged.missing for name, run in report.runs.items() if run.judged is not None}
+    return [f"{run} has no list for {at.sum()} of {len(at)} queries" for run, at in missing.items() if at.any()]
 
 
 def _of(measure: Measure) -> str:
@@ -117,9 +125,8 @@ def which_k(decision: Decision, run: str, fails: str, unlabelled: str, *, believ
     if bor and bor.ceiling is not None and (by_chance := 2**-bor.ceiling) >= DEGRADED_FROM:
         at += f" A random draw of {depth} succeeds in {percent(by_chance)} of the queries: K is in the collapse zone."
     is_shown = believed and advised.low is not None and not (advised.open or is_another or fails or unlabelled)
-    return Answer(
-        "K", f"{text}.{at}", is_shown, unlabelled and f"{unlabelled} has no label and counts as worth nothing."
-    )
+    more = unlabelled and f"{unlabelled} has no label and counts as worth nothing."
+    return Answer("K", f"{text}.{at}", is_shown, more)
 
 
 def unlabelled_part(judged: JudgedRun | None, depth: int) -> str:
@@ -168,11 +175,9 @@ def what_next(decision: Decision, at_k: Report, losses: Losses | None, fails: st
     """
     best, apart = at_k.runs[decision.best].judged, at_k.trust.ids_apart
     acts = [f"Mend the retrieval first: {fails}."] if fails else []
-    missing = {name: run.judged.missing for name, run in at_k.runs.items() if run.judged is not None}
-    lacks = [f"{run} has no list for {at.sum()} of {len(at)} queries" for run, at in missing.items() if at.any()]
     if apart is not None:
         acts.append(f"Mend the ids {'too' if fails else 'first'}: {apart[1]}.")
-    elif lacks:
+    elif lacks := without_lists(at_k):
         acts.append(f"Mend the run{'s' * (len(lacks) > 1)} first: {enumeration(lacks)}.")
     pairs = [pair.unequal.figures for pair in decision.pairs if pair.unequal and pair.verdict == JUDGED_IN_PART]
     if apart is None and not fails and pairs:
@@ -182,8 +187,13 @@ def what_next(decision: Decision, at_k: Report, losses: Losses | None, fails: st
         goes_on = "the command or call that graded the others goes on"
         acts.append(f"Finish the grading: no grade yet for {counted(left, 'pair')} in {best.qrels.source}; {goes_on}.")
     labels = at_k.trust.acts
-    acts += [*_questions(decision), *labels, *_steps(decision, losses)] if believed else labels
-    acts = acts or list(_more_labels(decision, best, at_k.steps))
+    few = _too_few(_ranked(decision.lines[0], decision).n, FEW)
+    acts += [*few, *labels] if few or not believed else [*_questions(decision), *labels, *_steps(decision, losses)]
+    if not acts:
+        # What the best run shows may lack labels, and there may be few questions.
+        lacking = unlabelled_part(best, decision.K)
+        grade = f"{lacking} has no label; have an LLM grade all of it: {at_k.steps.lists()}"
+        acts = [*_too_few(decision.queries, FEWEST), *([grade] if lacking else [])]
     if not acts:
         return Answer("next", "Nothing that these lists and labels can show.", None)
     # Commands can be pasted: they end without a full stop, and so they come last.
@@ -191,13 +201,10 @@ def what_next(decision: Decision, at_k: Report, losses: Losses | None, fails: st
     return Answer("next", acts[0], None, " ".join(others))
 
 
-def _more_labels(decision: Decision, best: JudgedRun | None, steps: Steps) -> Iterator[str]:
-    """More questions where there are few, and labels for what the best run shows."""
-    if decision.queries < FEWEST:
-        few = counted(decision.queries, "question is", "questions are")
-        yield f"Add questions with labels: {few} too few; begin with {FEWEST}."
-    if lacking := unlabelled_part(best, decision.K):
-        yield f"{lacking} has no label; have an LLM grade all of it: {steps.lists()}"
+def _too_few(queries: int, least: int) -> list[str]:
+    """What to do where there are fewer queries than `least`."""
+    few = counted(queries, "question is", "questions are")
+    return [f"Add questions with labels: {few} too few; begin with {FEWEST}."] if 0 < queries < least else []
 
 
 def _questions(decision: Decision) -> Iterator[str]:

@@ -47,6 +47,7 @@ from rag_selectivity.results.report import Report
 from rag_selectivity.results.run_report import FEWEST, RunReport, Slice
 from rag_selectivity.wording import between, counted, enumeration, level_text, number, signed
 
+_FAMILIES = "the first answer tests all pairs of runs, in one measure and as a family of their own"
 #: The depth of the tables of slices, and the mark of a slice with few queries.
 _USUAL_DEPTH, FEW = 10, "*"
 
@@ -224,7 +225,7 @@ def comparison_blocks(comparison: Comparison) -> Iterable[Block]:
     """All differences of a comparison, those within slices, and what costs show."""
     for name in dict.fromkeys(row.run for row in comparison.rows):
         of_run = [row for row in comparison.rows if row.run == name]
-        yield from difference_blocks(of_run, comparison.settings, comparison.notes)
+        yield from difference_blocks(of_run, comparison.settings, [*comparison.notes, _FAMILIES])
         for column, by_value in comparison.slices.items():
             rows = [row for part in by_value.values() for row in part.rows if row.run == name]
             if rows:
@@ -287,8 +288,7 @@ def _findings(rows: Sequence[RunDifference], settings: Mapping[str, Any]) -> Ite
             f"shows ≥: the smallest true difference that is shown with a power of {level_text(settings['power'])}, at "
             f"the level of Holm's correction for a family of {counted(settings['family'], 'test')}"
         )
-    first = next((row for row in rows if row.moved), None)
-    if first is not None:
+    if (first := next((row for row in rows if row.moved), None)) is not None:
         moved = ", ".join(f"{m.query} ({number(m.baseline_value)} → {number(m.value)})" for m in first.moved)
         yield Note(f"largest differences in {first.measure}: {moved}")
 
