@@ -7,13 +7,12 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from rag_selectivity.advice import decide
-from rag_selectivity.errors import MissingExtraError
+from rag_selectivity.errors import needing
 from rag_selectivity.evaluation.evaluate import evaluate
 from rag_selectivity.measures.chance import regime
 from rag_selectivity.render.blocks import Block, Heading, Note, Table
 from rag_selectivity.render.first_screen import first_screen
 from rag_selectivity.render.writers import text_of
-from rag_selectivity.results.estimate import Estimate
 from rag_selectivity.results.report import Report
 from rag_selectivity.sample.folder import write_sample
 from rag_selectivity.sample.judges import dice_grade, first_grade, write_store
@@ -63,7 +62,8 @@ class Demo:
         rows, told = [], []
         for judge, reports in self.judges.items():
             without, controlled = (report[key] for report in reports)
-            rows.append([judge, _cell(without), _cell(controlled)])
+            figures = (f"{number(each.value)}{ends_text(each.low, each.high)}" for each in (without, controlled))
+            rows.append([judge, *figures])
             shown = f"nothing is left of {number(without.value)} bits once this judge has graded random passages too"
             if controlled.low > 0:
                 shown = "retrieval beats a random draw, by this judge's grades; no person has checked them"
@@ -110,28 +110,22 @@ class Demo:
         )
 
 
-def _cell(estimate: Estimate) -> str:
-    return f"{number(estimate.value)}{ends_text(estimate.low, estimate.high)}"
-
-
 def run_demo() -> Demo:
     """Measure everything, on the sample data set. The figures are the same at each call."""
-    try:
+    with needing("jinja2 and matplotlib", "demo", "the demo"):
         import matplotlib  # noqa: F401 - before the work; the page asks for it at the end
 
         from rag_selectivity.render.html import to_html
-    except ImportError:
-        raise MissingExtraError("jinja2 and matplotlib", "demo", "the demo") from None
     with TemporaryDirectory() as name:
         folder = write_sample(Path(name) / "sample")[0].parent
         runs = {run: folder / f"{run}.trec" for run in RUNS}
         size = len(names := list(texts("corpus.jsonl")))
-        pool = folder / "candidates.trec"
-        report = evaluate(folder / "labels.db", runs, corpus_size=size, pool=pool, depths=[5, K, 20])
+        labels, pool = folder / "labels.db", folder / "candidates.trec"
+        report = evaluate(labels, runs, corpus_size=size, pool=pool, depths=[5, K, 20])
         report = report.with_decision(decide(report, k=K))
         page = to_html(
             report,
-            qrels=folder / "labels.db",
+            qrels=labels,
             runs=runs,
             queries=texts("queries.jsonl"),
             corpus=texts("corpus.jsonl"),
@@ -147,8 +141,8 @@ def run_demo() -> Demo:
             judges[judge] = evaluate(pool_alone, judged, **options), evaluate(folder / all_graded, judged, **options)
     lists, wanted = _searched(DEPTHS[-1]), expected()
     sparse, dense = (
-        evaluate(labels, {"bm25": lists}, corpus_size=size, depths=DEPTHS, measures=["default", "RandomSuccess"])
-        for labels in (
+        evaluate(expected_ids, {"bm25": lists}, corpus_size=size, depths=DEPTHS, measures=["default", "RandomSuccess"])
+        for expected_ids in (
             {query: [passage] for query, passage in wanted.items()},
             {query: [name for name in names if name.split(".")[0] == p.split(".")[0]] for query, p in wanted.items()},
         )
@@ -158,10 +152,8 @@ def run_demo() -> Demo:
 
 def _searched(depth: int) -> dict[str, list[str]]:
     """BM25's lists for the sample's questions, deeper than the sample has them."""
-    try:
+    with needing("bm25s", "demo", "the demo"):
         import bm25s
-    except ImportError:
-        raise MissingExtraError("bm25s", "demo", "the demo") from None
     passages, questions = texts("corpus.jsonl"), texts("queries.jsonl")
     names, stop = list(passages), {"stopwords": "en", "show_progress": False}
     retriever = bm25s.BM25()

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from difflib import get_close_matches
 from itertools import islice
 
@@ -50,6 +51,15 @@ class MissingExtraError(SelectivityError, ImportError):
         return type(self), self._made_of
 
 
+@contextmanager
+def needing(package: str, extra: str, purpose: str) -> Iterator[None]:
+    """What is imported within, a `purpose` needs: if it is missing, the error names the extra that installs it."""
+    try:
+        yield
+    except ImportError:
+        raise MissingExtraError(package, extra, purpose) from None
+
+
 class SelectivityWarning(UserWarning):
     """The figures are computed, but the input is probably not what the user meant.
 
@@ -66,10 +76,8 @@ class SelectivityWarning(UserWarning):
     """
 
     def __init__(self, text: str = "", code: str = "") -> None:
-        text = visible_lines(text)
-        super().__init__(f"{text} [{code}]" if code else text)
-        self.text = text
-        self.code = code
+        self.text, self.code = visible_lines(text), code
+        super().__init__(f"{self.text} [{code}]" if code else self.text)
 
 
 def did_you_mean(word: object, known: Iterable[object], most: int = 1, least: float = 0.5) -> str:

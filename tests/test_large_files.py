@@ -62,6 +62,7 @@ def test_an_odd_line_of_trec(tmp_path: Path, line: str) -> None:
         '"doc_id": ["d"], "score": 1',
         '"doc_id": null, "score": 1',
         '"doc_id": "d"',
+        '"doc_id": "d\\ud83d", "score": 1',
         '"doc_id": "d", "score": "1.5"',
         '"doc_id": "\\u00e9", "score": 1',
     ],

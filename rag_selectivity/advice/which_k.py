@@ -54,8 +54,7 @@ class EvidenceCurve:
         # A query counts at every rank or at none: the first column of the sizes is all of them.
         columns = np.hstack([means.parts[0], means.mask[:, :1]])
         some = bootstrap.for_queries(len(columns))
-        draws = resample_counts(some.seed, some.resamples, len(columns))
-        drawn = (counts.T @ columns for counts in draws)
+        drawn = (counts.T @ columns for counts in resample_counts(some.seed, some.resamples, len(columns)))
         return np.concatenate([last_worthwhile(sums[:, :-1] / sums[:, -1:], self.worth) for sums in drawn])
 
 

@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any
 from urllib.parse import SplitResult, unquote, urlsplit, urlunsplit
 
-from rag_selectivity.errors import GradingError, InputError, MissingExtraError
+from rag_selectivity.errors import GradingError, InputError, needing
 from rag_selectivity.grading.address import Secrets, without_secrets
 from rag_selectivity.grading.judge import (
     ADAPTED,
@@ -304,10 +304,8 @@ class OpenAIJudge:
         temperature: float | None = None,
         extra: Mapping[str, Any] | None = None,
     ) -> None:
-        try:
+        with needing("openai", "judge", "an OpenAI-compatible judge"):
             import openai
-        except ImportError:
-            raise MissingExtraError("openai", "judge", "an OpenAI-compatible judge") from None
         # A secret that is mounted as a file often ends in a newline.
         key = (api_key or os.environ.get(api_key_env) or "").strip()
         if not key and (api_key_env != _KEY_ENV or (base_url is None and not headers)):

@@ -64,7 +64,7 @@ def _texts_of_index(index: Any, identity: str | None, wanted: Collection[str]) -
     if not passages or any(passage.text is None for passage in passages):
         raise InputError(f"corpus: {kind} does not list passages with their texts: fill it first, or {_GIVE}")
     if identity is None:
-        found = labels_found([(wanted, (passage.candidates for passage in passages))])
+        found = labels_found([(wanted, [passage.candidates for passage in passages])])
         identity = max(found, key=lambda name: len(found[name]))
     texts: dict[str, str] = {}
     shared: dict[str, None] = {}

@@ -9,7 +9,7 @@ from html import escape
 from io import StringIO
 from typing import Any
 
-from rag_selectivity.errors import InputError, MissingExtraError
+from rag_selectivity.errors import InputError, needing
 from rag_selectivity.measures.chance import BoR, success_of
 from rag_selectivity.measures.utility import RANWG
 from rag_selectivity.render import plots
@@ -86,12 +86,10 @@ def drawing(title: str, draw: Callable[..., Any], rows: int = 0) -> str:
     MissingExtraError
         If matplotlib is not installed (the extra `report`).
     """
-    try:
+    with needing("matplotlib", "report", "Report.to_html"):
         import matplotlib
         from matplotlib.backends.backend_svg import FigureCanvasSVG
         from matplotlib.figure import Figure
-    except ImportError:
-        raise MissingExtraError("matplotlib", "report", "Report.to_html") from None
     settings: dict[str, Any] = {
         "svg.fonttype": "none",
         # Ids must differ between the pictures of a page, and be the same each time the page is made.

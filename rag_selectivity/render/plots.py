@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from rag_selectivity.errors import InputError, MissingExtraError
+from rag_selectivity.errors import InputError, needing
 from rag_selectivity.measures import Measure, parse_measure
 from rag_selectivity.measures.chance import COLLAPSE_FROM, DEGRADED_FROM, BoR, BoR_max, Success
 from rag_selectivity.measures.classic import IPrec
@@ -305,10 +305,8 @@ def _axes(ax: Any, what: str, rows: int = 0) -> Any:
     """The given axes, or new ones."""
     if ax is not None:
         return ax
-    try:
+    with needing("matplotlib", "report", f"plots.{what}"):
         import matplotlib.pyplot as plt
-    except ImportError:
-        raise MissingExtraError("matplotlib", "report", f"plots.{what}") from None
     return plt.subplots(figsize=(5.2, height_of(rows)), layout="constrained")[1]
 
 

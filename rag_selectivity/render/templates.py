@@ -6,7 +6,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from rag_selectivity.errors import MissingExtraError
+from rag_selectivity.errors import needing
 
 PAGE = Path(__file__).with_name("page")
 
@@ -19,10 +19,8 @@ def environment(needed_by: str) -> Any:
     MissingExtraError
         If Jinja2 is not installed (the extra `report`).
     """
-    try:
+    with needing("Jinja2", "report", needed_by):
         from jinja2 import Environment, FileSystemLoader, StrictUndefined
-    except ImportError:
-        raise MissingExtraError("Jinja2", "report", needed_by) from None
     return Environment(
         loader=FileSystemLoader(PAGE),
         autoescape=True,

@@ -5,7 +5,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, ClassVar
 
-from rag_selectivity.errors import InputError, MissingExtraError
+from rag_selectivity.errors import InputError, needing
 from rag_selectivity.results.plain import Plain, flat
 from rag_selectivity.tables.writing import json_text, write_whole
 
@@ -86,10 +86,8 @@ class Result(Plain):
 
     def to_pandas(self) -> Any:
         """The rows as a pandas DataFrame."""
-        try:
+        with needing("pandas", "all", f"{type(self).__name__}.to_pandas"):
             import pandas
-        except ImportError:
-            raise MissingExtraError("pandas", "all", f"{type(self).__name__}.to_pandas") from None
         return pandas.DataFrame(self.to_rows())
 
     def save(self, path: str | Path) -> None:

@@ -10,7 +10,7 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
-from rag_selectivity.errors import InputError, MissingExtraError
+from rag_selectivity.errors import InputError, needing
 from rag_selectivity.tables.cells import check_one_of, iterated, shown
 from rag_selectivity.tables.files import byte_lines, first_bytes, first_line, json_value, not_utf8, opened, text_lines
 from rag_selectivity.tables.names import COLUMNS, optional_column
@@ -112,8 +112,7 @@ def read_records(source: str | Path, kind: str | None = None) -> Iterator[tuple[
         with opened(path):  # text in another encoding than UTF-8 is refused by its name
             raise InputError(f"{path}: expected JSONL, CSV or Parquet rows")
     rows = _READERS[kind](path)
-    first_row = next(rows, None)
-    if first_row is None:
+    if (first_row := next(rows, None)) is None:
         raise NoRowsError(f"{path}: the file has no rows")
     return chain([first_row], rows)
 
@@ -209,11 +208,9 @@ def parquet_files(path: Path) -> list[Path]:
 
 
 def _parquet_rows(path: Path) -> Iterator[tuple[int, Row]]:
-    try:
+    with needing("pyarrow", "files", f"reading {path}"):
         import pyarrow
         from pyarrow import parquet
-    except ImportError:
-        raise MissingExtraError("pyarrow", "files", f"reading {path}") from None
     for place in parquet_files(path):
         row = 0
         with opened(place, any_content=True) as stream:
@@ -275,10 +272,7 @@ def frame_rows(frame: Any, where: str) -> Iterator[Row]:
     """The rows of a frame, with Python's own values."""
     frame = as_frame(frame, where)
     names = column_names(frame)
-    columns = []
-    for column in map(frame.__getitem__, names):
-        to_list = getattr(column, "to_list", None) or getattr(column, "to_pylist", None)
-        columns.append(list(column) if to_list is None else to_list())
+    columns = [each.to_pylist() if hasattr(each, "to_pylist") else list(each) for each in map(frame.__getitem__, names)]
     return (dict(zip(names, cells, strict=True)) for cells in zip(*columns, strict=True))
 
 
@@ -292,10 +286,8 @@ def as_frame(value: Any, where: str) -> Any:
     """
     if type(value).__module__.split(".")[0] in ("pandas", "polars") or not hasattr(value, "__arrow_c_stream__"):
         return value
-    try:
+    with needing("pyarrow", "files", f"{where} of Arrow data"):
         import pyarrow
-    except ImportError:
-        raise MissingExtraError("pyarrow", "files", f"{where} of Arrow data") from None
     table = pyarrow.table(value)
     if not len(table) and not hasattr(value, "__getitem__"):
         raise InputError(

@@ -1,4 +1,4 @@
-"""Large files and frames of labels and runs, some rows at a time, as Polars parses them.
+"""Large files and frames of labels, runs and texts, some rows at a time, as Polars parses them.
 
 A scan is made of regular sources alone. Anything else is left to the exact reader (None, or `Odd` when its rows are
 asked for), which either reads it or says what is wrong and where.
@@ -22,14 +22,14 @@ from rag_selectivity.errors import InputError
 from rag_selectivity.tables import exact
 from rag_selectivity.tables.cells import RULES
 from rag_selectivity.tables.files import first_line, is_path, opened
-from rag_selectivity.tables.names import Kind, columns_of
+from rag_selectivity.tables.names import COLUMNS, IDS, Kind, columns_of
 
 if TYPE_CHECKING:
     import polars as pl
 
 #: Bytes of a text and rows of a table that are parsed at a time.
 _BLOCK, _ROWS = 1 << 23, 1 << 18
-_IDS = ("query", "passage")
+_IDS, _TEXTS = {"query", "passage", "id"}, {"text", "title"}
 #: So many blocks are parsed at once, while one is read and one is used.
 _AT_ONCE = 2
 
@@ -44,7 +44,7 @@ class Odd(Exception):
 
 @dataclass(frozen=True)
 class Scan:
-    """The rows of labels or of a run in their order.
+    """The rows of labels, of a run or of texts in their order.
 
     Attributes
     ----------
@@ -52,7 +52,7 @@ class Scan:
         Gives the source in pieces, in its order and from its beginning each time.
     frame : callable
         Makes a frame of a piece: columns query and passage (String), and those of grade (Int64), score, rank and tokens
-        (Float64) that there are.
+        (Float64) that there are; of texts the columns id and text, which begins with the title (String).
     lines : int or None
         The line of the first row in the file; None for what is no file. The others follow line by line.
     """
@@ -147,17 +147,18 @@ def _scan_of_text(path: Path, kind: Kind, name: str) -> Scan | None:
     for role, key in columns.items():
         if role == "grade" or (role in _IDS and isinstance(row.get(key), int)):
             types[key] = pl.Int64
-        elif role not in _IDS:
+        elif role not in _IDS | _TEXTS:
             types[key] = pl.Float64
     # A key that stands twice, or an id without quotation marks where the others have some, is odd.
     blank = " " if '": ' in first else ""
-    texts = [isinstance(row[key], str) for key in columns.values() if row]
-    marks = [
-        f"{json.dumps(key)}:{blank}".encode() + b'"' * is_text
-        for key, is_text in zip(columns.values(), texts, strict=False)
-    ]
+    quoted = {key: role in _TEXTS or not isinstance(row[key], (int, float)) for role, key in columns.items() if row}
+    starts = [(f"{json.dumps(key)}:{blank}".encode(), is_quoted) for key, is_quoted in quoted.items()]
+    marks = [start + b'"' * marked for start, is_quoted in starts for marked in range(1 + is_quoted)]
+    # So is a row of texts with one of these keys, which then has its id or text there, or a title.
+    keys = {*IDS["query"], *IDS["passage"], *COLUMNS["text"], "title"} if "text" in columns else ()
+    others = [f'"{key}"'.encode() for key in keys if columns_of([*names, key], kind, "") != columns]
     # Where all keys are read, the number of these signs in a line tells it as well, and is counted faster.
-    signs_of_all = {'"': 2 * (len(texts) + sum(texts)), ":": len(texts)} if len(row) == len(texts) else {}
+    signs_of_all = {'"': 2 * (len(quoted) + sum(quoted.values())), ":": len(quoted)} if len(row) == len(quoted) else {}
 
     def parsed(block: bytes) -> pl.DataFrame:
         # A line end within a quoted cell is odd in any case.
@@ -165,10 +166,13 @@ def _scan_of_text(path: Path, kind: Kind, name: str) -> Scan | None:
             block = block.replace(b"\r\n", b"\n")
         signs = np.frombuffer(block, np.uint8)
         lines = _count(signs, "\n") + (not block.endswith(b"\n"))
+        is_plain = b"\\" not in block
         if row:
             frame = pl.read_ndjson(block, schema=types)
-            as_first = b"[" not in block and all(_count(signs, each) == n * lines for each, n in signs_of_all.items())
-            is_odd = not (signs_of_all and as_first) and any(block.count(mark) != lines for mark in marks)
+            is_simple = signs_of_all and is_plain and b"[" not in block
+            as_first = is_simple and all(_count(signs, each) == n * lines for each, n in signs_of_all.items())
+            is_odd = not as_first and any(block.count(mark) != lines for mark in marks)
+            is_odd |= any(key in block for key in others)
         else:
             frame = pl.read_csv(
                 block,
@@ -180,10 +184,10 @@ def _scan_of_text(path: Path, kind: Kind, name: str) -> Scan | None:
             )
             is_odd = name == "trec" and not _has_fields(signs, lines, len(names))
         if name != "trec":
-            is_odd |= any(sign in block for sign in (b"\0", b"\r")) or (b"\\" in block and b"\\u0000" in block)
+            is_odd |= b"\0" in block or b"\r" in block
         if is_odd or frame.height != lines:
             raise Odd
-        return _checked(frame, columns, is_text=True)
+        return _checked(frame, columns, may_hold_nul=name == "jsonl" and not is_plain)
 
     def regular(block: bytes) -> pl.DataFrame:
         try:
@@ -230,23 +234,28 @@ def _blocks(path: Path, header: bool) -> Iterator[bytes]:
             yield block + file.readline()
 
 
-def _checked(frame: pl.DataFrame, columns: Mapping[str, str], is_text: bool = False) -> pl.DataFrame:
+def _checked(frame: pl.DataFrame, columns: Mapping[str, str], may_hold_nul: bool = True) -> pl.DataFrame:
     """The columns by what they hold; `Odd` where a cell is missing, or is not what it must be."""
     import polars as pl
 
+    types = {role: pl.String if role in _IDS | _TEXTS else pl.Float64 for role in columns}
     for role, name in columns.items():
         kind = frame.schema[name]
-        is_text_or_whole = kind in (pl.String, pl.Categorical, pl.Enum) or kind.is_integer()
-        if not (is_text_or_whole or (kind.is_float() and role not in _IDS)):
+        is_whole, is_float = kind.is_integer() and role not in _TEXTS, kind.is_float() and types[role] == pl.Float64
+        if not (kind in (pl.String, pl.Categorical, pl.Enum) or is_whole or is_float):
             raise Odd
-    types = {role: pl.String if role in _IDS else pl.Float64 for role in columns}
     found = frame.select(pl.col(name).cast(types[role]).alias(role) for role, name in columns.items())
-    for ids in map(found.get_column, _IDS):
-        has_nul = not is_text and "\0" in ids.str.join("").item()
-        if has_nul or ids.null_count() or not (ids != "").all():
+    for role, cells in found.to_dict().items():
+        if types[role] == pl.Float64:
+            numbers = cells.to_numpy()  # NaN for a missing one
+            is_odd = not (np.isfinite(numbers) & RULES[role][0](numbers)).all()
+        else:
+            # Half of a surrogate pair becomes NUL.
+            has_nul = may_hold_nul and "\0" in cells.str.join("").item()
+            is_odd = has_nul or cells.null_count() > 0 or (role in _IDS and not (cells != "").all())
+        if is_odd:
             raise Odd
-    for role in types.keys() - set(_IDS):
-        numbers = found[role].to_numpy()  # NaN for a missing one
-        if not (np.isfinite(numbers) & RULES[role][0](numbers)).all():
-            raise Odd
+    if "title" in columns:
+        is_whole = (found["title"] != "") & (found["text"] != "")
+        found = found.with_columns(text=pl.when(is_whole).then(pl.format("{}\n{}", "title", "text")).otherwise("text"))
     return found.cast({"grade": pl.Int64}) if "grade" in columns else found

@@ -17,7 +17,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import IO, Any, TextIO
 
-from rag_selectivity.errors import InputError, MissingExtraError, did_you_mean
+from rag_selectivity.errors import InputError, did_you_mean, needing
 
 STANDARD_INPUT = Path("-")
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
@@ -98,10 +98,8 @@ def _unpacked(path: Path, plain: Any) -> Any:
         return gzip.GzipFile(fileobj=plain)
     if head != _ZSTD:
         return plain
-    try:
+    with needing("zstandard", "files", f"reading {path}"):
         import zstandard
-    except ImportError:
-        raise MissingExtraError("zstandard", "files", f"reading {path}") from None
     return io.BufferedReader(zstandard.ZstdDecompressor().stream_reader(plain, read_across_frames=True))
 
 
@@ -134,7 +132,7 @@ def first_bytes(path: Path, size: int = 4096) -> bytes:
 
 def first_line(path: Path) -> str:
     """The first line of a file."""
-    return first_bytes(path).split(b"\n", 1)[0].decode("utf-8-sig", "replace").rstrip("\r")
+    return first_bytes(path, 1 << 16).split(b"\n", 1)[0].decode("utf-8-sig", "replace").rstrip("\r")
 
 
 def byte_lines(path: Path) -> Iterator[tuple[int, bytes]]:

@@ -17,9 +17,7 @@ AUTO = "auto"
 TEXT = "text"
 _METADATA = "metadata."
 # Metadata may hold whole documents, and objects that hold themselves.
-_LONGEST_ID = 1000
-_MOST_KEYS = 200
-_DEEPEST = 8
+_LONGEST_ID, _MOST_KEYS, _DEEPEST = 1000, 200, 8
 
 
 def as_text_id(passage: str) -> str:

@@ -14,10 +14,8 @@ from rag_selectivity.errors import InputError
 IntArray = NDArray[np.int64]
 HashArray = NDArray[np.uint64]
 
-_WORD = 8
-_MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
-_SECOND_MULTIPLIER = np.uint64(0xD6E8FEB86659FD93)
-_SHIFT = np.uint64(32)
+_WORD, _SHIFT = 8, np.uint64(32)
+_MULTIPLIER, _SECOND_MULTIPLIER = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xD6E8FEB86659FD93)
 _NUMBERS = re.compile("([0-9]+)")
 
 

@@ -19,10 +19,9 @@ _Apart = Sequence[tuple[Set[str], Set[str]]]
 _BEFORE_CUTS, _AFTER_CUTS = (("strip", "nfc", "name"), ("strip", "nfc")), ("casefold", "number")
 #: Which form is left out first where fewer are enough.
 _LEFT_OUT_FIRST = ("name", "casefold", "number", "nfc", "strip")
-_LONGEST_CUT = 20
 #: How many queries, spread over all, are tried before all are.
 _TRIED = 20
-_EXAMPLES = 3
+_EXAMPLES, _LONGEST_CUT = 3, 20
 #: Lists that all lack a labelled passage before ids are doubted.
 LISTS_BEFORE_DOUBT = 10
 #: So many lists, and ids of each, are examples of ids that do not meet.
@@ -246,7 +245,7 @@ class ChosenIdentity:
     @property
     def line(self) -> str:
         """The choice as a sentence, for a report."""
-        found = f"{counted(self.found, 'label')} found in the {_first(self.queries)}"
+        found = f"{counted(self.found, 'label')} found in the first {counted(self.queries, 'labelled retrieval')}"
         stored = "" if self.in_index is None else f"; the index has {self.in_index:,} of {self.labels:,} labels"
         return f"Passages are known by {self.name}: {found}{stored}."
 
@@ -257,7 +256,7 @@ class ChosenIdentity:
 
 
 #: The labels of a query, and the `candidates` of each passage that was retrieved for it.
-Observed = tuple[Mapping[str, int] | Collection[str], Sequence[Mapping[str, str]]]
+Observed = tuple[Collection[str], Sequence[Mapping[str, str]]]
 
 
 def choose_identity(observed: Sequence[Observed]) -> ChosenIdentity:
@@ -285,7 +284,7 @@ def choose_identity(observed: Sequence[Observed]) -> ChosenIdentity:
     """
     observed = observed[:QUERIES_TO_CHOOSE_BY]
     passages = [passage for _, of_query in observed for passage in of_query]
-    where = _first(len(observed))
+    where = f"first {counted(len(observed), 'labelled retrieval')}"
     if not passages:
         raise InputError(
             f"no label was found, since no passage at all was retrieved in the {where}: is the index empty, or its "
@@ -338,16 +337,10 @@ def choose_identity(observed: Sequence[Observed]) -> ChosenIdentity:
     return ChosenIdentity(taken, most, sum(len(labels) for labels, _ in observed), len(observed))
 
 
-def labels_found(
-    observed: Iterable[tuple[Collection[str], Iterable[Mapping[str, str]]]],
-) -> dict[str, set[tuple[int, str]]]:
+def labels_found(observed: Iterable[Observed]) -> dict[str, set[tuple[int, str]]]:
     """The labels that each candidate finds, as the number of the query and the label; see `choose_identity`."""
     found: dict[str, set[tuple[int, str]]] = {}
     for query, (labels, passages) in enumerate(observed):
         for name, id_ in (item for passage in passages for item in passage.items()):
             found.setdefault(name, set()).update({(query, id_)} if id_ in labels else ())
     return found
-
-
-def _first(queries: int) -> str:
-    return f"first {counted(queries, 'labelled retrieval')}"

@@ -6,7 +6,8 @@ from typing import Literal
 
 from rag_selectivity.errors import InputError
 
-Kind = Literal["labels", "run"]
+#: What rows are; those of passages and queries have texts.
+Kind = Literal["labels", "run", "passage", "query"]
 _PASSAGE = ("doc_id", "docid", "corpus-id", "corpus_id", "passage_id", "docno", "pid", "did", "doc", "passage")
 _TOKENS = ("tokens", "n_tokens", "num_tokens", "token_count")
 COLUMNS: dict[str, tuple[str, ...]] = {
@@ -53,8 +54,7 @@ def find_column(names: Sequence[str], what: str, where: str, accepted: Sequence[
 query_id, qid, query-id, q_id, query, topic; did you mean 'query_id' by 'quary_id'?
     """
     accepted = accepted or COLUMNS[what]
-    found = optional_column(names, accepted)
-    if found is not None:
+    if (found := optional_column(names, accepted)) is not None:
         return found
     close = ((str(name), get_close_matches(str(name).casefold(), accepted, 1, _ALIKE)) for name in names)
     meant = next((f"; did you mean {match[0]!r} by {name!r}?" for name, match in close if match), "")
@@ -72,7 +72,7 @@ def optional_column(names: Sequence[str], accepted: Sequence[str]) -> str | None
 
 
 def columns_of(names: Sequence[str], kind: Kind, where: str) -> dict[str, str]:
-    """The columns of labels or of a run by what they hold.
+    """The columns of labels, of a run or of texts by what they hold.
 
     A grade that is called `score` counts only in the qrels of BEIR.
 
@@ -86,6 +86,10 @@ def columns_of(names: Sequence[str], kind: Kind, where: str) -> dict[str, str]:
     rag_selectivity.errors.InputError: run.csv (labels come before runs): no column for the grade; it has query_id, \
 doc_id, score, but needs one of grade, relevance, rel, label
     """
+    if kind in ("passage", "query"):
+        text = "text" if "text" in names else find_column(names, "text", where)
+        found = {"id": find_column(names, kind, where, IDS[kind]), "text": text}
+        return {**found, "title": "title"} if "title" in names else found
     found = {role: find_column(names, role, where) for role in ("query", "passage")}
     for role in ("grade",) if kind == "labels" else ("score", "rank", "tokens"):
         if (name := optional_column(names, COLUMNS[role])) is not None:

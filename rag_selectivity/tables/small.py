@@ -3,6 +3,7 @@
 import os
 from collections import Counter
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -13,10 +14,11 @@ import numpy as np
 from rag_selectivity.errors import InputError, examples
 from rag_selectivity.tables.cells import cost_or_length, holds_half, is_missing, shown, whole_count
 from rag_selectivity.tables.exact import read_records, records
-from rag_selectivity.tables.files import is_path
+from rag_selectivity.tables.fast import Odd, scan
+from rag_selectivity.tables.files import is_large, is_path
 from rag_selectivity.tables.forms import AS_THEY_ARE, IdForm
 from rag_selectivity.tables.ids import id_hashes, mix
-from rag_selectivity.tables.names import COLUMNS, IDS, find_column, optional_column
+from rag_selectivity.tables.names import COLUMNS, IDS, Kind, find_column, optional_column
 from rag_selectivity.wording import counted
 
 V = TypeVar("V")
@@ -98,14 +100,11 @@ def per(of: str, source: Any, what: str, kind: type[V], *, name: str = "", form:
     {'1': 2.5}
     """
     found: dict[str, Any] = {}
+    read = whole_count if kind is int else cost_or_length
     for where, id_, row, of_id in rows_by_id(source, name or what, of, value=COLUMNS[what][0], form=form):
         cell = row[find_column([each for each in row if each != of_id], what, where)]
         owner = f"the {what} of {of} {id_!r}"
-        value: Any
-        if kind is str:
-            value = AS_THEY_ARE.of_cell(cell, where, what)
-        else:
-            value = (whole_count if kind is int else cost_or_length)(cell, f"{where}: {owner}")
+        value: Any = AS_THEY_ARE.of_cell(cell, where, what) if kind is str else read(cell, f"{where}: {owner}")
         if found.setdefault(id_, value) != value:
             one, other = (f"{each:g}" if kind is float else each for each in (value, found[id_]))
             raise InputError(f"{where}: {owner} is {one}, and {other} before: keep one of them")
@@ -204,8 +203,7 @@ def read_texts(
     """
     if only is not None and isinstance(source, Mapping):
         # A mapping may fetch a text when it is asked for it.
-        texts = source
-        source = ((key, texts[key]) for key in texts if str(key) in only)
+        source = {key: source[key] for key in source if str(key) in only}
     for where, id_, text, row in _texts(source, what, columns):
         if only is not None and id_ not in only:
             continue
@@ -269,9 +267,22 @@ def _texts(source: Any, what: str, columns: Sequence[str] = COLUMNS["text"]) -> 
     if is_path(source) and os.path.isdir(source):
         source = Path(source) / f"{what}.jsonl"
 
-    rows = partial(rows_by_id, source, what, "passage" if what == "corpus" else "query", value=columns[0])
-    marks: dict[str, int] = {}
-    for where, id_, row, _ in rows():
+    of: Kind = "passage" if what == "corpus" else "query"
+    is_usual = is_path(source) and is_large(Path(source)) and columns is COLUMNS["text"]
+    known, done, marks = set[str](), 0, dict[str, int]()
+    if is_usual and (found := scan(source, of)) is not None:
+        with suppress(Odd):
+            for some in found.rows():
+                ids = some["id"].to_list()
+                known.update(ids)
+                if len(known) < done + len(ids):
+                    raise Odd
+                yield from (("", id_, text, None) for id_, text in zip(ids, some["text"].to_list(), strict=True))
+                done += len(ids)
+            return
+    # From an odd row on, or where an id stands again, rows are read exactly.
+    rows = partial(rows_by_id, source, what, of, value=columns[0])
+    for number, (where, id_, row, _) in enumerate(rows()):
         text = passage_text(row, columns)
         mark = hash(text) if isinstance(text, str) else 0
         if marks.setdefault(id_, mark) != mark:
@@ -281,4 +292,5 @@ def _texts(source: Any, what: str, columns: Sequence[str] = COLUMNS["text"]) -> 
                 f"{where}: {id_!r} has another text than in {first}: give each text an id of its own, or remove one of "
                 f"the two"
             )
-        yield where, id_, text, row
+        if number >= done:
+            yield where, id_, text, row

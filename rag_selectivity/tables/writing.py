@@ -13,7 +13,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, BinaryIO
 
-from rag_selectivity.errors import InputError, MissingExtraError
+from rag_selectivity.errors import InputError, needing
 
 #: What stands in a file: a text in UTF-8, bytes, or a function that writes bytes.
 Content = str | bytes | Callable[[BinaryIO], object]
@@ -175,10 +175,8 @@ def refuse_suffix(path: str | Path) -> str:
     if suffix not in (".csv", ".jsonl", ".parquet"):
         raise InputError(f"{path}: cannot write {suffix or 'a file without suffix'}; use .csv, .jsonl or .parquet")
     if suffix == ".parquet":
-        try:
+        with needing("pyarrow", "files", f"writing {Path(path).name}"):
             import pyarrow.parquet  # noqa: F401
-        except ImportError:
-            raise MissingExtraError("pyarrow", "files", f"writing {Path(path).name}") from None
     return suffix
 
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Self
 
-from rag_selectivity.errors import InputError, MissingExtraError
+from rag_selectivity.errors import InputError, needing
 from rag_selectivity.live.retrieval import approximate_tokens
 from rag_selectivity.tables.cells import shown
 from rag_selectivity.tables.files import json_value
@@ -125,11 +125,9 @@ def misfit(arguments: Any, schema: Mapping[str, Any]) -> str | None:
     >>> misfit({"city": "Rome", "town": "Rome"}, schema)
     'unknown: town'
     """
-    try:
+    with needing("jsonschema", "mcp", "the check of tool arguments"):
         from jsonschema import Draft202012Validator
         from referencing import Registry
-    except ImportError as absent:
-        raise MissingExtraError("jsonschema", "mcp", "the check of tool arguments") from absent
     try:
         given = json_value(arguments if isinstance(arguments, str) else json.dumps(arguments, default=str))
     except (TypeError, ValueError, RecursionError):
