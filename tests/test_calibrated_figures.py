@@ -323,6 +323,7 @@ def test_ranks_below_the_pool_are_not_completed_from_a_tail(tmp_path) -> None:
         assert abs(found[run, "nDCG@10"].value - truth[run, "nDCG@10"].value) < 0.1
     short = {name: {query: lists[query][:3] for query in lists} for name, lists in runs.items()}
     assert rs.evaluate(store, short, measures=["AP"], **options)["one", "AP"].basis == "with a tail"
+    assert "no candidates beyond K = 3 were given" in str(rs.evaluate(store, short, **{**options, "depths": [3]}))
 
 
 def test_figures_of_groups_of_passages_stay_as_judged_beside_a_tail(tmp_path) -> None:

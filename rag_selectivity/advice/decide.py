@@ -235,25 +235,28 @@ def _answers(decision: Decision, at_k: Report, leader: str) -> Iterator[Answer]:
     yield sentences.which_k(decision, about, fails, part, believed=is_believed)
     figure, pool = at_k[best, decision.measure], at_depth(at_k.runs[best].estimates, PROC(), decision.K)
     is_closed = any(c.code == CLOSED for cell in (figure, pool) if cell is not None for c in cell.caveats)
-    losses, is_completed = _losses(at_k, best, decision.measure), figure.basis in _COMPLETED
+    losses, has_candidates = _losses(at_k, best, decision.measure)
     if losses is not None:
         # What no run retrieved is not known of closed labels, and so neither is what more candidates would gain.
         losses = replace(losses, more=losses.more * is_believed, widen=0.0 if is_closed else losses.widen)
-    yield sentences.where_the_loss_is(decision, losses, closed=is_closed, completed=is_completed)
+    yield sentences.where_the_loss_is(decision, losses, closed=is_closed, candidates=has_candidates)
     yield sentences.what_next(decision, at_k, losses, fails, believed=is_believed)
     # What is shown by the grades of a judge whom nobody checked is no reason to believe them: the words say both.
     shown = trust.standing == CHECKED and (None if judges else True)
     yield Answer("trust", verdict, shown, " ".join(trust.facts))
 
 
-def _losses(at_k: Report, run: str, measure: Measure) -> Losses | None:
-    """The losses of a run; where its figures rest on completed labels, those figures, without tests."""
+def _losses(at_k: Report, run: str, measure: Measure) -> tuple[Losses | None, bool]:
+    """The losses of a run, and whether it has candidates beyond K.
+
+    Where its figures rest on completed labels, the losses are those figures, without tests.
+    """
     judged, kept = at_k.runs[run].judged, at_k[run, measure]
     found = None if judged is None else losses_of(judged, measure, at_k.bootstrap)
     if found is None or kept.basis not in _COMPLETED:
-        return found
+        return found, found is not None
     pool, share = (at_depth(at_k.runs[run].estimates, each, at_k.depths[0]) for each in (PROC(), PercentPROC()))
     if pool is None or share is None or not isinstance(measure, RANWG) or math.isnan(pool.value + kept.value):
-        return None
+        return None, True
     rerank, widen = pool.value - kept.value, share.value - kept.value
-    return replace(found, pool=pool.value, selected=share.value, rerank=rerank, widen=widen, more="")
+    return replace(found, pool=pool.value, selected=share.value, rerank=rerank, widen=widen, more=""), True

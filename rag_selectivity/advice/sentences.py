@@ -144,11 +144,11 @@ _LOOK = {
 }
 
 
-def where_the_loss_is(decision: Decision, losses: Losses | None, *, closed: bool, completed: bool) -> Answer:
+def where_the_loss_is(decision: Decision, losses: Losses | None, *, closed: bool, candidates: bool) -> Answer:
     """Which step of the best run loses evidence, and in how many queries."""
     if losses is None:
         why = f"no candidates beyond K = {decision.K} were given (pool=…, --pool)"
-        why = "with labels completed by people or a tail, its candidates have no figure" if completed else why
+        why = "with labels completed by people or a tail, its candidates have no figure" if candidates else why
         return Answer("loss", f"Not known for {decision.best}: {why}.", False)
     evidence = f"{percent(losses.pool)} of the {'labelled evidence' if closed else 'evidence'}"
     if isinstance(decision.measure, Success):
