@@ -55,8 +55,7 @@ def test_an_id_with_two_texts_is_named_with_both_places(form, seed, tmp_path) ->
     # Every other line of JSONL is blank.
     line = {"tsv": "{file}:{tsv}", "jsonl": "{file}:{jsonl}", "folder": "{file}:{jsonl}"}.get(form, "corpus, row {tsv}")
     places = [line.format(file=file, tsv=row + 1, jsonl=2 * row + 1) for row in (first, second)]
-    if form == "once":
-        places[0] = "an earlier row"
+    places[0] = "an earlier row" if form == "once" else places[0]
     message = f"{places[1]}: {id_!r} has another text than in {places[0]}: give each text an id of its own, or"
     for read in (read_texts, read_ids) if form in ("jsonl", "folder") else (read_texts,):
         with pytest.raises(rs.InputError, match=message):
