@@ -66,7 +66,10 @@ def test_each_slice_has_a_winner_of_its_own() -> None:
     assert compared["bm25", "Success@1"].verdict == "no difference shown"
     verdicts = {value: part["bm25", "Success@1"].verdict for value, part in compared.slices["kind"].items()}
     assert verdicts == {"short": "worse", "long": "better"}
-    assert "bm25 compared with dense by kind" in compared.details()
+    shown, part = compared.details(), compared.slices["kind"]["long"]["bm25", "Success@1"]
+    assert "The figures of the groups by kind are among the details." in str(compared)
+    assert "bm25 compared with dense by kind" in shown
+    assert {f"{part.baseline_value:.3f}", f"{part.value:.3f}"} <= {*shown.split("by kind")[-1].split()}
 
 
 def test_unpaired_runs_have_differences_in_slices() -> None:

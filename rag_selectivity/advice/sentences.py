@@ -211,10 +211,9 @@ def _questions(decision: Decision) -> Iterator[str]:
     """How many queries would show the gaps to the runs that are tied with the best, the widest gap first."""
     best, queries = decision.best, _ranked(decision.lines[0], decision).n
     tied = [pair for pair in decision.pairs if pair.run == best and not pair.apart and pair.difference > 0]
-    tied = [pair for pair in tied if pair.verdict != JUDGED_IN_PART]
     for pair in sorted(tied, key=lambda pair: -pair.difference):
         needed = queries * (pair.detectable / pair.difference) ** 2
-        if math.isfinite(needed) and queries < needed <= _MOST_TIMES * queries:
+        if pair.verdict != JUDGED_IN_PART and math.isfinite(needed) and queries < needed <= _MOST_TIMES * queries:
             about = f"about {math.ceil(needed):,} in place of {queries} would show whether {best} beats {pair.other}"
             yield f"Ask more questions: {about} by {share(pair.difference)}."
             return

@@ -288,6 +288,8 @@ def _notes(report: Report, decision: Decision | None, columns: Sequence[Shown]) 
     if signs and decision is not None:
         yield f"{' and '.join(signs)} than {decision.baseline}: shown by a test, after Holm's correction."
     yield from _counts_of_queries(report, columns)
+    if by := dict.fromkeys(column for run in report.runs.values() for column in run.slices):
+        yield f"The figures of the groups by {enumeration(by)} are among the details."
     marked = (
         (run, str(figure.measure), caveat)
         for run, figure in figures
@@ -320,24 +322,22 @@ def _counts_of_queries(report: Report, columns: Sequence[Shown]) -> Iterator[str
         bases = {x.estimate.basis for column in columns if column.name == "BoR" for x in column.figures.values()}
         of, also = counted(total, "query", "queries"), f" BoR is over all {total:,}." * (WITH_CONTROLS in bases)
         yield f"Of the {of}, {enumeration(parts)}: the labels of the others hold nothing that the measure counts.{also}"
+    harm = ((run, x.estimate) for column in columns if column.name == "Harm" for run, x in column.figures.items())
+    if lacking := [f"{x.n:,} of {run}'s {x.n_total:,} queries" for run, x in harm if 0 < x.n < x.n_total]:
+        yield f"Harm is over {enumeration(lacking)}: the others have no list, or an empty one."
 
 
 #: Where the number and the first ids of queries are, and what is said of them.
-_LEFT_OUT = {
-    ("missing_from_run", "first_missing"): (
-        "query of the qrels is missing from",
-        "queries of the qrels are missing from",
-    ),
-    ("not_in_qrels", "first_unknown"): (
-        "query not in the qrels was left out of",
-        "queries not in the qrels were left out of",
-    ),
-}
+_LEFT_OUT = (
+    ("missing_from_run", "first_missing", "of the qrels", ("is", "are"), "missing from"),
+    ("not_in_qrels", "first_unknown", "not in the qrels", ("was", "were"), "left out of"),
+)
 
 
 def left_out(runs: Mapping[str, RunReport]) -> Iterator[str]:
     """How many queries have labels and no list, or a list and no labels, with the first of them by name."""
-    for (count, first), words in _LEFT_OUT.items():
+    for count, first, which, (one, many), done in _LEFT_OUT:
+        words = f"query {which} {one} {done}", f"queries {which} {many} {done}"
         known = {run: (getattr(part.coverage, count), getattr(part.coverage, first)) for run, part in runs.items()}
         parts = [f"{counted(n, *words)} {run}{named(names, n)}" for run, (n, names) in known.items() if n]
         if parts:

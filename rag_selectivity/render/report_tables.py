@@ -92,7 +92,7 @@ def _over_k(report: Report, name: str, run: RunReport) -> Table:
             continue
         columns.append((_titled(report, base, cells.values()), cells.get, _style_of(base)))
         if base == PercentPROC() and at_depth(run.estimates, PROC(), report.cutoffs[0]) is not None:
-            columns.append(("who lost it", lambda k: _loss(report, name, k)))
+            columns.append(("who lost it (queries)", lambda k: _loss(report, name, k)))
         if isinstance(base, Lambda):
             columns.append(("slots per relevant", report.slots_per_relevant(name, rel=base.rel).get))
         if isinstance(base, BoR) and any(each is not None and not math.isnan(each.value) for each in cells.values()):
@@ -103,10 +103,9 @@ def _over_k(report: Report, name: str, run: RunReport) -> Table:
 
 
 def _titled(report: Report, base: Measure, cells: Iterable[Estimate | None]) -> str:
-    has_interval = base.higher_is_better is not None and any(
-        each is not None and not math.isnan(each.low) for each in cells
-    )
-    return f"{base} [{level_text(report.settings['level'])}]" if has_interval else str(base)
+    if base.higher_is_better is None or not any(each is not None and not math.isnan(each.low) for each in cells):
+        return str(base)
+    return f"{base} [{level_text(report.settings['level'])}]"
 
 
 def _style_of(base: Measure) -> Callable[[Estimate], str]:
@@ -122,8 +121,11 @@ def _ceiling(estimate: Estimate) -> str:
 
 
 def _loss(report: Report, name: str, depth: int) -> str | None:
+    """In how many queries each step is the weak one: a test, which the first answers name, shows who lost more."""
     with suppress(InputError):
-        return report.diagnosis(name, depth).overall
+        of_queries = report.diagnosis(name, depth).counts.items()
+        weak = {what.removesuffix("-limited").removeprefix("limited by "): n for what, n in of_queries}
+        return ", ".join(f"{step} {weak[step]}" for step in sorted(weak) if step != "healthy") or None
     return None
 
 
@@ -196,9 +198,8 @@ def _slice_blocks(by_value: Mapping[str, Slice]) -> Iterator[Block]:
     if any(part.few for part in parts):
         yield Note(f"{FEW} under {FEWEST} queries: the figures say little", "note")
     if left_out := len(measures) - len(shown):
-        yield Note(
-            f"{counted(left_out, 'further figure')} of each slice at other depths: in JSON, CSV and DataFrames", "note"
-        )
+        others = f"{counted(left_out, 'further figure')} of each slice at other depths"
+        yield Note(f"{others}: in JSON, CSV and DataFrames", "note")
     figures = [(part.value, name, each) for part in parts for name, each in part.estimates.items()]
     figures = [each for each in figures if parse_measure(each[1]) in shown]
     of_slices = ((value, name, caveat) for value, name, each in figures for caveat in each.caveats)
@@ -276,18 +277,16 @@ def _findings(rows: Sequence[RunDifference], settings: Mapping[str, Any]) -> Ite
     yield from map(Note, caveat_lines(("", str(row.measure), each) for row in rows for each in row.caveats))
     calibrated = [row for row in rows if row.basis == CALIBRATED]
     if calibrated:
-        as_judged = ", ".join(
-            f"{row.measure} {signed(math.nan if row.as_judged is None else row.as_judged)}" for row in calibrated
-        )
+        of_labels = ((row.measure, math.nan if row.as_judged is None else row.as_judged) for row in calibrated)
+        as_judged = ", ".join(f"{measure} {signed(value)}" for measure, value in of_labels)
         yield Note(f"differences as judged: {as_judged}; W/T/L and the queries below are as judged too")
     for row in calibrated:
         if row.reason is not None:
             yield Note(f"no calibrated difference for {row.measure}: {row.reason}")
     if any(not math.isnan(row.detectable) for row in tested):
-        yield Note(
-            f"shows ≥: the smallest true difference that is shown with a power of {level_text(settings['power'])}, at "
-            f"the level of Holm's correction for a family of {counted(settings['family'], 'test')}"
-        )
+        power, family = level_text(settings["power"]), counted(settings["family"], "test")
+        least = f"the smallest true difference that is shown with a power of {power}, at the level of"
+        yield Note(f"shows ≥: {least} Holm's correction for a family of {family}")
     if (first := next((row for row in rows if row.moved), None)) is not None:
         moved = ", ".join(f"{m.query} ({number(m.baseline_value)} → {number(m.value)})" for m in first.moved)
         yield Note(f"largest differences in {first.measure}: {moved}")
@@ -303,6 +302,8 @@ def _slice_differences(rows: Sequence[RunDifference], settings: Mapping[str, Any
         ("", "measure"),
         ("slice", lambda row: f"{_slice_of(row)}{FEW if row.few else ''}"),
         ("n", lambda row: row.n if row.n == row.n_baseline else f"{row.n:,}, {row.n_baseline:,}"),
+        ("base", "baseline_value"),
+        ("run", "value"),
         _interval_column(settings),
         ("p Holm", "p_adjusted", p_value),
         ("verdict", lambda row: BLANK if row.few else row.verdict),
