@@ -207,22 +207,24 @@ def _found_by_polars(qrels: Qrels, part: Run, position: IntArray) -> tuple[IntAr
     """As `_found`, of passages in a Series; None where a list may hold a passage twice."""
     import polars as pl
 
-    # Equal passages of a query have equal numbers; other pairs hardly ever.
-    def numbers(query: IntArray, passages: pl.Series) -> pl.Series:
-        return pl.Series(query.view(np.uint64) * _ODD + passages.hash().to_numpy())
-
     retrieved: pl.Series = part.passages
-    number = numbers(position[part.query], retrieved)
-    in_order = np.sort(number.to_numpy())
-    if (in_order[1:] == in_order[:-1]).any():
+    # The last bits of a key are a row; the others are equal for equal passages of a list, and hardly ever for others.
+    of_row = np.uint64((1 << len(retrieved).bit_length()) - 1)
+
+    def keys(lists: IntArray, passages: pl.Series) -> Any:
+        return (lists.view(np.uint64) * _ODD + passages.hash().to_numpy()) & ~of_row
+
+    in_order = keys(part.query, retrieved) | np.arange(len(retrieved), dtype=np.uint64)
+    in_order.sort()
+    if not len(in_order) or ((in_order[1:] ^ in_order[:-1]) <= of_row).any():
         return None
-    known = position[position >= 0]
-    judgments = ranges(qrels.offsets[known], qrels.lengths[known])
+    lengths = np.where(position >= 0, qrels.lengths[position], 0)
+    judgments = ranges(qrels.offsets[position], lengths)
     labelled = pl.Series([qrels.passages[row] for row in judgments.tolist()], dtype=pl.String)
-    of_label = numbers(qrels.query[judgments], labelled)
-    rows = np.flatnonzero(number.is_in(of_label.implode()).to_numpy())
-    order = of_label.arg_sort()
-    found = order.gather(of_label.gather(order).search_sorted(number.gather(rows), "left"))
-    if (retrieved.gather(rows) != labelled.gather(found)).any():
+    of_label = keys(np.repeat(np.arange(len(position)), lengths), labelled)
+    nearest = in_order.take(in_order.searchsorted(of_label), mode="clip")
+    found = (nearest ^ of_label) <= of_row
+    rows = (nearest[found] & of_row).astype(np.int64)
+    if (retrieved.gather(rows) != labelled.filter(found)).any():
         return None
-    return rows, judgments[found.to_numpy()], np.empty(0, np.int64)
+    return rows, judgments[found], np.empty(0, np.int64)

@@ -229,7 +229,6 @@ class Run(Pairs):
         """The order with rows of equal scores in the order of a rule; `tied` says so of each row and the next."""
         starts = np.flatnonzero(tied & ~np.append(False, tied[:-1]))
         ends = np.flatnonzero(tied & ~np.append(tied[1:], False)) + 2
-        rows = np.arange(len(self.query)) if order is None else order
         if needed is not None:
             places = np.sort(needed) if order is None else np.flatnonzero(np.isin(order, needed))
             wanted = np.searchsorted(places, ends) > np.searchsorted(places, starts)
@@ -238,10 +237,10 @@ class Run(Pairs):
         key: Callable[[int], Any] = passages.__getitem__
         if rule != "docid_descending":
             key = lambda row: TIES[rule](self.queries[self.query[row]], passages[row])  # noqa: E731
-        changed = order is not None
         for start, end in zip(starts.tolist(), ends.tolist(), strict=True):
-            group = sorted(rows[start:end].tolist())
+            group = list(range(start, end)) if order is None else sorted(order[start:end].tolist())
             settled = sorted(group, key=key, reverse=rule == "docid_descending")
-            if settled != group or changed:
-                rows[start:end], changed = settled, True
-        return rows if changed else None
+            if order is not None or settled != group:
+                order = np.arange(len(self.query)) if order is None else order
+                order[start:end] = settled
+        return order
