@@ -35,7 +35,7 @@ _AT_ONCE = 2
 
 
 #: What reading or converting an odd source may raise, besides the errors of Polars.
-_UNREAD = (InputError, OSError, AttributeError, KeyError, TypeError, ValueError, RecursionError)
+_UNREAD = (InputError, ImportError, OSError, AttributeError, KeyError, TypeError, ValueError, RecursionError)
 
 
 class Odd(Exception):
@@ -119,12 +119,19 @@ def _scan_of_table(frame: Any, kind: Kind, lines: int | None) -> Scan:
 
     is_lazy = isinstance(frame, pl.LazyFrame)
     columns = columns_of(frame.collect_schema().names() if is_lazy else exact.column_names(frame), kind, "")
-    needed = (frame.select if hasattr(frame, "select") else frame.__getitem__)(list(columns.values()))
+    if hasattr(frame, "iloc"):
+        # Pandas holds texts as Arrow does: only Polars' own form of them is made slice by slice.
+        import pyarrow
+
+        frame = pyarrow.Table.from_pandas(frame, columns=[*columns.values()], preserve_index=False)
+    needed = frame.select([*columns.values()])
     height = frame.select(pl.len()).collect(engine="streaming").item() if is_lazy else len(frame)
 
     def rows(start: int) -> pl.DataFrame:
-        part = needed.slice(start, _ROWS) if hasattr(needed, "slice") else needed.iloc[start : start + _ROWS]
-        return _checked(pl.DataFrame(part.collect() if is_lazy else part), columns)
+        part = needed.slice(start, _ROWS)
+        if not isinstance(part, pl.DataFrame):
+            part = part.collect() if is_lazy else pl.from_arrow(part, rechunk=False)
+        return _checked(part, columns)
 
     return Scan(lambda: iter(range(0, height, _ROWS)), rows, lines)
 
@@ -212,9 +219,8 @@ def _has_fields(signs: NDArray[np.uint8], lines: int, fields: int) -> bool:
     """
     blank = signs <= ord(" ")
     blanks = lines * (fields - 1)
-    if _count(signs, " ") != blanks or np.count_nonzero(blank) != blanks + _count(signs, "\n"):
-        return False
-    return not (blank[1:] & blank[:-1]).any()
+    as_many = _count(signs, " ") == blanks == np.count_nonzero(blank) - _count(signs, "\n")
+    return as_many and not (blank[1:] & blank[:-1]).any()
 
 
 def _with_single_blanks(block: bytes) -> bytes:
