@@ -9,7 +9,7 @@ from rag_selectivity.errors import InputError
 from rag_selectivity.grading.exchange import import_labels, label_table
 from rag_selectivity.grading.store import HumanLabel, Store, digest
 from rag_selectivity.judged.qrels import Qrels
-from rag_selectivity.tables.exact import is_table, read_records
+from rag_selectivity.tables.exact import kind_of, read_records
 from rag_selectivity.tables.files import is_path, json_value
 from rag_selectivity.tables.grades import SCALES
 from rag_selectivity.trust.people import is_store
@@ -49,7 +49,7 @@ def label_rows_of(labels: Any, *, annotator: str | None = None, grade_map: Any =
     with TemporaryDirectory() as folder, Store(Path(folder) / "labels.db") as store:
         if is_path(labels):
             import_labels(store, labels, annotator=annotator, grade_map=grade_map)
-            if Path(labels).suffix.lower() == ".jsonl" and is_table(labels):
+            if Path(labels).suffix.lower() == ".jsonl" and kind_of(Path(labels)) in ("jsonl", "exported"):
                 # A store would put the time of now in the place of when each label was given.
                 exported = [row for _, row in read_records(labels)]
                 if set(exported[0]) >= _EXPORTED:

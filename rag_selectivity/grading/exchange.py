@@ -20,7 +20,7 @@ from rag_selectivity.judged.reading import read_qrels
 from rag_selectivity.results.grading import other_models
 from rag_selectivity.results.shapes import check_version
 from rag_selectivity.tables.cells import check_one_of, checked_id, id_fault, is_missing, number_of, shown, whole_grade
-from rag_selectivity.tables.exact import is_table, kind_of, read_records
+from rag_selectivity.tables.exact import SEPARATORS, kind_of, read_records
 from rag_selectivity.tables.files import json_value
 from rag_selectivity.tables.grades import SCALES
 from rag_selectivity.tables.writing import without_apostrophe, write_rows, write_whole
@@ -173,14 +173,14 @@ def import_labels(
         If the labels contradict each other or the store, are off the scale, or are of other texts, with an example; or
         if the file is itself a store. Nothing is imported then.
     """
-    file = Path(path)
-    kind = kind_of(file)
+    file, kind = Path(path), kind_of(Path(path))
     if kind == "store":
         raise InputError(
             f"{file} is a label store: write its labels with `rag-selectivity labels export {file.name} labels.jsonl`, "
             f"and import labels.jsonl"
         )
-    is_export = kind == "exported" or (is_table(file) and set(_IDENTITY) <= set(next(read_records(file))[1]))
+    is_table = kind in ("jsonl", "parquet", *SEPARATORS)
+    is_export = kind == "exported" or (is_table and set(_IDENTITY) <= set(next(read_records(file))[1]))
     if origin is not None:
         check_one_of("origin (--origin)", origin, ORIGIN_KINDS)
     if is_export and (origin is not None or drawn is not None):

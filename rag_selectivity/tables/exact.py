@@ -78,11 +78,6 @@ def suffix_of(path: Path) -> str:
     return next((each.lower() for each in reversed(path.suffixes) if each.lower() not in (".gz", ".zst")), "")
 
 
-def is_table(path: str | Path) -> bool:
-    """Whether a file is recognised as a table: rows with named columns."""
-    return kind_of(Path(path)) in ("parquet", "jsonl", *SEPARATORS, "exported")
-
-
 # -- text -------------------------------------------------------------------------------------------------
 
 

@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import lru_cache
 from pathlib import Path
+from types import SimpleNamespace
 from typing import IO, Any, TextIO
 
 from rag_selectivity.errors import InputError, did_you_mean, needing
@@ -38,13 +39,6 @@ def is_large(path: Path) -> bool:
     return os.path.isdir(path) or (os.path.isfile(path) and path.stat().st_size >= _LARGE)
 
 
-def _near_name(path: Path) -> str:
-    """The name in the folder of a missing file that it was probably meant to be, as the end of an error."""
-    with suppress(OSError):
-        return did_you_mean(path.name, os.listdir(path.parent), least=0.8)
-    return ""
-
-
 @contextmanager
 def opened(path: Path, *, any_content: bool = False) -> Iterator[IO[bytes]]:
     """The file's bytes, decompressed when it is gzipped or of zstd, whatever its name.
@@ -60,7 +54,10 @@ def opened(path: Path, *, any_content: bool = False) -> Iterator[IO[bytes]]:
                 _refuse_other_encodings(path, file.peek(4)[:4])
             yield file
     except FileNotFoundError:
-        raise InputError(f"{path}: there is no such file{_near_name(path)}") from None
+        near = ""
+        with suppress(OSError):
+            near = did_you_mean(path.name, os.listdir(path.parent), least=0.8)
+        raise InputError(f"{path}: there is no such file{near}") from None
     except io.UnsupportedOperation:
         raise InputError(
             f"{path}: a pipe cannot be read from its beginning again; give - and pipe it into standard input, or write "
@@ -95,7 +92,9 @@ def _unpacked(path: Path, plain: Any) -> Any:
     head = plain.read(4)
     plain.seek(0)
     if head.startswith(_GZIP):
-        return gzip.GzipFile(fileobj=plain)
+        # Python's reader asks for 8 kB at a time, and after each waits for other threads: it gets more.
+        read = lambda size: plain.read(1 << 18 if size == io.DEFAULT_BUFFER_SIZE else size)  # noqa: E731
+        return gzip.GzipFile(fileobj=SimpleNamespace(read=read, seek=plain.seek))
     if head != _ZSTD:
         return plain
     with needing("zstandard", "files", f"reading {path}"):

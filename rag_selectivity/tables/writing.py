@@ -190,18 +190,13 @@ def csv_text(rows: Sequence[Row], *, line_end: str = "\n", columns: Sequence[str
     Lists and dicts are written as JSON.
     """
     names = list(dict.fromkeys([*columns, *(name for row in rows for name in row)]))
-    lines = [names, *([row.get(name, "") for name in names] for row in rows)]
     written: list[str] = []
     # The writer quotes line feeds and carriage returns only if both end its own lines.
     writer: Any = csv.writer(SimpleNamespace(write=written.append), lineterminator="\r\n")
-    writer.writerows([_csv_cell(cell) for cell in line] for line in lines)
+    for line in [names, *([row.get(name, "") for name in names] for row in rows)]:
+        cells = [json_line(cell) if isinstance(cell, (list, tuple, dict)) else cell for cell in line]
+        writer.writerow([f"'{cell}" if isinstance(cell, str) and _FORMULA.match(cell) else cell for cell in cells])
     return "".join(line.removesuffix("\r\n") + line_end for line in written)
-
-
-def _csv_cell(cell: Any) -> Any:
-    if isinstance(cell, (list, tuple, dict)):
-        return json_line(cell)
-    return f"'{cell}" if isinstance(cell, str) and _FORMULA.match(cell) else cell
 
 
 def without_apostrophe(cell: str) -> str:
