@@ -100,8 +100,7 @@ def test_chunks_count_by_the_documents_that_the_corpus_has() -> None:
     report = evaluated(
         labels, {"r": {"q": ["d1", "d2"]}}, corpus, passages_of=counts, measures=["BoR", "lambda"], depths=[2]
     )
-    chance = 1 - (7 * 6) / (9 * 8)
-    assert report["BoR@2"].value == pytest.approx(-math.log2(chance), rel=1e-12)
+    assert report["BoR@2"].value == pytest.approx(-math.log2(1 - (7 * 6) / (9 * 8)), rel=1e-12)
     assert report["lambda@2"].value == pytest.approx(2 * 2 / 9, rel=1e-12)
 
 

@@ -125,8 +125,7 @@ def test_the_same_command_draws_the_same_pairs_and_grades_nothing_anew(tmp_path)
     again = graded(tmp_path, tail="15:4", controls=3, corpus=[{"_id": id_, "text": t} for id_, t in turned.items()])
     assert (again.graded, again.cached, again.left) == (0, again.pairs, 0)
     assert (origins(tmp_path / "l.db", "tail"), origins(tmp_path / "l.db", "control")) == first
-    other = graded(tmp_path, tail="15:4", controls=3, seed=8)
-    assert other.graded > 0
+    assert graded(tmp_path, tail="15:4", controls=3, seed=8).graded > 0
 
 
 def test_a_larger_draw_contains_the_smaller_one(tmp_path) -> None:

@@ -244,8 +244,7 @@ def test_check_and_diff_write_json(place) -> None:
     words = ["left.trec", "right.trec", "--format", "json", "--output", "check.json"]
     done = run_command("golden", "check", "golden", *words, cwd=place, timeout=60)
     assert done.returncode == 0, done.stderr
-    document = json.loads((place / "check.json").read_text(encoding="utf-8"))
-    assert document["passed"]
+    assert json.loads((place / "check.json").read_text(encoding="utf-8"))["passed"]
     build(place / "golden", labels=place / "labels.db", queries=QUERIES, corpus=CORPUS)
     done = run_command("golden", "diff", "golden", "--format", "json", cwd=place, timeout=60)
     assert json.loads(done.stdout)["schema"] == "rag-selectivity/golden-diff/2"

@@ -1,6 +1,7 @@
 """The next step can be taken as it is printed, and the first screen names only what it shows."""
 
 import json
+import re
 import shlex
 
 import pytest
@@ -67,7 +68,11 @@ def test_a_grading_that_stopped_is_finished_first(tmp_path) -> None:
     step = decide(report, k=5)["next"].text
     assert step.startswith(f"Finish the grading: no grade yet for 2 pairs in {tmp_path / 'l.db'}; ")
     rs.grade(*texts, pool, store=tmp_path / "l.db", judge=judge, progress=False)
-    assert "Finish" not in str(rs.evaluate(tmp_path / "l.db", {"mine": pool}, bootstrap=None))
+    lists = pool, {"q01": [f"p{n}" for n in range(9)]}
+    whole, longer = (rs.evaluate(tmp_path / "l.db", {"mine": run}, bootstrap=None) for run in lists)
+    assert "Finish" not in str(whole)
+    # Nothing is left to grade below the pool, or three passages are.
+    assert [re.findall(r"Have (\d+) pass\w+ below", str(each.trust.acts)) for each in (whole, longer)] == [[], ["3"]]
 
 
 def test_what_a_judge_alone_says_is_called_so_and_a_file_still_shows_the_answers(sample, tmp_path) -> None:

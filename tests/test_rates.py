@@ -114,5 +114,4 @@ def test_queries_that_cannot_succeed_are_left_out_and_counted() -> None:
     assert rs.bits(0.36 / (2 / 5), 8_841_823, 10, 1).bor == pytest.approx(able.bor)
     words = ["plan", "--corpus-size", "1000", "--relevant", "1,0", "--depths", "10"]
     assert "left out of all figures" in run_command(*words).stdout
-    document = json.loads(run_command(*words, "--format", "json").stdout)
-    assert document["left_out"] == 1
+    assert json.loads(run_command(*words, "--format", "json").stdout)["left_out"] == 1

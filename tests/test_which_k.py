@@ -151,8 +151,7 @@ def test_the_depth_of_the_lists_does_not_move_it(labelled, places):
 
 
 def test_queries_of_one_cluster_tell_no_more_than_one_of_them():
-    rng = np.random.default_rng(4)
-    above = np.minimum(rng.geometric(0.3, 30), 30) - 1
+    above = np.minimum(np.random.default_rng(4).geometric(0.3, 30), 30) - 1
     lists = {
         f"q{i}": [*(f"x{j}" for j in range(n)), "d", *(f"y{j}" for j in range(30 - n))] for i, n in enumerate(above)
     }

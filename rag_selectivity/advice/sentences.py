@@ -11,6 +11,7 @@ from rag_selectivity.inference.bounded import FEW
 from rag_selectivity.judged.judged_run import JudgedRun
 from rag_selectivity.measures.base import Measure
 from rag_selectivity.measures.chance import DEGRADED_FROM, Success
+from rag_selectivity.measures.utility import Judged
 from rag_selectivity.results.comparison import JUDGED_IN_PART
 from rag_selectivity.results.decision import Answer, Decision, RunLine
 from rag_selectivity.results.estimate import WITH_TAIL, Estimate
@@ -133,8 +134,8 @@ def unlabelled_part(judged: JudgedRun | None, depth: int) -> str:
     """Which share of its top K has no label, and is not to count as the lowest grade; empty if none."""
     if judged is None or judged.policy.unjudged == "worst":
         return ""
-    returned, labelled = (at(np.array([depth])).sum() for at in (judged.returned_at, judged.judged_at))
-    return f"{percent(1 - labelled / returned)} of the top {depth}" if labelled < returned else ""
+    labelled = Judged().outcome(judged, np.array([depth])).settled().value()[0]
+    return f"{percent(1 - labelled)} of the top {depth}" if labelled < 1 else ""
 
 
 #: What to look at where a step is shown to lose more than the other.
