@@ -404,17 +404,18 @@ def labelled_queries(queries: Any, labels: Labels) -> dict[str, str]:
     asked = queries_of(labels.by_query if queries is None else queries)
     if all(labels.name_of(*names) is None for names in asked.items()):
         raise _no_labels(asked, labels)
+    if all(text in labels.by_query and len(text.split()) == 1 < len(query.split()) for query, text in asked.items()):
+        told = f"the retriever would be asked {examples(asked.values())}, which are keys of the labels, as texts"
+        raise InputError(f"{told}, and the queries' ids are {examples(asked)}: give {{id: text}}, not {{text: id}}")
     return asked
 
 
 def _no_labels(queries: Iterable[str], labels: Labels) -> InputError:
     if not labels.by_query:
         return InputError("no query has labels: give labels=…, by the ids or the texts of the queries")
-    return InputError(
-        f"no query has labels: the queries are {examples(queries)}, and the labels know {examples(labels.by_query)}; "
-        f"the keys of the labels must be the ids or the texts of the queries (id_column names the ids in a dataset of "
-        f"Ragas)"
-    )
+    sides = f"the queries are {examples(queries)}, and the labels know {examples(labels.by_query)}"
+    mend = "their keys must be the ids or the texts of the queries (id_column names the ids in a dataset of Ragas)"
+    return InputError(f"no query has labels: {sides}; {mend}")
 
 
 def to_grade(runs: Iterable[Mapping[str, Retrieved]], identity: str | None) -> dict[str, Any]:

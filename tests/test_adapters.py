@@ -51,6 +51,8 @@ def test_llama_index_nodes_of_a_real_retriever() -> None:
     for call in (SelectivityEvaluator, lambda each: grade_retriever(each, ["q"], store="l.db")):
         with pytest.raises(rs.InputError, match=r"got VectorStoreIndex: give index\.as_retriever\(\)"):
             call(index)
+    with pytest.raises(rs.InputError, match=r"asked 'q1', which are keys of the labels, .* not \{text: id\}"):
+        SelectivityEvaluator(retriever, labels={"q1": {"d1": 1}}, corpus_size=9).evaluate_dataset({"what is a?": "q1"})
 
 
 def test_ragas_samples_by_context_ids() -> None:

@@ -14,7 +14,7 @@ from rag_selectivity.measures.chance import DEGRADED_FROM, Success
 from rag_selectivity.measures.utility import Judged
 from rag_selectivity.results.comparison import JUDGED_IN_PART
 from rag_selectivity.results.decision import Answer, Decision, RunLine
-from rag_selectivity.results.estimate import WITH_TAIL, Estimate
+from rag_selectivity.results.estimate import WITH_CONTROLS, WITH_TAIL, Estimate
 from rag_selectivity.results.report import Report
 from rag_selectivity.results.run_report import FEWEST
 from rag_selectivity.wording import amount, counted, ends_text, enumeration, number, percent, several, share
@@ -121,7 +121,9 @@ def which_k(decision: Decision, run: str, fails: str, unlabelled: str, *, believ
     if harm and math.isfinite(junk := harm.estimate.value) and (junk or not harm.estimate.possible):
         known.append(f"{'at least ' * bool(harm.estimate.possible)}{percent(junk)} of the slots hold junk")
     if believed and bor and math.isfinite(bits := bor.estimate.value):
-        known.append(f"success is {amount(2**bits)} times as frequent as by chance (BoR {number(bits)})")
+        # Few random passages leave far more open than the queries do.
+        ends = ends_text(bor.estimate.low, bor.estimate.high) * (bor.estimate.basis == WITH_CONTROLS)
+        known.append(f"success is {amount(2**bits)} times as frequent as by chance (BoR {number(bits)}{ends})")
     at = f" At K = {depth}, {' and '.join(known)}." if known else ""
     if bor and bor.ceiling is not None and (by_chance := 2**-bor.ceiling) >= DEGRADED_FROM:
         at += f" A random draw of {depth} succeeds in {percent(by_chance)} of the queries: K is in the collapse zone."
@@ -224,10 +226,9 @@ def _steps(decision: Decision, losses: Losses | None) -> Iterator[str]:
     """What a perfect selection would gain at most, and what more candidates would gain with the selection as it is."""
     if losses is None:
         return
-    from_what, kept = "candidates" if losses.given else "lists", 1.0 if math.isnan(losses.selected) else losses.selected
-    gains = [(f"Rerank the {from_what} better: at most +", losses.rerank, "")]
-    if_all = f" if they then lack nothing, and the top {decision.K} keeps {percent(kept)} of it"
-    gains.append(("Retrieve more candidates: +", losses.widen, if_all))
-    for act, gain, condition in sorted(gains, key=lambda each: -each[1]):
+    what, kept = "candidates" if losses.given else "lists", 1.0 if math.isnan(losses.selected) else losses.selected
+    then = f" if they then lack nothing, and the top {decision.K} keeps {percent(kept)} of it"
+    both = (f"Rerank the {what} better: at most", losses.rerank, ""), ("Retrieve more candidates:", losses.widen, then)
+    for act, gain, condition in sorted(both, key=lambda each: -each[1]):
         if gain >= _LEAST_GAIN:
-            yield f"{act}{share(gain)} {_of(decision.measure)}{condition}."
+            yield f"{act} +{share(gain)} {_of(decision.measure)}{condition}."
