@@ -224,7 +224,7 @@ def test_grading_works_in_a_running_loop(tmp_path) -> None:
         ({"pool": {"q0": ["zz", "d0"]}}, r"corpus: 1 id of the pool without a text \('zz'\); add the text"),
         ({"queries": {**QUERIES, "q1": " \n"}}, r"queries: 1 id of the pool without a text \('q1'\)"),
         ({"pool": {}}, "the pool is empty"),
-        ({"corpus": {**CORPUS, "d0": 7}}, "corpus, row 1: 'd0' has no text in column 'text', but 7"),
+        ({"corpus": {**CORPUS, "d0": 7}}, r"corpus\['d0'\]: 'd0' has no text in column 'text', but 7"),
         ({"batch": 0}, "batch must be a whole number from 1"),
         ({"samples": 1.5}, "samples must be a whole number from 1"),
         ({"order": "random"}, "order must be one of rank, query"),

@@ -185,7 +185,7 @@ def test_a_failure_that_the_agent_swallows_is_a_failure(how) -> None:
         late = Late(30)
         retriever = Away() if how == "raises" else late
         agent = FunctionAgent(
-            tools=tools(retriever=retriever), llm=that_calls([ASK, LOOK]), timeout=0.5 if how == "timeout" else None
+            tools=tools(retriever=retriever), llm=that_calls([ASK, LOOK]), timeout=3.0 if how == "timeout" else None
         )
         handler = agent.run(user_msg=ASKED)
         while how in ("cancel_run", "wait_for") and late.begun < 2:

@@ -190,7 +190,7 @@ def what_next(decision: Decision, at_k: Report, losses: Losses | None, fails: st
         goes_on = "the command or call that graded the others goes on"
         acts.append(f"Finish the grading: no grade yet for {counted(left, 'pair')} in {best.qrels.source}; {goes_on}.")
     labels = at_k.trust.acts
-    few = _too_few(_ranked(decision.lines[0], decision).n, FEW)
+    few = _too_few(min(decision.queries, _ranked(decision.lines[0], decision).n), FEW)
     acts += [*few, *labels] if few or not believed else [*_questions(decision), *labels, *_steps(decision, losses)]
     if not acts:
         # What the best run shows may lack labels, and there may be few questions.

@@ -15,6 +15,7 @@ def mlflow():
     from rag_selectivity_mlflow import log_bor, log_report, selectivity_scorer
 
     mlflow.set_tracking_uri("sqlite:///mlflow.db")
+    mlflow.set_experiment("wall")  # the one of an earlier test is in another store
     names = ["BoR@2", "Harm@2", "RA-nWG@2"]
     scorer = selectivity_scorer(*names, labels=worlds.BY_QUESTION, **OPTIONS)
     rows = [
