@@ -136,7 +136,7 @@ def test_what_is_shown_comes_first(report) -> None:
     beaten, tied = (beaten, tied) if beaten.apart else (tied, beaten)
     assert decision["system"].text == (
         f"{best} beats weak (+{beaten.difference:.2f} of the evidence); good is tied with it: these 60 queries "
-        f"show a gap of {tied.detectable:.2f} or more 4 times in 5."
+        f"would show a gap of {tied.detectable:.2f} or more 4 times in 5."
     ).replace("0.", ".")
     assert decision["system"].shown
 
@@ -147,7 +147,7 @@ def test_under_ten_queries_tie_no_runs_and_advise_no_reranking(queries) -> None:
     # Each run has the passage at rank 2 in one query, and at rank 1 in the others.
     lists = [{q: ["x", "d"] if n == lost else ["d", "x"] for n, q in enumerate(labels)} for lost in (0, 1)]
     decision = decide(rs.evaluate(labels, dict(zip("ab", lists, strict=True))), k=1)
-    is_tied = decision["system"].text.startswith("a and b are tied in Success@1: these 10 queries show a gap of ")
+    is_tied = decision["system"].text.startswith("a and b are tied in Success@1: these 10 queries would show a gap of ")
     assert is_tied == decision["next"].text.startswith("Rerank the lists better") == (queries == 10)
     assert is_tied or decision["system"].text == "a and b: 9 queries cannot tell which is better."
     assert is_tied or decision["next"].text == "Add questions with labels: 9 questions are too few; begin with 20."

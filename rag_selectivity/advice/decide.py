@@ -242,8 +242,7 @@ def _answers(decision: Decision, at_k: Report, leader: str) -> Iterator[Answer]:
     yield sentences.where_the_loss_is(decision, losses, closed=is_closed, candidates=has_candidates)
     yield sentences.what_next(decision, at_k, losses, fails, believed=is_believed)
     # What is shown by the grades of a judge whom nobody checked is no reason to believe them: the words say both.
-    shown = trust.standing == CHECKED and (None if judges else True)
-    yield Answer("trust", verdict, shown, " ".join(trust.facts))
+    yield Answer("trust", verdict, trust.standing == CHECKED and (None if judges else True), " ".join(trust.facts))
 
 
 def _losses(at_k: Report, run: str, measure: Measure) -> tuple[Losses | None, bool]:

@@ -59,14 +59,15 @@ def which_system(decision: Decision, doubt: str, lacks: Sequence[str], *, judges
         least = "" if len(set(gaps)) == 1 else " or more"
         doubt = "" if known else f", but with shuffled grades the figure of {several(doubtful)} would look the same"
         parts.append(f"{first} beats {several(beaten)} (+{gaps[0]}{least} {_of(measure)}){doubt}")
+    these = counted(best.n, "query", "queries")
     if tied and best.n < FEW:
-        parts.append(f"{several([first, *tied])}: {counted(best.n, 'query', 'queries')} cannot tell which is better")
+        parts.append(f"{several([first, *tied])}: {these} cannot tell which is better")
     elif tied:
         gap = max(tested[name].detectable for name in tied)
         tie = f"{several(tied)} {'is' if len(tied) == 1 else 'are'} tied with it"
         what, of = (tie, "") if beaten else (f"{several([first, *tied])} are tied in {measure}", f" {_of(measure)}")
-        show = f": these {counted(best.n, 'query', 'queries')} show a gap of {share(gap)}{of} or more 4 times in 5"
-        parts.append(what + (show if math.isfinite(gap) else ""))
+        would = f": these {these} would show a gap of {share(gap)}{of} or more 4 times in 5"
+        parts.append(what + would * math.isfinite(gap))
     parts += [f"{'open' if parts else 'Open'}: {each.text.rstrip('.')}" for each in unequal.values() if each]
     parts += [f"{several(untested)} {'was' if len(untested) == 1 else 'were'} not tested"] if untested else []
     parts += [f"{enumeration(lacks)}, which count as failures"] if lacks else []
