@@ -190,8 +190,7 @@ def test_the_store_keeps_the_draw(world) -> None:
         listed = runs["bm25"][query]
         ranks = {"bm25": listed.index(passage) + 1} if passage in listed else None
         assert origin.detail.get("ranks") == ranks
-    again = task_of(world, "calibrate:60", runs=runs)
-    assert again == task
+    assert task_of(world, "calibrate:60", runs=runs) == task
     with Store(world.store, read_only=True) as store:
         assert {(q, p): o for q, p, o in store.origins() if o.draw.kind == "person"} == origins
 

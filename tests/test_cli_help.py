@@ -68,8 +68,7 @@ def test_every_option_has_a_meaning_and_a_panel(name) -> None:
 def test_a_help_opens_with_its_purpose_in_one_line(helps, name) -> None:
     purpose = COMMANDS[name].help.split("\n")[0]
     assert re.fullmatch(r"[A-Z].{10,70}[.]", purpose)
-    lines = [line.strip() for line in helps[name].splitlines() if line.strip()]
-    assert lines[1] == purpose
+    assert [line.strip() for line in helps[name].splitlines() if line.strip()][1] == purpose
 
 
 def test_the_whole_help_names_every_key_of_the_settings(helps) -> None:

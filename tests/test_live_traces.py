@@ -162,8 +162,7 @@ def test_lines_that_could_not_be_written_are_counted_and_the_trace_goes_on(tmp_p
         f"{trace}: can be written again; it lacks 3 lines",
     ]
     assert monitor.traffic.not_traced == 3
-    notes = monitor.report().runs["live"].notes
-    assert "3 lines could not be written to the trace" in notes
+    assert "3 lines could not be written to the trace" in monitor.report().runs["live"].notes
     monitor.close()
     monitor.record(Retrieval("q", ["a"], id="5"))
     assert monitor.traffic.not_traced == 4

@@ -186,8 +186,8 @@ class Trust:
             acts.append(f"Let a person grade {counted(pairs, 'pair')}: {self.steps.draw(f'calibrate:{pairs}')}")
         elif not known.calibrated and self.runs:
             acts.append(f"Calibrate the figures by people's labels: {self.steps.human}")
-        passages = [run.input["passages"] for run in self.runs.values() if "passages" in run.input]
-        grades = min(int(TAIL.split(":")[1]) * queries, sum(each["retrieved"] - each["judged"] for each in passages))
+        left = [x["retrieved"] - x["judged"] for run in self.runs.values() if (x := run.input.get("passages"))]
+        grades = min([int(TAIL.split(":")[1]) * queries, *([sum(left)] if left else [])])
         if grades and self._closed() is not None and "tail" not in known.chosen:
             tail = f"{counted(grades, 'passage')} below the pool graded{self._cost(grades)}"
             acts.append(f"Have {tail}: {self.steps.tail(TAIL, self._depth or 10)}")
