@@ -47,7 +47,6 @@ from rag_selectivity.results.report import Report
 from rag_selectivity.results.run_report import FEWEST, RunReport, Slice
 from rag_selectivity.wording import between, counted, enumeration, level_text, number, signed
 
-_FAMILIES = "the first answer tests all pairs of runs, in one measure and as a family of their own"
 #: The depth of the tables of slices, and the mark of a slice with few queries.
 _USUAL_DEPTH, FEW = 10, "*"
 
@@ -226,12 +225,13 @@ def comparison_blocks(comparison: Comparison) -> Iterable[Block]:
     """All differences of a comparison, those within slices, and what costs show."""
     for name in dict.fromkeys(row.run for row in comparison.rows):
         of_run = [row for row in comparison.rows if row.run == name]
-        yield from difference_blocks(of_run, comparison.settings, [*comparison.notes, _FAMILIES])
+        yield from difference_blocks(of_run, comparison.settings, comparison.notes)
         for column, by_value in comparison.slices.items():
-            rows = [row for part in by_value.values() for row in part.rows if row.run == name]
-            if rows:
+            if rows := [row for part in by_value.values() for row in part.rows if row.run == name]:
                 yield Heading(f"{name} compared with {comparison.baseline} by {column}")
                 yield from _slice_differences(rows, comparison.settings)
+    if comparison.settings["paired"] and any(row.test for row in comparison.rows):
+        yield Note("the first answer tests all pairs of runs, in one measure and as a family of their own")
     if comparison.report.decision is not None:
         yield from cost_notes(comparison.report.decision)
 
