@@ -1,5 +1,6 @@
 """The decision: its figures beside brute force, its sentences beside its figures, and how often it is wrong."""
 
+import math
 import random
 
 import numpy as np
@@ -136,7 +137,7 @@ def test_what_is_shown_comes_first(report) -> None:
     beaten, tied = (beaten, tied) if beaten.apart else (tied, beaten)
     assert decision["system"].text == (
         f"{best} beats weak (+{beaten.difference:.2f} of the evidence); good is tied with it: these 60 queries "
-        f"would show a gap of {tied.detectable:.2f} or more 4 times in 5."
+        f"would show a gap of {math.ceil(100 * tied.detectable) / 100:.2f} or more 4 times in 5."
     ).replace("0.", ".")
     assert decision["system"].shown
 
