@@ -49,6 +49,16 @@ def test_several_pools_are_their_union(world) -> None:
     assert judged.candidates_returned.tolist() == [len(union.get(q, run[q])) for q in labels]
 
 
+def test_a_pool_that_is_shorter_than_its_run_is_doubted(world, recwarn) -> None:
+    labels, run, pools = world
+    proc(labels, run, pools["bm25"])
+    assert not [each for each in recwarn if each.message.code == "pool-shorter-than-run"]
+    proc(labels, pools["bm25"], {query: passages[:2] for query, passages in run.items()})
+    heard = [str(each.message) for each in recwarn if each.message.code == "pool-shorter-than-run"]
+    assert len(heard) == 1
+    assert "the pool of r is shorter than its list for 23 queries" in heard[0]
+
+
 def test_the_order_of_the_union_is_that_of_the_fused_run(world) -> None:
     labels, run, pools = world
     binary = {q: {d: int(g > 3) for d, g in row.items()} for q, row in labels.items()}

@@ -39,8 +39,10 @@ _LEAST_GAIN = 0.02
 _HOW_TO = "(how-to: ids-do-not-match)"
 
 
-def check_join(judged: JudgedRun, name: str) -> None:
+def check_join(judged: JudgedRun, name: str, *, whole_pool: bool = True) -> None:
     """Look at the ids, scores and lengths of a join, and warn of what is odd.
+
+    A pool that was cut to a depth is no `whole_pool`, and may be shorter than its run.
 
     Raises
     ------
@@ -50,7 +52,7 @@ def check_join(judged: JudgedRun, name: str) -> None:
     if judged.made_of is not None:
         doubts = Doubts(judged.made_of, name)
         doubts.check()
-        for doubt in doubts.warnings():
+        for doubt in doubts.warnings(whole_pool):
             warnings.warn(doubt, stacklevel=3)
 
 
@@ -73,12 +75,12 @@ class Doubts:
     """
 
     def __init__(self, made_of: tuple[Terms, Lists, Lists | None], name: str, found: int = 0) -> None:
-        self.terms, self.lists, pool = made_of
+        self.terms, self.lists, self.pool = made_of
         self.name, self.qrels, self.policy, self.form = name, self.terms.qrels, self.terms.policy, self.terms.form
         self.counts, self.unknown = self.lists.counts, self.lists.unknown
         #: How many queries of the qrels the run has, and how many passages in the lists are judged.
         self.listed, self.hits = int(self.lists.times.sum()), sum(len(hits.query) for hits in self.lists.hits)
-        self.found = max(found, self.hits, sum(len(hits.query) for hits in pool.hits) if pool else 0)
+        self.found = max(found, self.hits, sum(len(hits.query) for hits in self.pool.hits) if self.pool else 0)
 
     @cached_property
     def missing(self) -> list[str]:
@@ -172,7 +174,7 @@ class Doubts:
         """A doubt about ids as a warning."""
         return SelectivityWarning(": ".join(doubt), "ids-partly-match" if self.hits else "ids-do-not-match")
 
-    def warnings(self) -> Iterator[SelectivityWarning]:
+    def warnings(self, whole_pool: bool) -> Iterator[SelectivityWarning]:
         """Warnings about input that is possible but probably not meant."""
         yield from map(self.warning, self.of_ids)
         if (count := self.counts["rank_against_score"]) and self.policy.order != "rank":
@@ -180,6 +182,10 @@ class Doubts:
             mend = "If a smaller score is better, negate the scores; if the rows stand in the right order, give"
             text = f"{odd}: its lists are ordered by score. {mend} order='rank' (-c rules.order=rank)"
             yield SelectivityWarning(text, "rank-against-score")
+        shorter = 0 if self.pool is None else (self.pool.length < self.lists.length)[self.pool.times > 0].sum()
+        if whole_pool and 2 * shorter > self.listed:
+            fact = f"the pool of {self.name} is shorter than its list for {counted(int(shorter), 'query', 'queries')}"
+            yield SelectivityWarning(f"{fact}: are pool and run swapped?", "pool-shorter-than-run")
         if (highest := self.qrels.grade.max(initial=0)) > HIGHEST_LIKELY:
             text = f"the grades go up to {highest}: are they the scores of a run? Labels come first; grades need a map"
             yield SelectivityWarning(text, "scores-for-grades")
@@ -266,8 +272,7 @@ class Doubts:
             others = f"{size - passages:,} of the N = {size:,} passages belong to documents that are not in passages_of"
             every = f"N = {size:,}: the chunks of all documents in your index (passages_of)"
             yield every if size == passages else others
-        documents = self.terms.documents
-        if documents is None or not documents.complete:
+        if (documents := self.terms.documents) is None or not documents.complete:
             return
         relevant = documents.grade >= self.terms.scale.relevant_from
         if lost := int((relevant & (documents.passages == 0)).sum()):
@@ -286,6 +291,5 @@ class Doubts:
 
 def _alike(query: str) -> str:
     """The longest number, or the id in every form if it has none."""
-    plain = _EVERY_FORM(query)
-    numbers = _NUMBERS.findall(plain)
+    numbers = _NUMBERS.findall(plain := _EVERY_FORM(query))
     return max(numbers, key=len).lstrip("0") if numbers else plain

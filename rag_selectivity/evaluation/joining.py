@@ -112,7 +112,7 @@ def join_runs(
             warnings.simplefilter("always", SelectivityWarning)
             lists = run_parts(run, policy)
             joined = JudgedRun.of(terms, lists, candidates, name)
-            check_join(joined, name)
+            check_join(joined, name, whole_pool=pool_depth is None)
             wanted = isinstance(lists, Run) and len(lists.passages) <= _LITTLE if other_lists is None else other_lists
             if wanted and isinstance(lists, Run) and joined.qrels is not None:
                 ordered = lists.in_form(form).ordered(joined.policy)

@@ -78,8 +78,7 @@ def with_fitting(
         If lengths are not known, or if the policy leaves passages out of the lists, which would be free then.
     """
     judged.policy.refuse_leaving_out("a budget of tokens needs", ", or a depth K")
-    listed = ListTokens.of(run, judged, lengths, name)
-    if listed is None:
+    if (listed := ListTokens.of(run, judged, lengths, name)) is None:
         mend = "give tokens={passage: tokens} (--tokens FILE), or a run with a tokens column"
         raise InputError(f"{name}: a budget of tokens needs the lengths of the passages: {mend}")
     fitting, notes = dict[TokenBudget, IntArray](), list[str]()

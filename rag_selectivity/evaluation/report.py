@@ -260,8 +260,7 @@ def _notes_of_coverage(run: JudgedRun, deepest: int) -> list[str]:
 
 def _of_completions(judged: Estimate, figure: Completed, basis: str, *, intervals: bool) -> Estimate:
     """The estimate over completions of the labels."""
-    reason = figure.reason
-    if reason is None and not math.isfinite(figure.value):
+    if (reason := figure.reason) is None and not math.isfinite(figure.value):
         reason = judged.reason or "it is not a finite number in most completions of the labels"
     low, high = (figure.low, figure.high) if intervals else (math.nan, math.nan)
     figures = {"value": figure.value, "low": low, "high": high, "n": figure.n, "rough": figure.rough}
