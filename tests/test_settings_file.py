@@ -63,8 +63,11 @@ def test_every_form_of_a_setting_gives_the_same_figures_and_an_option_wins(folde
     assert run_command("evaluate", *files, "--config", "other.toml", cwd=folder).stdout == wanted.stdout
     assert run_command("evaluate", *files, "-c", "data.scale=utility", cwd=folder).stdout == wanted.stdout
     (folder / "selectivity.toml").write_text('[data]\nscale = "trec"\n')
-    assert run_command("evaluate", *files, cwd=folder).stdout != wanted.stdout
-    assert run_command("evaluate", *files, "--scale", "utility", cwd=folder).stdout == wanted.stdout
+    of_toml = run_command("evaluate", *files, cwd=folder)
+    assert of_toml.stdout != wanted.stdout
+    assert "note: selectivity.toml also counts for these files: scale\n" in of_toml.stderr
+    won = run_command("evaluate", *files, "--scale", "utility", cwd=folder)
+    assert (won.stdout, "selectivity.toml" in won.stderr) == (wanted.stdout, False)
 
 
 @pytest.mark.parametrize(

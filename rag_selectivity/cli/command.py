@@ -12,7 +12,7 @@ import typer.main
 
 from rag_selectivity.cli.files import refuse_bad_files
 from rag_selectivity.cli.help import in_short, parameter_rows, wrapped, write_panels
-from rag_selectivity.cli.output import print_text
+from rag_selectivity.cli.output import note, print_text
 from rag_selectivity.cli.parameters import parts_of, typed_command
 from rag_selectivity.cli.settings import SECTIONS, SETTINGS, as_typed, read_settings
 from rag_selectivity.cli.waiting import waiting
@@ -77,6 +77,9 @@ class Command(typer.core.TyperCommand):
         SETTINGS.quiet = bool(values.get("quiet"))
         SETTINGS.file = read_settings(values.get("config") or (), lambda: _known_keys(ctx.find_root().command))
         ctx.default_map = dict(self._defaults(SETTINGS.file))
+        also = [name for name in ctx.default_map if values.get(name) is None] + [*self._given_settings()]
+        if values.get("files") and not values.get("config") and also:
+            note(f"note: selectivity.toml also counts for these files: {', '.join(also)}")
         for parameter, times in Counter(given).items():
             if times > 1 and not parameter.multiple and not getattr(parameter, "is_flag", False):
                 option = parameter.opts[0]

@@ -32,8 +32,7 @@ def parameter_rows(parameters: Iterable[Any], context: Any) -> list[tuple[str, t
     """(panel, (name, meaning)) of the parameters that a help shows."""
     rows = []
     for parameter in parameters:
-        record = parameter.get_help_record(context)
-        if record is not None:
+        if (record := parameter.get_help_record(context)) is not None:
             other = "Arguments" if parameter.param_type_name == "argument" else "Options"
             # Older versions of typer escape brackets, for a library that draws boxes.
             # What a list holds is no news to its reader.

@@ -33,8 +33,7 @@ def init(folder: Path = Path()) -> None:
     $ rag-selectivity init chunks
     $ rag-selectivity init formats
     """
-    target = folder / settings.USUAL
-    if target.exists():
+    if (target := folder / settings.USUAL).exists():
         raise InputError(f"{target}: is there already; change it, or remove it first")
     if not folder.is_dir():
         raise InputError(f"{folder}: there is no such folder")

@@ -62,8 +62,7 @@ def online_interleave(
     put("\n".join(map(json_line, rows)), output, is_data=True)
     if output is not None:
         note(f"wrote {output}: {counted(len(rows), 'draft')}")
-    alone = len(first.keys() ^ second.keys())
-    if alone:
+    if alone := len(first.keys() ^ second.keys()):
         note(f"{alone:,} of {len(queries):,} queries are in one run alone, which drafted all their passages")
 
 
