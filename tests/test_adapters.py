@@ -34,6 +34,7 @@ def test_langchain_documents_by_id_and_by_metadata() -> None:
 def test_llama_index_nodes_of_a_real_retriever() -> None:
     from llama_index.core import MockEmbedding, VectorStoreIndex
     from llama_index.core.base.base_retriever import BaseRetriever
+    from llama_index.core.postprocessor import MetadataReplacementPostProcessor
     from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
     from rag_selectivity_llama_index import SelectivityEvaluator, grade_retriever, run_from_nodes
 
@@ -51,6 +52,8 @@ def test_llama_index_nodes_of_a_real_retriever() -> None:
     for call in (SelectivityEvaluator, lambda each: grade_retriever(each, ["q"], store="l.db")):
         with pytest.raises(rs.InputError, match=r"got VectorStoreIndex: give index\.as_retriever\(\)"):
             call(index)
+    with pytest.raises(rs.InputError, match=r"node_postprocessors is a list, as in \[reranker\], got MetadataReplace"):
+        SelectivityEvaluator(retriever, node_postprocessors=MetadataReplacementPostProcessor(target_metadata_key="x"))
     with pytest.raises(rs.InputError, match=r"asked 'q1', which are keys of the labels, .* not \{text: id\}"):
         SelectivityEvaluator(retriever, labels={"q1": {"d1": 1}}, corpus_size=9).evaluate_dataset({"what is a?": "q1"})
 

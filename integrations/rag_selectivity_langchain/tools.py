@@ -65,8 +65,7 @@ class ToolSelectivityCallback(ToolWatcher, BaseCallbackHandler):  # type: ignore
 
     def on_llm_end(self, response: Any, *, run_id: UUID, **told: Any) -> None:
         """A chat model has answered."""
-        call = self._calls.take(run_id)
-        if call is None:
+        if (call := self._calls.take(run_id)) is None:
             return
         with self.guard:
             called = [
@@ -103,8 +102,7 @@ class ToolSelectivityCallback(ToolWatcher, BaseCallbackHandler):  # type: ignore
             self._ran(run_id, failed=None if is_detour else True)
 
     def _ran(self, run_id: UUID, *, failed: bool | None) -> None:
-        name = self._runs.take(run_id)
-        if name is not None and failed is not None:
+        if (name := self._runs.take(run_id)) is not None and failed is not None:
             self.monitor.ran(name, failed=failed)
 
     def definitions_of(self, tool: Any) -> list[ToolDefinition]:

@@ -173,6 +173,9 @@ class SelectivityEvaluator(RetrieverEvaluator):  # type: ignore[misc,unused-igno
         check_retriever("retriever", retriever, "retrieve", "index.as_retriever()")
         depths = given_depths(depths, ()).tolist()
         own_labels = labels_for(labels, **options)
+        if not isinstance(node_postprocessors, Sequence | None):
+            given = type(node_postprocessors).__name__
+            raise InputError(f"node_postprocessors is a list, as in [reranker], got {given}")
         steps = list(node_postprocessors) if node_postprocessors else None
         super().__init__(metrics=list(metrics or []), retriever=retriever, node_postprocessors=steps)
         self._given, self._labels, self._identity = labels, own_labels, identity

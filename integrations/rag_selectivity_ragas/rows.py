@@ -91,8 +91,7 @@ def rows_of(dataset: Any, *, id_column: str | None = None) -> dict[str, Row]:
     InputError
         For a row without a question or without anything retrieved, and for an empty dataset.
     """
-    rows = [row_of(sample, number, id_column) for number, sample in enumerate(_samples(dataset), 1)]
-    if not rows:
+    if not (rows := [row_of(sample, number, id_column) for number, sample in enumerate(_samples(dataset), 1)]):
         raise InputError("the dataset has no samples")
     both = [pair for row in rows for pair in zip(row.ids or (), row.texts or (), strict=False)]
     if both and all(" " in id_ and text and " " not in text for id_, text in both):
