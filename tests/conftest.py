@@ -13,6 +13,14 @@ from typing import Any
 import pytest
 from _pytest.doctest import DoctestModule
 
+# Before a framework is imported: where nobody answers, each call home takes a quarter of a second.
+os.environ |= {
+    "DEEPEVAL_DISABLE_DOTENV": "1",
+    "DEEPEVAL_TELEMETRY_OPT_OUT": "YES",
+    "MLFLOW_DISABLE_TELEMETRY": "true",
+    "MLFLOW_GENAI_EVAL_SKIP_TRACE_VALIDATION": "true",
+    "RAGAS_DO_NOT_TRACK": "true",
+}
 if "PYTEST_XDIST_WORKER" in os.environ:
     # Workers share the cores already: products whose threads wait for each other take many times as long.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
@@ -75,7 +83,6 @@ def sample(tmp_path_factory) -> Path:
 @pytest.fixture
 def printed_by(monkeypatch, capsys) -> Callable[..., str]:
     """What a script prints; it runs in this process, so that frameworks are imported once for many tests."""
-    monkeypatch.setenv("RAGAS_DO_NOT_TRACK", "true")
 
     def run(script: Path, *arguments: object) -> str:
         monkeypatch.setattr(sys, "argv", [str(script), *map(str, arguments)])

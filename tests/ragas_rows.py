@@ -1,9 +1,5 @@
 """Rows, labels and runs that the tests of the Ragas adapter share."""
 
-import os
-
-os.environ["RAGAS_DO_NOT_TRACK"] = "true"
-
 import rag_selectivity as rs
 
 LABELS = {f"q{i}?": {"a": 5, "b": 1, "c": 2, "d": 4} for i in range(8)}

@@ -1,7 +1,6 @@
 """Ids and texts that adapters take: texts and whole numbers. 1.0 is the id 1, and anything else is an error."""
 
 import asyncio
-import os
 from math import nan
 from typing import Any
 
@@ -11,7 +10,6 @@ import pytest
 import rag_selectivity as rs
 
 pytestmark = pytest.mark.contract
-os.environ["RAGAS_DO_NOT_TRACK"] = "true"
 
 LABELS = {"who?": {"1": 1, "8": 1}}
 NO_IDS = [[1, 8], {"id": 1}, None, 1.5, nan, True, b"1", Ellipsis]

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import os
 import socket
 import threading
 from typing import Any
@@ -15,7 +14,6 @@ from tests.judge_server import KEY, JudgeServer, Reply, texts
 
 pytestmark = pytest.mark.contract
 
-os.environ.setdefault("RAGAS_DO_NOT_TRACK", "true")
 
 QUERIES, CORPUS = {"q": "who?"}, {f"d{i}": f"passage {i}" for i in range(3)}
 POOL = {"q": list(CORPUS)}

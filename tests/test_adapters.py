@@ -1,14 +1,11 @@
 """The adapters turn what the real frameworks hold into a Run."""
 
-import os
-
 import pytest
 
 import rag_selectivity as rs
 
 pytestmark = pytest.mark.contract
 
-os.environ.setdefault("RAGAS_DO_NOT_TRACK", "true")
 
 QRELS = {"what is a?": {"d1": 1}, "what is b?": {"d2": 1}}
 

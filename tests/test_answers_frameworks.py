@@ -1,6 +1,5 @@
 """Answers by the frameworks' own models, chains and synthesizers, and the scores of Ragas joined by row."""
 
-import os
 import re
 from pathlib import Path
 from typing import Any
@@ -14,8 +13,6 @@ from rag_selectivity.grading.judge import GradingError
 from tests.answer_world import World, world
 
 pytestmark = pytest.mark.contract
-
-os.environ.setdefault("RAGAS_DO_NOT_TRACK", "true")
 
 
 @pytest.fixture

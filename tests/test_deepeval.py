@@ -1,14 +1,10 @@
 """DeepEval: the real `evaluate` and `assert_test`, offline, with figures that are undefined and metrics that raise."""
 
-import os
-
 import pytest
 
 import rag_selectivity as rs
 from rag_selectivity.single import text_id
 
-os.environ["DEEPEVAL_TELEMETRY_OPT_OUT"] = "YES"  # before its import
-os.environ["DEEPEVAL_DISABLE_DOTENV"] = "1"
 deepeval = pytest.importorskip("deepeval")
 m = pytest.importorskip("rag_selectivity_deepeval")
 from deepeval.evaluate.configs import AsyncConfig, DisplayConfig, ErrorConfig  # noqa: E402

@@ -27,8 +27,6 @@ from rag_selectivity.tables.writing import write_rows
 from tests.extensions import PAGE, install, registries_as_before, write_files
 from tests.forked_cli import run_command
 
-os.environ["RAGAS_DO_NOT_TRACK"] = "true"
-os.environ["MLFLOW_DISABLE_TELEMETRY"] = "true"
 pytestmark = [pytest.mark.filterwarnings("ignore"), pytest.mark.inside]
 
 __all__ = ["registries_as_before"]  # a fixture

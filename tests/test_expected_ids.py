@@ -1,7 +1,6 @@
 """PROC, %PROC and RA-nWG for lists of expected ids, which have no grades: every expected id is decisive."""
 
 import asyncio
-import os
 from typing import Any
 
 import pytest
@@ -9,7 +8,6 @@ import pytest
 import rag_selectivity as rs
 
 pytestmark = pytest.mark.contract
-os.environ["RAGAS_DO_NOT_TRACK"] = "true"
 
 EXPECTED = {"who?": ["a", "b"]}
 POOL = {"who?": ["a", "x", "c", "b"]}

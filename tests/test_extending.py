@@ -44,7 +44,7 @@ def python(site: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, *arguments],
         cwd=site / "elsewhere",
-        env={**os.environ, "PYTHONPATH": path, "RAGAS_DO_NOT_TRACK": "true"},
+        env={**os.environ, "PYTHONPATH": path},
         capture_output=True,
         text=True,
         check=False,

@@ -6,7 +6,6 @@ so BoR@2 is log2(share that works / .02).
 
 import asyncio
 import json
-import os
 from collections.abc import Callable
 from contextlib import suppress
 from math import isnan, log2
@@ -376,8 +375,6 @@ def test_tools_of_mcp_servers(share) -> None:
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 def test_mlflow(share, how, tmp_path: Path) -> None:
-    os.environ["MLFLOW_DISABLE_TELEMETRY"] = "true"
-    os.environ["MLFLOW_GENAI_EVAL_SKIP_TRACE_VALIDATION"] = "true"
     mlflow = pytest.importorskip("mlflow")
     import rag_selectivity_mlflow
 

@@ -1,7 +1,6 @@
 """Golden sets in the forms of other tools: the real frameworks read them, and mistakes are named."""
 
 import json
-import os
 from types import SimpleNamespace
 from typing import Any
 
@@ -14,7 +13,6 @@ from tests.golden_world import CORPUS, QUERIES, RUNS, golden_set
 
 pytestmark = pytest.mark.contract
 
-os.environ["RAGAS_DO_NOT_TRACK"] = "true"
 WITH_CORPUS = ["beir", "llama-index"]
 
 

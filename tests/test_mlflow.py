@@ -1,15 +1,12 @@
 """MLflow: the real `mlflow.genai.evaluate` on an SQLite store, from outputs, from traces and with rows that fail."""
 
 import json
-import os
 from pathlib import Path
 
 import pytest
 
 import rag_selectivity as rs
 
-os.environ["MLFLOW_DISABLE_TELEMETRY"] = "true"
-os.environ["MLFLOW_GENAI_EVAL_SKIP_TRACE_VALIDATION"] = "true"
 mlflow = pytest.importorskip("mlflow")
 m = pytest.importorskip("rag_selectivity_mlflow")
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore:::mlflow"), pytest.mark.contract]

@@ -3,10 +3,7 @@
 import asyncio
 import json
 import math
-import os
 from typing import Any
-
-os.environ["RAGAS_DO_NOT_TRACK"] = "true"
 
 import numpy as np
 import pytest

@@ -1,14 +1,12 @@
 """Datasets for Ragas in other forms: frames, the columns of Ragas 0.1, conversations."""
 
 import asyncio
-import os
 from typing import Any
 
 import pytest
 
 import rag_selectivity as rs
 
-os.environ["RAGAS_DO_NOT_TRACK"] = "true"
 pytest.importorskip("ragas")
 
 from rag_selectivity_ragas import RowFigures, answer_scores, run_from_dataset, selectivity

@@ -2,10 +2,7 @@
 
 import asyncio
 import math
-import os
 import random
-
-os.environ["RAGAS_DO_NOT_TRACK"] = "true"
 
 import pytest
 

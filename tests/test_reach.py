@@ -1,12 +1,9 @@
 """Corpora, tails, controls and people's labels in the graders and reports of the three frameworks."""
 
-import os
 import re
 import warnings
 import zlib
 from typing import Any
-
-os.environ["RAGAS_DO_NOT_TRACK"] = "true"
 
 import numpy as np
 import pytest

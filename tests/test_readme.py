@@ -47,7 +47,7 @@ def folder(tmp_path_factory) -> Path:
 def run_script(script: str, place: Path) -> subprocess.CompletedProcess[str]:
     """Run a script with bash, with the Python and the commands of these tests; what it left running ends with it."""
     here = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    env = {**os.environ, "PATH": here, "RAGAS_DO_NOT_TRACK": "true", "OPENAI_API_KEY": "none"}
+    env = {**os.environ, "PATH": here, "OPENAI_API_KEY": "none"}
     whole = f"trap 'kill $(jobs -p) 2>/dev/null || true' EXIT\nset -e\n{script}"
     command = ["bash", "-c", whole]
     return subprocess.run(command, cwd=place, env=env, capture_output=True, text=True, check=False, timeout=300)
