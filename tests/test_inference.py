@@ -96,6 +96,6 @@ def test_clusters_and_slices_hold_the_truth() -> None:
 
 @pytest.mark.slow
 def test_what_is_called_detectable_is_found_four_times_in_five() -> None:
-    lines = figures(inference.of_power(200))
+    lines = figures(inference.of_power(200, queries=(50, 200)))
     for cell, found in lines.items():
         assert 0.75 - ROOM / 2 <= found["found"] <= 0.85 + ROOM / 2, cell

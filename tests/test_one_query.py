@@ -88,10 +88,8 @@ def same(one: float, other: float) -> bool:
     return one == other or (math.isnan(one) and math.isnan(other))
 
 
-@pytest.mark.parametrize("rules", RULES, ids=lambda rules: "-".join(rules.values()) or "default")
-@pytest.mark.parametrize("pooled", [False, True])
-@settings(max_examples=25, deadline=None, derandomize=True)
-@given(world=worlds())
+@settings(max_examples=100, deadline=None, derandomize=True)
+@given(world=worlds(), rules=st.sampled_from(RULES), pooled=st.booleans())
 def test_one_query_alone_has_the_figures_that_it_has_among_many(world, rules, pooled) -> None:
     names = [name for name in NAMES if rs.parse_measure(name).required_scale in (None, world["scale"])]
     joined = rs.join(

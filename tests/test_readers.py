@@ -244,7 +244,7 @@ def outcome(path: Any, labels: bool) -> object:
 @pytest.mark.slow
 @pytest.mark.parametrize("labels", [True, False])
 @pytest.mark.parametrize("kind", ["trec", "csv", "tsv", "jsonl"])
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=40)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=15)
 @given(ROWS, st.booleans(), st.booleans())
 def test_a_scan_reads_what_is_read_line_by_line(tmp_path, kind, labels, rows, mark, cut) -> None:
     pytest.importorskip("polars")
@@ -266,7 +266,7 @@ FORMATS = ["trec", "beir", "tsv", "jsonl", "csv", "parquet", "store", "exported"
 
 
 @pytest.mark.parametrize("format", [None, *FORMATS])
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=100)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=50)
 @given(CONTENT, st.sampled_from(["", ".gz", ".csv", ".jsonl", ".tsv"]))
 def test_nothing_but_input_errors_comes_out_of_bad_bytes(tmp_path, format, content, suffix) -> None:
     path = tmp_path / f"file{suffix}"

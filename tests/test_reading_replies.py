@@ -313,8 +313,8 @@ def test_words_that_only_look_like_keys_stay_in_an_answer(tmp_path) -> None:
 
 # -- long replies ---------------------------------------------------------------------------------
 
-#: By a reader that goes back over what it read, an answer of so many characters would take hours.
-LENGTH = 1_000_000
+#: By a reader that goes back over what it read, an answer of so many characters would take a quarter of an hour.
+LENGTH = 300_000
 UNITS = [
     "</think",
     "</think>",

@@ -280,10 +280,10 @@ def of_clusters(worlds: int, seed: int = 8) -> Iterator[Line]:
         yield Line(f"{n} clusters, {rate}", {name: float(np.mean([each[name] for each in found])) for name in found[0]})
 
 
-def of_power(worlds: int, seed: int = 7) -> Iterator[Line]:
+def of_power(worlds: int, seed: int = 7, queries: tuple[int, ...] = (50, 200, 500)) -> Iterator[Line]:
     """How often a true difference is found that equal runs were said to show, in two sizes of family."""
     rng = np.random.default_rng(seed)
-    for n in (50, 200, 500):
+    for n in queries:
         for family in (1, 12):
             level = 0.05 / family
             for rate, rho in ((0.5, 0.5), (0.8, 0.8), (0.9, 0.5)):
