@@ -68,6 +68,19 @@ def test_a_file_in_the_place_of_another_is_named() -> None:
     assert "its columns are those of --corpus" in process("evaluate", "corpus.jsonl", "run.trec").stderr
 
 
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("plan --corpus-size 58", "a number (--relevant)"),
+        ("plan qrels.trec run.trec --scale utility --corpus-size 9 --human 2", "labels so far (--known FILE) or how"),
+        ("grade --store s.db --pool-depth 2 --show-bits -1 --controls 2 --dry-run", "error: --show-bits must be"),
+    ],
+)
+def test_an_option_takes_the_place_of_its_parameter_alone(words, said) -> None:
+    words = [*GRADE, *words.split()[1:]] if words.startswith("grade") else words.split()
+    assert said in process(*words).stderr
+
+
 #: An error that nobody expects, raised by a command that is added to the app.
 UNEXPECTED = """
 import sys

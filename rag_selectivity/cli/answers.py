@@ -230,15 +230,13 @@ def answers(
 
 
 def _refuse_beside_given(**others: object) -> None:
-    named = [f"--{name}" for name, value in others.items() if value]
-    if named:
+    if named := [f"--{name}" for name, value in others.items() if value]:
         raise InputError(f"--given holds scores that exist, and no model is asked: leave {', '.join(named)} out")
 
 
 def _text_of(path: Path) -> str:
     from rag_selectivity.tables.files import text_lines
 
-    text = "\n".join(line for _, line in text_lines(path)).strip()
-    if not text:
+    if not (text := "\n".join(line for _, line in text_lines(path)).strip()):
         raise InputError(f"{path}: the instructions are empty")
     return text

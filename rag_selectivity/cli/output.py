@@ -188,15 +188,17 @@ def note(text: str) -> None:
         tell(text)
 
 
-#: What texts of the library call a parameter for both worlds, as in `corpus_size=… (--corpus-size N)`.
+#: What texts of the library call a parameter for both worlds, as in `corpus_size=… (--corpus-size N)` and, by the same
+#: first letters, in `checks (--check)`; in `people's labels (--known FILE)` the words before the option stay.
 _IN_BOTH_WORLDS = re.compile(
-    r"\b\w+(?:=[^\s()]+)? \((-(?:-[a-z]|c )[^()]*|(?:data|rules|intervals|judge|gates)\.\w+)\)"
+    r"\b(?:\w+=[^\s()]+|(\w\w)\w*(?= \((?:--|[a-z]+\.)\1))"
+    r" \((-(?:-[a-z]|c )[^()]*|(?:data|rules|intervals|judge|gates)\.\w+)\)"
 )
 
 
 def tell(line: str) -> None:
     """Print a line on standard error, with --quiet too; it names options as the command line does."""
-    print_text(visible(_IN_BOTH_WORLDS.sub(r"\1", line)), err=True)
+    print_text(visible(_IN_BOTH_WORLDS.sub(r"\2", line)), err=True)
 
 
 def print_text(text: str, *, err: bool = False) -> None:

@@ -539,7 +539,7 @@ class ControlPower:
         """
         for name, value in (("queries", queries), ("controls", controls), ("depth", depth)):
             check_whole(name, value)
-        check_number("the bits to show (--show-bits)", show_bits, above=0, most=_MOST_BITS)
+        check_number("show_bits (--show-bits)", show_bits, above=0, most=_MOST_BITS)
         log_low = _LOG_TAIL / queries
         # −expm1 keeps its digits where a million queries leave a tiny rate.
         rate = -math.expm1(log_low)
