@@ -143,6 +143,20 @@ BEARING = {
 }
 
 
+@nox.session
+def extras(session: nox.Session) -> None:
+    """Use all extras and run the README with the newest versions; `-- --write` writes docs/reference/licences.md."""
+    names = [extra for extra in BEARING if extra != "core"]
+    session.install(f"{wheel(session)}[{','.join(names)}]")
+    # By the Python of nox, which has `packaging`.
+    where = str(session.run("python", "-c", "import sysconfig; print(sysconfig.get_path('purelib'))", silent=True))
+    licences = (str(ROOT / ".ci" / "licences.py"), where.strip(), *BEARING, *session.posargs)
+    session.run(sys.executable, *licences, external=True)
+    with tempfile.TemporaryDirectory() as folder, session.chdir(folder):
+        use(session, "installed", *names)
+    session.run("python", "-m", "pytest", "tests/test_readme.py")
+
+
 @nox.session(python=LOWEST_PYTHON)
 @nox.parametrize("extra", [nox.param(extra, id=extra) for extra in BEARING])
 def lowest(session: nox.Session, extra: str) -> None:
@@ -166,20 +180,6 @@ def lowest(session: nox.Session, extra: str) -> None:
             files = [f"tests/test_{file}.py" for file in bearing.files.split()]
             session.run("python", "-m", "pytest", "--disable-warnings", "-m", "not slow", "-k", bearing.choice, *files)
     shutil.rmtree(session.virtualenv.location)  # these environments take gigabytes
-
-
-@nox.session
-def extras(session: nox.Session) -> None:
-    """Use all extras and run the README with the newest versions; `-- --write` writes docs/reference/licences.md."""
-    names = [extra for extra in BEARING if extra != "core"]
-    session.install(f"{wheel(session)}[{','.join(names)}]")
-    # By the Python of nox, which has `packaging`.
-    where = str(session.run("python", "-c", "import sysconfig; print(sysconfig.get_path('purelib'))", silent=True))
-    licences = (str(ROOT / ".ci" / "licences.py"), where.strip(), *BEARING, *session.posargs)
-    session.run(sys.executable, *licences, external=True)
-    with tempfile.TemporaryDirectory() as folder, session.chdir(folder):
-        use(session, "installed", *names)
-    session.run("python", "-m", "pytest", "tests/test_readme.py")
 
 
 def python_on_this_machine(version: str) -> str | None:

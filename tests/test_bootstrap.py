@@ -143,6 +143,7 @@ def test_where_a_baseline_begins_to_be_rough(low, high, rough) -> None:
     assert bool(report["BoR@1"].caveats) == rough
 
 
+@pytest.mark.slow
 def test_more_than_100_000_queries_have_fewer_resamples_and_the_settings_say_how_many() -> None:
     n = 125_000
     counts = rs.JudgedRun.from_counts(np.full(n, 1000), np.full(n, 5), np.full(n, 2), np.arange(n) % 2)

@@ -107,6 +107,7 @@ def test_ra_nwg_and_its_placebo_are_those_of_the_trials(cranfield, case, value, 
     assert bool(levels(report, "bm25", "RA-nWG@10", EQUALS_PLACEBO)) == (case.startswith(("pool", "union")))
 
 
+@pytest.mark.slow
 def test_the_placebo_is_the_mean_over_shuffled_labels(cranfield):
     _, runs = cranfield
     lists = {q: list(dict.fromkeys(runs["bm25"][q][:10] + runs["lsa"][q][:10])) for q in list(runs["bm25"])[:60]}
