@@ -48,6 +48,7 @@ def test_the_command_asks_writes_scores_and_goes_on(tmp_path: Path) -> None:
         dry = cli(tmp_path, "answers", *asked, "--dry-run", "-c", "judge.price_in=1", "-c", "judge.price_out=2")
         assert (dry.code, len(server.bodies)) == (0, 0), dry.said
         assert "nothing was sent" in dry.out
+        assert not (tmp_path / "answers.db").exists()
         stopped = cli(tmp_path, "answers", *asked, "--max-calls", "30")
         assert (stopped.code, len(server.bodies)) == (1, 30), stopped.said
         assert "go on with: rag-selectivity answers" in " ".join(stopped.out.split())

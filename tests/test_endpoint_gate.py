@@ -278,9 +278,16 @@ def test_a_dry_run_asks_nothing_and_estimates(tmp_path: Path) -> None:
     with HostileServer() as server:
         planned = run(tmp_path, server.url, "--dry-run", "-c", "judge.price_in=1", "-c", "judge.price_out=2").data
         assert server.requests == []
+        assert not (tmp_path / "labels.db").exists()
         done = run(tmp_path, server.url).data
         characters = sum(len(request.text) for request in server.requests)
+        stored = {path: path.read_bytes() for path in tmp_path.iterdir()}
+        again = run(tmp_path, server.url, "--dry-run").data
+        run(tmp_path, server.url, "--dry-run", "--batch", "5")
     assert (planned["pairs"], planned["graded"], planned["left"]) == (10, 0, 10)
     assert planned["usage"]["prompt_tokens"] == pytest.approx(characters / 4, rel=0.25)
     assert planned["cost"] > 0
     assert done["requests"] == 10
+    assert (again["cached"], again["left"]) == (10, 0)
+    # Not even the settings of the second one are in the store, and there is nothing beside it.
+    assert {path: path.read_bytes() for path in tmp_path.iterdir()} == stored

@@ -159,7 +159,7 @@ async def ameasure_answers(
         "depths": sorted(set(depths)),
         **bootstrap.settings,
     }
-    with Store(store) as opened:
+    with Store.of_run(store, dry_run=dry_run) as opened:
         answering = Settings("answer", asked.name, asked.parameters, prompt_version=PROMPT_VERSION)
         answers = Asker(opened, answering, served)
         missing = answers.missing(each.prompt for each in planned.prompts)

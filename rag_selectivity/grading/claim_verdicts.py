@@ -89,8 +89,7 @@ def verdict_sheet(report: ClaimReport, pairs: int = 200, *, seed: int = 7) -> li
         If the judge gave no verdict on any claim.
     """
     check_whole("the number of pairs of a sheet", pairs)
-    verdicts = verdicts_of({name: run.samples for name, run in report.runs.items()})
-    if not verdicts:
+    if not (verdicts := verdicts_of({name: run.samples for name, run in report.runs.items()})):
         raise InputError("there is no claim to draw: a sheet needs the check recall or groundedness, and its answers")
     drawn = Random(seed).sample(sorted(verdicts), min(pairs, len(verdicts)))
     return [
@@ -174,8 +173,7 @@ def compared_with_people(
     known = Provenance(len(verdicts), judges={judge: len(verdicts)})
     if people is None:
         return known, None, ()
-    shared = {key: given for key, given in people.items() if key in verdicts}
-    if not shared:
+    if not (shared := {key: given for key, given in people.items() if key in verdicts}):
         raise InputError(
             f"{name}: none of {counted(len(people), 'verdict')} is about a claim and a passage of this check; it has "
             f"queries {examples(key[0] for key in people)}, and claims must be those that this judge made of the "

@@ -160,8 +160,7 @@ async def acheck_claims(
             f"depth {too_deep[0]} is below the top {k} that is read: give k={too_deep[0]} (-k), or a depth ≤ {k}"
         )
     if samples is not None:
-        given = [f"{name} (--{name})" for name, value in of_runs.items() if value is not None]
-        if given:
+        if given := [f"{name} (--{name})" for name, value in of_runs.items() if value is not None]:
             raise InputError(f"samples hold their own texts and lists: leave {', '.join(given)} out")
         by_run, notes = {SAMPLES: read_samples(samples, chosen_checks, k)}, list[str]()
     elif run is None:
@@ -287,8 +286,7 @@ def read_samples(source: Any, checks: Sequence[str], k: int | None = None) -> li
         expected = "samples: give a file, a dataset of Ragas or a list of samples"
         given = enumerate(iterated(getattr(source, "samples", source), expected), 1)
         rows = ((f"sample {number}", row) for number, row in given)
-    samples = [_sample(row, where, checks, k) for where, row in rows]
-    if not samples:
+    if not (samples := [_sample(row, where, checks, k) for where, row in rows]):
         raise InputError("there are no samples to check")
     return samples
 
@@ -350,8 +348,7 @@ def samples_of_runs(
     if not asked:
         raise InputError(f"the {'references' if references is not None else 'responses'} are empty")
     for what, texts in (("references", known), *((f"responses of {name}", each) for name, each in said.items())):
-        empty = [id_ for id_, text in texts.items() if not text.strip()]
-        if empty:
+        if empty := [id_ for id_, text in texts.items() if not text.strip()]:
             raise InputError(
                 f"{what}: {counted(len(empty), 'query', 'queries')} with an empty text ({examples(empty)})"
             )

@@ -317,8 +317,7 @@ def _details(judge: dict[str, Any]) -> Iterator[str]:
         yield f"asked with {way}: {counted(count, 'label')}"
     if judge["served_models"]:
         yield f"model that the server named: {_counted(judge['served_models'])}"
-    others = other_models(judge["model"], judge["served_models"])
-    if others:
+    if others := other_models(judge["model"], judge["served_models"]):
         yield f"warning: asked for {judge['model']}, but the server named {', '.join(others)}"
 
 

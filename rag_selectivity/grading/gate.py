@@ -274,8 +274,7 @@ class Gate:
         now = time.monotonic()
         if self._under_way and len(self._under_way) >= self.concurrency:
             return _LOOK_AGAIN
-        why = self._used_up(ticket)
-        if why is not None:
+        if (why := self._used_up(ticket)) is not None:
             if not self._under_way:
                 self.shut(why, "budget")
             return _LOOK_AGAIN

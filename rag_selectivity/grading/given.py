@@ -48,8 +48,7 @@ def notes_on_lists(
         if lacking:
             of_all = counted(len(asked), "query", "queries")
             notes.append(f"{name} lacks {len(lacking)} of the {of_all} ({examples(lacking)}); {if_lacking}")
-        left_out = [query for query in each if query not in asked]
-        if left_out:
+        if left_out := [query for query in each if query not in asked]:
             verb = "is" if len(left_out) == 1 else "are"
             of_run = f"{counted(len(left_out), 'query', 'queries')} of {name}"
             notes.append(f"{of_run} without a {needed} {verb} left out ({examples(left_out)})")

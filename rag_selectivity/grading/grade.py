@@ -135,7 +135,7 @@ async def agrade(
     instructions = rubric if isinstance(rubric, Rubric) else Rubric.read(rubric)
     pools = pool if isinstance(pool, list) and not (pool and isinstance(pool[0], (tuple, list))) else [pool]
     prompt = GradingPrompt(instructions, tuple(extras))
-    with Store(store) as labels:
+    with Store.of_run(store, dry_run=dry_run) as labels:
         pairs = labels.new_pool()
         in_tail, drawn = fill_pool(pairs, queries, corpus, pools, pool_depth, tail, controls, seed)
         settings = labels.settings_id(settings_of(asked, instructions, extras, batch, seed))
@@ -144,7 +144,7 @@ async def agrade(
         missing = pairs.find(retried=None if retried is None else (*PASSING, *retried))
         common: dict[str, Any] = {
             "judge": asked.name,
-            "store": labels.path,
+            "store": Path(store),
             "pairs": pairs.count(),
             "cached": cached,
             "same_texts": pairs.count() - (cached + failed + absent) // samples,
@@ -246,8 +246,7 @@ class _Grading:
         messages, ids = self._prompt.several(query, passages, draw)
 
         def read(reply: Reply) -> Judgments:
-            by_id = read_batch(reply, batch_item(extras), ids)
-            if not by_id:
+            if not (by_id := read_batch(reply, batch_item(extras), ids)):
                 raise Unreadable("the answer holds no grade for any passage of the batch")
             return [by_id.get(id_) for id_ in ids]
 

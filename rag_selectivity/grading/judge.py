@@ -454,8 +454,7 @@ def judge_of(value: Any) -> Judge:
     if isinstance(value, Judge):
         return value
     for each in type(value).__mro__:
-        adapter = _ADAPTERS.get(each.__module__.partition(".")[0])
-        if adapter is not None:
+        if (adapter := _ADAPTERS.get(each.__module__.partition(".")[0])) is not None:
             module, name = adapter
             adapted: Judge = getattr(import_module(module), name)(value)
             return adapted

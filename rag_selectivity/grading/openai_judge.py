@@ -64,8 +64,7 @@ def reply_of(text: str, headers: Mapping[str, str], way: str) -> Reply:
     message = _first([choice.get("message")])
     content, arguments = message.get("content"), tuple(_arguments(message))
     reasoning = next((each for name in ("reasoning_content", "reasoning") if (each := message.get(name))), None)
-    refusal = message.get("refusal")
-    if refusal:
+    if refusal := message.get("refusal"):
         raise JudgeFailure(
             f"the model refused: {str(refusal)[:_LONGEST_MESSAGE]}", "refusal", usage=usage, answer=str(refusal)
         )

@@ -93,8 +93,7 @@ def read_batch(reply: Reply, item: type[T], ids: Sequence[str]) -> dict[str, T]:
     """
     by_id: dict[str, list[T | None]] = {id_: [] for id_ in ids}
     for each in _items([value for _, objects in _places(reply) for value in objects]):
-        found = by_id.get(str(each.get("passage")))
-        if found is not None:
+        if (found := by_id.get(str(each.get("passage")))) is not None:
             try:
                 found.append(item.model_validate(each))
             except ValidationError:
@@ -162,11 +161,9 @@ def _places(reply: Reply) -> Iterator[tuple[str, list[Any]]]:
     if isinstance(reply.content, (Mapping, BaseModel)):
         yield "", list(_objects_in(answer_text(reply)))
         return
-    called = _text_of(reply.arguments)[-_LONGEST:]
-    if called:
+    if called := _text_of(reply.arguments)[-_LONGEST:]:
         yield called, list(_objects_in(called))
-    text = _without_reasoning(_text_of(reply.content)[-_LONGEST:])
-    if text:
+    if text := _without_reasoning(_text_of(reply.content)[-_LONGEST:]):
         yield text, list(_objects_in(text))
     elif not called and (objects := list(_objects_in(_without_reasoning((reply.reasoning or "")[-_LONGEST:])))):
         yield "", objects
@@ -278,8 +275,7 @@ def _in_words(text: str, schema: type[T]) -> T:
     alone = text.strip(_AROUND)
     named = (pattern.findall(text) for pattern in _GRADES_IN_WORDS)
     numbers = {alone} if grade_of(alone) else set(next(filter(None, named), ()))
-    grades = {grade_of(number) for number in numbers}
-    if len(grades) > 1:
+    if len(grades := {grade_of(number) for number in numbers}) > 1:
         raise _Contradiction(f"the answer names {len(grades)} grades: give one JSON object")
     if None in grades or not grades:
         wrong = f", and no grade from 1 to 5 ({', '.join(sorted(numbers)[:3])})" if numbers else ""

@@ -346,8 +346,7 @@ def _check(connection: Connection) -> None:
             f"export it as .jsonl with the version that made it, and import that into a new store"
         )
     known = _statements()
-    missing = [name for kind, name in known if kind == "table" and (kind, name) not in found]
-    if missing:
+    if missing := [name for kind, name in known if kind == "table" and (kind, name) not in found]:
         raise damaged(path, f"it lacks the {'table' if len(missing) == 1 else 'tables'} {', '.join(missing)}")
     for (kind, name), words in found.items():
         if known.get((kind, name)) != words:

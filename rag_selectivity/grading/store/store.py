@@ -10,6 +10,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from itertools import islice
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, TypeVar
 
 from rag_selectivity.errors import InputError
@@ -77,6 +78,21 @@ class Store:
             connect_to_read(self.path).close()
         else:
             self._changed = self._opened()
+
+    @classmethod
+    @contextmanager
+    def of_run(cls, path: str | Path, *, dry_run: bool) -> Iterator[Store]:
+        """The store of a run; a dry run leaves nothing behind.
+
+        In the place of a file that does not exist it has an empty one elsewhere, and what it writes is not committed.
+        """
+        with TemporaryDirectory() as elsewhere:
+            is_new = Path(path) != STANDARD_INPUT and not Path(path).exists() and Path(path).parent.is_dir()
+            with cls(Path(elsewhere, "empty.db") if dry_run and is_new else path) as store:
+                if dry_run:
+                    # It is never committed, so that closing the connection rolls it back.
+                    store._changed.execute("BEGIN")
+                yield store
 
     def __enter__(self) -> Store:
         return self
