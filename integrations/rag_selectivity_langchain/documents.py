@@ -21,18 +21,18 @@ def document_of(passage: Any) -> Document:
     """
     first = passage[0] if isinstance(passage, tuple) and len(passage) == 2 else passage
     if not isinstance(first, Document):
-        raise InputError(f"it must return Documents, or pairs of a Document and its score, got {passage!r:.80}")
+        raise InputError(f"it must return Documents, or pairs of one and its score, got {type(passage).__name__}")
     return first
 
 
-def parts_of(document: Any) -> dict[str, Any]:
-    """What `passage_identity` and an `Identity` take of a document."""
+def parts_of(document: Any, name: str = "") -> dict[str, Any]:
+    """What `passage_identity` and an `Identity` take of a document; an error calls it by a name, or by its text."""
     document = document_of(document)
     return {
         "ids": {"id": document.id},
         "text": lambda: str(document.page_content),
         "metadata": document.metadata,
-        "name": f"document {document.page_content[:40]!r}",
+        "name": name or f"document {document.page_content[:40]!r}",
     }
 
 

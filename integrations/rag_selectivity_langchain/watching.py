@@ -16,7 +16,7 @@ from langchain_core.retrievers import BaseRetriever
 from rag_selectivity import InputError, Report
 from rag_selectivity.live.calls import CallTree, Kind
 from rag_selectivity.live.monitor import RetrievalWatcher
-from rag_selectivity.live.retrieval import Passages
+from rag_selectivity.live.retrieval import Passages, Question
 from rag_selectivity.live.watching import Latest
 from rag_selectivity_langchain.documents import (
     document_lists,
@@ -194,7 +194,7 @@ class SelectivityCallback(RetrievalWatcher, BaseCallbackHandler):  # type: ignor
         """The id in the metadata, else the first of some texts that has labels."""
         query_id = metadata.get(self.query_id_key) if metadata else None
         if query_id is None:
-            return next((text for text in texts if text in self.labelled), None) if self.labelled else None
+            return next((Question(text) for text in texts if text in self.labelled), None) if self.labelled else None
         return str(query_id)
 
     def _selected(self, outputs: Any, taken: Mapping[str, Sequence[Document]]) -> list[Document]:
@@ -215,9 +215,10 @@ class SelectivityCallback(RetrievalWatcher, BaseCallbackHandler):  # type: ignor
         return False
 
     def _ids(self, documents: Sequence[Document]) -> tuple[str, ...]:
-        known_by = self.identity.settled
-        ids = None if known_by is None else plain_ids(known_by, documents)
-        return ids or tuple([self.identity.id_of(**parts_of(document)) for document in documents])
+        ids = plain_ids(known_by, documents) if (known_by := self.identity.settled) else None
+        # An error calls them by their ranks, since it goes to the log, which is to hold no texts.
+        parts = (parts_of(each, f"document {rank}") for rank, each in enumerate(documents, 1))
+        return ids or tuple([self.identity.id_of(**each) for each in parts])
 
     def _passages(self, documents: Sequence[Document], *, named: bool) -> Passages:
         """Passages; of what has no labels nobody asks for the ids, and naming passages is most of the work."""

@@ -14,7 +14,7 @@ from llama_index.core.workflow import Workflow
 
 from rag_selectivity.live.calls import CallTree, Kind
 from rag_selectivity.live.monitor import RetrievalWatcher
-from rag_selectivity.live.retrieval import Passages
+from rag_selectivity.live.retrieval import Passages, Question
 from rag_selectivity.live.watching import Watcher
 from rag_selectivity_llama_index.nodes import parts_of, text_of, texts_of
 
@@ -124,7 +124,7 @@ class LiveSelectivity(SpanWatcher, RetrievalWatcher):
         with self.guard:
             if asks and query_id is None and self.labelled:
                 said = (query,) if query else texts_of(arguments)
-                query_id = next((text for text in said if text in self.labelled), None)
+                query_id = next((Question(text) for text in said if text in self.labelled), None)
         with self.guard:
             self._calls.begin(id_, parent_id, kind, query=query, query_id=query_id, given=given)
 

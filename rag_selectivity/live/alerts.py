@@ -21,6 +21,7 @@ from rag_selectivity.live.retrieval import Retrieval
 from rag_selectivity.log import LOG
 from rag_selectivity.measures import Measure, Outcome, parse_measure
 from rag_selectivity.measures.conditions import limit_of, parts_of
+from rag_selectivity.tables.cells import check_number, check_whole
 
 #: The expected number of retrievals until a false alarm is at least this.
 FALSE_ALARM_EVERY = 100_000
@@ -277,10 +278,8 @@ class Alerts:
     ) -> None:
         if isinstance(conditions, str):
             raise InputError(f"alerts is a text, not a list of conditions: give alerts=[{conditions!r}]")
-        if isinstance(window, bool) or not isinstance(window, int) or window < 1:
-            raise InputError(f"window must be a whole number ≥ 1, got {window!r}")
-        if isinstance(false_alarm_every, bool) or not 1 < false_alarm_every < math.inf:
-            raise InputError(f"false_alarm_every must be a number of retrievals above 1, got {false_alarm_every!r}")
+        check_whole("window", window or 0)
+        check_number("false_alarm_every", false_alarm_every or 0, above=1)
         self._watched = [_Watched(text, window, float(false_alarm_every)) for text in conditions]
         self._alarms: list[Alarm] = []
         self._on_alert, self.name = on_alert, name

@@ -37,6 +37,7 @@ from rag_selectivity.measures import Measure
 from rag_selectivity.measures.plan import given_depths, wanted_measures
 from rag_selectivity.results.report import Report
 from rag_selectivity.single import Labels
+from rag_selectivity.tables.cells import check_number, check_whole
 from rag_selectivity.tables.forms import IdForm
 from rag_selectivity.tables.identity import AUTO
 from rag_selectivity.tables.small import passage_counts_of
@@ -147,10 +148,8 @@ class Monitor(Shared):
         counts = passage_counts_of(passages_of)
         self._index = None if counts is not None or isinstance(corpus_size, (str, Real)) else corpus_size
         corpus_size = self.corpus_size = size_with_counts(given_size(corpus_size), counts)
-        if isinstance(kept, bool) or not isinstance(kept, int) or kept < 1:
-            raise InputError(f"kept must be a whole number ≥ 1, got {kept!r}")
-        if isinstance(sample_rate, bool) or not isinstance(sample_rate, (int, float)) or not 0 < sample_rate <= 1:
-            raise InputError(f"sample_rate must be a number above 0 and up to 1, got {sample_rate!r}")
+        check_whole("kept", kept or 0)
+        check_number("sample_rate", sample_rate or 0, above=0, most=1)
         self.labels, form = Labels.of(labels, grade_map=grade_map, scale=scale, measures=measures), IdForm.of(ids)
         self.name = name
         self._alerts = Alerts(alerts, window=window, on_alert=on_alert, name=name, false_alarm_every=false_alarm_every)

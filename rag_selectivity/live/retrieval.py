@@ -13,6 +13,10 @@ from rag_selectivity.errors import InputError
 from rag_selectivity.tables.ids import check_ids
 
 
+class Question(str):
+    """The text of a question as its id, where an adapter found it in the labels; a trace without texts hides it."""
+
+
 @dataclass(frozen=True, slots=True)
 class Retrieval:
     """One retrieval as it happened.

@@ -21,7 +21,7 @@ from typing import Any, BinaryIO
 from rag_selectivity.errors import InputError, SelectivityWarning
 from rag_selectivity.judged.qrels import Qrels
 from rag_selectivity.judged.run import Run
-from rag_selectivity.live.retrieval import Retrieval, checked_outcome
+from rag_selectivity.live.retrieval import Question, Retrieval, checked_outcome
 from rag_selectivity.live.spans import is_otlp, names_spans, retrievals_of_spans
 from rag_selectivity.log import LOG
 from rag_selectivity.results.plain import plain
@@ -38,6 +38,8 @@ from rag_selectivity.wording import counted
 SCHEMA = "rag-selectivity/trace/1"
 #: What a line has of a retrieval.
 _FIELDS = {each.name for each in fields(Retrieval)} - {"empty_passages", "nan_scores"}
+#: What can be an id and no question: ASCII without blanks.
+_ID = re.compile("[!-~]+")
 #: A line that was cut off is looked for in so many bytes at the end of a file.
 _LONGEST_LINE = 1 << 24
 
@@ -134,8 +136,9 @@ class LineWriter:
 class TraceWriter(LineWriter):
     """Appends retrievals to a file, as `LineWriter` does.
 
-    Without `texts`, a hash takes the place of a query's text. The same text always has the same hash, so that labels by
-    the text still find it. A hash hides a text from readers, not from somebody who guesses the text and compares.
+    Without `texts`, a hash takes the place of a query's text, also where labels by the text made it the query's id. The
+    same text always has the same hash, so that labels by the text still find it. A hash hides a text from readers, not
+    from somebody who guesses the text and compares.
     """
 
     def __init__(self, path: str | Path, *, texts: bool) -> None:
@@ -145,10 +148,10 @@ class TraceWriter(LineWriter):
     def write(self, retrieval: Retrieval, at: float) -> None:
         """Append a retrieval that happened at a time, in seconds since 1970."""
         pool, seconds = retrieval.pool, retrieval.seconds
-        names = ("query_id", "corpus_size", "tokens", "id", "arm", "outcome")
+        names = ("query", "query_id", "corpus_size", "tokens", "id", "arm", "outcome")
         row = {
-            **({"query": retrieval.query} if self.texts else {"query_hash": text_id(retrieval.query)}),
             **{name: plain(getattr(retrieval, name)) for name in names},
+            **({} if self.texts else _hidden(retrieval)),
             "shown": list(map(str, retrieval.shown)),
             # Whether retrievals have pools is not known from one that failed.
             "pool": None if pool is None or retrieval.failed else list(map(str, pool)),
@@ -162,6 +165,17 @@ class TraceWriter(LineWriter):
     def write_outcome(self, id_: str, outcome: float, at: float) -> None:
         """Append an outcome that became known after its retrievals."""
         self.append({"schema": SCHEMA, "time": round(at, 3), "outcome_of": id_, "outcome": outcome})
+
+
+def _hidden(retrieval: Retrieval) -> dict[str, str | None]:
+    """How a query is known without its text: by hashes, and by an id that is no text itself.
+
+    An application may give a question as the id, since labels can be by the text; in many languages it has no blanks.
+    """
+    hashed, id_ = text_id(retrieval.query), retrieval.query_id
+    if id_ is not None and (isinstance(id_, Question) or id_ == retrieval.query or not _ID.fullmatch(id_)):
+        id_ = text_id(id_)
+    return {"query": None, "query_hash": hashed, "query_id": None if id_ == hashed else id_}
 
 
 def unfinished_line(path: str | Path) -> bytes:
@@ -310,10 +324,11 @@ class Trace:
     def queries_in(self, qrels: Qrels) -> dict[str, str]:
         """The query of each retrieval in the labels, found by its id, its text, or the hash of its text."""
         by_hash = {text_id(name): name for name in qrels} if self.hashed else {}
-        hashed = ((key, self.retrievals[key]) for key in self.hashed)
-        asked = {key: replace(each, query=by_hash.get(each.query, each.query)) for key, each in hashed}
-        names = {key: each.name_in(qrels) for key, each in {**self.retrievals, **asked}.items()}
-        query_of = {key: name for key, name in names.items() if name is not None}
+        query_of = {
+            key: name
+            for key, each in self.retrievals.items()
+            if (name := each.name_in(qrels) or by_hash.get(each.query_id or "") or by_hash.get(each.query))
+        }
         if not query_of:
             raise InputError(
                 f"{self.path}: none of the {len(self.retrievals)} retrievals is of a query in the qrels, by id or text"

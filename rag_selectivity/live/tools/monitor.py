@@ -9,7 +9,7 @@ from functools import lru_cache
 from importlib.util import find_spec
 from typing import Any
 
-from rag_selectivity.errors import InputError, examples
+from rag_selectivity.errors import InputError
 from rag_selectivity.live.monitor import Monitor
 from rag_selectivity.live.retrieval import Retrieval, approximate_tokens
 from rag_selectivity.live.tools import misfit
@@ -266,12 +266,8 @@ class ToolMonitor(Shared):
         """The figures of selection, with the N that they were measured against: the last one, if it grew."""
         if self.monitor.traffic.labelled:
             return replace(self.monitor.report(), corpus_size=size)
-        known = self.monitor.labels.by_query
-        if known and not self.monitor.without:
-            tell(
-                f"the labels know none of the queries so far; they know {examples(known)}: label by the text of the "
-                f"query, or name its id as query_id"
-            )
+        if self.monitor.labels.by_query and not self.monitor.without:
+            tell("the labels know none of the queries so far: label by the text of a query, or name its id as query_id")
         return None
 
     def _take(self, definitions: Sequence[ToolDefinition]) -> None:
