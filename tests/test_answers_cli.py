@@ -86,6 +86,18 @@ def test_the_command_asks_writes_scores_and_goes_on(tmp_path: Path) -> None:
     assert lifts[0] == lifts[1]
 
 
+def test_what_lacks_and_questions_in_the_place_of_answers_are_named(tmp_path: Path) -> None:
+    write_world(tmp_path)
+    asked = ["first.trec", "--corpus", "corpus.jsonl", "--queries", "queries.jsonl", "--model", "m", "--dry-run"]
+    lacking = cli(tmp_path, "answers", *asked).err
+    assert lacking.startswith("error: give --references and --store too"), lacking
+    swapped = cli(tmp_path, "answers", *asked, "--store", "a.db", "--references", "queries.jsonl")
+    assert (swapped.code, "references: every right answer is the question itself" in swapped.err) == (2, True)
+    (tmp_path / "scores.csv").write_text("query_id,run,k,score\nq0,other,2,1\n")
+    unused = cli(tmp_path, "answers", "first.trec", "--given", "scores.csv")
+    assert "name no passages" in unused.out, unused.said
+
+
 # -- scores that exist -------------------------------------------------------------------------------------
 
 

@@ -324,6 +324,7 @@ def test_a_failed_call_leaves_groundedness_undefined(tmp_path) -> None:
         ({"corpus": None}, "a run needs texts: give corpus too"),
         ({"references": None}, "give references .*, responses, or both"),
         ({"references": {}}, "the references are empty"),
+        ({"references": QUERIES}, "references: every right answer is the question itself"),
         ({"references": {**REFERENCES, "q1": " "}}, r"references: 1 query with an empty text \('q1'\)"),
         ({"queries": {"q0": "?"}}, r"queries: 11 ids without a text \('q1', 'q2', 'q3'\)"),
         ({"corpus": {"a": "c1"}}, "corpus: 4 ids without a text"),

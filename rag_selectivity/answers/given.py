@@ -79,6 +79,7 @@ def answers_given(
         )
     queries: dict[str, None] = {}
     runs: dict[str, None] = {}
+    names_passages = False
     lists = None if run is None else {name: dict(ranked_lists(each)) for name, each in named_runs(run).items()}
     for where, query, row, _ in rows_by_id(scores, "scores"):
         queries[query] = None
@@ -87,7 +88,7 @@ def answers_given(
         if name != CLOSED_BOOK:
             runs[name] = None
         if lists is not None:
-            _check_set(row, where, query, name, lists)
+            names_passages |= _check_set(row, where, query, name, lists)
     known_baseline(baseline, runs)
     read = answer_scores(scores, list(runs), list(queries), column=column, score_range=ends)
     by_shown = {Shown(run, k): scores for run, by_k in read.by_run.items() for k, scores in by_k.items()}
@@ -109,6 +110,8 @@ def answers_given(
             "scores other than 0 and 1 have no bits over random: say from which score an answer is right, "
             "correct_from=… (-c judge.correct_from=SCORE)"
         )
+    if lists is not None and not names_passages:
+        notes.append("the scores name no passages, so that no answer was checked against the lists of the runs")
     scored = [Scored(kind, tuple(queries), of_kind) for kind, of_kind in kinds.items()]
     figures, differences = figures_of(scored, bootstrap, baseline)
     source = None if isinstance(scores, list) else str(scores)
@@ -119,11 +122,11 @@ def answers_given(
 
 def _check_set(
     row: Mapping[str, Any], where: str, query: str, run: str, lists: Mapping[str, Mapping[str, Sequence[str]]]
-) -> None:
-    """Refuse a score of an answer for another set than the one that was retrieved."""
+) -> bool:
+    """Refuse a score of an answer for another set than the one that was retrieved; whether the row names a set."""
     held, depth = (optional_column([*map(str, row)], names) for names in (_PASSAGES, COLUMNS["k"]))
     if held is None or run in RESERVED:
-        return
+        return held is not None
     name = next(iter(lists)) if run == _ONE_RUN and len(lists) == 1 else run
     if name not in lists:
         raise InputError(
@@ -147,3 +150,4 @@ def _check_set(
             f"{where}: the answer of query {query!r} is not to what {name} retrieved ({about}): score answers to the "
             f"retrieved sets, or give the run that they are of"
         )
+    return True

@@ -127,8 +127,7 @@ async def ameasure_answers(
         If the model cannot be used at all.
     """
     runs = named_runs(run)
-    taken = [name for name in runs if name in RESERVED]
-    if taken:
+    if taken := [name for name in runs if name in RESERVED]:
         raise InputError(
             f"a run cannot be called {taken[0]!r}, which is a control: name it otherwise (NAME=FILE); the names "
             f"{', '.join(RESERVED)} are taken"
@@ -227,8 +226,7 @@ def _report(
 
 def _refuse_mixed_models(rows: Sequence[AnswerRow]) -> None:
     """Refuse answers of several models behind one name."""
-    named = Counter(row.served_model for row in rows if row.served_model is not None)
-    if len(named) < 2:
+    if len(named := Counter(row.served_model for row in rows if row.served_model is not None)) < 2:
         return
     first = {row.served_model: row for row in reversed(rows)}
     each = "; ".join(

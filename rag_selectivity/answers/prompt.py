@@ -87,8 +87,7 @@ def _multiple_choice(texts: tuple[str, ...], choices: tuple[str, ...], where: st
         raise InputError(
             f"{where}: query {query!r} has {counted(len(choices), 'option')}; 2 to {len(LETTERS)} are needed"
         )
-    twice = [choice for i, choice in enumerate(choices) if choice in choices[:i]]
-    if twice:
+    if twice := [choice for i, choice in enumerate(choices) if choice in choices[:i]]:
         raise InputError(f"{where}: query {query!r} has the option {twice[0]!r} twice; options must differ")
     right = []
     for text in texts:

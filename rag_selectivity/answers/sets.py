@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from rag_selectivity.answers.prompt import AnswerPrompt, Reference
 from rag_selectivity.errors import InputError, did_you_mean, examples
-from rag_selectivity.grading.given import notes_on_lists
+from rag_selectivity.grading.given import notes_on_lists, refuse_questions
 from rag_selectivity.judged.qrels import Qrels
 from rag_selectivity.judged.reading import ranked_lists
 from rag_selectivity.results.answers import (
@@ -132,6 +132,7 @@ def plan(
     sets = _Sets(lists, relevant, junk, ids, seed)
     planned, lacking = _sets_of_all(sets, list(references), shown)
     questions = needed_texts(queries, "queries", dict.fromkeys(references))
+    refuse_questions({query: each.texts[0] for query, each in references.items()}, questions)
     texts = needed_texts(corpus, "corpus", dict.fromkeys(passage for _, _, of_set in planned for passage in of_set))
     prompts = []
     for query, each, of_set in planned:
@@ -181,8 +182,7 @@ class _Sets:
             return listed if shown.order == BEST_FIRST else listed[::-1]
         if shown.order != MIDDLE:
             return self._mixed(query, listed)
-        decisive = next((passage for passage in relevant if passage in listed), None)
-        if decisive is None:
+        if (decisive := next((passage for passage in relevant if passage in listed), None)) is None:
             return None
         place = listed.index(decisive)
         others = (*listed[:place], *listed[place + 1 :])
@@ -226,8 +226,7 @@ def _judged(
     on_scale = SCALES[str(labels.scale)]
     lowest = on_scale.relevant_from
     highest = min(_HARD_NEGATIVE, lowest - 1) if on_scale.name == "utility" else lowest - 1
-    known = {query: labels[query] for query in references if query in labels}
-    if not known:
+    if not (known := {query: labels[query] for query in references if query in labels}):
         raise InputError(
             f"qrels: none of the {counted(len(references), 'query', 'queries')} with a reference has a label: labels "
             f"have {examples(labels)}, references {examples(references)}; do both use the same ids?"

@@ -10,6 +10,7 @@ from rag_selectivity.cli.output import note, put_rows
 from rag_selectivity.cli.settings import SETTINGS
 from rag_selectivity.errors import InputError
 from rag_selectivity.grading.limits import Budget, Limits
+from rag_selectivity.wording import enumeration
 
 
 @dataclass(frozen=True)
@@ -171,17 +172,15 @@ def answers(
         )
         printer.show(found)
         return
-    if files is None or corpus is None or queries is None or references is None or model is None or store is None:
-        raise InputError(
-            "say what to ask: give runs, --corpus, --queries, --references, --model and --store; or --given FILE with "
-            "scores that exist"
-        )
+    asked = {"RUN": files, "--corpus": corpus, "--queries": queries, "--references": references}
+    lacking = [name for name, value in {**asked, "--model": model, "--store": store}.items() if value is None]
+    if lacking or model is None or store is None:
+        raise InputError(f"give {enumeration(lacking)} too; or --given FILE with scores that exist")
     from rag_selectivity.answers.prompt import INSTRUCTIONS
     from rag_selectivity.answers.scoring import ANSWER_RUBRIC
     from rag_selectivity.grading.rubric import Rubric
 
-    asked = server.judge(model, key=not dry_run)
-    judge = None
+    answering, judge = server.judge(model, key=not dry_run), None
     if judge_model is not None:
         address, key = more.judge_base_url or server.base_url, more.judge_api_key_env or server.api_key_env
         of_judge = replace(server, base_url=address, api_key_env=key, temperature=None)
@@ -192,7 +191,7 @@ def answers(
             corpus=corpus,
             queries=queries,
             references=references,
-            model=asked,
+            model=answering,
             store=store,
             depths=depths or [10],
             qrels=qrels,

@@ -17,7 +17,7 @@ from rag_selectivity.evaluation.report import estimates_of_table
 from rag_selectivity.grading.claim_checks import PROMPT_VERSION, check
 from rag_selectivity.grading.claim_verdicts import compared_with_people, name_of, read_verdicts
 from rag_selectivity.grading.gate import Gate
-from rag_selectivity.grading.given import notes_on_lists, whole_numbers
+from rag_selectivity.grading.given import notes_on_lists, refuse_questions, whole_numbers
 from rag_selectivity.grading.judge import judge_of
 from rag_selectivity.grading.limits import Budget, Limits
 from rag_selectivity.grading.questions import Asker
@@ -353,6 +353,7 @@ def samples_of_runs(
                 f"{what}: {counted(len(empty), 'query', 'queries')} with an empty text ({examples(empty)})"
             )
     questions = needed_texts(queries, "queries", asked)
+    refuse_questions(known, questions)
     lists = {name: dict(ranked_lists(each, k)) for name, each in runs.items()}
     passages = dict.fromkeys(passage for each in lists.values() for query in asked for passage in each.get(query, ()))
     needed = "reference answer" if references is not None else "response"
@@ -361,8 +362,7 @@ def samples_of_runs(
     by_run: dict[str, list[Sample]] = {}
     for name, each in lists.items():
         answers = said.get(name, {})
-        lacking = [query for query in asked if query not in answers] if responses is not None else []
-        if lacking:
+        if lacking := [query for query in asked if query not in answers and responses is not None]:
             raise InputError(
                 f"responses of {name}: {counted(len(lacking), 'query', 'queries')} without a response "
                 f"({examples(lacking)}); add them, or leave the responses out"
