@@ -1,8 +1,9 @@
-"""Shared by the tests: the public test collections, six real runs, a browser, no network, and what a call tells."""
+"""Shared by the tests: the public test collections, a browser, no network, and what a call tells."""
 
 import gc
 import os
 import runpy
+import shutil
 import socket
 import sys
 import warnings
@@ -27,9 +28,8 @@ if "PYTEST_XDIST_WORKER" in os.environ:
 
 import rag_selectivity as rs
 from tests.browser import chromium
-from tests.six_runs import write_six_runs
 
-__all__ = ["chromium", "data", "six_runs"]
+__all__ = ["chromium", "data"]
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 
@@ -65,19 +65,19 @@ def data() -> Path:
 
 
 @pytest.fixture(scope="session")
-def six_runs(data, tmp_path_factory) -> dict[str, Path]:
-    """Six real runs on Cranfield as TREC files, by name."""
-    return write_six_runs(data / "cranfield", tmp_path_factory.mktemp("six"))
+def written_sample(tmp_path_factory) -> Path:
+    """A folder with the sample data that no test changes: to copy it takes a hundredth of the time to write it."""
+    from rag_selectivity.sample import write_sample
+
+    folder = tmp_path_factory.mktemp("sample")
+    write_sample(folder)
+    return folder
 
 
 @pytest.fixture(scope="module")
-def sample(tmp_path_factory) -> Path:
+def sample(written_sample, tmp_path_factory) -> Path:
     """A folder with the sample data, for the tests of a file."""
-    from rag_selectivity.sample import write_sample
-
-    folder = tmp_path_factory.mktemp("sample") / "try"
-    write_sample(folder)
-    return folder
+    return Path(shutil.copytree(written_sample, tmp_path_factory.mktemp("sample") / "try"))
 
 
 @pytest.fixture

@@ -245,7 +245,6 @@ def test_among_ties_rr_follows_trec_eval_where_ir_measures_takes_the_msmarco_scr
 # -- properties -----------------------------------------------------------------------------------
 
 
-RANKING = st.lists(st.integers(0, 3), min_size=1, max_size=10)
 CLASSIC = ["P", "R", "F", "AP@5", "RR@5", "nDCG", "nDCG(gain=exp)", "AP", "RR", "Rprec", "IPrec"]
 
 

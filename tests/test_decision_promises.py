@@ -11,7 +11,6 @@ import pytest
 import rag_selectivity as rs
 from rag_selectivity.advice import decide
 from rag_selectivity.gates import check
-from rag_selectivity.sample import write_sample
 
 pytestmark = [pytest.mark.contract, pytest.mark.filterwarnings("ignore::rag_selectivity.SelectivityWarning")]
 
@@ -136,8 +135,7 @@ def test_an_open_end_is_null_in_json() -> None:
     assert k["reason"] == "below rank 3 fewer than half of the slots are labelled; grade down to rank 13 to know"
 
 
-def test_nothing_is_imported_that_the_first_screen_does_not_need(tmp_path) -> None:
-    write_sample(tmp_path)
+def test_nothing_is_imported_that_the_first_screen_does_not_need(sample) -> None:
     heavy = ("scipy.stats", "pandas", "pyarrow", "matplotlib", "jinja2", "openai", "httpx")
     code = f"""
 import sys
@@ -148,5 +146,5 @@ try:
 except SystemExit:
     print("imported:", *[name for name in {heavy} if name in sys.modules])
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=tmp_path)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=sample)
     assert done.stdout.splitlines()[-1] == "imported:"

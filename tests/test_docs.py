@@ -20,7 +20,6 @@ from typing import Any
 import pytest
 
 import rag_selectivity as rs
-from rag_selectivity.sample import write_sample
 from rag_selectivity.sample.files.judge import serve
 from rag_selectivity.sample.rows import graded_pairs
 from rag_selectivity.tables.writing import write_rows
@@ -187,13 +186,11 @@ def server() -> Iterator[str]:
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory) -> Path:
+def folder(sample) -> Path:
     """The sample, in which the pages' commands and Python run."""
-    place = tmp_path_factory.mktemp("sample")
-    write_sample(place)
     rows = [{"query_id": pair.query, "passage_id": pair.passage, "grade": pair.first} for pair in graded_pairs()]
-    write_rows(place / "formats" / "labels.parquet", rows)
-    return place
+    write_rows(sample / "formats" / "labels.parquet", rows)
+    return sample
 
 
 @pytest.fixture(scope="module")

@@ -93,9 +93,13 @@ def test_differences_are_weighted() -> None:
     assert row.effective < row.n
 
 
-@pytest.mark.parametrize("weight", [1, 2.5, 1e-200, 3e90])
-def test_equal_weights_change_no_digit(weight) -> None:
-    plain = rs.evaluate(LABELS, RUNS, by=HARD, **OPTIONS)
+@pytest.fixture(scope="module")
+def plain() -> rs.Report:
+    return rs.evaluate(LABELS, RUNS, by=HARD, **OPTIONS)
+
+
+@pytest.mark.parametrize("weight", [2.5, 1e-200, 3e90])
+def test_equal_weights_change_no_digit(weight, plain) -> None:
     weighted = rs.evaluate(LABELS, RUNS, by=HARD, weights=dict.fromkeys(QUERIES, weight), **OPTIONS)
     for run in RUNS:
         assert without_effective(weighted.runs[run].estimates) == without_effective(plain.runs[run].estimates)

@@ -1,12 +1,12 @@
 """What a new user sees in the first 30 lines: five answers in everyday words, one table, and what to do next."""
 
 import re
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from rag_selectivity.sample import write_sample
 from tests.forked_cli import run_command
 from tests.judge_server import KEY, JudgeServer
 
@@ -18,8 +18,8 @@ OURS = re.compile(r"\b(placebo|notion|closed labels|as judged|completed from|kap
 
 
 @pytest.fixture
-def folder(tmp_path, monkeypatch) -> Path:
-    write_sample(tmp_path / "try")
+def folder(written_sample, tmp_path, monkeypatch) -> Path:
+    shutil.copytree(written_sample, tmp_path / "try")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("LANGSMITH_TRACING", "false")
     return tmp_path
