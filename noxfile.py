@@ -27,6 +27,8 @@ EXTRAS: dict[str, list[str]] = PROJECT["optional-dependencies"]
 #: The lowest versions have no wheels for later ones.
 LOWEST_PYTHON = "3.11"
 LATER_PYTHONS = ("3.12", "3.13", "3.14")
+#: Frameworks call home unless they are told not to, and wait where nobody answers.
+QUIET = {"DEEPEVAL_TELEMETRY_OPT_OUT": "YES", "MLFLOW_DISABLE_TELEMETRY": "true", "RAGAS_DO_NOT_TRACK": "true"}
 BUILT = tempfile.TemporaryDirectory(prefix="rag-selectivity-wheel-")
 #: A file's tests stay together, since they share what they set up; some wait for servers, so that three fill two cores.
 IN_PARALLEL = ("-n", "3", "--dist", "loadfile", "--no-loadscope-reorder")
@@ -239,7 +241,7 @@ def wheel(session: nox.Session) -> Path:
 def use(session: nox.Session, *names: str) -> None:
     """Run scripts in `.ci/smoke`: what was installed is what is used, and does what an extra is for."""
     for name in names:
-        session.run("python", "-P", str(ROOT / ".ci" / "smoke" / f"{name}.py"), env={"PYTHONPATH": ""})
+        session.run("python", "-P", str(ROOT / ".ci" / "smoke" / f"{name}.py"), env={"PYTHONPATH": "", **QUIET})
 
 
 def lowest_versions(extra: str) -> dict[str, Version]:

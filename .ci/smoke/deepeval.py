@@ -1,9 +1,5 @@
 """Test cases are measured, and BoR is made of their results."""
 
-import os
-
-os.environ["DEEPEVAL_TELEMETRY_OPT_OUT"] = "YES"
-
 from deepeval import evaluate
 from deepeval.test_case import LLMTestCase
 from rag_selectivity_deepeval import SelectivityMetric, bor_from_result
