@@ -8,6 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 import rag_selectivity as rs
+from rag_selectivity.advice import decide
 from rag_selectivity.cli.app import app
 from rag_selectivity.results.stored import read_report
 
@@ -65,8 +66,6 @@ def test_a_report_shows_its_answers_first_in_at_most_thirty_lines(show: Callable
 
 
 def test_the_table_has_five_columns_at_the_k_of_the_decision(report) -> None:
-    from rag_selectivity.advice import decide
-
     text = str(report)
     decision = decide(report)
     assert f"At K = {decision.K}" in text
@@ -261,12 +260,12 @@ def test_without_a_decision_the_table_says_how_many_queries_it_is_about() -> Non
     assert "\nAt K = 1, 30 queries\n" in str(weighted)
 
 
-def test_what_the_answer_about_trust_says_of_all_figures_marks_none(sample) -> None:
+def test_what_the_answer_about_trust_says_of_all_figures_marks_none(report) -> None:
     """That no person has checked the judge holds for every figure: the JSON keeps the caveat, the table has no mark."""
-    for text in (printed(words(sample, "--k", "10")), printed(words(sample, "--k", "10", "--format", "markdown"))):
+    at_ten = report.with_decision(decide(report, k=10))
+    for text in (str(at_ten), at_ten.to_markdown()):
         assert "Harm@10 and Success@10" not in text
         assert text.lower().count("no person has checked the judge") == 1
-    report = rs.evaluate(sample / "labels.db", {"bm25": sample / "bm25.trec"}, depths=[10])
     assert "agreement-unknown" in {each.code for each in report["bm25", "Harm@10"].caveats}
 
 

@@ -33,7 +33,7 @@ pytestmark = [
 
 @dataclass
 class Cranfield:
-    """The collection with its chunks, embedded once; documents 471 and 995 are empty."""
+    """A part of the collection with its chunks, embedded once; documents 471 and 995 are empty."""
 
     queries: dict[str, str]
     labels: dict[str, dict[str, int]]
@@ -63,8 +63,9 @@ def embedded(nodes: list[TextNode], lsa: Lsa) -> list[TextNode]:
 @pytest.fixture(scope="module")
 def cranfield() -> Cranfield:
     queries = {row["_id"]: row["text"] for row in rows("queries.jsonl")[:QUERIES]}
-    texts = {row["_id"]: f"{row['title']} {row['text']}".strip() for row in rows("corpus.jsonl")}
     labels = {query: row for query, row in rs.read_qrels(DATA / "qrels.trec").to_dict().items() if query in queries}
+    kept = {"471", "995", *map(str, range(1, 301)), *(name for row in labels.values() for name in row)}
+    texts = {row["_id"]: f"{row['title']} {row['text']}".strip() for row in rows("corpus.jsonl") if row["_id"] in kept}
     documents = [
         Document(text=text, doc_id=name, metadata={"docno": name, "half": i % 2})
         for i, (name, text) in enumerate(texts.items())
@@ -136,7 +137,10 @@ def test_documents_are_found_in_a_store_of_chunks(cranfield, kind, tmp_path) -> 
     report, chunks_of = evaluation.report, cranfield.chunks_of
     assert report.corpus_size == len(cranfield.nodes) == sum(chunks_of.values())
     same_figures(report, by_the_core(cranfield, exported(cranfield, retriever), len(cranfield.nodes), chunks_of))
-    assert report["BoR@10"].value < 6  # above 6.5 if N counts chunks and R documents
+    of_documents = by_the_core(
+        cranfield, exported(cranfield, retriever), len(cranfield.nodes), dict.fromkeys(chunks_of, 1)
+    )
+    assert report["BoR@10"].value < of_documents["BoR@10"].value - 0.5  # N counts chunks, and R documents
     facts = report.runs["retriever"].input
     assert facts["identity"]["taken"] == "ref_doc_id"
     notes = " ".join(report.runs["retriever"].notes)
