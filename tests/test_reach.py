@@ -167,6 +167,21 @@ def test_ragas_tail_of_a_pool(ragas, tmp_path) -> None:
     assert any(": grade_dataset(…, corpus=index, controls=3)" in act for act in report.trust.acts)
 
 
+def test_a_pool_with_texts_names_passages_as_rows_without_ids_do(ragas, tmp_path) -> None:
+    """By their texts: else a passage that the pool and a row hold is graded twice, and met by one of them only."""
+    pool = {query: {name: TEXTS[name] for name in ranked(text, 8)} for query, text in QUESTIONS.items()}
+    found = []
+    for name, some in (("ids", rows()), ("texts", rows(retrieved_context_ids=True))):
+        store, rule = tmp_path / name, Rule()
+        labels = ragas.grade_dataset(some, rule.judge, store, id_column="qid", pool=pool)
+        assert rule.calls == labels.size == 8 * len(QUESTIONS)
+        later = rows(6, **({"retrieved_context_ids": True} if name == "texts" else {}))
+        options = {"id_column": "qid", "measures": ["RA-nWG", "Judged"], "depths": [6]}
+        found.append(ragas.selectivity(later, labels, **options))
+    assert found[0]["Judged@6"].value == 1.0
+    assert found[0]["RA-nWG@6"].value == found[1]["RA-nWG@6"].value
+
+
 def test_two_ragas_datasets_graded_into_one_store_are_measured_by_the_same_labels(ragas, tmp_path) -> None:
     few, backwards = rows(3), [{**row, "retrieved_context_ids": row["retrieved_context_ids"][::-1]} for row in rows(6)]
     for row in backwards:

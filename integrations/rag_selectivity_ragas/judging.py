@@ -119,10 +119,10 @@ async def agrade_dataset(
             raise InputError(f"sample {row.number} ({row.user_input!r}) has no retrieved_contexts, the texts to grade")
         questions[row.query] = row.user_input
         below = (pool or {}).get(row.query, {})
-        if by_text and row.ids is not None:
-            if not isinstance(below, Mapping):
-                why = "other samples have no retrieved_context_ids, so that all passages go by texts"
-                raise InputError(f"sample {row.number}: {why}: give pool as {{query: {{passage: text}}}}")
+        if by_text and row.ids is not None and not isinstance(below, Mapping):
+            why = "other samples have no retrieved_context_ids, so that all passages go by texts"
+            raise InputError(f"sample {row.number}: {why}: give pool as {{query: {{passage: text}}}}")
+        if by_text and isinstance(below, Mapping):
             row, below = replace(row, ids=None), list(below.values())
         names = [ids[ID] for ids in row.passages(())]
         candidates: dict[str, str | None] = dict(zip(names, row.texts or (), strict=True))
