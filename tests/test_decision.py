@@ -302,7 +302,7 @@ def test_labels_that_show_nothing_choose_no_run_and_no_k() -> None:
     labels = {query: {**row, **dict.fromkeys(runs["other"][query], 0)} for query, row in labels.items()}
     decision = decide(controlled((labels, runs, controls), ids="exact"), k=10)
     assert next(iter(decision.pairs)).apart
-    nothing = "These labels cannot tell a good retriever from a bad one"
+    nothing = "By these labels no run is shown to be better than luck"
     assert decision["system"].text.startswith(f"{nothing}; own has the highest Success@10")
     assert not any(answer.shown for answer in decision.answers)
     assert "by chance" not in decision["K"].text
@@ -313,7 +313,7 @@ def test_what_a_perfect_run_would_give_too_is_not_called_worthless() -> None:
     qrels = {f"q{i}": ["d"] for i in range(40)}
     runs = {"old": {q: ["x", "d"] for q in qrels}, "new": {q: ["d", "x"] for q in qrels}}
     decision = decide(rs.evaluate(qrels, runs, corpus_size=100), k=1)
-    nothing = "These labels cannot tell a good retriever from a bad one"
+    nothing = "By these labels no run is shown to be better than luck"
     assert decision["system"].text.startswith(f"{nothing}; new has")
     assert decision["trust"].text.startswith(f"{nothing}, unless this is a perfect run. ")
 

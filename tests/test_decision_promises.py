@@ -25,7 +25,7 @@ def test_a_judge_that_grades_without_looking_is_not_believed() -> None:
     decision = decide(rs.evaluate(grades, runs, scale="utility"), k=5)
     (pair,) = decision.pairs
     assert (pair.p_adjusted < 0.001, pair.apart) == (True, False)
-    assert decision["trust"].text.startswith("These labels cannot tell a good retriever from a bad one. ")
+    assert decision["trust"].text.startswith("By these labels no run is shown to be better than luck. ")
     assert not any(answer.shown for answer in decision.answers)
 
 

@@ -134,7 +134,7 @@ def test_an_outage_comes_first(how, failing) -> None:
     count = f"{failing} of 20 retrievals failed or came back empty"
     assert act.startswith(f"Next: Mend the retrieval first: {count}.")
     assert f": {count}" in K
-    assert "cannot tell a good retriever" not in trust
+    assert "better than luck" not in trust
 
 
 def test_without_a_depth_a_failure_has_as_many_slots_as_the_other_lists_have_on_average() -> None:

@@ -25,7 +25,7 @@ from rag_selectivity.results.comparison import BETTER, JUDGED_IN_PART, WORSE, Ru
 from rag_selectivity.results.decision import Answer, Decision, Pair, RunFigure, RunLine
 from rag_selectivity.results.estimate import CALIBRATED, WITH_TAIL
 from rag_selectivity.results.report import Report
-from rag_selectivity.results.trust import CHECKED, CLOSED, NOTHING
+from rag_selectivity.results.trust import CHECKED, CLOSED, NO_BETTER, NOTHING
 from rag_selectivity.tables.cells import check_whole
 
 _COMPLETED = (CALIBRATED, WITH_TAIL)
@@ -223,7 +223,7 @@ def _answers(decision: Decision, at_k: Report, leader: str) -> Iterator[Answer]:
     best, trust, judged = decision.best, at_k.trust, at_k.runs[decision.best].judged
     is_believed, judges = trust.standing != NOTHING, trust.unchecked_judges
     fails, verdict = sentences.outage(judged), trust.verdict
-    doubt = "Open until the ids meet" if trust.ids_apart else "These labels cannot tell a good retriever from a bad one"
+    doubt = "Open until the ids meet" if trust.ids_apart else NO_BETTER
     if fails and not (is_believed or trust.ids_apart):
         doubt, verdict = "Too little was retrieved to tell", f"Too little was retrieved to tell: {fails}."
     # Why it is open says more than that the labels of one list alone cannot tell.

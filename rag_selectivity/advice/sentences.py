@@ -57,7 +57,7 @@ def which_system(decision: Decision, doubt: str, lacks: Sequence[str], *, judges
     if beaten:
         gaps = [share(best.value - figures[name].value) for name in beaten]
         least = "" if len(set(gaps)) == 1 else " or more"
-        doubt = "" if known else f", but with shuffled grades the figure of {several(doubtful)} would look the same"
+        doubt = "" if known else f", but with shuffled grades the figure of {several(doubtful)} could look the same"
         parts.append(f"{first} beats {several(beaten)} (+{gaps[0]}{least} {_of(measure)}){doubt}")
     these = counted(best.n, "query", "queries")
     if tied and best.n < FEW:

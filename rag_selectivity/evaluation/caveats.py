@@ -109,7 +109,7 @@ def of_labels(measure: Measure, estimate: Estimate, facts: LabelFacts, as_judged
 
 
 def of_concentration(effective: float, n: int) -> tuple[Caveat, ...]:
-    """A caveat if the random baseline depends mostly on few queries; empty otherwise.
+    """A caveat if the random baseline depends much more on some queries than on others; empty otherwise.
 
     The interval is then too narrow. `effective` is the effective number of the `n` queries.
 
@@ -119,7 +119,7 @@ def of_concentration(effective: float, n: int) -> tuple[Caveat, ...]:
     share = LEAST_SHARE if n >= LEAST_QUERIES else LEAST_SHARE_OF_FEW
     if math.isinf(effective) or n < 2 or effective >= min(LEAST_EFFECTIVE, share * n):
         return ()
-    few = f"The random baseline depends mostly on few queries (effectively {effective:.1f} of {n})."
+    few = f"In the random baseline some queries weigh far more than others: {n} count like {effective:.1f}."
     return (Caveat(CONCENTRATED, f"{few} The interval is probably too narrow."),)
 
 
@@ -268,5 +268,5 @@ def _of_placebo(estimate: Estimate, *, perfect: bool) -> Iterator[Caveat]:
     if estimate.placebo is None or not (low <= ROUNDING and high >= -ROUNDING):
         return
     nothing = f"it says nothing about your retriever yet{UNLESS_PERFECT * perfect}"
-    text = f"If the grades were shuffled at random, the figure would look the same: {nothing}."
+    text = f"If the grades were shuffled at random, the figure could look the same: {nothing}."
     yield Caveat(EQUALS_PLACEBO, text, STRONG, {"placebo": estimate.placebo, "low": low, "high": high})

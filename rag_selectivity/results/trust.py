@@ -30,6 +30,7 @@ WAYS = {
 }
 #: In the caveat of a figure that a perfect run would give too.
 UNLESS_PERFECT = ", unless this is a perfect run"
+NO_BETTER = "By these labels no run is shown to be better than luck"
 #: What the labels are worth after all checks.
 CHECKED, UNCHECKED, NOTHING = "checked", "unchecked", "nothing"
 #: The steps that `acts` proposes, in their usual sizes.
@@ -146,7 +147,7 @@ class Trust:
         equal = list(dict.fromkeys(key for key, cell in figures if _has(cell, EQUALS_PLACEBO)))
         if standing != NOTHING and equal:
             several = f"{len(equal)} figures" if len(equal) > 1 else equal[0]
-            facts += f"; if the grades were shuffled, {several} would look the same"
+            facts += f"; if the grades were shuffled, {several} could look the same"
         if self._judges:
             check = self._check
             kappa = "" if check is None else f"; judge and people agree with a kappa of {number(check.value)}"
@@ -268,7 +269,7 @@ class Trust:
         known = [cell for cell in cells if cell.placebo is not None and cell.basis != WITH_CONTROLS]
         if known and all(_has(cell, EQUALS_PLACEBO) for cell in known):
             perfect = any(UNLESS_PERFECT in caveat.text for cell in cells for caveat in cell.caveats)
-            return NOTHING, f"These labels cannot tell a good retriever from a bad one{UNLESS_PERFECT * perfect}"
+            return NOTHING, f"{NO_BETTER}{UNLESS_PERFECT * perfect}"
         if (closed := self._closed()) is None:
             return UNCHECKED, "Not checked"
         graded = f"passages of the top {self._depth}" if closed == STRONG else "retrieved passages"
