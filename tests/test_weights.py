@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 
 import rag_selectivity as rs
+from rag_selectivity.advice import decide
+from rag_selectivity.advice.losses import losses_of
 from rag_selectivity.errors import InputError
 from rag_selectivity.gates import check
 from rag_selectivity.inference.bootstrap import Bootstrap
@@ -40,6 +42,28 @@ def repeated(weights: dict[str, int]) -> tuple[dict, dict]:
         for run, lists in RUNS.items()
     }
     return labels, runs
+
+
+def test_a_weighted_decision_is_that_of_queries_repeated_so_many_times() -> None:
+    labels, runs = repeated(WEIGHTS)
+    options = {"scale": "utility", "corpus_size": 500, "bootstrap": None}
+    weighted = rs.evaluate(LABELS, RUNS, weights=WEIGHTS, **options)
+    by_hand = rs.evaluate(labels, runs, **options)
+    first, second = decide(weighted), decide(by_hand)
+    for run, advised in first.k_by_run.items():
+        other = second.k_by_run[run]
+        assert (advised.value, advised.reason) == (other.value, other.reason)
+        assert np.allclose(advised.evidence, other.evidence, rtol=1e-12)
+        for k in (1, 3):
+            one, two = (
+                losses_of(report.runs[run].judged, rs.parse_measure(f"RA-nWG@{k}"), None)
+                for report in (weighted, by_hand)
+            )
+            gained = [(each.pool, each.selected, each.rerank, each.widen) for each in (one, two)]
+            assert np.allclose(*gained, rtol=1e-12, equal_nan=True)
+    assert (first.best, first.K) == (second.best, second.K)
+    plain = decide(rs.evaluate(LABELS, RUNS, **options))
+    assert not np.allclose(plain.k_by_run["one"].evidence, first.k_by_run["one"].evidence)
 
 
 def without_effective(figures):

@@ -65,21 +65,28 @@ def losses_of(judged: JudgedRun, measure: Measure, bootstrap: Bootstrap | None) 
     if not (used & (~judged.own_pool | (judged.returned > depth))).any():
         return None
     pool, kept = ceiling[used], kept[used]
+    weights = None if judged.weights is None else judged.weights.values[used]
     with np.errstate(invalid="ignore", divide="ignore"):
         share = np.where(pool > 0, kept / pool, np.nan)
-    selected = float(np.nanmean(share)) if (pool > 0).any() else math.nan
+    selected = _mean(share[pool > 0], None if weights is None else weights[pool > 0])
     rerank = pool - kept
     widen = np.where(np.isnan(share), 1.0 if math.isnan(selected) else selected, share) * (1 - pool)
     more = ""
     if bootstrap is not None and not math.isnan(selected):
         units, tail = bootstrap.units(judged.queries), (1 - bootstrap.level) / 2
         units = None if units is None else units[used]
-        for step, behind in ((SELECTION, widen - rerank), (RETRIEVER, rerank - widen)):
-            if highest_mean(behind, -1.0, 1.0, tail, units) < 0:
+        # The weighted mean has the sign of the mean of these products.
+        behind = (widen - rerank) * (1.0 if weights is None else weights / weights.max())
+        for step, gain in ((SELECTION, behind), (RETRIEVER, -behind)):
+            if highest_mean(gain, -1.0, 1.0, tail, units) < 0:
                 more = step
     limits = Counter(diagnosis(*factors) for factors in zip(pool.tolist(), share.tolist(), strict=True))
-    means = float(pool.mean()), selected, float(rerank.mean()), float(widen.mean())
-    return Losses(*means, more, limits, given=not judged.own_pool.all())
+    gains = _mean(rerank, weights), _mean(widen, weights)
+    return Losses(_mean(pool, weights), selected, *gains, more, limits, given=not judged.own_pool.all())
+
+
+def _mean(values: FloatArray, weights: FloatArray | None) -> float:
+    return float(np.average(values, weights=weights)) if len(values) else math.nan
 
 
 def _figures(judged: JudgedRun, measure: Measure, depth: int) -> FloatArray:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -29,9 +30,9 @@ _USUAL_K = 10
 
 @dataclass(frozen=True)
 class EvidenceCurve:
-    """The evidence of each query with any, at K = 1, 2, …: float64[queries, ranks], and the K of its mean."""
+    """The evidence of each query with any at K = 1, 2, …, and what one more passage must bring."""
 
-    values: FloatArray
+    outcome: Outcome
     queries: tuple[str, ...]
     worth: float
 
@@ -40,17 +41,23 @@ class EvidenceCurve:
         """The curve of a run at every K that could be advised: never more than `enough` / `worth`."""
         longest = int(judged.returned.max(initial=1))
         ranks = np.arange(1, max(1, min(longest, int(measure.enough / worth + _SAME))) + 1)
-        values = measure.outcome(judged, ranks).parts[0]
-        known = ~np.isnan(values[:, 0])
-        return cls(values[known], tuple(np.array(judged.queries, object)[known].tolist()), worth)
+        outcome = measure.outcome(judged, ranks)
+        known = outcome.defined[:, 0]
+        return cls(outcome.over(known), tuple(np.array(judged.queries, object)[known].tolist()), worth)
+
+    @cached_property
+    def mean(self) -> FloatArray:
+        """The mean over the queries at each K: float64[ranks]."""
+        return self.outcome.value()
 
     def at(self, K: int) -> FloatArray:
         """The evidence of each query at K; beyond the ranks that were measured it is that of the last one."""
-        return np.asarray(self.values[:, min(K, self.values.shape[1]) - 1])
+        values = self.outcome.parts[0]
+        return np.asarray(values[:, min(K, values.shape[1]) - 1])
 
     def resampled(self, bootstrap: Bootstrap) -> IntArray:
         """K in each resample of the queries, or of their clusters."""
-        means = Estimand.of(Outcome((self.values,), ""), bootstrap.units(self.queries))
+        means = Estimand.of(self.outcome, bootstrap.units(self.queries))
         # A query counts at every rank or at none: the first column of the sizes is all of them.
         columns = np.hstack([means.parts[0], means.mask[:, :1]])
         some = bootstrap.for_queries(len(columns))
@@ -115,7 +122,6 @@ def which_k(
     >>> advised.value, advised.low, advised.high
     (3, 3, 3)
     """
-    judged.refuse_weights("advice on K")
     measure = Evidence(rel=rel, enough=max(3, m))
     return _advised(judged, measure, EvidenceCurve.of(judged, measure, worth), bootstrap)
 
@@ -146,7 +152,7 @@ class Advice:
         measure = Evidence(rel=success.rel, enough=max(3, success.m))
         curves = {name: EvidenceCurve.of(run, measure, WORTH) for name, run in judged.items()}
         by_run = {name: _advised(run, measure, curves[name], bootstrap) for name, run in judged.items()}
-        evidence = {name: curves[name].at(each.value).mean() if each.value else -1.0 for name, each in by_run.items()}
+        evidence = {name: curves[name].mean[each.value - 1] if each.value else -1.0 for name, each in by_run.items()}
         # A reranker often holds as much as its candidates, at a smaller K; their order in a dict says nothing.
         most = [name for name in judged if evidence[name] >= max(evidence.values()) - _SAME]
         leader = min(most, key=lambda name: by_run[name].value or 0)
@@ -167,10 +173,10 @@ class Advice:
 
 def _advised(judged: JudgedRun, measure: Evidence, curve: EvidenceCurve, bootstrap: Bootstrap | None) -> AdvisedK:
     """The K of a run by its curve, with the upper end of its interval open where labels or lists end before."""
-    if not len(curve.values):
+    if not curve.queries:
         return AdvisedK(reason="no label of these queries is evidence")
-    mean = curve.values.mean(axis=0)
-    value, known = int(last_worthwhile(mean, curve.worth)), (len(curve.values), tuple(mean.tolist()))
+    mean, count = curve.mean, len(curve.queries)
+    value, known = int(last_worthwhile(mean, curve.worth)), (count, tuple(mean.tolist()))
     kind = "decisive" if judged.scale.name == "utility" and measure.rel is None else "relevant"
     brings = f"less than one {kind} passage in {round(1 / curve.worth)} queries on average"
     if value == 0:
@@ -178,7 +184,7 @@ def _advised(judged: JudgedRun, measure: Evidence, curve: EvidenceCurve, bootstr
     added, half = np.diff(mean, prepend=0.0), len(mean) // 2
     flat = value == len(mean) > 1 and added[:half].mean() - added[half:].mean() < curve.worth
     low = high = None
-    if bootstrap is not None and len(curve.values) >= FEW:
+    if bootstrap is not None and count >= FEW:
         tail = (1 - bootstrap.level) / 2
         ends = np.quantile(curve.resampled(bootstrap), [tail, 1 - tail], method="inverted_cdf")
         low, high = (max(1, int(end)) for end in ends)

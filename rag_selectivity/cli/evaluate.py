@@ -166,7 +166,7 @@ def evaluate(
     else:
         usual = _of_page(retrieved, scale, form, size) if printer.is_page else [DEFAULT_MEASURES]
         shared |= {"measures": [*(measure or usual), *gates.measures], "depths": depths}
-        if printer.is_page and given.weights is None:
+        if printer.is_page:
             # Then the decision finds its figures in the report.
             shared["depths"] = partial(_depths_of_page, depths, deciding["k"], shared)
         report = retrieved.noted_in(rs.evaluate(retrieved.qrels, lists, **shared))

@@ -129,8 +129,6 @@ def decided_on(report: Report, *, baseline: str | None = None, paired: bool = Tr
 
 
 def _decided(report: Report, baseline: str | None, paired: bool) -> Decision | str:
-    if report.weights is not None:
-        return "a decision cannot be weighted"
     judged = [run.judged for run in report.runs.values() if run.judged is not None]
     if not judged or len(judged) < len(report.runs):
         return "a decision needs the lists of the runs, and this report holds figures alone"
@@ -156,8 +154,7 @@ def _answers_without(report: Report, reason: str) -> Iterator[Answer]:
     act, *others = trust.acts or ("Measure with evaluate(labels, runs), which reads whole lists.",)
     alone = f"{next(iter(report.runs), 'none')} is the only run; a second one would compare."
     about = "All that was shown counts" if depth is None else f"The table is about K = {depth}"
-    is_alone = len(report.runs) == 1 and report.weights is None
-    yield Answer("system", alone if is_alone else f"Open: {reason.rstrip('.')}.", None)
+    yield Answer("system", alone if len(report.runs) == 1 else f"Open: {reason.rstrip('.')}.", None)
     yield Answer("K", f"{about}; lists of runs would show which K is enough.", None)
     yield Answer("loss", "Open: lists of runs, and what was there before selection, would show it.", None)
     yield Answer("next", act, None, " ".join(others))
@@ -278,10 +275,6 @@ def _of_its_ceiling(figures: Iterable[RunFigure]) -> str:
 
 def _notes(report: Report, decision: Decision | None, columns: Sequence[Shown]) -> Iterator[str]:
     """What signs and marks mean, what was left out, and the notes of the runs: each once."""
-    if (known := report.weights) is not None:
-        queries = counted(known["queries"], "query", "queries")
-        weighted = f"{queries}, effectively {known['effective']:.1f} of equal weight"
-        yield f"All figures over queries are weighted by {known['source']}: {weighted}."
     figures = [(run, figure) for column in columns for run, figure in column.figures.items()]
     verdicts = {figure.verdict for _, figure in figures}
     signs = [f"{sign.strip()} {word}" for word, sign in _SIGNS.items() if word in verdicts]

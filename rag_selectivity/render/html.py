@@ -12,7 +12,6 @@ from rag_selectivity.render.first_screen import (
     FirstScreen,
     decided_on,
     decision_table,
-    depth_without_decision,
     figure_cell,
     first_screen,
     in_words,
@@ -45,8 +44,7 @@ def page_of_blocks(title: str, blocks: Iterable[Block]) -> str:
 def to_html(report: Report, *, title: str = "What retrieval is worth", since: Any = None, **given: Any) -> str:
     """The whole report as one HTML file. It loads nothing from the network, has light and dark colours, and prints.
 
-    The first screen shows the decision of the report, or else that of `rag_selectivity.advice.decide`; a report with
-    weights of queries has none.
+    The first screen shows the decision of the report, or else that of `rag_selectivity.advice.decide`.
 
     Parameters
     ----------
@@ -71,8 +69,7 @@ def to_html(report: Report, *, title: str = "What retrieval is worth", since: An
     known = decided_on(report)
     decision = None if isinstance(known, str) else known
     pictures = list(pictures_of(report, decision))
-    depth = decision.K if decision is not None else None if report.weights is None else depth_without_decision(report)
-    explored = None if depth is None else explorer(report, depth, decision=decision, **given)
+    explored = None if decision is None else explorer(report, decision.K, decision=decision, **given)
     details = {name: html_of(run_blocks(report, name)) for name in report.runs}
     if decision is not None:
         details = {f"All runs at K = {decision.K}": html_of([decision_table(decision)]), **details}
