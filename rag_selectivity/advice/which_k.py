@@ -177,8 +177,8 @@ def _advised(judged: JudgedRun, measure: Evidence, curve: EvidenceCurve, bootstr
         return AdvisedK(reason="no label of these queries is evidence")
     mean, count = curve.mean, len(curve.queries)
     value, known = int(last_worthwhile(mean, curve.worth)), (count, tuple(mean.tolist()))
-    kind = "decisive" if judged.scale.name == "utility" and measure.rel is None else "relevant"
-    brings = f"less than one {kind} passage in {round(1 / curve.worth)} queries on average"
+    less = "evidence worth less than one decisive" if judged.scale.name == "utility" and measure.rel is None else ""
+    brings = f"{less or 'less than one relevant'} passage in {round(1 / curve.worth)} queries on average"
     if value == 0:
         return AdvisedK(None, None, None, f"flat: even top ranks each add {brings}", True, False, *known)
     added, half = np.diff(mean, prepend=0.0), len(mean) // 2
