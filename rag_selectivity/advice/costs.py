@@ -86,8 +86,7 @@ def read_costs(
     lists, means, notes = dict[str, ListTokens](), dict[str, dict[str, float]](), list[str]()
     measured = {} if costs is None else measured_costs(costs, list(judged), form)
     for name, run in judged.items():
-        listed = ListTokens.of(Run.of(runs[name], run.policy).in_form(form), run, lengths, name)
-        if listed is not None:
+        if (listed := ListTokens.of(Run.of(runs[name], run.policy).in_form(form), run, lengths, name)) is not None:
             lists[name] = listed
         of_run = measured.get(name, {})
         evaluated = [query for query, lacks in zip(run.queries, run.missing.tolist(), strict=True) if not lacks]
@@ -99,8 +98,7 @@ def read_costs(
                 f"one of the {len(evaluated)} that are evaluated ({examples(evaluated)}): compare the query ids"
             )
         for kind in KINDS:
-            known = [of_run[query][kind] for query in evaluated if kind in of_run.get(query, {})]
-            if known:
+            if known := [of_run[query][kind] for query in evaluated if kind in of_run.get(query, {})]:
                 means.setdefault(name, {})[kind] = float(np.mean(known))
             if 0 < len(known) < len(evaluated):
                 notes.append(f"{name}: the mean of {kind} is over {len(known)} of {len(evaluated):,} queries")
@@ -113,8 +111,7 @@ def measured_costs(costs: Any, runs: Sequence[str], form: IdForm = AS_THEY_ARE) 
     result: MeasuredCosts = {}
     for names, part in [([str(name)], part) for name, part in costs.items()] if by_run else [(runs, costs)]:
         for where, query, row, _ in rows_by_id(part, "costs", form=form):
-            run = run_of(row, names, where, "costs")
-            if run not in runs:
+            if (run := run_of(row, names, where, "costs")) not in runs:
                 meant = did_you_mean(run, runs)
                 raise InputError(f"{where}: there is no run {run!r}{meant} (the runs are {', '.join(runs)})")
             if query in result.setdefault(run, {}):

@@ -95,9 +95,8 @@ def decide(
     judged = {name: run.judged for name, run in report.runs.items() if run.judged is not None}
     if len(judged) < len(report.runs) or not judged:
         raise InputError("a decision needs the lists of the runs, and this report holds figures alone: evaluate them")
-    for run in judged.values():
-        if costs is not None:
-            run.refuse_weights("a cost (--costs, --tokens)")
+    for run in judged.values() if costs is not None else ():
+        run.refuse_weights("a cost (--costs, --tokens)")
     baseline = known_baseline(baseline, judged)
     success, costs = success_of(report.measures), costs or Costs()
     ranking: Measure = RANWG() if report.scale == "utility" and success == Success() else success

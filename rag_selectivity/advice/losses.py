@@ -65,10 +65,10 @@ def losses_of(judged: JudgedRun, measure: Measure, bootstrap: Bootstrap | None) 
     if not (used & (~judged.own_pool | (judged.returned > depth))).any():
         return None
     pool, kept = ceiling[used], kept[used]
-    weights = None if judged.weights is None else judged.weights.values[used]
+    weights, held = (np.ones(len(judged)) if judged.weights is None else judged.weights.values)[used], pool > 0
     with np.errstate(invalid="ignore", divide="ignore"):
-        share = np.where(pool > 0, kept / pool, np.nan)
-    selected = _mean(share[pool > 0], None if weights is None else weights[pool > 0])
+        share = np.where(held, kept / pool, np.nan)
+    selected = float(np.average(share[held], weights=weights[held])) if held.any() else math.nan
     rerank = pool - kept
     widen = np.where(np.isnan(share), 1.0 if math.isnan(selected) else selected, share) * (1 - pool)
     more = ""
@@ -76,17 +76,13 @@ def losses_of(judged: JudgedRun, measure: Measure, bootstrap: Bootstrap | None) 
         units, tail = bootstrap.units(judged.queries), (1 - bootstrap.level) / 2
         units = None if units is None else units[used]
         # The weighted mean has the sign of the mean of these products.
-        behind = (widen - rerank) * (1.0 if weights is None else weights / weights.max())
+        behind = (widen - rerank) * weights / weights.max()
         for step, gain in ((SELECTION, behind), (RETRIEVER, -behind)):
             if highest_mean(gain, -1.0, 1.0, tail, units) < 0:
                 more = step
     limits = Counter(diagnosis(*factors) for factors in zip(pool.tolist(), share.tolist(), strict=True))
-    gains = _mean(rerank, weights), _mean(widen, weights)
-    return Losses(_mean(pool, weights), selected, *gains, more, limits, given=not judged.own_pool.all())
-
-
-def _mean(values: FloatArray, weights: FloatArray | None) -> float:
-    return float(np.average(values, weights=weights)) if len(values) else math.nan
+    most, rerank_gain, widen_gain = (float(np.average(each, weights=weights)) for each in (pool, rerank, widen))
+    return Losses(most, selected, rerank_gain, widen_gain, more, limits, given=not judged.own_pool.all())
 
 
 def _figures(judged: JudgedRun, measure: Measure, depth: int) -> FloatArray:

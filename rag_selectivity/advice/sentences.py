@@ -154,10 +154,10 @@ def where_the_loss_is(decision: Decision, losses: Losses | None, *, closed: bool
         why = f"no candidates beyond K = {decision.K} were given (pool=…, --pool)"
         why = "with labels completed by people or a tail, its candidates have no figure" if candidates else why
         return Answer("loss", f"Not known for {decision.best}: {why}.", False)
-    evidence = f"{percent(losses.pool)} of the {'labelled evidence' if closed else 'evidence'}"
+    evidence, each = f"{percent(losses.pool)} of the {'labelled evidence' if closed else 'evidence'}", " on average"
     if isinstance(decision.measure, Success):
-        evidence = f"a success for {percent(losses.pool)} of the queries"
-    kept = "" if math.isnan(losses.selected) else f"; the top {decision.K} keeps {percent(losses.selected)} of that"
+        evidence, each = f"a success for {percent(losses.pool)} of the queries", ""
+    kept = f"; the top {decision.K} keeps {percent(losses.selected)} of that{each}" * (not math.isnan(losses.selected))
     held = f"{decision.best}'s {'candidates' if losses.given else 'lists'} hold {evidence}{kept}"
     if losses.rerank == losses.widen == 0 and not closed:
         return Answer("loss", f"{held}: nothing is lost in these queries.", False)
@@ -201,8 +201,7 @@ def what_next(decision: Decision, at_k: Report, losses: Losses | None, fails: st
     if not acts:
         return Answer("next", "Nothing that these lists and labels can show.", None)
     # Commands can be pasted: they end without a full stop, and so they come last.
-    others = sorted(acts[1:], key=lambda act: not act.endswith("."))
-    return Answer("next", acts[0], None, " ".join(others))
+    return Answer("next", acts[0], None, " ".join(sorted(acts[1:], key=lambda act: not act.endswith("."))))
 
 
 def _too_few(queries: int, least: int) -> list[str]:

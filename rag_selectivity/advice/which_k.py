@@ -52,8 +52,7 @@ class EvidenceCurve:
 
     def at(self, K: int) -> FloatArray:
         """The evidence of each query at K; beyond the ranks that were measured it is that of the last one."""
-        values = self.outcome.parts[0]
-        return np.asarray(values[:, min(K, values.shape[1]) - 1])
+        return np.asarray(self.outcome.parts[0][:, min(K, len(self.mean)) - 1])
 
     def resampled(self, bootstrap: Bootstrap) -> IntArray:
         """K in each resample of the queries, or of their clusters."""
@@ -77,8 +76,7 @@ def last_worthwhile(evidence: FloatArray, worth: float) -> IntArray:
     gains = evidence - worth * np.arange(1, evidence.shape[-1] + 1)
     gains = np.concatenate([np.zeros((*gains.shape[:-1], 1)), gains], axis=-1)
     near = gains >= gains.max(axis=-1, keepdims=True) - _SAME
-    result: IntArray = gains.shape[-1] - 1 - near[..., ::-1].argmax(axis=-1)
-    return result
+    return np.asarray(gains.shape[-1] - 1 - near[..., ::-1].argmax(axis=-1))
 
 
 def which_k(

@@ -150,8 +150,7 @@ class Provenance(Plain):
         # Nothing is to be said of judges where people gave all grades, or where theirs calibrate the figures.
         if not self.judges or self.by_people >= self.labels or self.calibrated:
             return
-        found = self.agreement
-        if found is None or found.verdict == TOO_FEW:
+        if (found := self.agreement) is None or found.verdict == TOO_FEW:
             text = "No person has checked the judge."
             if self.compared:
                 text = f"People checked only {counted(self.compared, 'grade')} of the judge: too few to tell."
