@@ -151,7 +151,7 @@ def test_under_ten_queries_tie_no_runs_and_advise_no_reranking(queries) -> None:
     is_tied = decision["system"].text.startswith("a and b are tied in Success@1: these 10 queries would show a gap of ")
     assert is_tied == decision["next"].text.startswith("Rerank the lists better") == (queries == 10)
     assert is_tied or decision["system"].text == "a and b: 9 queries cannot tell which is better."
-    assert is_tied or decision["next"].text == "Add questions with labels: 9 questions are too few; begin with 20."
+    assert is_tied or decision["next"].text == "Add questions with labels: 9 questions are too few; have at least 20."
 
 
 def test_a_run_that_loses_by_lists_that_it_lacks_is_said_to_lack_them() -> None:
@@ -293,6 +293,18 @@ def test_calibrated_figures_are_those_of_the_report_and_have_no_union_of_pools()
     ).rows[0]
     assert abs(decision.pairs[0].difference) == pytest.approx(abs(row.difference), abs=0.02)
     assert "as judged" not in decision["system"].more
+
+
+def test_people_who_label_what_was_graded_do_not_open_closed_labels() -> None:
+    draw = random.Random(3)
+    lists = {f"q{i}": [f"d{i}-{j}" for j in range(10)] for i in range(40)}
+    labels = {query: {each: draw.choice([1, 1, 1, 2, 3, 5]) for each in found} for query, found in lists.items()}
+    human = {query: dict(draw.sample(sorted(row.items()), 4)) for query, row in labels.items()}
+    decision = decide(rs.evaluate(labels, {"r": lists}, scale="utility", corpus_size=500, human=human), k=5)
+    only = "only retrieved passages were graded, so nothing is known about what the runs missed"
+    assert decision["trust"].text.startswith("Labels by people calibrate the figures")
+    assert f"; {only}. " in decision["trust"].text
+    assert "by what was graded, success is" in decision["K"].text
 
 
 def test_labels_that_show_nothing_choose_no_run_and_no_k() -> None:

@@ -13,10 +13,11 @@ from rag_selectivity.measures.base import Measure
 from rag_selectivity.measures.chance import DEGRADED_FROM, Success
 from rag_selectivity.measures.utility import Judged
 from rag_selectivity.results.comparison import JUDGED_IN_PART
-from rag_selectivity.results.decision import Answer, Decision, RunLine
-from rag_selectivity.results.estimate import WITH_CONTROLS, WITH_TAIL, Estimate
+from rag_selectivity.results.decision import Answer, Decision
+from rag_selectivity.results.estimate import WITH_CONTROLS, WITH_TAIL
 from rag_selectivity.results.report import Report
 from rag_selectivity.results.run_report import FEWEST
+from rag_selectivity.results.trust import CLOSED
 from rag_selectivity.wording import amount, counted, ends_text, enumeration, number, percent, several, share
 
 #: A gain below this is nothing to work for.
@@ -31,8 +32,8 @@ def which_system(decision: Decision, doubt: str, lacks: Sequence[str], *, judges
     `doubt` says why the labels show nothing about the retriever: then no test of these labels says which run to take.
     `judges` says by whose grades all of it is, if no person has checked these judges; `lacks` is of `without_lists`.
     """
-    measure, figures = decision.measure, {line.run: _ranked(line, decision) for line in decision.lines}
-    first, *others = figures
+    figures = {line.run: line.figures[decision.measure.name].estimate for line in decision.lines}
+    (first, *others), measure = figures, decision.measure
     best = figures[first]
     if math.isnan(best.value):
         return Answer("system", f"No run has a {measure}: {best.reason}.", False)
@@ -88,11 +89,6 @@ def _of(measure: Measure) -> str:
     return "of the queries" if isinstance(measure, Success) else "of the evidence"
 
 
-def _ranked(line: RunLine, decision: Decision) -> Estimate:
-    """The figure of a run that ranks it."""
-    return line.figures[decision.measure.name].estimate
-
-
 def outage(judged: JudgedRun | None) -> str:
     """How many retrievals failed or came back empty, if most did; else an empty text."""
     asked = np.empty(0) if judged is None else judged.returned[~judged.missing]
@@ -124,7 +120,8 @@ def which_k(decision: Decision, run: str, fails: str, unlabelled: str, *, believ
     if believed and bor and math.isfinite(bits := bor.estimate.value):
         # Few random passages leave far more open than the queries do.
         ends = ends_text(bor.estimate.low, bor.estimate.high) * (bor.estimate.basis == WITH_CONTROLS)
-        known.append(f"success is {amount(2**bits)} times as frequent as by chance (BoR {number(bits)}{ends})")
+        graded = "by what was graded, " * any(caveat.code == CLOSED for caveat in bor.estimate.caveats)
+        known.append(f"{graded}success is {amount(2**bits)} times as frequent as by chance (BoR {number(bits)}{ends})")
     at = f" At K = {depth}, {' and '.join(known)}." if known else ""
     if bor and bor.ceiling is not None and (by_chance := 2**-bor.ceiling) >= DEGRADED_FROM:
         at += f" A random draw of {depth} succeeds in {percent(by_chance)} of the queries: K is in the collapse zone."
@@ -191,7 +188,7 @@ def what_next(decision: Decision, at_k: Report, losses: Losses | None, fails: st
         goes_on = "the command or call that graded the others goes on"
         acts.append(f"Finish the grading: no grade yet for {counted(left, 'pair')} in {best.qrels.source}; {goes_on}.")
     labels = at_k.trust.acts
-    few = _too_few(min(decision.queries, _ranked(decision.lines[0], decision).n), FEW)
+    few = _too_few(min(decision.queries, decision.lines[0].figures[decision.measure.name].estimate.n), FEW)
     acts += [*few, *labels] if few or not believed else [*_questions(decision), *labels, *_steps(decision, losses)]
     if not acts:
         # What the best run shows may lack labels, and there may be few questions.
@@ -207,12 +204,12 @@ def what_next(decision: Decision, at_k: Report, losses: Losses | None, fails: st
 def _too_few(queries: int, least: int) -> list[str]:
     """What to do where there are fewer queries than `least`."""
     few = counted(queries, "question is", "questions are")
-    return [f"Add questions with labels: {few} too few; begin with {FEWEST}."] if 0 < queries < least else []
+    return [f"Add questions with labels: {few} too few; have at least {FEWEST}."] if 0 < queries < least else []
 
 
 def _questions(decision: Decision) -> Iterator[str]:
     """How many queries would show the gaps to the runs that are tied with the best, the widest gap first."""
-    best, queries = decision.best, _ranked(decision.lines[0], decision).n
+    best, queries = decision.best, decision.lines[0].figures[decision.measure.name].estimate.n
     tied = [pair for pair in decision.pairs if pair.run == best and not pair.apart and pair.difference > 0]
     for pair in sorted(tied, key=lambda pair: -pair.difference):
         needed = queries * (pair.detectable / pair.difference) ** 2

@@ -22,6 +22,7 @@ from rag_selectivity.results.report import Report
 
 #: Runs that share less than this share of their queries are compared query by query only if the user asks for it.
 LEAST_SHARED = 0.5
+_ALIKE = "differences rest on labels completed for both runs alike: their two figures can differ from each run's own"
 
 
 def compare(
@@ -116,8 +117,7 @@ def compare(
     slicings = slicings_of(by, judged, ids=ids)
     judged, notes = _over_shared_queries(judged, base, paired, missing_query)
     notes += weights_notes(judged[base])
-    if judged[base].weights is not None:
-        notes.append("W/T/L and the largest differences are of single queries, without weights")
+    notes += ["W/T/L and the largest differences are of single queries, without weights"] * bool(judged[base].weights)
     if measures is None:
         measures = compared_measures(judged[base].scale, sized=judged[base].corpus_size is not None)
     if depths is None:
@@ -135,7 +135,7 @@ def compare(
     rows, how = as_family(every, testing, report.runs)
     settings = {**bootstrap.settings, **how, **weights_settings(judged)}
     if ground is not None:
-        notes[:0] = [ground.calibrated_by, *filter(None, [ground.controls_left_out])]
+        notes[:0] = [f"{ground.calibrated_by}; {_ALIKE}", *filter(None, [ground.controls_left_out])]
     slices, family = _in_slices(pairs, report, testing, slicings)
     if slicings:
         settings["family_of_slices"] = family

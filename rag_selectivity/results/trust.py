@@ -252,11 +252,13 @@ class Trust:
             return NOTHING, f"{self.ids_apart[0][0].upper()}{self.ids_apart[0][1:]}"
         if self._nothing_calibrated:
             return NOTHING, "The labels by people are too few, or of too few kinds, to calibrate a figure"
-        figures = list(self._figures())
+        figures, closed = list(self._figures()), self._closed()
         cells = [cell for _, _, cell in figures]
+        graded = f"passages of the top {self._depth}" if closed == STRONG else "retrieved passages"
+        only = f"only {graded} were graded, so nothing is known about what the runs missed"
         if any(cell.basis == CALIBRATED for cell in cells):
             roughly = ", some of them roughly" if any(cell.rough for cell in cells) else ""
-            return CHECKED, f"Labels by people calibrate the figures{roughly}"
+            return CHECKED, f"Labels by people calibrate the figures{roughly}{f'; {only}' * (closed is not None)}"
         controlled = [cell for _, measure, cell in figures if measure.name == "BoR" and cell.basis == WITH_CONTROLS]
         # By the interval, or without one as far as no model is needed.
         if controlled and not any((cell.shown or 0.0 if math.isnan(cell.low) else cell.low) > 0 for cell in controlled):
@@ -270,10 +272,8 @@ class Trust:
         if known and all(_has(cell, EQUALS_PLACEBO) for cell in known):
             perfect = any(UNLESS_PERFECT in caveat.text for cell in cells for caveat in cell.caveats)
             return NOTHING, f"{NO_BETTER}{UNLESS_PERFECT * perfect}"
-        if (closed := self._closed()) is None:
+        if closed is None:
             return UNCHECKED, "Not checked"
-        graded = f"passages of the top {self._depth}" if closed == STRONG else "retrieved passages"
-        only = f"only {graded} were graded, so nothing is known about what the runs missed"
         has_controls = self.provenance is not None and "control" in self.provenance.chosen
         return UNCHECKED, f"Apart from random controls, {only}" if has_controls else f"O{only[1:]}"
 
