@@ -81,6 +81,28 @@ def test_an_option_takes_the_place_of_its_parameter_alone(words, said) -> None:
     assert said in process(*words).stderr
 
 
+RUN_OF_CLAIMS = "claims run.trec --corpus corpus.jsonl --queries queries.jsonl --store s.db --model m"
+TEXTS_OF_ANSWERS = "--corpus corpus.jsonl --queries queries.jsonl --references refs.jsonl --store s.db --model m"
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (f"{RUN_OF_CLAIMS} --check recal", "--check must be one of"),
+        (f"{RUN_OF_CLAIMS} --check recall", "the check recall needs reference answers: --references FILE"),
+        (f"{' '.join(GRADE)} --store s.db -c judge.order=ranks", "order"),
+        (f"answers run.trec {TEXTS_OF_ANSWERS} -c judge.controls=idea", "did you mean"),
+        (f"{RUN_OF_CLAIMS} --references refs.jsonl", "no API key: the environment variable OPENAI_API_KEY is not set"),
+    ],
+)
+def test_a_wrong_option_is_named_before_a_key_is_asked_for(words, said, monkeypatch) -> None:
+    Path("refs.jsonl").write_text('{"query_id": "q1", "reference": "a"}\n')
+    done = process(*words.split())
+    assert (done.returncode, said in done.stderr) == (2, True), done.stderr
+    assert len(done.stderr.splitlines()) == 1
+    assert not Path("s.db").exists()
+
+
 #: An error that nobody expects, raised by a command that is added to the app.
 UNEXPECTED = """
 import sys

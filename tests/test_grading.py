@@ -146,7 +146,7 @@ def test_a_reply_nested_too_deep_is_damage(tmp_path, status: int) -> None:
 def test_a_key_is_asked_for_where_none_is_and_no_server_was_named(monkeypatch) -> None:
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
-    with pytest.raises(GradingError, match="no API key: the environment variable OPENAI_API_KEY is not set"):
+    with pytest.raises(rs.InputError, match="no API key: the environment variable OPENAI_API_KEY is not set"):
         OpenAIJudge("m")
 
 

@@ -142,12 +142,12 @@ async def ameasure_answers(
         labels=qrels is not None,
         judge=judge is not None,
     )
-    asked, grader = judge_of(model), None if judge is None else judge_of(judge)
     depths, junk = whole_numbers(depths, "depth"), whole_numbers(junk, "number of junk passages", 0)
-    alone = getattr(asked, "answers_without_passages", True)
+    alone = getattr(model, "answers_without_passages", True)
     shown = all_shown(runs, depths, controls, orders, junk, labels=qrels is not None, alone=alone)
     if not isinstance(instructions, str):
         raise InputError(f"instructions must be a text, got {instructions!r:.80}")
+    asked, grader = judge_of(model), None if judge is None else judge_of(judge)
     wording = {"instructions": instructions, "cite": cite, "abstain": abstain}
     planned = plan(runs, corpus, queries, right, (qrels, scale), shown, seed, wording)
     gate, rows = gate or Gate(limits, budget), list[AnswerRow]()

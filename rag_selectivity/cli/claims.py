@@ -137,7 +137,7 @@ def claims(
     bootstrap = drawing.bootstrap(resamples)
     judge = server.judge(model, key=True)
     if isinstance(gates.against, ClaimReport):
-        gates.against.refuse_other(judge.name, list(files or [SAMPLES]))
+        gates.against.refuse_other(model, list(files or [SAMPLES]))
     with j.resumable():
         result = check_claims(
             samples=samples,

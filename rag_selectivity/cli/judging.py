@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import typer
@@ -41,10 +42,11 @@ class Server:
     temperature: float | None = None
 
     def judge(self, model: str, *, key: bool) -> Any:
-        """The judge behind the endpoint; without `key` it needs no key, for a dry run."""
+        """What makes the judge behind the endpoint; without `key` it needs no key, for a dry run."""
         from rag_selectivity.grading.openai_judge import OpenAIJudge
 
-        return OpenAIJudge(
+        return partial(
+            OpenAIJudge,
             model,
             base_url=self.base_url,
             api_key=None if key else "none",

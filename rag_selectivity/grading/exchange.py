@@ -269,8 +269,7 @@ def _of_export(file: Path) -> Incoming:
 
 def _settings_of(row: dict[str, Any]) -> Settings:
     model, text, *rest = (str(row[name]) for name in _SETTINGS)
-    parameters = json_value(text)
-    if not isinstance(parameters, dict):
+    if not isinstance(parameters := json_value(text), dict):
         raise ValueError(f"the parameters of a judge are an object, got {shown(parameters)}")
     return Settings("grade", model, parameters, *rest)
 

@@ -131,8 +131,8 @@ async def agrade(
     _check(extras, samples, batch, order)
     retried = _kinds(retry_failed)
     gate = gate or Gate(limits, budget)
-    asked = judge_of(judge)
     instructions = rubric if isinstance(rubric, Rubric) else Rubric.read(rubric)
+    asked = judge_of(judge)
     pools = pool if isinstance(pool, list) and not (pool and isinstance(pool[0], (tuple, list))) else [pool]
     prompt = GradingPrompt(instructions, tuple(extras))
     with Store.of_run(store, dry_run=dry_run) as labels:

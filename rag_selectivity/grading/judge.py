@@ -450,7 +450,13 @@ _ADAPTERS = {
 
 
 def judge_of(value: Any) -> Judge:
-    """The judge itself; an async function becomes a CallableJudge of its name, a framework's model its adapter."""
+    """The judge itself; an async function becomes a CallableJudge of its name, a framework's model its adapter.
+
+    A `partial` of a class makes its judge here: the command line's key is asked for when its options are known to be
+    right.
+    """
+    if isinstance(value, partial) and isinstance(value.func, type):
+        value = value()
     if isinstance(value, Judge):
         return value
     for each in type(value).__mro__:

@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any
 from urllib.parse import SplitResult, unquote, urlsplit, urlunsplit
 
-from rag_selectivity.errors import GradingError, InputError, needing
+from rag_selectivity.errors import InputError, needing
 from rag_selectivity.grading.address import Secrets, without_secrets
 from rag_selectivity.grading.judge import (
     ADAPTED,
@@ -311,7 +311,7 @@ class OpenAIJudge:
             is_usual = api_key_env == _KEY_ENV
             mend = "name a server that needs no key with --base-url" if is_usual else "leave judge.api_key_env out"
             why = f"no API key: the environment variable {api_key_env} is not set; set it, or {mend}"
-            raise GradingError(f"{why} (how-to: stopped-grading)")
+            raise InputError(f"{why} (how-to: stopped-grading)")
         self._key_env = api_key_env
         self.name = model
         self.parameters: dict[str, Any] = {} if temperature is None else {"temperature": temperature}

@@ -360,8 +360,7 @@ def write_all(connection: Connection, incoming: Incoming, *, replace_labels: boo
     write_origins(connection, incoming.origins)
     numbers: dict[bytes, int] = {}
     for settings, of_judge in incoming.labels:
-        mark = settings.fingerprint
-        if mark not in numbers:
+        if (mark := settings.fingerprint) not in numbers:
             numbers[mark] = settings_number(connection, settings)
         write_labels(connection, [replace(of_judge, key=(numbers[mark], *of_judge.key[1:]))])
     write_people(connection, people)
