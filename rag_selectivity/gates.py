@@ -206,7 +206,7 @@ def check(
                 message = _of_caveats(gate, run, report)
             elif gate.kind == DROP:
                 rows, note = since[run]
-                message = _of_drop(gate, rows[gate])
+                message = _of_drop(gate, rows[gate], " as judged" * (report[run, str(gate.measure)].basis != AS_JUDGED))
             else:
                 estimate = report[run, str(gate.measure)]
                 message = _beyond(gate, _exact(gate, estimate, report.settings), estimate)
@@ -248,8 +248,11 @@ def _since(
 # -- what a gate finds ------------------------------------------------------------------------------------
 
 
-def _of_drop(gate: Gate, row: RunDifference) -> str:
-    """Why a figure that changed fails; empty if it passes. The row is the figure now minus the stored one."""
+def _of_drop(gate: Gate, row: RunDifference, judged: str) -> str:
+    """Why a figure that changed fails; empty if it passes. The row is the figure now minus the stored one.
+
+    `judged` says that it is as judged, where the report shows a figure that rests on more.
+    """
     before, now, sign = row.baseline_value, row.value, -1 if row.measure.higher_is_better else 1
     low, high = sorted((sign * row.low, sign * row.high))
     # Without a success on both sides nothing has changed.
@@ -271,7 +274,7 @@ def _of_drop(gate: Gate, row: RunDifference) -> str:
     # Where less is better, what counts as a drop is a rise of the figure.
     change, rose = ("drop", "") if sign < 0 else ("rise", "it rose " if now > before else "it fell ")
     known = "without an interval" if math.isnan(low) else f"{change} {value:.4g} [{low:.4g}, {high:.4g}]"
-    over = f"{rose}from {before:.4g} to {now:.4g} over {counted(row.n, 'query', 'queries')}"
+    over = f"{rose}from {before:.4g} to {now:.4g}{judged} over {counted(row.n, 'query', 'queries')}"
     return f"{message} ({over}; {known})"
 
 

@@ -300,11 +300,18 @@ def test_people_who_label_what_was_graded_do_not_open_closed_labels() -> None:
     lists = {f"q{i}": [f"d{i}-{j}" for j in range(10)] for i in range(40)}
     labels = {query: {each: draw.choice([1, 1, 1, 2, 3, 5]) for each in found} for query, found in lists.items()}
     human = {query: dict(draw.sample(sorted(row.items()), 4)) for query, row in labels.items()}
-    decision = decide(rs.evaluate(labels, {"r": lists}, scale="utility", corpus_size=500, human=human), k=5)
+    options = {"scale": "utility", "corpus_size": 500, "human": human}
+    report = rs.evaluate(labels, {"r": lists}, **options)
+    decision = decide(report, k=5)
     only = "only retrieved passages were graded, so nothing is known about what the runs missed"
     assert decision["trust"].text.startswith("Labels by people calibrate the figures")
     assert f"; {only}. " in decision["trust"].text
     assert "by what was graded, success is" in decision["K"].text
+    # There is nothing below these lists to draw a tail from.
+    assert report.trust.acts[-1].startswith("Retrieve further down, and have a tail of that graded")
+    worse = rs.evaluate(labels, {"r": {query: found[::-1] for query, found in lists.items()}}, **options)
+    message = next(each.message for each in rs.gates.check(worse, ["drop(RA-nWG@2) > -1"], report))
+    assert " as judged over 40 queries" in message
 
 
 def test_labels_that_show_nothing_choose_no_run_and_no_k() -> None:

@@ -189,9 +189,10 @@ class Trust:
             acts.append(f"Calibrate the figures by people's labels: {self.steps.human}")
         left = [x["retrieved"] - x["judged"] for run in self.runs.values() if (x := run.input.get("passages"))]
         grades = min([int(TAIL.split(":")[1]) * queries, *([sum(left)] if left else [])])
-        if grades and self._closed() is not None and "tail" not in known.chosen:
+        if self._closed() is not None and "tail" not in known.chosen:
             tail = f"{counted(grades, 'passage')} below the pool graded{self._cost(grades)}"
-            acts.append(f"Have {tail}: {self.steps.tail(TAIL, self._depth or 10)}")
+            deeper = "Retrieve further down, and have a tail of that graded: what the runs missed is not known."
+            acts.append(f"Have {tail}: {self.steps.tail(TAIL, self._depth or 10)}" if grades else deeper)
         return tuple(acts)
 
     def _cost(self, grades: int) -> str:
@@ -291,8 +292,7 @@ class Trust:
     # -- sentences -------------------------------------------------------------------------------------------
 
     def _by_whom(self) -> str:
-        known = self.provenance
-        if known is None:
+        if (known := self.provenance) is None:
             return "labels that do not say who gave them"
         judges, people = list(known.judges), list(known.annotators)
         names = [f"{len(judges)} judges"] if len(judges) > 1 else [name or "a judge" for name in judges]
