@@ -71,7 +71,7 @@ def test_a_file_in_the_place_of_another_is_named() -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ("plan --corpus-size 58", "a number (--relevant)"),
+        ("plan --corpus-size 58", "give --relevant R or labels"),
         ("plan qrels.trec run.trec --scale utility --corpus-size 9 --human 2", "labels so far (--known FILE) or how"),
         ("grade --store s.db --pool-depth 2 --show-bits -1 --controls 2 --dry-run", "error: --show-bits must be"),
     ],

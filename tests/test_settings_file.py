@@ -55,6 +55,36 @@ def test_init_takes_the_place_of_no_file_and_says_what_it_misses(folder, tmp_pat
     assert not (empty / "selectivity.toml").exists()
 
 
+def test_plan_takes_the_labels_of_the_settings_unless_it_is_told_the_counts(folder) -> None:
+    data = 'qrels = "grades.trec"\nruns = ["bm25.trec"]\nscale = "utility"\ncorpus_size = 1000\n'
+    typed = run_command("plan", "grades.trec", "--scale", "utility", "--corpus-size", "1000", cwd=folder)
+    counts = run_command("plan", "--relevant", "4", "--corpus-size", "1000", cwd=folder)
+    assert (typed.returncode, counts.returncode) == (0, 0), typed.stderr + counts.stderr
+    (folder / "selectivity.toml").write_text(f"[data]\n{data}")
+    assert run_command("plan", cwd=folder).stdout == typed.stdout
+    assert run_command("plan", "--relevant", "4", cwd=folder).stdout == counts.stdout
+    for words in (("grades.trec", "--relevant", "4"), ("-c", "data.scale=trec", "--relevant", "4", "grades.trec")):
+        assert "not both" in run_command("plan", *words, cwd=folder).stderr
+    people = ("plan", "--human", "9", "--agreement", ".8", "--depths", "3")
+    asked = run_command(*people, cwd=folder)
+    assert (asked.returncode, "Success@3" in asked.stdout) == (0, True), asked.stderr
+    (folder / "log.jsonl").write_text('{"N": 58, "K": 3, "R": 4, "hit": 1}\n')
+    assert "a log of counts is given as --log log.jsonl" in run_command("plan", "log.jsonl", cwd=folder).stderr
+    forgotten = run_command("evaluate", "--pool", "candidates.trec", "bm25=bm25.trec", cwd=folder).stderr
+    assert (
+        "error: bm25.trec is given as labels (the only file that is given), and selectivity.toml has it as a run"
+        in forgotten
+    )
+
+
+def test_init_names_a_table_that_it_does_not_understand(folder) -> None:
+    (folder / "grades.trec").rename(folder / "sheet.csv")
+    (folder / "sheet.csv").write_text("Question,Passage,Rating\nwho?,text,5\n")
+    done = run_command("init", cwd=folder)
+    said = "the columns of sheet.csv are not understood (labels are qrels, a table of query_id, passage_id and grade"
+    assert (done.returncode, said in done.stderr) == (2, True), done.stderr
+
+
 def test_every_form_of_a_setting_gives_the_same_figures_and_an_option_wins(folder) -> None:
     files = ("grades.trec", "bm25.trec", "--format", "json", "--depths", "3")
     wanted = run_command("evaluate", *files, "--scale", "utility", cwd=folder)

@@ -39,8 +39,7 @@ def _replace_closed_streams() -> None:
 
 def _null(number: int, way: int, mode: str) -> TextIO:
     """The null device under the number of a stream."""
-    opened = os.open(os.devnull, way)
-    if opened != number:
+    if (opened := os.open(os.devnull, way)) != number:
         os.dup2(opened, number)
         os.close(opened)
     return cast("TextIO", os.fdopen(number, mode, closefd=False))

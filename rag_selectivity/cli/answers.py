@@ -156,11 +156,14 @@ def answers(
     $ rag-selectivity answers bm25.trec dense.trec --given answer-scores.csv
     """
     bootstrap = drawing.bootstrap(more.resamples)
+    texts = {"--corpus": corpus, "--queries": queries, "--references": references}
+    asked = {**texts, "--model": model, "--store": store}
     if given is not None:
         from rag_selectivity.answers.given import answers_given
         from rag_selectivity.tables.cells import ends_of
 
-        _refuse_beside_given(corpus=corpus, queries=queries, references=references, model=model, store=store)
+        if named := [name for name, value in asked.items() if value]:
+            raise InputError(f"--given holds scores that exist, and no model is asked: leave {', '.join(named)} out")
         found = answers_given(
             given,
             column=score_column,
@@ -172,8 +175,7 @@ def answers(
         )
         printer.show(found)
         return
-    asked = {"RUN": files, "--corpus": corpus, "--queries": queries, "--references": references}
-    lacking = [name for name, value in {**asked, "--model": model, "--store": store}.items() if value is None]
+    lacking = [name for name, value in {"RUN": files, **asked}.items() if value is None]
     if lacking or model is None or store is None:
         raise InputError(f"give {enumeration(lacking)} too; or --given FILE with scores that exist")
     from rag_selectivity.answers.prompt import INSTRUCTIONS
@@ -217,8 +219,7 @@ def answers(
     spent = result.spent
     if spent.stopped is not None or spent.failed:
         result = replace(result, resume=j.resume_command())
-    rows = [] if dry_run or scores is None else result.score_rows()
-    if rows and scores is not None:
+    if scores is not None and not dry_run and (rows := result.score_rows()):
         put_rows(rows, scores)
         note(f"wrote {scores}: {len(rows)} scores ({next(iter(result.kinds))})")
     if answer_table is not None and result.answers and not dry_run:
@@ -226,11 +227,6 @@ def answers(
         note(f"wrote {answer_table}: {len(result.answers)} answers")
     printer.show(result)
     j.exit_unless_complete(spent.stopped_by, spent.failed)
-
-
-def _refuse_beside_given(**others: object) -> None:
-    if named := [f"--{name}" for name, value in others.items() if value]:
-        raise InputError(f"--given holds scores that exist, and no model is asked: leave {', '.join(named)} out")
 
 
 def _text_of(path: Path) -> str:

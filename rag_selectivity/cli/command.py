@@ -98,8 +98,7 @@ class Command(typer.core.TyperCommand):
     def _defaults(self, settings: Mapping[str, Mapping[str, Any]]) -> Iterator[tuple[str, Any]]:
         """(name, value) of the parameters that the settings have a value for."""
         for section, parameter in self.with_keys():
-            values = settings.get(section, {})
-            if parameter.name in values:
+            if parameter.name in (values := settings.get(section, {})):
                 yield parameter.name, as_typed(values[parameter.name], many=parameter.multiple)
 
     def _given_settings(self) -> dict[str, Any]:

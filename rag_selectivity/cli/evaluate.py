@@ -109,17 +109,16 @@ def evaluate(
     $ rag-selectivity evaluate grades.trec bm25.trec --pool candidates.trec --scale utility --depths 1,3 \
         --measure RA-nWG --measure PROC --measure Harm --fail-if 'RA-nWG@3 < .1'
     """
+    from rag_selectivity.advice.costs import read_costs
     from rag_selectivity.cli.gates import Gates
     from rag_selectivity.grading.origins import reasons_in
     from rag_selectivity.measures.plan import DEFAULT_MEASURES, budgets_of
     from rag_selectivity.render.first_screen import answer_lines, first_screen
 
     path, runs = files
-    if path in runs.values() and path != STANDARD_INPUT:
-        raise InputError(f"{path} is given as labels and as a run: labels come first, then the files of the runs")
     shows_changes = printer.is_page or (printer.is_file and printer.chosen is Format.markdown)
     gates = Gates.parse(gating, is_shown=shows_changes)
-    deciding = {"k": production_depth(k, depths), "baseline": baseline, "paired": not given.unpaired}
+    deciding: dict[str, Any] = {"k": production_depth(k, depths), "baseline": baseline, "paired": not given.unpaired}
     if printer.is_page and is_live(runs):
         raise InputError("there is no page of a trace: write .json, .md or .txt")
     retrieved = Retrieved.of(labels_of(path, form.qrels_format, form.judge, human), runs, pool, spans)
@@ -171,7 +170,8 @@ def evaluate(
             shared["depths"] = partial(_depths_of_page, depths, deciding["k"], shared)
         report = retrieved.noted_in(rs.evaluate(retrieved.qrels, lists, **shared))
     if is_costed:
-        deciding["costs"] = _known_costs(report, lists, costs_of(costs, runs), lengths, form.ids)
+        judged = {name: run.judged for name, run in report.runs.items() if run.judged is not None}
+        deciding["costs"] = read_costs(judged, lists, costs=costs_of(costs, runs), tokens=lengths, ids=form.ids)
     # As in BEIR, the texts often lie beside the runs.
     beside = next(iter(runs.values()), path).parent
     texts = {"queries": queries or beside / "queries.jsonl", "corpus": corpus.corpus or beside / "corpus.jsonl"}
@@ -222,14 +222,6 @@ def decided(report: Report, *, asked_for_k: bool, **options: Any) -> Report:
             raise
         note(f"note: no decision: {error}")
         return report
-
-
-def _known_costs(report: Report, runs: Any, costs: Any, tokens: Any, ids: str | None) -> Any:
-    """The costs of the runs of a report, by measured costs and by lengths of passages."""
-    from rag_selectivity.advice.costs import read_costs
-
-    judged = {name: run.judged for name, run in report.runs.items() if run.judged is not None}
-    return read_costs(judged, runs, costs=costs, tokens=tokens, ids=ids)
 
 
 # -- the page and the comment --------------------------------------------------------------------------------

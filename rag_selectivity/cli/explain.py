@@ -83,8 +83,7 @@ def _page_of(name: str) -> str:
     from rag_selectivity.measures import REGISTRY, parse_measure
     from rag_selectivity.measures import explain as definition
 
-    codes = all_codes()
-    if name in codes:
+    if name in (codes := all_codes()):
         return str(codes[name])
     known = [*REGISTRY.aliases, *REGISTRY, *codes]
     without_parameters = re.split(r"[(@]", name)[0].strip()

@@ -11,7 +11,7 @@ from rag_selectivity.cli.files import name_and_file
 from rag_selectivity.cli.output import put_lines
 from rag_selectivity.errors import InputError
 
-_LABELS, _RUNS, _POOL, _CORPUS, _QUERIES = "qrels", "runs", "pool", "corpus", "queries"
+_LABELS, _RUNS, _POOL, _CORPUS, _QUERIES, _OTHER = "qrels", "runs", "pool", "corpus", "queries", "other tables"
 #: Parts of the names of candidates before selection, and of questions; other lists are runs, other texts passages.
 _OF_POOLS = ("pool", "candidate")
 _OF_QUERIES = ("quer", "question", "asked", "topic")
@@ -37,11 +37,12 @@ def init(folder: Path = Path()) -> None:
         raise InputError(f"{target}: is there already; change it, or remove it first")
     if not folder.is_dir():
         raise InputError(f"{folder}: there is no such folder")
-    found = _found_in(folder)
-    if _LABELS not in found:
+    if _LABELS not in (found := _found_in(folder)):
+        tables = f", and the columns of {', '.join(found[_OTHER])} are not understood" if _OTHER in found else ""
         raise InputError(
-            f"{folder.resolve().name}: there are no labels here (qrels, a table of query_id, passage_id and grade, "
-            f"or a label store); rag-selectivity grade makes labels; rag-selectivity demo --write try writes a sample"
+            f"{folder.resolve().name}: there are no labels here{tables} (labels are qrels, a table of query_id, "
+            f"passage_id and grade, or a label store); rag-selectivity grade makes labels; rag-selectivity demo "
+            f"--write try writes a sample"
         )
     labels, *others = sorted(found[_LABELS], key=_order)
     lists = {what: _one_for_each_name(found[what]) for what in (_RUNS, _POOL) if what in found}
@@ -83,8 +84,7 @@ def _kinds(path: Path) -> Iterator[str]:
     from rag_selectivity.tables.names import COLUMNS, IDS, optional_column
 
     try:
-        kind = kind_of(path)
-        if kind in ("store", "golden"):
+        if (kind := kind_of(path)) in ("store", "golden"):
             yield _LABELS
         if kind == "trec" and path.is_file():
             fields = first_line(path).split()
@@ -105,6 +105,8 @@ def _kinds(path: Path) -> Iterator[str]:
             yield _POOL if _is_called(path, _OF_POOLS) else _RUNS
     elif optional_column(names, IDS["passage"]) and "text" in names:
         yield _QUERIES if _is_called(path, _OF_QUERIES) else _CORPUS
+    else:
+        yield _OTHER
 
 
 def _is_called(path: Path, parts: tuple[str, ...]) -> bool:

@@ -40,10 +40,13 @@ def runs_of(typed: Sequence[str] | None, called: str) -> dict[str, Path] | None:
 
 def labels_and_runs(typed: Sequence[str] | None, called: str) -> tuple[Path, dict[str, Path]]:
     """The labels and the runs of a command: its files, the labels first, or those of selectivity.toml."""
-    files = typed or as_typed(SETTINGS.file.get("data", {}).get("qrels", []), many=True)
-    if not files:
+    if not (files := typed or as_typed(SETTINGS.file.get("data", {}).get("qrels", []), many=True)):
         raise InputError("give the labels and then the runs, as in qrels.trec run.trec")
-    return Path(name_and_file(files[0])[1]), runs_of(files[1:], called) or {}
+    labels, runs = Path(name_and_file(files[0])[1]), runs_of(files[1:], called) or {}
+    if labels in runs.values() and labels != STANDARD_INPUT:
+        given = "and as a run" if files[1:] else "(the only file that is given), and selectivity.toml has it as a run"
+        raise InputError(f"{labels} is given as labels {given}: labels come first, then the files of the runs")
+    return labels, runs
 
 
 def pools_of(pools: Sequence[str] | None, runs: Mapping[str, Path]) -> Path | list[Path] | dict[str, list[Path]] | None:
@@ -81,8 +84,7 @@ def costs_of(costs: Sequence[str] | None, runs: Mapping[str, Path]) -> Any:
     """One table of costs, or {run: its table}; of a trace, the costs of its queries."""
     from rag_selectivity.live.trace import Trace, is_trace
 
-    files = one_or_named(costs, runs, "--costs")
-    if isinstance(files, dict):
+    if isinstance(files := one_or_named(costs, runs, "--costs"), dict):
         return {name: Trace.read(file).costs_of_queries() if is_trace(file) else file for name, file in files.items()}
     return Trace.read(files).costs_of_queries() if files is not None and is_trace(files) else files
 

@@ -23,9 +23,8 @@ def _text(error: BaseException) -> str:
     if isinstance(error, DatabaseError):
         return f"the label store cannot be used ({error})"
     if isinstance(error, USAGE_ERROR):
-        message: str = error.format_message()  # type: ignore[attr-defined]
+        message: str = error.format_message().rstrip(".")  # type: ignore[attr-defined]
         context = getattr(error, "ctx", None)
-        message = message.rstrip(".")
         hint = "" if context is None else f"{'' if message.endswith('?') else ';'} see {context.command_path} --help"
         return message + hint
     if isinstance(error, UnicodeEncodeError):

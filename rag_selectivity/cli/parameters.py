@@ -97,8 +97,7 @@ class _Field:
 
     def value(self, typed: Any) -> Any:
         """What the command is given for what was typed."""
-        parsed = self.extra(Parsed)
-        if parsed is None:
+        if (parsed := self.extra(Parsed)) is None:
             return typed
         called = self.meaning.metavar if self.is_argument else self.as_typed().default.param_decls[0]
         return parsed.parse(typed, str(called))
@@ -163,8 +162,7 @@ def _from_file(members: list[_Field]) -> dict[str, Any]:
     found = {}
     for each in members:
         section = each.meaning.section
-        values = SETTINGS.file.get(section, {}) if section else {}
-        if section and each.name in values:
+        if section and each.name in (values := SETTINGS.file.get(section, {})):
             found[each.name] = checked(section, each.name, values[each.name], each.hint)
     return found
 

@@ -9,6 +9,7 @@ import rag_selectivity as rs
 from rag_selectivity.cli import options as o
 from rag_selectivity.cli.inputs import labels_and_runs, labels_of
 from rag_selectivity.cli.parameters import Parsed
+from rag_selectivity.cli.settings import SETTINGS
 from rag_selectivity.errors import InputError
 from rag_selectivity.tables.grades import scale_named
 from rag_selectivity.tables.small import read_ids
@@ -26,7 +27,10 @@ def _columns(typed: str | None, called: str) -> dict[str, str]:
 
 
 def _labels_if_given(typed: Any, called: str) -> Any:
-    return (*labels_and_runs(typed, called), len(typed) > 1) if typed else (None, {}, False)
+    """The labels and runs, as typed or of selectivity.toml, and how many of them were typed."""
+    if not typed and "qrels" not in SETTINGS.file.get("data", {}):
+        return None, {}, 0
+    return (*labels_and_runs(typed, called), len(typed or ()))
 
 
 _Columns = Annotated[Any, Parsed(_columns)]
@@ -124,8 +128,12 @@ def plan(
         return
     if corpus_size is None and corpus is not None:
         corpus_size = len({*read_ids(corpus)})
-    qrels, runs, names_runs = files
-    labels = None if qrels is None else labels_of(qrels, None, judge, human)
+    # Counts that are typed take the place of the labels of selectivity.toml.
+    qrels, runs, typed = files if relevant is None or files[2] else (None, {}, 0)
+    try:
+        labels = None if qrels is None else labels_of(qrels, None, judge, human)
+    except InputError as error:
+        raise InputError(f"{error}; a log of counts is given as --log {qrels}") from None
     if human is not None:
         if labels is None or not runs:
             raise InputError("--human needs labels and runs to simulate with: give the judge's labels, then the runs")
@@ -136,7 +144,7 @@ def plan(
         result = plan_human(labels, runs, human, corpus_size=corpus_size, depth=depth, **options)
         printer.show_rows(result, result["rows"], result["notes"])
         return
-    if names_runs or known or agreement is not None:
+    if typed > 1 or known or agreement is not None:
         raise InputError("runs, --known and --agreement belong to --human COUNT: give it too, or leave them out")
     if corpus_size is None:
         raise InputError("give --corpus-size N: the passages of the corpus, or the tools of the catalogue")
@@ -166,7 +174,7 @@ def _relevant_counts(
     if relevant is not None and stored is None:
         return relevant
     if relevant is not None or stored is None:
-        raise InputError("give the relevant passages of a query as a number (--relevant) or as labels (a file)")
+        raise InputError("say what is relevant to a query: give --relevant R or labels (a file), not both")
     labels = stored.on_scale(scale or stored.scale)
     threshold = scale_named(labels.scale or "trec").relevant_from if rel is None else rel
     return [sum(grade >= threshold for grade in labels[query].values()) for query in labels]
