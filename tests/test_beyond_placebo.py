@@ -35,7 +35,7 @@ def test_random_lists_with_few_hits_are_hardly_ever_told_from_their_placebo(n) -
 
 
 @pytest.mark.parametrize("counts", [[1], [1, 1, 2, 3, 5, 20], [1, 40]])
-@pytest.mark.parametrize("n", [8, 20, 30])
+@pytest.mark.parametrize("n", [8, 30])
 def test_one_success_more_never_turns_beats_its_placebo_into_says_nothing(n, counts) -> None:
     draw = random.Random(n + len(counts))
     labels = many_or_few(draw, counts, n)

@@ -227,11 +227,11 @@ def test_threads_lose_nothing() -> None:
 
 
 def test_more_retrievals_than_may_wait_are_all_measured() -> None:
-    monitor = Monitor({"q": {"d": 1}}, corpus_size=100, kept=20_000, measures=["Success"], depths=[1])
-    for i in range(20_000):
+    monitor = Monitor({"q": {"d": 1}}, corpus_size=100, kept=10_000, measures=["Success"], depths=[1])
+    for i in range(10_000):
         monitor.record(Retrieval("q", ["d" if i % 4 else "x"]))
     estimate = monitor.report()["Success@1"]
-    assert (estimate.value, estimate.n_total) == (0.75, 20_000)
+    assert (estimate.value, estimate.n_total) == (0.75, 10_000)
 
 
 def test_what_waits_at_the_exit_is_measured() -> None:
