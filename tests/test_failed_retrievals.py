@@ -428,3 +428,22 @@ def test_ragas(share) -> None:
 
     bor = rs.single.bits_over_random_of_rows(asyncio.run(scored()), bootstrap=None)["BoR@2"]
     assert bor.value == pytest.approx(right(share), abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("failing", "asked", "is_first"),
+    [(33, 100, True), (100, 300, True), (11, 100, True), (8, 100, False), (1, 12, False)],
+)
+def test_a_share_of_failures_that_is_certain_is_mended_first_and_advises_no_k(failing, asked, is_first) -> None:
+    """By hand, of 100: 11 failures are less likely than 1 in 40 at a rate of 5 %, and 8 are not."""
+    labels = {f"q{i}": {f"d{i}": 1} for i in range(asked)}
+    lists = {f"q{i}": [] if i < failing else [f"x{i}", f"d{i}", *"abcdefgh"] for i in range(asked)}
+    monitor = Monitor(labels, corpus_size=4000)
+    for query, shown in lists.items():
+        monitor.record(Retrieval(query, shown, failed=not shown))
+    count = f"{failing} of {asked} retrievals failed or came back empty"
+    for report, name in ((monitor.report(), "live"), (rs.evaluate(labels, {"bm25": lists}, corpus_size=4000), "bm25")):
+        _, K, _, act, trust = str(report).splitlines()[:5]
+        assert act.startswith(f"Next: Mend the retrieval first: {count}.") == is_first
+        assert (f"none is advised for {name}: {count}" in K) == is_first
+        assert count not in trust

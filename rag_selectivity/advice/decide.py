@@ -122,7 +122,7 @@ def decide(
         lines=tuple(RunLine(name, figures[name], costs.at(name, depth)) for name in order),
         pairs=pairs,
         queries=at_k.runs[order[0]].evaluated,
-        k=advice.advised,
+        k=advice.by_run[advice.leader],
         k_by_run=advice.by_run,
         cheapest=cheapest_run(costs, advice, report.bootstrap),
         notes=costs.notes,
@@ -222,13 +222,13 @@ def _answers(decision: Decision, at_k: Report, leader: str) -> Iterator[Answer]:
     # At an advised K another run than that of the advice can be the best: K is then about that run.
     best, trust, judged = decision.best, at_k.trust, at_k.runs[decision.best].judged
     is_believed, judges = trust.standing != NOTHING, trust.unchecked_judges
-    fails, verdict = sentences.outage(judged), trust.verdict
+    (fails, most_fail), verdict = sentences.outage(judged), trust.verdict
     doubt = "Open until the ids meet" if trust.ids_apart else NO_BETTER
-    if fails and not (is_believed or trust.ids_apart):
+    if most_fail and not (is_believed or trust.ids_apart):
         doubt, verdict = "Too little was retrieved to tell", f"Too little was retrieved to tell: {fails}."
     # Why it is open says more than that the labels of one list alone cannot tell.
     is_unequal = {pair.verdict for pair in decision.pairs if pair.run == best} == {JUDGED_IN_PART}
-    told = is_believed or (is_unequal and not (fails or trust.ids_apart))
+    told = is_believed or (is_unequal and not (most_fail or trust.ids_apart))
     yield sentences.which_system(decision, "" if told else doubt, sentences.without_lists(at_k), judges=judges)
     about = leader if decision.K_from == "advised" and not fails else best
     part = sentences.unlabelled_part(at_k.runs[about].judged, decision.K)

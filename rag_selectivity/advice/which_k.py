@@ -157,16 +157,11 @@ class Advice:
         longest = max(int(run.returned.max(initial=1)) for run in judged.values())
         return cls(curves, by_run, leader, by_run[leader].value or min(_USUAL_K, longest))
 
-    @property
-    def advised(self) -> AdvisedK:
-        """What is advised for the leader."""
-        return self.by_run[self.leader]
-
     def taken(self, given: int | None, shown: int | None) -> tuple[int, Source]:
         """The K of a decision, and where it comes from; `shown` is the most that live retrievals showed."""
         if shown and given in (None, shown):
             return shown, "shown"
-        return (int(given), "given") if given else (self.K, "advised" if self.advised.value else "assumed")
+        return (int(given), "given") if given else (self.K, "advised" if self.by_run[self.leader].value else "assumed")
 
 
 def _advised(judged: JudgedRun, measure: Evidence, curve: EvidenceCurve, bootstrap: Bootstrap | None) -> AdvisedK:
