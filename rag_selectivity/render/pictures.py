@@ -29,8 +29,8 @@ _CAPTIONS = {
     "Success over K": "The share of the queries with enough relevant passages in the top K. The dashed line is a "
     "random draw.",
     "Utility over K": "RA-nWG: the share of the best evidence that K passages can hold.",
-    "Junk over K": "The share of junk in the top K. A bar goes from no junk to nothing but junk among the unjudged "
-    "passages.",
+    "Junk over K": "The share of junk in the top K: a dot is the figure. A bar goes from no junk to nothing but junk "
+    "among the unjudged passages.",
     "Who lost the evidence": "Queries by the step that lost more of their evidence: the retriever (not in the pool) or "
     "the selection (in the pool, not in the top K).",
     "Precision and recall": "The highest precision at each recall or a higher one.",

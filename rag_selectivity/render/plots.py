@@ -106,7 +106,7 @@ def selectivity(report: Report, ax: Any = None, *, measure: str | Measure = "BoR
 
 
 def harm(report: Report, ax: Any = None, *, measure: str = "Harm", depth: int | None = None) -> Any:
-    """The share of junk over K: for each run and K a bar over the possible range, or a dot with its interval.
+    """The share of junk over K: for each run and K a dot with a bar over the possible range, or with its interval.
 
     The range goes from no junk among the unjudged passages to nothing but junk among them.
     """
@@ -121,8 +121,8 @@ def harm(report: Report, ax: Any = None, *, measure: str = "Harm", depth: int | 
         for x, cell in zip(beside, cells.values(), strict=True):
             low, high = cell.possible or (cell.low, cell.high)
             axes.plot([x, x], [low, high], color=style["color"], linewidth=2 if cell.possible else 1.4, alpha=0.75)
-        tops = [cell.value if cell.possible is None else cell.possible[1] for cell in cells.values()]
-        axes.plot(beside, tops, **{**style, "linestyle": "none"}, label=plot_text(shortened(name)))
+        figures = [cell.value for cell in cells.values()]
+        axes.plot(beside, figures, **{**style, "linestyle": "none"}, label=plot_text(shortened(name)))
     axes.set(ylim=(0, 1.02), ylabel=f"{base}: share of junk")
     return _with_legend(axes)
 
