@@ -374,9 +374,9 @@ def test_an_alarm_when_it_begins_and_when_it_ends(caplog) -> None:
         assert alarm.evidence >= 100_000
         assert alarm.since > 1e9
     harm = next(alarm for alarm in heard if alarm.condition == "Harm > .4")
-    assert str(harm).endswith("UTC; probably less extreme)")
+    assert str(harm).endswith("UTC (the true figure is probably lower)")
     assert harm.value == 0.5
-    assert "Harm > .4: now" in caplog.text
+    assert f"ALARM Harm > .4: 0.5 over the last {harm.n} retrievals since" in caplog.text
     record(400, "good?", ["a"], 10)
     ended = heard[len(conditions) :]
     assert {alarm.condition for alarm in ended} == conditions

@@ -88,3 +88,26 @@ def test_what_is_no_document_is_an_error_that_names_it(documents, retriever) -> 
         run_from_documents({"who?": ["d1"]})  # type: ignore[list-item]
     with pytest.raises(rs.InputError, match=r"query 'who\?'.*must return Documents.*got str"):
         selectivity(retriever(found=["d1"]), ["who?"], LABELS, corpus_size=64)
+
+
+def test_an_error_of_on_alert_is_counted_and_loses_no_retrieval(documents, retriever) -> None:
+    from rag_selectivity_langchain import SelectivityCallback
+
+    callback = SelectivityCallback(LABELS, corpus_size=64, alerts=["shown > 0"], window=1, on_alert=lambda _: 1 / 0)
+    for _ in range(200):
+        retriever(found=documents).invoke("who?", config={"callbacks": [callback]})
+    assert "in watching" not in str(callback.report())
+    assert callback.faults == 1
+
+
+@pytest.mark.parametrize("wrong", ["windows", "corpus_sise", "identiy"])
+def test_a_misspelt_option_is_named_with_what_was_meant(wrong) -> None:
+    pytest.importorskip("langchain_core")
+    pytest.importorskip("llama_index.core")
+    from rag_selectivity_langchain import SelectivityCallback, ToolSelectivityCallback
+    from rag_selectivity_llama_index import LiveSelectivity, LiveToolSelectivity
+
+    watchers = [SelectivityCallback, LiveSelectivity]
+    for watcher in watchers + [ToolSelectivityCallback, LiveToolSelectivity] * (wrong == "windows"):
+        with pytest.raises(rs.InputError, match=f"no option '{wrong}'; did you mean"):
+            watcher(LABELS, **{wrong: 5})

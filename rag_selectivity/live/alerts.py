@@ -18,6 +18,7 @@ import numpy as np
 from rag_selectivity.errors import InputError, did_you_mean
 from rag_selectivity.inference.sequential import RiseDetector
 from rag_selectivity.live.retrieval import Retrieval
+from rag_selectivity.live.watching import Faults
 from rag_selectivity.log import LOG
 from rag_selectivity.measures import Measure, Outcome, parse_measure
 from rag_selectivity.measures.conditions import limit_of, parts_of
@@ -82,9 +83,11 @@ class Alarm:
     evidence: float = math.nan
 
     def __str__(self) -> str:
-        began = f", since {datetime.fromtimestamp(self.since, UTC):%Y-%m-%d %H:%M:%S} UTC" if self.since > 0 else ""
-        over = f"{self.value:.4g} over the last {self.n} retrievals{began}{'; probably less extreme' * self.raised}"
-        return f"{self.condition}: {'now' if self.raised else 'no longer'} ({over})"
+        began = f" since {datetime.fromtimestamp(self.since, UTC):%Y-%m-%d %H:%M:%S} UTC" if self.since > 0 else ""
+        # The moment was chosen because the figure is beyond the limit, so the true one is probably nearer to it.
+        true = f" (the true figure is probably {'lower' if '>' in self.condition else 'higher'})" if self.raised else ""
+        over = f"{self.value:.4g} over the last {self.n} retrievals{began}{true}"
+        return f"{'ALARM' if self.raised else 'No longer'} {self.condition}: {over}"
 
 
 class _Mark(NamedTuple):
@@ -282,7 +285,7 @@ class Alerts:
         check_number("false_alarm_every", false_alarm_every or 0, above=1)
         self._watched = [_Watched(text, window, float(false_alarm_every)) for text in conditions]
         self._alarms: list[Alarm] = []
-        self._on_alert, self.name = on_alert, name
+        self._on_alert, self.name, self.guard = on_alert, name, Faults("on_alert failed")
         self._lock = threading.Lock()
         #: OpenTelemetry's, where it is installed.
         self._counter: Any = None
@@ -332,10 +335,8 @@ class Alerts:
             if self._counter is not None and alarm.raised:
                 self._counter.add(1, {"condition": alarm.condition, "monitor": self.name})
             if self._on_alert is not None:
-                try:
+                with self.guard:
                     self._on_alert(alarm)
-                except Exception:
-                    LOG.exception("on_alert failed for %s", alarm)
 
     def values(self) -> dict[str, float]:
         """The figure of each condition over its window; NaN before there is one."""

@@ -29,7 +29,7 @@ from rag_selectivity.live.identity import Identity, Waiting
 from rag_selectivity.live.retrieval import Passages, Retrieval, approximate_tokens, checked_outcome
 from rag_selectivity.live.trace import TraceWriter
 from rag_selectivity.live.traffic import Traffic
-from rag_selectivity.live.watching import Latest, Shared, Watcher, tell
+from rag_selectivity.live.watching import Latest, Shared, Watcher, check_options, tell
 from rag_selectivity.live.window import Window
 from rag_selectivity.live.worker import Worker
 from rag_selectivity.log import LOG
@@ -153,6 +153,7 @@ class Monitor(Shared):
         self.labels, form = Labels.of(labels, grade_map=grade_map, scale=scale, measures=measures), IdForm.of(ids)
         self.name = name
         self._alerts = Alerts(alerts, window=window, on_alert=on_alert, name=name, false_alarm_every=false_alarm_every)
+        self.guard = self._alerts.guard
         is_sized, alerted = corpus_size is not None, self._alerts.measures
         asked = [*wanted_measures(measures, self.labels.scale, sized=is_sized, pooled=True), *alerted]
         if depths is not None:
@@ -454,6 +455,7 @@ class RetrievalWatcher(Watcher):
         monitor: Monitor | None = None,
         **options: Any,
     ) -> None:
+        check_options(options, type(self), RetrievalWatcher, Monitor)
         super().__init__(monitor if monitor is not None else Monitor(labels, **options))
         self.labelled = self.monitor.labels.by_query
         self.identity = self.monitor.identity(identity)
@@ -472,8 +474,10 @@ class RetrievalWatcher(Watcher):
         InputError
             As `Monitor.report`, with the last fault of the watching if there was one.
         """
-        faults = f"{counted(self.faults, 'error')} in watching, so that retrievals are missing or incomplete; the last:"
-        notes = [f"{faults} {self.guard.last}"] if self.faults else []
+        faults = (
+            f"{counted(self.guard.count, 'error')} in watching, so that retrievals are missing or incomplete; the last:"
+        )
+        notes = [f"{faults} {self.guard.last}"] if self.guard.count else []
         try:
             return self.monitor.report(**options).with_input(self.monitor.name, {}, notes)
         except InputError as error:

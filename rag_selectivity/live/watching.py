@@ -3,10 +3,12 @@
 import threading
 import warnings
 from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from inspect import signature
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
-from rag_selectivity.errors import SelectivityWarning
+from rag_selectivity.errors import InputError, SelectivityWarning, did_you_mean
 from rag_selectivity.log import LOG
 
 Value = TypeVar("Value")
@@ -79,8 +81,8 @@ class Watcher(Shared):
 
     @property
     def faults(self) -> int:
-        """How often something went wrong in here; each time is in the log `rag_selectivity`."""
-        return self.guard.count
+        """How often something went wrong in here, or in `on_alert`; each time is in the log `rag_selectivity`."""
+        return self.guard.count + int(self.monitor.guard.count)
 
     @property
     def traffic(self) -> Any:
@@ -117,3 +119,10 @@ def tell(text: str, code: str = "ids-do-not-match") -> None:
     warning = SelectivityWarning(text, code)
     LOG.warning("%s", warning)
     warnings.warn(warning, stacklevel=4)
+
+
+def check_options(given: Mapping[str, Any], *takers: Callable[..., Any]) -> None:
+    """An InputError for an option that none of those takes to which options are passed on."""
+    known = {name for taker in takers for name in signature(taker).parameters}
+    for name in given.keys() - known:
+        raise InputError(f"there is no option {name!r}{did_you_mean(name, known)}")

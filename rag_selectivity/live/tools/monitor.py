@@ -27,7 +27,7 @@ from rag_selectivity.live.tools.report import (
     warning,
     with_confusions,
 )
-from rag_selectivity.live.watching import Shared, Watcher, tell
+from rag_selectivity.live.watching import Shared, Watcher, check_options, tell
 from rag_selectivity.log import LOG
 from rag_selectivity.results.report import Report
 from rag_selectivity.tables.cells import check_whole, iterated
@@ -103,6 +103,7 @@ class ToolMonitor(Shared):
         # Tools have one name, by which labels know them: a selector that shows no right one has simply failed.
         options = {"depths": (), "name": "tools", "ids": "exact", "kept": 10_000, **options}
         self.monitor = Monitor(labels, corpus_size=size or 1, **options)
+        self.guard = self.monitor.guard
         self._calls: deque[ModelCall] = deque(maxlen=options["kept"])
         self._relevant_from = self.monitor.labels.relevant_from
         self._checks_arguments = find_spec("jsonschema") is not None
@@ -333,6 +334,7 @@ class ToolWatcher(Watcher):
         count_tokens: Callable[[str], int] = approximate_tokens,
         **options: Any,
     ) -> None:
+        check_options(options, type(self), ToolWatcher, ToolMonitor, Monitor)
         self.query_id_key, self.count_tokens = query_id_key, count_tokens
         listed: Any = catalogue
         if not isinstance(catalogue, (int, type(None))):
