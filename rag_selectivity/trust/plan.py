@@ -54,9 +54,7 @@ def expected_widths(
         `with_queries`, with the uncertainty from the queries, as `evaluate` prints it.
     """
     if (known is None) == (agreement is None):
-        raise InputError(
-            "give people's labels so far (--known FILE) or how often the judge is right (--agreement SHARE)"
-        )
+        raise InputError("give people's labels so far (--known FILE) or how often a judge is right (--agreement SHARE)")
     if agreement is not None and not 0 <= agreement <= 1:
         raise InputError(f"`agreement` must be a share from 0 to 1, got {agreement!r}")
     worlds = list(_worlds(labels, judged, known, agreement or 0.0, depth))
