@@ -105,7 +105,7 @@ def test_five_wrong_calls_of_ten_are_a_wrong_tool_rate_of_one_half() -> None:
         report
     )
     assert "Selection: 100.0% [69.2%, 100.0%] of 10 model calls with labels were shown a right tool" in report.details()
-    assert "cannot tell a good selector from a bad one" in report.details()
+    assert "no run is shown to be better than luck" in report.details()
     assert "tools: 10 model calls, N = 58" in report.details()
     assert "retriev" not in report.details()
     assert json.loads(report.to_json())["choice"]["wrong"]["value"] == 0.5

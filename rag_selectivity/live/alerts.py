@@ -111,8 +111,7 @@ class _Watched:
     """
 
     def __init__(self, text: str, window: int, false_alarm_every: float) -> None:
-        found = parts_of(text, r"p\d{1,2}")
-        if found is None:
+        if (found := parts_of(text, r"p\d{1,2}")) is None:
             raise InputError(f"alert {text!r} is no condition such as 'BoR < 2', 'tokens > 8000' or 'p95(seconds) > 2'")
         self.text, self.figure, self.above = text.strip(), found.name, found.sign[0] == ">"
         self.limit = limit_of(found.limit, f"alert {text!r}")
@@ -304,10 +303,9 @@ class Alerts:
     def traffic(self, retrieval: Retrieval) -> bool:
         """Take in what is known of any retrieval, labelled or not; whether there is something to send out."""
         for watched in self._watched:
-            if watched.measure is None:
-                value = TRAFFIC[watched.figure](retrieval)
-                if value is not None and 0 <= value < math.inf:
-                    self._add(watched, [(float(value),)])
+            value = TRAFFIC[watched.figure](retrieval) if watched.measure is None else None
+            if value is not None and 0 <= value < math.inf:
+                self._add(watched, [(float(value),)])
         return bool(self._alarms)
 
     def outcome(self, value: float) -> None:

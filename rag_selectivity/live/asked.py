@@ -28,8 +28,7 @@ class Asked:
 
     def retrieve(self, retrieval: Retrieval) -> bool:
         """Something was retrieved; whether its query has labels."""
-        name = retrieval.name_in(self._labels)
-        if name is not None:
+        if (name := retrieval.name_in(self._labels)) is not None:
             self._retrieved.add(name)
             self._without.pop(name, None)
         return name is not None

@@ -177,8 +177,7 @@ class CallTree:
         Without passages, a retrieval is not handed over, nor is one from which something was selected that is unknown.
         """
         with self._lock:
-            of = self._calls.get(call)
-            if of is None:
+            if (of := self._calls.get(call)) is None:
                 return
             done = self._outcome(of, passages) + self._close(of)
         self._hand_over(done, over=of)
@@ -189,8 +188,7 @@ class CallTree:
         A retrieval inside it that is still under way was cancelled, which a framework may not tell.
         """
         with self._lock:
-            failed = self._calls.get(call)
-            if failed is None:
+            if (failed := self._calls.get(call)) is None:
                 return
             done: list[_Retrieved] = []
             inside = [each for each in failed.root.below.values() if failed in _path(each)]
@@ -248,8 +246,7 @@ class CallTree:
         if of.kind is Kind.RETRIEVE:
             return self._retrieved(of, passages)
         if of.kind is Kind.TOOL:
-            inside = of.root.take_inside(of)
-            if not inside:
+            if not (inside := of.root.take_inside(of)):
                 seconds = self._clock() - of.started
                 return [_Retrieved(of.query, of.query_id, of.above, passages, seconds)] if passages.ids else []
             only = inside[0] if len(inside) == 1 else None
@@ -357,8 +354,7 @@ def _worked_on(selection: _Call) -> list[_Retrieved]:
     steps = {call: step for step, call in enumerate(_path(around))}
     distances = [next((steps[c] for c in _path(each.around) if c in steps), len(steps)) for each in candidates]
     nearest = min(distances, default=0)
-    near = [each for each, distance in zip(candidates, distances, strict=True) if distance == nearest]
-    if not near:
+    if not (near := [each for each, distance in zip(candidates, distances, strict=True) if distance == nearest]):
         return []
     if not given:
         near = [each for each in near if not each.pool.ids] or near

@@ -207,8 +207,7 @@ class Monitor(Shared):
         If the id of the passages is not chosen yet, it is measured after the choice. If more than 8,192 retrievals
         wait, since they come faster than they can be measured, the thread that records one measures what waits.
         """
-        lacking = {name: value for name, value in _REQUEST.get({}).items() if getattr(retrieval, name) is None}
-        if lacking:
+        if lacking := {name: value for name, value in _REQUEST.get({}).items() if getattr(retrieval, name) is None}:
             retrieval = replace(retrieval, **lacking)  # type: ignore[arg-type]
         ready: list[Waiting] = []
         with self._lock:

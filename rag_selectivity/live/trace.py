@@ -64,8 +64,7 @@ def append_whole(file: BinaryIO, line: bytes) -> None:
     OSError
         If there is no room for it.
     """
-    written = file.write(line)
-    if written < len(line):
+    if (written := file.write(line)) < len(line):
         os.ftruncate(file.fileno(), file.tell() - written)
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 

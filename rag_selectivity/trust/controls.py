@@ -548,7 +548,6 @@ class ControlPower:
         if show_bits is None:
             return power
         # The largest p_up that leaves so many bits, as a multiple of the rate of a draw of K controls.
-        times = math.exp(log_low) / (2**show_bits * rate)
-        if times >= 1:
+        if (times := math.exp(log_low) / (2**show_bits * rate)) >= 1:
             return replace(power, controls_needed=math.ceil(depth / times))
         return replace(power, queries_needed=math.ceil(-_LOG_TAIL / math.log1p(2**-show_bits)))

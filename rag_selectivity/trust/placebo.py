@@ -188,8 +188,7 @@ def placebos_of(
                 _placebo_of(measure, some, ranks, among[[i]], measure.at_ranks(some, ranks))
                 for i, (some, ranks) in enumerate(by_depth)
             ]
-        found = [pair for pair in pairs if pair is not None]
-        if found:
+        if found := [pair for pair in pairs if pair is not None]:
             # Without a corpus size there is no corpus to shuffle in.
             known = among | (judged.corpus_size is not None)
             settled = [Outcome.beside(each).settled() for each in zip(*found, strict=True)]

@@ -89,8 +89,7 @@ class Meaning:
 
 def meaning_of(span: Span, rerank: str | None = None) -> Meaning | None:
     """What a span says of retrieval, None if nothing; `rerank` is the name of spans that select documents."""
-    kind = _kind(span, rerank)
-    if kind is None:
+    if (kind := _kind(span, rerank)) is None:
         return None
     attributes, source = span.attributes, span.attributes.get("gen_ai.data_source.id")
     found = _first(_documents_at(attributes, name) for name in _OUT[kind])

@@ -224,8 +224,7 @@ def _span(fields: Mapping[str, Any], where: str) -> Span:
     status, name, attributes = fields.get("status"), fields.get("name"), fields.get("attributes") or {}
     if not isinstance(attributes, (dict, list)):
         raise InputError(f"{where}: the attributes of a span must be a list, got {shown(attributes)}")
-    span_id = _id(fields.get("spanId"), 8)
-    if not span_id:
+    if not (span_id := _id(fields.get("spanId"), 8)):
         # The same span again must still be the same.
         content = json.dumps(fields, sort_keys=True, default=str)
         span_id = f"without id {hashlib.sha256(content.encode()).hexdigest()[:16]}"

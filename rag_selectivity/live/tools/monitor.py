@@ -274,8 +274,7 @@ class ToolMonitor(Shared):
     def _take(self, definitions: Sequence[ToolDefinition]) -> None:
         """Keep what is new in definitions, with the lock held."""
         for new in definitions:
-            known = self._tools.get(new.name)
-            if known is not None and not new.description:
+            if (known := self._tools.get(new.name)) is not None and not new.description:
                 # Only the tokens were told this time.
                 self._tools[new.name] = replace(known, tokens=new.tokens or known.tokens)
             elif known is not None or len(self._tools) < _MOST_TOOLS:

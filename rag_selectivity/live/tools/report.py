@@ -268,8 +268,7 @@ def rate(count: int, total: int, of: str) -> Estimate:
 
 def choice_of(calls: Collection[ModelCall]) -> ToolChoice | None:
     """Which tools were called; None without a call that has labels."""
-    labelled = [(call, call.expected) for call in calls if call.expected is not None]
-    if not labelled:
+    if not (labelled := [(call, call.expected) for call in calls if call.expected is not None]):
         return None
     # A call that had the results of tools and called no other is the answer.
     chosen = [(call, expected) for call, expected in labelled if call.called or not call.after_results]
@@ -316,8 +315,7 @@ def warning(size: int, shown: int, relevant: int | None) -> str | None:
     """
     if shown >= size:
         return no_selection(size, "shown")
-    chance = plan(size, relevant or 1, depths=[shown])["rows"][0]["random_success"]
-    if chance < COLLAPSE_FROM:
+    if (chance := plan(size, relevant or 1, depths=[shown])["rows"][0]["random_success"]) < COLLAPSE_FROM:
         return None
     said = f"{shown} of {size} tools shown, and as many at random would serve in {percent(chance)} of such calls"
     if relevant is None:
