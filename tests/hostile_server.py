@@ -421,9 +421,7 @@ class HostileServer:
     def tokens(self) -> int:
         """What the usage of all answers adds up to."""
         counts = ("prompt_tokens", "completion_tokens")
-        return sum(
-            (reply.usage or {}).get(name, 0) for _, reply in self.answered if reply.status == 200 for name in counts
-        )
+        return sum((r.usage or {}).get(name, 0) for _, r in self.answered if r.status == 200 for name in counts)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._writers.add(writer)

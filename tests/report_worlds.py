@@ -230,9 +230,7 @@ def _collection(
 
 def _texts_of(grades: Mapping[str, Iterable[str]], runs: Mapping[str, Lists]) -> dict[str, str]:
     """A text for each query and each passage that has a label or was retrieved."""
-    ids = dict.fromkeys(
-        p for row in (*grades.values(), *(r for run in runs.values() for r in run.values())) for p in row
-    )
+    ids = dict.fromkeys(p for row in (*grades.values(), *(r for x in runs.values() for r in x.values())) for p in row)
     questions = {query: f"When was the tower of town {query[1:]} built?" for query in grades}
     about = "The towers of {} were built in {}, of brick.\n\nNothing else is known of it. " + "It is a text. " * 20
     return questions | {id_: about.format(id_, 1800 + i % 100) for i, id_ in enumerate(ids)}

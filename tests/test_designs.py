@@ -44,9 +44,7 @@ def test_for_differences_what_one_run_alone_has_is_drawn_more_often():
     labels, runs = world()
     drawn = calibrate_draw(labels, runs, 200, depth=8, differences=True)
     by_place = Counter(pair.stratum.split(" ", 1)[1] for pair in drawn)
-    whole = Counter(
-        sum((q, d) in {(q, p) for p in run[q][:8]} for run in runs.values()) for q in labels for d in labels[q]
-    )
+    whole = Counter(sum((q, d) in {(q, p) for p in r[q][:8]} for r in runs.values()) for q in labels for d in labels[q])
     assert by_place["in one list"] / whole[1] > 2 * by_place["in several lists"] / whole[2]
 
 

@@ -113,15 +113,6 @@ def test_no_answer_without_exactly_one_grade_is_read(tmp_path) -> None:
     assert "grade" in repeated[1].body["messages"][-1]["content"]
 
 
-def test_a_bare_digit_is_read_or_asked_again_but_never_guessed(tmp_path) -> None:
-    write_pairs(tmp_path, 4)
-    with HostileServer(per_passage({1: says("4"), 2: says("grade 4 of 5")})) as server:
-        run(tmp_path, server.url)
-    assert grades(tmp_path).get(1) in (4, None)
-    assert grades(tmp_path).get(2) in (4, None)
-    assert grades(tmp_path)[3] == grade_of(3)
-
-
 # -- answers that are cut -------------------------------------------------------------------------
 
 

@@ -197,18 +197,6 @@ def test_no_key_is_needed_where_a_server_is_named(tmp_path) -> None:
         assert run(tmp_path, server.url, env={"OPENAI_API_KEY": ""}).code == 0
 
 
-def test_proxies_of_the_environment_are_used_and_excepted(tmp_path) -> None:
-    write_pairs(tmp_path, 3)
-    with HostileServer() as proxy, HostileServer() as server:
-        through = run(tmp_path, "http://judge.example/v1", env={"HTTP_PROXY": proxy.root, "http_proxy": proxy.root})
-        targets = {request.target for request in proxy.requests}
-        assert (through.code, targets) == (0, {"http://judge.example/v1/chat/completions"}), through.said
-        proxy.requests.clear()
-        around = {"HTTP_PROXY": proxy.root, "http_proxy": proxy.root, "NO_PROXY": "127.0.0.1", "no_proxy": "127.0.0.1"}
-        beside = run(tmp_path, server.url, store="other.db", env=around)
-        assert (beside.code, len(proxy.requests), len(server.requests)) == (0, 0, 3)
-
-
 # -- the model that answers -----------------------------------------------------------------------
 
 

@@ -34,9 +34,7 @@ def test_texts_say_what_is_known_of_expected_ids() -> None:
     report = rs.evaluate(expected, {"r": lists}, measures=["RA-nWG", "T"], depths=[4], corpus_size=99)
     text = " ".join(f"{report} {report.details()} {report.to_html()}".split())
     assert "Only the 30 expected passages are known; all others count as not relevant." in text
-    assert (
-        "Only expected passages are known: the other 75.0% of what stands in the top 4 count as not relevant." in text
-    )
+    assert "Only expected passages are known: the other 75.0% of what stands in the top 4 count as not relevant" in text
     for meaningless in ("of unknown origin", "By whom the labels are", "are judged", "cover 25"):
         assert meaningless not in text, meaningless
     graded = {query: {passage: 1, "x": 0} for query, (passage,) in expected.items()}

@@ -17,9 +17,7 @@ pytestmark = pytest.mark.contract
 QUERIES = {f"q{i}": f"question {i}?" for i in range(4)}
 CORPUS = {f"d{i}": f"passage number {i}" for i in range(10)}
 POOL = {query: [f"d{(i + j) % 10}" for j in range(5)] for i, query in enumerate(QUERIES)}
-RUBRIC = "\n".join(
-    ['instructions = "Judge well."', "[levels]", *(f'{level} = "level {level}"' for level in range(1, 6))]
-)
+RUBRIC = "\n".join(['instructions = "Judge well."', "[levels]", *(f'{n} = "level {n}"' for n in range(1, 6))])
 FAST = rs.Limits(concurrency=4, backoff=0.01, attempts=4, timeout=5)
 
 

@@ -67,9 +67,7 @@ def llama_store(kind: str, folder):
     if kind == "chroma":
         chromadb = pytest.importorskip("chromadb")
         return module.ChromaVectorStore(
-            chroma_collection=chromadb.EphemeralClient().create_collection(
-                f"index-{folder.name}".replace("_", "-")[:60]
-            )
+            chroma_collection=chromadb.EphemeralClient().create_collection(f"i-{folder.name}".replace("_", "-")[:60])
         )
     if kind == "faiss":
         return module.FaissVectorStore(pytest.importorskip("faiss").IndexFlatIP(8))
@@ -302,9 +300,7 @@ def test_what_is_no_index_and_what_fails() -> None:
     assert corpus_size_of_index(object()) is None
     assert passages_of_index([1, 2], "id") is None
     broken = type("Collection", (), {"__module__": "chromadb.api", "count": lambda self: 1 / 0, "get": len})()
-    with pytest.warns(
-        rs.SelectivityWarning, match=r"Collection did not say how many .*ZeroDivisionError.*corpus_size="
-    ):
+    with pytest.warns(rs.SelectivityWarning, match=r"Collection did not say how .*ZeroDivisionError.*corpus_size="):
         assert corpus_size_of_index(broken) is None
 
 

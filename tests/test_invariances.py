@@ -135,9 +135,7 @@ def test_other_names_for_queries_and_passages_change_no_figure(topics, random, f
     queries = len(whole[0])
     worlds = (whole, renamed(whole, random, form, random.sample(range(queries), queries)))
     reports = [rs.evaluate(*each, **OPTIONS | {"bootstrap": None}) for each in worlds]
-    assert_alike(
-        *([each.to_dict() for run in found.runs.values() for each in run.estimates.values()] for found in reports)
-    )
+    assert_alike(*([e.to_dict() for run in found.runs.values() for e in run.estimates.values()] for found in reports))
     compared = [rs.compare(*each, depths=[3], bootstrap=rs.Bootstrap(20), **COMPARED).to_rows() for each in worlds]
     assert_alike(*([{key: row[key] for key in row.keys() - RESAMPLED} for row in rows] for rows in compared))
 

@@ -97,9 +97,7 @@ def test_an_experiment_of_pyterrier_shows_the_same_figures(report, measures, mon
     # It takes seconds to import, and serves none of these measures.
     monkeypatch.setattr(ir_measures.ranx, "_is_available", False)
     topics = pd.DataFrame([(query, "words") for query in QRELS], columns=["qid", "query"])
-    qrels = pd.DataFrame(
-        [(q, d, g) for q, row in QRELS.items() for d, g in row.items()], columns=["qid", "docno", "label"]
-    )
+    qrels = pd.DataFrame([(q, d, g) for q, r in QRELS.items() for d, g in r.items()], columns=["qid", "docno", "label"])
     rows = [(q, d, score, rank) for q, row in RUN.items() for rank, (d, score) in enumerate(row.items())]
     found = pt.Transformer.from_df(pd.DataFrame(rows, columns=["qid", "docno", "score", "rank"]))
     table = pt.Experiment([found], topics, qrels, eval_metrics=list(measures), names=["run"], batch_size=batch_size)

@@ -138,9 +138,7 @@ def test_the_other_doors_give_the_same(m) -> None:
     batch = metric.batch_score(
         [{"user_input": r["user_input"], "retrieved_context_ids": r["retrieved_context_ids"]} for r in ROWS]
     )
-    assert [found.value for found in batch] == pytest.approx(
-        [row["RA-nWG@2"] for row in expected(["RA-nWG"]).per_query()]
-    )
+    assert [found.value for found in batch] == pytest.approx([r["RA-nWG@2"] for r in expected(["RA-nWG"]).per_query()])
 
 
 def test_bor_is_a_ratio_of_means_and_never_a_mean(m) -> None:

@@ -1,13 +1,9 @@
 """The sample data set is what its README says, and its files agree with each other."""
 
 import io
-import json
 import re
 import runpy
-import threading
 import tomllib
-import urllib.error
-import urllib.request
 import zipfile
 from collections import Counter
 from pathlib import Path
@@ -19,7 +15,7 @@ from rag_selectivity.errors import InputError
 from rag_selectivity.grading.store import Store
 from rag_selectivity.sample import folder as sample_folder
 from rag_selectivity.sample import write_sample
-from rag_selectivity.sample.files.judge import overlap_grade, serve
+from rag_selectivity.sample.files.judge import overlap_grade
 from rag_selectivity.sample.judges import ERROR_RATE, scripted_grade
 from rag_selectivity.sample.rows import FILES, expected, graded_pairs, run, texts
 from rag_selectivity.tables.writing import write_whole
@@ -173,52 +169,3 @@ def test_the_rubric_is_that_of_the_guide() -> None:
     (shown,) = re.findall(r"^```toml\n(.*?)^```", page, flags=re.S | re.M)
     assert shown == (FILES / "support-desk.toml").read_text(encoding="utf-8")
     assert set(tomllib.loads(shown)["levels"]) == set("12345")
-
-
-# -- the stand-in for an LLM ------------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def url():
-    server = serve(0)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield f"http://127.0.0.1:{server.server_address[1]}/v1/chat/completions"
-    server.shutdown()
-    server.server_close()
-
-
-def asked(url: str, model: str, question: str, passage: str) -> dict:
-    texts_asked = {"question": question, "passage": passage}
-    content = "\n\n".join(f"[x begin {title}]\n{text}\n[x end {title}]" for title, text in texts_asked.items())
-    body = {
-        "model": model,
-        "messages": [{"role": "user", "content": content}],
-        "response_format": {"json_schema": {"schema": {"properties": {"reason": {}, "grade": {}}}}},
-    }
-    request = urllib.request.Request(url, json.dumps(body).encode(), {"content-type": "application/json"})
-    with urllib.request.urlopen(request, timeout=20) as reply:
-        return json.loads(json.loads(reply.read())["choices"][0]["message"]["content"])
-
-
-def test_the_chat_model_repeats_its_grades_and_knows_no_other_pair(url) -> None:
-    pair = next(pair for pair in graded_pairs() if pair.first == 5)
-    question, passage = texts("queries.jsonl")[pair.query], texts("corpus.jsonl")[pair.passage]
-    assert asked(url, "chat-model", question, passage)["grade"] == 5
-    with pytest.raises(urllib.error.HTTPError) as refused:
-        asked(url, "chat-model", "What is the capital of France?", passage)
-    assert refused.value.code == 400
-    assert "no grade of passage" in refused.value.read().decode()
-
-
-def test_a_request_without_a_schema_is_refused_with_a_reason(url) -> None:
-    body = {"model": "chat-model", "messages": [{"role": "user", "content": "Hello"}]}
-    with pytest.raises(urllib.error.HTTPError) as refused:
-        urllib.request.urlopen(urllib.request.Request(url, json.dumps(body).encode()), timeout=20)
-    assert "only requests with a JSON schema" in refused.value.read().decode()
-
-
-def test_the_cheap_judge_counts_words(url) -> None:
-    question = "How do I merge sorted lists?"
-    assert asked(url, "word-overlap", question, "merge sorted lists")["grade"] == 5
-    assert asked(url, "word-overlap", question, "Paris")["grade"] == 1
-    assert asked(url, "any-other-name", question, "merged lists")["grade"] == 5

@@ -29,9 +29,7 @@ def test_the_mean_is_the_truth_and_the_interval_holds_it_over_all_samples(sizes,
     values, ends = [value for value, *_ in found], [ends for _, *ends in found]
     for held in product(*(range(0, size + 1, 3) for size in sizes)):
         truth = sum(held)
-        chances = [
-            np.prod([chance(*each) for each in zip(sizes, labelled, held, sample, strict=True)]) for sample in samples
-        ]
+        chances = [np.prod([chance(*e) for e in zip(sizes, labelled, held, sample, strict=True)]) for sample in samples]
         assert np.dot(chances, values) == pytest.approx(truth)
         held_by = [low - 1e-9 <= truth <= high + 1e-9 for low, high in ends]
         assert np.dot(chances, held_by) >= 0.95

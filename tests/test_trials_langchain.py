@@ -175,9 +175,7 @@ def unnamed(request: Any, trial: Trial) -> Any:
 
 
 def by_text(trial: Trial, grades: Grades) -> Grades:
-    return {
-        query: {text_id(trial.documents[name]): grade for name, grade in row.items()} for query, row in grades.items()
-    }
+    return {query: {text_id(trial.documents[name]): g for name, g in row.items()} for query, row in grades.items()}
 
 
 def test_text_hashes_of_documents_do_not_pass_for_those_of_chunks(trial, unnamed) -> None:

@@ -99,9 +99,7 @@ def index_of(cranfield: Cranfield, kind: str, folder: Path) -> VectorStoreIndex:
 
 
 def exported(cranfield: Cranfield, retriever: Any) -> dict[str, list[str]]:
-    return {
-        query: [each.node.ref_doc_id for each in retriever.retrieve(text)] for query, text in cranfield.queries.items()
-    }
+    return {query: [e.node.ref_doc_id for e in retriever.retrieve(text)] for query, text in cranfield.queries.items()}
 
 
 MEASURES = ["Success", "BoR", "RandomSuccess", "RA-nWG", "Judged"]
@@ -184,9 +182,7 @@ def test_a_filter_counts_what_it_leaves(cranfield, tmp_path) -> None:
     some = {document.doc_id for document in cranfield.documents[::2]}
     filters = MetadataFilters(filters=[MetadataFilter(key="half", value=0)])
     kept = {query: {d: g for d, g in row.items() if d in some} for query, row in cranfield.labels.items()}
-    cut = Cranfield(
-        cranfield.queries, {q: row for q, row in kept.items() if row}, [], cranfield.nodes, cranfield.embedding
-    )
+    cut = Cranfield(cranfield.queries, {q: r for q, r in kept.items() if r}, [], cranfield.nodes, cranfield.embedding)
     index = index_of(cranfield, "qdrant", tmp_path)
     retriever = index.as_retriever(similarity_top_k=10, filters=filters)
     chunks_of = {name: chunks for name, chunks in cranfield.chunks_of.items() if name in some}

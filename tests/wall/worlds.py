@@ -55,9 +55,7 @@ class Small:
     @property
     def binary(self) -> dict[str, dict[str, int]]:
         """The labels as 0 and 1."""
-        return {
-            query: {passage: int(grade >= 4) for passage, grade in row.items()} for query, row in self.labels.items()
-        }
+        return {query: {p: int(grade >= 4) for p, grade in row.items()} for query, row in self.labels.items()}
 
 
 def small(queries: int = 40, seed: int = 7) -> Small:

@@ -170,9 +170,7 @@ def people_label_what_was_drawn():
 
 def agreement_of_a_lenient_judge():
     labels = _closed(_lenient)
-    return keys.agreement(
-        rs.agree({q: dict(list(row.items())[:6]) for q, row in WORLD.labels.items()}, labels), "lenient"
-    )
+    return keys.agreement(rs.agree({q: dict(list(r.items())[:6]) for q, r in WORLD.labels.items()}, labels), "lenient")
 
 
 def agreement_of_dice():
