@@ -167,7 +167,7 @@ def _ranking(
         # Without origins no tail is left, whose passages stand for others.
         of_either = replace(Ground.of(replace(ground.labels, origins=None), human), counted=np.flatnonzero(sign))
         strata = Strata.of(of_either, {f"{runs[0]} only": sign > 0, f"{runs[1]} only": sign < 0}, None, "list")
-        missing = strata.missing or ""
+        missing = strata.missing[0] if strata.missing else ""
     if missing:
         return Ranking(runs, measure, OPEN, Interval.undefined(missing), as_judged, labels, pairs)
     draws = np.array([difference(grades) for grades, *_ in strata.draws(DRAWS, (bootstrap.seed, 13))])

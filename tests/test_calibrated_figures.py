@@ -54,6 +54,18 @@ def evaluated(labels, runs, **options):
 # -- evaluate -----------------------------------------------------------------------------------------
 
 
+def test_what_looks_at_lists_alone_needs_no_labels_of_people_outside_them() -> None:
+    human, judge, runs = world(judge_error=0.5)
+    inside = {q: {p: human[q][p] for p in passages[:10]} for q, passages in runs["one"].items()}
+    run, whole = {"one": runs["one"]}, evaluated(human, {"one": runs["one"]})
+    found = evaluated(judge, run, human=inside)
+    assert found["Harm@10"].value == pytest.approx(whole["Harm@10"].value, abs=1e-12)
+    some = {q: dict(list(row.items())[:3]) for q, row in inside.items()}
+    of_some = evaluated(judge, run, human=some)["Harm@10"]
+    assert of_some.low < whole["Harm@10"].value < of_some.high
+    assert found["RA-nWG@10"].reason.startswith("no person labelled any of the ")
+
+
 def test_labels_of_all_pairs_give_the_figures_of_people_exactly() -> None:
     human, judge, runs = world(judge_error=0.5)
     found, truth = evaluated(judge, runs, human=human), evaluated(human, runs)

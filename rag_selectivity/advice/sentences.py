@@ -73,7 +73,7 @@ def which_system(decision: Decision, doubt: str, lacks: Sequence[str], *, judges
         gap = max(tested[name].detectable for name in tied)
         tie = f"{several(tied)} {'is' if len(tied) == 1 else 'are'} tied with it"
         what, of = (tie, "") if beaten else (f"{several([first, *tied])} are tied in {measure}", f" {_of(measure)}")
-        would = f": these {these} would show a gap of {share(math.ceil(100 * gap) / 100)}{of} or more 4 times in 5"
+        would = f": these {these} would show a gap of {share(np.ceil(100 * gap) / 100)}{of} or more 4 times in 5"
         parts.append(what + would * math.isfinite(gap))
     parts += [f"{'open' if parts else 'Open'}: {each.text.rstrip('.')}" for each in unequal.values() if each]
     parts += [f"{several(untested)} {'was' if len(untested) == 1 else 'were'} not tested"] if untested else []

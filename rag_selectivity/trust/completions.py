@@ -119,8 +119,7 @@ def completed_figures(
         for names in targets:
             runs = [measured[name] for name in names]
             keys = {key: (names, bootstrap.level, bootstrap.seed, key) for key in wanted}
-            new = {key: each for key, each in wanted.items() if keys[key] not in known}
-            if new:
+            if new := {key: each for key, each in wanted.items() if keys[key] not in known}:
                 lists = {names[0]: tops[names[0]]}
                 if len(names) == 2:
                     one, other = (tops[name] for name in names)
@@ -160,14 +159,13 @@ def _of_tails(ground: Ground, judged: Mapping[str, JudgedRun], plan: Plan) -> Gr
     random draw rest on the controls instead, where there are any, and those of groups of passages stay as judged. At
     which ranks of a list the relevant passages of a tail stand is not known, so that figures of these ranks do too.
     """
-    origins = ground.labels.origins
-    if origins is None or origins.tail_ranks is None:
+    if (origins := ground.labels.origins) is None or origins.tail_ranks is None:
         return
     controlled, pooled = any(run.controls is not None for run in judged.values()), origins.tail_ranks[0] - 1
     below = max(int(run.returned.max(initial=0)) for run in judged.values()) > pooled
     wanted: Wanted = {}
     for measure, depths in plan:
-        compares = measure.compares_with_all_labels or isinstance(measure, Success)
+        compares = _looks_outside(measure)
         left_out = measure.of_groups or measure.higher_is_better is None
         if not compares or left_out or (controlled and measure.needs_corpus_size):
             continue
@@ -206,7 +204,10 @@ class _Drawn:
         """The figures of the run, or the differences of the two; `listed` are the judgments in the first list."""
         strata, runs, seed = self.strata, self.runs, self.bootstrap.seed
         if strata.missing is not None:
-            return dict.fromkeys(wanted, Completed(reason=strata.missing))
+            text, is_outside = strata.missing
+            inside = {key: (x, at) for key, (x, at) in wanted.items() if is_outside and not _looks_outside(x)}
+            known = replace(self, strata=replace(strata, missing=None)).figures(inside, listed) if inside else {}
+            return {key: known.get(key, Completed(reason=text)) for key in wanted}
         units = self.bootstrap.units(runs[0].queries)
         random = np.random.default_rng([seed, self.salt[0] + 1, *self.salt[1:]])
         of_success, of_tails = random.spawn(2)
@@ -232,8 +233,8 @@ class _Drawn:
                 outcomes[key] = of_runs[0]
                 defined = [each.defined.reshape(len(some), -1) for each in of_runs]
                 counts = np.logical_and.reduce(defined) * own
-                known = share if key in served else None
-                values = np.stack([_values(outcome, weights, counts, known) for outcome in of_runs], axis=1)
+                of_all = share if key in served else None
+                values = np.stack([_values(outcome, weights, counts, of_all) for outcome in of_runs], axis=1)
                 squares = (counts**2).sum(axis=1)
                 effective = counts.sum(axis=1) ** 2 / np.where(squares > 0, squares, 1.0)
                 columns[key].append((values, (counts > 0).sum(axis=1), effective))
@@ -247,7 +248,7 @@ class _Drawn:
             else:
                 found = self._figure(values[:, 0], float(np.median(effective)), outcome)
                 found = found if n > 1 else replace(found, low=math.nan, high=math.nan)
-            compares = measure.compares_with_all_labels or isinstance(measure, Success)
+            compares = _looks_outside(measure)
             beyond_lists = measure.compares_with_all_labels and not measure.needs_corpus_size
             rough = key in served or (few and compares) or (in_clumps and beyond_lists)
             result[key] = replace(found, n=0 if found.reason else n, rough=rough)
@@ -286,8 +287,7 @@ class _Drawn:
         level = self.bootstrap.level
         with np.errstate(invalid="ignore"):
             differences = one - other
-        finite = ~np.isnan(differences[:, 0])
-        if finite.sum() < _MOST * len(one):
+        if (finite := ~np.isnan(differences[:, 0])).sum() < _MOST * len(one):
             known = ~np.isnan(one[:, 0]) & ~np.isnan(other[:, 0])
             return Completed(reason=undefined if known.mean() < _MOST else "no query succeeded: log2 of 0")
         middle = quantile(differences[finite, 0], 0.5)
@@ -367,6 +367,11 @@ class _Drawn:
             weights=None if run.weights is None else replace(run.weights, values=tiled(run.weights.values)),
             other_lists=None if others is None or times > 1 else replace(others, grade=grades[0][others.judgment]),
         )
+
+
+def _looks_outside(measure: Measure) -> bool:
+    """Whether labels of passages outside the lists bear on a measure: by them Success leaves out queries."""
+    return measure.compares_with_all_labels or isinstance(measure, Success)
 
 
 def _is_of_one_success(measure: Measure) -> bool:

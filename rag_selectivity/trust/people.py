@@ -49,8 +49,7 @@ def judge_labels(source: Any, *, format: str | None = None, judges: Sequence[str
     else:
         humans = kind_of(Path(source), format) not in ("store", "exported")
         labels = read_qrels(source, format=format, judges=judges, humans=humans)
-    origins = labels.origins
-    if origins is not None and origins.by_person.any():
+    if (origins := labels.origins) is not None and origins.by_person.any():
         # The judge's grade where a person's took its place, and no label of people alone.
         rows = ~origins.by_person | (origins.judge_grade != NO_GRADE)
         grade = np.where(origins.by_person, origins.judge_grade, labels.grade)[rows]

@@ -87,7 +87,7 @@ def _worlds(
         (name, first), *others = ground.tops(judged, depth).items()
         strata = Strata.of(ground, {name: first}, [each for _, each in others], f"top {depth}")
         if strata.missing is not None:
-            raise InputError(f"the labels by people so far are too few to plan with: {strata.missing}")
+            raise InputError(f"the labels by people so far are too few to plan with: {strata.missing[0]}")
     for _ in range(_TIMES):
         if strata is None:
             other = labels.grade[random.integers(0, every, every)]

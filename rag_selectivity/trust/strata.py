@@ -49,8 +49,8 @@ class Strata:
     """Judge's grade × place, and the completion of people's grades within them.
 
     `tail` completes the judge's own grades of the tails' passages that it did not grade, whose strata are
-    `tail_strata`: int64[levels]. `missing` says why figures are undefined; `without` names strata that are completed
-    without a label by people.
+    `tail_strata`: int64[levels]. `missing` says why figures are undefined, and whether only those are that look at
+    passages outside the lists; `without` names strata that are completed without a label by people.
     """
 
     ground: Ground
@@ -58,7 +58,7 @@ class Strata:
     people: Model
     tail: Model | None
     tail_strata: IntArray
-    missing: str | None
+    missing: tuple[str, bool] | None
     without: WithoutLabels | None
 
     @classmethod
@@ -135,7 +135,7 @@ class Strata:
             part, expected = ground.over(queries), draft.counts + prior
             prior = SPARSE_PRIOR * expected / expected.sum(axis=1, keepdims=True)
             if missing is None and ground.has_people and not part.has_people:
-                missing = "people labelled no pair of these queries"
+                missing = "people labelled no pair of these queries", False
         whole = model(stratum, human, prior, weight)
         missing = missing or _of_one_query(whole)
         tail_of_judge = None
@@ -183,8 +183,8 @@ def _joined(listed: BoolArray, labelled: IntArray) -> IntArray:
 
 def _served(
     serving: IntArray, stratum: IntArray, human: IntArray, names: Sequence[str], listed: BoolArray, levels: IntArray
-) -> tuple[IntArray, str | None, WithoutLabels | None]:
-    """The strata with labels by people that serve those without, why there are none, and the caveat about it.
+) -> tuple[IntArray, tuple[str, bool] | None, WithoutLabels | None]:
+    """The strata with labels by people that serve those without, what is `missing`, and the caveat about it.
 
     Where the strata without a label are few pairs, each joins the nearest grade of its place that has labels. The pairs
     of a place without any label share one stratum, whose grades may be anything from the worst to the best.
@@ -213,7 +213,8 @@ def _served(
     of_lists = np.repeat(listed, number)
     for part in (of_lists, ~of_lists):
         if pairs[empty[part[empty]]].sum() > _MOST_WITHOUT * pairs[part].sum():
-            return serving, f"{without}; draw the pairs with labels draw --draw calibrate:N", None
+            mend = "draw the pairs with labels draw --draw calibrate:N"
+            return serving, (f"{without}; {mend}", part is not of_lists), None
     result, bounded, otherwise = serving.copy(), False, ""
     for each in empty.tolist():
         place = each // number
@@ -230,10 +231,10 @@ def _served(
     return result, None, WithoutLabels(text, bounded, without_labels, every)
 
 
-def _of_one_query(model: Model) -> str | None:
+def _of_one_query(model: Model) -> tuple[str, bool] | None:
     known = model.label >= 0
     if len(np.unique(model.query[known])) == 1 and len(np.unique(model.query)) > 1 and not known.all():
-        return "all labels by people are of one query"
+        return "all labels by people are of one query", False
     return None
 
 
