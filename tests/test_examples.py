@@ -86,7 +86,7 @@ def test_llama_index_wider_or_reranked(data, run) -> None:
 def test_langchain_live_monitor(tmp_path, run) -> None:
     pytest.importorskip("langchain_core")
     printed = run("langchain_live_monitor.py", tmp_path)
-    assert printed.index("K = 100\n") < printed.index("tokens > 5000: now") < printed.index("lambda >= 1: now")
+    assert printed.index("K = 100\n") < printed.index("ALARM tokens > 5000: ") < printed.index("ALARM lambda >= 1: ")
     assert (tmp_path / "langchain-live-monitor.png").stat().st_size > 10_000
     assert len((tmp_path / "langchain-live-monitor.jsonl").read_text().splitlines()) == 3 * 2 * 60
 

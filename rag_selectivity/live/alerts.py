@@ -23,6 +23,7 @@ from rag_selectivity.log import LOG
 from rag_selectivity.measures import Measure, Outcome, parse_measure
 from rag_selectivity.measures.conditions import limit_of, parts_of
 from rag_selectivity.tables.cells import check_number, check_whole
+from rag_selectivity.wording import amount
 
 #: The expected number of retrievals until a false alarm is at least this.
 FALSE_ALARM_EVERY = 100_000
@@ -86,7 +87,7 @@ class Alarm:
         began = f" since {datetime.fromtimestamp(self.since, UTC):%Y-%m-%d %H:%M:%S} UTC" if self.since > 0 else ""
         # The moment was chosen because the figure is beyond the limit, so the true one is probably nearer to it.
         true = f" (the true figure is probably {'lower' if '>' in self.condition else 'higher'})" if self.raised else ""
-        over = f"{self.value:.4g} over the last {self.n} retrievals{began}{true}"
+        over = f"{amount(self.value)} over the last {self.n} retrievals{began}{true}"
         return f"{'ALARM' if self.raised else 'No longer'} {self.condition}: {over}"
 
 
@@ -157,8 +158,7 @@ class _Watched:
     def take(self, outcome: Outcome) -> list[tuple[float, ...]]:
         """The parts of the measure for each retrieval that has a figure."""
         if self.outcome is None:
-            form = outcome.aggregate.form
-            if form != "ceiling":
+            if (form := outcome.aggregate.form) != "ceiling":
                 self._low, self._high = outcome.ends_at(0) or (0.0, math.inf if form == "mean" else 1.0)
             if form in _TESTED:
                 self._weights = _TESTED[form](self.limit)
