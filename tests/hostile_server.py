@@ -442,9 +442,7 @@ class HostileServer:
         raw = await reader.readexactly(int(headers.get("content-length", 0)))
         self._open += 1
         try:
-            request = Request(
-                time.monotonic(), method, target, headers, json.loads(raw) if raw else {}, at_once=self._open
-            )
+            request = Request(time.monotonic(), method, target, headers, json.loads(raw or "{}"), at_once=self._open)
             self.requests.append(request)
             self.asked[request.passages] += 1
             return await self._answer(request, writer)

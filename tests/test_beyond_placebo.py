@@ -24,9 +24,7 @@ def test_random_lists_with_few_hits_are_hardly_ever_told_from_their_placebo(n) -
     for _ in range(60):
         labels = many_or_few(draw, [1, 1, 2, 3, 5, 20], n)
         run = {query: draw.sample(corpus, 5) for query in labels}
-        measured = rs.evaluate(
-            labels, {"r": run}, measures=list(told), bootstrap=rs.Bootstrap(resamples=1000), **OPTIONS
-        )
+        measured = rs.evaluate(labels, {"r": run}, measures=list(told), bootstrap=rs.Bootstrap(1000), **OPTIONS)
         for key, estimate in measured.runs["r"].estimates.items():
             if key in told:
                 low, high = estimate.above_placebo

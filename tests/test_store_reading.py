@@ -13,7 +13,7 @@ import pytest
 
 import rag_selectivity as rs
 from rag_selectivity.grading.origins import label_rows
-from rag_selectivity.grading.store import Draw, HumanLabel, Label, Origin, Settings, Store, digest
+from rag_selectivity.grading.store import Draw, HumanLabel, Label, Origin, Settings, Store, digest, records
 from tests.test_store import put
 
 pytestmark = pytest.mark.inside
@@ -56,6 +56,24 @@ def test_a_reader_sees_whole_labels_while_another_store_writes(tmp_path) -> None
         assert next(slow)[2] == 4
         writing.put([Label((number, digest("q"), b"more", 0), 4)]).result()
         assert sum(1 for _ in slow) == 2999
+
+
+def test_a_reader_knows_no_label_of_a_judge_that_came_after_it(tmp_path, monkeypatch) -> None:
+    names_of, late = records.names_of, []
+
+    def while_another_grades(*asked):
+        names = names_of(*asked)
+        if not late:
+            late.append(store.settings_id(Settings("grade", "late", {})))
+            store.put([Label((late[0], digest("q"), digest("d"), 0), 5)]).result()
+        return names
+
+    with Store(tmp_path / "s.db") as store:
+        store.add_texts([("q", "d", digest("q"), digest("d"))])
+        store.put([Label((store.settings_id(Settings("grade", "m", {})), digest("q"), digest("d"), 0), 2)]).result()
+        monkeypatch.setattr(records, "names_of", while_another_grades)
+        assert [row["judge"] for row in store.judges()] == ["m"]
+        assert [row["judge"] for row in store.judges()] == ["m", "late"]
 
 
 def test_many_threads_share_a_store(tmp_path) -> None:

@@ -198,8 +198,8 @@ class Store:
 
     @contextmanager
     def _reading(self) -> Iterator[Connection]:
-        """A new connection that changes nothing."""
-        with explaining(self.path), closing(connect_to_read(self.path)) as connection:
+        """A new connection that changes nothing, and sees the file as it is at its first question."""
+        with explaining(self.path), closing(connect_to_read(self.path)) as connection, connection.moment():
             yield connection
 
     # -- judges and their answers -----------------------------------------------------------------
