@@ -117,9 +117,7 @@ def test_the_highest_mean_is_where_the_money_of_all_bets_reaches_its_limit(clust
 
     def money(limit: float) -> float:
         bets = [len(rows) / most * (limit - values[rows].mean()) / (3 - limit) for rows in known if len(rows)]
-        return sum(
-            share * math.prod(1 + stake * bet for bet in bets) for stake, share in zip(_STAKES, _MONEY, strict=True)
-        )
+        return sum(s * math.prod(1 + stake * bet for bet in bets) for stake, s in zip(_STAKES, _MONEY, strict=True))
 
     assert money(bound) == pytest.approx(20, rel=1e-5)
     assert math.fsum(_MONEY) == pytest.approx(1)
