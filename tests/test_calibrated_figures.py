@@ -282,9 +282,7 @@ def graded(human, runs, store, **options):
 
 def test_a_tail_is_completed_to_what_all_its_labels_would_say(tmp_path) -> None:
     human, _, runs = world(queries=60)
-    listed = {
-        q: {p: g for p, g in row.items() if any(p in lists[q] for lists in runs.values())} for q, row in human.items()
-    }
+    listed = {q: {p: g for p, g in row.items() if any(p in x[q] for x in runs.values())} for q, row in human.items()}
     options = {"scale": "utility", "corpus_size": 1000, "depths": [3], "measures": ["RA-nWG", "R"]}
     found, truth = (rs.evaluate(each, runs, **options) for each in (graded(human, runs, tmp_path / "l.db"), listed))
     for run in runs:

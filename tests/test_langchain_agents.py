@@ -36,9 +36,7 @@ def agent(tools: list[Any], *turns: list[tuple[str, str]]) -> Any:
     """An agent that calls tools with these queries, turn by turn, and then answers."""
     create_agent = pytest.importorskip("langchain.agents").create_agent
     messages = [
-        AIMessage(
-            "", tool_calls=[{"name": name, "args": {"query": query}, "id": f"{t}{i}"} for i, (name, query) in calls]
-        )
+        AIMessage("", tool_calls=[{"name": n, "args": {"query": q}, "id": f"{t}{i}"} for i, (n, q) in calls])
         for t, calls in enumerate(map(enumerate, turns))
     ]
     return create_agent(Model(responses=[*messages, AIMessage("an answer")]), tools)

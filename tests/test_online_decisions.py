@@ -69,9 +69,7 @@ def test_the_units_that_are_still_needed() -> None:
 
 
 def test_a_user_has_one_vote() -> None:
-    rows = [{**row, "user": "u1"} for row in votes(500, 0)] + [
-        {**row, "user": f"v{i}"} for i, row in enumerate(votes(0, 5))
-    ]
+    rows = [{**r, "user": "u1"} for r in votes(500, 0)] + [{**r, "user": f"v{i}"} for i, r in enumerate(votes(0, 5))]
     found = preference(rows)
     assert (found.unit, found.wins, found.losses, found.impressions) == ("user", 1, 5, 505)
     assert preference(rows, unit="impression").verdict == "better"

@@ -20,9 +20,7 @@ def late(id_: str, passage: str = "d2", number: float = 1.0, **more) -> dict:
 
 
 def test_credit_joins_in_any_order() -> None:
-    rows = [
-        row for i in range(200) for row in (draft(f"i{i}"), late(f"i{i}", f"d{1 + i % 2}"), late(f"i{i}", "d1", 0.5))
-    ]
+    rows = [r for i in range(200) for r in (draft(f"i{i}"), late(f"i{i}", f"d{1 + i % 2}"), late(f"i{i}", "d1", 0.5))]
     expected = {f"i{i}": {"d1": 0.5, "d2": 1.0} if i % 2 else {"d1": 0.5} for i in range(200)}
     in_order = {row["impression"]: row["credit"] for row in join_records(rows)}
     assert in_order == expected

@@ -111,6 +111,15 @@ def test_it_holds_no_texts_and_its_figures_are_those_of_the_monitor(watched, tmp
     assert names == [True] * len(monitor.retrievals)
 
 
+def test_costs_of_a_trace_without_texts_are_those_of_the_labels_queries(tmp_path) -> None:
+    monitor = rs.Monitor(LABELS, trace=tmp_path / "trace.jsonl", **OPTIONS)
+    for question in (QUESTION, WORD):
+        monitor.record(rs.Retrieval(question, ["d1"], query_id=question, tokens=300))
+    monitor.close()
+    costs = Trace.read(tmp_path / "trace.jsonl").costs_of_queries(rs.Qrels.of(LABELS))
+    assert costs == {QUESTION: {"tokens": 300.0}, WORD: {"tokens": 300.0}}
+
+
 def test_the_log_quotes_no_texts_where_watching_goes_wrong(caplog) -> None:
     pytest.importorskip("langchain_core")
     from langchain_core.documents import Document

@@ -216,8 +216,7 @@ def answers(
             seed=drawing.seed,
             dry_run=dry_run,
         )
-    spent = result.spent
-    if spent.stopped is not None or spent.failed:
+    if (spent := result.spent).stopped is not None or spent.failed:
         result = replace(result, resume=j.resume_command())
     if scores is not None and not dry_run and (rows := result.score_rows()):
         put_rows(rows, scores)

@@ -171,7 +171,8 @@ def evaluate(
         report = retrieved.noted_in(rs.evaluate(retrieved.qrels, lists, **shared))
     if is_costed:
         judged = {name: run.judged for name, run in report.runs.items() if run.judged is not None}
-        deciding["costs"] = read_costs(judged, lists, costs=costs_of(costs, runs), tokens=lengths, ids=form.ids)
+        measured = costs_of(costs, runs, retrieved.qrels)
+        deciding["costs"] = read_costs(judged, lists, costs=measured, tokens=lengths, ids=form.ids)
     # As in BEIR, the texts often lie beside the runs.
     beside = next(iter(runs.values()), path).parent
     texts = {"queries": queries or beside / "queries.jsonl", "corpus": corpus.corpus or beside / "corpus.jsonl"}

@@ -80,13 +80,13 @@ def _known_run(name: str, file: str, runs: Mapping[str, Path], called: str) -> s
     return name
 
 
-def costs_of(costs: Sequence[str] | None, runs: Mapping[str, Path]) -> Any:
+def costs_of(costs: Sequence[str] | None, runs: Mapping[str, Path], qrels: rs.Qrels) -> Any:
     """One table of costs, or {run: its table}; of a trace, the costs of its queries."""
     from rag_selectivity.live.trace import Trace, is_trace
 
     if isinstance(files := one_or_named(costs, runs, "--costs"), dict):
-        return {name: Trace.read(file).costs_of_queries() if is_trace(file) else file for name, file in files.items()}
-    return Trace.read(files).costs_of_queries() if files is not None and is_trace(files) else files
+        return {run: Trace.read(x).costs_of_queries(qrels) if is_trace(x) else x for run, x in files.items()}
+    return Trace.read(files).costs_of_queries(qrels) if files is not None and is_trace(files) else files
 
 
 # -- numbers ----------------------------------------------------------------------------------------------

@@ -300,8 +300,8 @@ class Trace:
         """{passage: text}."""
         return {passage: text for each in self.retrievals.values() for passage, text in (each.texts or {}).items()}
 
-    def costs_of_queries(self) -> dict[str, dict[str, float]]:
-        """{query: {"tokens" or "milliseconds": value}}: means over the retrievals of a query, by its id or text.
+    def costs_of_queries(self, qrels: Qrels) -> dict[str, dict[str, float]]:
+        """{query: {"tokens" or "milliseconds": value}}: means over the retrievals of a query, as the labels name it.
 
         They are those of the K that production showed.
 
@@ -311,10 +311,12 @@ class Trace:
             If the trace holds neither tokens nor times.
         """
         values: dict[str, dict[str, list[float]]] = {}
+        by_hash = {text_id(name): name for name in qrels}
         for each in self.retrievals.values():
+            own = each.query_id or each.query
             for name, amount, factor in (("tokens", each.tokens, 1), ("milliseconds", each.seconds, 1000)):
                 if amount is not None:
-                    of_query = values.setdefault(each.query_id or each.query, {})
+                    of_query = values.setdefault(by_hash.get(own) or by_hash.get(each.query) or own, {})
                     of_query.setdefault(name, []).append(factor * float(amount))
         if not values:
             raise InputError(f"{self.path}: no retrieval of the trace has tokens or a time, so that it has no costs")

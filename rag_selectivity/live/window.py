@@ -225,8 +225,7 @@ class Window:
         usual = [*default_depths(longest).tolist(), longest]
         depths = {depth for depth in (usual if self.depths is None else self.depths) if 0 < depth <= longest}
         query_of = self._queries(rows)
-        queries = len(set(query_of.values()))
-        if queries < len(rows) and bootstrap.clusters is None:
+        if (queries := len(set(query_of.values()))) < len(rows) and bootstrap.clusters is None:
             bootstrap = replace(bootstrap, clusters=query_of)
         plan = plan_of(self.measures, np.array(sorted(depths), np.int64), whole_lists=True)
         outcomes = [measure.outcome(judged, at).settled() for measure, at in plan]

@@ -124,8 +124,7 @@ def _of_choice(report: ToolReport, choice: ToolChoice) -> Iterable[str]:
 
 def _names(names: Mapping[str, int], one: str, many: str) -> str:
     listed = [f"{name} ({counted(count, one, many)})" for name, count in list(names.items())[:_NAMED]]
-    more = [f"and {len(names) - _NAMED:,} more"] if len(names) > _NAMED else []
-    return ", ".join([*listed, *more])
+    return ", ".join([*listed, *[f"and {len(names) - _NAMED:,} more"] * (len(names) > _NAMED)])
 
 
 def _share(estimate: Estimate) -> str:
