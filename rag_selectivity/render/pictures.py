@@ -31,8 +31,8 @@ _CAPTIONS = {
     "Utility over K": "RA-nWG: the share of the best evidence that K passages can hold.",
     "Junk over K": "The share of junk in the top K: a dot is the figure. A bar goes from no junk to nothing but junk "
     "among the unjudged passages.",
-    "Who lost the evidence": "Queries by the step that lost more of their evidence: the retriever (not in the pool) or "
-    "the selection (in the pool, not in the top K).",
+    "Who lost the evidence": "Queries by the step that lost more of their evidence: the retriever (not in the pool, "
+    "which is the run's own list where none is given) or the selection (in the pool, not in the top K).",
     "Precision and recall": "The highest precision at each recall or a higher one.",
 }
 
