@@ -306,7 +306,7 @@ def test_people_who_label_what_was_graded_do_not_open_closed_labels() -> None:
     only = "only retrieved passages were graded, so nothing is known about what the runs missed"
     assert decision["trust"].text.startswith("Labels by people calibrate the figures")
     assert f"; {only}. " in decision["trust"].text
-    assert "by what was graded, success is" in decision["K"].text
+    assert "hold junk and success, by what was graded, is" in decision["K"].text
     # There is nothing below these lists to draw a tail from.
     assert report.trust.acts[-1].startswith("Retrieve further down, and have a tail of that graded")
     worse = rs.evaluate(labels, {"r": {query: found[::-1] for query, found in lists.items()}}, **options)

@@ -11,6 +11,7 @@ import pytest
 
 import rag_selectivity as rs
 from rag_selectivity.advice import decide
+from rag_selectivity.advice.costs import Costs
 from rag_selectivity.advice.losses import losses_of
 from rag_selectivity.errors import InputError
 from rag_selectivity.gates import check
@@ -62,6 +63,8 @@ def test_a_weighted_decision_is_that_of_queries_repeated_so_many_times() -> None
             gained = [(each.pool, each.selected, each.rerank, each.widen) for each in (one, two)]
             assert np.allclose(*gained, rtol=1e-12, equal_nan=True)
     assert (first.best, first.K) == (second.best, second.K)
+    with pytest.raises(InputError, match="a cost of reading cannot be weighted"):
+        decide(weighted, costs=Costs())
     plain = decide(rs.evaluate(LABELS, RUNS, **options))
     assert not np.allclose(plain.k_by_run["one"].evidence, first.k_by_run["one"].evidence)
 

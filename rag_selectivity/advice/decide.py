@@ -96,7 +96,7 @@ def decide(
     if len(judged) < len(report.runs) or not judged:
         raise InputError("a decision needs the lists of the runs, and this report holds figures alone: evaluate them")
     for run in judged.values() if costs is not None else ():
-        run.refuse_weights("a cost (--costs, --tokens)")
+        run.refuse_weights("a cost of reading")
     baseline = known_baseline(baseline, judged)
     success, costs = success_of(report.measures), costs or Costs()
     ranking: Measure = RANWG() if report.scale == "utility" and success == Success() else success

@@ -81,8 +81,8 @@ def losses_of(judged: JudgedRun, measure: Measure, bootstrap: Bootstrap | None) 
             if highest_mean(gain, -1.0, 1.0, tail, units) < 0:
                 more = step
     limits = Counter(diagnosis(*factors) for factors in zip(pool.tolist(), share.tolist(), strict=True))
-    most, rerank_gain, widen_gain = (float(np.average(each, weights=weights)) for each in (pool, rerank, widen))
-    return Losses(most, selected, rerank_gain, widen_gain, more, limits, given=not judged.own_pool.all())
+    held_mean, rerank_mean, widen_mean = (float(np.average(x, weights=weights)) for x in (pool, rerank, widen))
+    return Losses(held_mean, selected, rerank_mean, widen_mean, more, limits, given=not judged.own_pool.all())
 
 
 def _figures(judged: JudgedRun, measure: Measure, depth: int) -> FloatArray:

@@ -127,8 +127,8 @@ def which_k(decision: Decision, run: str, fails: str, unlabelled: str, *, believ
     if believed and bor and math.isfinite(bits := bor.estimate.value):
         # Few random passages leave far more open than the queries do.
         ends = ends_text(bor.estimate.low, bor.estimate.high) * (bor.estimate.basis == WITH_CONTROLS)
-        graded = "by what was graded, " * any(caveat.code == CLOSED for caveat in bor.estimate.caveats)
-        known.append(f"{graded}success is {amount(2**bits)} times as frequent as by chance (BoR {number(bits)}{ends})")
+        graded = ", by what was graded," * any(caveat.code == CLOSED for caveat in bor.estimate.caveats)
+        known.append(f"success{graded} is {amount(2**bits)} times as frequent as by chance (BoR {number(bits)}{ends})")
     at = f" At K = {depth}, {' and '.join(known)}." if known else ""
     if bor and bor.ceiling is not None and (by_chance := 2**-bor.ceiling) >= DEGRADED_FROM:
         at += f" A random draw of {depth} succeeds in {percent(by_chance)} of the queries: K is in the collapse zone."
