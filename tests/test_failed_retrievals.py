@@ -258,9 +258,10 @@ def test_a_runnable_of_langchain_that_gives_none_has_failed() -> None:
     from langchain_core.runnables import RunnableLambda
     from rag_selectivity_langchain import selectivity
 
-    known = {query: [documents.Document(id=f"d{i}", page_content=query)] for i, query in enumerate(QUERIES)}
+    known = {query: [documents.Document(id=f"d{i}", page_content=query)] for i, query in enumerate(QUERIES) if i}
+    # A function of Python: for `known.get` LangChain parses a signature, which in 3.11 can fail in one of many threads.
     with pytest.warns(rs.SelectivityWarning, match="1 of 20 retrievals failed .* the retriever returned None"):
-        report = selectivity(RunnableLambda({**known, QUERIES[0]: None}.get), None, LABELS, **OPTIONS)
+        report = selectivity(RunnableLambda(lambda query: known.get(query)), None, LABELS, **OPTIONS)
     assert report["Success@1"].value == 19 / 20
 
 
