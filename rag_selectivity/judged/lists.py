@@ -25,6 +25,8 @@ TOP = 10
 _SAMPLED_LISTS, _SAMPLED_RANKS = 100, 50
 #: Sets the numbers of the passages of one query apart from those of another.
 _ODD = np.uint64(0x9E3779B97F4A7C15)
+#: The first bits of such a number are a slot.
+_SLOTS, _SLOT = 1 << 22, np.uint64(64 - 22)
 
 
 @dataclass(eq=False)
@@ -214,14 +216,20 @@ def _found_by_polars(qrels: Qrels, part: Run, position: IntArray) -> tuple[IntAr
     def keys(lists: IntArray, passages: pl.Series) -> Any:
         return (lists.view(np.uint64) * _ODD + passages.hash().to_numpy()) & ~of_row
 
-    in_order = keys(part.query, retrieved) | np.arange(len(retrieved), dtype=np.uint64)
-    in_order.sort()
-    if not len(in_order) or ((in_order[1:] ^ in_order[:-1]) <= of_row).any():
-        return None
-    lengths = np.where(position >= 0, qrels.lengths[position], 0)
+    lengths = np.where((position >= 0) & (part.lengths > 0), qrels.lengths[position], 0)
     judgments = ranges(qrels.offsets[position], lengths)
     labelled = pl.Series([qrels.passages[row] for row in judgments.tolist()], dtype=pl.String)
-    of_label = keys(np.repeat(np.arange(len(position)), lengths), labelled)
+    of_passage, of_label = keys(part.query, retrieved), keys(np.repeat(np.arange(len(position)), lengths), labelled)
+    # Only a row whose slot another row or a label has too can be a repeat or judged: these few alone are sorted.
+    row, slot = np.arange(len(retrieved), dtype=np.int32), (of_passage >> _SLOT).view(np.int64)
+    last = np.zeros(_SLOTS, np.int32)
+    last[slot] = row
+    behind = np.flatnonzero(last[slot] != row)
+    some = np.concatenate([behind, last[slot[behind]], last[of_label >> _SLOT]])
+    in_order = np.sort(of_passage[some] | some.astype(np.uint64))
+    # What is 0, a row that is among them twice, becomes the largest number.
+    if ((in_order[1:] ^ in_order[:-1]) - 1 < of_row).any():
+        return None
     nearest = in_order.take(in_order.searchsorted(of_label), mode="clip")
     found = (nearest ^ of_label) <= of_row
     rows = (nearest[found] & of_row).astype(np.int64)

@@ -21,7 +21,7 @@ from rag_selectivity.judged.qrels import Qrels
 from rag_selectivity.judged.run import Run, ScatteredQueries
 from rag_selectivity.tables.columns import Columns, read, scanned
 from rag_selectivity.tables.exact import is_frame
-from rag_selectivity.tables.fast import Odd, Scan, each_made, scan
+from rag_selectivity.tables.fast import Odd, Scan, scan
 from rag_selectivity.tables.files import is_large, is_path
 
 if TYPE_CHECKING:
@@ -87,8 +87,30 @@ def _parts(found: Scan, exactly: Callable[[], Run]) -> Iterator[Run]:
     ScatteredQueries
         If the rows of a query do not stand together, or one is odd: `exactly` then reads the run as it is.
     """
+    import polars as pl
+
+    known: set[str] = set()
+    begun: list[pl.DataFrame] = []
     try:
-        yield from each_made(Run.from_columns, _whole_lists(found))
+        for batch in chain(found.rows(), [None]):
+            rows = pl.concat([*begun, *([] if batch is None else [batch])])
+            lists = rows["query"].rle().struct.unnest()
+            # The last list of a batch may go on in the next one.
+            whole = lists if batch is None else lists[:-1]
+            queries, lengths = tuple(whole["value"].to_list()), whole["len"].to_numpy()
+            count = len(known) + len(queries)
+            known.update(queries)
+            if len(known) < count:
+                raise Odd
+            end = int(lengths.sum())
+            if end:
+                query = np.repeat(np.arange(len(queries)), lengths)
+                numbers: dict[str, Any] = {name: rows[name][:end].to_numpy() for name in rows.columns[2:]}
+                # Only whether it is a file counts for a run.
+                lines = None if found.lines is None else np.empty(0, np.int64)
+                passages: Any = rows["passage"][:end]
+                yield Run.from_columns(Columns(queries, query, passages, lines=lines, **numbers))
+            begun = [rows[end:]]
     except Odd:
         raise ScatteredQueries(lambda: _grouped(found, exactly)) from None
 
@@ -108,38 +130,6 @@ def _grouped(found: Scan, exactly: Callable[[], Run]) -> Iterator[Run]:
         # Remarks are on the whole run: they count once.
         remarks = Counter(None if start else run.remarks)
         yield replace(part, queries=run.queries[start:stop], query=part.query - start, remarks=remarks)
-
-
-def _whole_lists(found: Scan) -> Iterator[Columns]:
-    """The lists of batches of rows; the last list of a batch may go on in the next one.
-
-    Raises
-    ------
-    Odd
-        Also if the rows of a query do not stand together.
-    """
-    import polars as pl
-
-    known: set[str] = set()
-    begun: list[pl.DataFrame] = []
-    for batch in chain(found.rows(), [None]):
-        rows = pl.concat([*begun, *([] if batch is None else [batch])])
-        lists = rows["query"].rle().struct.unnest()
-        whole = lists if batch is None else lists[:-1]
-        queries, lengths = tuple(whole["value"].to_list()), whole["len"].to_numpy()
-        count = len(known) + len(queries)
-        known.update(queries)
-        if len(known) < count:
-            raise Odd
-        end = int(lengths.sum())
-        if end:
-            query = np.repeat(np.arange(len(queries)), lengths)
-            numbers: dict[str, Any] = {name: rows[name][:end].to_numpy() for name in rows.columns[2:]}
-            # Only whether it is a file counts for a run.
-            lines = None if found.lines is None else np.empty(0, np.int64)
-            passages: Any = rows["passage"][:end]
-            yield Columns(queries, query, passages, lines=lines, **numbers)
-        begun = [rows[end:]]
 
 
 # -- several runs -----------------------------------------------------------------------------------------

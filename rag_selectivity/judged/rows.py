@@ -28,8 +28,7 @@ class Rows:
     def columns_at(self, rows: NDArray[Any]) -> dict[str, Any]:
         """All columns at some rows, by mask or by position."""
         at = np.flatnonzero(rows) if rows.dtype == bool else rows
-        values = {each.name: getattr(self, each.name) for each in fields(self) if each.init}
-        return {name: _at(value, at) for name, value in values.items()}
+        return {each.name: _at(getattr(self, each.name), at) for each in fields(self) if each.init}
 
     def take(self, rows: NDArray[Any]) -> Self:
         """Some of the rows, by mask or by position."""

@@ -149,9 +149,8 @@ class Run(Pairs):
             raise InputError(f"Run.fused: k must be a whole number ≥ 0, got {k!r}")
         sums: dict[str, dict[str, int]] = {}
         for run in held:
-            twice = [query for query, count in Counter(run.queries).items() if count > 1]
-            if twice:
-                raise InputError(f"Run.fused: query {twice[0]!r} has two lists in a run: put their rows into one")
+            for query in [query for query, count in Counter(run.queries).items() if count > 1][:1]:
+                raise InputError(f"Run.fused: query {query!r} has two lists in a run: put their rows into one")
             terms = [_UNIT // (int(k) + rank) for rank in range(1, int(run.lengths.max(initial=0)) + 1)]
             for query, passages in run.ordered(policy).lists():
                 of_query = sums.setdefault(query, {})
@@ -233,10 +232,9 @@ class Run(Pairs):
             places = np.sort(needed) if order is None else np.flatnonzero(np.isin(order, needed))
             wanted = np.searchsorted(places, ends) > np.searchsorted(places, starts)
             starts, ends = starts[wanted], ends[wanted]
-        passages = self.passages
-        key: Callable[[int], Any] = passages.__getitem__
+        key: Callable[[int], Any] = self.passages.__getitem__
         if rule != "docid_descending":
-            key = lambda row: TIES[rule](self.queries[self.query[row]], passages[row])  # noqa: E731
+            key = lambda row: TIES[rule](self.queries[self.query[row]], self.passages[row])  # noqa: E731
         for start, end in zip(starts.tolist(), ends.tolist(), strict=True):
             group = list(range(start, end)) if order is None else sorted(order[start:end].tolist())
             settled = sorted(group, key=key, reverse=rule == "docid_descending")
