@@ -217,7 +217,7 @@ def _packed(data: Mapping[str, Any]) -> str:
 def _texts(source: Any, what: str, ids: Iterable[str], form: IdForm) -> dict[str, str]:
     """{id: text} of some ids, with a title that the text repeats left out; of several texts of an id, the first."""
     wanted, found = frozenset(ids), dict[str, str]()
-    for key, text in () if source is None else read_texts(source, what):
+    for key, text in () if source is None else read_texts(source, what, only=None if form.changes_ids else wanted):
         id_ = form(key)
         if id_ in wanted and id_ not in found:
             title, _, rest = text.partition("\n")

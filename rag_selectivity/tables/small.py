@@ -204,9 +204,7 @@ def read_texts(
     if only is not None and isinstance(source, Mapping):
         # A mapping may fetch a text when it is asked for it.
         source = {key: source[key] for key in source if str(key) in only}
-    for where, id_, text, row in _texts(source, what, columns):
-        if only is not None and id_ not in only:
-            continue
+    for where, id_, text, row in _texts(source, what, columns, only):
         if not isinstance(text, str):
             column = find_column(tuple(row), "text", where, columns)
             raise InputError(f"{where}: {id_!r} has no text in column {column!r}, but {shown(text)}")
@@ -262,7 +260,9 @@ def token_lengths(corpus: Any, tokenizer: Callable[[str], Any]) -> dict[str, flo
     return lengths
 
 
-def _texts(source: Any, what: str, columns: Sequence[str] = COLUMNS["text"]) -> Iterator[tuple[str, str, Any, Any]]:
+def _texts(
+    source: Any, what: str, columns: Sequence[str] = COLUMNS["text"], only: Container[str] | None = None
+) -> Iterator[tuple[str, str, Any, Any]]:
     """(place, id, text, row) of whatever holds texts; an InputError at an id whose text is another than before."""
     if is_path(source) and os.path.isdir(source):
         source = Path(source) / f"{what}.jsonl"
@@ -277,7 +277,8 @@ def _texts(source: Any, what: str, columns: Sequence[str] = COLUMNS["text"]) -> 
                 known.update(ids)
                 if len(known) < done + len(ids):
                     raise Odd
-                yield from (("", id_, text, None) for id_, text in zip(ids, some["text"].to_list(), strict=True))
+                wanted = some if only is None else some.filter([id_ in only for id_ in ids])
+                yield from (("", id_, text, None) for id_, text in wanted.select("id", "text").rows())
                 done += len(ids)
             return
     # From an odd row on, or where an id stands again, rows are read exactly.
@@ -292,5 +293,5 @@ def _texts(source: Any, what: str, columns: Sequence[str] = COLUMNS["text"]) -> 
                 f"{where}: {id_!r} has another text than in {first}: give each text an id of its own, or remove one of "
                 f"the two"
             )
-        if number >= done:
+        if number >= done and (only is None or id_ in only):
             yield where, id_, text, row
