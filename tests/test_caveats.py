@@ -46,14 +46,8 @@ def cranfield(data):
 
 
 def measured(labels, runs, **options):
-    given = {
-        "scale": "utility",
-        "corpus_size": 1400,
-        "depths": [10],
-        "measures": MEASURES,
-        "bootstrap": rs.Bootstrap(200),
-    }
-    return rs.evaluate(labels, runs, **{**given, **options})
+    given = {"scale": "utility", "corpus_size": 1400, "depths": [10], "measures": MEASURES}
+    return rs.evaluate(labels, runs, **{**given, "bootstrap": rs.Bootstrap(200), **options})
 
 
 # -- the worked cases -----------------------------------------------------------------------------------------

@@ -90,10 +90,12 @@ def test_the_advised_labels_give_every_difference(world) -> None:
     _, _, judge, runs = world
     options = {"human": drawn(world, 100), "scale": "utility", "depths": [DEPTH], "measures": ["RA-nWG", "Harm"]}
     for base in NAMES:
-        for row in rs.compare(judge, runs, baseline=base, **options).rows:
-            if row.measure.name != "Judged":
-                assert math.isfinite(row.difference), row.reason
-                assert row.low <= row.difference <= row.high
+        found = rs.compare(judge, runs, baseline=base, **options)
+        for row in (row for row in found.rows if row.measure.name != "Judged"):
+            assert math.isfinite(row.difference), row.reason
+            assert row.low <= row.difference <= row.high
+            own = [found.report[run, row.measure].value for run in (row.run, base)]
+            assert [row.value, row.baseline_value] == own, "a run has one figure"
 
 
 def test_a_small_stratum_without_a_label_joins_the_nearest_grade(world) -> None:

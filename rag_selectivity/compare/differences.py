@@ -119,7 +119,8 @@ def differences(
         shared = tables[base].plan, testing.bootstrap, None if within is None else inside
         completed |= completed_figures(ground, whole, targets, *shared)
     changes = [completed[row.run, row.baseline].get(str(row.measure)) for row in rows]
-    return [row if change is None else _calibrated(row, change) for row, change in zip(rows, changes, strict=True)]
+    both = zip(rows, changes, strict=True)
+    return [row if change is None else _calibrated(row, change, parts) for row, change in both]
 
 
 def difference_rows(
@@ -276,15 +277,14 @@ def _qualified(row: RunDifference, one: Estimate | None, other: Estimate | None,
     return replace(row, possible=possible, caveats=tuple(caveats), equal_to_placebos=placebos)
 
 
-def _calibrated(row: RunDifference, change: Completed) -> RunDifference:
-    """The row with the difference over completions of the labels, and the one as judged beside it."""
+def _calibrated(row: RunDifference, change: Completed, parts: Mapping[str, RunReport | Slice]) -> RunDifference:
+    """The row with the difference over completions of the labels, the one as judged, and each run's own figure."""
     # The difference has strata of its own.
     caveats = [caveat for caveat in row.caveats if caveat.code != UNLABELLED_STRATA]
-    value, baseline_value = change.sides or (math.nan, math.nan)
     return replace(
         row,
-        value=value,
-        baseline_value=baseline_value,
+        value=parts[row.run].estimates[str(row.measure)].value,
+        baseline_value=parts[row.baseline].estimates[str(row.measure)].value,
         difference=change.value,
         low=change.low,
         high=change.high,

@@ -22,7 +22,7 @@ from rag_selectivity.results.report import Report
 
 #: Runs that share less than this share of their queries are compared query by query only if the user asks for it.
 LEAST_SHARED = 0.5
-_ALIKE = "differences rest on labels completed for both runs alike: their two figures can differ from each run's own"
+_ALIKE = "a difference rests on labels completed for both runs alike, and need not be that of their two figures"
 
 
 def compare(

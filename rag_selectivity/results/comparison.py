@@ -47,8 +47,8 @@ class RunDifference(Plain, kw_only=True):
     value, baseline_value, difference : float
         difference = value − baseline_value, also if lower is better. BoR of a paired comparison with random controls
         has the random baseline that they give. Where the report completes figures from a sample of the tail, all three
-        are of the labels as they are. With labels by people each is a median over completions, and medians need not add
-        up.
+        are of the labels as they are. With labels by people the two figures are those of the report, and the difference
+        is the median over labels completed for both runs alike: it need not be that of the two figures.
     low, high : float
         The interval of the difference, not adjusted for the number of tests. It contains 0 if and only if p is more
         than 1 − level. NaN with fewer than two queries.

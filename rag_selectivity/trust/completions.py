@@ -61,8 +61,6 @@ class Completed:
         The median number of queries with a figure.
     p : float
         Two-sided, of no difference; NaN for a figure.
-    sides : (float, float) or ()
-        The medians of the two figures of a difference.
     reason : str or None
         Why there is no figure.
     rough : bool
@@ -77,7 +75,6 @@ class Completed:
     fixed: tuple[float, float] = (math.nan, math.nan)
     n: int = 0
     p: float = math.nan
-    sides: tuple[float, ...] = ()
     reason: str | None = None
     rough: bool = False
     without: WithoutLabels | None = None
@@ -301,8 +298,7 @@ class _Drawn:
         if p > 1 - level:
             low, high = min(low, 0.0), max(high, 0.0)
         fixed = stretched_ends(differences[finite, 0], middle, level, self.stretch)
-        sides = tuple(quantile(of[finite, 0], 0.5) for of in (one, other))
-        return Completed(middle, low, high, fixed, p=p, sides=sides)
+        return Completed(middle, low, high, fixed, p=p)
 
     def _outcome(
         self, measure: Measure, at: int, run: JudgedRun, together: JudgedRun, some: Sequence[Completion]
