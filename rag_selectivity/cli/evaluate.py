@@ -16,9 +16,9 @@ from rag_selectivity.cli.output import Format, note, put_rows
 from rag_selectivity.cli.retrieved import Retrieved, Spans, is_live
 from rag_selectivity.errors import InputError
 from rag_selectivity.results.steps import Commands
+from rag_selectivity.wording import counted
 
 if TYPE_CHECKING:
-    from rag_selectivity.results.comparison import Changes
     from rag_selectivity.results.report import Report
 
 #: Bytes of run files that are held in memory for a page, which shows passages of them.
@@ -110,7 +110,8 @@ def evaluate(
         --measure RA-nWG --measure PROC --measure Harm --fail-if 'RA-nWG@3 < .1'
     """
     from rag_selectivity.advice.costs import read_costs
-    from rag_selectivity.cli.gates import Gates
+    from rag_selectivity.cli.gates import Gates, end_with
+    from rag_selectivity.compare.stored import changes_since
     from rag_selectivity.grading.origins import reasons_in
     from rag_selectivity.measures.plan import DEFAULT_MEASURES, budgets_of
     from rag_selectivity.render.first_screen import answer_lines, first_screen
@@ -183,10 +184,19 @@ def evaluate(
     report = decided(report.with_steps(steps), asked_for_k=k is not None, **deciding)
     if per_query is not None:
         put_rows(report.per_query(), per_query)
+    failed = gates.failed(report)
+    if failed and report.decision is not None and (printer.is_file or printer.chosen is Format.markdown):
+        # A page and a comment are read without what is told beside them.
+        first = f"{counted(len(failed), 'gate')} failed: {'; '.join(failed)}. "
+        old = {answer.code: answer for answer in report.decision.answers}
+        told = {**old, "next": replace(old["next"], text=first + old["next"].text)}
+        report = report.with_decision(replace(report.decision, answers=tuple(told.values())))
     result = replace(result, report=report) if compared else report
     for line in answer_lines(first_screen(report).answers) if printer.is_file else ():
         note(line)
-    since = _changes(report, gating) if shows_changes else None
+    since = None
+    if shows_changes and report.decision is not None and isinstance(gates.against, rs.Report):
+        since = changes_since(report, report.decision, gates.against, on=gates.on)
     if printer.is_page:
         of_page: dict[str, Any] = {"queries": queries, "corpus": corpus.corpus, "by": _filters(by), "since": since}
         printer.show(report, qrels=retrieved.qrels, runs=lists, reasons=reasons_in(path, form.judge), **of_page)
@@ -194,7 +204,7 @@ def evaluate(
         printer.show(result, details=details)
     else:
         printer.put(f"{result.to_markdown(details=True)}\n\n{since.to_markdown()}", is_data=True)
-    gates.check(report)
+    end_with(failed)
 
 
 def production_depth(k: str | None, depths: Sequence[int] | None) -> int | None:
@@ -255,13 +265,3 @@ def _filters(by: Sequence[str] | None) -> Any:
     from rag_selectivity.figures.by import NAMES
 
     return by[0] if by and len(by) == 1 and by[0] not in NAMES and (by[0] == "-" or Path(by[0]).exists()) else None
-
-
-def _changes(report: Report, gating: o.Gating) -> Changes | None:
-    """What changed in the figures of the decision since the report of `--against`."""
-    if gating.against is None or report.decision is None:
-        return None
-    from rag_selectivity.compare.stored import changes_since
-    from rag_selectivity.results.stored import read_report
-
-    return changes_since(report, report.decision, read_report(gating.against), on=gating.on)

@@ -26,28 +26,31 @@ class Gates:
     def parse(cls, given: Gating, *, of_claims: bool = False, is_shown: bool = False) -> Gates:
         """From the options; `is_shown` if a comment or a page shows what changed, which needs no gate."""
         conditions = [parse(text, of_claims=of_claims) for text in given.fail_if or []]
-        on_drops = any(gate.kind == DROP for gate in conditions)
-        if given.against is None or (is_shown and not on_drops):
-            return cls(conditions, None, given.on)
-        if not on_drops:
+        if given.against is not None and not is_shown and all(gate.kind != DROP for gate in conditions):
             ways = "'drop(ContextRecall@5) > .02'" if of_claims else "'drop(RA-nWG@10) > .02', or -o x.md or x.html"
             raise InputError(f"--against needs something that shows what changed: --fail-if {ways}")
         from rag_selectivity.results.stored import read_claims, read_report
 
-        return cls(conditions, read_claims(given.against) if of_claims else read_report(given.against), given.on)
+        read = read_claims if of_claims else read_report
+        return cls(conditions, None if given.against is None else read(given.against), given.on)
 
     @property
     def measures(self) -> list[str]:
         """What the gates look at."""
         return [str(gate.measure) for gate in self.conditions if gate.measure is not None]
 
-    def check(self, report: Report | ClaimReport) -> None:
-        """Name each gate that fails, and exit with 1 if there is one."""
-        results = check(report, self.conditions, self.against, on=self.on)
+    def failed(self, report: Report | ClaimReport) -> list[str]:
+        """What each gate says that fails."""
+        against = self.against if any(gate.kind == DROP for gate in self.conditions) else None
+        results = check(report, self.conditions, against, on=self.on)
         for each in dict.fromkeys(result.note for result in results if result.note):
             note(f"note: {each}")
-        failed = [result for result in results if not result.passed]
-        for result in failed:
-            tell(f"gate failed: {result.message}")
-        if failed:
-            raise typer.Exit(NOT_PASSED)
+        return [result.message for result in results if not result.passed]
+
+
+def end_with(failed: list[str]) -> None:
+    """Tell which gates failed, and exit with 1 if one did."""
+    for message in failed:
+        tell(f"gate failed: {message}")
+    if failed:
+        raise typer.Exit(NOT_PASSED)

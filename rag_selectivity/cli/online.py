@@ -111,18 +111,8 @@ def online_preference(
     """
     from rag_selectivity.online import preference
 
-    printer.show(
-        preference(
-            records,
-            baseline=baseline,
-            unit=unit,
-            sequential=any_time,
-            level=level,
-            margin=margin,
-            detect=detect,
-            power=power,
-        )
-    )
+    tests: dict[str, Any] = {"sequential": any_time, "level": level, "margin": margin, "detect": detect, "power": power}
+    printer.show(preference(records, baseline=baseline, unit=unit, **tests))
 
 
 def online_compare(
