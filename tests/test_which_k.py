@@ -62,11 +62,8 @@ def test_trec_deep_learning_whose_labels_fade_below_the_pools(data):
 
 def test_the_sample(sample):
     qrels = rs.read_qrels(sample / "grades.trec")
-    found = [
-        which_k(rs.join(qrels, rs.Run.of(sample / f"{run}.trec"), scale="utility")).value
-        for run in ("bm25", "dense", "reranked")
-    ]
-    assert found == [4, 7, 9]
+    runs = (rs.Run.of(sample / f"{run}.trec") for run in ("bm25", "dense", "reranked"))
+    assert [which_k(rs.join(qrels, run, scale="utility")).value for run in runs] == [4, 7, 9]
 
 
 def test_positives_only_cut_nothing():
@@ -98,11 +95,28 @@ def test_lists_that_end_leave_the_upper_end_open():
     run = {q: ["d0", "x"] if i % 2 else ["x", "d0"] for i, q in enumerate(labels)}
     for size in (None, 1000):
         advised = which_k(joined(labels, run, corpus_size=size))
-        assert (advised.value, advised.high, advised.reason) == (
-            2,
-            None,
-            "the lists end at rank 2, so more is not tested",
-        )
+        assert (advised.value, advised.high) == (2, None)
+        assert advised.reason == "the lists end at rank 2, so more is not tested"
+
+
+@pytest.mark.parametrize(("relevant", "most"), [(2, ""), (9, ", counting at most 3 a query")])
+def test_what_further_ranks_add_is_said_with_the_most_that_counts(relevant, most):
+    """Where each of nine ranks is relevant, the ranks below the third are not said to add nothing."""
+    labels = {f"q{i}": [f"d{j}" for j in range(relevant)] for i in range(40)}
+    advised = which_k(joined(labels, {q: [f"d{j}" for j in range(20)] for q in labels}))
+    assert advised.value == min(3, relevant)
+    assert advised.reason == f"each further rank adds less than one relevant passage in 20 queries on average{most}"
+
+
+def test_effectively_few_queries_give_k_no_interval():
+    """Of 12 queries, or of 50 that weigh as 12 do, it would hold the true K in fewer than 90 % of samples."""
+    labels = {f"q{i}": ["d"] for i in range(50)}
+    run = {q: ["d", "x", "y"] if i % 2 else ["x", "d", "y"] for i, q in enumerate(labels)}
+    for queries, weights, known in ((14, None, False), (15, None, True), (50, 30.0, False), (50, 2.0, True)):
+        some = {q: labels[q] for q in list(labels)[:queries]}
+        given = weights and {q: weights if i < 12 else 1.0 for i, q in enumerate(labels)}
+        report = rs.evaluate(some, {q: run[q] for q in some}, weights=given, measures=["Success"], bootstrap=None)
+        assert (which_k(next(iter(report.runs.values())).judged).low is not None) is known, (queries, weights)
 
 
 def test_lists_of_the_whole_corpus_end_nowhere():

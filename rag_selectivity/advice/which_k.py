@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from scipy import special
 
 from rag_selectivity.inference.bootstrap import Bootstrap
-from rag_selectivity.inference.bounded import FEW
 from rag_selectivity.inference.draws import resample_counts
 from rag_selectivity.inference.interval_methods import Estimand
 from rag_selectivity.judged.judged_run import JudgedRun
+from rag_selectivity.judged.query_weights import effective_size
 from rag_selectivity.measures.base import FloatArray, Measure, Outcome
 from rag_selectivity.measures.chance import success_of
 from rag_selectivity.measures.utility import Evidence
@@ -24,8 +25,9 @@ from rag_selectivity.trust.placebo import FOLLOWING, labelled_down_to
 WORTH = 1 / 20
 #: Sums of the same figures in another order differ by less.
 _SAME = 1e-12
-#: The K of a decision if neither the user nor the rule names one.
-_USUAL_K = 10
+#: The K of a decision if neither the user nor the rule names one. Of effectively fewer queries than the second number,
+#: K has no interval: it would hold the true K too rarely.
+_USUAL_K, _FEWEST = 10, 15
 
 
 @dataclass(frozen=True)
@@ -110,7 +112,8 @@ def which_k(
 
     References
     ----------
-    Barlow, Bartholomew, Bremner and Brunk 1972, Statistical Inference under Order Restrictions.
+    Barlow, Bartholomew, Bremner and Brunk 1972, Statistical Inference under Order Restrictions; Hesterberg 2015, The
+    American Statistician 69 (how far out the ends of an interval by few queries are).
 
     >>> from rag_selectivity.judged.joining import join
     >>> from rag_selectivity.judged.qrels import Qrels
@@ -171,14 +174,17 @@ def _advised(judged: JudgedRun, measure: Evidence, curve: EvidenceCurve, bootstr
     mean, count = curve.mean, len(curve.queries)
     value, known = int(last_worthwhile(mean, curve.worth)), (count, tuple(mean.tolist()))
     less = "evidence worth less than one decisive" if judged.scale.name == "utility" and measure.rel is None else ""
-    brings = f"{less or 'less than one relevant'} passage in {round(1 / curve.worth)} queries on average"
+    most = f", counting at most {measure.enough:g} a query" * bool((curve.at(value) >= measure.enough).any())
+    brings = f"{less or 'less than one relevant'} passage in {round(1 / curve.worth)} queries on average{most}"
     if value == 0:
         return AdvisedK(None, None, None, f"flat: even top ranks each add {brings}", True, False, *known)
     added, half = np.diff(mean, prepend=0.0), len(mean) // 2
     flat = value == len(mean) > 1 and added[:half].mean() - added[half:].mean() < curve.worth
     low = high = None
-    if bootstrap is not None and count >= FEW:
-        tail = (1 - bootstrap.level) / 2
+    size = count if curve.outcome.weights is None else effective_size(curve.outcome.weights)
+    if bootstrap is not None and size >= _FEWEST:
+        # Resamples of few queries vary too little, by as much as the normal distribution beside Student's t.
+        tail = special.ndtr(special.stdtrit(size - 1, (1 - bootstrap.level) / 2) * np.sqrt(size / (size - 1)))
         ends = np.quantile(curve.resampled(bootstrap), [tail, 1 - tail], method="inverted_cdf")
         low, high = (max(1, int(end)) for end in ends)
     reason = "flat: each rank holds about as much as the first" if flat else f"each further rank adds {brings}"
