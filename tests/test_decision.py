@@ -122,9 +122,7 @@ def test_among_equal_runs_two_are_told_apart_no_more_often_than_the_level(scale,
         }
         if scale == "trec":
             grades = {q: {d: int(g == 5) for d, g in row.items()} for q, row in grades.items()}
-        runs = {
-            name: {q: [f"d{j}" for j in random.permutation(20)[:10]] for q in grades} for name in ("a", "b", "c", "d")
-        }
+        runs = {n: {q: [f"d{j}" for j in random.permutation(20)[:10]] for q in grades} for n in ("a", "b", "c", "d")}
         report = rs.evaluate(grades, runs, scale=scale, bootstrap=rs.Bootstrap(resamples=20, seed=seed))
         wrong += any(pair.apart for pair in decide(report, k=3).pairs)
     assert wrong <= 7, wrong  # P[Binomial(40, .05) > 7] < .001
@@ -186,8 +184,10 @@ def test_every_column_that_was_asked_for_is_tested_against_the_baseline() -> Non
     labels = {f"q{n}": ["d"] for n in range(40)}
     runs = {"first": {q: ["d", "x"] for q in labels}, "second": {q: ["x", "d"] for q in labels}}
     report = rs.evaluate(labels, runs, measures=["nDCG", "AP"], depths=[2])
-    assert "first and second are tied in Success@2" in str(report)
-    assert ["second", "1.000", "0.631", "−", "0.500", "−"] in [line.split() for line in str(report).splitlines()]
+    assert str(report).startswith("System: first beats second (+.37 in nDCG@2).")
+    by_chance = rs.evaluate(labels, runs, measures=["BoR", "nDCG"], depths=[2], corpus_size=9)
+    assert str(by_chance).startswith("System: first and second are tied in Success@2")
+    assert ["second", "0.631", "−", "0.500", "−"] in [line.split() for line in str(report).splitlines()]
 
 
 def test_a_given_k_stands_beside_the_advised_one(report) -> None:
@@ -347,7 +347,10 @@ def test_random_controls_check_the_labels() -> None:
 def test_where_nothing_is_lost_no_step_is_blamed() -> None:
     grades = {f"q{i}": {"a": 1} for i in range(20)}
     decision = decide(rs.evaluate(grades, {q: ["a", "x", "y"] for q in grades}, scale="trec"), k=1)
-    assert decision["loss"].text.endswith(": nothing is lost in these queries.")
+    assert decision["loss"].text.endswith(": no query loses its success.")
+    useful = {q: {"a": 5, **dict.fromkeys("bcdefghijklmnopqrs", 1)} for q in grades}
+    useful = rs.evaluate(useful, {q: ["a", "x", "y"] for q in grades}, scale="utility")
+    assert decide(useful, k=1)["loss"].text.endswith(": nothing is lost in these queries.")
 
 
 # -- every view -----------------------------------------------------------------------------------------------

@@ -64,7 +64,7 @@ def test_a_weighted_decision_is_that_of_queries_repeated_so_many_times() -> None
             assert np.allclose(*gained, rtol=1e-12, equal_nan=True)
     assert (first.best, first.K) == (second.best, second.K)
     with pytest.raises(InputError, match="a cost of reading cannot be weighted"):
-        decide(weighted, costs=Costs())
+        decide(weighted, costs=Costs(measured={"one": {"tokens": 9.0}}))
     plain = decide(rs.evaluate(LABELS, RUNS, **options))
     assert not np.allclose(plain.k_by_run["one"].evidence, first.k_by_run["one"].evidence)
 

@@ -33,17 +33,13 @@ _TURNED = {BETTER: WORSE, WORSE: BETTER}
 
 
 def decide(
-    report: Report,
-    *,
-    k: int | None = None,
-    baseline: str | None = None,
-    paired: bool = True,
-    costs: Costs | None = None,
+    report: Report, *, k: int | None = None, baseline: str | None = None, paired: bool = True, costs: Costs = Costs()
 ) -> Decision:
     """Which system, which K, where the loss is, what to do next, and how far the labels can be believed.
 
-    All answers are about all runs at one K, under one measure: RA-nWG on the utility scale, else Success; Success on
-    every scale if the report's BoR or Success has a `rel` or an `m` of its own.
+    All answers are about all runs at one K. RA-nWG ranks the runs on the utility scale, else the first measure that the
+    report was asked for, or Success (for BoR and EF too). What is lost is RA-nWG or Success: Success on every scale if
+    the report's BoR or Success has a `rel` or an `m` of its own.
 
     Parameters
     ----------
@@ -95,18 +91,21 @@ def decide(
     judged = {name: run.judged for name, run in report.runs.items() if run.judged is not None}
     if len(judged) < len(report.runs) or not judged:
         raise InputError("a decision needs the lists of the runs, and this report holds figures alone: evaluate them")
-    for run in judged.values() if costs is not None else ():
+    for run in judged.values() if costs != Costs() else ():
         run.refuse_weights("a cost of reading")
     baseline = known_baseline(baseline, judged)
-    success, costs = success_of(report.measures), costs or Costs()
-    ranking: Measure = RANWG() if report.scale == "utility" and success == Success() else success
+    success = success_of(report.measures)
+    evidence: Measure = RANWG() if report.scale == "utility" and success == Success() else success
     advice = Advice.of(judged, report.measures, report.bootstrap)
     is_live = any(run.figures.rules is None for run in report.runs.values())
     depth, source = advice.taken(k, max(int(run.returned.max()) for run in judged.values()) if is_live else None)
-    at_k = _report_at(report, judged, _measures(report, success, depth), depth)
-    columns = list(dict.fromkeys([ranking @ depth, *_shown(each.taken_at(depth) for each in at_k.measures)]))
+    first = next((each for each in _shown(without_depth(report.measures)) if each.higher_is_better), evidence)
+    # What compares with chance has the test of Success.
+    ranking = evidence if isinstance(evidence, RANWG) or first.needs_corpus_size else first
+    at_k = _report_at(report, judged, _measures(report, success, ranking, depth), depth)
+    columns = list(dict.fromkeys([ranking.taken_at(depth), *_shown(each.taken_at(depth) for each in at_k.measures)]))
     # What was asked for at another depth stays there.
-    asked = _shown(x for x in report.measures if x.at not in (None, depth) and not isinstance(x.cutoff, Real))
+    asked = _shown(each for each in report.measures if each.at not in (None, depth))
     order = sorted(at_k.runs, key=lambda name: np.nan_to_num(-at_k[name, columns[0]].value, nan=math.inf))
     testing = Testing(report.bootstrap, paired)
     rows = _differences(list(combinations(order, 2)), at_k, columns[:1], testing)
@@ -128,24 +127,26 @@ def decide(
         notes=costs.notes,
         level=None if report.bootstrap is None else report.bootstrap.level,
     )
-    return replace(decision, answers=tuple(_answers(decision, at_k, advice.leader)))
+    return replace(decision, answers=tuple(_answers(decision, at_k, advice.leader, evidence @ depth)))
 
 
 # -- the figures ---------------------------------------------------------------------------------------------
 
 
 def _shown(measures: Iterable[Measure]) -> list[Measure]:
-    """The measures that stand in the table of a decision."""
-    return [each for each in measures if each.higher_is_better is not None and each.name != "Judged"]
+    """The measures that stand in the table of a decision: not those at recall levels."""
+    known = (each for each in measures if each.higher_is_better is not None and each.name != "Judged")
+    return [each for each in known if not isinstance(each.cutoff, Real)]
 
 
-def _measures(report: Report, success: Success, depth: int) -> list[Measure]:
+def _measures(report: Report, success: Success, ranking: Measure, depth: int) -> list[Measure]:
     """All that a decision shows at its K: the usual measures, and those that the report was asked for."""
     is_sized = all(run.judged is not None and run.judged.corpus_size is not None for run in report.runs.values())
-    named = {each.name: each for each in (success, *(kind(rel=success.rel, m=success.m) for kind in (BoR, BoR_max)))}
+    of_chance = (kind(rel=success.rel, m=success.m) for kind in (BoR, BoR_max))
+    named = {each.name: each for each in (ranking, success, *of_chance)}
     names = default_measures(report.scale, sized=is_sized, pooled=True, classic=True)
     here = (each for each in report.measures if each.at in (None, depth) and not isinstance(each.cutoff, Real))
-    asked = [each for each in without_depth(here) if each.name not in names]
+    asked = [each for each in without_depth([*here, ranking]) if each.name not in names]
     return wanted_measures([*(named.get(name, name) for name in names), *asked], report.scale, sized=is_sized)
 
 
@@ -209,7 +210,8 @@ def _figures(
     for column in columns:
         most = str(BoR_max(rel=column.rel, m=column.m, at=column.at)) if isinstance(column, BoR) else ""
         if (estimate := estimates.get(str(column))) is not None:
-            key = column.name if str(column) in at_k.runs[run].estimates else str(column)
+            is_first = column.name not in figures and str(column) in at_k.runs[run].estimates
+            key = column.name if is_first else str(column)
             ceiling = estimates[most].value if most in estimates else None
             figures[key] = RunFigure(column, estimate, verdicts.get((run, column)), ceiling)
     return figures
@@ -218,7 +220,7 @@ def _figures(
 # -- the answers ---------------------------------------------------------------------------------------------
 
 
-def _answers(decision: Decision, at_k: Report, leader: str) -> Iterator[Answer]:
+def _answers(decision: Decision, at_k: Report, leader: str, evidence: Measure) -> Iterator[Answer]:
     # At an advised K another run than that of the advice can be the best: K is then about that run.
     best, trust, judged = decision.best, at_k.trust, at_k.runs[decision.best].judged
     is_believed, judges = trust.standing != NOTHING, trust.unchecked_judges
@@ -232,10 +234,10 @@ def _answers(decision: Decision, at_k: Report, leader: str) -> Iterator[Answer]:
     yield sentences.which_system(decision, "" if told else doubt, sentences.without_lists(at_k), judges=judges)
     about = leader if decision.K_from == "advised" and not fails else best
     part = sentences.unlabelled_part(at_k.runs[about].judged, decision.K)
-    yield sentences.which_k(decision, about, fails, part, believed=is_believed)
-    figure, pool = at_k[best, decision.measure], at_depth(at_k.runs[best].estimates, PROC(), decision.K)
+    yield sentences.which_k(decision, about, fails, part, judges=judges, believed=is_believed)
+    figure, pool = at_k[best, evidence], at_depth(at_k.runs[best].estimates, PROC(), decision.K)
     is_closed = any(c.code == CLOSED for cell in (figure, pool) if cell is not None for c in cell.caveats)
-    losses, has_candidates = _losses(at_k, best, decision.measure)
+    losses, has_candidates = _losses(at_k, best, evidence)
     if losses is not None:
         # What no run retrieved is not known of closed labels, and so neither is what more candidates would gain.
         losses = replace(losses, more=losses.more * is_believed, widen=0.0 if is_closed else losses.widen)

@@ -40,6 +40,8 @@ class Losses:
         The queries by the step that limits them, as `rag_selectivity.measures.utility.diagnosis` says it of P and S.
     given : bool
         Whether a pool was given: else the lists stand for it, and may be a selection already.
+    of_success : bool
+        Whether the measure is Success.
     """
 
     pool: float
@@ -49,6 +51,7 @@ class Losses:
     more: str
     limits: Counter[str | None]
     given: bool
+    of_success: bool
 
 
 def losses_of(judged: JudgedRun, measure: Measure, bootstrap: Bootstrap | None) -> Losses | None:
@@ -81,8 +84,9 @@ def losses_of(judged: JudgedRun, measure: Measure, bootstrap: Bootstrap | None) 
             if highest_mean(gain, -1.0, 1.0, tail, units) < 0:
                 more = step
     limits = Counter(diagnosis(*factors) for factors in zip(pool.tolist(), share.tolist(), strict=True))
-    held_mean, rerank_mean, widen_mean = (float(np.average(x, weights=weights)) for x in (pool, rerank, widen))
-    return Losses(held_mean, selected, rerank_mean, widen_mean, more, limits, given=not judged.own_pool.all())
+    means = [float(np.average(each, weights=weights)) for each in (pool, rerank, widen)]
+    given, of_success = not judged.own_pool.all(), isinstance(measure, Success)
+    return Losses(means[0], selected, means[1], means[2], more, limits, given, of_success)
 
 
 def _figures(judged: JudgedRun, measure: Measure, depth: int) -> FloatArray:

@@ -35,8 +35,8 @@ from rag_selectivity.wording import percent
 PLAN_SCHEMA = "rag-selectivity/plan/1"
 AUDIT_SCHEMA = "rag-selectivity/audit/1"
 
-#: Plans for more queries than this are refused.
-_MOST_QUERIES = 10_000_000
+#: Plans for more queries than this are refused; so many tests a comparison on the trec scale has.
+_MOST_QUERIES, TESTS = 10_000_000, len(COMPARED_DEPTHS)
 
 _LOG_FIELDS = {
     "N": ("N", "corpus_size", "pool_size", "corpus", "n_passages", "catalogue_size"),
@@ -87,13 +87,7 @@ def plan(
 
 
 def queries_needed(
-    bits: float,
-    success: float,
-    *,
-    correlation: float = 0.0,
-    power: float = 0.8,
-    level: float = 0.95,
-    rows: int | None = None,
+    bits: float, success: float, *, correlation: float = 0.0, power: float = 0.8, level: float = 0.95, rows: int = TESTS
 ) -> int:
     """The number of queries needed to show a difference in BoR between two systems at the same K.
 
@@ -110,7 +104,7 @@ def queries_needed(
         Of the two systems' successes over queries. Without any, more queries are needed than with a positive one.
     power, level : float
         The probability that the difference is shown, and the level of the whole comparison.
-    rows : int, optional
+    rows : int
         Tests in the comparison's family. Default: those of `compare` on the trec scale.
 
     References
@@ -124,7 +118,7 @@ def queries_needed(
     correlation = _between("correlation", correlation, -1 - 1e-9, 1 + 1e-9)
     gain, loss = _discordant_shares(better, better * 2**-bits, correlation)
     power, level = _between("power", power, 0, 1), _between("level", level, 0, 1)
-    each = (1 - level) / _between("rows", rows_of_comparison() if rows is None else rows, 0, 1 << 63)
+    each = (1 - level) / _between("rows", rows, 0, 1 << 63)
     return _smallest_lasting(lambda n: mcnemar.power(n, gain, loss, each) >= power, gain + loss)
 
 
@@ -137,9 +131,9 @@ def _between(name: str, value: Any, low: float, high: float) -> float:
     return number
 
 
-def rows_of_comparison(scale: str = "trec") -> int:
+def rows_of_comparison(scale: str) -> int:
     """Tests in the family of `compare` with its default measures and depths; Success and BoR at a depth share one."""
-    return (3 if scale == "utility" else 1) * len(COMPARED_DEPTHS)
+    return (3 if scale == "utility" else 1) * TESTS
 
 
 def _discordant_shares(success: float, other: float, correlation: float) -> tuple[float, float]:
@@ -148,10 +142,9 @@ def _discordant_shares(success: float, other: float, correlation: float) -> tupl
     joints = max(0.0, success + other - 1), min(success, other)
     lowest, highest = ((joint - success * other) / spread for joint in joints)
     if not lowest - 1e-12 <= correlation <= highest + 1e-12:
-        raise InputError(
-            f"correlation {correlation!r} is impossible for success rates of {success:.3g} and {other:.3g}: "
-            f"give one from {lowest:.3f} to {highest:.3f}"
-        )
+        possible = f"give one from {lowest:.3f} to {highest:.3f}"
+        rates = f"success rates of {success:.3g} and {other:.3g}"
+        raise InputError(f"correlation {correlation!r} is impossible for {rates}: {possible}")
     both = success * other + correlation * spread
     return max(0.0, success - both), max(0.0, other - both)
 

@@ -11,7 +11,7 @@ from rag_selectivity.inference.bounded import FEW
 from rag_selectivity.inference.exact import clopper_pearson
 from rag_selectivity.judged.judged_run import JudgedRun
 from rag_selectivity.measures.base import Measure
-from rag_selectivity.measures.chance import DEGRADED_FROM, Success
+from rag_selectivity.measures.chance import DEGRADED_FROM
 from rag_selectivity.measures.utility import Judged
 from rag_selectivity.results.comparison import JUDGED_IN_PART
 from rag_selectivity.results.decision import Answer, Decision
@@ -91,8 +91,8 @@ def without_lists(report: Report) -> list[str]:
 
 
 def _of(measure: Measure) -> str:
-    """What a measure is a share of."""
-    return "of the queries" if isinstance(measure, Success) else "of the evidence"
+    """What a difference in a measure is a share of, or else in which measure it is."""
+    return {"Success": "of the queries", "RA-nWG": "of the evidence"}.get(measure.name, f"in {measure}")
 
 
 def outage(judged: JudgedRun | None) -> tuple[str, bool]:
@@ -104,7 +104,7 @@ def outage(judged: JudgedRun | None) -> tuple[str, bool]:
     return failed if most or low > _FAILING else "", most
 
 
-def which_k(decision: Decision, run: str, fails: str, unlabelled: str, *, believed: bool) -> Answer:
+def which_k(decision: Decision, run: str, fails: str, unlabelled: str, *, judges: str, believed: bool) -> Answer:
     """The K of the decision, and of one run what is advised and what K costs: junk, bits, what chance would do.
 
     It is not shown where a part of the ranks is `unlabelled`.
@@ -131,7 +131,8 @@ def which_k(decision: Decision, run: str, fails: str, unlabelled: str, *, believ
         known.append(f"success{graded} is {amount(2**bits)} times as frequent as by chance (BoR {number(bits)}{ends})")
     at = f" At K = {depth}, {' and '.join(known)}." if known else ""
     if bor and bor.ceiling is not None and (by_chance := 2**-bor.ceiling) >= DEGRADED_FROM:
-        at += f" A random draw of {depth} succeeds in {percent(by_chance)} of the queries: K is in the collapse zone."
+        draw = f"{f'By {judges} grades, a' if judges else 'A'} random draw of {depth} succeeds in {percent(by_chance)}"
+        at += f" {draw} of the queries: K is in the collapse zone."
     is_shown = believed and advised.low is not None and not (advised.open or is_another or fails or unlabelled)
     more = unlabelled and f"{unlabelled} has no label and counts as worth nothing."
     return Answer("K", f"{text}.{at}", is_shown, more)
@@ -159,12 +160,13 @@ def where_the_loss_is(decision: Decision, losses: Losses | None, *, closed: bool
         why = "with labels completed by people or a tail, its candidates have no figure" if candidates else why
         return Answer("loss", f"Not known for {decision.best}: {why}.", False)
     evidence, each = f"{percent(losses.pool)} of the {'labelled evidence' if closed else 'evidence'}", " on average"
-    if isinstance(decision.measure, Success):
+    if losses.of_success:
         evidence, each = f"a success for {percent(losses.pool)} of the queries", ""
     kept = f"; the top {decision.K} keeps {percent(losses.selected)} of that{each}" * (not math.isnan(losses.selected))
     held = f"{decision.best}'s {'candidates' if losses.given else 'lists'} hold {evidence}{kept}"
     if losses.rerank == losses.widen == 0 and not closed:
-        return Answer("loss", f"{held}: nothing is lost in these queries.", False)
+        lost = "no query loses its success" if losses.of_success else "nothing is lost in these queries"
+        return Answer("loss", f"{held}: {lost}.", False)
     if closed or not losses.given:
         step = "which step loses the rest is not known without the candidates (pool=…, --pool)"
         return Answer("loss", f"{held}; {'what the runs missed is not known' if closed else step}.", False)
@@ -235,4 +237,4 @@ def _steps(decision: Decision, losses: Losses | None) -> Iterator[str]:
     both = (f"Rerank the {what} better: at most", losses.rerank, ""), ("Retrieve more candidates:", losses.widen, then)
     for act, gain, condition in sorted(both, key=lambda each: -each[1]):
         if gain >= _LEAST_GAIN:
-            yield f"{act} +{share(gain)} {_of(decision.measure)}{condition}."
+            yield f"{act} +{share(gain)} of the {'queries' if losses.of_success else 'evidence'}{condition}."

@@ -70,9 +70,7 @@ def _by_run(pool: Any, runs: Collection[str]) -> dict[str, list[Any]]:
         if of_runs and isinstance(value, (list, tuple)) and not value:
             raise InputError(f"pool: the list of run {name!r} is empty: give its pool, or leave the run out")
         if not of_runs and name not in runs and isinstance(value, (list, tuple)) and value and all(map(_is_run, value)):
-            fact = (
-                f"pool: there is no run {name!r}{did_you_mean(name, runs)} (the runs are {', '.join(map(str, runs))})"
-            )
+            fact = f"pool: there is no run {name!r}{did_you_mean(name, runs)} (the runs are {', '.join(runs)})"
             raise InputError(f"{fact}; name the run that each list of pools belongs to")
     return {name: _several(by_name[name]) for name in by_name} if of_runs else dict.fromkeys(runs, _several(pool))
 
