@@ -150,8 +150,8 @@ class Trust:
             facts += f"; if the grades were shuffled, {several} could look the same"
         if self._judges:
             check = self._check
-            kappa = "" if check is None else f"; judge and people agree with a kappa of {number(check.value)}"
-            facts += kappa or "; no person has checked the judge"
+            kappa = "" if check is None else f"{number(check.value)}{ends_text(check.low, check.high)}"
+            facts += f"; kappa of judge and people: {kappa}" if kappa else "; no person has checked the judge"
         if self._queries < (_FEW_QUERIES if standing == NOTHING else FEW):
             facts += f"; they are of {counted(self._queries, 'query', 'queries')}: add queries first"
         return " ".join([f"{answer}. {facts}.", *self._of_other_lists()])
@@ -257,9 +257,11 @@ class Trust:
         cells = [cell for _, _, cell in figures]
         graded = f"passages of the top {self._depth}" if closed == STRONG else "retrieved passages"
         only = f"only {graded} were graded, so nothing is known about what the runs missed"
+        has_controls = self.provenance is not None and "control" in self.provenance.chosen
         if any(cell.basis == CALIBRATED for cell in cells):
             roughly = ", some of them roughly" if any(cell.rough for cell in cells) else ""
-            return CHECKED, f"Labels by people calibrate the figures{roughly}{f'; {only}' * (closed is not None)}"
+            beyond = f"; {'apart from random controls, which they leave unused, ' * has_controls}{only}"
+            return CHECKED, f"Labels by people calibrate the figures{roughly}{beyond * (closed is not None)}"
         controlled = [cell for _, measure, cell in figures if measure.name == "BoR" and cell.basis == WITH_CONTROLS]
         # By the interval, or without one as far as no model is needed.
         if controlled and not any((cell.shown or 0.0 if math.isnan(cell.low) else cell.low) > 0 for cell in controlled):
@@ -275,7 +277,6 @@ class Trust:
             return NOTHING, f"{NO_BETTER}{UNLESS_PERFECT * perfect}"
         if closed is None:
             return UNCHECKED, "Not checked"
-        has_controls = self.provenance is not None and "control" in self.provenance.chosen
         return UNCHECKED, f"Apart from random controls, {only}" if has_controls else f"O{only[1:]}"
 
     def _beats_chance(self) -> str:

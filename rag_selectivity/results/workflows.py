@@ -87,9 +87,7 @@ class JudgeReport(Result):
             figures[f"{ranking.measure}: {one} minus {other} ({ranking.verdict})"] = ranking.difference
         for kind, by_group in self.biases.items():
             figures |= {f"bias, {kind} {group}": bias for group, bias in by_group.items()}
-        return [
-            {"figure": name, "value": each.value, "low": each.low, "high": each.high} for name, each in figures.items()
-        ]
+        return [{"figure": name, "value": x.value, "low": x.low, "high": x.high} for name, x in figures.items()]
 
 
 #: What a correlation is over: the queries of each run; the differences between runs within each query; or the runs.
