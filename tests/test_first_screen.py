@@ -10,6 +10,7 @@ from typer.testing import CliRunner
 import rag_selectivity as rs
 from rag_selectivity.advice import decide
 from rag_selectivity.cli.app import app
+from rag_selectivity.render.first_screen import first_screen
 from rag_selectivity.results.stored import read_report
 
 pytestmark = [pytest.mark.contract, pytest.mark.filterwarnings("ignore::rag_selectivity.SelectivityWarning")]
@@ -216,6 +217,23 @@ def test_the_measures_that_were_asked_for_are_shown() -> None:
     assert header == ["run", "nDCG", "AP"]
     assert "At K = 2" in str(report)
     assert row == ["r", "0.631", "0.500"]
+
+
+def test_what_the_table_has_no_room_for_is_named(sample) -> None:
+    asked = ["nDCG@10", "AP", "RR", "R@20", "P@10", "PROC@10", "lambda@10"]
+    report = rs.evaluate(sample / "labels.db", sample / "bm25.trec", corpus_size=1000, measures=asked)
+    assert "P@10 is among the details." in first_screen(report).notes
+
+
+def test_people_beside_random_controls_are_not_said_to_check_more_than_they_do(sample) -> None:
+    """They leave the controls unused, and of Success they complete the queries alone in which something was found."""
+    files = {"qrels": sample / "cheap.db", "runs": sample / "bm25.trec", "human": sample / "scripted.qrels"}
+    found = rs.evaluate(**files, corpus_size=1000, depths=[10], measures=["Success", "BoR", "RA-nWG"])
+    assert "; apart from random controls, which they leave unused, only retrieved" in found.trust.verdict
+    assert re.search(r"; kappa of judge and people: 0\.\d+ \[0\.\d+, 0\.\d+\]", found.trust.verdict)
+    figure = found["Success@10"]
+    (caveat,) = (caveat for caveat in figure.caveats if caveat.code == "by-construction")
+    assert f"Of all 60 queries, {figure.value * figure.n / 60:.1%} probably succeed." in caveat.text
 
 
 def test_the_depth_of_a_measure_is_that_of_its_column_and_no_k_that_was_given(sample) -> None:

@@ -267,9 +267,7 @@ def _table(table: QueryTable | None, names: Iterable[str]) -> list[dict[str, Any
     if table is None:
         return []
     queries = list(names)
-    return [
-        {"name": name, **_coded([[texts.get(query, "") for query in queries]])} for name, texts in table.columns.items()
-    ]
+    return [{"name": name, **_coded([[texts.get(q, "") for q in queries]])} for name, texts in table.columns.items()]
 
 
 def _weights(report: Report, names: Iterable[str]) -> list[float] | None:

@@ -283,6 +283,10 @@ def _notes(report: Report, decision: Decision | None, columns: Sequence[Shown]) 
     yield from _counts_of_queries(report, columns)
     if by := dict.fromkeys(column for run in report.runs.values() for column in run.slices):
         yield f"The figures of the groups by {enumeration(by)} are among the details."
+    shown = {figure.measure.without_depth for _, figure in figures}
+    others = (x for x in report.measures if x.without_depth not in shown and x.higher_is_better is not None)
+    if more := [str(each) for each in others if each.name not in (*_OF_THE_LOSS, "Judged")]:
+        yield f"{enumeration(more)} {'is' if len(more) == 1 else 'are'} among the details."
     marked = (
         (run, str(figure.measure), caveat)
         for run, figure in figures

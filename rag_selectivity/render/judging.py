@@ -346,9 +346,7 @@ def _of_query(check: ClaimCheck, depth: int) -> Iterator[Block]:
 
 def _matrix(claims: Sequence[str], cells: NDArray[np.bool_], ids: Sequence[str]) -> Block:
     """A row for each claim: a cell for each passage, and by how many passages the claim is supported."""
-    passages: list[Column] = [
-        (id_, lambda row, at=place: "yes" if row[1][at] else "no") for place, id_ in enumerate(ids)
-    ]
+    passages: list[Column] = [(id_, lambda row, at=i: "yes" if row[1][at] else "no") for i, id_ in enumerate(ids)]
     rows = zip(claims, cells.tolist(), strict=True)
     return table_of(rows, ("claim", lambda row: _one_line(row[0])), *passages, ("passages", lambda row: sum(row[1])))
 
