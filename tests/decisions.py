@@ -47,10 +47,8 @@ def decision_of(
         for b in runs[i + 1 :]
     ]  # fmt: skip
     answers = [
-        Answer(
-            code, (texts or {}).get(code, f"The answer to {code}."), code in ("system", "K"), (more or {}).get(code, "")
-        )
-        for code in QUESTIONS
+        Answer(c, (texts or {}).get(c, f"The answer to {c}."), c in ("system", "K"), (more or {}).get(c, ""))
+        for c in QUESTIONS
     ]
     return Decision(
         K, "given", measure, base, tuple(answers), tuple(lines), tuple(pairs),

@@ -208,10 +208,8 @@ def test_every_measure_equals_ir_measures_query_by_query(data, name) -> None:
     by_measure = {theirs: ours_ for ours_, theirs in parsed.items()}
     # The MS MARCO script breaks ties its own way (see below): it gets them broken as trec_eval does.
     untied = {
-        query: {
-            passage: -i for i, (_, passage) in enumerate(sorted(((np.float32(s), p) for p, s in row.items()))[::-1])
-        }
-        for query, row in run.items()
+        q: {passage: -i for i, (_, passage) in enumerate(sorted(((np.float32(s), p) for p, s in row.items()))[::-1])}
+        for q, row in run.items()
     }
     # The exponential gain is the linear one of other grades.
     exponential = {query: {p: 2**grade - 1 for p, grade in row.items()} for query, row in qrels.items()}

@@ -71,10 +71,7 @@ def test_labels_of_people_whose_text_changed_are_found(tmp_path) -> None:
     changed = {**CORPUS, "d0": "quite another text", "d3": "another one too"}
     found = check(golden, corpus=changed, queries={**QUERIES, "q1": "another question"}, threshold=0.95)
     # ada labelled (q0, d0) and (q1, d1); ben skipped (q2, d3).
-    assert [tuple(each.values()) for each in found.relabel] == [
-        ("q0", "d0", "passage", "ada"),
-        ("q1", "d1", "query", "ada"),
-    ]
+    assert [tuple(e.values()) for e in found.relabel] == [("q0", "d0", "passage", "ada"), ("q1", "d1", "query", "ada")]
     judged = {
         (q, p)
         for run in RUNS.values()

@@ -124,9 +124,7 @@ def test_a_trace_of_spans_without_a_retriever_is_a_failed_question(tmp_path) -> 
     labels = rs.Qrels.of(LABELS)
     trace = Trace.read(tmp_path / "spans.json", labels)
     assert [len(each.shown) for each in trace.retrievals.values()] == [1, 1, 1, 1, 0]
-    assert any(
-        "1 labelled question was asked and nothing was shown for it (question 0?)" in note for note in trace.notes
-    )
+    assert any("1 labelled question was asked and nothing was shown for it (question 0?)" in n for n in trace.notes)
 
 
 def test_a_model_that_is_shown_no_tools_for_a_labelled_question_fails_it() -> None:

@@ -103,10 +103,8 @@ class LateLast(KeepLast):
 
 def test_rerankers_of_tools_that_run_side_by_side_keep_to_their_own_lists() -> None:
     both = [
-        RetrieverTool.from_defaults(
-            Late(before), name=name, description="d", node_postprocessors=[LateLast(pause=after)]
-        )
-        for name, before, after in (("first", 0.0, 0.2), ("second", 0.05, 0.0))
+        RetrieverTool.from_defaults(Late(b), name=name, description="d", node_postprocessors=[LateLast(pause=after)])
+        for name, b, after in (("first", 0.0, 0.2), ("second", 0.05, 0.0))
     ]
     llm = that_calls([("first", {"input": ASKED}), ("second", {"input": QUERIES["q2"]})])
     live = watched(lambda: tagged(lambda: FunctionAgent(tools=both, llm=llm).run(user_msg="x")))

@@ -115,6 +115,9 @@ def test_the_changes_are_those_of_the_gate(folder) -> None:
     assert "--fail-if 'drop(RA-nWG@10) > .02', or -o x.md or x.html" in done.stderr
     done = run_command(*words, "--fail-if", "drop(RA-nWG@5) > .02", cwd=folder)
     assert done.returncode == 1
+    shown = run_command(*words[:-2], "--k", "5", cwd=folder).stdout
+    assert re.match(r"System: Against main.json, RA-nWG@5 changed by −0\.\d+ \[−0\.\d+, −0\.\d+\]: worse\. r is", shown)
+    assert "What changed against main.json" in shown
     drop = re.search(r"−(0\.\d+)", cell)
     assert drop is not None
     assert drop[1] in done.stderr

@@ -88,9 +88,7 @@ def test_queries_by_an_id_column_and_a_pool_before_reranking(m) -> None:
 def test_ids_that_no_label_names_in_half_of_ten_rows_are_doubted(m) -> None:
     labels = {f"q{i}?": {f"{i}/{rank}": 5 - 4 * (rank > 2) for rank in range(8)} for i in range(10)}
     rows = [{"user_input": query, "retrieved_context_ids": list(ids)} for query, ids in labels.items()]
-    rows[::2] = [
-        {**row, "retrieved_context_ids": [f"u{rank}{i}" for rank in "abcdefgh"]} for i, row in enumerate(rows[::2])
-    ]
+    rows[::2] = [{**row, "retrieved_context_ids": [f"u{r}{i}" for r in "abcdefgh"]} for i, row in enumerate(rows[::2])]
     with pytest.warns(
         rs.SelectivityWarning, match=r"5 of 10 lists of ragas have no labelled passage .*ids-partly-match"
     ):

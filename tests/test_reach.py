@@ -260,9 +260,7 @@ def lang_memory() -> Any:
         def embed_query(self, text: str) -> list[float]:
             return vector(text)
 
-    chunks = [
-        Document(id=name, page_content=text, metadata={"word": name.split("-")[0]}) for name, text in TEXTS.items()
-    ]
+    chunks = [Document(id=n, page_content=text, metadata={"word": n.split("-")[0]}) for n, text in TEXTS.items()]
     store = InMemoryVectorStore(ByText())
     store.add_documents(chunks)
     return store

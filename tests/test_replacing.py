@@ -288,6 +288,4 @@ def test_a_full_disk_ends_a_trace_and_not_what_is_watched(tmp_path, caplog) -> N
     lines = (tmp_path / "trace.jsonl").read_text().splitlines(keepends=True)
     assert 1 < len(lines) < 30
     assert all(line.startswith("{") and line.endswith("}\n") for line in lines)
-    assert [record.message.split("(")[0] for record in caplog.records] == [
-        f"{tmp_path}/trace.jsonl: cannot be written "
-    ]
+    assert [r.message.split("(")[0] for r in caplog.records] == [f"{tmp_path}/trace.jsonl: cannot be written "]

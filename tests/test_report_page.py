@@ -191,9 +191,7 @@ def test_hostile_texts_are_shown_as_they_are(shown) -> None:
     for text in HOSTILE:
         # HTML knows no nul: a page can only leave it out or put a mark in its place. Ends of lines are blanks there.
         for part in text[:200].split("\x00"):
-            assert any(
-                each in words for each in (part, escaped(part), " ".join(part.replace("\ufeff", " ").split()))
-            ), part
+            assert any(e in words for e in (part, escaped(part), " ".join(part.replace("\ufeff", " ").split()))), part
     assert tab.title() == "What retrieval is worth"
     assert tab.locator("svg[onload], img, link").count() == 0
     assert tab.evaluate("window.harmed") is None

@@ -130,9 +130,7 @@ def test_beir_folders(labels) -> None:
         (folder / "qrels").mkdir()
         rows = [f"{q}\t{d}\t{grade}\n" for q, of in labels.items() for d, grade in of.items()]
         (folder / "qrels" / "test.tsv").write_text("query-id\tcorpus-id\tscore\n" + "".join(rows), encoding="utf-8")
-        texts = [
-            {"_id": each, "title": "", "text": "t"} for each in dict.fromkeys(d for of in labels.values() for d in of)
-        ]
+        texts = [{"_id": e, "title": "", "text": "t"} for e in dict.fromkeys(d for of in labels.values() for d in of)]
         write_rows(folder / "corpus.jsonl", texts)
         write_rows(folder / "queries.jsonl", [{"_id": each, "text": "t"} for each in labels])
         assert rs.read_qrels(folder).to_dict() == judged(labels)

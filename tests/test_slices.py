@@ -109,9 +109,7 @@ def test_an_interval_is_that_of_all_queries_with_the_others_undefined(report, cl
     # Clusters that have queries in several slices.
     clusters = {query: i // 4 for i, query in enumerate(judged.queries)} if clustered else None
     bootstrap = Bootstrap(1000, clusters=clusters)
-    places = [
-        np.array([sorted(set(names.values())).index(names[q]) for q in judged.queries]) for names in (LANGUAGE, HARD)
-    ]
+    places = [np.array([sorted(set(n.values())).index(n[q]) for q in judged.queries]) for n in (LANGUAGE, HARD)]
     slices = [place == number for place in places for number in range(place.max() + 1)]
     for inside, ends in zip(slices, bootstrap.of_slices(outcomes, judged.queries, places)[1:], strict=True):
         expected = bootstrap.intervals([masked(o, inside) for o in outcomes], judged.queries)

@@ -357,10 +357,7 @@ def test_an_agent_that_calls_wrong_tools_badly() -> None:
         (("forecast",), "forecast"): 2,
     }
     assert report.not_offered == {"add": 1}
-    assert {(each.tool, each.reason) for each in report.misfits} == {
-        ("send", "type: to"),
-        ("forecast", "no JSON object"),
-    }
+    assert {(e.tool, e.reason) for e in report.misfits} == {("send", "type: to"), ("forecast", "no JSON object")}
     by_name = {tool.name: tool for tool in report.tools}
     assert (by_name["forecast"].ran, by_name["forecast"].failed) == (2, 1)  # Atlantis, by a message
     assert (by_name["send"].ran, by_name["send"].failed) == (1, 1)  # by an exception

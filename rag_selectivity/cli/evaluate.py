@@ -16,9 +16,10 @@ from rag_selectivity.cli.output import Format, note, put_rows
 from rag_selectivity.cli.retrieved import Retrieved, Spans, is_live
 from rag_selectivity.errors import InputError
 from rag_selectivity.results.steps import Commands
-from rag_selectivity.wording import counted
+from rag_selectivity.wording import counted, ends_text, signed
 
 if TYPE_CHECKING:
+    from rag_selectivity.results.comparison import Changes
     from rag_selectivity.results.report import Report
 
 #: Bytes of run files that are held in memory for a page, which shows passages of them.
@@ -117,7 +118,7 @@ def evaluate(
     from rag_selectivity.render.first_screen import answer_lines, first_screen
 
     path, runs = files
-    shows_changes = printer.is_page or (printer.is_file and printer.chosen is Format.markdown)
+    shows_changes = printer.is_page or printer.chosen in (Format.table, Format.markdown)
     gates = Gates.parse(gating, is_shown=shows_changes)
     deciding: dict[str, Any] = {"k": production_depth(k, depths), "baseline": baseline, "paired": not given.unpaired}
     if printer.is_page and is_live(runs):
@@ -184,35 +185,31 @@ def evaluate(
     report = decided(report.with_steps(steps), asked_for_k=k is not None, **deciding)
     if per_query is not None:
         put_rows(report.per_query(), per_query)
-    failed = gates.failed(report)
-    if failed and report.decision is not None and (printer.is_file or printer.chosen is Format.markdown):
-        # A page and a comment are read without what is told beside them.
-        first = f"{counted(len(failed), 'gate')} failed: {'; '.join(failed)}. "
-        old = {answer.code: answer for answer in report.decision.answers}
-        told = {**old, "next": replace(old["next"], text=first + old["next"].text)}
-        report = report.with_decision(replace(report.decision, answers=tuple(told.values())))
+    since, failed = None, gates.failed(report)
+    if shows_changes and report.decision is not None and isinstance(gates.against, rs.Report):
+        since = changes_since(report, report.decision, gates.against, on=gates.on)
+    # A page and a comment are read without what is told beside them.
+    is_sent = printer.is_file or printer.chosen is Format.markdown
+    report = _with_changes(report, since, failed if is_sent else [])
     result = replace(result, report=report) if compared else report
     for line in answer_lines(first_screen(report).answers) if printer.is_file else ():
         note(line)
-    since = None
-    if shows_changes and report.decision is not None and isinstance(gates.against, rs.Report):
-        since = changes_since(report, report.decision, gates.against, on=gates.on)
     if printer.is_page:
         of_page: dict[str, Any] = {"queries": queries, "corpus": corpus.corpus, "by": _filters(by), "since": since}
         printer.show(report, qrels=retrieved.qrels, runs=lists, reasons=reasons_in(path, form.judge), **of_page)
     elif since is None:
         printer.show(result, details=details)
-    else:
+    elif printer.chosen is Format.markdown:
         printer.put(f"{result.to_markdown(details=True)}\n\n{since.to_markdown()}", is_data=True)
+    else:
+        printer.put(f"{result.to_text(details=details or printer.is_file)}\n\n{since.to_text()}")
     end_with(failed)
 
 
 def production_depth(k: str | None, depths: Sequence[int] | None) -> int | None:
     """The K of the decision: the one that was given, or the only depth that was asked for; None to advise one."""
-    if k is None:
-        return depths[0] if depths and len(depths) == 1 else None
-    if k == "auto":
-        return None
+    if k is None or k == "auto":
+        return depths[0] if k is None and depths and len(depths) == 1 else None
     if not k.isdecimal() or int(k) < 1:
         raise InputError(f"--k must be a whole number from 1 up, or auto, got {k!r}")
     return int(k)
@@ -236,6 +233,19 @@ def decided(report: Report, *, asked_for_k: bool, **options: Any) -> Report:
 
 
 # -- the page and the comment --------------------------------------------------------------------------------
+
+
+def _with_changes(report: Report, since: Changes | None, failed: Sequence[str]) -> Report:
+    """The report with what changed in its only run in the first answer, and the gates that failed in the fourth."""
+    if report.decision is None:
+        return report
+    first = {"next": f"{counted(len(failed), 'gate')} failed: {'; '.join(failed)}. "} if failed else {}
+    for each in since.figures if since is not None and len(report.runs) == 1 else ():
+        if (row := each.row).measure == report.decision.measure:
+            by = f"{signed(row.difference)}{ends_text(row.low, row.high, signed)}: {each.verdict}"
+            first["system"] = f"Against {Path(row.baseline).name}, {row.measure} changed by {by}. "
+    answers = [replace(each, text=first.get(each.code, "") + each.text) for each in report.decision.answers]
+    return report.with_decision(replace(report.decision, answers=tuple(answers)))
 
 
 def _of_page(retrieved: Retrieved, scale: str | None, form: o.LabelForm, size: Mapping[str, Any]) -> Sequence[str]:

@@ -50,7 +50,7 @@ def init(folder: Path = Path()) -> None:
     forms = [file for what in lists for file in found[what] if file not in lists[what]]
     values |= {"scale": scale} if (scale := _scale_of(folder / labels)) else {}
     values |= {what: found[what][0] for what in (_CORPUS, _QUERIES) if what in found}
-    lines = ["# What rag-selectivity measures here. An option on the command line wins; --help-all names all keys.", ""]
+    lines = ["# An option on the command line wins; `rag-selectivity evaluate --help-all` names all keys.", ""]
     lines += ["[data]", *(f"{key} = {json.dumps(value, ensure_ascii=False)}" for key, value in values.items())]
     left_out = {"labels": others, "forms of the lists": forms}
     lines += [f"# Other {what}: {', '.join(files)}" for what, files in left_out.items() if files]

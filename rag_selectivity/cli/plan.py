@@ -167,13 +167,11 @@ def plan(
     printer.show_rows(result, result["rows"], lines)
 
 
-def _relevant_counts(
-    relevant: list[int] | None, stored: rs.Qrels | None, rel: int | None, scale: str | None
-) -> list[int]:
+def _relevant_counts(given: list[int] | None, stored: rs.Qrels | None, rel: int | None, scale: str | None) -> list[int]:
     """Relevant passages of each query: as given, or counted in the labels."""
-    if relevant is not None and stored is None:
-        return relevant
-    if relevant is not None or stored is None:
+    if given is not None and stored is None:
+        return given
+    if given is not None or stored is None:
         raise InputError("say what is relevant to a query: give --relevant R or labels (a file), not both")
     labels = stored.on_scale(scale or stored.scale)
     threshold = scale_named(labels.scale or "trec").relevant_from if rel is None else rel

@@ -62,14 +62,14 @@ class Retrieved:
         read = Trace.read(trace, qrels, **vars(spans))
         longest = max(1, *(len(read.shown[key]) for key in read.retrievals))
         sizes = {key: each.corpus_size for key, each in read.retrievals.items()}
-        known_sizes = None if None in sizes.values() else sizes
+        known = None if None in sizes.values() else sizes
         depths = sorted({*default_depths(longest).tolist(), longest})
         query_of = read.queries_in(qrels)
         # The retrievals of one query are one cluster.
         clusters = query_of if len(set(query_of.values())) < len(query_of) else None
         notes = (*read.notes, *not_seen(qrels, {*query_of.values()}))
-        under, lists = qrels.under(query_of), {name: read.shown}
-        return cls(under, lists, read.pool, known_sizes, depths, read.facts, notes, clusters, True)
+        under = qrels.under(query_of)
+        return cls(under, {name: read.shown}, read.pool, known, depths, read.facts, notes, clusters, True)
 
     def noted_in(self, report: Report) -> Report:
         """The report, with what it should say of the input."""
