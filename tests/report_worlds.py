@@ -134,7 +134,7 @@ def no_texts(folder: Path) -> ReportWorld:
 def seven_thousand_queries(folder: Path, queries: int = 7000) -> ReportWorld:
     """Two runs of 20 passages for thousands of queries, without texts."""
     grades, runs = _collection(queries, {"good": 1.0, "poor": 0.2}, judged=8, depth=20)
-    return _written(folder, grades, runs, "--scale", "utility", "--corpus-size", "1000000")
+    return _written(folder, grades, runs, "--scale", "utility", "--corpus-size", "1000000", "--resamples", "500")
 
 
 def partly_judged(folder: Path) -> ReportWorld:
