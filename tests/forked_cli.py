@@ -28,7 +28,7 @@ from typing import Any
 import rag_selectivity as rs
 
 PRELOADED = (
-    "anyio._backends._asyncio jinja2 matplotlib.backends.backend_svg matplotlib.figure mpl_toolkits.mplot3d "
+    "anyio._backends._asyncio httpcore2 jinja2 matplotlib.backends.backend_svg matplotlib.figure mpl_toolkits.mplot3d "
     "numpy.random openai.resources.chat pyarrow scipy.special scipy.stats sqlite3 rag_selectivity.cli.gates "
     "rag_selectivity.advice rag_selectivity.explain rag_selectivity.golden rag_selectivity.grading.openai_judge"
 )
