@@ -37,6 +37,7 @@ DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, Any, Any]:
     """Frameworks stay in memory from here on; walking through them again and again took a sixth of the time of all."""
+    gc.set_threshold(20_000, 20, 20)  # seldom then as well
     gc.disable()
     found = yield
     gc.freeze()
