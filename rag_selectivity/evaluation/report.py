@@ -307,7 +307,7 @@ def _notes_on_people(ground: Ground, figures: Mapping[str, Completed]) -> list[s
     for key, figure in figures.items():
         if figure.reason is not None:
             undefined.setdefault(figure.reason, []).append(key)
-    return notes + [f"no calibrated figure for {', '.join(keys)}: {reason}" for reason, keys in undefined.items()]
+    return notes + [f"no figure for {', '.join(keys)}, since {reason}" for reason, keys in undefined.items()]
 
 
 # -- figures of a table ------------------------------------------------------------------------------------

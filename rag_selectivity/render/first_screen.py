@@ -25,7 +25,7 @@ from rag_selectivity.render.blocks import (
 )
 from rag_selectivity.results.comparison import BETTER, WORSE
 from rag_selectivity.results.decision import Answer, Decision, RunFigure
-from rag_selectivity.results.estimate import WITH_CONTROLS, Caveat, Estimate, mark_of
+from rag_selectivity.results.estimate import CALIBRATED, WITH_CONTROLS, Caveat, Estimate, mark_of
 from rag_selectivity.results.provenance import NO_AGREEMENT
 from rag_selectivity.results.report import Report
 from rag_selectivity.results.run_report import RunReport
@@ -280,12 +280,13 @@ def _notes(report: Report, decision: Decision | None, columns: Sequence[Shown]) 
     signs = [f"{sign.strip()} {word}" for word, sign in _SIGNS.items() if word in verdicts]
     if signs and decision is not None:
         yield f"{' and '.join(signs)} than {decision.baseline}: shown by a test, after Holm's correction."
+    yield from _without_figure(report, figures)
     yield from _counts_of_queries(report, columns)
     if by := dict.fromkeys(column for run in report.runs.values() for column in run.slices):
         yield f"The figures of the groups by {enumeration(by)} are among the details."
     shown = {figure.measure.without_depth for _, figure in figures}
     others = (x for x in report.measures if x.without_depth not in shown and x.higher_is_better is not None)
-    if more := [str(each) for each in others if each.name not in (*_OF_THE_LOSS, "Judged")]:
+    if more := [str(x) for x in others if x.name not in (*_OF_THE_LOSS, "Judged") and not isinstance(x.cutoff, Real)]:
         yield f"{enumeration(more)} {'is' if len(more) == 1 else 'are'} among the details."
     marked = (
         (run, str(figure.measure), caveat)
@@ -306,7 +307,7 @@ def _notes(report: Report, decision: Decision | None, columns: Sequence[Shown]) 
             yield f"No list of {enumeration(parts)}: at K = {decision.K} the missing are neither relevant nor junk."
     if "BoR" in report.absent:
         yield f"No BoR: {report.absent['BoR']}."
-    yield from _notes_of_runs(report, figures)
+    yield from _notes_of_runs(report)
 
 
 def _counts_of_queries(report: Report, columns: Sequence[Shown]) -> Iterator[str]:
@@ -350,20 +351,21 @@ def _short_lists(report: Report, depth: int) -> Iterator[tuple[int, str]]:
                 yield longest, name
 
 
-def _notes_of_runs(report: Report, figures: Iterable[tuple[str, RunFigure]]) -> Iterator[str]:
-    """The notes of the runs: each once, and those that differ in their number alone as one.
+def _without_figure(report: Report, figures: Iterable[tuple[str, RunFigure]]) -> Iterator[str]:
+    """Why the table shows no figure where lists repeat passages, or where people's labels are too few."""
+    reasons = grouped(((x.estimate.reason or "", x.estimate.basis), (run, str(x.measure))) for run, x in figures)
+    for (reason, basis), concerned in reasons.items():
+        if reason.endswith(_REPEATS) or (reason and basis == CALIBRATED):
+            runs, measures = (dict.fromkeys(names) for names in zip(*concerned, strict=True))
+            whose = "" if len(runs) == len(report.runs) else f"{enumeration(runs)}: "
+            yield f"{whose}{NO_FIGURE} {enumeration(measures)}, since {reason}"
 
-    That there is no figure is said of those that the table shows.
-    """
+
+def _notes_of_runs(report: Report) -> Iterator[str]:
+    """The notes of the runs: each once, and those that differ in their number alone as one."""
     counts: dict[str, dict[str, str]] = {}
-    refused: dict[str, list[str]] = {}
-    for name, figure in figures:
-        reason = figure.estimate.reason or ""
-        if reason.endswith(_REPEATS):
-            refused.setdefault(name, []).append(f"{NO_FIGURE} {figure.measure}, since {reason}")
     for name, run in report.runs.items():
-        notes = [note for note in run.notes if not note.startswith(NO_FIGURE)]
-        for note in (*notes, *refused.get(name, ())):
+        for note in (note for note in run.notes if not note.startswith(NO_FIGURE)):
             count, _, rest = note.partition(" ")
             counts.setdefault(rest if count.isdecimal() else note, {})[name] = count if count.isdecimal() else ""
     for note, of_runs in counts.items():
