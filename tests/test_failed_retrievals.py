@@ -6,7 +6,7 @@ so BoR@2 is log2(share that works / .02).
 
 import asyncio
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from math import isnan, log2
 from pathlib import Path
@@ -371,31 +371,35 @@ def test_tools_of_mcp_servers(share) -> None:
     check(tools.report().selection, share)
 
 
+@pytest.fixture(scope="module")
+def mlflow(tmp_path_factory) -> Iterator[Any]:
+    """MLflow with a database of its own, which takes seconds to make."""
+    mlflow = pytest.importorskip("mlflow")
+    before = mlflow.get_tracking_uri()
+    mlflow.set_tracking_uri(f"sqlite:///{tmp_path_factory.mktemp('mlflow') / 'mlflow.db'}")
+    yield mlflow
+    mlflow.set_tracking_uri(before)
+
+
 @HOW
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
-def test_mlflow(how, tmp_path: Path) -> None:
-    mlflow = pytest.importorskip("mlflow")
+def test_mlflow(how, mlflow, tmp_path: Path) -> None:
     import rag_selectivity_mlflow
 
-    before = mlflow.get_tracking_uri()
-    mlflow.set_tracking_uri(f"sqlite:///{tmp_path / 'mlflow.db'}")
-    mlflow.set_experiment(experiment_id=mlflow.create_experiment("retrieval", str(tmp_path / "artifacts")))
+    mlflow.set_experiment(experiment_id=mlflow.create_experiment(how, str(tmp_path / "artifacts")))
     made = found(0.9, how)
 
     @mlflow.trace(span_type="RETRIEVER")
     def search(question: str) -> list[Any]:
         return [mlflow.entities.Document(id_, {}, id=id_) for id_ in made.of(question)]
 
-    try:
-        done = mlflow.genai.evaluate(
-            [{"inputs": {"question": query}} for query in QUERIES],
-            [rag_selectivity_mlflow.selectivity_scorer("BoR@2", labels=LABELS, scale="trec", corpus_size=100)],
-            predict_fn=lambda question: len(search(question)),
-        )
-        bor = rag_selectivity_mlflow.log_bor(done)["BoR_at_2"]
-    finally:
-        mlflow.set_tracking_uri(before)
+    done = mlflow.genai.evaluate(
+        [{"inputs": {"question": query}} for query in QUERIES],
+        [rag_selectivity_mlflow.selectivity_scorer("BoR@2", labels=LABELS, scale="trec", corpus_size=100)],
+        predict_fn=lambda question: len(search(question)),
+    )
+    bor = rag_selectivity_mlflow.log_bor(done)["BoR_at_2"]
     assert (bor.value, bor.n, bor.n_total) == (pytest.approx(right(0.9), abs=1e-12), 20, 20)
 
 
