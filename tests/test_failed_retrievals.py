@@ -399,6 +399,9 @@ def test_mlflow(how, mlflow, tmp_path: Path) -> None:
         [rag_selectivity_mlflow.selectivity_scorer("BoR@2", labels=LABELS, scale="trec", corpus_size=100)],
         predict_fn=lambda question: len(search(question)),
     )
+    traces = mlflow.search_traces(run_id=done.run_id, include_spans=False, return_type="list")
+    errors = [each.error.stack_trace for trace in traces for each in trace.info.assessments if each.error]
+    assert not errors, errors[0]
     bor = rag_selectivity_mlflow.log_bor(done)["BoR_at_2"]
     assert (bor.value, bor.n, bor.n_total) == (pytest.approx(right(0.9), abs=1e-12), 20, 20)
 
