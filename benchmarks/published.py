@@ -170,9 +170,7 @@ class Row:
 def read() -> tuple[tuple[Source, ...], tuple[NotRebuilt, ...]]:
     """The sources and what is not computed here."""
     told = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
-    sources = (
-        Source(**{**each, "claims": tuple(Claim(**claim) for claim in each["claims"])}) for each in told["source"]
-    )
+    sources = (Source(**{**x, "claims": tuple(Claim(**claim) for claim in x["claims"])}) for x in told["source"])
     return tuple(sources), tuple(NotRebuilt(**each) for each in told["not_rebuilt"])
 
 

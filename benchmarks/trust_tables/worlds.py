@@ -244,9 +244,8 @@ def _places(name: str) -> tuple[dict[str, int], dict[str, int]]:
 def _ranked(name: str, scores: str, depth: int = 200) -> Lists:
     source = source_of(name)
     columns = ranked(getattr(source, scores), depth).tolist()
-    return {
-        query: [source.passages[column] for column in row] for query, row in zip(source.queries, columns, strict=True)
-    }
+    lists = zip(source.queries, columns, strict=True)
+    return {query: [source.passages[column] for column in row] for query, row in lists}
 
 
 def lists_of(name: str, run: str) -> Lists:
