@@ -8,7 +8,7 @@ from typing import Any
 from rag_selectivity.advice.decide import decide
 from rag_selectivity.errors import InputError
 from rag_selectivity.measures.base import Measure, Real
-from rag_selectivity.measures.plan import without_depth
+from rag_selectivity.measures.plan import page_measures, without_depth
 from rag_selectivity.render.blocks import (
     BLANK,
     Block,
@@ -276,8 +276,7 @@ def _of_its_ceiling(figures: Iterable[RunFigure]) -> str:
 def _notes(report: Report, decision: Decision | None, columns: Sequence[Shown]) -> Iterator[str]:
     """What signs and marks mean, what was left out, and the notes of the runs: each once."""
     figures = [(run, figure) for column in columns for run, figure in column.figures.items()]
-    verdicts = {figure.verdict for _, figure in figures}
-    signs = [f"{sign.strip()} {word}" for word, sign in _SIGNS.items() if word in verdicts]
+    signs = [f"{sign.strip()} {word}" for word, sign in _SIGNS.items() if word in {x.verdict for _, x in figures}]
     if signs and decision is not None:
         yield f"{' and '.join(signs)} than {decision.baseline}: shown by a test, after Holm's correction."
     yield from _without_figure(report, figures)
@@ -285,8 +284,10 @@ def _notes(report: Report, decision: Decision | None, columns: Sequence[Shown]) 
     if by := dict.fromkeys(column for run in report.runs.values() for column in run.slices):
         yield f"The figures of the groups by {enumeration(by)} are among the details."
     shown = {figure.measure.without_depth for _, figure in figures}
-    others = (x for x in report.measures if x.without_depth not in shown and x.higher_is_better is not None)
-    if more := [str(x) for x in others if x.name not in (*_OF_THE_LOSS, "Judged") and not isinstance(x.cutoff, Real)]:
+    others = (str(x) for x in report.measures if x.without_depth not in shown and x.higher_is_better is not None)
+    # A page has some measures by itself, and every report has Judged.
+    usual = page_measures(report.scale, sized=True)
+    if more := [each for each in others if each not in usual and not each.startswith("Judged")]:
         yield f"{enumeration(more)} {'is' if len(more) == 1 else 'are'} among the details."
     marked = (
         (run, str(figure.measure), caveat)
