@@ -130,6 +130,9 @@ def test_what_cannot_be_compared_is_a_reason_and_no_error(folder) -> None:
     text = (folder / "other.md").read_text()
     assert "Not compared: r: " in text
     assert "the corpus size N is 999 here and 1,000 in main.json" in text
+    gated = ("--against", "main.json", "--fail-if", "drop(RA-nWG@5) > .02", "-o", "gated.md")
+    assert run_command("evaluate", *words, *gated, cwd=folder).returncode == 2
+    assert (folder / "gated.md").read_text() == text, "a gate that cannot be checked takes no comment away"
 
 
 # -- hostile names -------------------------------------------------------------------------------------

@@ -139,10 +139,7 @@ def test_pools_of_a_command(tmp_path) -> None:
     assert pools_of(["a.trec", "b.trec"], {"r": a}) == [a, b]
     assert pools_of(["r=a.trec", "r=b.trec"], {"r": a, "s": b}) == {"r": [a, b]}
     assert pools_of(["a.trec", "r=b.trec"], {"r": a, "s": b}) == {"r": [a, b], "s": [a]}
-    for given, message in (
-        (["x=a.trec"], r"no run 'x' \(the runs are r\)"),
-        (["=a.trec"], "neither FILE nor NAME=FILE"),
-    ):
+    for given, message in (["x=a.trec"], r"no run 'x' \(the runs are r\)"), (["=a.trec"], "neither FILE nor NAME=FILE"):
         with pytest.raises(InputError, match=message):
             pools_of(given, {"r": a})
 

@@ -285,10 +285,8 @@ def llama_memory() -> Any:
     from llama_index.core.schema import NodeRelationship, RelatedNodeInfo, TextNode
 
     chunks = [
-        TextNode(
-            id_=name, text=text, relationships={NodeRelationship.SOURCE: RelatedNodeInfo(node_id=name.split("-")[0])}
-        )
-        for name, text in TEXTS.items()
+        TextNode(id_=n, text=text, relationships={NodeRelationship.SOURCE: RelatedNodeInfo(node_id=n.split("-")[0])})
+        for n, text in TEXTS.items()
     ]
     return VectorStoreIndex(chunks, embed_model=MockEmbedding(embed_dim=2))
 

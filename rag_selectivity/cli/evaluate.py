@@ -190,7 +190,7 @@ def evaluate(
         since = changes_since(report, report.decision, gates.against, on=gates.on)
     # A page and a comment are read without what is told beside them.
     is_sent = printer.is_file or printer.chosen is Format.markdown
-    report = _with_changes(report, since, failed if is_sent else [])
+    report = _with_changes(report, since, failed if is_sent and isinstance(failed, list) else [])
     result = replace(result, report=report) if compared else report
     for line in answer_lines(first_screen(report).answers) if printer.is_file else ():
         note(line)

@@ -39,17 +39,22 @@ class Gates:
         """What the gates look at."""
         return [str(gate.measure) for gate in self.conditions if gate.measure is not None]
 
-    def failed(self, report: Report | ClaimReport) -> list[str]:
-        """What each gate says that fails."""
+    def failed(self, report: Report | ClaimReport) -> list[str] | InputError:
+        """What each gate says that fails, or why they cannot be checked."""
         against = self.against if any(gate.kind == DROP for gate in self.conditions) else None
-        results = check(report, self.conditions, against, on=self.on)
+        try:
+            results = check(report, self.conditions, against, on=self.on)
+        except InputError as error:
+            return error
         for each in dict.fromkeys(result.note for result in results if result.note):
             note(f"note: {each}")
         return [result.message for result in results if not result.passed]
 
 
-def end_with(failed: list[str]) -> None:
-    """Tell which gates failed, and exit with 1 if one did."""
+def end_with(failed: list[str] | InputError) -> None:
+    """Tell which gates failed, and exit with 1 if one did; raise the error of gates that cannot be checked."""
+    if isinstance(failed, InputError):
+        raise failed
     for message in failed:
         tell(f"gate failed: {message}")
     if failed:

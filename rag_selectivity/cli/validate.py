@@ -1,6 +1,7 @@
 """`rag-selectivity validate`."""
 
 from pathlib import Path
+from typing import Any
 
 import rag_selectivity as rs
 from rag_selectivity.cli import options as o
@@ -86,14 +87,6 @@ def validate(
         ids=form.ids,
         **rules.chosen(),
     )
-    result = rs.validate(
-        report,
-        scores,
-        column=score_column,
-        closed_book=closed_book,
-        score_range=score_range,
-        ids=form.ids,
-        borders=borders or PUBLISHED_BORDERS,
-        bootstrap=drawing.bootstrap(resamples),
-    )
-    printer.show(result)
+    read: dict[str, Any] = {"column": score_column, "score_range": score_range, "closed_book": closed_book}
+    read |= {"borders": borders or PUBLISHED_BORDERS, "bootstrap": drawing.bootstrap(resamples), "ids": form.ids}
+    printer.show(rs.validate(report, scores, **read))

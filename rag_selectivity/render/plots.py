@@ -361,12 +361,10 @@ def _curves(report: Report, base: Measure, axes: Any, depth: int | None) -> None
 def _over_k(axes: Any, depths: Sequence[int], depth: int | None) -> list[int]:
     """A log axis of K with a line at `depth`; returns the depths with a tick: `depth`, 1, 2, 5, 10, … and the last."""
     axes.set(xscale="log", xlabel="K (passages given to the LLM)")
-    round_ones = [k for k in depths if k == depths[-1] or str(k).rstrip("0") in ("1", "2", "5")]
+    rounded = [k for k in depths if k == depths[-1] or str(k).rstrip("0") in ("1", "2", "5")]
     # Two ticks that are close would cover each other.
     marked = depth if depth in depths else None
-    ticks = sorted(
-        {*(k for k in round_ones if marked is None or not 0.8 < k / marked < 1.25)} | {*filter(None, [marked])}
-    )
+    ticks = sorted({*(k for k in rounded if marked is None or not 0.8 < k / marked < 1.25), *filter(None, [marked])})
     if depths:
         axes.set_xlim(depths[0] / 1.15, depths[-1] * 1.15)
     axes.set_xticks(ticks, [f"{each:,}" for each in ticks])
