@@ -185,6 +185,9 @@ def test_every_column_that_was_asked_for_is_tested_against_the_baseline() -> Non
     runs = {"first": {q: ["d", "x"] for q in labels}, "second": {q: ["x", "d"] for q in labels}}
     report = rs.evaluate(labels, runs, measures=["nDCG", "AP"], depths=[2])
     assert str(report).startswith("System: first beats second (+.37 in nDCG@2).")
+    graded = {q: {"d": 2, "x": 1} for q in labels}
+    decision = decide(rs.evaluate(graded, runs, measures=["nDCG", "P(rel=2)"], depths=[1], scale="trec"), k=1)
+    assert decision.lines[1].figures["P(rel=2)@1"].verdict == "worse"
     by_chance = rs.evaluate(labels, runs, measures=["BoR", "nDCG"], depths=[2], corpus_size=9)
     assert str(by_chance).startswith("System: first and second are tied in Success@2")
     assert ["second", "0.631", "−", "0.500", "−"] in [line.split() for line in str(report).splitlines()]

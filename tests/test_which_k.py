@@ -116,7 +116,11 @@ def test_effectively_few_queries_give_k_no_interval():
         some = {q: labels[q] for q in list(labels)[:queries]}
         given = weights and {q: weights if i < 12 else 1.0 for i, q in enumerate(labels)}
         report = rs.evaluate(some, {q: run[q] for q in some}, weights=given, measures=["Success"], bootstrap=None)
-        assert (which_k(next(iter(report.runs.values())).judged).low is not None) is known, (queries, weights)
+        judged = next(iter(report.runs.values())).judged
+        assert (which_k(judged).low is not None) is known, (queries, weights)
+    for clusters, known in ((14, False), (25, True)):
+        bootstrap = rs.Bootstrap(clusters={q: i % clusters for i, q in enumerate(labels)})
+        assert (which_k(joined(labels, run), bootstrap).low is not None) is known, clusters
 
 
 def test_lists_of_the_whole_corpus_end_nowhere():

@@ -133,21 +133,19 @@ def decide(
 # -- the figures ---------------------------------------------------------------------------------------------
 
 
-def _shown(measures: Iterable[Measure]) -> list[Measure]:
+def _shown(some: Iterable[Measure]) -> list[Measure]:
     """The measures that stand in the table of a decision: not those at recall levels."""
-    known = (each for each in measures if each.higher_is_better is not None and each.name != "Judged")
-    return [each for each in known if not isinstance(each.cutoff, Real)]
+    return [x for x in some if x.higher_is_better is not None and x.name != "Judged" and not isinstance(x.cutoff, Real)]
 
 
 def _measures(report: Report, success: Success, ranking: Measure, depth: int) -> list[Measure]:
     """All that a decision shows at its K: the usual measures, and those that the report was asked for."""
     is_sized = all(run.judged is not None and run.judged.corpus_size is not None for run in report.runs.values())
-    of_chance = (kind(rel=success.rel, m=success.m) for kind in (BoR, BoR_max))
-    named = {each.name: each for each in (ranking, success, *of_chance)}
+    named = {each.name: each for each in (success, *(kind(rel=success.rel, m=success.m) for kind in (BoR, BoR_max)))}
     names = default_measures(report.scale, sized=is_sized, pooled=True, classic=True)
     here = (each for each in report.measures if each.at in (None, depth) and not isinstance(each.cutoff, Real))
-    asked = [each for each in without_depth([*here, ranking]) if each.name not in names]
-    return wanted_measures([*(named.get(name, name) for name in names), *asked], report.scale, sized=is_sized)
+    usual = [named.get(name, name) for name in names]
+    return wanted_measures([*usual, *without_depth([*here, ranking])], report.scale, sized=is_sized)
 
 
 def _report_at(report: Report, judged: Mapping[str, JudgedRun], measures: Sequence[Measure], depth: int) -> Report:

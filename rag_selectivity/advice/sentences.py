@@ -10,7 +10,6 @@ from rag_selectivity.evaluation.caveats import equals_placebo
 from rag_selectivity.inference.bounded import FEW
 from rag_selectivity.inference.exact import clopper_pearson
 from rag_selectivity.judged.judged_run import JudgedRun
-from rag_selectivity.measures.base import Measure
 from rag_selectivity.measures.chance import DEGRADED_FROM
 from rag_selectivity.measures.utility import Judged
 from rag_selectivity.results.comparison import JUDGED_IN_PART
@@ -21,14 +20,14 @@ from rag_selectivity.results.run_report import FEWEST
 from rag_selectivity.results.trust import CLOSED
 from rag_selectivity.wording import amount, counted, ends_text, enumeration, number, percent, several, share
 
-#: A gain below this is nothing to work for.
-_LEAST_GAIN = 0.005
+#: A gain below this is nothing to work for, and more queries than so many times those that there are are not asked for.
+_LEAST_GAIN, _MOST_TIMES = 0.005, 20
 #: A share of retrievals without a passage is mended first if the lower end of its 95 % interval is greater: they fail
 #: at every K, and K comes out too small, since they add nothing at any rank. Of 12 retrievals it takes 3, of 100 it
 #: takes 11.
 _FAILING = 0.05
-#: More queries than so many times those that there are will not be asked for.
-_MOST_TIMES = 20
+#: What a difference in a measure is a share of.
+_OF = {"Success": " of the queries", "RA-nWG": " of the evidence"}
 
 
 def which_system(decision: Decision, doubt: str, lacks: Sequence[str], *, judges: str) -> Answer:
@@ -65,14 +64,17 @@ def which_system(decision: Decision, doubt: str, lacks: Sequence[str], *, judges
         gaps = [share(best.value - figures[name].value) for name in beaten]
         least = "" if len(set(gaps)) == 1 else " or more"
         doubt = "" if known else f", but with shuffled grades the figure of {several(doubtful)} could look the same"
-        parts.append(f"{first} beats {several(beaten)} (+{gaps[0]}{least} {_of(measure)}){doubt}")
+        parts.append(
+            f"{first} beats {several(beaten)} (+{gaps[0]}{least}{_OF.get(measure.name, f' in {measure}')}){doubt}"
+        )
     these = counted(best.n, "query", "queries")
     if tied and best.n < FEW:
         parts.append(f"{several([first, *tied])}: {these} cannot tell which is better")
     elif tied:
         gap = max(tested[name].detectable for name in tied)
         tie = f"{several(tied)} {'is' if len(tied) == 1 else 'are'} tied with it"
-        what, of = (tie, "") if beaten else (f"{several([first, *tied])} are tied in {measure}", f" {_of(measure)}")
+        what = tie if beaten else f"{several([first, *tied])} are tied in {measure}"
+        of = "" if beaten else _OF.get(measure.name, "")
         would = f": these {these} would show a gap of {share(np.ceil(100 * gap) / 100)}{of} or more 4 times in 5"
         parts.append(what + would * math.isfinite(gap))
     parts += [f"{'open' if parts else 'Open'}: {each.text.rstrip('.')}" for each in unequal.values() if each]
@@ -88,11 +90,6 @@ def without_lists(report: Report) -> list[str]:
     """Which runs have no list for some of the queries."""
     missing = {name: run.judged.missing for name, run in report.runs.items() if run.judged is not None}
     return [f"{run} has no list for {at.sum()} of {len(at)} queries" for run, at in missing.items() if at.any()]
-
-
-def _of(measure: Measure) -> str:
-    """What a difference in a measure is a share of, or else in which measure it is."""
-    return {"Success": "of the queries", "RA-nWG": "of the evidence"}.get(measure.name, f"in {measure}")
 
 
 def outage(judged: JudgedRun | None) -> tuple[str, bool]:

@@ -56,9 +56,13 @@ class EvidenceCurve:
         """The evidence of each query at K; beyond the ranks that were measured it is that of the last one."""
         return np.asarray(self.outcome.parts[0][:, min(K, len(self.mean)) - 1])
 
+    def by_unit(self, bootstrap: Bootstrap) -> Estimand:
+        """The sums of each query, or of each cluster; its mask has the weights."""
+        return Estimand.of(self.outcome, bootstrap.units(self.queries))
+
     def resampled(self, bootstrap: Bootstrap) -> IntArray:
         """K in each resample of the queries, or of their clusters."""
-        means = Estimand.of(self.outcome, bootstrap.units(self.queries))
+        means = self.by_unit(bootstrap)
         # A query counts at every rank or at none: the first column of the sizes is all of them.
         columns = np.hstack([means.parts[0], means.mask[:, :1]])
         some = bootstrap.for_queries(len(columns))
@@ -181,7 +185,7 @@ def _advised(judged: JudgedRun, measure: Evidence, curve: EvidenceCurve, bootstr
     added, half = np.diff(mean, prepend=0.0), len(mean) // 2
     flat = value == len(mean) > 1 and added[:half].mean() - added[half:].mean() < curve.worth
     low = high = None
-    size = count if curve.outcome.weights is None else effective_size(curve.outcome.weights)
+    size = 0.0 if bootstrap is None else effective_size(curve.by_unit(bootstrap).mask[:, 0])
     if bootstrap is not None and size >= _FEWEST:
         # Resamples of few queries vary too little, by as much as the normal distribution beside Student's t.
         tail = special.ndtr(special.stdtrit(size - 1, (1 - bootstrap.level) / 2) * np.sqrt(size / (size - 1)))
