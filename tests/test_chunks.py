@@ -279,9 +279,7 @@ def test_the_page_shows_the_figures_of_cranfield(data) -> None:
     texts = [json.loads(line) for line in (folder / "corpus.jsonl").read_text().splitlines()]
     queries = [json.loads(line) for line in (folder / "queries.jsonl").read_text().splitlines()]
     splitter = splitters.RecursiveCharacterTextSplitter(chunk_size=500, chunk_overlap=0)
-    chunks = [
-        (row["_id"], chunk) for row in texts for chunk in splitter.split_text(f"{row['title']}\n{row['text']}".strip())
-    ]
+    chunks = [(row["_id"], c) for row in texts for c in splitter.split_text(f"{row['title']}\n{row['text']}".strip())]
     lsa = Lsa([text for _, text in chunks])
     likeness = (
         np.array(lsa.embed_documents([row["text"] for row in queries]))

@@ -50,9 +50,7 @@ def test_every_figure_of_a_row_follows_from_the_per_query_figures() -> None:
         report = rs.evaluate(
             qrels, runs, corpus_size=500, scale="utility", depths=[3], measures=[measure], bootstrap=None
         )
-        figures = {
-            name: np.array([r[f"{measure}@3"] for r in report.per_query(name)], dtype=float) for name in ("old", "new")
-        }
+        figures = {n: np.array([r[f"{measure}@3"] for r in report.per_query(n)], dtype=float) for n in ("old", "new")}
         gaps = figures["new"] - figures["old"]
         assert row.value == pytest.approx(figures["new"].mean())
         assert row.difference == pytest.approx(gaps.mean())

@@ -20,10 +20,7 @@ def world(queries: int = 60, passages: int = 20, seed: int = 1) -> tuple[Qrels, 
         f"q{i}": {f"d{j}": int(g) for j, g in enumerate(random.choice([1, 2, 3, 4, 5], passages))}
         for i in range(queries)
     }
-    runs = {
-        name: Run.of({q: [f"d{j}" for j in random.permutation(passages)[:8]] for q in labels})
-        for name in ("one", "two")
-    }
+    runs = {n: Run.of({q: [f"d{j}" for j in random.permutation(passages)[:8]] for q in labels}) for n in ("one", "two")}
     return Qrels.of(labels), runs
 
 

@@ -62,11 +62,7 @@ def test_what_a_judge_gets_from_a_trace(tmp_path) -> None:
     queries, passages, run = trace.to_grade()
     assert queries == {"good?": "good?", "bad?": "how bad?", "unknown": "unknown"}
     assert passages == {"a": "A", "b": "B", "j": "J", "x": "X"}
-    assert {query: set(ids) for query, ids in run.to_dict().items()} == {
-        "good?": set("abjx"),
-        "bad?": {"j"},
-        "unknown": {"a"},
-    }
+    assert {q: set(ids) for q, ids in run.to_dict().items()} == {"good?": set("abjx"), "bad?": {"j"}, "unknown": {"a"}}
     traced(tmp_path / "bare.jsonl")
     store = ("--store", tmp_path / "s.db", "--model", "m")
     done = run_command("grade", "--trace", tmp_path / "bare.jsonl", *store, "--dry-run")

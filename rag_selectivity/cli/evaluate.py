@@ -167,9 +167,9 @@ def evaluate(
     else:
         usual = _of_page(retrieved, scale, form, size) if printer.is_page else [DEFAULT_MEASURES]
         shared |= {"measures": [*(measure or usual), *gates.measures], "depths": depths}
-        if printer.is_page:
-            # Then the decision finds its figures in the report.
-            shared["depths"] = partial(_depths_of_page, depths, deciding["k"], shared)
+        if printer.is_page or deciding["k"] or (depths is None and printer.is_file):
+            # Then the decision finds its figures in the report, and a later report finds them in its file.
+            shared["depths"] = partial(_depths_with_k, depths, deciding["k"], shared)
         report = retrieved.noted_in(rs.evaluate(retrieved.qrels, lists, **shared))
     if is_costed:
         judged = {name: run.judged for name, run in report.runs.items() if run.judged is not None}
@@ -189,7 +189,7 @@ def evaluate(
     if shows_changes and report.decision is not None and isinstance(gates.against, rs.Report):
         since = changes_since(report, report.decision, gates.against, on=gates.on)
     # A page and a comment are read without what is told beside them.
-    is_sent = printer.is_file or printer.chosen is Format.markdown
+    is_sent = shows_changes and (printer.is_file or printer.chosen is Format.markdown)
     report = _with_changes(report, since, failed if is_sent and isinstance(failed, list) else [])
     result = replace(result, report=report) if compared else report
     for line in answer_lines(first_screen(report).answers) if printer.is_file else ():
@@ -240,10 +240,12 @@ def _with_changes(report: Report, since: Changes | None, failed: Sequence[str]) 
     if report.decision is None:
         return report
     first = {"next": f"{counted(len(failed), 'gate')} failed: {'; '.join(failed)}. "} if failed else {}
-    for each in since.figures if since is not None and len(report.runs) == 1 else ():
-        if (row := each.row).measure == report.decision.measure:
-            by = f"{signed(row.difference)}{ends_text(row.low, row.high, signed)}: {each.verdict}"
-            first["system"] = f"Against {Path(row.baseline).name}, {row.measure} changed by {by}. "
+    if since is not None and len(report.runs) == 1:
+        judges = report.trust.unchecked_judges
+        how = ", as judged" * since.as_judged + f", by {judges} grades" * bool(judges)
+        for row in (each.row for each in since.figures if each.row.measure == report.decision.measure):
+            by = f"changed by {signed(row.difference)}{ends_text(row.low, row.high, signed)}: {row.verdict}{how}"
+            first["system"] = f"Against {since.name}, {row.measure} {by if row.moved else 'did not change'}. "
     answers = [replace(each, text=first.get(each.code, "") + each.text) for each in report.decision.answers]
     return report.with_decision(replace(report.decision, answers=tuple(answers)))
 
@@ -257,7 +259,7 @@ def _of_page(retrieved: Retrieved, scale: str | None, form: o.LabelForm, size: M
     return page_measures(known or "trec", sized=any(each is not None for each in size.values()))
 
 
-def _depths_of_page(
+def _depths_with_k(
     depths: Sequence[int] | None, k: Any, shared: Mapping[str, Any], judged: Mapping[str, rs.JudgedRun]
 ) -> list[int]:
     """The depths, and the K of the decision: as given, or advised."""

@@ -195,7 +195,8 @@ def _measures_of(report: Report, decision: Decision | None) -> list[Measure]:
     Else, without depth, the usual ones and what ranks the runs, then what else was asked for.
     """
     # The depths that gates name beside the usual measures change no table.
-    at = [x.at for x in report.measures if not (x.takes_whole_lists or isinstance(x.cutoff, Real))]
+    known = (each for each in report.measures if not isinstance(each.cutoff, Real))
+    at = [each.at for each in known if each.at is not None or not each.takes_whole_lists]
     is_named = bool(at) and None not in at
     every = list(report.measures) if is_named else without_depth(report.measures)
     asked = [base for base in every if base.higher_is_better is not None and base.name != "Judged"] or every
