@@ -185,8 +185,10 @@ def measure_hosted(
     taken = (None if identity == AUTO else identity) if chosen is None else chosen.name
     if taken is not None:
         _check_has(taken, passages, any)
+    without = sum(ids.keys().isdisjoint(_OWN if taken is None else (taken,)) for ids in passages)
+    if 0 < without < len(passages):
+        more.append(f"{without:,} of {len(passages):,} retrieved passages have no {taken or 'id'}, and so no label")
     size, counts = _corpus(corpus_size, passages_of, indexes or {}, taken)
-    exact = chosen is not None or _index_knows_more(observed, taken, index)
     pools = {
         name: {query: [_by(ids, taken) for ids in each.candidates] for query, each in lists.items()}
         for name, lists in runs.items()
@@ -202,7 +204,7 @@ def measure_hosted(
         scale=given.scale,
         measures=measures or default_measures(given.scale, sized=is_sized, pooled=bool(pools), classic=True),
         human=_people_named(human, {query: (names[query], *called[query]) for query in grades}, grade_map),
-        **{"ids": "exact" if exact else None, "bootstrap": bootstrap, **options},
+        **{"ids": "exact" if _index_knows_more(observed, taken, index) else None, "bootstrap": bootstrap, **options},
     )
     report = report.with_steps(replace(steps or Steps(), labels=report.steps.labels, files=report.steps.files))
     for name, lists in runs.items():

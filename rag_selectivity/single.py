@@ -308,9 +308,7 @@ def query_figures(measure: str | Measure, joined: JudgedRun, *, details: bool = 
             )
         elif math.isnan(value):
             reason = part.undefined
-        figures[query] = QueryFigure(
-            measure, value, reason, part, {name: column[i] for name, column in made_of.items()}
-        )
+        figures[query] = QueryFigure(measure, value, reason, part, {name: x[i] for name, x in made_of.items()})
     return figures
 
 

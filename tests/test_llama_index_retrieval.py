@@ -129,9 +129,7 @@ def test_a_weak_retriever_is_measured_by_the_ids_that_its_index_knows(right, ide
 
 
 def test_an_index_that_lacks_most_labels_does_not_settle_the_ids() -> None:
-    labels = {
-        query: [names[0] if query in ("q0", "q1", "q2") else f"old-{query}", "other"] for query, names in CHUNKS.items()
-    }
+    labels = {q: [names[0] if q in ("q0", "q1", "q2") else f"old-{q}", "other"] for q, names in CHUNKS.items()}
     with pytest.raises(rs.InputError, match="too few labels are found to tell the right id: node_id finds most, 3 in"):
         evaluated(Weak(), labels)
 

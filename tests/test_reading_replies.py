@@ -184,10 +184,7 @@ def test_each_usual_form_of_a_grade_is_read_and_nothing_is_guessed(tmp_path) -> 
     with HostileServer(per_passage({2 * i: says(text) for i, text in enumerate(forms)})) as server:
         run(tmp_path, server.url, "--concurrency", "2")
     stored = grades(tmp_path)
-    assert {text: stored.get(2 * i) for i, text in enumerate(forms)} == {
-        **dict.fromkeys(FORMS, 4),
-        **dict.fromkeys(NO_FORMS),
-    }
+    assert {t: stored.get(2 * i) for i, t in enumerate(forms)} == {**dict.fromkeys(FORMS, 4), **dict.fromkeys(NO_FORMS)}
 
 
 @pytest.mark.parametrize("batch", ["1", "5"])

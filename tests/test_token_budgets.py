@@ -146,11 +146,7 @@ def test_equal_lengths_make_a_budget_a_depth() -> None:
 
 def test_runs_with_lengths_of_their_own_need_no_table(tmp_path) -> None:
     tokens, qrels, run = world(8)
-    rows = [
-        f"{query},{passage},{rank},{tokens[passage]}"
-        for query, ids in run.items()
-        for rank, passage in enumerate(ids, 1)
-    ]
+    rows = [f"{query},{p},{rank},{tokens[p]}" for query, ids in run.items() for rank, p in enumerate(ids, 1)]
     path = tmp_path / "run.csv"
     path.write_text("\n".join(["query_id,passage_id,rank,tokens", *rows]))
     from_run = evaluated(qrels, path, ["RA-nWG@300tok"])

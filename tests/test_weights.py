@@ -38,10 +38,7 @@ def repeated(weights: dict[str, int]) -> tuple[dict, dict]:
     """The labels and the runs with each query as many times as its weight says."""
     copies = {query: [f"{query}/{copy}" for copy in range(weights[query])] for query in QUERIES}
     labels = {name: LABELS[query] for query in QUERIES for name in copies[query]}
-    runs = {
-        run: {name: passages for query, passages in lists.items() for name in copies[query]}
-        for run, lists in RUNS.items()
-    }
+    runs = {run: {name: p for query, p in lists.items() for name in copies[query]} for run, lists in RUNS.items()}
     return labels, runs
 
 
