@@ -14,6 +14,7 @@ from rag_selectivity.render.blocks import Block, Heading, Note, Table
 from rag_selectivity.render.first_screen import first_screen
 from rag_selectivity.render.writers import text_of
 from rag_selectivity.results.report import Report
+from rag_selectivity.results.steps import Commands
 from rag_selectivity.sample.folder import write_sample
 from rag_selectivity.sample.judges import dice_grade, first_grade, write_store
 from rag_selectivity.sample.rows import expected, graded_pairs, texts
@@ -122,15 +123,12 @@ def run_demo() -> Demo:
         size = len(names := list(texts("corpus.jsonl")))
         labels, pool = folder / "labels.db", folder / "candidates.trec"
         report = evaluate(labels, runs, corpus_size=size, pool=pool, depths=[5, K, 20])
+        # What the steps name are files that `demo --write try` leaves.
+        known = {"labels": "try/labels.db", "queries": "try/queries.jsonl", "corpus": "try/corpus.jsonl"}
+        report = report.with_steps(Commands(files=[f"try/{run}.trec" for run in RUNS], **known))
         report = report.with_decision(decide(report, k=K))
-        page = to_html(
-            report,
-            qrels=labels,
-            runs=runs,
-            queries=texts("queries.jsonl"),
-            corpus=texts("corpus.jsonl"),
-            title="Three retrievers over Python's documentation",
-        )
+        shown = {"queries": texts("queries.jsonl"), "corpus": texts("corpus.jsonl"), "qrels": labels, "runs": runs}
+        page = to_html(report, title="Three retrievers over Python's documentation", **shown)
         options: dict[str, Any] = {"corpus_size": size, "depths": [K], "measures": ["BoR", "RA-nWG", "Harm"]}
         of_pool = [pair for pair in graded_pairs() if ":" in pair.drawn and not pair.drawn.startswith("tail")]
         judged = {_JUDGED_RUN: runs[_JUDGED_RUN]}

@@ -52,6 +52,7 @@ def test_the_decision_is_about_three_runs(demo) -> None:
     assert text.index("System: ") < text.index("Trust: ") < text.index("RA-nWG  ")
     assert max(len(line) for line in text.splitlines() if not line.strip().startswith(answers)) <= 85
     assert "Three retrievers over Python" in demo.page
+    assert "labels draw try/labels.db try/bm25.trec" in demo.page
 
 
 def test_the_readme_shows_its_paradox(demo) -> None:
