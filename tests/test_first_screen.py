@@ -10,7 +10,6 @@ from typer.testing import CliRunner
 import rag_selectivity as rs
 from rag_selectivity.advice import decide
 from rag_selectivity.cli.app import app
-from rag_selectivity.render.first_screen import first_screen
 from rag_selectivity.results.stored import read_report
 
 pytestmark = [pytest.mark.contract, pytest.mark.filterwarnings("ignore::rag_selectivity.SelectivityWarning")]
@@ -217,7 +216,7 @@ def test_the_measures_that_were_asked_for_are_shown() -> None:
 def test_what_the_table_has_no_room_for_is_named(sample) -> None:
     asked = ["nDCG@10", "AP", "RR", "R@20", "P@10", "PROC@10", "lambda@10"]
     report = rs.evaluate(sample / "labels.db", sample / "bm25.trec", corpus_size=1000, measures=asked)
-    assert "P@10 and PROC@10 are among the details." in first_screen(report).notes
+    assert "\nP@10 and PROC@10 are among the details.\n" in str(report)
 
 
 def test_people_beside_random_controls_are_not_said_to_check_more_than_they_do(sample) -> None:

@@ -1,14 +1,11 @@
 """Which id of a retrieved passage the labels mean: candidates, the choice, and every reason not to choose."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rag_selectivity import InputError, SelectivityWarning
-from rag_selectivity.hosted import Retrieved, measure_hosted
+from rag_selectivity import InputError
 from rag_selectivity.single import candidates, passage_identity, text_id
 from rag_selectivity.tables.matching import choose_identity
 
@@ -174,14 +171,3 @@ def test_found_is_the_number_of_distinct_labels_that_the_taken_id_meets(rows) ->
         assert "no label was found" in refused(*observed)
     elif expected >= 0.2 * sum(min(len(labels), len(names), 10) for labels, names in rows):
         assert (choose_identity(observed).name, choose_identity(observed).found) == ("doc", expected)
-
-
-def test_ids_that_meet_in_part_and_passages_without_any_are_told() -> None:
-    queries, labels = {f"q{i}": f"{i}?" for i in range(15)}, {f"q{i}": {f"d{i}": 1} for i in range(15)}
-    apart = {q: {f"docs/{d}.md": 1 for d in row} if int(q[1:]) < 10 else row for q, row in labels.items()}
-    lists = {q: Retrieved.by_id([*row, "x", "y"]) for q, row in labels.items()}
-    with pytest.warns(SelectivityWarning, match=r"5 judged passages .* 15 match in another form.*ids-partly-match"):
-        measure_hosted({"app": lists}, apart, queries, corpus_size=40)
-    bare = {q: replace(each, shown=[*each.shown[:2], {"text": "z"}]) for q, each in lists.items()}
-    found = measure_hosted({"app": bare}, labels, queries, corpus_size=40).report
-    assert "15 of 45 retrieved passages have no id, and so no label" in str(found)

@@ -12,7 +12,7 @@ from langchain_core.output_parsers import StrOutputParser
 from langchain_core.prompts import ChatPromptTemplate
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import RunnableLambda, RunnablePassthrough
-from rag_selectivity_langchain import SelectivityCallback, identity_of, run_evaluator, summary_evaluator
+from rag_selectivity_langchain import SelectivityCallback, identity_of, run_evaluator, selectivity, summary_evaluator
 
 import rag_selectivity as rs
 from tests.three_questions import GRADES, QUERIES, TEXTS
@@ -264,3 +264,17 @@ def test_run_evaluators_take_documents_dicts_and_ids() -> None:
         summary_evaluator("BoR")
     binary = run_evaluator("R@2")
     assert binary({"documents": documents}, {"relevant": ["n1", "n5"]})["score"] == 0.5
+
+
+def test_ids_that_meet_in_part_and_passages_without_any_are_told() -> None:
+    labels, queries = {f"q{i}": [f"d{i}"] for i in range(15)}, {f"q{i}": f"{i}?" for i in range(15)}
+    apart = {q: [f"docs/{name}.md" for name in row] if int(q[1:]) < 10 else row for q, row in labels.items()}
+
+    def found(asked: str, third: str | None = "y") -> list[Document]:
+        return [Document(id=name, page_content=str(name)) for name in (f"d{asked[:-1]}", "x", third)]
+
+    told = r"5 judged passages .* 15 match in another form.*ids-partly-match"
+    with pytest.warns(rs.SelectivityWarning, match=told):
+        selectivity(RunnableLambda(found), queries, apart, corpus_size=40)
+    report = selectivity(RunnableLambda(lambda asked: found(asked, None)), queries, labels, corpus_size=40)
+    assert "15 of 45 retrieved passages have no id, and so no label" in str(report)

@@ -167,7 +167,7 @@ def evaluate(
     else:
         usual = _of_page(retrieved, scale, form, size) if printer.is_page else [DEFAULT_MEASURES]
         shared |= {"measures": [*(measure or usual), *gates.measures], "depths": depths}
-        if printer.is_page or deciding["k"] or (depths is None and printer.is_file):
+        if printer.is_page or deciding["k"] or depths is None:
             # Then the decision finds its figures in the report, and a later report finds them in its file.
             shared["depths"] = partial(_depths_with_k, depths, deciding["k"], shared)
         report = retrieved.noted_in(rs.evaluate(retrieved.qrels, lists, **shared))
