@@ -42,9 +42,8 @@ def which_system(decision: Decision, doubt: str, lacks: Sequence[str], *, judges
     if math.isnan(best.value):
         return Answer("system", f"No run has a {measure}: {best.reason}.", False)
     if not others:
-        only = f"{first} is the only run ({measure} {number(best.value)}{ends_text(best.low, best.high)})"
-        # Live retrievals are one run: there is no second one to take.
-        return Answer("system", only + "; a second one would compare" * (decision.K_from != "shown") + ".", None)
+        figure = f"{measure} {number(best.value)}{ends_text(best.low, best.high)}"
+        return Answer("system", f"{first} is the only run ({figure}).", None)
     if best.value == 0:
         return Answer("system", f"No run is best: {measure} is 0 for all of them.", False)
     if doubt:

@@ -152,7 +152,7 @@ def _answers_without(report: Report, reason: str) -> Iterator[Answer]:
     """What stands in the place of the answers where there is no decision."""
     depth, trust = depth_without_decision(report), report.trust
     act, *others = trust.acts or ("Measure with evaluate(labels, runs), which reads whole lists.",)
-    alone = f"{next(iter(report.runs), 'none')} is the only run; a second one would compare."
+    alone = f"{next(iter(report.runs), 'none')} is the only run."
     about = "All that was shown counts" if depth is None else f"The table is about K = {depth}"
     yield Answer("system", alone if len(report.runs) == 1 else f"Open: {reason.rstrip('.')}.", None)
     yield Answer("K", f"{about}; lists of runs would show which K is enough.", None)
