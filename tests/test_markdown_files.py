@@ -118,9 +118,9 @@ def test_the_changes_are_those_of_the_gate(folder) -> None:
     shown = run_command(*words[:-2], "--k", "5", cwd=folder).stdout
     assert re.match(r"System: Against main.json, RA-nWG@5 changed by −0\.\d+ \[−0\.\d+, −0\.\d+\]: worse\. r is", shown)
     assert "What changed against main.json" in shown
-    # The K of the decision is measured and stored, whatever the usual depths are.
-    assert run_command(*words[:-4], "--k", "7", "-o", "seven.json", cwd=folder).returncode == 0
-    again = run_command(*words[:-4], "--k", "7", "--against", "seven.json", cwd=folder).stdout
+    # The K of the decision is measured and stored, and a run without a K of its own is compared at it.
+    assert run_command(*words[:7], "--k", "7", "-o", "seven.json", cwd=folder).returncode == 0
+    again = run_command(*words[:7], "--against", "seven.json", cwd=folder).stdout
     assert again.startswith("System: Against seven.json, RA-nWG@7 did not change. r is")
     drop = re.search(r"−(0\.\d+)", cell)
     assert drop is not None

@@ -124,9 +124,10 @@ def evaluate(
     if printer.is_page and is_live(runs):
         raise InputError("there is no page of a trace: write .json, .md or .txt")
     retrieved = Retrieved.of(labels_of(path, form.qrels_format, form.judge, human), runs, pool, spans)
-    if k is None and deciding["k"] is None and retrieved.depths:
-        # What live retrievals showed is the K of production.
-        deciding["k"] = retrieved.depths[-1]
+    then = gates.against.decision if isinstance(gates.against, rs.Report) else None
+    if k is None and deciding["k"] is None:
+        # What live retrievals showed is the K of production; what a stored report was about is compared at its K.
+        deciding["k"] = retrieved.depths[-1] if retrieved.depths else then and then.K
     compared = baseline is not None and not printer.is_page
     at_budgets = bool(budgets_of(measure))
     lengths = tokens_of(tokens, given.tokenizer)

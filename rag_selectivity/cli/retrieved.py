@@ -73,10 +73,7 @@ class Retrieved:
 
     def noted_in(self, report: Report) -> Report:
         """The report, with what it should say of the input."""
-        if not self.notes and not self.facts:
-            return report
-        (run,) = self.runs
-        return report.with_input(run, self.facts, self.notes)
+        return report.with_input(next(iter(self.runs)), self.facts, self.notes) if self.is_live else report
 
 
 def is_live(runs: Mapping[str, Path]) -> bool:
