@@ -67,7 +67,7 @@ def test_one_row_without_n_is_named() -> None:
         selectivity(rows, bootstrap=None)
     _, random_success = ragas_bor(k=1)
     assert math.isnan(score(random_success, rows[1]))
-    assert "no corpus_size" in str(random_success.value_of(rows[1])[1])
+    assert "no corpus_size" in str(random_success.score(**rows[1]).reason)
     assert score(random_success, rows[0]) == pytest.approx(1 / 100)
 
 

@@ -110,7 +110,7 @@ class Pipeline:
         # Ids at once: postprocessors may change the nodes in place.
         pool, scores = list(map(candidates_of, nodes)), [each.score for each in nodes]
         for postprocessor in self._postprocessors:
-            nodes, error = await _outcome(_postprocessed(postprocessor, nodes, text))
+            nodes, error = await _outcome(postprocessor.apostprocess_nodes(nodes, query_bundle=QueryBundle(text)))
             if nodes is None:
                 error = error or TypeError(f"{type(postprocessor).__name__} returned None")
                 return Retrieved(pool=pool, scores=scores, error=error)
@@ -136,13 +136,6 @@ class Pipeline:
                 return nodes
         found: list[NodeWithScore] | None = await asyncio.to_thread(self._retriever.retrieve, text)
         return found
-
-
-async def _postprocessed(postprocessor: Any, nodes: list[NodeWithScore], text: str) -> Any:
-    asked = {"query_bundle": QueryBundle(text)}
-    if hasattr(postprocessor, "apostprocess_nodes"):
-        return await postprocessor.apostprocess_nodes(nodes, **asked)
-    return await asyncio.to_thread(postprocessor.postprocess_nodes, nodes, **asked)
 
 
 async def _outcome(call: Any) -> tuple[Any, BaseException | None]:

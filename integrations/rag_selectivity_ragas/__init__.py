@@ -11,8 +11,8 @@ except ImportError as error:
     raise MissingExtraError(f"a ragas that imports ({error})", "ragas", "rag_selectivity_ragas") from error
 
 from rag_selectivity.single import Labels, load_on_first_use, text_id
-from rag_selectivity_ragas.batch import answer_scores, run_from_dataset, selectivity
-from rag_selectivity_ragas.metrics import BoR, RowFigures, SelectivityMetric, bor_from_result
+from rag_selectivity_ragas.batch import run_from_dataset, selectivity
+from rag_selectivity_ragas.metrics import BoR, RowFigures, SelectivityMetric, answer_scores, bor_from_result
 
 __all__ = [
     "BoR",

@@ -7,7 +7,7 @@ from ragas.experiment import Experiment
 
 from rag_selectivity import InputError, Qrels, Report, Run
 from rag_selectivity.errors import examples
-from rag_selectivity.hosted import AUTO, Retrieved, labels_for, measure_hosted, scores_by_name
+from rag_selectivity.hosted import AUTO, Retrieved, labels_for, measure_hosted
 from rag_selectivity.single import Labels, Steps
 from rag_selectivity.tables.matching import labels_found
 from rag_selectivity_ragas.rows import ID, IDS, TEXT, UTILITY_GRADES, Row, asked_rows, corpus_of, items_of, rows_of
@@ -183,27 +183,3 @@ def run_from_dataset(dataset: Any, *, id_column: str | None = None) -> Run:
     """
     rows = rows_of(dataset, id_column=id_column)
     return Run.of({key: [ids[ID] for ids in row.passages(())] for key, row in rows.items()})
-
-
-def answer_scores(result: Any, metric: str, *, id_column: str | None = None) -> dict[str, float | None]:
-    """{query: score} of a metric of the answers, row by row, for `rag_selectivity.validate`.
-
-    Parameters
-    ----------
-    result : EvaluationResult, Experiment, Dataset, HF Dataset, or list of dicts
-        The rows that `selectivity` measured.
-    metric : str
-        The column, such as `answer_correctness`.
-    id_column : str, optional
-        As in `selectivity`.
-
-    Raises
-    ------
-    InputError
-        If no row has the metric.
-    """
-    rows = rows_of(result, id_column=id_column)
-    # An evaluation has the scores beside its samples; the rows of an experiment hold them.
-    scores = getattr(result, "scores", None)
-    columns = scores if isinstance(scores, list) else [row.fields for row in rows.values()]
-    return scores_by_name(rows, columns, metric)

@@ -14,7 +14,7 @@ from ragas.metrics.result import MetricResult
 
 from rag_selectivity import Bootstrap, Estimate, InputError, Measure, parse_measure
 from rag_selectivity.errors import SelectivityWarning, examples
-from rag_selectivity.hosted import AUTO
+from rag_selectivity.hosted import AUTO, scores_by_name
 from rag_selectivity.measures import default_query_measures
 from rag_selectivity.single import (
     Labels,
@@ -26,7 +26,7 @@ from rag_selectivity.single import (
     per_query_measure,
 )
 from rag_selectivity.tables.matching import LISTS_BEFORE_DOUBT, Meeting, labels_found
-from rag_selectivity_ragas.rows import ID, IDS, UTILITY_GRADES, Row, corpus_of, row_of
+from rag_selectivity_ragas.rows import ID, IDS, UTILITY_GRADES, Row, corpus_of, row_of, rows_of, score_rows
 
 _NO_SIZE = "the sample has no corpus_size N, and a random draw needs one"
 
@@ -89,14 +89,10 @@ class SelectivityMetric(HybridMetric):
         super().__init__(str(self.measure), required=["user_input"], optional=_OPTIONAL_COLUMNS)
         self._scorer = RowFigures(labels, measures=[self.measure], **options)
 
-    def value_of(self, sample: Any) -> tuple[float, str | None]:
-        """The figure of one sample, and why it is NaN."""
-        (figure,) = self._scorer.figures(sample)
-        return figure.value, figure.reason
-
     async def measure_sample(self, fields: Mapping[str, Any]) -> tuple[float, str | None]:
         """The figure of one sample, and why it is NaN."""
-        return self.value_of(fields)
+        (figure,) = self._scorer.figures(fields)
+        return figure.value, figure.reason
 
 
 class RowFigures:
@@ -264,7 +260,7 @@ def bor_from_result(
     InputError
         If the pair is not there, or there are several and no `k`.
     """
-    rows = _score_rows(result)
+    rows = score_rows(result)
     if k is not None:
         rows = [{name: value for name, value in row.items() if name.endswith(f"@{k}")} for row in rows]
     found = bits_over_random_of_rows(
@@ -276,13 +272,24 @@ def bor_from_result(
     return next(iter(found.values()))
 
 
-def _score_rows(result: Any) -> list[Mapping[str, Any]]:
-    scores = getattr(result, "scores", None)
-    if isinstance(scores, list):
-        return scores
-    if hasattr(result, "to_dict") and hasattr(result, "columns"):
-        return list(result.to_dict("records"))
-    return [row if isinstance(row, Mapping) else row.model_dump() for row in result]
+def answer_scores(result: Any, metric: str, *, id_column: str | None = None) -> dict[str, float | None]:
+    """{query: score} of a metric of the answers, row by row, for `rag_selectivity.validate`.
+
+    Parameters
+    ----------
+    result : EvaluationResult, Experiment, Dataset, HF Dataset, or list of dicts
+        The rows that `selectivity` measured.
+    metric : str
+        The column, such as `answer_correctness`.
+    id_column : str, optional
+        As in `selectivity`.
+
+    Raises
+    ------
+    InputError
+        If no row has the metric.
+    """
+    return scores_by_name(rows_of(result, id_column=id_column), score_rows(result), metric)
 
 
 def _plain(row: Mapping[str, Any]) -> dict[str, Any]:

@@ -4,7 +4,7 @@ import json
 import warnings
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain, islice
+from numbers import Real
 from typing import Any
 
 from rag_selectivity import InputError
@@ -106,6 +106,12 @@ def asked_rows(dataset: Any, *, id_column: str | None = None) -> dict[str, Row]:
     """Rows as `rows_of` has them, with nothing retrieved: what an experiment was asked."""
     nothing: dict[str, Any] = {IDS: [], "retrieved_contexts": None}
     return rows_of([{**_fields(sample), **nothing} for sample in _samples(dataset)], id_column=id_column)
+
+
+def score_rows(result: Any) -> Sequence[Mapping[str, Any]]:
+    """The figures by name of each row: an evaluation has them beside its samples, an experiment in its rows."""
+    scores = getattr(result, "scores", None)
+    return scores if isinstance(scores, list) else list(map(_fields, _samples(result)))
 
 
 def _samples(dataset: Any) -> Iterable[Any]:
@@ -271,11 +277,11 @@ def corpus_of(corpus_size: Any, passages_of: Any, labelled: Collection[str]) -> 
     counts = passage_counts_of(passages_of)
     if isinstance(corpus_size, Mapping) and isinstance(next(iter(corpus_size.values()), None), str):
         raise InputError("corpus_size is a dict of texts; a dict gives N for each query: give len(corpus)")
-    if corpus_size is None or isinstance(corpus_size, Mapping) or hasattr(corpus_size, "columns"):
+    if isinstance(corpus_size, Mapping) or hasattr(corpus_size, "columns"):
         return corpus_size, counts, []
-    if isinstance(corpus_size, (str, bytes, float)) or hasattr(corpus_size, "__index__"):
-        return whole_count(corpus_size, "corpus_size"), counts, []
     size, index = given_size(corpus_size), type(corpus_size).__name__
+    if size is None or isinstance(corpus_size, Real):
+        return size, counts, []
     identity = None if counts is not None else _identity_in(corpus_size, labelled)
     found = None if identity is None else documents_in_index(corpus_size, identity)
     if found is None:
@@ -293,12 +299,12 @@ def _identity_in(index: Any, labelled: Collection[str]) -> str | None:
     by_hash = {as_text_id(passage): passage for passage in given}
     each_by_name = (passage.candidates for passage in passages)
     all_ids = ({**ids, "text": by_hash.get(ids["text"], ids["text"])} for ids in each_by_name)
-    first = list(islice(all_ids, 3))
-    if known := [ids for ids in chain(first, all_ids) if not given.isdisjoint(ids.values())]:
+    if known := [ids for ids in all_ids if not given.isdisjoint(ids.values())]:
         return choose_identity([(given, known)]).name
     doubt = (
         f"not one labelled passage is in the index: the labels name {examples(sorted(given))}, the index has "
-        f"{examples(next(iter(ids.values())) for ids in first)}; is it the index that the labels belong to?"
+        f"{examples(next(iter(each.candidates.values())) for each in passages[:3])}; is it the index that the labels "
+        f"belong to?"
     )
     warnings.warn(SelectivityWarning(doubt, "ids-do-not-match"), stacklevel=4)
     return None
