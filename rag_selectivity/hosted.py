@@ -12,7 +12,6 @@ report are settled here.
 
 from __future__ import annotations
 
-import math
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -75,9 +74,9 @@ class Retrieved:
     error: BaseException | None = None
 
     @classmethod
-    def by_id(cls, shown: Iterable[str], pool: Iterable[str] | None = None) -> Retrieved:
+    def by_id(cls, shown: Iterable[str], texts: Sequence[str] = ()) -> Retrieved:
         """Passages that have one id each."""
-        return cls([{"id": id_} for id_ in shown], None if pool is None else [{"id": id_} for id_ in pool])
+        return cls([{"id": id_} for id_ in shown], texts=texts)
 
     @property
     def candidates(self) -> Sequence[Ids]:
@@ -326,7 +325,7 @@ def _facts(found: Mapping[str, Retrieved]) -> dict[str, int]:
 
 
 def _scores_nan(each: Retrieved) -> int:
-    return sum(score is not None and math.isnan(score) for score in each.scores)
+    return len([score for score in each.scores if score != score])  # only NaN differs from itself
 
 
 def _empty(each: Retrieved) -> int:

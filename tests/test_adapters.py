@@ -66,6 +66,8 @@ def test_ragas_samples_by_context_ids() -> None:
     run = run_from_dataset(EvaluationDataset.from_list(rows))
     assert run["what is a?"] == ["d1", "2"]
     assert measured(run) == 0.5
+    with pytest.warns(rs.SelectivityWarning, match="1 of 1 retrieved passages have no text, in 1 of 1 lists"):
+        run_from_dataset([{"user_input": "what is a?", "retrieved_contexts": [" "]}])
     again = run_from_dataset(EvaluationDataset.from_list([*rows, rows[0]]))
     assert list(again) == ["what is a?", "what is b?", "what is a? (2)"]
 

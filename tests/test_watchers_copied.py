@@ -71,6 +71,8 @@ def test_pairs_of_a_document_and_its_score(documents, retriever) -> None:
 
     pairs = [(document, 0.5) for document in documents]
     assert run_from_documents({"who?": pairs}).to_dict() == {"who?": ["d1", "d2"]}
+    with pytest.warns(rs.SelectivityWarning, match="1 of 2 retrieved passages have the score NaN, in 1 of 1 lists"):
+        run_from_documents({"who?": [pairs[0], (documents[1], float("nan"))]})
     assert identity_of(pairs[0]) == "d1"
     options = {"corpus_size": 64, "depths": [1]}
     report = selectivity(retriever(found=pairs), ["who?"], LABELS, bootstrap=None, **options)

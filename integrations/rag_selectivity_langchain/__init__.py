@@ -13,9 +13,10 @@ except ImportError as error:
     raise MissingExtraError("langchain-core", "langchain", "rag_selectivity_langchain") from error
 
 from rag_selectivity import InputError, Run
+from rag_selectivity.hosted import Retrieved, check_retrieved
 from rag_selectivity.single import load_on_first_use
 from rag_selectivity_langchain.batch import selectivity
-from rag_selectivity_langchain.documents import identity_of
+from rag_selectivity_langchain.documents import identity_of, texts_and_scores
 from rag_selectivity_langchain.langsmith import answer_scores, run_evaluator, summary_evaluator
 from rag_selectivity_langchain.tools import ToolSelectivityCallback
 from rag_selectivity_langchain.watching import SelectivityCallback
@@ -47,7 +48,7 @@ def run_from_documents(
     """{query id: what `retriever.invoke` or `store.similarity_search_with_score` returned}, in the order given.
 
     `identity` says how a document is known: `id`, `text` (a hash of its text) or a metadata key. One that has none is
-    an InputError.
+    an InputError. As `selectivity` does, it warns of scores that are NaN and of documents without text.
     """
     lists: dict[str, list[str]] = {}
     for query, documents in retrieved.items():
@@ -55,4 +56,6 @@ def run_from_documents(
             lists[query] = [identity_of(document, identity) for document in documents]
         except InputError as error:
             raise InputError(f"query {query!r}: {error}") from None
+    found = {query: Retrieved(**texts_and_scores(documents)) for query, documents in retrieved.items()}
+    check_retrieved("run_from_documents", found)
     return Run.of(lists)

@@ -6,7 +6,7 @@ from typing import Any
 from rag_selectivity import InputError, Report
 from rag_selectivity.hosted import AUTO, Retrieved, check_retriever, labelled_queries, labels_for, measure_hosted
 from rag_selectivity.single import Steps, document_candidates
-from rag_selectivity_langchain.documents import document_of
+from rag_selectivity_langchain.documents import document_of, texts_and_scores
 
 #: How reports of this package word their next steps.
 STEPS = Steps("grade_retriever")
@@ -77,8 +77,7 @@ def retrieved(name: str, questions: Mapping[str, str], outcomes: Sequence[Any]) 
             documents = list(map(document_of, outcome))
         except InputError as error:
             raise InputError(f"{name}: the retrieval of query {query!r}: {error}") from None
-        texts = [str(document.page_content) for document in documents]
-        found[query] = Retrieved(list(map(document_candidates, documents)), texts=texts)
+        found[query] = Retrieved(list(map(document_candidates, documents)), **texts_and_scores(outcome))
     return found
 
 

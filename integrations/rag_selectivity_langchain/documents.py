@@ -25,6 +25,12 @@ def document_of(passage: Any) -> Document:
     return first
 
 
+def texts_and_scores(passages: Sequence[Any]) -> dict[str, Any]:
+    """The `texts` and `scores` of a `Retrieved`; a document that is not in a pair with a score has none."""
+    scores = [each[1] if isinstance(each, tuple) else None for each in passages]
+    return {"texts": [str(document_of(each).page_content) for each in passages], "scores": scores}
+
+
 def parts_of(document: Any, name: str = "") -> dict[str, Any]:
     """What `passage_identity` and an `Identity` take of a document; an error calls it by a name, or by its text."""
     document = document_of(document)

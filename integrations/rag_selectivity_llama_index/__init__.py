@@ -13,6 +13,7 @@ except ImportError as error:
     raise MissingExtraError("llama-index-core", "llama-index", "rag_selectivity_llama_index") from error
 
 from rag_selectivity import Run
+from rag_selectivity.hosted import Retrieved, check_retrieved
 from rag_selectivity.single import load_on_first_use
 from rag_selectivity_llama_index.evaluator import (
     Evaluation,
@@ -21,7 +22,7 @@ from rag_selectivity_llama_index.evaluator import (
     answer_scores,
     report_from_results,
 )
-from rag_selectivity_llama_index.nodes import identity_of
+from rag_selectivity_llama_index.nodes import identity_of, text_of
 from rag_selectivity_llama_index.tools import LiveToolSelectivity
 from rag_selectivity_llama_index.watching import LiveSelectivity
 
@@ -53,6 +54,12 @@ __getattr__ = load_on_first_use(__name__, dict.fromkeys(__all__, "judging"))
 def run_from_nodes(retrieved: Mapping[str, Sequence[NodeWithScore]], *, identity: str = "node_id") -> Run:
     """{query id: what `retriever.retrieve` returned}, in the order given.
 
-    `identity` says how the labels know a node, as in `identity_of`. A node that has no such id is an InputError.
+    `identity` says how the labels know a node, as in `identity_of`. A node that has no such id is an InputError. As
+    `SelectivityEvaluator` does, it warns of scores that are NaN and of nodes without text.
     """
+    found = {
+        query: Retrieved(texts=[text_of(each.node) for each in nodes], scores=[each.score for each in nodes])
+        for query, nodes in retrieved.items()
+    }
+    check_retrieved("run_from_nodes", found)
     return Run.of({query: [identity_of(each.node, identity) for each in nodes] for query, nodes in retrieved.items()})

@@ -81,8 +81,9 @@ def report_from_results(
     `bootstrap` and policies.
     """
     by_key = dict(zip(numbered_queries(result.query for result in results), results, strict=True))
+    found = {key: Retrieved.by_id(result.retrieved_ids, result.retrieved_texts) for key, result in by_key.items()}
     return measure_hosted(
-        {name: {key: Retrieved.by_id(result.retrieved_ids) for key, result in by_key.items()}},
+        {name: found},
         labels,
         {key: result.query for key, result in by_key.items()},
         expected={key: result.expected_ids for key, result in by_key.items()},

@@ -7,7 +7,7 @@ from ragas.experiment import Experiment
 
 from rag_selectivity import InputError, Qrels, Report, Run
 from rag_selectivity.errors import examples
-from rag_selectivity.hosted import AUTO, Retrieved, labels_for, measure_hosted
+from rag_selectivity.hosted import AUTO, Retrieved, check_retrieved, labels_for, measure_hosted
 from rag_selectivity.single import Labels, Steps
 from rag_selectivity.tables.matching import labels_found
 from rag_selectivity_ragas.rows import ID, IDS, TEXT, UTILITY_GRADES, Row, asked_rows, corpus_of, items_of, rows_of
@@ -179,7 +179,9 @@ def _pools(rows: Mapping[str, Row], pool: Any, grades: Mapping[str, Mapping[str,
 def run_from_dataset(dataset: Any, *, id_column: str | None = None) -> Run:
     """What each sample retrieved, by `retrieved_context_ids` or, without them, by the hash of its text.
 
-    Queries are questions, or the values of `id_column`; a question that is asked again is numbered.
+    Queries are questions, or the values of `id_column`; a question that is asked again is numbered. As `selectivity`
+    does, it warns of contexts without text.
     """
     rows = rows_of(dataset, id_column=id_column)
+    check_retrieved("run_from_dataset", {key: Retrieved(texts=row.texts or ()) for key, row in rows.items()})
     return Run.of({key: [ids[ID] for ids in row.passages(())] for key, row in rows.items()})
