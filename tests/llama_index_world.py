@@ -9,13 +9,12 @@ import pytest
 from llama_index.core.base.base_retriever import BaseRetriever
 from llama_index.core.base.llms.types import ChatMessage, CompletionResponse, LLMMetadata, MessageRole, ToolCallBlock
 from llama_index.core.llms.custom import CustomLLM
-from llama_index.core.llms.mock import MockFunctionCallingLLM, MockLLM
-from llama_index.core.query_engine import RetrieverQueryEngine
+from llama_index.core.llms.mock import MockFunctionCallingLLM
 from llama_index.core.tools import QueryEngineTool, RetrieverTool
 from rag_selectivity_llama_index import LiveSelectivity
 
 import rag_selectivity as rs
-from tests.test_llama_index import WordRetriever
+from tests.test_llama_index import WordRetriever, engine
 from tests.three_questions import BY_TEXT, GRADES, QUERIES
 
 OPTIONS: dict[str, Any] = {"scale": "utility", "corpus_size": 6, "depths": [1, 2]}
@@ -69,12 +68,6 @@ def retrieved(text: str, top_k: int = 4) -> tuple[str, ...]:
 def reranked(query: str, text: str) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
     pool = retrieved(text)
     return query, pool[-2:], pool
-
-
-def engine(*postprocessors: Any, retriever: BaseRetriever | None = None) -> RetrieverQueryEngine:
-    return RetrieverQueryEngine.from_args(
-        retriever or WordRetriever(), node_postprocessors=list(postprocessors), llm=MockLLM(max_tokens=3)
-    )
 
 
 def tools(*postprocessors: Any, retriever: BaseRetriever | None = None) -> list[Any]:

@@ -9,10 +9,11 @@ import pytest
 
 from rag_selectivity.grading.rubric import DEFAULT_RUBRIC
 from rag_selectivity.grading.store import Store
-from rag_selectivity.people import import_answers, make_tasks, read_answers
+from rag_selectivity.people import import_answers, read_answers
 from rag_selectivity.people.task import AnnotationTask
 from tests.annotation_world import HOSTILE, World
 from tests.browser import Window
+from tests.test_annotation import task_of
 
 pytest.importorskip("jinja2", reason="the page needs Jinja2 (the extra `report`)")
 
@@ -21,12 +22,6 @@ from rag_selectivity.render.annotation_page import annotation_page
 pytestmark = pytest.mark.inside
 
 PHONE = {"viewport": {"width": 360, "height": 640}, "is_mobile": True, "has_touch": True}
-
-
-def task_of(world: World, draw: str, **options: Any) -> AnnotationTask:
-    with Store(world.store) as store:
-        (task,) = make_tasks(store, draw, **world.texts, **options).tasks
-    return task
 
 
 # -- without a browser ------------------------------------------------------------------------------------

@@ -267,9 +267,12 @@ def test_a_recall_level_is_no_k() -> None:
         assert shown.get("IPrec@0.5", "0.500").rstrip("†‡") == "0.500"
 
 
-def test_without_a_decision_the_table_says_how_many_queries_it_is_about(tmp_path) -> None:
-    rs.evaluate(LABELS, {"a": LISTS}, measures=["P"], depths=[1]).save(tmp_path / "report.json")
-    assert "\nAt K = 1, 30 queries\n" in str(read_report(tmp_path / "report.json"))
+def test_without_a_decision_the_table_says_how_many_queries_and_which_k_it_is_about(tmp_path) -> None:
+    labels = {query: {"a": 1, "b": 0} for query in LABELS}
+    rs.evaluate(labels, {"a": LISTS}, measures=["P"], depths=[1, 20]).save(tmp_path / "report.json")
+    text = str(read_report(tmp_path / "report.json"))
+    assert "\nAt K = 1, 30 queries\n" in text
+    assert "60 labels that do not say who gave them cover 100% of the top 1." in " ".join(text.split())
 
 
 def test_what_the_answer_about_trust_says_of_all_figures_marks_none(report) -> None:

@@ -23,6 +23,8 @@ Plan = list[tuple[Measure, NDArray[Any]]]
 #: Of a comparison, whose tests share one level: few depths.
 COMPARED_DEPTHS = (5, 10, 20)
 V = TypeVar("V")
+#: The depth of figures where no K was decided on: this one, or the one that is nearest to it.
+USUAL_DEPTH = 10
 #: A corpus holds fewer passages.
 LARGEST_DEPTH = 1 << 53
 #: Stands for the default measures among others.
@@ -207,6 +209,15 @@ def at_depth(figures: Mapping[str, V], measure: Measure, depth: int) -> V | None
         return None
 
 
+def nearest_depth(depths: Iterable[int], to: int = USUAL_DEPTH) -> int | None:
+    """The depth that is nearest to one, the lower of two; None without depths.
+
+    >>> nearest_depth([1, 20]), nearest_depth([5, 15, 20]), nearest_depth([])
+    (1, 5, None)
+    """
+    return min(depths, key=lambda depth: (abs(depth - to), depth), default=None)
+
+
 def budgets_of(measures: Sequence[str | Measure] | str | Measure | None) -> list[TokenBudget]:
     """The budgets of tokens among measures that were asked for, each once.
 
@@ -244,7 +255,4 @@ def cutoffs_in(plan: Plan) -> list[Any]:
 
 def ranks_in(plan: Plan) -> IntArray:
     """Every K of a plan, in order: neither recall levels (IPrec@.5) nor whole lists, nor budgets of tokens."""
-    ranks = {k for k in cutoffs_in(plan) if k != WHOLE_LIST and not is_budget(k)}
-    if ranks and max(ranks) > LARGEST_DEPTH:
-        raise InputError(f"depth {shown(max(ranks))} is larger than any list: give one up to {LARGEST_DEPTH:,}")
-    return np.array(sorted(ranks), np.int64)
+    return given_depths((k for k in cutoffs_in(plan) if k != WHOLE_LIST and not is_budget(k)), ())

@@ -8,7 +8,7 @@ from typing import Any
 from rag_selectivity.advice.decide import decide
 from rag_selectivity.errors import InputError
 from rag_selectivity.measures.base import Measure, Real
-from rag_selectivity.measures.plan import page_measures, without_depth
+from rag_selectivity.measures.plan import USUAL_DEPTH, page_measures, without_depth
 from rag_selectivity.render.blocks import (
     BLANK,
     Block,
@@ -34,8 +34,6 @@ from rag_selectivity.wording import MARKS, amount, counted, enumeration, level_t
 #: The columns beside the run, in their order, where the report measured them; else what it was asked for.
 COLUMNS = ("RA-nWG", "BoR", "Harm", "Success")
 _OF_THE_LOSS = ("PROC", "%PROC")
-#: The depth of the table where there is no decision: this one, or the one that is nearest to it.
-USUAL_DEPTH = 10
 _SUBTITLES = {
     "BoR": "bits over random",
     "Success": "share of the queries",
@@ -100,7 +98,7 @@ def first_screen(report: Report, *, baseline: str | None = None, paired: bool = 
     """The answers, the table and the notes of a report."""
     known = decided_on(report, baseline=baseline, paired=paired)
     if isinstance(known, str):
-        decision, depth, answers = None, depth_without_decision(report), tuple(_answers_without(report, known))
+        decision, depth, answers = None, report.trust.depth, tuple(_answers_without(report, known))
     else:
         decision, depth, answers = known, known.K, known.answers
     runs = tuple(report.runs) if decision is None else tuple(line.run for line in decision.lines)
@@ -108,7 +106,7 @@ def first_screen(report: Report, *, baseline: str | None = None, paired: bool = 
     is_at_k = any(figure.measure.at == depth for column in columns for figure in column.figures.values())
     heading = "Whole lists" if depth is None else f"At K = {depth}" if is_at_k else "As asked for"
     if decision is None:
-        heading += f", {counted(_most_queries(report), 'query', 'queries')}"
+        heading += f", {counted(report.trust.queries, 'query', 'queries')}"
     elif len(runs) > 1:
         is_seen = decision.measure in {each.measure for column in columns for each in column.figures.values()}
         heading += f", best first by {decision.measure}{'' if is_seen else ' of the first answer'}"
@@ -150,7 +148,7 @@ def answer_lines(answers: Iterable[Answer]) -> list[str]:
 
 def _answers_without(report: Report, reason: str) -> Iterator[Answer]:
     """What stands in the place of the answers where there is no decision."""
-    depth, trust = depth_without_decision(report), report.trust
+    depth, trust = report.trust.depth, report.trust
     act, *others = trust.acts or ("Measure with evaluate(labels, runs), which reads whole lists.",)
     alone = f"{next(iter(report.runs), 'none')} is the only run."
     about = "All that was shown counts" if depth is None else f"The table is about K = {depth}"
@@ -161,20 +159,11 @@ def _answers_without(report: Report, reason: str) -> Iterator[Answer]:
     yield Answer("trust", trust.verdict, None, " ".join(trust.facts))
 
 
-def depth_without_decision(report: Report) -> int | None:
-    """The depth of a report that is nearest to 10; None if its figures are about whole lists."""
-    return min(report.depths, key=lambda depth: (abs(depth - USUAL_DEPTH), depth), default=None)
-
-
-def _most_queries(report: Report) -> int:
-    return max((run.evaluated for run in report.runs.values()), default=0)
-
-
 def _facts(report: Report, decision: Decision | None) -> str:
     """The number of runs and queries, N, the scale, K with its source, and the level of the intervals."""
     facts = [
         counted(len(report.runs), "run"),
-        counted(_most_queries(report) if decision is None else decision.queries, "query", "queries"),
+        counted(report.trust.queries if decision is None else decision.queries, "query", "queries"),
         *([] if report.corpus_size is None else [f"N = {report.corpus_size:,} passages"]),
         f"{report.scale} scale",
         *([] if report.weights is None else [f"weighted by {report.weights['source']}"]),
@@ -316,7 +305,7 @@ def _notes(report: Report, decision: Decision | None, columns: Sequence[Shown]) 
 
 def _counts_of_queries(report: Report, columns: Sequence[Shown]) -> Iterator[str]:
     """Over how many queries the figures are, where some queries have labels that give them no figure."""
-    total = _most_queries(report)
+    total = report.trust.queries
     counts = ((max(each.estimate.n for each in column.figures.values()), column.name) for column in columns)
     over = grouped((n, name) for n, name in counts if 0 < n < total and name != "Harm")
     if over:

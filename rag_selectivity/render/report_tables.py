@@ -11,7 +11,7 @@ from rag_selectivity.errors import InputError
 from rag_selectivity.judged.token_budget import is_budget
 from rag_selectivity.measures.base import Measure, Real, parse_measure
 from rag_selectivity.measures.chance import BoR, BoR_max, Delta, Lambda, regime
-from rag_selectivity.measures.plan import at_depth, without_depth
+from rag_selectivity.measures.plan import at_depth, nearest_depth, without_depth
 from rag_selectivity.measures.utility import PROC, PercentPROC
 from rag_selectivity.render.blocks import (
     BLANK,
@@ -47,8 +47,8 @@ from rag_selectivity.results.report import Report
 from rag_selectivity.results.run_report import FEWEST, RunReport, Slice
 from rag_selectivity.wording import between, counted, enumeration, level_text, number, signed
 
-#: The depth of the tables of slices, and the mark of a slice with few queries.
-_USUAL_DEPTH, FEW = 10, "*"
+#: The mark of a slice with few queries.
+FEW = "*"
 
 
 @shown(Report, "What retrieval is worth")
@@ -213,11 +213,9 @@ def reasons(figures: Iterable[tuple[str, float, str | None]]) -> Iterator[Note]:
 
 
 def at_one_depth(measures: Sequence[Measure]) -> list[Measure]:
-    """The measures at the one rank that a table shows, the nearest to the usual one, and all that are at no rank."""
-    at_rank = {measure: isinstance(measure.at, int) and not is_budget(measure.at) for measure in measures}
-    ranks = [measure.at for measure, is_at in at_rank.items() if is_at and measure.at is not None]
-    shown = min(ranks, key=lambda at: (abs(at - _USUAL_DEPTH), at), default=None)
-    return [measure for measure, is_at in at_rank.items() if not is_at or measure.at == shown]
+    """The measures at the one rank that a table shows, and all that are at no rank."""
+    ranks = {measure: measure.at for measure in measures if isinstance(measure.at, int) and not is_budget(measure.at)}
+    return [measure for measure in measures if measure not in ranks or measure.at == nearest_depth(ranks.values())]
 
 
 @shown(Comparison, "Runs compared")

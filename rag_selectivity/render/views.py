@@ -8,9 +8,10 @@ from typing import Any
 
 from rag_selectivity.errors import InputError
 from rag_selectivity.measures.base import Measure, parse_measure
+from rag_selectivity.measures.plan import nearest_depth
 from rag_selectivity.render import judging, report_tables, workflows  # noqa: F401 - two fill SHOWN
 from rag_selectivity.render.blocks import BLANK, SHOWN, Block, Details, Lines, bare
-from rag_selectivity.render.first_screen import USUAL_DEPTH, decided_on, first_screen
+from rag_selectivity.render.first_screen import decided_on, first_screen
 from rag_selectivity.render.html import notebook_html, page_of_blocks, to_html
 from rag_selectivity.render.writers import latex_of, latex_text, markdown_of, text_of
 from rag_selectivity.results.claims import ClaimReport
@@ -91,8 +92,7 @@ def as_latex(result: Result) -> str:
 def _figures(result: Report | Comparison, report: Report) -> dict[str, dict[Measure, Estimate]]:
     """The figures of each run that were asked for: at their own depth, at that nearest to the K, or of whole lists."""
     known = decided_on(report, baseline=result.baseline if isinstance(result, Comparison) else None)
-    decided = USUAL_DEPTH if isinstance(known, str) else known.K
-    wanted = min(report.depths, key=lambda depth: abs(depth - decided), default=None)
+    wanted = report.trust.depth if isinstance(known, str) else nearest_depth(report.depths, known.K)
     figures = {}
     for name, run in report.runs.items():
         parsed = {parse_measure(key): estimate for key, estimate in run.estimates.items()}
@@ -123,9 +123,9 @@ def _cells(
 
 
 def _caption(result: Report | Comparison, report: Report, figures: Iterable[Mapping[Any, Estimate]]) -> str:
-    n = max((run.evaluated for run in report.runs.values()), default=0)
     size = "" if report.corpus_size is None else f", N = {report.corpus_size:,} passages"
-    text = f"{counted(len(report.runs), 'system')}, n = {counted(n, 'query', 'queries')}{size}, {report.scale} scale"
+    n = counted(report.trust.queries, "query", "queries")
+    text = f"{counted(len(report.runs), 'system')}, n = {n}{size}, {report.scale} scale"
     text += f", relevant from grade {scale_named(report.scale).relevant_from}."
     if len(report.runs) > 1:
         text += " The best figure of a column is bold."

@@ -8,7 +8,7 @@ from typing import Any
 from rag_selectivity.inference.bounded import FEW
 from rag_selectivity.inference.interval import Interval
 from rag_selectivity.measures.base import Measure, Real
-from rag_selectivity.measures.plan import at_depth, without_depth
+from rag_selectivity.measures.plan import at_depth, nearest_depth, without_depth
 from rag_selectivity.measures.utility import Judged
 from rag_selectivity.results.estimate import CALIBRATED, SOFT, STRONG, WITH_CONTROLS, Estimate
 from rag_selectivity.results.plain import Plain, plain
@@ -77,7 +77,7 @@ class Ranking(Plain):
 
 @dataclass(frozen=True, slots=True)
 class Trust:
-    """What the labels of a report are worth, by its figures at the depth next to 10.
+    """What the labels of a report are worth, by its figures at the depth nearest to 10.
 
     Attributes
     ----------
@@ -137,7 +137,7 @@ class Trust:
             only = f"Only the {what} known; all others count as not relevant."
             return " ".join([only, *self._of_other_lists()])
         facts = self._by_whom()
-        depth = self._depth
+        depth = self.depth
         judged = [None if depth is None else at_depth(run.estimates, Judged(), depth) for run in self.runs.values()]
         if shares := [cell.value for cell in judged if cell is not None and not math.isnan(cell.value)]:
             ends = dict.fromkeys(percent(share).replace(".0%", "%") for share in (min(shares), max(shares)))
@@ -152,8 +152,8 @@ class Trust:
             check = self._check
             kappa = "" if check is None else f"{number(check.value)}{ends_text(check.low, check.high)}"
             facts += f"; kappa of judge and people: {kappa}" if kappa else "; no person has checked the judge"
-        if self._queries < (_FEW_QUERIES if standing == NOTHING else FEW):
-            facts += f"; they are of {counted(self._queries, 'query', 'queries')}: add queries first"
+        if self.queries < (_FEW_QUERIES if standing == NOTHING else FEW):
+            facts += f"; they are of {counted(self.queries, 'query', 'queries')}: add queries first"
         return " ".join([f"{answer}. {facts}.", *self._of_other_lists()])
 
     @property
@@ -172,7 +172,7 @@ class Trust:
     @property
     def acts(self) -> tuple[str, ...]:
         """What would allow more, the cheapest first: random controls, people's labels, a tail below closed labels."""
-        known, queries = self.provenance, self._queries
+        known, queries = self.provenance, self.queries
         if known is None or not known.judges:
             return ()
         acts, is_sized = [], any(measure.needs_corpus_size for measure in self.measures)
@@ -192,7 +192,7 @@ class Trust:
         if self._closed() is not None and "tail" not in known.chosen:
             tail = f"{counted(grades, 'passage')} below the pool graded{self._cost(grades)}"
             deeper = "Retrieve further down, and have a tail of that graded: what the runs missed is not known."
-            acts.append(f"Have {tail}: {self.steps.tail(TAIL, self._depth or 10)}" if grades else deeper)
+            acts.append(f"Have {tail}: {self.steps.tail(TAIL, self.depth or 10)}" if grades else deeper)
         return tuple(acts)
 
     def _cost(self, grades: int) -> str:
@@ -203,11 +203,13 @@ class Trust:
     # -- what the figures say --------------------------------------------------------------------------------
 
     @property
-    def _depth(self) -> int | None:
-        return min(self.depths, key=lambda depth: (abs(math.log(depth / 10)), depth), default=None)
+    def depth(self) -> int | None:
+        """The depth nearest to 10; None if the figures are about whole lists."""
+        return nearest_depth(self.depths)
 
     @property
-    def _queries(self) -> int:
+    def queries(self) -> int:
+        """Of the run with the most."""
         return max((run.evaluated for run in self.runs.values()), default=0)
 
     @property
@@ -231,9 +233,9 @@ class Trust:
                 continue
             for name, run in self.runs.items():
                 whole = run.estimates.get(str(base))
-                cell = (at_depth(run.estimates, base, self._depth) if self._depth is not None else None) or whole
+                cell = (at_depth(run.estimates, base, self.depth) if self.depth is not None else None) or whole
                 if cell is not None and not (math.isnan(cell.value) and math.isnan(cell.low)):
-                    yield name, base if cell is whole else base @ (self._depth or 1), cell
+                    yield name, base if cell is whole else base @ (self.depth or 1), cell
 
     def _closed(self) -> str | None:
         """The highest level of closed labels among the figures."""
@@ -255,7 +257,7 @@ class Trust:
             return NOTHING, "The labels by people are too few, or of too few kinds, to calibrate a figure"
         figures, closed = list(self._figures()), self._closed()
         cells = [cell for _, _, cell in figures]
-        graded = f"passages of the top {self._depth}" if closed == STRONG else "retrieved passages"
+        graded = f"passages of the top {self.depth}" if closed == STRONG else "retrieved passages"
         only = f"only {graded} were graded, so nothing is known about what the runs missed"
         has_controls = self.provenance is not None and "control" in self.provenance.chosen
         if any(cell.basis == CALIBRATED for cell in cells):

@@ -18,7 +18,7 @@ from rag_selectivity.judged.origins import Chosen
 from rag_selectivity.judged.token_budget import is_budget
 from rag_selectivity.measures.base import WHOLE_LIST, Measure, Outcome, Real
 from rag_selectivity.measures.chance import BoR
-from rag_selectivity.measures.plan import Plan
+from rag_selectivity.measures.plan import Plan, nearest_depth
 from rag_selectivity.measures.shuffled import Universe
 from rag_selectivity.measures.utility import Evidence
 from rag_selectivity.tables.ids import IntArray
@@ -229,7 +229,7 @@ def _placebo_of(
 
 
 def against_other_lists(figures: Figures, bootstrap: Bootstrap | None) -> dict[str, dict[str, Any]]:
-    """BoR against the lists of the other queries, at the depth next to 10 of each BoR, by its name.
+    """BoR against the lists of the other queries, at the depth nearest to 10 of each BoR, by its name.
 
     Empty where these lists are not known.
     """
@@ -237,7 +237,7 @@ def against_other_lists(figures: Figures, bootstrap: Bootstrap | None) -> dict[s
     for measure, at in figures.plan if figures.join.other_lists is not None and bootstrap is not None else ():
         ranks = at[~is_budget(at) & (at < WHOLE_LIST)]
         if isinstance(measure, BoR) and measure.null == "random" and len(ranks):
-            depth = ranks[[np.argmin(np.abs(np.log(ranks / 10)))]]
+            depth = np.array([nearest_depth(ranks.tolist())])
             over = replace(measure, null="lists")
             outcome = over.outcome(figures.join, depth)
             ((low, high),) = (bootstrap or Bootstrap()).intervals([outcome], figures.queries)
