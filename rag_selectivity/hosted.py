@@ -45,6 +45,8 @@ from rag_selectivity.trust.people import PeoplesLabels, judge_labels, people_of
 
 #: Every id by which labels may know a passage, by the name that `identity=` takes.
 Ids = Mapping[str, str]
+#: What tells the ids of queries in Ragas.
+ID_COLUMN = "in Ragas, selectivity(rows, labels, id_column=…) reads ids, and a metric sees only texts"
 #: The ids that frameworks give to each passage.
 _OWN = ("id", "node_id")
 
@@ -168,7 +170,7 @@ def measure_hosted(
     called = {query: (query, names) if isinstance(names, str) else names for query, names in queries.items()}
     found = {query: given.of_query(*called[query], relevant=(expected or {}).get(query)) for query in queries}
     if not (grades := {query: row for query, row in found.items() if row is not None}):
-        raise _no_labels(queries, given)
+        raise no_labels(queries, given)
     doubts = {name: check_retrieved(name, lists) for name, lists in runs.items()}
     form = IdForm.of(options.get("ids"))
     names = {query: given.name_of(*called[query]) for query in grades}
@@ -404,18 +406,19 @@ def labelled_queries(queries: Any, labels: Labels) -> dict[str, str]:
         raise InputError("there are no queries and no labels: give labels, and queries as {id: text}")
     asked = queries_of(labels.by_query if queries is None else queries)
     if all(labels.name_of(*names) is None for names in asked.items()):
-        raise _no_labels(asked, labels)
+        raise no_labels(asked, labels)
     if all(text in labels.by_query and len(text.split()) == 1 < len(query.split()) for query, text in asked.items()):
         told = f"the retriever would be asked {examples(asked.values())}, which are keys of the labels, as texts"
         raise InputError(f"{told}, and the queries' ids are {examples(asked)}: give {{id: text}}, not {{text: id}}")
     return asked
 
 
-def _no_labels(queries: Iterable[str], labels: Labels) -> InputError:
+def no_labels(queries: Iterable[str], labels: Labels) -> InputError:
+    """What is wrong if the labels know none of the queries."""
     if not labels.by_query:
         return InputError("no query has labels: give labels=…, by the ids or the texts of the queries")
     sides = f"the queries are {examples(queries)}, and the labels know {examples(labels.by_query)}"
-    mend = "their keys must be the ids or the texts of the queries (id_column names the ids in a dataset of Ragas)"
+    mend = f"their keys must be the ids or the texts of the queries ({ID_COLUMN})"
     return InputError(f"no query has labels: {sides}; {mend}")
 
 

@@ -4,7 +4,6 @@
 so BoR@2 is log2(share that works / .02).
 """
 
-import asyncio
 import json
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -426,11 +425,7 @@ def test_ragas(share) -> None:
     report = selectivity(rows, LABELS, bootstrap=None, **OPTIONS)
     assert report["BoR@2"].value == pytest.approx(right(share), abs=1e-12)
     figures = RowFigures(LABELS, corpus_size=100, depths=[2])
-
-    async def scored() -> list[dict[str, float | None]]:
-        return [await figures.ascore(**row) for row in rows]
-
-    bor = rs.single.bits_over_random_of_rows(asyncio.run(scored()), bootstrap=None)["BoR@2"]
+    bor = rs.single.bits_over_random_of_rows([figures.score(**row) for row in rows], bootstrap=None)["BoR@2"]
     assert bor.value == pytest.approx(right(share), abs=1e-12)
 
 

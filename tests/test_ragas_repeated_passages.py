@@ -1,6 +1,5 @@
 """A repeated id in Ragas rows: `selectivity`, `evaluate` and rows of an experiment go by the core's rule."""
 
-import asyncio
 import math
 import random
 
@@ -38,16 +37,11 @@ def test_both_paths_have_one_rule(repeating, undefined) -> None:
     made, labels = rows(repeating)
     dataset, result = evaluated(made, labels)
     whole = adapter.selectivity(dataset, labels, corpus_size=SIZE, measures=["BoR"], depths=[K])[f"BoR@{K}"]
-    figures = [whole, adapter.bor_from_result(result)]
-
-    async def scored() -> list[dict]:
-        scorer = adapter.RowFigures(labels, corpus_size=SIZE, depths=[K])
-        return [{**row, **await scorer.ascore(**row)} for row in made]
-
-    figures.append(adapter.bor_from_result(asyncio.run(scored())))
+    scorer = adapter.RowFigures(labels, corpus_size=SIZE, depths=[K])
+    of_rows = adapter.bor_from_result([{**row, **scorer.score(**row)} for row in made])
     success = sum(bool(labels[row["user_input"]].keys() & {*row["retrieved_context_ids"]}) for row in made) / 40
     expected = math.log2(success / (1 - math.comb(SIZE - 2, K) / math.comb(SIZE, K)))
-    for figure in figures:
+    for figure in (whole, adapter.bor_from_result(result), of_rows):
         if undefined:
             assert math.isnan(figure.value)
             assert figure.reason.startswith("5 of 40 lists repeat a passage within their top K")

@@ -106,26 +106,18 @@ ONE_BY_ONE = ["Harm@2", "RA-nWG@2", "Success@2", "RandomSuccess@2", "PROC@2", "n
 def test_rows_one_after_another_have_the_figures_of_evaluate_to_the_last_bit(m, name) -> None:
     core = [row[name] for row in expected([name], (2,), corpus_size=1000).per_query()]
     metric = m.SelectivityMetric(name, LABELS, scale="utility", corpus_size=1000)
-
-    async def one_by_one(rows) -> list[float]:
-        return [(await metric.ascore(**row)).value for row in rows]
-
-    found = asyncio.run(one_by_one(ROWS))
+    found = [metric.score(**row).value for row in ROWS]
     assert [None if math.isnan(value) else value for value in found] == core
 
 
 def test_a_row_without_a_labelled_id_still_goes_by_its_texts_or_another_column(m) -> None:
     labels = {**LABELS, "who?": {"doc1": 5, "doc2": 1}, "when?": by_texts({"when?": {"a": 5, "b": 1}})["when?"]}
     metric = m.SelectivityMetric("Harm@2", labels, scale="utility")
-    first = {**ROWS[0]}
     other = {"user_input": "who?", "retrieved_context_ids": ["x", "y"], "document": ["doc1", "doc2"]}
     texts = {"user_input": "when?", "retrieved_context_ids": ["x", "y"], "retrieved_contexts": ["text a", "text b"]}
     nothing = {"user_input": "who?", "retrieved_context_ids": ["x", "y"], "rubrics": None}
-
-    async def one_by_one() -> list[float]:
-        return [(await metric.ascore(**row)).value for row in (first, other, texts, nothing, {**nothing})]
-
-    assert asyncio.run(one_by_one())[1:] == [0.5, 0.5, 0.0, 0.0]
+    found = [metric.score(**row).value for row in (ROWS[0], other, texts, nothing, {**nothing})]
+    assert found[1:] == [0.5, 0.5, 0.0, 0.0]
 
 
 # -- ids, texts and N ------------------------------------------------------------------------------
@@ -183,6 +175,21 @@ def test_the_ids_of_another_tenant_are_doubted(m) -> None:
     assert metric.score(**rows[0]).value == 0  # ids do meet
     with pytest.raises(rs.InputError, match="'x1'"):
         m.selectivity(rows, labels, scale="utility", depths=[2])
+
+
+@pytest.mark.parametrize(("known", "asked"), [("q1", 1), ("who is it?", 10)])
+def test_questions_that_labels_do_not_know_are_doubted_once(m, known, asked) -> None:
+    """At the first row if the labels have ids of one word; else at the tenth."""
+    rows = [{"user_input": f"what is {i}?", "retrieved_context_ids": ["a"]} for i in range(12)]
+    first, other = (m.SelectivityMetric("Success@2", {known: ["a"]}) for _ in range(2))
+    first.batch_score(rows[: asked - 1])
+    with pytest.warns(rs.SelectivityWarning, match=f"'what is 0.*', and the labels know '{known[:3]}") as heard:
+        run([first], rows[asked - 1 :])
+    assert sum("no query has labels" in str(each.message) for each in heard) == 1
+    assert other.score(user_input=known, retrieved_context_ids=["a"]).value == 1
+    assert all(each.reason == "nobody judged this query" for each in other.batch_score(rows))
+    with pytest.raises(rs.InputError, match=r"a metric takes no id_column: .* selectivity\(rows, labels, id_column="):
+        m.BoR({known: ["a"]}, id_column="query_id")
 
 
 def test_n_comes_from_a_store_with_the_chunks_of_labelled_documents(m) -> None:

@@ -67,7 +67,7 @@ def test_one_row_without_n_is_named() -> None:
         selectivity(rows, bootstrap=None)
     _, random_success = ragas_bor(k=1)
     assert math.isnan(score(random_success, rows[1]))
-    assert "no corpus_size" in str(random_success.score(**rows[1]).reason)
+    assert "no corpus_size" in str(random_success.score(**rows[1].model_dump()).reason)
     assert score(random_success, rows[0]) == pytest.approx(1 / 100)
 
 
@@ -83,7 +83,7 @@ def test_results_of_llama_index_without_n() -> None:
     from llama_index.core.evaluation.retrieval.base import RetrievalEvalResult
 
     result = RetrievalEvalResult(
-        query="a?", expected_ids=["d1"], retrieved_ids=["d1"], retrieved_texts=[""], metric_dict={}
+        query="a?", expected_ids=["d1"], retrieved_ids=["d1"], retrieved_texts=["text"], metric_dict={}
     )
     report = report_from_results([result], bootstrap=None)
     assert "number of chunks in your index" in report.absent["BoR"]

@@ -1,7 +1,6 @@
 """Evaluations by LlamaIndex: its metrics, a retriever with its postprocessors over a dataset, and what results hold."""
 
 import asyncio
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -13,7 +12,8 @@ from llama_index.core.evaluation.retrieval.evaluator import RetrieverEvaluator
 from llama_index.core.evaluation.retrieval.metrics_base import BaseRetrievalMetric, RetrievalMetricResult
 from pydantic import PrivateAttr
 
-from rag_selectivity import Bootstrap, InputError, Measure, Report, SelectivityWarning, parse_measure
+from rag_selectivity import Bootstrap, InputError, Measure, Report, parse_measure
+from rag_selectivity.errors import warn
 from rag_selectivity.hosted import AUTO, Retrieved, check_retriever, labelled_queries, labels_for, measure_hosted
 from rag_selectivity.indexes import chosen_identity, corpus_size_of_index, given_size
 from rag_selectivity.measures import default_query_measures, given_depths
@@ -289,7 +289,7 @@ class SelectivityEvaluator(RetrieverEvaluator):  # type: ignore[misc,unused-igno
                 f"the index held {size:,} passages at the beginning and {at_end:,} at the end: N is {size:,}; evaluate "
                 f"again while nothing is added or removed"
             )
-            warnings.warn(SelectivityWarning(f"{name}: {notes[-1]}", "index-changed"), stacklevel=3)
+            warn(f"{name}: {notes[-1]}", "index-changed", stacklevel=4)
         return {"index": {"passages": size, "passages_at_end": at_end}}, notes
 
     def _size(self) -> int | None:
@@ -308,7 +308,7 @@ class SelectivityEvaluator(RetrieverEvaluator):  # type: ignore[misc,unused-igno
                 figures[name] = metric.compute(text, expected, found, None, texts, **extra)
             except ValueError as error:
                 # LlamaIndex's own metrics raise for an empty retrieval.
-                warnings.warn(SelectivityWarning(f"{name} of {text!r}: {error}", "rows-left-out"), stacklevel=2)
+                warn(f"{name} of {text!r}: {error}", "rows-left-out", stacklevel=3)
                 continue
             if caveats.get(name):
                 figures[name].metadata["caveats"] = caveats[name]

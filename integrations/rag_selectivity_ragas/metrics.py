@@ -1,7 +1,6 @@
 """Ragas metrics, for both of its APIs at once: `evaluate(metrics=[…])`, collections' `.ascore` and `@experiment`."""
 
 import math
-import warnings
 from abc import abstractmethod
 from collections.abc import Collection, Mapping, Sequence, Sized
 from dataclasses import replace
@@ -13,8 +12,8 @@ from ragas.metrics.collections.base import BaseMetric
 from ragas.metrics.result import MetricResult
 
 from rag_selectivity import Bootstrap, Estimate, InputError, Measure, parse_measure
-from rag_selectivity.errors import SelectivityWarning, examples
-from rag_selectivity.hosted import AUTO, scores_by_name
+from rag_selectivity.errors import warn
+from rag_selectivity.hosted import AUTO, ID_COLUMN, no_labels, scores_by_name
 from rag_selectivity.measures import default_query_measures
 from rag_selectivity.single import (
     Labels,
@@ -38,18 +37,8 @@ class HybridMetric(BaseMetric, SingleTurnMetric):  # type: ignore[misc]
 
     def __init__(self, name: str, *, required: Collection[str], optional: Collection[str] = ()) -> None:
         BaseMetric.__init__(self, name=name, allowed_values=(-math.inf, math.inf))
-        self._required, self._optional = frozenset(required), frozenset(optional)
-
-    @property
-    def required_columns(self) -> dict[str, set[str]]:
-        """The columns without which Ragas refuses a dataset."""
-        return self.get_required_columns()
-
-    # Ragas' own setter refuses the columns of context ids.
-    def get_required_columns(self, with_optional: bool = False) -> dict[str, set[str]]:
-        """The columns that Ragas hands over."""
-        columns = self._required | self._optional if with_optional else self._required
-        return {MetricType.SINGLE_TURN.name: set(columns)}
+        # Ragas' own setter refuses the columns of context ids.
+        self._required_columns = {MetricType.SINGLE_TURN: {*required, *(f"{column}:optional" for column in optional)}}
 
     def _only_required_columns_single_turn(self, sample: Any) -> Any:
         """The sample as it is: Ragas would copy it, and nothing here writes into it."""
@@ -85,6 +74,8 @@ class SelectivityMetric(HybridMetric):
     """
 
     def __init__(self, measure: str | Measure, labels: Any = None, **options: Any) -> None:
+        if "id_column" in options:
+            raise InputError(f"a metric takes no id_column: {ID_COLUMN}")
         self.measure = per_query_measure(measure)
         super().__init__(str(self.measure), required=["user_input"], optional=_OPTIONAL_COLUMNS)
         self._scorer = RowFigures(labels, measures=[self.measure], **options)
@@ -152,6 +143,8 @@ class RowFigures:
         self._size, self._passages_of, _ = corpus_of(corpus_size, passages_of, labelled_ids)
         self._pool, self._identity = pool, ID if identity == IDS else identity
         self._met = Meeting()
+        #: Questions without labels; None once one has some, or a warning was given.
+        self._unknown: list[str] | None = []
 
     def score(self, **fields: Any) -> dict[str, float | None]:
         """{measure: figure} of a sample by its fields; None if the figure is undefined for it."""
@@ -165,13 +158,13 @@ class RowFigures:
         """The figures of a sample, in the order of the measures."""
         row = row_of(sample)
         expected = None if self._given else row.expected()
-        grades = row.own_grades or self.labels.of_query(row.query, row.user_input, relevant=expected)
+        grades = row.own_grades or self.labels.of_query(row.query, relevant=expected)
         passages = self._named(row, grades or {})
         if grades is None:
+            self._doubt_labels(row.query)
             return figures_of_query(self.measures, None, passages)
-        size = self._size
-        if isinstance(size, Mapping):
-            size = size.get(row.query, size.get(row.user_input))
+        self._unknown = None
+        size = self._size.get(row.query) if isinstance(self._size, Mapping) else self._size
         size, is_own = row.corpus_size if size is None else size, row.own_grades is not None
         is_sized = size is not None or self._passages_of is not None
         found = figures_of_query(
@@ -204,6 +197,16 @@ class RowFigures:
         top = passages[: figure.measure.at] if isinstance(figure.measure.at, int) else passages
         return replace(figure, value=OfRepeats(figure.value)) if len(set(top)) < len(top) else figure
 
+    def _doubt_labels(self, question: str) -> None:
+        """Warn if the labels know none of many questions, or not the first one, and all their keys are single words."""
+        if self._unknown is None:
+            return
+        self._unknown.append(question)
+        by_ids = bool(self.labels.by_query) and max(len(key.split()) for key in self.labels.by_query) < 2
+        if len(self._unknown) == (1 if by_ids and len(self._unknown[0].split()) > 1 else LISTS_BEFORE_DOUBT):
+            warn(f"{no_labels(self._unknown, self.labels)}. Figures are NaN", "ids-do-not-match", stacklevel=5)
+            self._unknown = None
+
     def _doubt(self, passages: Sequence[str], grades: Mapping[str, int]) -> str | None:
         """Why there are no figures, if no row of many held a labelled passage; a warning says it once."""
         was_nothing = self._met.nothing
@@ -211,18 +214,15 @@ class RowFigures:
             self._met.add(passages, grades)
         if not self._met.nothing:
             return None
-        if not was_nothing:
-            doubt = (
-                f"not one of the first {LISTS_BEFORE_DOUBT} labelled samples retrieved a labelled passage, so ids may "
-                f"differ: {self._met.sides('and retrieved were')}. Figures are NaN until a labelled passage is "
-                f"retrieved, and were those of lists without evidence before; give labels by these ids, or the "
-                f"identity that the labels name, as in identity='text'"
-            )
-            warnings.warn(SelectivityWarning(doubt, "ids-do-not-match"), stacklevel=4)
-        return (
-            f"no labelled passage was retrieved in {LISTS_BEFORE_DOUBT} labelled samples, so ids may differ: the "
-            f"labels name {examples(grades)}, and retrieved were {examples(passages)}"
+        doubt = (
+            f"not one of the first {LISTS_BEFORE_DOUBT} labelled samples retrieved a labelled passage, so ids may "
+            f"differ: {self._met.sides('and retrieved were')}"
         )
+        if not was_nothing:
+            until = "Figures are NaN until a labelled passage comes, and were those of lists without evidence before"
+            mend = "give labels by these ids, or the identity that the labels name, as in identity='text'"
+            warn(f"{doubt}. {until}; {mend}", "ids-do-not-match", stacklevel=5)
+        return doubt
 
 
 def BoR(labels: Any = None, *, corpus_size: Any = None, k: int = 10, **options: Any) -> list[SelectivityMetric]:

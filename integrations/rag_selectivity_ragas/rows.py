@@ -1,14 +1,13 @@
 """Ragas' datasets as rows: who asked, what was retrieved, what is known of it, and of the corpus."""
 
 import json
-import warnings
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Real
 from typing import Any
 
 from rag_selectivity import InputError
-from rag_selectivity.errors import SelectivityWarning, examples
+from rag_selectivity.errors import examples, warn
 from rag_selectivity.indexes import documents_in_index, given_size, stored_passages
 from rag_selectivity.single import (
     as_text_id,
@@ -306,5 +305,5 @@ def _identity_in(index: Any, labelled: Collection[str]) -> str | None:
         f"{examples(next(iter(each.candidates.values())) for each in passages[:3])}; is it the index that the labels "
         f"belong to?"
     )
-    warnings.warn(SelectivityWarning(doubt, "ids-do-not-match"), stacklevel=4)
+    warn(doubt, "ids-do-not-match", stacklevel=5)
     return None
