@@ -17,13 +17,13 @@ pytestmark = pytest.mark.inside
 ROOT = Path(__file__).resolve().parents[1]
 LABELS = {"who?": {"d1": 5, "d2": 1}, "when?": {"d3": 4, "d4": 1}, "where?": {"d5": 5}}
 LISTS = {"who?": ["d1", "d2"], "when?": ["x", "d4"]}
+GRADED = {query: LABELS[query] for query in LISTS}
 OPTIONS = {"scale": "utility", "corpus_size": 1000, "measures": ["BoR@2", "Harm@2"]}
 
 
 @pytest.fixture(scope="module")
 def report() -> rs.Report:
-    graded = {query: LABELS[query] for query in LISTS}
-    return rs.evaluate(graded, {"bm25: new": LISTS, "dense": {"who?": ["d1"], "when?": ["d3"]}}, **OPTIONS)
+    return rs.evaluate(GRADED, {"bm25: new": LISTS, "dense": {"who?": ["d1"], "when?": ["d3"]}}, **OPTIONS)
 
 
 def test_a_failure_names_the_figure_its_interval_and_its_queries(report) -> None:
@@ -46,8 +46,7 @@ def test_an_undefined_figure_and_a_caveat_fail(report) -> None:
         assert_selectivity(report, "shown(BoR@2) > 0")
     assert_selectivity(report, "as_judged(BoR@2) > 0")
     closed = rs.evaluate({"q": {"d": 5, "e": 1}}, {"bm25": {"q": ["d", "e"]}}, scale="utility", measures=["RA-nWG@2"])
-    code = closed["RA-nWG@2"].caveats[0].code
-    with pytest.raises(AssertionError, match=code):
+    with pytest.raises(AssertionError, match=closed["RA-nWG@2"].caveats[0].code):
         assert_selectivity(closed, "caveats(RA-nWG@2) < strong")
 
 
@@ -59,6 +58,7 @@ def test_an_undefined_figure_and_a_caveat_fail(report) -> None:
         (("BoR > 4",), "^gate 'BoR > 4': name the depth, as in BoR@10"),
         (("BoR@2 > much",), "'much' is not a number"),
         (("RA-nWG@2 > 0.5",), "RA-nWG@2"),
+        (("drop(BoR@2) <= .1",), "needs a stored report: against=PATH"),
     ],
 )
 def test_a_condition_that_cannot_be_read_is_an_input_error(report, conditions, message) -> None:
@@ -66,18 +66,25 @@ def test_a_condition_that_cannot_be_read_is_an_input_error(report, conditions, m
         assert_selectivity(report, *conditions)
 
 
+def test_a_drop_is_counted_from_a_stored_report(report, tmp_path) -> None:
+    report.save(tmp_path / "main.json")
+    assert_selectivity(report, "drop(BoR@2) <= .1", "BoR@2 > 7", against=tmp_path / "main.json")
+    worse = rs.evaluate(GRADED, {"bm25: new": LISTS, "dense": {"who?": ["d2"], "when?": ["d3"]}}, **OPTIONS)
+    with pytest.raises(AssertionError, match=r"<= \.1 does not hold for dense: .* = 1 > 0\.1 \(from [^\n]*\)$"):
+        assert_selectivity(worse, "drop(BoR@2) <= .1", against=report)
+
+
 def test_collected_retrievals_make_the_report_of_evaluate() -> None:
     collected = Retrievals()
     for query, passages in LISTS.items():
         collected.record(query, passages)
-    graded = {query: LABELS[query] for query in LISTS}
-    core = rs.evaluate(graded, {"retriever": LISTS}, **OPTIONS)
+    core = rs.evaluate(GRADED, {"retriever": LISTS}, **OPTIONS)
     assert collected.report(LABELS, **OPTIONS).to_dict() == core.to_dict()
     collected.record("who?", ["x", "y"])
     collected.record("never judged", ["d1"])
     again = collected.report(LABELS, **OPTIONS)["BoR@2"]
     assert (again.n, again.n_total) == (3, 3)
-    both = rs.evaluate({**graded, "who? (2)": LABELS["who?"]}, {"r": {**LISTS, "who? (2)": ["x", "y"]}}, **OPTIONS)
+    both = rs.evaluate({**GRADED, "who? (2)": LABELS["who?"]}, {"r": {**LISTS, "who? (2)": ["x", "y"]}}, **OPTIONS)
     assert again.value == both["BoR@2"].value
     with pytest.raises(rs.InputError, match="no retrieval was recorded"):
         Retrievals().report(LABELS)

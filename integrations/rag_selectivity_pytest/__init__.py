@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["Retrievals", "assert_selectivity", "retrievals", "session_retrievals"]
 
 
-def assert_selectivity(report: Report, *conditions: str) -> None:
+def assert_selectivity(report: Report, *conditions: str, against: Any = None) -> None:
     """Fail unless every condition holds for every run of a report.
 
     Parameters
@@ -31,14 +31,17 @@ def assert_selectivity(report: Report, *conditions: str) -> None:
         `"BoR@10 > 4"`; `"low(BoR@10) > 4"` for the lower end of its interval, `high(…)` for the upper one, and with
         random controls `shown(…)` and `as_judged(…)`. A figure that is undefined holds no condition; one with a
         possible range holds it if the whole range does. `"caveats(BoR@10) < soft"` holds if the figure has no caveat
-        of this level or above, `"caveats < strong"` if none has.
+        of this level or above, `"caveats < strong"` if none has. `"drop(BoR@10) <= .1"` holds if the figure is worse
+        than the stored report's by at most that.
+    against : path or Report, optional
+        The report, saved as JSON, from which drops are counted.
 
     Raises
     ------
     AssertionError
         Names each figure that fails, its interval, its number of queries and its caveats.
     InputError
-        If a condition cannot be read, or the report lacks its measure.
+        If a condition cannot be read, or the report lacks its measure; as `rag_selectivity.gates.check` for drops.
 
     Examples
     --------
@@ -52,13 +55,12 @@ def assert_selectivity(report: Report, *conditions: str) -> None:
     __tracebackhide__ = True
     if not conditions:
         raise InputError("assert_selectivity needs a condition such as 'BoR@10 > 4'")
-    lines = []
-    for condition in conditions:
-        gate = parse(condition).opposite
-        for result in check(report, [gate]):
-            if not result.passed:
-                lines.append(f"{condition} does not hold for {result.message}")
-                lines += [] if gate.measure is None else _facts(report[result.run, str(gate.measure)])
+    lines, gates = [], {parse(condition).opposite: condition for condition in conditions}
+    for result in check(report, gates, against):
+        if not result.passed:
+            lines.append(f"{gates[result.gate]} does not hold for {result.message}")
+            of_figure = result.gate.measure is not None and result.gate.kind != "drop"
+            lines += _facts(report[result.run, str(result.gate.measure)]) if of_figure else []
     if lines:
         raise AssertionError("\n".join(lines))
 
