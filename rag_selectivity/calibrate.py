@@ -81,8 +81,8 @@ def calibrate_alpha(
         alpha = float(alphas[best])
         reason = f"alpha = {alpha:g} has the highest correlation on these queries."
         outside = _out_of_fold(values, scores)
-    relevant = judged.relevant(getattr(chosen, "rel", None))
-    regime = chosen.at / float(relevant[relevant > 0].mean()) if (relevant > 0).any() else nan
+    mean = judged.mean_relevant(getattr(chosen, "rel", None))
+    regime = nan if mean is None else chosen.at / mean
     advice = f"{reason} {_regime_advice(regime)}"
     return Calibration(alpha, rho, outside, n, regime, advice)
 
@@ -135,7 +135,7 @@ def _judged(source: Report | JudgedRun, run: str | None) -> JudgedRun:
 
 def _regime_advice(regime: float) -> str:
     if np.isnan(regime):
-        return "No query has a relevant passage, so K/N_p is undefined."
+        return "K/N_p is undefined: no query has a relevant passage, or labels name documents where K counts chunks."
     advised, slots = ("T", "fewer slots than") if regime < 1 else ("nDCG", "at least as many slots as")
     return (
         f"K/N_p = {regime:.2f} {'<' if regime < 1 else '≥'} 1: there are {slots} relevant passages. The recall-free "

@@ -207,6 +207,13 @@ def test_a_report_calibrates_as_its_join_does() -> None:
         options = {"measure": measure, "grid": [0, 0.25, 0.5, 0.75, 1]}
         of_join = rs.calibrate_alpha(rs.join(rs.Qrels.of(qrels), rs.Run.of(run)), quality, **options)
         assert rs.calibrate_alpha(report, quality, **options) == of_join
+    # Weighted, and where the labels name documents and the run their chunks.
+    for rules in ({"weights": quality}, {"passages_of": dict.fromkeys(rs.Qrels.of(qrels).passages, 3)}):
+        report = rs.evaluate(qrels, {"r": run}, measures=["F"], depths=[10], bootstrap=None, **rules)
+        slots = report.slots_per_relevant("r").get(10, np.nan)
+        found = rs.calibrate_alpha(report, quality)
+        assert found.regime == pytest.approx(slots, nan_ok=True)
+        assert found.advice.endswith("K counts chunks.") == np.isnan(slots)
 
 
 @pytest.mark.parametrize(("depth", "relevant", "speaks_for"), [(5, 20, "T"), (20, 5, "nDCG")])
