@@ -197,8 +197,7 @@ def relevance(graded: dict[str, int]) -> Callable[[str], float]:
 
 #: What a passage is worth to a measure, from the grades of its query: no other property makes one passage better.
 WORTHS: dict[str, Callable[[dict[str, int]], Callable[[str], float]]] = {
-    **dict.fromkeys(("Success", "P", "R", "AP", "RR", "N-Recall4+", "Precision4+", "F", "Rprec"), relevance),
-    "T": lambda graded: lambda passage: graded.get(passage, 0) >= 4,
+    **dict.fromkeys(("Success", "P", "R", "AP", "RR", "N-Recall4+", "Precision4+", "F", "Rprec", "T"), relevance),
     "N-Recall5": lambda graded: lambda passage: graded.get(passage, 0) == 5,
     "nDCG": lambda graded: lambda passage: graded.get(passage, 0),
     "nDCG(gain=exp)": lambda graded: lambda passage: graded.get(passage, 0),

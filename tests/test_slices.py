@@ -141,7 +141,8 @@ def test_counts_of_labels() -> None:
 
 def test_numbers_are_cut_into_quartiles_with_their_borders() -> None:
     age = {query: str(i) for i, query in enumerate(QUERIES)}
-    assert values_of({"age": age})["age"] == {"≤ 14": 15, "> 14 to 29": 15, "> 29 to 44": 15, "> 44": 15}
+    for name in ("age", ""):
+        assert values_of({name: age})[name] == {"≤ 14": 15, "> 14 to 29": 15, "> 29 to 44": 15, "> 44": 15}
     few = by_value("hops", {query: str(1 + i % 3) for i, query in enumerate(QUERIES)}, QUERIES)
     assert few.values == ("1", "2", "3")
     skewed = by_value("price", {q: str(max(0, i - 40) / 8) for i, q in enumerate(QUERIES)}, QUERIES)

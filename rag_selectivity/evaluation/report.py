@@ -130,7 +130,7 @@ class _Evaluation:
         placebos = {} if run.qrels is None else placebos_of(run, self.plan, figures.outcomes, among)
         outcomes = [*figures.outcomes, *(beyond for _, beyond in placebos.values())]
         places = [slicing.places(figures.queries) for slicing in self.slicings]
-        parts = [("", "", np.ones(len(figures.queries), bool))]
+        parts: list[tuple[str | None, str, Any]] = [(None, "", np.ones(len(figures.queries), bool))]
         for slicing, of_slicing in zip(self.slicings, places, strict=True):
             parts += [(slicing.column, slicing.values[i], of_slicing == i) for i in np.unique(of_slicing).tolist()]
         ends = ends_of(outcomes, figures.queries, self.bootstrap, places)
@@ -138,8 +138,8 @@ class _Evaluation:
         for (column, value, chosen), of_part in zip(parts, ends, strict=True):
             shuffled = {measure: placebo.over(chosen) for measure, (placebo, _) in placebos.items()}
             table = figures.where(chosen)
-            results.append(self._estimates(name, table, of_part, shuffled, facts, whole=not column))
-            if column:
+            results.append(self._estimates(name, table, of_part, shuffled, facts, whole=column is None))
+            if column is not None:
                 slices.setdefault(column, {})[value] = Slice(column, value, len(table.queries), results[-1][0], table)
         estimates, controls, completed = results[0]
         doubts = None if run.made_of is None else Doubts(run.made_of, name, int(found.sum()))
