@@ -122,8 +122,10 @@ def test_mistakes_are_named(pool, depth, message) -> None:
 
 
 def test_rows_are_still_one_pool() -> None:
-    report = rs.evaluate({"q": {"d": 1}}, {"r": {"q": ["d"]}}, pool=[("q", "d"), ("q", "e")], depths=[1])
-    assert report.runs["r"].judged.candidates_returned.tolist() == [2]
+    records = [{"query_id": "q", "passage_id": passage} for passage in "de"]
+    for pool in ([("q", "d"), ("q", "e")], records, {"r": records}):
+        report = rs.evaluate({"q": {"d": 1}}, {"r": {"q": ["d"]}}, pool=pool, depths=[1])
+        assert report.runs["r"].judged.candidates_returned.tolist() == [2]
 
 
 def test_pools_by_their_names_may_be_dicts() -> None:

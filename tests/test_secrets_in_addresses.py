@@ -33,14 +33,11 @@ def address(server: HostileServer, place: str, scheme: str = "http://") -> str:
     return f"{scheme}{before}127.0.0.1:{server.port}/v1{after}"
 
 
-def all_files(folder: Path) -> bytes:
-    return b"".join(path.read_bytes() for path in sorted(folder.iterdir()) if path.is_file())
-
-
 def refuse_secret(folder: Path, *runs: Finished) -> None:
     """The secret is in nothing that was printed or written, in none of its forms."""
     forms = (SECRET, ENCODED, b64encode(f"me:{SECRET}".encode()).decode(), "s3cr3t")
-    written = all_files(folder).decode("utf-8", "replace") + "".join(each.said for each in runs)
+    files = b"".join(path.read_bytes() for path in folder.iterdir() if path.is_file())
+    written = files.decode("utf-8", "replace") + "".join(each.said for each in runs)
     assert not [form for form in forms if form in written], written
 
 

@@ -52,8 +52,8 @@ def evaluate(
     ----------
     qrels : Qrels, {query: {passage: grade}}, DataFrame, rows or path
     runs : {name: run}, or one run
-        A run is a Run, {query: [passage, …]}, {query: {passage: score}}, a DataFrame, rows or a
-        path. Files are streamed: only their judged hits are held in memory.
+        A run is a Run, {query: [passage, …]}, {query: {passage: score}}, a DataFrame or a path; a run without a name
+        may be rows, too. Files are streamed: only their judged hits are held in memory.
     corpus_size : int, {query: int} or DataFrame with a query and a corpus_size column, optional
         N, the number of passages that could have been retrieved. Chance-corrected measures need it.
     measures : sequence of str or Measure, optional

@@ -5,6 +5,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from rag_selectivity.errors import InputError, did_you_mean
 from rag_selectivity.judged.policy import Policy
 from rag_selectivity.judged.reading import run_parts
@@ -31,7 +33,7 @@ class Pools:
         check_whole("pool_depth (--pool-depth)", depth)
         if depth is not None and pool is None:
             raise InputError("pool_depth (--pool-depth) says how deep pools are taken: give a pool (--pool) too")
-        self._of_run = _by_run(pool, runs)
+        self._of_run = {} if pool is None else _by_run(pool, runs)
         self._depth, self._policy, self._form = depth, policy, form
         self._lists: dict[int, Run] = {}
         self._fused: dict[tuple[int, ...], Run] = {}
@@ -58,8 +60,6 @@ class Pools:
 
 def _by_run(pool: Any, runs: Collection[str]) -> dict[str, list[Any]]:
     """{run: its pools}."""
-    if pool is None:
-        return {}
     if isinstance(pool, (list, tuple, Mapping)) and not pool:
         raise InputError("pool is empty: give a run, several, or {run: pool}, or leave it out")
     if not isinstance(pool, Mapping):
@@ -67,11 +67,12 @@ def _by_run(pool: Any, runs: Collection[str]) -> dict[str, list[Any]]:
     by_name = {str(name): value for name, value in pool.items()}
     of_runs = all(name in runs for name in by_name)
     for name, value in by_name.items():
-        if of_runs and isinstance(value, (list, tuple)) and not value:
-            raise InputError(f"pool: the list of run {name!r} is empty: give its pool, or leave the run out")
-        if not of_runs and name not in runs and isinstance(value, (list, tuple)) and value and all(map(_is_run, value)):
+        is_list = isinstance(value, (list, tuple))
+        if name not in runs and is_list and any(isinstance(each, Mapping) or _is_run(each) for each in value):
             fact = f"pool: there is no run {name!r}{did_you_mean(name, runs)} (the runs are {', '.join(runs)})"
             raise InputError(f"{fact}; name the run that each list of pools belongs to")
+        if of_runs and is_list and not value:
+            raise InputError(f"pool: the list of run {name!r} is empty: give its pool, or leave the run out")
     return {name: _several(by_name[name]) for name in by_name} if of_runs else dict.fromkeys(runs, _several(pool))
 
 
@@ -79,18 +80,14 @@ def _several(pool: Any) -> list[Any]:
     """The pools of what is one pool, several, or several by their names."""
     if isinstance(pool, (list, tuple)) and all(_is_run(each) or isinstance(each, str) for each in pool):
         return list(pool)
-    if isinstance(pool, Mapping) and pool and all(map(_is_named_run, pool.values())):
-        return list(pool.values())
+    if isinstance(pool, Mapping):
+        named = [each for each in pool.values() if is_frame(each) or each != {}]
+        return named if named and all(map(_is_run, named)) else [pool]
     return [pool]
 
 
 def _is_run(value: Any) -> bool:
-    """Whether an item of a list is a run; rows of a single run are tuples or lists."""
-    return isinstance(value, (Path, Run, Mapping)) or is_frame(value)
-
-
-def _is_named_run(value: Any) -> bool:
-    """Whether the value of a mapping is a run; the values of {query: passages} are lists, or mappings of scores."""
+    """Whether it is a run: neither a row of one, nor the passages of a query, whose mapping holds scores."""
     if isinstance(value, Mapping):
-        return bool(value) and all(isinstance(of_query, (Mapping, list, tuple)) for of_query in value.values())
-    return _is_run(value)
+        return not any(map(np.isscalar, value.values()))
+    return isinstance(value, (Path, Run)) or is_frame(value)
