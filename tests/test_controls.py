@@ -93,13 +93,8 @@ def test_a_judge_that_rolls_dice_is_shown_to_say_nothing() -> None:
     assert bits.shown is not None
     assert bits.shown < 0
     assert bits.basis == "with controls"
-    assert bits.as_judged == pytest.approx(rs_as_judged(), abs=1e-12)
+    assert bits.as_judged == pytest.approx(report(controls=None)["BoR@10"].value, abs=1e-12)
     assert bits.as_judged > 5
-
-
-def rs_as_judged() -> float:
-    labels, runs, _ = judged_by(0.4, number=3)
-    return rs.evaluate(labels, runs, corpus_size=SIZE, depths=[K], measures=["BoR"], scale="trec")["BoR@10"].value
 
 
 def test_intervals_cover_the_truth_and_what_is_shown_is_true(trial) -> None:
@@ -139,6 +134,16 @@ def test_a_judge_that_accepts_nearly_all_shows_nothing_on_either_side() -> None:
     assert bits.low < 0 <= bits.high < 0.01
 
 
+def test_controls_that_differ_less_than_by_chance_are_not_extended_beyond_equal_rates() -> None:
+    """Whatever the rates of the queries, 10 passages miss at least as often as they would at equal ones (Jensen)."""
+    found = report(judged_by(0.45, number=3, seed=13), depths=[1, 5, K], measures=["RandomSuccess"])
+    for depth in (5, K):
+        figure = found[f"RandomSuccess@{depth}"]
+        assert figure.low < 1 - 0.55**depth < figure.high
+        # The prior at K = 1 is slightly another.
+        assert 1 - figure.value >= 0.95 * (1 - found["RandomSuccess@1"].value) ** depth
+
+
 def test_every_chance_corrected_figure_rests_on_the_same_baseline() -> None:
     measures = ["BoR", "EF", "RandomSuccess", "BoR_max", "lambda"]
     figures = report(judged_by(0.01, number=20), measures=measures)
@@ -167,12 +172,9 @@ def test_clusters_of_queries_widen_the_interval() -> None:
 
 
 def test_clusters_of_one_query_each_are_no_clusters() -> None:
-    judge = judged_by(0.05, number=3)
-    alone, each = (
-        report(judge, bootstrap=rs.Bootstrap(clusters=clusters))["BoR@10"]
-        for clusters in (None, {q: q for q in judge[0]})
-    )
-    assert (each.value, each.low, each.high, each.shown) == (alone.value, alone.low, alone.high, alone.shown)
+    judge, groups = judged_by(0.05, number=3), {f"q{i}": i for i in range(QUERIES)}
+    alone, each = (report(judge, bootstrap=rs.Bootstrap(clusters=of))["BoR@10"] for of in (None, groups))
+    assert each == alone
 
 
 # -- no relevant control -----------------------------------------------------------------------------------

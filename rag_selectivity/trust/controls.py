@@ -283,9 +283,10 @@ def rate_draws(draw: Draw, draws: int, rng: np.random.Generator) -> tuple[FloatA
     With n controls of each of Q queries, X = Σx of them relevant: r ~ Beta(X/d + ½, (nQ − X)/d + ½), where d is the
     overdispersion of x over queries (Pearson's statistic over its degrees of freedom, at least 1). The likeness is
     (d* − 1)/(n − 1), at most .95, where d* is d of queries drawn with replacement; 0 with fewer than two hits, and
-    with one control for each query, which cannot show it. It stays below 0 where d* is below 1: cut off there, it
-    would be too high on average for a judge with nearly the same rate in all queries, and BoR with it. Queries may have
-    different numbers of controls: n is then their mean, and Pearson's statistic has the n of each query.
+    with one control for each query, which cannot show it. It stays below 0 where d* is below 1: cut off in each draw,
+    it would be too high on average for a judge with nearly the same rate in all queries, and BoR with it. Instead
+    `missed_outside` bounds the quantiles. Queries may have different numbers of controls: n is then their mean, and
+    Pearson's statistic has the n of each query.
     """
     known = draw.graded > 0
     n, x, units = draw.graded[known].astype(np.float64), draw.relevant[known].astype(np.float64), draw.units[known]
@@ -386,15 +387,17 @@ def missed_outside(rate: FloatArray, alike: FloatArray, slots: float) -> FloatAr
 
     A query's rate is Beta with mean r and likeness icc: a = r(1 − icc)/icc, b = (1 − r)(1 − icc)/icc, and the
     probability is B(a, b + k)/B(a, b); (1 − r)^k at icc 0. Its logarithm goes on below 0 with the slope that it has at
-    0, k(k − 1)/2 · r/(1 − r).
+    0, k(k − 1)/2 · r/(1 − r). Queries with any rates miss at least as often as those with equal ones (Jensen): each
+    quantile of the draws, which are in order, is at least that of (1 − r)^k.
     """
     from scipy.special import betaln
 
-    alone = alike < _LEAST_ALIKE
+    alone, even = alike < _LEAST_ALIKE, slots * np.log1p(-rate)
     scale = (1 - alike) / np.where(alone, 0.5, alike)
     a, b = rate * scale, (1 - rate) * scale
-    below = np.minimum(alike, 0.0) * max(0.0, slots * (slots - 1) / 2) * rate / (1 - rate)
-    return np.where(alone, slots * np.log1p(-rate) + below, np.minimum(0.0, betaln(a, b + slots) - betaln(a, b)))
+    below = even + np.minimum(alike, 0.0) * max(0.0, slots * (slots - 1) / 2) * rate / (1 - rate)
+    missed = np.where(alone, below, np.minimum(0.0, betaln(a, b + slots) - betaln(a, b)))
+    return np.maximum(np.sort(missed), np.sort(even))
 
 
 def _shares_found(draw: Draw, enough: BoolArray, draws: int, rng: np.random.Generator) -> FloatArray:

@@ -208,8 +208,7 @@ def _placebo_of(
     measure: Measure, judged: JudgedRun, depths: IntArray, of_labels: BoolArray, figures: Outcome
 ) -> tuple[Outcome, Outcome] | None:
     """The placebo of a measure, and what the figures have beyond it; None for a measure without."""
-    expected = measure.shuffled(Universe(judged, depths, of_labels))
-    if expected is None:
+    if (expected := measure.shuffled(Universe(judged, depths, of_labels))) is None:
         return None
     first, *others = figures.parts
     missing = np.isnan(others[0] if others else first)
