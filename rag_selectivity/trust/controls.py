@@ -397,7 +397,7 @@ def missed_outside(rate: FloatArray, alike: FloatArray, slots: float) -> FloatAr
     a, b = rate * scale, (1 - rate) * scale
     below = even + np.minimum(alike, 0.0) * max(0.0, slots * (slots - 1) / 2) * rate / (1 - rate)
     missed = np.where(alone, below, np.minimum(0.0, betaln(a, b + slots) - betaln(a, b)))
-    return np.maximum(np.sort(missed), np.sort(even))
+    return np.asarray(np.maximum(np.sort(missed), np.sort(even)))
 
 
 def _shares_found(draw: Draw, enough: BoolArray, draws: int, rng: np.random.Generator) -> FloatArray:
