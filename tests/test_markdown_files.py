@@ -122,9 +122,9 @@ def test_the_changes_are_those_of_the_gate(folder) -> None:
     assert run_command(*words[:7], "--k", "7", "-o", "seven.json", cwd=folder).returncode == 0
     again = run_command(*words[:7], "--against", "seven.json", cwd=folder).stdout
     assert again.startswith("System: Against seven.json, RA-nWG@7 did not change. r is")
-    drop = re.search(r"−(0\.\d+)", cell)
-    assert drop is not None
-    assert drop[1] in done.stderr
+    compared = (*words[:3], "same.trec", *words[3:7], "--baseline", "r", "--k", "7", "--details")
+    assert "RA-nWG@7" in run_command(*compared, cwd=folder).stdout.partition("W/T/L")[2]
+    assert re.findall(r"−(0\.\d+)", cell)[0] in done.stderr
 
 
 def test_what_cannot_be_compared_is_a_reason_and_no_error(folder) -> None:

@@ -159,19 +159,20 @@ def evaluate(
         **rules.chosen(),
     }
     depths = depths or retrieved.depths
+    # With its K, the decision finds its figures in the report, and a later report finds them in its file.
+    depths_with_k: Any = depths
+    if deciding["k"] or (not compared and (printer.is_page or depths is None)):
+        depths_with_k = partial(_depths_with_k, depths, deciding["k"], shared, compared)
     result: Any
     if compared:
         shared["measures"] = [*measure, *gates.measures] if measure else None
-        tested: dict[str, Any] = {"paired": not given.unpaired, "draws": given.draws, "power": given.power}
-        result = rs.compare(retrieved.qrels, lists, baseline=str(baseline), depths=depths, **tested, **shared)
+        shared |= {"paired": not given.unpaired, "draws": given.draws, "power": given.power}
+        result = rs.compare(retrieved.qrels, lists, baseline=str(baseline), depths=depths_with_k, **shared)
         report = result.report
     else:
         usual = _of_page(retrieved, scale, form, size) if printer.is_page else [DEFAULT_MEASURES]
-        shared |= {"measures": [*(measure or usual), *gates.measures], "depths": depths}
-        if printer.is_page or deciding["k"] or depths is None:
-            # Then the decision finds its figures in the report, and a later report finds them in its file.
-            shared["depths"] = partial(_depths_with_k, depths, deciding["k"], shared)
-        report = retrieved.noted_in(rs.evaluate(retrieved.qrels, lists, **shared))
+        shared["measures"] = [*(measure or usual), *gates.measures]
+        report = retrieved.noted_in(rs.evaluate(retrieved.qrels, lists, depths=depths_with_k, **shared))
     if is_costed:
         judged = {name: run.judged for name, run in report.runs.items() if run.judged is not None}
         measured = costs_of(costs, runs, retrieved.qrels)
@@ -261,16 +262,18 @@ def _of_page(retrieved: Retrieved, scale: str | None, form: o.LabelForm, size: M
 
 
 def _depths_with_k(
-    depths: Sequence[int] | None, k: Any, shared: Mapping[str, Any], judged: Mapping[str, rs.JudgedRun]
+    depths: Sequence[int] | None, k: Any, shared: Mapping[str, Any], compared: bool, judged: Mapping[str, rs.JudgedRun]
 ) -> list[int]:
     """The depths, and the K of the decision: as given, or advised."""
     from rag_selectivity.advice.which_k import Advice
     from rag_selectivity.evaluation.evaluate import usual_depths
-    from rag_selectivity.measures.plan import named_measures
+    from rag_selectivity.measures.plan import compared_depths, named_measures
 
     # The K does not depend on its interval, which `decide` adds.
     K = k or Advice.of(judged, named_measures(shared["measures"]), None).K
-    return sorted({*(depths or usual_depths(judged).tolist()), K})
+    longest = max(int(run.returned.max(initial=1)) for run in judged.values())
+    usual = compared_depths(longest) if compared else usual_depths(judged).tolist()
+    return sorted({*(depths or usual), K})
 
 
 def _filters(by: Sequence[str] | None) -> Any:
