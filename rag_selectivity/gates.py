@@ -136,7 +136,7 @@ def parse(text: str, *, of_claims: bool = False) -> Gate:
     named = f"gate {text!r}"
     found = parts_of(text, r"low|high|shown|as_judged|drop|caveats|[a-z_]+(?=\([^(=]*\)$)")
     if found is None:
-        raise InputError(f"{named} (--fail-if) is not a condition such as 'BoR@10 < 4.5' or 'drop(RA-nWG@10) > .02'")
+        raise InputError(f"{named} is no condition (--fail-if) such as 'BoR@10 < 4.5' or 'drop(RA-nWG@10) > .02'")
     calls, name = found.calls, found.name
     if calls not in _CALLS:
         raise InputError(f"{named}: {'('.join(calls)}({name}) is nothing that a gate can look at; {_KNOWN}")
@@ -261,7 +261,9 @@ def _of_drop(gate: Gate, row: RunDifference, judged: str) -> str:
     drop = Estimate(value, low, high, row.n, row.n_total, row.reason, possible)
     tested = gate.look(drop)
     room = ROUNDING * max((abs(each) for each in (before, now) if math.isfinite(each)), default=0.0)
-    message = _beyond(gate, gate.limit if abs(tested - gate.limit) <= room else tested, drop)
+    # An end of an interval is on the side of 0 that p says, however near it is.
+    is_limit = abs(tested - gate.limit) <= room and (gate.limit != 0 or gate.bound == _VALUE)
+    message = _beyond(gate, gate.limit if is_limit else tested, drop)
     # A drop is known where it is found in spite of the labels, and a rise likewise.
     if (
         row.unequal is not None
@@ -273,7 +275,8 @@ def _of_drop(gate: Gate, row: RunDifference, judged: str) -> str:
         return message
     # Where less is better, what counts as a drop is a rise of the figure.
     change, rose = ("drop", "") if sign < 0 else ("rise", "it rose " if now > before else "it fell ")
-    known = "without an interval" if math.isnan(low) else f"{change} {value:.4g} [{low:.4g}, {high:.4g}]"
+    ends = ", ".join(f"{round(end, 12) + 0.0:.4g}" for end in (low, high))
+    known = "without an interval" if math.isnan(low) else f"{change} {value:.4g} [{ends}]"
     over = f"{rose}from {before:.4g} to {now:.4g}{judged} over {counted(row.n, 'query', 'queries')}"
     return f"{message} ({over}; {known})"
 

@@ -82,11 +82,11 @@ def test_a_drop_is_a_change_for_the_worse(dropped) -> None:
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: parse("BoR@10 = 4"), "is not a condition such as"),
+        (lambda: parse("BoR@10 = 4"), r"is no condition \(--fail-if\) such as"),
         (lambda: parse("BoR < 4"), "name the depth, as in BoR@10"),
         (lambda: parse("Bor@10 < four"), "'four' is not a number"),
         (lambda: parse("Bro@10 < 4"), "did you mean"),
-        (lambda: parse("drop(RA-nWG@10)"), "is not a condition such as"),
+        (lambda: parse("drop(RA-nWG@10)"), r"is no condition \(--fail-if\) such as"),
         (lambda: parse("drop(RA-nWG@10) > little"), "'little' is not a number"),
         (lambda: parse(f"BoR@10 < 1{'0' * 400}"), "the limit is not a finite number"),
         (lambda: parse("shown(drop(RA-nWG@10)) > 0.02"), "is nothing that a gate can look at"),
@@ -276,6 +276,15 @@ def test_what_is_defined_for_other_queries_is_not_compared_unless_asked(dropped)
     assert "; drop 0 [" in dropped(before, before, "high(drop(RA-nWG@1)) > -1")[0]
     (line,) = dropped(now, before, "drop(Harm@1) > 0.01")
     assert "20 queries with a figure only now ('q80'" in line
+
+
+def test_an_end_next_to_0_is_on_the_side_that_p_says(dropped) -> None:
+    graded = {q: {"d": 5, "h": 4, "j": 1} for q in HUNDRED}
+    before = {q: ["h" if i < 4 else "d"] for i, q in enumerate(graded)}
+    now = {q: ["j"] if i < 6 else before[q] for i, q in enumerate(graded)}
+    reports = (report(run, qrels=graded, measures=["RA-nWG"]) for run in (before, now))
+    (line,) = dropped(*reports, "low(drop(RA-nWG@1)) > 0")
+    assert line.endswith("drop 0.04 [0, 0.09251])")
 
 
 def test_low_asks_what_so_many_queries_rule_out(dropped) -> None:

@@ -116,15 +116,29 @@ def test_the_changes_are_those_of_the_gate(folder) -> None:
     done = run_command(*words, "--fail-if", "drop(RA-nWG@5) > .02", cwd=folder)
     assert done.returncode == 1
     shown = run_command(*words[:-2], "--k", "5", cwd=folder).stdout
-    assert re.match(r"System: Against main.json, RA-nWG@5 changed by −0\.\d+ \[−0\.\d+, −0\.\d+\]: worse\. r is", shown)
+    by = r"by −0\.\d+ \[−0\.\d+, −0\.\d+\]: worse\. Worse, too: .*Harm@5"
+    assert re.match(rf"System: Against main.json, RA-nWG@5 changed from 0\.\d+ to 0\.\d+, {by}", shown)
     assert "What changed against main.json" in shown
     # The K of the decision is measured and stored, and a run without a K of its own is compared at it.
     assert run_command(*words[:7], "--k", "7", "-o", "seven.json", cwd=folder).returncode == 0
     again = run_command(*words[:7], "--against", "seven.json", cwd=folder).stdout
-    assert again.startswith("System: Against seven.json, RA-nWG@7 did not change. r is")
+    assert again.startswith("System: Against seven.json, RA-nWG@7 did not change (0.")
     compared = (*words[:3], "same.trec", *words[3:7], "--baseline", "r", "--k", "7", "--details")
     assert "RA-nWG@7" in run_command(*compared, cwd=folder).stdout.partition("W/T/L")[2]
     assert re.findall(r"−(0\.\d+)", cell)[0] in done.stderr
+
+
+def test_before_and_now_are_of_the_queries_that_are_compared(folder) -> None:
+    (folder / "more.trec").write_text((folder / "grades.trec").read_text() + "new 0 new-0 5\nnew 0 new-1 1\n")
+    words = ("evaluate", "more.trec", "r=bad.trec", "--scale", "utility", "--corpus-size", "1000", "--k", "5")
+    words = (*words, "-c", "rules.unjudged=worst", "--against", "main.json", "-o", "more.md")
+    assert run_command(*words, "-c", "gates.on=shared", cwd=folder).returncode == 0
+    text = (folder / "more.md").read_text()
+    before, now, gap = re.findall(r"^\| r \| RA-nWG@5 \| (\S+) \| (\S+) \| (\S+)", text, re.MULTILINE)[0]
+    assert float(now) - float(before) == pytest.approx(float(gap.replace("−", "-")), abs=0.0011)
+    assert ": worse, over the 30 queries that both have." in text
+    assert run_command(*words, cwd=folder).returncode == 0
+    assert "Whether RA-nWG@5 changed since main.json is not known (see the end)" in (folder / "more.md").read_text()
 
 
 def test_what_cannot_be_compared_is_a_reason_and_no_error(folder) -> None:
@@ -136,7 +150,9 @@ def test_what_cannot_be_compared_is_a_reason_and_no_error(folder) -> None:
     assert "the corpus size N is 999 here and 1,000 in main.json" in text
     gated = ("--against", "main.json", "--fail-if", "drop(RA-nWG@5) > .02", "-o", "gated.md")
     assert run_command("evaluate", *words, *gated, cwd=folder).returncode == 2
-    assert (folder / "gated.md").read_text() == text, "a gate that cannot be checked takes no comment away"
+    # A gate that cannot be checked takes no comment away.
+    said = "Next: The gates could not be checked: main.json cannot be compared with run 'r': the policy unjudged"
+    assert said in (folder / "gated.md").read_text()
 
 
 # -- hostile names -------------------------------------------------------------------------------------

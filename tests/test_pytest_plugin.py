@@ -54,7 +54,7 @@ def test_an_undefined_figure_and_a_caveat_fail(report) -> None:
     ("conditions", "message"),
     [
         ((), "needs a condition"),
-        (("BoR@2 = 4",), r"^gate 'BoR@2 = 4' \(--fail-if\) is not a condition such as"),
+        (("BoR@2 = 4",), r"^gate 'BoR@2 = 4' is no condition \(--fail-if\) such as"),
         (("BoR > 4",), "^gate 'BoR > 4': name the depth, as in BoR@10"),
         (("BoR@2 > much",), "'much' is not a number"),
         (("RA-nWG@2 > 0.5",), "RA-nWG@2"),

@@ -15,10 +15,12 @@ from rag_selectivity.cli.inputs import costs_of, labels_of, tokens_of
 from rag_selectivity.cli.output import Format, note, put_rows
 from rag_selectivity.cli.retrieved import Retrieved, Spans, is_live
 from rag_selectivity.errors import InputError
+from rag_selectivity.results.comparison import WORSE
 from rag_selectivity.results.steps import Commands
-from rag_selectivity.wording import counted, ends_text, signed
+from rag_selectivity.wording import counted, ends_text, enumeration, number, signed
 
 if TYPE_CHECKING:
+    from rag_selectivity.measures import Measure
     from rag_selectivity.results.comparison import Changes
     from rag_selectivity.results.report import Report
 
@@ -192,7 +194,7 @@ def evaluate(
         since = changes_since(report, report.decision, gates.against, on=gates.on)
     # A page and a comment are read without what is told beside them.
     is_sent = shows_changes and (printer.is_file or printer.chosen is Format.markdown)
-    report = _with_changes(report, since, failed if is_sent and isinstance(failed, list) else [])
+    report = _with_changes(report, since, failed if is_sent else [])
     result = replace(result, report=report) if compared else report
     for line in answer_lines(first_screen(report).answers) if printer.is_file else ():
         note(line)
@@ -237,19 +239,35 @@ def decided(report: Report, *, asked_for_k: bool, **options: Any) -> Report:
 # -- the page and the comment --------------------------------------------------------------------------------
 
 
-def _with_changes(report: Report, since: Changes | None, failed: Sequence[str]) -> Report:
-    """The report with what changed in its only run in the first answer, and the gates that failed in the fourth."""
+def _with_changes(report: Report, since: Changes | None, failed: Sequence[str] | InputError) -> Report:
+    """The report with what changed in its only run in the first answer, and what gates say in the fourth."""
     if report.decision is None:
         return report
-    first = {"next": f"{counted(len(failed), 'gate')} failed: {'; '.join(failed)}. "} if failed else {}
+    texts = {each.code: each.text for each in report.decision.answers}
     if since is not None and len(report.runs) == 1:
-        judges = report.trust.unchecked_judges
-        how = ", as judged" * since.as_judged + f", by {judges} grades" * bool(judges)
-        for row in (each.row for each in since.figures if each.row.measure == report.decision.measure):
-            by = f"changed by {signed(row.difference)}{ends_text(row.low, row.high, signed)}: {row.verdict}{how}"
-            first["system"] = f"Against {since.name}, {row.measure} {by if row.moved else 'did not change'}. "
-    answers = [replace(each, text=first.get(each.code, "") + each.text) for each in report.decision.answers]
-    return report.with_decision(replace(report.decision, answers=tuple(answers)))
+        texts["system"] = _since_then(since, report.decision.measure, report.trust.unchecked_judges, texts["system"])
+    if isinstance(failed, InputError):
+        texts["next"] = f"The gates could not be checked: {failed}. {texts['next']}"
+    elif failed:
+        texts["next"] = f"{counted(len(failed), 'gate')} failed: {'; '.join(failed)}. {texts['next']}"
+    answers = tuple(replace(each, text=texts[each.code]) for each in report.decision.answers)
+    return report.with_decision(replace(report.decision, answers=answers))
+
+
+def _since_then(since: Changes, ranking: Measure, judges: str, otherwise: str) -> str:
+    """How the ranking measure changed in the only run, and what else got worse."""
+    row = next((each.row for each in since.figures if each.row.measure == ranking), None)
+    if row is None:
+        return f"Whether {ranking} changed since {since.name} is not known (see the end). {otherwise}"
+    worse = [str(each.row.measure) for each in since.figures if each.verdict == WORSE and each.row is not row]
+    too = f" Worse, too: {enumeration(worse)}." if worse else ""
+    if not row.moved:
+        return f"Against {since.name}, {ranking} did not change ({number(row.value)}).{too}"
+    how = ", as judged" * since.as_judged + f", by {judges} grades" * bool(judges)
+    how += f", over the {row.n} queries that both have" * bool(since.notes)
+    by = f"from {number(row.baseline_value)} to {number(row.value)}, by {signed(row.difference)}"
+    ends = ends_text(row.low, row.high, signed)
+    return f"Against {since.name}, {ranking} changed {by}{ends}: {row.verdict}{how}.{too}"
 
 
 def _of_page(retrieved: Retrieved, scale: str | None, form: o.LabelForm, size: Mapping[str, Any]) -> Sequence[str]:

@@ -134,7 +134,9 @@ def changes_since(report: Report, decision: Decision, stored: Report, *, on: str
             if math.isnan(row.difference) and not row.value == row.baseline_value == -math.inf:
                 not_compared[run, key] = row.reason or ""
             else:
-                changes[run, key] = FigureChange(as_judged(then.estimates[key]), as_judged(shown[key]), row)
+                # Both are of the queries that are compared, which need not be all.
+                before = replace(as_judged(then.estimates[key]), value=row.baseline_value)
+                changes[run, key] = FigureChange(before, replace(as_judged(shown[key]), value=row.value), row)
     tests = dict[str, int]()
     for family in (ranking, ""):
         moved = [each.row for each in changes.values() if each.row.moved]

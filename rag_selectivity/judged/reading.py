@@ -21,7 +21,7 @@ from rag_selectivity.judged.qrels import Qrels
 from rag_selectivity.judged.run import Run, ScatteredQueries
 from rag_selectivity.tables.columns import Columns, read, scanned
 from rag_selectivity.tables.exact import is_frame
-from rag_selectivity.tables.fast import Odd, Scan, scan
+from rag_selectivity.tables.fast import Odd, Scan, each_made, scan
 from rag_selectivity.tables.files import is_large, is_path
 
 if TYPE_CHECKING:
@@ -125,11 +125,15 @@ def _grouped(found: Scan, exactly: Callable[[], Run]) -> Iterator[Run]:
         return
     ends = np.cumsum([0, *np.bincount(run.query, minlength=len(run))])
     cuts = np.unique([*np.searchsorted(ends, np.arange(0, ends[-1], _GIVEN)), len(run)])
-    for start, stop in pairwise(cuts.tolist()):
-        part = run.take(order[ends[start] : ends[stop]])
+
+    def part(cut: tuple[int, int]) -> Run:
+        start, stop = cut
+        rows = run.take(order[ends[start] : ends[stop]])
         # Remarks are on the whole run: they count once.
         remarks = Counter(None if start else run.remarks)
-        yield replace(part, queries=run.queries[start:stop], query=part.query - start, remarks=remarks)
+        return replace(rows, queries=run.queries[start:stop], query=rows.query - start, remarks=remarks)
+
+    yield from each_made(part, pairwise(cuts.tolist()))
 
 
 # -- several runs -----------------------------------------------------------------------------------------
