@@ -182,6 +182,11 @@ class Doubts:
             mend = "If a smaller score is better, negate the scores; if the rows stand in the right order, give"
             text = f"{odd}: its lists are ordered by score. {mend} order='rank' (-c rules.order=rank)"
             yield SelectivityWarning(text, "rank-against-score")
+        level, is_by_id = self.counts["of_one_score"], self.policy.order != "rank" and self.policy.ties != "as_given"
+        if is_by_id and 2 * level > self.listed:
+            odd = f"{self.name}: all passages have one score in {level} of {self.listed} lists"
+            text = f"{odd}, so they are ordered by their ids. If the rows stand in the right order, give order='rank'"
+            yield SelectivityWarning(f"{text} (-c rules.order=rank)", "rank-against-score")
         shorter = 0 if self.pool is None else (self.pool.length < self.lists.length)[self.pool.times > 0].sum()
         if whole_pool and 2 * shorter > self.listed:
             fact = f"the pool of {self.name} is shorter than its list for {counted(int(shorter), 'query', 'queries')}"

@@ -141,6 +141,7 @@ class Lists:
             promised=int(np.minimum(labels[position], np.minimum(part.lengths, TOP)).sum()),
             kept=int((hits.rank <= TOP).sum()),
             duplicates=len(copies),
+            of_one_score=part.of_one_score,
         )
         if (sizes := terms.sizes) is not None and len(part.query) > sizes.max():
             self.distinct.append(len({*part.passages}))

@@ -198,6 +198,12 @@ class Run(Pairs):
         order = self.order(policy)
         return self if order is None else self.take(order)
 
+    @property
+    def of_one_score(self) -> int:
+        """How many lists of several passages begin and end with the same score."""
+        first, last = self.offsets[:-1][self.lengths > 1], self.offsets[1:][self.lengths > 1] - 1
+        return 0 if self.scores is None else int((self.scores[first] == self.scores[last]).sum())
+
     def order(self, policy: Policy, needed: IntArray | None = None) -> IntArray | None:
         """The rows in rank order; None where they stand in it.
 

@@ -87,10 +87,11 @@ class LabelReach:
             np.maximum(of[:, None] - held, 0).sum(axis=0) for of, held in ((labels, inside), (of_lowest, lowest_inside))
         )
         outside_lists = int(np.maximum(labels - found, 0).sum())
-        known, qrels = 0, judged.qrels
+        qrels, chosen = judged.qrels, np.zeros(0, np.uint8)
         if qrels is not None and qrels.origins is not None:
-            known = int(((qrels.origins.chosen != 0) & ~qrels.controls).sum())
-        pooled = 0 < known == number + int(tail.sum())
+            chosen = qrels.origins.chosen[~qrels.controls]
+        # A label of a person need not be of what runs retrieved.
+        pooled = 0 < int(((chosen & (Chosen.POOL | Chosen.TAIL)) != 0).sum()) == number + int(tail.sum())
         exhaustive = size is not None and (labels >= CORPUS_SHARE * size).sum() > QUERIES_SHARE * len(judged)
         share = (slots / np.maximum(returned, 1)).sum(axis=0) / np.maximum((returned > 0).sum(axis=0), 1)
         made = (share >= JUDGED_FROM) | pooled | of_lowest.any()
@@ -101,7 +102,7 @@ class LabelReach:
         )
         among = exhaustive | np.array([each is not None for each in closed]) | (lowest_outside_top > 0)
         open_tails = bool((tail_size > tail.sum(axis=1)).any())
-        return cls(number, outside_lists, outside_top, known > 0, pooled, open_tails, closed, among)
+        return cls(number, outside_lists, outside_top, bool(chosen.any()), pooled, open_tails, closed, among)
 
 
 def _top(judged: JudgedRun, depths: IntArray) -> tuple[IntArray, IntArray, IntArray, IntArray]:
