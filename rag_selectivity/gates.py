@@ -265,12 +265,10 @@ def _of_drop(gate: Gate, row: RunDifference, judged: str) -> str:
     is_limit = abs(tested - gate.limit) <= room and (gate.limit != 0 or gate.bound == _VALUE)
     message = _beyond(gate, gate.limit if is_limit else tested, drop)
     # A drop is known where it is found in spite of the labels, and a rise likewise.
-    if (
-        row.unequal is not None
-        and not math.isnan(value)
-        and (row.unequal.figures[FAVOURS] == row.baseline) == bool(message)
-    ):
-        return f"{gate.what} is unknown, and {gate.sign} {gate.limit:g} is not ruled out: {row.unequal.text}"
+    if row.unequal is not None and not math.isnan(value):
+        favours_stored = row.unequal.figures[FAVOURS] == row.baseline
+        if favours_stored == bool(message):
+            return f"{gate.what} is unknown, and {gate.sign} {gate.limit:g} is not ruled out: {row.unequal.text}"
     if not message or row.possible is not None or (math.isnan(value) and row.reason):
         return message
     # Where less is better, what counts as a drop is a rise of the figure.

@@ -169,8 +169,13 @@ def counted(count: int, one: str, many: str | None = None) -> str:
 
 
 def share(value: float) -> str:
-    """A share in few digits, as in `.19`, with a third where two would hide it."""
-    return f"{value:.{2 if abs(value) >= 0.01 else 3}f}".replace("0.", ".", 1)
+    """A share in few digits, with a third where two would hide it.
+
+    >>> share(0.19), share(0.004), share(-0.25), share(10.05), share(float("-inf"))
+    ('.19', '.004', '−.25', '10.05', '−∞')
+    """
+    text = f"{abs(value):.{2 if abs(value) >= 0.01 else 3}f}".removeprefix("0")
+    return number(value) if math.isinf(value) else f"−{text}" if value < 0 and float(text) else text
 
 
 def several(names: Sequence[str]) -> str:

@@ -87,9 +87,18 @@ def test_the_verdict_minds_the_direction() -> None:
     assert found["new", "Harm@3"].difference < 0
     assert found["new", "Harm@3"].verdict == "better"
     assert found["same", "RA-nWG@3"].verdict == "no difference shown"
+    # A measure without a largest value has no query that could turn everything.
+    unbounded = compared(measures=["DCG"])["new", "DCG@3"]
+    assert (unbounded.verdict, unbounded.low > 0, unbounded.high < 10) == ("better", True, True)
     turned = compared(300, baseline="new")
     assert turned["old", "Harm@3"].verdict == turned["old", "RA-nWG@3"].verdict == "worse"
     assert turned["old", "RA-nWG@3"].difference == pytest.approx(-found["new", "RA-nWG@3"].difference)
+
+
+@pytest.mark.parametrize("wrong", [{"draws": 0}, {"draws": 1.5}, {"power": "x"}, {"power": 1}])
+def test_what_no_test_can_use_is_named(wrong) -> None:
+    with pytest.raises(rs.InputError, match=rf"^{[*wrong][0]} \(intervals.{[*wrong][0]}\) must be a"):
+        compared(12, **wrong)
 
 
 # -- the family -----------------------------------------------------------------------------------

@@ -372,6 +372,22 @@ def test_no_success_is_no_best_run() -> None:
     runs = {name: {q: ["x", "y", "a"] for q in grades} for name in ("one", "two")}
     decision = decide(rs.evaluate(grades, runs, scale="trec"), k=2)
     assert decision["system"].text == "No run is best: Success@2 is 0 for all of them."
+    # T can be below 0: half of the slots hold something, and none.
+    runs["one"] = {q: ["a", "y"] for q in grades}
+    assert decide(rs.evaluate(grades, runs, measures=["T"]), k=2)["system"].text.startswith("one beats two (+.50 in T")
+
+
+def test_bits_over_other_lists_have_no_random_ceiling() -> None:
+    labels = {f"q{i}": {f"d{i % 5}": 5, f"d{i % 7}": 1} for i in range(40)}
+    asked = rs.evaluate(
+        labels,
+        {"run": {q: [*of] for q, of in labels.items()}},
+        measures=["BoR(null=lists)", "BoR_max"],
+        scale="utility",
+        corpus_size=1000,
+        depths=[2],
+    )
+    assert " of " not in "".join(table_of(str(asked))[1])
 
 
 def test_one_query_has_an_answer_to_everything() -> None:

@@ -152,8 +152,8 @@ def _report_at(report: Report, judged: Mapping[str, JudgedRun], measures: Sequen
     """The report at one depth: of its own figures where it has all of them, else measured now."""
     at = [measure.taken_at(depth) for measure in measures]
     if not all(str(each) in run.estimates for run in report.runs.values() for each in at):
-        measured = measure_all(judged, measures, [depth])
-        found = report_on(*measured, report.bootstrap, ground=report.ground, completed=report.completed)
+        figures, chosen = measure_all(judged, measures, [depth])
+        found = report_on(figures, chosen, report.bootstrap, ground=report.ground, completed=report.completed)
         return replace(found, provenance=report.provenance, steps=report.steps)
     runs = {}
     for name, run in report.runs.items():
@@ -206,7 +206,8 @@ def _figures(
     """The cells of a run, by column: by the name of the measure, and by all of it where it stays at another depth."""
     estimates, figures = {**report.runs[run].estimates, **at_k.runs[run].estimates}, {}
     for column in columns:
-        most = str(BoR_max(rel=column.rel, m=column.m, at=column.at)) if isinstance(column, BoR) else ""
+        bor = column if isinstance(column, BoR) and column.needs_corpus_size else None
+        most = "" if bor is None else str(BoR_max(rel=bor.rel, m=bor.m, at=bor.at))
         if (estimate := estimates.get(str(column))) is not None:
             is_first = column.name not in figures and str(column) in at_k.runs[run].estimates
             key = column.name if is_first else str(column)

@@ -84,9 +84,9 @@ def losses_of(judged: JudgedRun, measure: Measure, bootstrap: Bootstrap | None) 
             if highest_mean(gain, -1.0, 1.0, tail, units) < 0:
                 more = step
     limits = Counter(diagnosis(*factors) for factors in zip(pool.tolist(), share.tolist(), strict=True))
-    means = [float(np.average(each, weights=weights)) for each in (pool, rerank, widen)]
+    held_by_pool, rerank_gain, widen_gain = (float(np.average(x, weights=weights)) for x in (pool, rerank, widen))
     given, of_success = not judged.own_pool.all(), isinstance(measure, Success)
-    return Losses(means[0], selected, means[1], means[2], more, limits, given, of_success)
+    return Losses(held_by_pool, selected, rerank_gain, widen_gain, more, limits, given, of_success)
 
 
 def _figures(judged: JudgedRun, measure: Measure, depth: int) -> FloatArray:

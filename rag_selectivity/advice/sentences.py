@@ -14,7 +14,7 @@ from rag_selectivity.measures.chance import DEGRADED_FROM
 from rag_selectivity.measures.utility import Judged
 from rag_selectivity.results.comparison import JUDGED_IN_PART
 from rag_selectivity.results.decision import Answer, Decision
-from rag_selectivity.results.estimate import WITH_CONTROLS, WITH_TAIL
+from rag_selectivity.results.estimate import CALIBRATED, WITH_CONTROLS, WITH_TAIL
 from rag_selectivity.results.report import Report
 from rag_selectivity.results.run_report import FEWEST
 from rag_selectivity.results.trust import CLOSED
@@ -26,6 +26,8 @@ _LEAST_GAIN, _MOST_TIMES = 0.005, 20
 #: at every K, and K comes out too small, since they add nothing at any rank. Of 12 retrievals it takes 3, of 100 it
 #: takes 11.
 _FAILING = 0.05
+#: Few labels by people, or of random passages, leave far more open than the queries do.
+_ESTIMATED = (WITH_CONTROLS, WITH_TAIL, CALIBRATED)
 #: What a difference in a measure is a share of.
 _OF = {"Success": " of the queries", "RA-nWG": " of the evidence"}
 
@@ -44,14 +46,16 @@ def which_system(decision: Decision, doubt: str, lacks: Sequence[str], *, judges
     if not others:
         figure = f"{measure} {number(best.value)}{ends_text(best.low, best.high)}"
         return Answer("system", f"{first} is the only run ({figure}).", None)
-    if best.value == 0:
+    if all(figure.value == 0 for figure in figures.values()):
         return Answer("system", f"No run is best: {measure} is 0 for all of them.", False)
     if doubt:
         return Answer("system", f"{doubt}; {first} has the highest {measure}, {share(best.value)}.", False)
     tested = {pair.other: pair for pair in decision.pairs if pair.run == first and not math.isnan(pair.p_adjusted)}
     unequal = {name: pair.unequal for name, pair in tested.items() if pair.verdict == JUDGED_IN_PART}
     if not tested:
-        return Answer("system", f"{first} has the best {measure}, {share(best.value)}; nothing was tested.", False)
+        unknown = [name for name in others if math.isnan(figures[name].value)]
+        tests = f"no figure is known of {several(unknown)}" if unknown else "nothing was tested"
+        return Answer("system", f"{first} has the best {measure}, {share(best.value)}; {tests}.", False)
     beaten = [name for name, pair in tested.items() if pair.apart]
     tied = [name for name, pair in tested.items() if not pair.apart and name not in unequal]
     untested = [name for name in others if name not in tested]
@@ -72,7 +76,9 @@ def which_system(decision: Decision, doubt: str, lacks: Sequence[str], *, judges
     elif tied:
         gap = max(tested[name].detectable for name in tied)
         tie = f"{several(tied)} {'is' if len(tied) == 1 else 'are'} tied with it"
-        what = tie if beaten else f"{several([first, *tied])} are tied in {measure}"
+        # Without a gap that would show, nothing says how near they are.
+        are = "tied" if math.isfinite(gap) else "not told apart"
+        what = tie if beaten else f"{several([first, *tied])} are {are} in {measure}"
         of = "" if beaten else _OF.get(measure.name, "")
         would = f": these {these} would show a gap of {share(np.ceil(100 * gap) / 100)}{of} or more 4 times in 5"
         parts.append(what + would * math.isfinite(gap))
@@ -117,12 +123,12 @@ def which_k(decision: Decision, run: str, fails: str, unlabelled: str, *, judges
     else:
         text = f"{advised}{taken and f'{taken},'} for {run}: {advised.reason}"
     figures = next(line.figures for line in decision.lines if line.run == run)
-    known, (harm, bor) = [], map(figures.get, ("Harm", "BoR"))
+    harm, bor, known = figures.get("Harm"), figures.get("BoR"), []
     if harm and math.isfinite(junk := harm.estimate.value) and (junk or not harm.estimate.possible):
-        known.append(f"{'at least ' * bool(harm.estimate.possible)}{percent(junk)} of the slots hold junk")
+        ends = ends_text(harm.estimate.low, harm.estimate.high, percent) * (harm.estimate.basis in _ESTIMATED)
+        known.append(f"{'at least ' * bool(harm.estimate.possible)}{percent(junk)}{ends} of the slots hold junk")
     if believed and bor and math.isfinite(bits := bor.estimate.value):
-        # Few random passages leave far more open than the queries do.
-        ends = ends_text(bor.estimate.low, bor.estimate.high) * (bor.estimate.basis == WITH_CONTROLS)
+        ends = ends_text(bor.estimate.low, bor.estimate.high) * (bor.estimate.basis in _ESTIMATED)
         graded = ", by what was graded," * any(caveat.code == CLOSED for caveat in bor.estimate.caveats)
         known.append(f"success{graded} is {amount(2**bits)} times as frequent as by chance (BoR {number(bits)}{ends})")
     at = f" At K = {depth}, {' and '.join(known)}." if known else ""
@@ -199,7 +205,9 @@ def what_next(decision: Decision, at_k: Report, losses: Losses | None, fails: st
         # What the best run shows may lack labels, and there may be few questions.
         lacking = unlabelled_part(best, decision.K)
         grade = f"{lacking} has no label; have an LLM grade all of it: {at_k.steps.lists()}"
-        acts = [*_too_few(decision.queries, FEWEST), *([grade] if lacking else [])]
+        empty = 0 if best is None else int((best.returned[~best.missing] == 0).sum())
+        failed = f"Look at the {counted(empty, 'retrieval')} that failed or came back empty."
+        acts = [*_too_few(decision.queries, FEWEST), *([failed] if empty else []), *([grade] if lacking else [])]
     if not acts:
         return Answer("next", "Nothing that these lists and labels can show.", None)
     # Commands can be pasted: they end without a full stop, and so they come last.

@@ -85,14 +85,7 @@ def last_worthwhile(evidence: FloatArray, worth: float) -> IntArray:
     return np.asarray(gains.shape[-1] - 1 - near[..., ::-1].argmax(axis=-1))
 
 
-def which_k(
-    judged: JudgedRun,
-    bootstrap: Bootstrap | None = Bootstrap(),
-    *,
-    rel: int | None = None,
-    m: int = 1,
-    worth: float = WORTH,
-) -> AdvisedK:
+def which_k(judged: JudgedRun, bootstrap: Bootstrap | None = Bootstrap(), worth: float = WORTH) -> AdvisedK:
     """The K of a run: the last rank at which one more passage is worth reading.
 
     Each rank adds some evidence on average over the queries whose labels hold any. Made non-increasing by isotonic
@@ -103,8 +96,6 @@ def which_k(
     judged : JudgedRun
     bootstrap : Bootstrap or None
         The interval is that of K in its resamples of the queries. None leaves it out.
-    rel, m : int, optional
-        The lowest grade that counts, and the hits that make a success, of which `Evidence` takes at least as many.
     worth : float
         The least evidence, in decisive passages, that the last passage must bring.
 
@@ -127,8 +118,7 @@ def which_k(
     >>> advised.value, advised.low, advised.high
     (3, 3, 3)
     """
-    measure = Evidence(rel=rel, enough=max(3, m))
-    return _advised(judged, measure, EvidenceCurve.of(judged, measure, worth), bootstrap)
+    return _advised(judged, Evidence(), EvidenceCurve.of(judged, Evidence(), worth), bootstrap)
 
 
 @dataclass(frozen=True)
@@ -176,12 +166,12 @@ def _advised(judged: JudgedRun, measure: Evidence, curve: EvidenceCurve, bootstr
     if not curve.queries:
         return AdvisedK(reason="no label of these queries is evidence")
     mean, count = curve.mean, len(curve.queries)
-    value, known = int(last_worthwhile(mean, curve.worth)), (count, tuple(mean.tolist()))
+    value, evidence = int(last_worthwhile(mean, curve.worth)), tuple(mean.tolist())
     less = "evidence worth less than one decisive" if judged.scale.name == "utility" and measure.rel is None else ""
     most = f", counting at most {measure.enough:g} a query" * bool((curve.at(value) >= measure.enough).any())
     brings = f"{less or 'less than one relevant'} passage in {round(1 / curve.worth)} queries on average{most}"
     if value == 0:
-        return AdvisedK(None, None, None, f"flat: even top ranks each add {brings}", True, False, *known)
+        return AdvisedK(reason=f"flat: even top ranks each add {brings}", flat=True, queries=count, evidence=evidence)
     added, half = np.diff(mean, prepend=0.0), len(mean) // 2
     flat = value == len(mean) > 1 and added[:half].mean() - added[half:].mean() < curve.worth
     low = high = None
@@ -201,4 +191,4 @@ def _advised(judged: JudgedRun, measure: Evidence, curve: EvidenceCurve, bootstr
         ended = f"below rank {labelled} fewer than half of the slots are labelled; grade down to rank {last} to know"
     else:
         ended = f"the lists end at rank {listed}, so more is not tested" if reached >= listed and not is_whole else ""
-    return AdvisedK(value, low, None if ended else high, ended or reason, flat, bool(ended), *known)
+    return AdvisedK(value, low, None if ended else high, ended or reason, flat, bool(ended), count, evidence)

@@ -116,8 +116,8 @@ def differences(
         targets = [(one, other) for one, other in pairs if other == base]
         names = [base, *(one for one, _ in targets)]
         whole, inside = ({name: each[name].figures.join for name in names} for each in (runs, parts))
-        shared = tables[base].plan, testing.bootstrap, None if within is None else inside
-        completed |= completed_figures(ground, whole, targets, *shared)
+        of_slice = None if within is None else inside
+        completed |= completed_figures(ground, whole, targets, tables[base].plan, testing.bootstrap, of_slice)
     changes = [completed[row.run, row.baseline].get(str(row.measure)) for row in rows]
     both = zip(rows, changes, strict=True)
     return [row if change is None else _calibrated(row, change, parts) for row, change in both]

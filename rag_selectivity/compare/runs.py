@@ -19,6 +19,7 @@ from rag_selectivity.measures import Measure
 from rag_selectivity.measures.plan import compared_depths, compared_measures, need_other_lists
 from rag_selectivity.results.comparison import Comparison, SliceDifferences
 from rag_selectivity.results.report import Report
+from rag_selectivity.tables.cells import check_number, check_whole
 
 #: Runs that share less than this share of their queries are compared query by query only if the user asks for it.
 LEAST_SHARED = 0.5
@@ -106,7 +107,7 @@ def compare(
     other_lists = need_other_lists(measures) or None
     joined = join_runs(qrels, runs, measures=measures, ids=ids, other_lists=other_lists, **inputs)
     judged, ground = weighted(joined.judged, weights, ids=ids), joined.ground
-    base = _baseline(judged, baseline, power)
+    base = _baseline(judged, baseline, draws, power)
     if not paired:
         if bootstrap.clusters is not None or ground is not None:
             raise InputError(
@@ -162,13 +163,13 @@ def _in_slices(
     return slices, how["family"]
 
 
-def _baseline(judged: Mapping[str, JudgedRun], baseline: str | None, power: float) -> str:
+def _baseline(judged: Mapping[str, JudgedRun], baseline: str | None, draws: int, power: float) -> str:
     """The baseline run, the first one unless it is given."""
     base = known_baseline(baseline, judged) if judged else ""
     if len(judged) < 2:
         raise InputError(f"a comparison needs at least two runs, got {', '.join(judged) or 'none'}")
-    if not 0 < power < 1:
-        raise InputError(f"`power` must be in the open interval (0, 1), got {power!r}")
+    check_whole("draws (intervals.draws)", draws)
+    check_number("power (intervals.power)", power, above=0, most=0.999)
     return base
 
 

@@ -138,7 +138,9 @@ class Pair:
         # A difference that is only rounding is none.
         near = np.abs(top - other_top) <= _SAME * np.maximum(np.abs(top), np.abs(other_top))
         other_top = np.where(near, top, other_top)
-        pair = cls(form, top, bottom, other_top, other_bottom, sizes, first.ends_at(column), sides[0].weighted)
+        ends = first.ends_at(column) or (0.0, math.inf)
+        known = ends if math.isfinite(ends[1] - ends[0]) else None
+        pair = cls(form, top, bottom, other_top, other_bottom, sizes, known, sides[0].weighted)
         with np.errstate(invalid="ignore"):
             pair.value = float(np.subtract(*(side.outcome.value()[0] for side in sides)))
         return pair

@@ -8,14 +8,15 @@ from rag_selectivity.errors import InputError
 
 #: What rows are; those of passages and queries have texts.
 Kind = Literal["labels", "run", "passage", "query"]
-_PASSAGE = ("doc_id", "docid", "corpus-id", "corpus_id", "passage_id", "docno", "pid", "did", "doc", "passage")
+_DOCUMENT = ("doc_id", "docid", "corpus-id", "corpus_id")
+_PASSAGE = (*_DOCUMENT, "passage_id", "docno", "pid", "did", "doc", "passage", "chunk_id")
 _TOKENS = ("tokens", "n_tokens", "num_tokens", "token_count")
 COLUMNS: dict[str, tuple[str, ...]] = {
-    "query": ("query_id", "qid", "query-id", "q_id", "query", "topic"),
+    "query": ("query_id", "qid", "query-id", "q_id", "question_id", "query", "topic"),
     "passage": _PASSAGE,
     "document": ("document_id", "document", "ref_doc_id", "_id", "id", *_PASSAGE),
     "chunk": ("chunk_id", "chunk", "node_id", "passage_id", "passage", "pid", "_id", "id"),
-    "grade": ("grade", "relevance", "rel", "label"),
+    "grade": ("grade", "relevance", "rel", "label", "rating"),
     "score": ("score", "sim", "similarity"),
     "rank": ("rank",),
     "run": ("run", "run_id", "run_name", "system"),
@@ -35,7 +36,7 @@ COLUMNS: dict[str, tuple[str, ...]] = {
 #: The names of the ids of small tables, by what a row is of.
 IDS = {
     **COLUMNS,
-    "query": ("query_id", "qid", "query-id", "q_id", "_id", "id", "query", "topic"),
+    "query": ("query_id", "qid", "query-id", "q_id", "question_id", "_id", "id", "query", "topic"),
     "passage": ("_id", "id", *_PASSAGE),
 }
 #: How alike a wrong name is to the one that is meant.
@@ -51,7 +52,7 @@ def find_column(names: Sequence[str], what: str, where: str, accepted: Sequence[
     Traceback (most recent call last):
         ...
     rag_selectivity.errors.InputError: run.csv: no column for the query; it has quary_id, doc_id, but needs one of \
-query_id, qid, query-id, q_id, query, topic; did you mean 'query_id' by 'quary_id'?
+query_id, qid, query-id, q_id, question_id, query, topic; did you mean 'query_id' by 'quary_id'?
     """
     accepted = accepted or COLUMNS[what]
     if (found := optional_column(names, accepted)) is not None:
@@ -84,7 +85,7 @@ def columns_of(names: Sequence[str], kind: Kind, where: str) -> dict[str, str]:
     Traceback (most recent call last):
         ...
     rag_selectivity.errors.InputError: run.csv (labels come before runs): no column for the grade; it has query_id, \
-doc_id, score, but needs one of grade, relevance, rel, label
+doc_id, score, but needs one of grade, relevance, rel, label, rating
     """
     if kind in ("passage", "query"):
         text = "text" if "text" in names else find_column(names, "text", where)
