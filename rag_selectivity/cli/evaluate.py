@@ -15,7 +15,7 @@ from rag_selectivity.cli.inputs import costs_of, labels_of, tokens_of
 from rag_selectivity.cli.output import Format, note, put_rows
 from rag_selectivity.cli.retrieved import Retrieved, Spans, is_live
 from rag_selectivity.errors import InputError
-from rag_selectivity.results.comparison import WORSE
+from rag_selectivity.results.comparison import UNCHANGED, WORSE
 from rag_selectivity.results.steps import Commands
 from rag_selectivity.wording import counted, ends_text, enumeration, number, signed
 
@@ -261,13 +261,11 @@ def _since_then(since: Changes, ranking: Measure, judges: str, otherwise: str) -
         return f"Whether {ranking} changed since {since.name} is not known (see the end). {otherwise}"
     worse = [str(each.row.measure) for each in since.figures if each.verdict == WORSE and each.row is not row]
     too = f" Worse, too: {enumeration(worse)}." if worse else ""
-    if not row.moved:
-        return f"Against {since.name}, {ranking} did not change ({number(row.value)}).{too}"
-    how = ", as judged" * since.as_judged + f", by {judges} grades" * bool(judges)
-    how += f", over the {row.n} queries that both have" * bool(since.notes)
-    by = f"from {number(row.baseline_value)} to {number(row.value)}, by {signed(row.difference)}"
-    ends = ends_text(row.low, row.high, signed)
-    return f"Against {since.name}, {ranking} changed {by}{ends}: {row.verdict}{how}.{too}"
+    how = (", as judged" if since.as_judged else "") + (f", by {judges} grades" if judges else "")
+    how += f", over the {row.n} queries that both have" if since.notes else ""
+    gap = f"{signed(row.difference)}{ends_text(row.low, row.high, signed)}"
+    now = f"{ranking} is {number(row.value)}, before {number(row.baseline_value)} ({gap})"
+    return f"Against {since.name}, {now}: {row.verdict if row.moved else UNCHANGED}{how}.{too}"
 
 
 def _of_page(retrieved: Retrieved, scale: str | None, form: o.LabelForm, size: Mapping[str, Any]) -> Sequence[str]:

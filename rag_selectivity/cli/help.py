@@ -6,10 +6,6 @@ Boxes would need a library that takes longer to import than all that a help does
 from collections.abc import Iterable
 from typing import Any
 
-import typer
-
-from rag_selectivity.cli.output import has_colours
-
 #: The widest column of names that the parser of the command line writes; what is longer has a line of its own.
 _WIDEST_NAME = 30
 
@@ -22,10 +18,8 @@ def write_panels(formatter: Any, rows: Iterable[tuple[str, tuple[str, str]]]) ->
     names = [name for of_panel in panels.values() for name, _ in of_panel]
     width = max((len(name) for name in names if len(name) <= _WIDEST_NAME), default=0)
     for panel, of_panel in panels.items():
-        with formatter.section(_styled(panel, bold=True)):
-            formatter.write_dl(
-                [(_styled(name, fg="cyan") + " " * (width - len(name)), meaning) for name, meaning in of_panel]
-            )
+        with formatter.section(panel):
+            formatter.write_dl([(f"{name:{width}}", meaning) for name, meaning in of_panel])
 
 
 def parameter_rows(parameters: Iterable[Any], context: Any) -> list[tuple[str, tuple[str, str]]]:
@@ -47,10 +41,6 @@ def in_short(rows: Iterable[tuple[str, tuple[str, str]]]) -> list[tuple[str, str
         (name, f"{meaning.split('. ')[0].rstrip('.')}.{'  [required]' * meaning.endswith('[required]')}")
         for _, (name, meaning) in rows
     ]
-
-
-def _styled(text: str, **style: Any) -> str:
-    return typer.style(text, **style) if has_colours() else text
 
 
 def wrapped(example: str, width: int) -> str:

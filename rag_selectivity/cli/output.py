@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import sys
 from collections.abc import Iterable, Sequence
@@ -154,7 +153,7 @@ def put(text: str, output: Path | None, *, is_data: bool = False) -> None:
     Control characters are shown and not obeyed. Data for programs stay as they are, but on a terminal.
     """
     if output is None or output == STANDARD_OUTPUT:
-        print_text(coloured(text if is_data and not sys.stdout.isatty() else visible_lines(text)))
+        print_text(text if is_data and not sys.stdout.isatty() else visible_lines(text))
     else:
         from rag_selectivity.tables.writing import write_whole
 
@@ -222,25 +221,3 @@ def show_warning(message: Warning | str, category: type[Warning], *_: Any, **__:
     """In the place of `warnings.showwarning`: the package's own warnings, each on one line."""
     if issubclass(category, SelectivityWarning):
         note(f"warning: {message}")
-
-
-#: Words of a verdict, in the colours that a terminal has for them.
-_VERDICTS = {
-    "31": r"collapse(?= [\d.]| zone)|retriever-limited|selection-limited|^worse:",
-    "33": r"degraded(?= [\d.])|^warning:|^note:",
-    "32": r"\bhealthy\b|^better:",
-}
-
-
-def has_colours() -> bool:
-    """Whether standard output is a terminal with colours, and NO_COLOR is not set."""
-    return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
-
-
-def coloured(text: str) -> str:
-    """The text with its verdicts in colour on a terminal, unless NO_COLOR is set."""
-    if not has_colours():
-        return text
-    for code, words in _VERDICTS.items():
-        text = re.sub(words, rf"\033[{code}m\g<0>\033[0m", text, flags=re.MULTILINE)
-    return text

@@ -44,9 +44,7 @@ _UNCOMPLETED = Caveat(
     "These figures and their difference are as judged; the report has the figures completed from a sample of the tail.",
     NOTE,
 )
-_WITHOUT_CONTROLS = Caveat(
-    AS_JUDGED_BASELINE, "These figures are as judged; `evaluate` has the figures with random controls."
-)
+_WITHOUT_CONTROLS = Caveat(AS_JUDGED_BASELINE, "These figures are as judged; `evaluate` has them with random controls.")
 
 
 @dataclass(frozen=True, slots=True)

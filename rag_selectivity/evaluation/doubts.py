@@ -177,16 +177,14 @@ class Doubts:
     def warnings(self, whole_pool: bool) -> Iterator[SelectivityWarning]:
         """Warnings about input that is possible but probably not meant."""
         yield from map(self.warning, self.of_ids)
-        if (count := self.counts["rank_against_score"]) and self.policy.order != "rank":
-            odd = f"{self.name}: rank and score contradict each other in {count} neighbouring rows"
-            mend = "If a smaller score is better, negate the scores; if the rows stand in the right order, give"
-            text = f"{odd}: its lists are ordered by score. {mend} order='rank' (-c rules.order=rank)"
+        count, level, odd = self.counts["rank_against_score"], self.counts["of_one_score"], ""
+        if count:
+            odd = f"rank and score contradict each other in {count} neighbouring rows. If less is better, negate it; if"
+        elif 2 * level > self.listed and self.policy.ties != "as_given":
+            odd = f"all passages have one score in {level} of {self.listed} lists, so they are ordered by their ids. If"
+        if odd and self.policy.order != "rank":
+            text = f"{self.name}: {odd} the rows stand in the right order, give order='rank' (-c rules.order=rank)"
             yield SelectivityWarning(text, "rank-against-score")
-        level, is_by_id = self.counts["of_one_score"], self.policy.order != "rank" and self.policy.ties != "as_given"
-        if is_by_id and 2 * level > self.listed:
-            odd = f"{self.name}: all passages have one score in {level} of {self.listed} lists"
-            text = f"{odd}, so they are ordered by their ids. If the rows stand in the right order, give order='rank'"
-            yield SelectivityWarning(f"{text} (-c rules.order=rank)", "rank-against-score")
         shorter = 0 if self.pool is None else (self.pool.length < self.lists.length)[self.pool.times > 0].sum()
         if whole_pool and 2 * shorter > self.listed:
             fact = f"the pool of {self.name} is shorter than its list for {counted(int(shorter), 'query', 'queries')}"

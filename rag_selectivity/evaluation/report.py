@@ -63,15 +63,12 @@ def report_on(
     judged, plan = {name: table.join for name, table in figures.items()}, next(iter(figures.values())).plan
     if bootstrap is not None:
         bootstrap = Bootstrap.required(bootstrap).for_queries(max(map(len, judged.values())))
-    first, known = next(iter(judged.values())), {} if completed is None else completed
+    first, known, notes = next(iter(judged.values())), completed or {}, notes or {}
     size, provenance = first.corpus_size, provenance or _provenance(first, ground)
     shared = _Evaluation(judged, plan, tuple(measures), bootstrap, ground, known, provenance, slicings)
     found, source = labels_found_by_any(judged), None if first.qrels is None else first.qrels.source
     return Report(
-        runs={
-            name: shared.report_of(name, table, found[name], (notes or {}).get(name, ()))
-            for name, table in figures.items()
-        },
+        runs={name: shared.report_of(name, table, found[name], notes.get(name, ())) for name, table in figures.items()},
         measures=shared.measures,
         depths=tuple(ranks_in(plan).tolist()),
         corpus_size=int(size[0]) if size is not None and len(size) and (size == size[0]).all() else None,

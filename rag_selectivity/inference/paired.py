@@ -305,11 +305,9 @@ def _few_gaps(pair: Pair) -> float | None:
     return None
 
 
-def _inverted(
-    pair: Pair, sums: FloatArray, observed: tuple[float, float], every: bool, level: float
-) -> tuple[float, float]:
+def _inverted(pair: Pair, sums: FloatArray, at: tuple[float, float], every: bool, level: float) -> tuple[float, float]:
     """The interval of the differences that the test does not reject, from quantiles over single swaps."""
-    a, b = observed
+    a, b = at
     with np.errstate(invalid="ignore", divide="ignore"):
         roots = np.sort(np.stack([(a - sums[0]) / (b - sums[1]), (a + sums[0]) / (b + sums[1])]), axis=0)
     # A swap of no unit or of all units accepts every difference. So does, to be safe, a swap with |b| above the total.

@@ -179,11 +179,9 @@ class JudgedRun:
             raise InputError("counts: N, K, R and hit differ in length; give one of each for every query")
         names = tuple(queries) if queries is not None else tuple(str(i + 1) for i in range(len(size)))
         of_hit = (hits, "hit", np.minimum(shown, relevant), "min(K, R)")
-        for column, name, limit, bound in ((shown, "K", size, "N"), (relevant, "R", size, "N"), of_hit):
-            for i in np.flatnonzero(column > limit)[:1].tolist():
-                raise InputError(
-                    f"counts of query {names[i]!r}: {name} = {column[i]} is more than {bound} = {limit[i]}"
-                )
+        for column, name, most, bound in ((shown, "K", size, "N"), (relevant, "R", size, "N"), of_hit):
+            for i in np.flatnonzero(column > most)[:1].tolist():
+                raise InputError(f"counts of query {names[i]!r}: {name} = {column[i]} is more than {bound} = {most[i]}")
         row = np.repeat(np.arange(len(hits)), hits)
         # The ranks of the hits are unknown and do not matter here: put them first.
         rank = ranges(np.ones_like(hits), hits)

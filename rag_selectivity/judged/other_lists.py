@@ -51,19 +51,17 @@ class OtherLists:
         columns = (query, owner[slot], rank[slot], labels.grade[judgment], judgment)
         return cls(*(column[others] for column in columns))
 
-    def ranks_of_success(
-        self, threshold: int, m: int, counted: NDArray[np.bool_]
-    ) -> tuple[IntArray, IntArray, IntArray]:
-        """(query, owner, rank) of every pair of counted queries whose list holds m relevant passages from that rank on.
+    def ranks_of_success(self, threshold: int, m: int, known: NDArray[np.bool_]) -> tuple[IntArray, IntArray, IntArray]:
+        """(query, owner, rank) of every pair of known queries whose list holds m relevant passages from that rank on.
 
         Parameters
         ----------
         threshold : int
             The lowest grade that is relevant.
-        counted : bool[queries]
+        known : bool[queries]
         """
-        rows = np.flatnonzero((self.grade >= threshold) & counted[self.query] & counted[self.owner])
-        pair = self.query[rows] * len(counted) + self.owner[rows]
+        rows = np.flatnonzero((self.grade >= threshold) & known[self.query] & known[self.owner])
+        pair = self.query[rows] * len(known) + self.owner[rows]
         order = np.lexsort((self.rank[rows], pair))
         rows, pair = rows[order], pair[order]
         place = np.arange(len(pair)) - np.searchsorted(pair, pair)

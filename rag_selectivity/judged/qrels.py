@@ -262,9 +262,7 @@ class Qrels(Pairs):
         """
         where = controls.source or "controls"
         if unknown := [query for query in controls.queries if query not in self]:
-            raise InputError(
-                f"{where}: the qrels lack queries of the controls ({examples(unknown)}): remove these controls"
-            )
+            raise InputError(f"{where}: the qrels lack queries of these controls ({examples(unknown)}): remove them")
         query = self.positions(controls.queries)[controls.query]
         new = self.judgments(query, controls.passages) < 0
         if not new.any():

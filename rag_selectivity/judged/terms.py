@@ -100,7 +100,7 @@ class Terms:
             corpus_size = len(known)
             if policy.exclude_self:
                 corpus_size = {query: len(known) - (query in known) for query in qrels.queries}
-        size = size_with_counts(corpus_size, counts, form)
+        size = size_of(corpus_size, counts, form)
         documents, judged = None, qrels.lengths
         if counts is not None:
             documents = _documents(qrels, counts, settled, policy)
@@ -142,9 +142,7 @@ def _within_corpus(qrels: Qrels, ids: Set[str]) -> tuple[Qrels, list[Selectivity
     return qrels.take(inside), [SelectivityWarning(text, "outside-corpus")]
 
 
-def size_with_counts(
-    corpus_size: Any, counts: PassageCounts | None, form: IdForm = AS_THEY_ARE
-) -> int | dict[str, int] | None:
+def size_of(corpus_size: Any, counts: PassageCounts | None, form: IdForm = AS_THEY_ARE) -> int | dict[str, int] | None:
     """N in passages, or {query: N}: of a number, a mapping or a frame, or the passages of all documents.
 
     The queries are there as they were given and in the form.

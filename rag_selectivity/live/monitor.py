@@ -22,7 +22,7 @@ from rag_selectivity.errors import InputError, SelectivityWarning
 from rag_selectivity.evaluation.doubts import passages_apart
 from rag_selectivity.indexes import documents_in_index, given_size
 from rag_selectivity.inference.bootstrap import Bootstrap
-from rag_selectivity.judged.terms import size_with_counts
+from rag_selectivity.judged.terms import size_of
 from rag_selectivity.live.alerts import FALSE_ALARM_EVERY, Alarm, Alerts
 from rag_selectivity.live.asked import Asked
 from rag_selectivity.live.identity import Identity, Waiting
@@ -147,7 +147,7 @@ class Monitor(Shared):
     ) -> None:
         counts = passage_counts_of(passages_of)
         self._index = None if counts is not None or isinstance(corpus_size, (str, Real)) else corpus_size
-        corpus_size = self.corpus_size = size_with_counts(given_size(corpus_size), counts)
+        corpus_size = self.corpus_size = size_of(given_size(corpus_size), counts)
         check_whole("kept", kept or 0)
         check_number("sample_rate", sample_rate or 0, above=0, most=1)
         self.labels, form = Labels.of(labels, grade_map=grade_map, scale=scale, measures=measures), IdForm.of(ids)

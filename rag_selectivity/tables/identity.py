@@ -185,9 +185,7 @@ def document_ids(
         found = labels_found([(labels, [candidates(**document) for document in documents])])
         other = max(found, key=lambda name: len(found[name]))
         if found[other]:
-            raise InputError(
-                f'the labels know the documents by {other}, and not by their id or text: say identity="{other}"'
-            )
+            raise InputError(f'the labels know the documents by {other}, not by id or text: say identity="{other}"')
     by_text = [any(each.startswith(TEXT_PREFIX) for each in side) for side in (ids, labels)]
     if by_text == [True, False]:
         raise InputError(
