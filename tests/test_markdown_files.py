@@ -116,13 +116,13 @@ def test_the_changes_are_those_of_the_gate(folder) -> None:
     done = run_command(*words, "--fail-if", "drop(RA-nWG@5) > .02", cwd=folder)
     assert done.returncode == 1
     shown = run_command(*words[:-2], "--k", "5", cwd=folder).stdout
-    by = r"by −0\.\d+ \[−0\.\d+, −0\.\d+\]: worse\. Worse, too: .*Harm@5"
-    assert re.match(rf"System: Against main.json, RA-nWG@5 changed from 0\.\d+ to 0\.\d+, {by}", shown)
+    by = r"0\.\d+, before 0\.\d+ \(−0\.\d+ \[−0\.\d+, −0\.\d+\]\): worse\. Worse, too: .*Harm@5"
+    assert re.match(rf"System: Against main.json, RA-nWG@5 is {by}", shown)
     assert "What changed against main.json" in shown
     # The K of the decision is measured and stored, and a run without a K of its own is compared at it.
     assert run_command(*words[:7], "--k", "7", "-o", "seven.json", cwd=folder).returncode == 0
     again = run_command(*words[:7], "--against", "seven.json", cwd=folder).stdout
-    assert again.startswith("System: Against seven.json, RA-nWG@7 did not change (0.")
+    assert again.startswith("System: Against seven.json, RA-nWG@7 is 0.406, before 0.406 (0.000")
     compared = (*words[:3], "same.trec", *words[3:7], "--baseline", "r", "--k", "7", "--details")
     assert "RA-nWG@7" in run_command(*compared, cwd=folder).stdout.partition("W/T/L")[2]
     assert re.findall(r"−(0\.\d+)", cell)[0] in done.stderr
