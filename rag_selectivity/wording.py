@@ -90,15 +90,6 @@ def amount(value: float) -> str:
     return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
-def bound_text(bound: float) -> str:
-    """An upper bound with three decimals, rounded up.
-
-    >>> bound_text(0.0301), bound_text(0.02), bound_text(float("nan"))
-    ('0.031', '0.020', '–')
-    """
-    return number(math.ceil(1000 * bound - 1e-9) / 1000) if math.isfinite(bound) else number(bound)
-
-
 def signed(value: float, digits: int = 3) -> str:
     """A difference with its sign, which 0 has not.
 

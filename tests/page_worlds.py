@@ -49,15 +49,8 @@ def claims(folder: Path) -> Any:
         every = {"reason": EVIL, "supported": [1], "useful": True, "mentioned": [], "statements": []}
         return {name: every[name] for name in schema["properties"]}
 
-    samples = [
-        {
-            "id": f"{EVIL} {i}",
-            "user_input": f"{IMAGE} {i}?",
-            "retrieved_contexts": [EVIL, f"{LONG} {i}"],
-            "reference": LONG,
-        }
-        for i in range(3)
-    ]
+    rows = [{"user_input": f"{IMAGE} {i}?", "retrieved_contexts": [EVIL, f"{LONG} {i}"]} for i in range(3)]
+    samples = [{"id": f"{EVIL} {i}", "reference": LONG, **row} for i, row in enumerate(rows)]
     return rs.check_claims(samples, judge=judge, store=folder / "claims.db", depths=[1, 2], bootstrap=FEW)
 
 

@@ -83,13 +83,8 @@ def test_the_weights_of_a_draw_add_up_to_what_was_drawn_from(world) -> None:
 def test_controls_are_not_drawn_and_a_tail_stands_for_its_passages(world) -> None:
     tail, control = [(q, row[7]) for q, row in world.run.items()], [(q, row[9]) for q, row in world.run.items()]
     with Store(world.store) as store:
-        store.put_origins(
-            [
-                (q, p, Origin(Draw("pool", "bm25", 5), r))
-                for q, row in world.run.items()
-                for r, p in enumerate(row[:5], 1)
-            ]
-        )
+        ranked = [(q, p, r) for q, row in world.run.items() for r, p in enumerate(row[:5], 1)]
+        store.put_origins([(q, p, Origin(Draw("pool", "bm25", 5), r)) for q, p, r in ranked])
         how = {"first": 6, "last": 100, "drawn": 1}
         store.put_origins([(*pair, Origin(Draw("tail", how=how), detail={"of": 95})) for pair in tail])
         store.put_origins([(*pair, Origin(Draw("control", how={"drawn": 1}))) for pair in control])

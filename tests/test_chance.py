@@ -31,13 +31,7 @@ def test_the_predicted_change_is_that_of_success_and_of_depth() -> None:
 
 @pytest.mark.parametrize(
     ("random_success", "name"),
-    [
-        (0.6321, "healthy"),
-        (1 - exp(-1), "degraded"),
-        (0.9502, "degraded"),
-        (1 - exp(-3), "collapse"),
-        (1.0, "collapse"),
-    ],
+    [(0.6321, "healthy"), (1 - exp(-1), "degraded"), (0.9502, "degraded"), (1 - exp(-3), "collapse"), (1, "collapse")],
 )
 def test_regimes(random_success, name) -> None:
     assert regime(random_success) == name

@@ -294,12 +294,8 @@ def test_the_page_shows_the_figures_of_cranfield(data) -> None:
     of_the_index = rs.Qrels.of(
         {query: {d: grade for d, grade in row.items() if d in counts} for query, row in labels.to_dict().items()}
     )
-    options = {
-        "scale": "utility",
-        "measures": ["Success", "BoR", "lambda", "RA-nWG"],
-        "depths": [10],
-        "bootstrap": None,
-    }
+    measures = ["Success", "BoR", "lambda", "RA-nWG"]
+    options = {"scale": "utility", "measures": measures, "depths": [10], "bootstrap": None}
     forms = {
         "(a)": rs.evaluate(labels, by_document, passages_of=counts, **options),
         "(b)": rs.evaluate(of_the_index.inherit(dict(zip(ids, (d for d, _ in chunks), strict=True))), by_chunk,

@@ -95,10 +95,10 @@ def test_the_verdict_minds_the_direction() -> None:
     assert turned["old", "RA-nWG@3"].difference == pytest.approx(-found["new", "RA-nWG@3"].difference)
 
 
-@pytest.mark.parametrize("wrong", [{"draws": 0}, {"draws": 1.5}, {"power": "x"}, {"power": 1}])
-def test_what_no_test_can_use_is_named(wrong) -> None:
-    with pytest.raises(rs.InputError, match=rf"^{[*wrong][0]} \(intervals.{[*wrong][0]}\) must be a"):
-        compared(12, **wrong)
+@pytest.mark.parametrize(("name", "value"), [("draws", 0), ("draws", 1.5), ("power", "x"), ("power", 1)])
+def test_what_no_test_can_use_is_named(name, value) -> None:
+    with pytest.raises(rs.InputError, match=rf"^{name} \(intervals.{name}\) must be a"):
+        compared(12, **{name: value})
 
 
 # -- the family -----------------------------------------------------------------------------------

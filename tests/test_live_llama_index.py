@@ -16,11 +16,8 @@ from tests.three_questions import QUERIES, TEXTS
 
 pytestmark = pytest.mark.contract
 
-LABELS = {
-    QUERIES["q1"]: {"n1": 5, "n3": 3, "n6": 1},
-    QUERIES["q2"]: {"n2": 5, "n1": 1},
-    QUERIES["q3"]: {"n5": 5, "n6": 1},
-}
+GRADES = {"q1": {"n1": 5, "n3": 3, "n6": 1}, "q2": {"n2": 5, "n1": 1}, "q3": {"n5": 5, "n6": 1}}
+LABELS = {QUERIES[query]: grades for query, grades in GRADES.items()}
 
 
 def index() -> VectorStoreIndex:

@@ -295,13 +295,8 @@ class OnlySyncClient(OnlySync):
 def test_a_retriever_that_is_only_sync_is_asked_in_threads(retriever) -> None:
     report = evaluated(retriever()).report
     assert report["Success@2"].value == 1
-    assert facts(report, "retrieval") == {
-        "queries": 10,
-        "failed": 0,
-        "scores_nan": 0,
-        "empty_passages": 0,
-        "sync": True,
-    }
+    counts = {"queries": 10, "failed": 0, "scores_nan": 0, "empty_passages": 0}
+    assert facts(report, "retrieval") == {**counts, "sync": True}
     said = str(retriever.error).partition("\n")[0]
     assert f"asked in threads, since it has no asynchronous code ({type(retriever.error).__name__}" in notes(report)
     assert said in notes(report)

@@ -25,13 +25,7 @@ def test_the_p_value_by_counting_all_signs() -> None:
 
 @pytest.mark.parametrize(
     ("n", "gain", "loss", "level"),
-    [
-        (30, 0.3, 0.1, 0.05),
-        (30, 0.3, 0.1, 0.05 / 3),
-        (12, 0.6, 0.4, 0.05),
-        (20, 0.5, 0.0, 0.05),
-        (8, 0.6, 0.1, 2 / 2**6),
-    ],
+    [(30, 0.3, 0.1, 0.05), (30, 0.3, 0.1, 0.05 / 3), (12, 0.6, 0.4, 0.05), (20, 0.5, 0, 0.05), (8, 0.6, 0.1, 2 / 64)],
 )
 def test_the_power_by_summing_over_all_samples(n, gain, loss, level) -> None:
     expected = 0.0

@@ -264,11 +264,8 @@ def rows_of(rng: np.random.Generator, n: int, lift: float) -> list[dict]:
 
 def test_an_experiment_is_the_comparisons_with_holm() -> None:
     rows = rows_of(np.random.default_rng(9), 8000, 0.06)
-    metrics = [
-        Metric("cited"),
-        Metric("thumb"),
-        Metric("ms", "mean", higher_is_better=False, margin=0.1, guardrail=True),
-    ]
+    guardrail = Metric("ms", "mean", higher_is_better=False, margin=0.1, guardrail=True)
+    metrics = [Metric("cited"), Metric("thumb"), guardrail]
     test = Experiment(metrics)
     for row in rows:
         test.add(row)
