@@ -102,10 +102,7 @@ FUNCTIONS: dict[str, tuple[Callable[..., Any], str]] = {
         "bits level correlation",
     ),
     "plan": (lambda **given: rs.plan(**{"corpus_size": 100, "relevant": 2} | given), "relevant m"),
-    "Retrieval": (
-        lambda **given: rs.Retrieval(**{"query": "q", "shown": ["d"]} | given),
-        "shown tokens id texts query",
-    ),
+    "Retrieval": (lambda **own: rs.Retrieval(**{"query": "q", "shown": ["d"]} | own), "shown tokens id texts query"),
     "calibrate_alpha": (lambda source: rs.calibrate_alpha(source, [0.5]), "source"),
     "evaluate_query": (lambda grades: evaluate_query("Harm@2", grades, ["a"]), "grades"),
     "udcg": (lambda scores: udcg(scores, [1, 0]), "scores"),
