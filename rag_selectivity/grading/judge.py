@@ -115,10 +115,10 @@ class JudgeFailure(GradingError):
         return (partial(JudgeFailure, **vars(self)), (str(self),))
 
 
-def failure_of_status(status: int, headers: Mapping[str, str], text: str) -> JudgeFailure:
-    """The failure that an HTTP status and a body mean."""
-    words = _words(text)
-    told = f"{status}: {words[:_LONGEST_MESSAGE]}" if words else f"status {status}"
+def failure_of_status(status: int, headers: Mapping[str, str], text: str, *, told: str = "") -> JudgeFailure:
+    """The failure that an HTTP status and a body mean; of the body, it quotes nothing where `told` is given."""
+    words = None if told else _words(text)
+    told = told or (f"{status}: {words[:_LONGEST_MESSAGE]}" if words else f"status {status}")
     wait = _retry_after(headers)
     if status in (400, 403) and _FILTER.search(text):
         return JudgeFailure(f"the content filter refused the request: {told}", "content_filter", answer=words)
@@ -130,8 +130,8 @@ def failure_of_status(status: int, headers: Mapping[str, str], text: str) -> Jud
             "the account has no credit left or may not spend it: add credit, or raise its limit",
         ),
         (status == 401, "the key is wrong or missing"),
-        (status == 403, "the key may not use this model: give another --model or another key"),
-        (unknown, "the endpoint does not know this model or address: check --model and --base-url"),
+        (status == 403, "the key may not use this model: give another model (--model) or another key"),
+        (unknown, "the endpoint does not know this model or address: check both (--model, --base-url)"),
         (300 <= status < 400, "the endpoint has moved: give its new address with --base-url"),
     ):
         if holds:
@@ -202,7 +202,7 @@ def failure_of(error: BaseException) -> JudgeFailure:
     """The failure that an exception of a client means, by the HTTP status of the exception or of its cause.
 
     Without a status it is `unreachable` if nothing answers at the address, else a `server_error`. The message has only
-    the class and the status or the address, since the client's own text may quote a key.
+    the class, the status or the address, and what mends it, since the client's own text may quote a key.
     """
     causes = list(causes_of(error))
     if any(isinstance(each, (ConnectionRefusedError, gaierror)) for each in causes):
@@ -213,8 +213,8 @@ def failure_of(error: BaseException) -> JudgeFailure:
         status = getattr(each, "status_code", None)
         if isinstance(status, int) and status >= 400:
             headers = getattr(getattr(each, "response", None), "headers", None)
-            known = failure_of_status(status, headers if isinstance(headers, Mapping) else {}, str(each))
-            return known.with_words(f"{type(error).__name__} {status}")
+            told, known = f"{type(error).__name__} {status}", headers if isinstance(headers, Mapping) else {}
+            return failure_of_status(status, known, str(each), told=told)
     return JudgeFailure(type(error).__name__, "server_error")
 
 
