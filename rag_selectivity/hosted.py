@@ -158,6 +158,9 @@ def measure_hosted(
         Whose labels of a store count.
     human : labels, optional
         Labels by people, with the ids of `labels`: calibrate the figures.
+    depths : sequence of int, optional
+        One alone is the K of the report's answers, too. With several, K is the one that its lists advise, and need not
+        be among them; `rag_selectivity.advice.decide(report, k=10)` is about a K of yours.
     passages_of, measures, scale, grade_map, options
         As in `rag_selectivity.evaluate`.
 

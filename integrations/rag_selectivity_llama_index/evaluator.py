@@ -143,7 +143,8 @@ class SelectivityEvaluator(RetrieverEvaluator):  # type: ignore[misc,unused-igno
         By which id the labels know a node: `node_id`, `ref_doc_id`, `text` (a hash) or a key of its metadata. `auto`
         takes the one that finds most labels in the first 50 labelled queries.
     measures, depths
-        For the metrics of each result and for the report.
+        For the metrics of each result and for the report. One depth alone is the K of its first answers; with several,
+        K is the one that the lists advise.
     scale, grade_map
         As in `rag_selectivity.evaluate`.
 

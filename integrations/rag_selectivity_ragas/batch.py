@@ -58,7 +58,8 @@ def selectivity(
         (`missing_query="skip"` leaves them out).
     options
         `measures`, `depths`, `scale`, `grade_map`, `judges`, `human`, `bootstrap` and policies, as in
-        `rag_selectivity.hosted.measure_hosted`; `utility_grades` are always on the utility scale.
+        `rag_selectivity.hosted.measure_hosted`; `utility_grades` are always on the utility scale. One depth
+        alone is the K of the first answers; with several, K is the one that the lists advise.
 
     Returns
     -------
