@@ -235,9 +235,8 @@ class DrawnTables:
         If every unit has the same number of values the interval is Gaffke's bound, which for values 0 and 1 is Clopper
         and Pearson's (Gaffke 2005; Learned-Miller and Thomas 2019, arXiv 1905.06208).
         """
-        (total, drawn), (number, of_drawn) = (
-            (_over_cells(self.total * each), _over_cells(self.sums * each)) for each in (values * counted, 1 * counted)
-        )
+        total, number = (_over_cells(self.total * each) for each in (values * counted, counted))
+        drawn, of_drawn = (_over_cells(self.sums * each) for each in (values * counted, counted))
         # All values of the unseen unit, which is of average size, are at an end of the range.
         unseen = self.unseen * (number / np.count_nonzero(_over_cells(self.tables * counted)))
         low, high = ((drawn + unseen * end) / (of_drawn + unseen) for end in bounds)

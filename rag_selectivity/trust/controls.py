@@ -268,10 +268,10 @@ def _at(judged: JudgedRun, depth: int, rel: int | None, bootstrap: Bootstrap) ->
     trials, success_rate = effective_units(units), float(succeeded.mean())
     lowest = float(clopper_pearson(success_rate * trials, trials, tail)[0])
     highest = most_found_outside(draw, int(drawn.max(initial=1)), tail) + most_in_tail + float(found.mean())
-    expected, per_rate = float((share * (known + more)).mean()), float((share * beyond).mean())
-    bounds = success_rate, lowest, min(1.0, highest)
     likeness = 0.0 if _are_draws(draw) else float(np.quantile(alike, 1 - _SHOWN))
-    return _AtDepth(draw, success, random, miss, rate, likeness, *bounds, expected, per_rate)
+    bounds = {"success_low": lowest, "chance_high": min(1.0, highest)}
+    of_lambda = {"expected": float((share * (known + more)).mean()), "per_rate": float((share * beyond).mean())}
+    return _AtDepth(draw, success, random, miss, rate, likeness, success_rate, **bounds, **of_lambda)
 
 
 # -- the judge's rate ----------------------------------------------------------------------------------

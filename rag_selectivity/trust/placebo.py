@@ -56,7 +56,7 @@ class LabelReach:
         Whether all labels are known to be of passages that runs retrieved.
     open_tails : bool
         Whether passages were drawn from tails, and some of these tails' passages were not drawn.
-    closed : tuple of str or None
+    closed : sequence of str or None
         `at K` if the labels are those of the run's own top K, `in the lists` if of what was retrieved; else None.
         Labels count as made from what was retrieved if some have the lowest grade, or if the top K is judged (almost)
         completely. If the origin of all labels is known, it decides: labels of pools are closed, whatever is evaluated.
@@ -70,7 +70,7 @@ class LabelReach:
     known: bool
     pooled: bool
     open_tails: bool
-    closed: tuple[str | None, ...]
+    closed: Sequence[str | None]
     shuffled_among_labels: BoolArray
 
     @classmethod
@@ -83,9 +83,8 @@ class LabelReach:
         by_number = not is_budget(depths).any()
         tops = [_top(judged, depths)] if by_number else [_top(*judged.at_depth(each)) for each in depths.tolist()]
         inside, lowest_inside, returned, slots = (np.hstack(each) for each in zip(*tops, strict=True))
-        outside_top, lowest_outside_top = (
-            np.maximum(of[:, None] - held, 0).sum(axis=0) for of, held in ((labels, inside), (of_lowest, lowest_inside))
-        )
+        outside_top = np.maximum(labels[:, None] - inside, 0).sum(axis=0)
+        lowest_outside_top = np.maximum(of_lowest[:, None] - lowest_inside, 0).sum(axis=0)
         outside_lists = int(np.maximum(labels - found, 0).sum())
         qrels, chosen = judged.qrels, np.zeros(0, np.uint8)
         if qrels is not None and qrels.origins is not None:
@@ -95,14 +94,12 @@ class LabelReach:
         exhaustive = size is not None and (labels >= CORPUS_SHARE * size).sum() > QUERIES_SHARE * len(judged)
         share = (slots / np.maximum(returned, 1)).sum(axis=0) / np.maximum((returned > 0).sum(axis=0), 1)
         made = (share >= JUDGED_FROM) | pooled | of_lowest.any()
-        in_lists = IN_LISTS if pooled or outside_lists <= MOST_OUTSIDE * number else None
-        closed = tuple(
-            None if exhaustive or not number or not of_run else AT_K if outside <= MOST_OUTSIDE * number else in_lists
-            for of_run, outside in zip(made.tolist(), outside_top.tolist(), strict=True)
-        )
-        among = exhaustive | np.array([each is not None for each in closed]) | (lowest_outside_top > 0)
+        in_lists: Any = IN_LISTS if pooled or outside_lists <= MOST_OUTSIDE * number else None
+        closed = np.where(outside_top <= MOST_OUTSIDE * number, AT_K, in_lists).astype(object)
+        closed[~made | exhaustive | (number == 0)] = None
+        among = exhaustive | closed.astype(bool) | (lowest_outside_top > 0)
         open_tails = bool((tail_size > tail.sum(axis=1)).any())
-        return cls(number, outside_lists, outside_top, bool(chosen.any()), pooled, open_tails, closed, among)
+        return cls(number, outside_lists, outside_top, bool(chosen.any()), pooled, open_tails, closed.tolist(), among)
 
 
 def _top(judged: JudgedRun, depths: IntArray) -> tuple[IntArray, IntArray, IntArray, IntArray]:
@@ -234,13 +231,15 @@ def against_other_lists(figures: Figures, bootstrap: Bootstrap | None) -> dict[s
     Empty where these lists are not known.
     """
     result: dict[str, dict[str, Any]] = {}
-    for measure, at in figures.plan if figures.join.other_lists is not None and bootstrap is not None else ():
+    if bootstrap is None or figures.join.other_lists is None:
+        return result
+    for measure, at in figures.plan:
         ranks = at[~is_budget(at) & (at < WHOLE_LIST)]
         if isinstance(measure, BoR) and measure.null == "random" and len(ranks):
             depth = np.array([nearest_depth(ranks.tolist())])
             over = replace(measure, null="lists")
             outcome = over.outcome(figures.join, depth)
-            ((low, high),) = (bootstrap or Bootstrap()).intervals([outcome], figures.queries)
+            ((low, high),) = bootstrap.intervals([outcome], figures.queries)
             numbers = {"value": outcome.value()[0], "low": low[0], "high": high[0]}
             known = {name: float(end) if np.isfinite(end) else None for name, end in numbers.items()}
             result[str(measure @ int(depth[0]))] = {"measure": str(over @ int(depth[0])), **known}
