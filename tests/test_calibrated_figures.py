@@ -181,14 +181,14 @@ def test_with_labels_that_settle_queries_the_interval_of_bor_holds_the_truth() -
 
 
 def test_labels_that_settle_queries_serve_figures_of_success_alone() -> None:
-    _, judge, runs, people = settling_world(1, queries=30)
-    found, alone = (evaluated(judge, runs, human=each, depths=[5, 10]) for each in (people, people.drawn))
+    _, judge, runs, both = settling_world(1, queries=30)
+    found, alone = (evaluated(judge, runs, human=each, depths=[5, 10]) for each in (both, PeoplesLabels(both.drawn)))
     # Of the top 5 they settle successes, and leave open what could fail.
     for name in ("RA-nWG@10", "Harm@10", "Success@5", "BoR@5"):
         assert found[name] == alone[name]
     for name in ("Success", "BoR"):
         assert found[f"{name}@10"].value != alone[f"{name}@10"].value
-    number = sum(map(len, people.settling.values()))
+    number = sum(map(len, both.settling.values()))
     note = f"{number} further labels of people settle the success of queries one by one"
     assert note in found.runs["one"].notes
     assert not any("further labels" in each for each in alone.runs["one"].notes)

@@ -114,6 +114,8 @@ def people_of(source: Any, grade_map: str | Mapping[int, int] | None = None) -> 
     if isinstance(source, PeoplesLabels):
         if source.draws is not None:
             return source
+        if source.settling is None:
+            return people_of(source.drawn, grade_map)
         drawn, settling = people_of(source.drawn, grade_map), people_of(source.settling, grade_map)
         return replace(drawn, notes=(*drawn.notes, *settling.notes), settling=settling.drawn)
     if is_store(source):
