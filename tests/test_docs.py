@@ -3,9 +3,9 @@
 Each page has a copy of the sample data set of its own, in which its commands and its Python run in their order.
 """
 
-import importlib.util
 import os
 import re
+import runpy
 import shlex
 import shutil
 import subprocess
@@ -231,20 +231,10 @@ def test_commands_do_what_is_shown(ran, page, command) -> None:
 # -- the rest --------------------------------------------------------------------------------------
 
 
-def maker(name: str) -> Any:
-    """A script of docs/ as a module."""
-    spec = importlib.util.spec_from_file_location(name, DOCS / f"{name}.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 @pytest.mark.parametrize(("page", "script"), [("cli.md", "make_cli"), ("measures.md", "make_reference")])
 def test_generated_pages_are_up_to_date(page, script) -> None:
     written = (DOCS / "reference" / page).read_text(encoding="utf-8")
-    assert written == maker(script).reference(), f"run python docs/{script}.py"
+    assert written == runpy.run_path(str(DOCS / f"{script}.py"))["reference"](), f"run python docs/{script}.py"
 
 
 def anchors(page: Path) -> set[str]:

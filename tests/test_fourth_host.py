@@ -1,7 +1,7 @@
 """The file for a fourth framework of docs/how-to/extending.md: small, public names only, the figures of `evaluate`."""
 
 import ast
-import importlib.util
+import runpy
 from pathlib import Path
 
 import pytest
@@ -21,12 +21,7 @@ LISTS = {"q1": ["d1", "d2"], "q2": ["x", "d4"], "q3": ["y"]}
 def selectivity_scorer(tmp_path: Path):
     path = tmp_path / "selectivity_sklearn.py"
     path.write_text(MODULE, encoding="utf-8")
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module.selectivity_scorer
+    return runpy.run_path(str(path))["selectivity_scorer"]
 
 
 class Retriever:

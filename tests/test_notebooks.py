@@ -3,9 +3,11 @@
 import copy
 import importlib.util
 import re
+import runpy
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -41,16 +43,7 @@ STATED: dict[str, set[str]] = {
 FIGURE = re.compile(r"(?<![\w.])(?:\d*\.\d+|\d+)(?: ?%)|(?<![\w.])\d*\.\d+(?![\w.])")
 
 
-def _maker() -> Any:
-    spec = importlib.util.spec_from_file_location("make_notebooks", ROOT / "docs" / "make_notebooks.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-maker = _maker()
+maker = SimpleNamespace(**runpy.run_path(str(ROOT / "docs" / "make_notebooks.py")))
 each_notebook = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 
 
