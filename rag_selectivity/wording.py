@@ -46,6 +46,8 @@ def number(value: float) -> str:
 
     >>> number(-0.5), number(1234.5), number(0.00012), number(float("nan")), number(float("-inf")), number(-4.4e-16)
     ('−0.500', '1234', '1.2e-04', '–', '−∞', '0.000')
+    >>> number(999.9994), number(999.9996)
+    ('999.999', '1000')
     """
     if math.isnan(value):
         return "–"
@@ -54,7 +56,7 @@ def number(value: float) -> str:
     size = abs(value)
     if size < _ROUNDING:
         return "0.000"
-    text = f"{size:.1e}" if size < 0.001 else f"{size:.3f}" if size < 1000 else f"{size:.0f}"
+    text = f"{size:.1e}" if size < 0.001 else f"{size:.3f}" if size < 999.9995 else f"{size:.0f}"
     return text if value > 0 else f"−{text}"
 
 
@@ -90,15 +92,15 @@ def amount(value: float) -> str:
     return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
-def signed(value: float, digits: int = 3) -> str:
+def signed(value: float) -> str:
     """A difference with its sign, which 0 has not.
 
-    >>> signed(0.25), signed(-0.25), signed(-0.0001), signed(0.004, 2)
-    ('+0.250', '−0.250', '0.000', '0.00')
+    >>> signed(0.25), signed(-0.25), signed(-0.0001)
+    ('+0.250', '−0.250', '0.000')
     """
     if not math.isfinite(value):
         return number(value)
-    text = f"{abs(value):.{digits}f}"
+    text = f"{abs(value):.3f}"
     return text if float(text) == 0 else f"{'+' if value > 0 else '−'}{text}"
 
 

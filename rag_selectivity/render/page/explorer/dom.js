@@ -29,7 +29,7 @@ function threeDecimals(value) {
 function figureText(value) {
   if (value === null || value === undefined) return "–";
   const size = Math.abs(value);
-  const text = size >= 1000 ? size.toFixed(0) : size >= 0.001 || size < 1e-12 ? threeDecimals(size) : size.toExponential(1);
+  const text = size >= 999.9995 ? size.toFixed(0) : size >= 0.001 || size < 1e-12 ? threeDecimals(size) : size.toExponential(1);
   return value < 0 && size >= 1e-12 ? "−" + text : text;
 }
 
