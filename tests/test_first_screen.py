@@ -81,6 +81,9 @@ def test_the_table_has_five_columns_at_the_k_of_the_decision(report) -> None:
 
 
 def test_notes_stand_once_for_all_runs(report) -> None:
+    for name, number in (("bm25", "1,500"), ("dense", "3,000"), ("reranked", "20")):
+        report = report.with_input(name, {}, [f"{number} passages repeat."])
+    assert "bm25: 1,500, dense: 3,000 and reranked: 20 passages repeat." in " ".join(str(report).split())
     paragraphs = str(report).split("\n\n")
     assert len(paragraphs) == len(set(paragraphs))
     assert str(report).count("[by-construction]") == 1

@@ -360,7 +360,8 @@ def _notes_of_runs(report: Report) -> Iterator[str]:
     for name, run in report.runs.items():
         for note in (note for note in run.notes if not note.startswith(NO_FIGURE)):
             count, _, rest = note.partition(" ")
-            counts.setdefault(rest if count.isdecimal() else note, {})[name] = count if count.isdecimal() else ""
+            is_count = count.replace(",", "").isdecimal()
+            counts.setdefault(rest if is_count else note, {})[name] = count if is_count else ""
     for note, of_runs in counts.items():
         several = len(report.runs) > 1
         if any(of_runs.values()):
