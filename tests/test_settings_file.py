@@ -106,6 +106,7 @@ def test_every_form_of_a_setting_gives_the_same_figures_and_an_option_wins(folde
         ("rules.unjuged=worst", "[rules] has no key 'unjuged'; did you mean \"unjudged\"?"),
         ("rule.unjudged=worst", 'there is no section [rule] in selectivity.toml; did you mean "rules"?'),
         ("intervals.level=much", "intervals.level = 'much' in selectivity.toml or --config"),
+        ("gates.on=al", "gates.on must be one of all, shared, got 'al'; did you mean"),
         ("unjudged", "--config 'unjudged' is neither a file nor SECTION.KEY=VALUE"),
         ("missing.toml", "--config 'missing.toml' is neither a file nor"),
     ],

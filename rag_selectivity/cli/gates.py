@@ -12,6 +12,7 @@ from rag_selectivity.errors import InputError
 from rag_selectivity.gates import DROP, Gate, check, parse
 from rag_selectivity.results.claims import ClaimReport
 from rag_selectivity.results.report import Report
+from rag_selectivity.tables.cells import check_one_of
 
 
 @dataclass(frozen=True)
@@ -25,6 +26,7 @@ class Gates:
     @classmethod
     def parse(cls, given: Gating, *, of_claims: bool = False, is_shown: bool = False) -> Gates:
         """From the options; `is_shown` if a comment or a page shows what changed, which needs no gate."""
+        check_one_of("on (gates.on)", given.on, ("all", "shared"))
         conditions = [parse(text, of_claims=of_claims) for text in given.fail_if or []]
         if given.against is not None and not is_shown and all(gate.kind != DROP for gate in conditions):
             ways = "'drop(ContextRecall@5) > .02'" if of_claims else "'drop(RA-nWG@10) > .02', or -o x.md or x.html"

@@ -54,7 +54,7 @@ def read_settings(given: Sequence[str], known: Callable[[], Mapping[str, Sequenc
         If a file cannot be read, or a section or key is not known.
     """
     settings: dict[str, dict[str, Any]] = {}
-    files = [text for text in given if "=" not in text or Path(text).exists()]
+    files = [text for text in given if Path(text).exists()]
     if not files and USUAL.is_file():
         files = [str(USUAL)]
     for file in files:
@@ -64,9 +64,9 @@ def read_settings(given: Sequence[str], known: Callable[[], Mapping[str, Sequenc
             settings.setdefault(section, {}).update(values)
     for text in given:
         if text not in files:
-            name, _, value = text.partition("=")
+            name, equals, value = text.partition("=")
             section, dot, key = name.strip().partition(".")
-            if not dot:
+            if not (dot and equals):
                 raise InputError(f"--config {text!r} is neither a file nor SECTION.KEY=VALUE, as in rules.order=rank")
             settings.setdefault(section, {})[key] = _value(value.strip())
     if settings:
@@ -77,8 +77,6 @@ def read_settings(given: Sequence[str], known: Callable[[], Mapping[str, Sequenc
 def _read(path: Path) -> dict[str, Any]:
     from rag_selectivity.tables.files import document
 
-    if not path.exists():
-        raise InputError(f"--config {str(path)!r} is neither a file nor SECTION.KEY=VALUE, as in rules.order=rank")
     found: dict[str, Any] = document(path, "is not TOML", toml=True)
     return found
 
