@@ -49,12 +49,13 @@ def test_the_command_asks_writes_scores_and_goes_on(tmp_path: Path) -> None:
         assert (dry.code, len(server.bodies)) == (0, 0), dry.said
         assert "nothing was sent" in dry.out
         assert not (tmp_path / "answers.db").exists()
-        stopped = cli(tmp_path, "answers", *asked, "--max-calls", "30")
-        assert (stopped.code, len(server.bodies)) == (1, 30), stopped.said
-        assert "go on with: rag-selectivity answers" in " ".join(stopped.out.split())
-        done = cli(
-            tmp_path, "answers", *asked, "--format", "json", "--scores", "scores.csv", "--answers", "answers.csv"
-        )
+        # Why it stopped is told where the result is written, too.
+        for calls, written in ((30, []), (31, ["-o", "answers.json"])):
+            stopped = cli(tmp_path, "answers", *asked, "--max-calls", f"{1 if written else 30}", *written)
+            assert (stopped.code, len(server.bodies)) == (1, calls), stopped.said
+            assert "go on with: rag-selectivity answers" in " ".join(stopped.said.split())
+        tables = ("--scores", "scores.csv", "--answers", "answers.csv")
+        done = cli(tmp_path, "answers", *asked, "--format", "json", *tables)
         assert done.code == 0, done.said
         sent = len(server.bodies)
     data = done.data

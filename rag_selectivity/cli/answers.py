@@ -225,7 +225,7 @@ def answers(
         put_rows([row.to_row() for row in result.answers], answer_table)
         note(f"wrote {answer_table}: {len(result.answers)} answers")
     printer.show(result)
-    j.exit_unless_complete(spent.stopped_by, spent.failed)
+    j.exit_unless_complete(spent, spent.failed, is_file=printer.is_file)
 
 
 def _text_of(path: Path) -> str:

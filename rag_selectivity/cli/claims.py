@@ -167,5 +167,5 @@ def claims(
         write_rows(sheet, rows)
         note(f"wrote {sheet}: {len(rows)} claims with a passage; fill in the column verdict, and give it as --human")
     printer.show(result)
-    j.exit_unless_complete(result.stopped_by, result.failed)
+    j.exit_unless_complete(result, result.failed, is_file=printer.is_file)
     end_with(gates.failed(result))

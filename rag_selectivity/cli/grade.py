@@ -142,4 +142,5 @@ def grade(
         result = replace(result, resume=j.resume_command())
     printer.show(result)
     if not dry_run:
-        j.exit_unless_complete(result.stopped_by, result.failed + result.left + result.earlier_failures)
+        left = result.failed + result.left + result.earlier_failures
+        j.exit_unless_complete(result, left, is_file=printer.is_file)

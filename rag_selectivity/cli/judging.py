@@ -12,7 +12,7 @@ from typing import Any
 import typer
 
 from rag_selectivity.cli import PROGRAM
-from rag_selectivity.cli.output import INTERRUPTED, MISTAKE, NOT_PASSED
+from rag_selectivity.cli.output import INTERRUPTED, MISTAKE, NOT_PASSED, tell
 from rag_selectivity.cli.settings import SETTINGS
 from rag_selectivity.errors import InputError
 
@@ -104,8 +104,14 @@ def resumable() -> Iterator[None]:
     SETTINGS.after_error = None
 
 
-def exit_unless_complete(stopped_by: str | None, left: int) -> None:
-    """Exit with 130 after Ctrl-C, with 2 if the endpoint ended the run, and with 1 if work is left."""
+def exit_unless_complete(asked: Any, left: int, *, is_file: bool) -> None:
+    """Exit with 130 after Ctrl-C, with 2 if the endpoint ended the run, and with 1 if work is left.
+
+    Why a run was stopped is told too where the result, which says so, went to a file.
+    """
+    stopped_by = asked.stopped_by
+    if is_file and asked.stopped is not None:
+        tell(f"stopped: {asked.stopped.rstrip('.')}; go on with: {resume_command()}")
     if stopped_by == "interrupted":
         raise typer.Exit(INTERRUPTED)
     if stopped_by == "endpoint":
