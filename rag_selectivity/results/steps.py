@@ -58,12 +58,10 @@ class Steps(Plain):
         >>> Steps(labels="labels.db", files=["bm25.trec"]).draw("calibrate:200").partition(" --draw ")[0]
         'rag-selectivity labels draw labels.db bm25.trec --queries QUERIES --corpus CORPUS'
         """
-        drawn = ["--draw", draw, "--output", "task.html"]
+        drawn = [self.labels, *self.files, *self._texts, "--draw", draw, "--output", "task.html"]
         in_memory = any(run.rpartition("=")[2] == "RUN" for run in self.files)
         before = "write the lists and texts as files (how-to: annotation), then " if in_memory else ""
-        return before + shlex.join(
-            ["rag-selectivity", "labels", "draw", self.labels, *self.files, *self._texts, *drawn]
-        )
+        return before + shlex.join(["rag-selectivity", "labels", "draw", *drawn])
 
     @property
     def _texts(self) -> list[str]:
@@ -80,7 +78,11 @@ class Commands(Steps):
         return self._grading(store="STORE")
 
     def controls(self, each: int) -> str:
-        """The command that grades random controls."""
+        """The command that grades random controls.
+
+        >>> [Commands(labels=labels).controls(3).split()[9] for labels in ("labels.db", "grades.trec")]
+        ['labels.db', 'STORE']
+        """
         return self._grading("--controls", str(each))
 
     def tail(self, tail: str, depth: int) -> str:
@@ -89,5 +91,7 @@ class Commands(Steps):
 
     def _grading(self, *options: str, store: str | None = None) -> str:
         pools = [word for run in self.files for word in ("--pool", run.rpartition("=")[2])]
-        grade = ["rag-selectivity", "grade", *self._texts, *pools, "--store", store or self.labels, "--model", "MODEL"]
+        # The grades of another file cannot grow.
+        store = store or (self.labels if self.labels.endswith(".db") else "STORE")
+        grade = ["rag-selectivity", "grade", *self._texts, *pools, "--store", store, "--model", "MODEL"]
         return shlex.join([*grade, *options])
