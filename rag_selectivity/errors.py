@@ -11,7 +11,7 @@ from itertools import islice
 from rag_selectivity.wording import enumeration, visible_lines
 
 __all__ = ["GradingError", "InputError", "MissingExtraError", "SelectivityError", "SelectivityWarning"]
-__all__ += ["did_you_mean", "examples"]
+__all__ += ["did_you_mean", "examples", "warn"]
 
 
 class SelectivityError(Exception):
