@@ -238,7 +238,7 @@ def test_summary_evaluators_find_the_id_that_the_examples_mean() -> None:
     with pytest.raises(rs.InputError, match="no label was found"):
         evaluator(outputs(), [{"relevant": ["somewhere else"]}] * 3)
     single = run_evaluator("RA-nWG@2", scale="utility")
-    with pytest.raises(rs.InputError, match='by key, and not by their id or text: say identity="key"'):
+    with pytest.raises(rs.InputError, match='by key, not by id or text: say identity="key"'):
         single(outputs()[0], by_key[0])
     named = run_evaluator("RA-nWG@2", scale="utility", identity="key")
     assert named(outputs()[0], by_key[0]) == single(outputs()[0], EXAMPLES[0])
