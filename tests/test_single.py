@@ -244,7 +244,7 @@ def test_labels_that_a_row_brings_count_where_no_label_knows_the_query() -> None
 def test_documents_that_no_label_can_know_are_refused() -> None:
     assert document_ids([3, {"id": "d1"}, {"text": "Ada"}]) == ["3", "d1", text_id("Ada")]
     documents = [{"id": "a uuid", "metadata": {"source": "d1"}}]
-    with pytest.raises(rs.InputError, match='by source, and not by their id or text: say identity="source"'):
+    with pytest.raises(rs.InputError, match='by source, not by id or text: say identity="source"'):
         document_ids(documents, {"d1"})
     assert document_ids(documents, {"d1"}, "source") == ["d1"]
     for texts in ([{"page_content": "Ada"}], [text_id("Ada")]):
