@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 
 from rag_selectivity.errors import InputError, examples
 from rag_selectivity.judged.joining import join
-from rag_selectivity.judged.origins import Chosen
 from rag_selectivity.judged.qrels import Qrels
 from rag_selectivity.judged.run import Run
 from rag_selectivity.tables.cells import check_whole
@@ -102,13 +101,13 @@ def calibrate_draw(
     """
     check_whole("n", n)
     member = _ranks(labels, runs, depth) < _NOT_LISTED
-    stands_for = tail_weights(labels)
+    stands_for, of_tail = tail_weights(labels)
     free = _drawable(labels, known)
     by_place = dict(enumerate(_PLACES_OF_DIFFERENCES if differences else _PLACES))
     rest = max(by_place)
     lists = member.sum(axis=1)
     place = np.where(lists == 0, rest, np.where((lists == 1) | (not differences), 0, 1))
-    in_tail = (place == rest) & from_tail(labels)
+    in_tail = (place == rest) & of_tail
     if in_tail.any():
         # What was drawn from a tail stands for far more passages than the rest, which are likelier to be relevant.
         by_place[rest + 1] = _TAIL
@@ -236,24 +235,18 @@ def _ranks(labels: Qrels, runs: Mapping[str, Run], depth: int) -> IntArray:
     return ranks
 
 
-def tail_weights(labels: Qrels) -> FloatArray:
-    """How many passages each judgment stands for: more than 1 only for those drawn from a tail: float64[judgments]."""
-    weights = np.ones(len(labels.query))
-    origins = labels.origins
+def tail_weights(labels: Qrels) -> tuple[FloatArray, NDArray[np.bool_]]:
+    """How many passages each judgment stands for, and whether it is of a tail alone: float64 and bool[judgments].
+
+    Only what was drawn from a tail stands for more than 1.
+    """
+    weights, origins = np.ones(len(labels.query)), labels.origins
     if origins is None:
-        return weights
+        return weights, np.zeros(len(labels.query), bool)
     tail, size = origins.tails(labels.query, len(labels))
     drawn = np.bincount(labels.query[tail], minlength=len(labels))
     weights[tail] = (size / np.maximum(drawn, 1))[labels.query[tail]]
-    return weights
-
-
-def from_tail(labels: Qrels) -> NDArray[np.bool_]:
-    """Whether each judgment was drawn from a tail, and is in no pool: bool[judgments]."""
-    origins = labels.origins
-    if origins is None:
-        return np.zeros(len(labels.query), bool)
-    return origins.are(Chosen.TAIL) & ~origins.are(Chosen.POOL)
+    return weights, tail
 
 
 def allocated(total: int, shares: FloatArray, available: IntArray, least: int | IntArray) -> IntArray:
@@ -375,14 +368,6 @@ _PLACES = ("in a list", "outside")
 _PLACES_OF_DIFFERENCES = ("in one list", _SHARED, "outside")
 
 
-def only_controls(labels: Qrels) -> NDArray[np.bool_]:
-    """Whether each judgment is a random control and nothing else: bool[judgments]."""
-    origins = labels.origins
-    if origins is None:
-        return np.zeros(len(labels.query), bool)
-    return origins.are(Chosen.CONTROL) & ~origins.are(Chosen.POOL | Chosen.TAIL)
-
-
 def pairs_at(labels: Qrels, rows: IntArray) -> list[Pair]:
     """The (query, passage) of some judgments."""
     return [(labels.queries[labels.query[row]], labels.passages[row]) for row in rows.tolist()]
@@ -390,7 +375,7 @@ def pairs_at(labels: Qrels, rows: IntArray) -> list[Pair]:
 
 def _drawable(labels: Qrels, known: Collection[Pair]) -> NDArray[np.bool_]:
     """The judgments that may be drawn: a judge's, no random control, and not labelled by people already."""
-    free = ~only_controls(labels)
+    free = ~labels.controls
     if labels.origins is not None:
         free &= ~labels.origins.by_person
     if known:

@@ -20,7 +20,6 @@ from rag_selectivity.people.designs import (
     Pair,
     allocated,
     calibrate_draw,
-    only_controls,
     pairs_at,
     tail_weights,
 )
@@ -152,8 +151,8 @@ def draw_pairs(
 
 def _graded(labels: Qrels) -> dict[Pair, _Graded]:
     """The pairs that a judge graded, without those that are random controls alone."""
-    rows = np.flatnonzero(~only_controls(labels))
-    graded = zip(labels.grade[rows].tolist(), tail_weights(labels)[rows].tolist(), strict=True)
+    rows = np.flatnonzero(~labels.controls)
+    graded = zip(labels.grade[rows].tolist(), tail_weights(labels)[0][rows].tolist(), strict=True)
     return dict(zip(pairs_at(labels, rows), graded, strict=True))
 
 
@@ -268,7 +267,7 @@ def disagreements(store: Store, n: int, judges: Sequence[str] | None, seed: int)
             f"into this store, or name people with --judge"
         )
     labels = store_labels(store.path, judges, humans=False)
-    for pair in pairs_at(labels, np.flatnonzero(only_controls(labels))):
+    for pair in pairs_at(labels, np.flatnonzero(labels.controls)):
         graded.pop(pair, None)
     known = {each.pair for each in store.human_labels() if each.grade is not None}
     drawn, differing = _most_different(graded, known, seed)
