@@ -95,13 +95,13 @@ def did_you_mean(word: object, known: Iterable[object], most: int = 1, least: fl
     return f"; did you mean {enumeration(close, 'or')}?" if close else ""
 
 
-def examples(ids: Iterable[object], limit: int = 3) -> str:
-    """The first few distinct ids, quoted, for an error message.
+def examples(ids: Iterable[object]) -> str:
+    """The first three distinct ids, quoted, for an error message.
 
     >>> examples(["a", "b", "b", "c", "d"])
     "'a', 'b', 'c'"
     """
-    return ", ".join(repr(value) for value in islice(dict.fromkeys(islice(ids, 1000)), limit))
+    return ", ".join(repr(value) for value in islice(dict.fromkeys(islice(ids, 1000)), 3))
 
 
 def warn(text: str, code: str, *, stacklevel: int) -> None:

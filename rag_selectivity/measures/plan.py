@@ -53,7 +53,7 @@ def default_measures(
     return (*chance, "RA-nWG", *(("PROC", "%PROC") if pooled else ()), "Harm")
 
 
-def absent_measures(measures: Iterable[Measure], *, sized: bool, reason: str = NO_SIZE) -> dict[str, str]:
+def absent_measures(measures: Iterable[Measure], *, sized: bool) -> dict[str, str]:
     """The chance-corrected measures that belong beside Success and are not there, with the reason.
 
     >>> list(absent_measures([parse_measure("Success@5")], sized=False)), absent_measures([], sized=True)
@@ -61,7 +61,7 @@ def absent_measures(measures: Iterable[Measure], *, sized: bool, reason: str = N
     """
     if sized or not any(measure.name == "Success" for measure in measures):
         return {}
-    return dict.fromkeys(_SIZED, reason)
+    return dict.fromkeys(_SIZED, NO_SIZE)
 
 
 def default_query_measures(scale: str | Scale, *, sized: bool) -> tuple[str, ...]:

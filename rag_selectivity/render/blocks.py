@@ -174,9 +174,9 @@ def cost_text(cost: float | None) -> str:
     return "" if cost is None else f", cost {cost:.4g}"
 
 
-def notes(texts: Iterable[str], kind: str = "note") -> Iterable[Note]:
+def notes(texts: Iterable[str]) -> Iterable[Note]:
     """Each text as a note."""
-    return (Note(text, kind) for text in texts)
+    return (Note(text, "note") for text in texts)
 
 
 def caveat_lines(found: Iterable[tuple[str, str, Caveat]], runs: int = 1) -> Iterable[str]:

@@ -216,8 +216,8 @@ class Report(OfRuns[RunReport], Result):
                     contents[target.with_name(beside)] = content
         write_files({**contents, target: json_text(data, 2) + "\n"})
 
-    def to_dict(self, *, queries: bool = True) -> dict[str, Any]:
-        """As plain data, ready for JSON; `queries=False` leaves out the figures of each query."""
+    def to_dict(self) -> dict[str, Any]:
+        """As plain data, ready for JSON."""
         return {
             "schema": self.schema,
             **plain_fields(self, "runs", "measures", "depths", "provenance"),
@@ -230,7 +230,7 @@ class Report(OfRuns[RunReport], Result):
                     "caveats": plain(part.caveats),
                     "slots_per_relevant": plain(self.slots_per_relevant(name)),
                     "diagnosis": {str(k): plain_fields(each, "queries") for k, each in self._diagnoses(name).items()},
-                    **(_stored_as_data(part) if queries else {}),
+                    **_stored_as_data(part),
                 }
                 for name, part in self.runs.items()
             },

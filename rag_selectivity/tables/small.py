@@ -213,9 +213,9 @@ def read_texts(
         yield id_, text
 
 
-def read_ids(source: Any, what: str = "corpus") -> Iterator[str]:
-    """The ids of what `read_texts` reads, also without texts."""
-    return map(str, source) if isinstance(source, Mapping) else (id_ for _, id_, _, _ in _texts(source, what))
+def read_ids(corpus: Any) -> Iterator[str]:
+    """The ids of the passages of a corpus, also without texts."""
+    return map(str, corpus) if isinstance(corpus, Mapping) else (id_ for _, id_, _, _ in _texts(corpus, "corpus"))
 
 
 def needed_texts(source: Any, what: str, needed: Mapping[str, Any]) -> dict[str, str]:

@@ -214,15 +214,15 @@ def without_apostrophe(cell: str) -> str:
 # -- JSON -------------------------------------------------------------------------------------------------
 
 
-def json_line(data: Any, indent: int | None = None) -> str:
-    """Data as JSON on one line, or indented as `json.dumps` does.
+def json_line(data: Any) -> str:
+    """Data as JSON on one line.
 
     Characters that a terminal would obey are escaped, as is what UTF-8 lacks; a reader gets the same data.
 
     >>> json_line({"id": "é\x9b"})
     '{"id": "é\\\\u009b"}'
     """
-    text = json.dumps(data, indent=indent, ensure_ascii=False, allow_nan=False)
+    text = json.dumps(data, ensure_ascii=False, allow_nan=False)
     return _TO_ESCAPE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
