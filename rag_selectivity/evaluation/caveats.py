@@ -43,7 +43,7 @@ LEAST_QUERIES, LEAST_SHARE, LEAST_SHARE_OF_FEW, LEAST_EFFECTIVE = 30, 2 / 3, 0.9
 #: A list is judged clearly less than another where the shares of their slots differ by more.
 _CLEARLY_LESS = 0.1
 #: A difference this small is that of the order in which queries were added up.
-ROUNDING = 1e-12
+_ROUNDING = 1e-12
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,7 +267,7 @@ def _labels(count: int, reach: LabelReach, others: str) -> str:
 def _of_placebo(estimate: Estimate, *, perfect: bool) -> Iterator[Caveat]:
     """A figure that shuffled grades could give too; `perfect` if a perfect run would give the same figures."""
     low, high = estimate.above_placebo or (math.nan, math.nan)
-    if estimate.placebo is None or not (low <= ROUNDING and high >= -ROUNDING):
+    if estimate.placebo is None or not (low <= _ROUNDING and high >= -_ROUNDING):
         return
     nothing = f"it says nothing about your retriever yet{UNLESS_PERFECT * perfect}"
     text = f"If the grades were shuffled at random, the figure could look the same: {nothing}."

@@ -14,7 +14,7 @@ from rag_selectivity.errors import InputError
 from rag_selectivity.grading.origins import label_rows, store_labels
 from rag_selectivity.grading.reading import problems_of
 from rag_selectivity.grading.store import Draw, HumanLabel, Incoming, Label, Origin, Settings, Store, damaged
-from rag_selectivity.grading.store.records import LABEL_COLUMNS, ORIGIN_KINDS
+from rag_selectivity.grading.store.records import LABEL_COLUMNS, ORIGIN_KINDS, SETTINGS
 from rag_selectivity.judged.qrels import Qrels
 from rag_selectivity.judged.reading import read_qrels
 from rag_selectivity.results.grading import other_models
@@ -36,7 +36,6 @@ _NO_BEGINNINGS = ("#", "\ufeff")
 #: What each row of an export has.
 _IDENTITY = ("source", "judge", "query_id", "passage_id")
 _HASHES = ("query_hash", "passage_hash")
-_SETTINGS = ("model", "parameters", "rubric", "rubric_version", "prompt_version")
 
 
 # -- out of a store ---------------------------------------------------------------------------------------
@@ -268,7 +267,7 @@ def _of_export(file: Path) -> Incoming:
 
 
 def _settings_of(row: dict[str, Any]) -> Settings:
-    model, text, *rest = (str(row[name]) for name in _SETTINGS)
+    model, text, *rest = (str(row[name]) for name in SETTINGS)
     if not isinstance(parameters := json_value(text), dict):
         raise ValueError(f"the parameters of a judge are an object, got {shown(parameters)}")
     return Settings("grade", model, parameters, *rest)

@@ -29,7 +29,7 @@ _WINDOW = 60.0
 _PACE_MARGIN = 1.01
 #: Seconds after which a request that waits looks again whether it may go, if nothing has woken it.
 _LOOK_AGAIN = 0.05
-_LONGEST_BACKOFF = 60.0
+LONGEST_BACKOFF = 60.0
 #: Tokens in a byte, until the endpoint has counted a prompt; four characters are about one token.
 _TOKENS_IN_A_BYTE = 0.25
 _MARGIN = 1.1
@@ -385,7 +385,7 @@ class Gate:
         """Send nothing for as long as the endpoint asks, or for a growing time if it does not say."""
         longest = self.limits.max_wait
         growing = self.limits.backoff * 2**self._holds_in_a_row * random.uniform(0.5, 1.0)
-        seconds = min(_LONGEST_BACKOFF, longest, growing) if failure.retry_after is None else failure.retry_after
+        seconds = min(LONGEST_BACKOFF, longest, growing) if failure.retry_after is None else failure.retry_after
         if seconds > longest:
             why = f"the endpoint asks for a wait of {seconds:,.0f} s, longer than judge.max_wait ({longest:g} s)"
             self.shut(f"{why}: go on later, or give a longer judge.max_wait", "endpoint")

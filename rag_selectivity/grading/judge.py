@@ -43,7 +43,7 @@ __all__ += ["first_text", "json_schema", "known_settings", "with_schema"]
 PASSING = ("rate_limit", "timeout", "server_error", "unreachable")
 #: The kind of a failure after which the judge asks in another way, so that the request is sent again at once.
 ADAPTED = "adapted"
-_LONGEST_MESSAGE = 300
+LONGEST_MESSAGE = 300
 _TOO_LONG = re.compile(
     r"context[ _-]?(?:length|window|size)|exceed_context|maximum context|too many (?:input )?tokens|prompt is too long"
     r"|input is too long|longer than the (?:maximum|model)|reduce the length",
@@ -118,7 +118,7 @@ class JudgeFailure(GradingError):
 def failure_of_status(status: int, headers: Mapping[str, str], text: str, *, told: str = "") -> JudgeFailure:
     """The failure that an HTTP status and a body mean; of the body, it quotes nothing where `told` is given."""
     words = None if told else _words(text)
-    told = told or (f"{status}: {words[:_LONGEST_MESSAGE]}" if words else f"status {status}")
+    told = told or (f"{status}: {words[:LONGEST_MESSAGE]}" if words else f"status {status}")
     wait = _retry_after(headers)
     if status in (400, 403) and _FILTER.search(text):
         return JudgeFailure(f"the content filter refused the request: {told}", "content_filter", answer=words)

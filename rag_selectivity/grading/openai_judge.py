@@ -18,6 +18,7 @@ from rag_selectivity.errors import InputError, needing
 from rag_selectivity.grading.address import Secrets, without_secrets
 from rag_selectivity.grading.judge import (
     ADAPTED,
+    LONGEST_MESSAGE,
     Ask,
     JudgeFailure,
     Reply,
@@ -39,7 +40,6 @@ from rag_selectivity.tables.files import json_value
 _LONGEST_BODY = 16_000_000
 #: Bytes of an error; what follows is not read.
 _LONGEST_ERROR = 100_000
-_LONGEST_MESSAGE = 300
 _LONGEST_NAME = 200
 _RATE_LIMIT = re.compile(r"rate[ _-]?limit|too[ _]many[ _]requests|resource[ _]exhausted", re.IGNORECASE)
 
@@ -66,7 +66,7 @@ def reply_of(text: str, headers: Mapping[str, str], way: str) -> Reply:
     reasoning = next((each for name in ("reasoning_content", "reasoning") if (each := message.get(name))), None)
     if refusal := message.get("refusal"):
         raise JudgeFailure(
-            f"the model refused: {str(refusal)[:_LONGEST_MESSAGE]}", "refusal", usage=usage, answer=str(refusal)
+            f"the model refused: {str(refusal)[:LONGEST_MESSAGE]}", "refusal", usage=usage, answer=str(refusal)
         )
     if not (content or arguments or reasoning):
         for error in _errors(body, choice):

@@ -15,7 +15,7 @@ from typing import Any, Generic, ParamSpec, TypeVar, cast
 from pydantic import BaseModel
 
 from rag_selectivity.errors import GradingError
-from rag_selectivity.grading.gate import Gate, Stopped
+from rag_selectivity.grading.gate import LONGEST_BACKOFF, Gate, Stopped
 from rag_selectivity.grading.judge import ADAPTED, PASSING, Ask, Judge, JudgeFailure, Message, Reply, opened
 from rag_selectivity.grading.reading import Unreadable, answer_text
 from rag_selectivity.results.usage import Usage
@@ -32,7 +32,6 @@ _LASTING = 2
 _RATE_LIMITED = 4
 #: A limit that cut an answer is raised once, by this factor.
 _MORE_TOKENS = 4
-_LONGEST_BACKOFF = 60.0
 #: An endpoint that has not answered for so long, and has failed so often, is down.
 _DOWN_SECONDS, _DOWN_FAILURES = 30.0, 20
 _FEWEST_FAILURES = 5
@@ -278,7 +277,7 @@ class Runner:
         attempts = min(_LASTING, self.limits.attempts) if failure.lasting else self.limits.attempts
         if failure.kind not in PASSING or asked.attempts >= attempts:
             return False
-        return await self.gate.sleep(min(_LONGEST_BACKOFF, self.limits.backoff * 2 ** (asked.attempts - 1)))
+        return await self.gate.sleep(min(LONGEST_BACKOFF, self.limits.backoff * 2 ** (asked.attempts - 1)))
 
     async def _send(self, asked: Outcome[Any]) -> Reply:
         again = asked.sent_tokens > 0

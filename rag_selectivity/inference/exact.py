@@ -30,11 +30,11 @@ def mid_p_rate(successes: FloatArray, trials: IntArray, share: FloatArray) -> Fl
     return np.where(inner, low, np.where(successes > 0, 1.0, 0.0))
 
 
-def clopper_pearson(successes: Numbers, trials: Numbers, tail: float) -> tuple[FloatArray, FloatArray]:
+def clopper_pearson(successes: Numbers, trials: Numbers, tail: float = 0.025) -> tuple[FloatArray, FloatArray]:
     """The rates at which as many successes or more, and as many or fewer, have the probability `tail`.
 
     The successes may be a sum of any values from 0 to 1, and the trials an effective number: of all values with the
-    same mean, zeros and ones have the largest spread.
+    same mean, zeros and ones have the largest spread. By default they are the ends of a 95% interval.
 
     References
     ----------

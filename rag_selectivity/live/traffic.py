@@ -11,8 +11,6 @@ from rag_selectivity.live.retrieval import Retrieval
 _BINS_PER_E = 50.5
 #: Numbers outside this range count as its ends, which bounds the bins to 2,400.
 _LOWEST, _HIGHEST = 1e-8, 1e12
-#: On either side of the interval of the outcomes.
-_TAIL = 0.025
 
 
 class LogHistogram:
@@ -137,7 +135,7 @@ class Traffic:
         self._good += value - (before or 0.0)
 
     def _ends(self) -> tuple[float, float]:
-        low, high = clopper_pearson(self._good, self.outcomes, _TAIL) if self.outcomes > 1 else (math.nan, math.nan)
+        low, high = clopper_pearson(self._good, self.outcomes) if self.outcomes > 1 else (math.nan, math.nan)
         return float(low), float(high)
 
 

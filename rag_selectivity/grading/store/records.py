@@ -55,6 +55,10 @@ class Settings:
         return digest(json.dumps(identity, ensure_ascii=False))
 
 
+#: The columns of the settings of a judge that grades.
+SETTINGS = tuple(each.name for each in fields(Settings) if each.name != "kind")
+
+
 @dataclass(frozen=True, slots=True)
 class Label:
     """What a judge answered, most often the grade of a pair; or the failure that left it without an answer.

@@ -22,7 +22,6 @@ from rag_selectivity.tables.files import STANDARD_INPUT
 
 #: Rows in a transaction, and labels of a judge, for which other processes wait some 20 ms.
 _ROWS_AT_ONCE, _LABELS_AT_ONCE, _READ_AT_ONCE = 2000, 500, 20_000
-_SETTINGS = ("model", "parameters", "rubric", "rubric_version", "prompt_version")
 #: From the labels to the pairs that have these texts, by an index.
 _PAIRS_OF_LABELS = "CROSS JOIN pairs p ON p.query_hash = l.query_hash AND p.passage_hash = l.passage_hash"
 #: A failure may have been stored without its kind.
@@ -222,12 +221,12 @@ class Store:
             names = records.names_of(connection)
             rows: dict[int, dict[str, Any]] = {}
             for number, *values in connection.execute(
-                f"SELECT s.id, {', '.join(f's.{name}' for name in _SETTINGS)}, count(l.grade),"
+                f"SELECT s.id, {', '.join(f's.{name}' for name in records.SETTINGS)}, count(l.grade),"
                 " count(l.id) - count(l.grade), CAST(total(l.prompt_tokens) AS INTEGER),"
                 " CAST(total(l.completion_tokens) AS INTEGER), sum(l.cost) FROM settings s LEFT JOIN labels l"
                 " ON l.settings = s.id WHERE s.kind = 'grade' GROUP BY s.id"
             ):
-                row = connection.row((*_SETTINGS, *sums), values)
+                row = connection.row((*records.SETTINGS, *sums), values)
                 rows[number] = {"judge": names[number], **row, **{name: {} for name in tallies}}
             for name, statement in tallies.items():
                 for number, value, count in connection.execute(statement):
@@ -297,7 +296,7 @@ class Store:
     def rows(self) -> Iterator[dict[str, Any]]:
         """Every label with everything that the store knows of it, those of people last."""
         columns = records.LABEL_COLUMNS
-        after = ("served_model", "way", "sample", "created", *_SETTINGS, "query_hash", "passage_hash")
+        after = ("served_model", "way", "sample", "created", *records.SETTINGS, "query_hash", "passage_hash")
         with self._reading() as connection:
             names, draws = records.names_of(connection, None), records.draws_of(connection)
             labels = connection.execute(

@@ -228,9 +228,6 @@ class ToolReport(Result, kw_only=True):
         return self.tools
 
 
-_TAIL = 0.025
-
-
 @dataclass(frozen=True, slots=True)
 class ModelCall:
     """A call of a model.
@@ -262,7 +259,7 @@ def rate(count: int, total: int, of: str) -> Estimate:
     """A share with Clopper and Pearson's interval, which takes the calls as independent; `of` says what is counted."""
     if not total:
         return Estimate(math.nan, math.nan, math.nan, 0, 0, reason=f"there were no {of}")
-    low, high = clopper_pearson(count, total, _TAIL)
+    low, high = clopper_pearson(count, total)
     return Estimate(count / total, float(low), float(high), total, total)
 
 
