@@ -233,8 +233,8 @@ def _are_rates(outcome: Outcome) -> NDArray[np.bool_]:
     known = outcome.defined
     plain = np.asarray(((first == 0) | (first == 1) | ~known).all(axis=0))
     # The third part of a ratio, if there is one, is 1 minus the second.
-    for part in others[:1]:
-        least, most = (np.where(known, part, end).T for end in (np.inf, -np.inf))
+    if others:
+        least, most = (np.where(known, others[0], end).T for end in (np.inf, -np.inf))
         plain &= most.max(axis=1, initial=-np.inf) <= NEARLY * least.min(axis=1, initial=np.inf)
     return plain
 

@@ -335,8 +335,8 @@ class Qrels(Pairs):
             return self
         # An expected id has no grade to map.
         graded = np.ones(self.size, bool) if self.expected is None else ~self.expected
-        for row in np.flatnonzero(graded & ~np.isin(self.grade, list(mapping)))[:1].tolist():
-            raise InputError(f"{self._row_text(row)} is not in the grade map; add {self.grade[row]}:NEW to it")
+        if len(off := np.flatnonzero(graded & ~np.isin(self.grade, list(mapping)))):
+            raise InputError(f"{self._row_text(off[0])} is not in the grade map; add {self.grade[off[0]]}:NEW to it")
         new = np.array([mapping.get(grade, 1) for grade in self.grade.tolist()], np.int64)
         origins = self.origins
         if origins is not None:
@@ -369,11 +369,11 @@ class Qrels(Pairs):
 
     def check_scale(self, scale: Scale) -> None:
         """Refuse a grade that is not on the scale; the error says where it is and what to do."""
-        off = (self.grade < scale.lowest) | (self.grade > (scale.highest or np.iinfo(np.int64).max))
-        for row in np.flatnonzero(off)[:1].tolist():
+        is_off = (self.grade < scale.lowest) | (self.grade > (scale.highest or np.iinfo(np.int64).max))
+        if len(off := np.flatnonzero(is_off)):
             reach = "and up" if scale.highest is None else f"to {scale.highest}"
             raise InputError(
-                f"{self._row_text(row)} is off the {scale.name} scale ({scale.lowest} {reach}); "
+                f"{self._row_text(off[0])} is off the {scale.name} scale ({scale.lowest} {reach}); "
                 f"map other grades with a grade map, as in 0:1,1:3,2:4,3:5, or choose another scale "
                 f"(how-to: labels-on-the-wrong-scale)"
             )
@@ -385,10 +385,10 @@ class Qrels(Pairs):
         ends = enumerate(pairwise(self.offsets.tolist()))
         repeating = [i for i, (start, stop) in ends if len(set(self.passages[start:stop])) < stop - start]
         rows, earlier = self.copies(np.array(repeating, np.int64))
-        for i in np.flatnonzero(self.grade[rows] != self.grade[earlier])[:1].tolist():
+        if len(off := np.flatnonzero(self.grade[rows] != self.grade[earlier])):
             raise InputError(
-                f"{self._row_text(rows[i])}, but {self._row_text(earlier[i])}: one pair cannot have two grades; "
-                f"remove one"
+                f"{self._row_text(rows[off[0]])}, but {self._row_text(earlier[off[0]])}: one pair cannot have two "
+                f"grades; remove one"
             )
         return rows
 

@@ -149,8 +149,8 @@ class Run(Pairs):
             raise InputError(f"Run.fused: k must be a whole number ≥ 0, got {k!r}")
         sums: dict[str, dict[str, int]] = {}
         for run in held:
-            for query in [query for query, count in Counter(run.queries).items() if count > 1][:1]:
-                raise InputError(f"Run.fused: query {query!r} has two lists in a run: put their rows into one")
+            if again := [query for query, count in Counter(run.queries).items() if count > 1]:
+                raise InputError(f"Run.fused: query {again[0]!r} has two lists in a run: put their rows into one")
             terms = [_UNIT // (int(k) + rank) for rank in range(1, int(run.lengths.max(initial=0)) + 1)]
             for query, passages in run.ordered(policy).lists():
                 of_query = sums.setdefault(query, {})

@@ -173,10 +173,10 @@ def _sizes(given: int | dict[str, int], qrels: Qrels, judged: IntArray) -> IntAr
             f"({examples(sorted(absent)[:3])}): add them"
         )
     result = np.array([sizes[query] for query in qrels.queries], np.int64)
-    for i in np.flatnonzero(judged > result)[:1].tolist():
+    if len(off := np.flatnonzero(judged > result)):
         raise InputError(
-            f"query {qrels.queries[i]!r} has {judged[i]} judged passages, more than the corpus size "
-            f"N = {result[i]}: correct the corpus size"
+            f"query {qrels.queries[off[0]]!r} has {judged[off[0]]} judged passages, more than the corpus size "
+            f"N = {result[off[0]]}: correct the corpus size"
         )
     return result
 
