@@ -167,8 +167,8 @@ def _difference(
     p = 1.0 if kind == "bits" and first == second == 0 else row.p
     value = 0.0 if abs(row.difference) < _ROUNDING else row.difference
     reason = _why(kind, row.n, first, second)
-    ends = row.low, row.high
-    return Contrast(kind, scored.kind.name, pair[0], pair[1], value, *ends, p, first, second, row.n, reason=reason)
+    found = {"value": value, "low": row.low, "high": row.high, "p": p, "first": first, "second": second}
+    return Contrast(kind, scored.kind.name, pair[0], pair[1], **found, n=row.n, reason=reason)
 
 
 def _why(kind: str, n: int, first: float, second: float) -> str | None:
