@@ -116,3 +116,11 @@ def told(work: Callable[[], Any]) -> tuple[Any, list[str]]:
         except rs.InputError as error:
             result = str(error)
     return result, [str(each.message) for each in heard]
+
+
+@pytest.fixture(scope="session")
+def ragas() -> Any:
+    pytest.importorskip("ragas")
+    import rag_selectivity_ragas
+
+    return rag_selectivity_ragas

@@ -2,7 +2,6 @@
 
 import asyncio
 from math import nan
-from typing import Any
 
 import numpy as np
 import pytest
@@ -13,14 +12,6 @@ pytestmark = pytest.mark.contract
 
 LABELS = {"who?": {"1": 1, "8": 1}}
 NO_IDS = [[1, 8], {"id": 1}, None, 1.5, nan, True, b"1", Ellipsis]
-
-
-@pytest.fixture
-def ragas() -> Any:
-    pytest.importorskip("ragas")
-    import rag_selectivity_ragas
-
-    return rag_selectivity_ragas
 
 
 @pytest.mark.parametrize("ids", [["1", "8"], [1, 8], [1.0, 8.0], np.array([1, 8]), np.array([1.0, 8.0]), ("1", 8.0)])

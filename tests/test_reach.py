@@ -102,14 +102,6 @@ def test_texts_of_a_langchain_store_have_the_ids_of_retrieved_documents(kind, tm
 # -- Ragas -----------------------------------------------------------------------------------------
 
 
-@pytest.fixture(scope="module")
-def ragas() -> Any:
-    pytest.importorskip("ragas")
-    import rag_selectivity_ragas
-
-    return rag_selectivity_ragas
-
-
 def rows(k: int = 4, **without: bool) -> list[dict[str, Any]]:
     fields = {
         query: {

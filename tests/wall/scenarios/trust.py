@@ -94,23 +94,25 @@ def controls_compared():
     return keys.comparison(found, "lenient")
 
 
+def _people(labels, count, seed):
+    """What people say of so many of the pairs."""
+    human = {}
+    for query, passage in random.Random(seed).sample([(q, d) for q, row in labels.items() for d in row], count):
+        human.setdefault(query, {})[passage] = _true(query, passage)
+    return human
+
+
 def people_calibrate_a_lenient_judge():
     """The figures of a lenient judge, by 250 labels of people whose draw is not known."""
     labels = _closed(_lenient)
-    pairs = [(query, passage) for query, row in labels.items() for passage in row]
-    human = {}
-    for query, passage in random.Random(17).sample(pairs, 250):
-        human.setdefault(query, {})[passage] = _true(query, passage)
+    human = _people(labels, 250, seed=17)
     return _measured(labels, "calibrated", human=human, measures=["RA-nWG", "Harm", "Precision4+"])
 
 
 def people_calibrate_weighted_slices():
     """Labels by people, weights of queries and slices of them together."""
     labels = _closed(_lenient)
-    pairs = [(query, passage) for query, row in labels.items() for passage in row]
-    human = {}
-    for query, passage in random.Random(17).sample(pairs, 250):
-        human.setdefault(query, {})[passage] = _true(query, passage)
+    human = _people(labels, 250, seed=17)
     by = {"half": {query: "odd" if place % 2 else "even" for place, query in enumerate(labels)}}
     weights = {query: 1 + place % 3 for place, query in enumerate(labels)}
     return _measured(labels, "calibrated", human=human, by=by, weights=weights, measures=["RA-nWG", "Harm"])
@@ -118,9 +120,7 @@ def people_calibrate_weighted_slices():
 
 def people_calibrate_a_comparison():
     labels = _closed(_lenient, 5)
-    human = {}
-    for query, passage in random.Random(19).sample([(q, d) for q, row in labels.items() for d in row], 160):
-        human.setdefault(query, {})[passage] = _true(query, passage)
+    human = _people(labels, 160, seed=19)
     found = rs.compare(labels, WORLD.runs, scale="utility", human=human, measures=["RA-nWG", "Harm"], depths=[5])
     return keys.comparison(found, "calibrated")
 
