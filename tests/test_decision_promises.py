@@ -132,7 +132,7 @@ def test_an_open_end_is_null_in_json() -> None:
     report = rs.evaluate(labels, {q: [f"d{j}" for j in range(20)] for q in labels}, scale="utility")
     k = json.loads(report.with_decision(decide(report)).to_json())["decision"]["k"]
     assert (k["value"], k["low"], k["high"]) == (3, 3, None)
-    assert k["reason"] == "below rank 3 fewer than half of the slots are labelled; grade down to rank 13 to know"
+    assert k["reason"] == "below rank 3 most slots have no label; grade down to rank 13 to know more"
 
 
 def test_nothing_is_imported_that_the_first_screen_does_not_need(sample) -> None:

@@ -38,7 +38,7 @@ def test_a_report_is_about_what_was_shown(tmp_path):
     assert report["BoR@3"].value == report["BoR"].value == pytest.approx(log2(1024 / 3))
     screen = str(report)
     assert "At K = 3\n" in screen
-    assert "K: 3 as shown; at least 3 is advised" in screen
+    assert "K: 3 as shown; 3 or more is advised" in screen
     assert "Success@3 1.000" in screen
     report.save(tmp_path / "live.json")
     assert "At K = 3, 12 queries\n" in str(read_report(tmp_path / "live.json"))

@@ -188,7 +188,7 @@ def _advised(judged: JudgedRun, measure: Evidence, curve: EvidenceCurve, bootstr
     is_whole = judged.corpus_size is not None and listed >= int(judged.corpus_size.min())
     if labelled and labelled < listed and reached >= labelled:
         last = min(labelled + FOLLOWING, int(lengths.max()))
-        ended = f"below rank {labelled} fewer than half of the slots are labelled; grade down to rank {last} to know"
+        ended = f"below rank {labelled} most slots have no label; grade down to rank {last} to know more"
     else:
         ended = f"the lists end at rank {listed}, so more is not tested" if reached >= listed and not is_whole else ""
     return AdvisedK(value, low, None if ended else high, ended or reason, flat, bool(ended), count, evidence)

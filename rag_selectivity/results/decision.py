@@ -81,12 +81,12 @@ class AdvisedK(Plain):
     evidence: tuple[float, ...] = ()
 
     def __str__(self) -> str:
-        """The K with its interval, as in `9 [5, 10]`."""
+        """The K with its interval, as in `9 [5, 10]`, and where that is open `9 [5, …]`."""
         if self.value is None:
             return "none"
-        if self.open:
-            return f"at least {self.value if self.low is None else min(self.low, self.value)}"
-        return f"{self.value}" if self.low is None else f"{self.value} [{self.low}, {self.high}]"
+        if self.low is None or (self.open and self.low >= self.value):
+            return f"{self.value} or more" if self.open else f"{self.value}"
+        return f"{self.value} [{self.low}, {'…' if self.open else self.high}]"
 
 
 class RunFigure(Plain):
