@@ -80,15 +80,19 @@ def test_the_weights_of_a_draw_add_up_to_what_was_drawn_from(world) -> None:
     assert all(each.passage not in labels[each.query] for each in ungraded)
 
 
-def test_controls_are_not_drawn_and_a_tail_stands_for_its_passages(world) -> None:
-    tail, control = [(q, row[7]) for q, row in world.run.items()], [(q, row[9]) for q, row in world.run.items()]
+def with_origins(world: World) -> tuple[dict, list]:
+    """Write down that pairs are of the top 5, of tails of 95 passages and controls; the runs and the controls."""
+    control, pool = [(q, row[9]) for q, row in world.run.items()], Draw("pool", "bm25", 5)
+    of_tail = Origin(Draw("tail", how={"first": 6, "last": 100, "drawn": 1}), detail={"of": 95})
     with Store(world.store) as store:
-        ranked = [(q, p, r) for q, row in world.run.items() for r, p in enumerate(row[:5], 1)]
-        store.put_origins([(q, p, Origin(Draw("pool", "bm25", 5), r)) for q, p, r in ranked])
-        how = {"first": 6, "last": 100, "drawn": 1}
-        store.put_origins([(*pair, Origin(Draw("tail", how=how), detail={"of": 95})) for pair in tail])
+        store.put_origins([(q, p, Origin(pool, r)) for q, row in world.run.items() for r, p in enumerate(row[:5], 1)])
+        store.put_origins([(q, row[7], of_tail) for q, row in world.run.items()])
         store.put_origins([(*pair, Origin(Draw("control", how={"drawn": 1}))) for pair in control])
-    runs = {"bm25": {q: row[:5] for q, row in world.run.items()}}
+    return {"bm25": {q: row[:5] for q, row in world.run.items()}}, control
+
+
+def test_controls_are_not_drawn_and_a_tail_stands_for_its_passages(world) -> None:
+    runs, control = with_origins(world)
     for draw in ("agree:300", "outside:200", "calibrate:300"):
         assert not set(task_of(world, draw, runs=runs).drawn) & set(control)
     with Store(world.store, read_only=True) as store:
@@ -212,7 +216,7 @@ def test_answers_become_labels_with_their_draw_and_texts(world) -> None:
         label = labels[item.query, item.passage, item.sample]
         assert (label.grade, label.reason, label.draw) == (grade, "hm", task.draw)
         assert (label.query_hash, label.passage_hash) == (digest(item.question), digest(item.text))
-    assert rs.read_qrels(world.store)[task.items[0].query][task.items[0].passage] == 5
+    assert rs.read_qrels(world.store, judges=["person"])[task.items[0].query][task.items[0].passage] == 5
 
 
 def test_importing_again_changes_nothing_and_later_answers_update(world) -> None:
@@ -239,7 +243,20 @@ def test_what_comes_twice_is_a_second_sample(world) -> None:
     assert sorted(imported.repeated) == [(4, 2)] + [(4, 4)] * (len(second) - 1)
     assert any(line == "  graded twice: 5 passages, 4 alike" for line in imported.lines())
     item = task.items[second[0]]
-    assert rs.read_qrels(world.store)[item.query][item.passage] == 4  # a repeat is no second vote
+    assert rs.read_qrels(world.store, judges=["person"])[item.query][item.passage] == 4  # a repeat is no second vote
+
+
+def test_labels_that_check_a_judge_change_none_of_its_figures(world) -> None:
+    """People's grades among the judge's would mix two standards, most of all in a tail, where each says much."""
+    (runs, _), asked = with_origins(world), {"measures": ["RA-nWG", "Harm"], "depths": [5]}
+    before, task = rs.evaluate(world.store, runs, **asked), task_of(world, "calibrate:200", runs=runs, list_depth=5)
+    put(world, task, dict.fromkeys(range(len(task.items)), 1))
+    after, calibrated = (rs.evaluate(world.store, runs, human=human, **asked) for human in (None, world.store))
+    assert [after[name].value - before[name].value for name in ("RA-nWG@5", "Harm@5")] == [0, 0]
+    assert calibrated["Harm@5"].low > before["Harm@5"].value == calibrated["Harm@5"].as_judged
+    again = rs.evaluate(world.store, runs, human=rs.read_qrels(world.store), **asked)
+    assert again["Harm@5"].value == calibrated["Harm@5"].value
+    assert "which keep the judge's grades without --human" in after.trust.text
 
 
 def test_contradictions_with_earlier_labels_are_named(world) -> None:

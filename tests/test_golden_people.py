@@ -178,7 +178,7 @@ def test_random_passages_by_people_stay_out_of_a_judges_figures(world) -> None:
     (task,) = world.draw("random:2", repeats=0).tasks
     world.answer(task)
     with pytest.warns(rs.SelectivityWarning, match=r"40 labels left out .*\[outside-by-people\]"):
-        labels = rs.read_qrels(world.store, judges=["strict-judge"])
+        labels = rs.read_qrels(world.store)
     assert {(q, p) for q in labels for p in labels[q]} == set(world.grades)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -194,8 +194,7 @@ def test_targeted_labels_do_not_calibrate(world) -> None:
     options = {"measures": ["Harm"], "depths": [10], "scale": "utility"}
     (task,) = world.draw("disagree:60").tasks
     world.answer(task)
-    with Store(world.store) as store:
-        judged = rs.Qrels.from_records(label_rows(store, judges=["strict-judge"], humans=False), scale="utility")
+    judged = rs.read_qrels(world.store, judges=["strict-judge"])
     with pytest.raises(rs.InputError, match=r"all 60 labels by people .* \(disagree:60\).*calibrate:N"):
         rs.evaluate(judged, runs, human=world.store, **options)
     (random,) = world.draw("calibrate:120", runs=runs, judges=["strict-judge"]).tasks
@@ -203,10 +202,9 @@ def test_targeted_labels_do_not_calibrate(world) -> None:
     assert pairs_in(random) & pairs_in(task)
     world.answer(random)
     both = rs.evaluate(judged, runs, human=world.store, **options)["Harm@10"]
-    alone = {(q, p): world.truth[q, p] for q, p in pairs_in(random)}
     by_query: dict[str, dict[str, int]] = {}
-    for (query, passage), grade in alone.items():
-        by_query.setdefault(query, {})[passage] = grade
+    for query, passage in pairs_in(random):
+        by_query.setdefault(query, {})[passage] = world.truth[query, passage]
     assert both.value == rs.evaluate(judged, runs, human=by_query, **options)["Harm@10"].value
 
 
@@ -306,7 +304,7 @@ def test_the_adjudicated_grade_counts_and_no_label_is_lost(world) -> None:
     assert (labels_by(world, "ada"), labels_by(world, "ben")) == (ada, ben)
     # The pairs belong to the random draw of those who graded them first, so that they calibrate with the new grade.
     with Store(world.store, read_only=True) as store:
-        assert not store.targeted_pairs()
+        assert not store.drawn_by(["disagree"])
     exported = world.folder / "all.jsonl"
     assert run_command("labels", "export", str(world.store), str(exported), cwd=world.folder).returncode == 0
     assert run_command("labels", "import", "new.db", str(exported), cwd=world.folder).returncode == 0

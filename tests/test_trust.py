@@ -158,12 +158,12 @@ def test_controls_given_apart_leave_calibrated_figures_as_they_are(cranfield) ->
 
 def provenance(pairs=40, *, judge=lambda i: 1 + i % 5, person=None, chosen=Chosen.POOL, **facts):
     rows = [(f"q{i // 2}", f"d{i}", judge(i) if person is None else person(i)) for i in range(pairs)]
+    given = {"by_person": np.full(pairs, person is not None), "judges": {"gpt-5-mini": pairs}, **facts}
     origins = LabelOrigins(
         chosen=np.full(pairs, int(chosen), np.uint8),
-        by_person=np.full(pairs, person is not None),
         judge_grade=np.array([judge(i) for i in range(pairs)]),
         tail_size=np.zeros(pairs, np.int64),
-        **{"judges": {"gpt-5-mini": pairs}, **facts},
+        **given,
     )
     return Provenance.of(Qrels.from_records(rows, scale="utility", origins=origins))
 
@@ -186,21 +186,10 @@ def test_a_judge_that_agrees_is_no_caveat_and_one_that_does_not_is_a_strong_one(
     bad = provenance(400, person=lambda i: grades[i], **people)
     assert bad.agreement.verdict == "poor"
     assert codes(bad) == {}  # no label is the judge's any more
-    mixed = Provenance.of(
-        Qrels.from_records(
-            [(f"q{i // 2}", f"d{i}", grades[i] if i < 400 else 3) for i in range(500)],
-            scale="utility",
-            origins=LabelOrigins(
-                chosen=np.ones(500, np.uint8),
-                by_person=np.arange(500) < 400,
-                judge_grade=np.array([1 + i % 5 if i < 400 else 3 for i in range(500)]),
-                tail_size=np.zeros(500, np.int64),
-                judges={"mini": 500},
-                **people,
-            ),
-        )
-    )
+    mixed = provenance(500, person=lambda i: [*grades, 3][min(i, 400)], by_person=np.arange(500) < 400, **people)
     assert codes(mixed) == {"agreement-too-low": "strong"}
+    checked = provenance(400, person_grade=np.array(grades), **people)  # the labels stay the judge's
+    assert codes(checked) == {"one-judge": "note", "agreement-too-low": "strong"}
 
 
 # -- the paragraph -----------------------------------------------------------------------------------------------

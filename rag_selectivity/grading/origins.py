@@ -16,6 +16,8 @@ from rag_selectivity.tables.ids import IntArray
 from rag_selectivity.wording import counted, enumeration
 
 _CHOSEN = {"pool": Chosen.POOL, "tail": Chosen.TAIL, "control": Chosen.CONTROL, "person": Chosen.PERSON}
+#: Draws for people that choose pairs at random: what people say of these checks a judge, and how it errs elsewhere.
+_CHECKS = ("calibrate", "agree", "outside", "random", "tail")
 
 
 # -- one grade for each pair -----------------------------------------------------------------------------
@@ -26,10 +28,11 @@ def label_rows(
 ) -> Iterator[tuple[str, str, int]]:
     """(query id, passage id, grade) rows, one for each pair, as qrels need them.
 
-    A human label takes precedence over a judge's. Several samples of one judge, several annotators, and several judges
-    are replaced by their median (the lower one of two); an adjudicated grade takes the place of the grades that it was
-    about. An annotator named among the `judges` is a judge like the others: then no other person's label counts.
-    `as_given` as in `Store.grades_by_pair`.
+    A human label takes precedence over a judge's, but not where a draw chose the pair at random: such labels check the
+    judge, and in the place of a few of its grades they would mix two standards. Several samples of one judge, several
+    annotators, and several judges are replaced by their median (the lower one of two); an adjudicated grade takes the
+    place of the grades that it was about. If `judges` are named, their labels alone count. An annotator among them is a
+    judge like the others. `as_given` as in `Store.grades_by_pair`.
 
     Raises
     ------
@@ -45,7 +48,9 @@ class LabelReading:
     Attributes
     ----------
     by_people : {(query id, passage id): grade of the judge}
-        The pairs that people graded; None if no judge graded the pair. Filled by `rows`.
+        The pairs whose grade is a person's; None if no judge graded the pair. Filled by `rows`.
+    checked : {(query id, passage id): grade of people}
+        The pairs that people graded too, and whose grade is the judge's. Filled by `rows`.
     judges : {name: pairs that it graded}
         Filled by `rows`.
     annotators : {name: pairs that they graded}
@@ -60,28 +65,31 @@ class LabelReading:
         self.annotators = dict.fromkeys(sorted(store.annotators_among(self._chosen)), 0)
         self._humans = humans and not self.annotators
         self.by_people: dict[Pair, int | None] = {}
+        self.checked: dict[Pair, int] = {}
         self.judges: dict[str, int] = {}
 
     def rows(self) -> Iterator[tuple[str, str, int]]:
-        """(query id, passage id, grade) rows, people's first."""
-        of_people = self._store.grades_of_people() if self._humans else {}
-        self.by_people = dict.fromkeys(of_people)
-        for pair, grades in of_people.items():
-            yield *pair, median_grade(grades)
-        annotators = self.annotators
+        """(query id, passage id, grade) rows, at the end those that people alone graded."""
+        given, annotators = self._store.grades_of_people() if self._humans else {}, self.annotators
+        people = {pair: median_grade(grades) for pair, grades in given.items()}
+        checks = set(people) if self._chosen else self._store.drawn_by(_CHECKS)
         for query, passage, by_judge in self._store.grades_by_pair(self._chosen, as_given=self._as_given):
             for judge in by_judge:
                 counts = annotators if judge in annotators else self.judges
                 counts[judge] = counts.get(judge, 0) + 1
             # Of one judge, the median of its samples is that of the pair.
             medians = [median_grade(samples) for samples in by_judge.values()]
-            grade = medians[0] if len(medians) == 1 else median_grade(medians)
-            if (query, passage) in of_people:
-                self.by_people[query, passage] = grade
-            else:
-                if annotators and by_judge.keys() <= annotators.keys():
-                    self.by_people[query, passage] = None
-                yield query, passage, grade
+            pair, grade = (query, passage), medians[0] if len(medians) == 1 else median_grade(medians)
+            if (by_person := people.pop(pair, None)) is not None and pair in checks:
+                self.checked[pair] = by_person
+            elif by_person is not None:
+                self.by_people[pair], grade = grade, by_person
+            elif annotators and by_judge.keys() <= annotators.keys():
+                self.by_people[pair] = None
+            yield *pair, grade
+        for pair in people if not self._chosen else ():
+            self.by_people[pair] = None
+            yield *pair, people[pair]
 
 
 def median_grade(grades: Sequence[int]) -> int:
@@ -109,13 +117,13 @@ def _stored_origins(store: Store, qrels: Qrels, reading: LabelReading, humans: b
 
     Where a pair was drawn from several tails, its size is that of the latest draw.
     """
-    by_person = np.zeros(len(qrels.query), bool)
-    judge_grade = qrels.grade.copy()
-    people = reading.by_people
-    rows, places = _rows_of(qrels, [query for query, _ in people], [passage for _, passage in people])
-    by_person[rows] = True
-    grades = np.array([NO_GRADE if grade is None else grade for grade in people.values()], np.int64)
-    judge_grade[rows] = grades[places]
+    by_person, judge_grade = np.zeros(len(qrels.query), bool), qrels.grade.copy()
+    person_grade = np.full(len(qrels.query), NO_GRADE)
+    for column, pairs in ((judge_grade, reading.by_people), (person_grade, reading.checked)):
+        rows, places = _rows_of(qrels, [query for query, _ in pairs], [passage for _, passage in pairs])
+        column[rows] = np.array([NO_GRADE if grade is None else grade for grade in pairs.values()], np.int64)[places]
+        by_person[rows] = pairs is reading.by_people
+    person_grade[by_person] = qrels.grade[by_person]
 
     draws = store.draws()
     flags = np.zeros(max(draws, default=0) + 1, np.uint8)
@@ -132,9 +140,9 @@ def _stored_origins(store: Store, qrels: Qrels, reading: LabelReading, humans: b
         # Rows of a pair come in the order of the draws, and the last assignment to a place counts.
         tail_size[rows[sizes > 0]] = sizes[sizes > 0]
         used[numbers] = True
-    if humans and (targeted := store.targeted_pairs()):
+    if targeted := store.drawn_by(TARGETED_DRAWS):
         rows, _ = _rows_of(qrels, [query for query, _ in targeted], [passage for _, passage in targeted])
-        chosen[rows[by_person[rows]]] |= int(Chosen.TARGETED)
+        chosen[rows[person_grade[rows] != NO_GRADE]] |= int(Chosen.TARGETED)
     known = {number: draw for number, draw in draws.items() if used[number]}
     return LabelOrigins(
         chosen,
@@ -144,7 +152,8 @@ def _stored_origins(store: Store, qrels: Qrels, reading: LabelReading, humans: b
         tail_ranks=_tail_ranks(known),
         pools=_pools(known.values()),
         judges=dict(reading.judges),
-        annotators=reading.annotators or (store.people() if humans else {}),
+        person_grade=person_grade,
+        annotators=reading.annotators or (store.people() if by_person.any() else {}),
         drawn_for_people=store.drawn_for_people() if humans else {},
         outdated=len({pair[:2] for pair in store.outdated_human_labels()}) if humans else 0,
         cost_of_a_grade=store.cost_of_a_grade(),
@@ -241,7 +250,7 @@ def people_in(path: str | Path) -> tuple[list[tuple[str, str, int]], list[str]]:
     """
     with Store(path, read_only=True) as store:
         outdated = {(query, passage) for query, passage, _ in store.outdated_human_labels()}
-        targeted = {pair: design for pair, design in store.targeted_pairs().items() if pair not in outdated}
+        targeted = {pair: design for pair, design in store.drawn_by(TARGETED_DRAWS).items() if pair not in outdated}
         rows = [row for row in label_rows(store, judges=()) if row[:2] not in outdated and row[:2] not in targeted]
         notes = _contradictions(store.grades_of_people())
     if outdated:
@@ -266,10 +275,8 @@ def people_in(path: str | Path) -> tuple[list[tuple[str, str, int]], list[str]]:
 def drawn_in(path: str | Path) -> dict[str, int]:
     """How the pairs of people's labels were drawn: {draw: number of pairs}, without targeted draws."""
     with Store(path, read_only=True) as store:
-        counts = store.drawn_for_people()
-    return {
-        name: count for name, count in counts.items() if name.partition(":")[0] not in (*TARGETED_DRAWS, ADJUDICATION)
-    }
+        counts, others = store.drawn_for_people(), (*TARGETED_DRAWS, ADJUDICATION)
+    return {name: count for name, count in counts.items() if name.partition(":")[0] not in others}
 
 
 def left_out_as_targeted(targeted: Mapping[tuple[str, str], str]) -> str:

@@ -424,8 +424,7 @@ class JudgedRun:
 
     def returned_at(self, depths: IntArray) -> IntArray:
         """Slots of the top K with any passage: int64[queries, depths]."""
-        result: IntArray = np.minimum(self.returned[:, None], depths)
-        return result
+        return np.asarray(np.minimum(self.returned[:, None], depths))
 
     def repeats_at(self, depths: IntArray) -> BoolArray | None:
         """Whether each list repeats a passage within its top K: bool[queries, depths].

@@ -41,6 +41,9 @@ class LabelOrigins(Rows):
     judge_grade : int64[judgments]
         The grade that the judge gave to the pair; −1 if none did. It differs from the judgment's grade only where a
         person's grade took its place.
+    person_grade : int64[judgments] or None
+        The grade that people gave to the pair; −1 if none did. It is the judgment's grade where that is a person's;
+        elsewhere it checks the judge. None: only the grades that are a person's are known.
     tail_size : int64[judgments]
         For a pair drawn from a tail: the number of passages that its query's tail has, drawn or not; else 0.
     tail_ranks : (first, last) or None
@@ -63,6 +66,7 @@ class LabelOrigins(Rows):
     by_person: NDArray[np.bool_]
     judge_grade: IntArray
     tail_size: IntArray
+    person_grade: IntArray | None = None
     tail_ranks: tuple[int, int] | None = None
     pools: Mapping[str, int | None] = field(default_factory=dict)
     judges: Mapping[str, int] = field(default_factory=dict)
@@ -76,12 +80,15 @@ class LabelOrigins(Rows):
     def unknown(cls, count: int, chosen: int = 0) -> LabelOrigins:
         """The origins of judgments of which only the flags are known."""
         nobody, none = np.full(count, NO_GRADE, np.int64), np.zeros(count, np.int64)
-        return cls(np.full(count, int(chosen), np.uint8), np.zeros(count, bool), nobody, none)
+        return cls(np.full(count, int(chosen), np.uint8), np.zeros(count, bool), nobody, none, nobody)
+
+    def of_people(self, grade: IntArray) -> IntArray:
+        """The grades that people gave, −1 where none did; `grade` is that of each judgment."""
+        return np.where(self.by_person, grade, NO_GRADE if self.person_grade is None else self.person_grade)
 
     def are(self, how: Chosen) -> NDArray[np.bool_]:
         """The rows that were chosen in this way: bool[judgments]."""
-        result: NDArray[np.bool_] = (self.chosen & int(how)) != 0
-        return result
+        return np.asarray((self.chosen & int(how)) != 0)
 
     def tails(self, query: IntArray, queries: int) -> tuple[NDArray[np.bool_], IntArray]:
         """The labels of tails, bool[judgments], and how many passages each query's tail has, int64[queries].

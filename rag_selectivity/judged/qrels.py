@@ -340,8 +340,9 @@ class Qrels(Pairs):
         new = np.array([mapping.get(grade, 1) for grade in self.grade.tolist()], np.int64)
         origins = self.origins
         if origins is not None:
-            by_judge = [mapping.get(grade, NO_GRADE) for grade in origins.judge_grade.tolist()]
-            origins = replace(origins, judge_grade=np.array(by_judge, np.int64))
+            given = origins.judge_grade, origins.of_people(self.grade)
+            judge, person = (np.array([mapping.get(each, NO_GRADE) for each in of.tolist()], np.int64) for of in given)
+            origins = replace(origins, judge_grade=judge, person_grade=person)
         return replace(self, grade=new, scale=implied_scale(mapping), origins=origins)
 
     def on_scale(self, given: str | Scale | None) -> Qrels:

@@ -46,7 +46,8 @@ def read_qrels(
         Of a label store: whose labels count; default: all. The grade of a pair that several judges graded is their
         median, of two the lower.
     humans : bool
-        Of a label store: whether people's grades take the place of a judge's; if not, the judges' alone are read.
+        Of a label store: whether people's grades are read too. Without `judges`, they take the place of a judge's,
+        except for pairs that a draw chose at random, which check it.
 
     Raises
     ------

@@ -81,8 +81,7 @@ class Pairs(Rows):
     @cached_property
     def offsets(self) -> IntArray:
         """The rows of query i are `offsets[i]:offsets[i + 1]`: int64[queries + 1]."""
-        result: IntArray = np.searchsorted(self.query, np.arange(len(self.queries) + 1))
-        return result
+        return np.asarray(np.searchsorted(self.query, np.arange(len(self.queries) + 1)))
 
     @property
     def lengths(self) -> IntArray:
@@ -91,8 +90,7 @@ class Pairs(Rows):
 
     def ranks(self, rows: IntArray) -> IntArray:
         """The number of each of some rows among all of its query, from 1."""
-        result: IntArray = rows - self.offsets[self.query[rows]] + 1
-        return result
+        return np.asarray(rows - self.offsets[self.query[rows]] + 1)
 
     def rows(self, position: int) -> slice:
         """The rows of the query at a position."""

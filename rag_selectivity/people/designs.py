@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from rag_selectivity.errors import InputError, examples
 from rag_selectivity.judged.joining import join
+from rag_selectivity.judged.origins import NO_GRADE
 from rag_selectivity.judged.qrels import Qrels
 from rag_selectivity.judged.run import Run
 from rag_selectivity.tables.cells import check_whole
@@ -377,7 +378,7 @@ def _drawable(labels: Qrels, known: Collection[Pair]) -> NDArray[np.bool_]:
     """The judgments that may be drawn: a judge's, no random control, and not labelled by people already."""
     free = ~labels.controls
     if labels.origins is not None:
-        free &= ~labels.origins.by_person
+        free &= labels.origins.of_people(labels.grade) == NO_GRADE
     if known:
         pairs = set(known)
         free &= np.array([pair not in pairs for pair in pairs_at(labels, np.arange(len(free)))], bool)

@@ -104,8 +104,8 @@ class Provenance(Plain):
             # Its source may hold labels of more queries than these.
             judges = dict.fromkeys(judges, int((origins.judge_grade != NO_GRADE).sum()))
         # Pairs that were chosen by what was known of their labels say nothing about how far judge and people agree.
-        at_random = ~origins.are(Chosen.TARGETED)
-        both = np.flatnonzero(origins.by_person & at_random & (origins.judge_grade != NO_GRADE))
+        people, at_random = origins.of_people(qrels.grade), ~origins.are(Chosen.TARGETED)
+        both = np.flatnonzero((people != NO_GRADE) & at_random & (origins.judge_grade != NO_GRADE))
         queries = [qrels.queries[i] for i in qrels.query[both].tolist()]
         return cls(
             labels=len(qrels.query),
@@ -113,7 +113,7 @@ class Provenance(Plain):
             judges=judges,
             annotators=origins.annotators,
             by_people=int(origins.by_person.sum()),
-            agreement=Check.of(agreement_of(qrels.grade[both], origins.judge_grade[both], queries, scale)),
+            agreement=Check.of(agreement_of(people[both], origins.judge_grade[both], queries, scale)),
             compared=len(both),
             outdated=origins.outdated,
             drawn_for_people=origins.drawn_for_people,
@@ -144,8 +144,7 @@ class Provenance(Plain):
 
     def _of_judges(self) -> Iterator[Caveat]:
         if len(self.judges) == 1 and not self.by_people and not self.calibrated:
-            judge = next(iter(self.judges))
-            text = f"All labels come from one judge, {judge}: an error that it repeats is in every figure."
+            text = f"All labels come from one judge, {min(self.judges)}: an error that it repeats is in every figure."
             yield Caveat(ONE_JUDGE, text, NOTE, {"judges": 1})
         # Nothing is to be said of judges where people gave all grades, or where theirs calibrate the figures.
         if not self.judges or self.by_people >= self.labels or self.calibrated:

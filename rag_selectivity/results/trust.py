@@ -327,9 +327,10 @@ class Trust:
             beats = self._beats_chance()
             so = f"so {beats}" if beats else "which leaves open whether retrieval beats chance"
             yield f"The judge called {graded}, {so}."
-        if self._judges and (check := self._check) is not None:
+        if (known := self.provenance) is not None and known.judges and (check := self._check) is not None:
             kappa = f"quadratic kappa {number(check.value)}{ends_text(check.low, check.high)}"
-            yield f"The judge's agreement with people: {kappa} over {check.n:,} pairs."
+            kept = ", which keep the judge's grades without --human" * (not known.annotators)
+            yield f"The judge's agreement with people: {kappa} over {check.n:,} pairs{kept}."
 
     def _of_other_lists(self) -> Iterator[str]:
         """Whose lists beat a random draw, and are not shown to beat the lists of the other queries."""

@@ -245,9 +245,8 @@ class _Drawn:
             else:
                 found = self._figure(values[:, 0], float(np.median(effective)), outcome)
                 found = found if n > 1 else replace(found, low=math.nan, high=math.nan)
-            compares = _looks_outside(measure)
             beyond_lists = measure.compares_with_all_labels and not measure.needs_corpus_size
-            rough = key in served or (few and compares) or (in_clumps and beyond_lists)
+            rough = key in served or (few and _looks_outside(measure)) or (in_clumps and beyond_lists)
             result[key] = replace(found, n=0 if found.reason else n, rough=rough)
         return result
 

@@ -125,16 +125,17 @@ def people_of(source: Any, grade_map: str | Mapping[int, int] | None = None) -> 
     labels = Qrels.of(source)
     origins = labels.origins
     draws = (None if origins is None else origins.drawn_for_people) or {"": len(labels.query)}
-    if origins is None or not (origins.by_person.any() or origins.judges):
+    by_people = np.zeros(0, np.int64) if origins is None else origins.of_people(labels.grade)
+    if origins is None or not ((by_people != NO_GRADE).any() or origins.judges):
         return PeoplesLabels(labels.regraded(grade_map), None, draws)
-    if not origins.by_person.any():
+    if not (by_people != NO_GRADE).any():
         judges = f"{labels.source or 'human'}: these are labels by the judge {enumeration(list(origins.judges))}"
         raise InputError(f"{judges}: give labels by people (--human)")
-    targeted = origins.by_person & origins.are(Chosen.TARGETED)
+    targeted = (by_people != NO_GRADE) & origins.are(Chosen.TARGETED)
     why = "the pairs were chosen by what was known of their labels: they are no random sample"
     note = f"{counted(int(targeted.sum()), 'label')} by people left out, since {why}"
-    chosen = labels.take(origins.by_person & ~targeted)
-    return PeoplesLabels(chosen, None, draws, (note,) * bool(targeted.any()))
+    rows = np.flatnonzero((by_people != NO_GRADE) & ~targeted)
+    return PeoplesLabels(replace(labels.take(rows), grade=by_people[rows]), None, draws, (note,) * bool(targeted.any()))
 
 
 def is_store(source: Any) -> bool:

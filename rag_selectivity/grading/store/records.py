@@ -315,10 +315,7 @@ def write_origins(connection: Connection, rows: Sequence[tuple[str, str, Origin]
     numbers = {mark: draw_number(connection, draw) for mark, draw in draws.items()}
     connection.executemany(
         "INSERT OR REPLACE INTO origins VALUES (?, ?, ?, ?, ?)",
-        [
-            (query, passage, numbers[origin.draw.fingerprint], origin.rank, origin.detail_text)
-            for query, passage, origin in rows
-        ],
+        [(q, p, numbers[origin.draw.fingerprint], origin.rank, origin.detail_text) for q, p, origin in rows],
     )
 
 
