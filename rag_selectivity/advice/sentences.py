@@ -81,7 +81,7 @@ def which_system(decision: Decision, doubt: str, lacks: Sequence[str], *, judges
         what = tie if beaten else f"{several([first, *tied])} are {are} in {measure}"
         of = "" if beaten else _OF.get(measure.name, "")
         would = f": these {these} would show a gap of {share(np.ceil(100 * gap) / 100)}{of} or more 4 times in 5"
-        parts.append(what + would * math.isfinite(gap))
+        parts.append(what + would if math.isfinite(gap) else what)
     parts += [f"{'open' if parts else 'Open'}: {each.text.rstrip('.')}" for each in unequal.values() if each]
     parts += [f"{several(untested)} {'was' if len(untested) == 1 else 'were'} not tested"] if untested else []
     parts += [f"{enumeration(lacks)}, which count as failures"] if lacks else []
@@ -125,11 +125,11 @@ def which_k(decision: Decision, run: str, fails: str, unlabelled: str, *, judges
     figures = next(line.figures for line in decision.lines if line.run == run)
     harm, bor, known = figures.get("Harm"), figures.get("BoR"), []
     if harm and math.isfinite(junk := harm.estimate.value) and (junk or not harm.estimate.possible):
-        ends = ends_text(harm.estimate.low, harm.estimate.high, percent) * (harm.estimate.basis in _ESTIMATED)
-        known.append(f"{'at least ' * bool(harm.estimate.possible)}{percent(junk)}{ends} of the slots hold junk")
+        ends = ends_text(harm.estimate.low, harm.estimate.high, percent) if harm.estimate.basis in _ESTIMATED else ""
+        known.append(f"{'at least ' if harm.estimate.possible else ''}{percent(junk)}{ends} of the slots hold junk")
     if believed and bor and math.isfinite(bits := bor.estimate.value):
-        ends = ends_text(bor.estimate.low, bor.estimate.high) * (bor.estimate.basis in _ESTIMATED)
-        graded = ", by what was graded," * any(caveat.code == CLOSED for caveat in bor.estimate.caveats)
+        ends = ends_text(bor.estimate.low, bor.estimate.high) if bor.estimate.basis in _ESTIMATED else ""
+        graded = ", by what was graded," if any(each.code == CLOSED for each in bor.estimate.caveats) else ""
         known.append(f"success{graded} is {amount(2**bits)} times as frequent as by chance (BoR {number(bits)}{ends})")
     at = f" At K = {depth}, {' and '.join(known)}." if known else ""
     if bor and bor.ceiling is not None and (by_chance := 2**-bor.ceiling) >= DEGRADED_FROM:
@@ -164,7 +164,7 @@ def where_the_loss_is(decision: Decision, losses: Losses | None, *, closed: bool
     evidence, each = f"{percent(losses.pool)} of the {'labelled evidence' if closed else 'evidence'}", " on average"
     if losses.of_success:
         evidence, each = f"a success for {percent(losses.pool)} of the queries", ""
-    kept = f"; the top {decision.K} keeps {percent(losses.selected)} of that{each}" * (not math.isnan(losses.selected))
+    kept = "" if math.isnan(part := losses.selected) else f"; the top {decision.K} keeps {percent(part)} of that{each}"
     held = f"{decision.best}'s {'candidates' if losses.given else 'lists'} hold {evidence}{kept}"
     if losses.rerank == losses.widen == 0 and not closed:
         lost = "no query loses its success" if losses.of_success else "nothing is lost in these queries"
