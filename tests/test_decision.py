@@ -327,6 +327,7 @@ def test_labels_that_show_nothing_choose_no_run_and_no_k() -> None:
     nothing = "By these labels no run is shown to be better than luck"
     assert decision["system"].text.startswith(f"{nothing}; own has the highest Success@10")
     assert not any(answer.shown for answer in decision.answers)
+    assert decision["K"].text.startswith("10 as given; none is advised for own: these labels show nothing about the")
     assert "by chance" not in decision["K"].text
 
 

@@ -103,6 +103,7 @@ def decide(
     # What compares with chance has the test of Success.
     ranking = evidence if isinstance(evidence, RANWG) or first.needs_corpus_size else first
     at_k = _report_at(report, judged, _measures(report, success, ranking, depth), depth)
+    source = "assumed" if source == "advised" and at_k.trust.standing == NOTHING else source
     columns = list(dict.fromkeys([ranking.taken_at(depth), *_shown(each.taken_at(depth) for each in at_k.measures)]))
     # What was asked for at another depth stays there.
     asked = _shown(each for each in report.measures if each.at not in (None, depth))

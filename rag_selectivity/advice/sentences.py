@@ -65,11 +65,9 @@ def which_system(decision: Decision, doubt: str, lacks: Sequence[str], *, judges
     parts = []
     if beaten:
         gaps = [share(best.value - figures[name].value) for name in beaten]
-        least = "" if len(set(gaps)) == 1 else " or more"
+        by = gaps[0] if len(set(gaps)) == 1 else f"{gaps[0]} or more"
         doubt = "" if known else f", but with shuffled grades the figure of {several(doubtful)} could look the same"
-        parts.append(
-            f"{first} beats {several(beaten)} (+{gaps[0]}{least}{_OF.get(measure.name, f' in {measure}')}){doubt}"
-        )
+        parts.append(f"{first} beats {several(beaten)} (+{by}{_OF.get(measure.name, f' in {measure}')}){doubt}")
     these = counted(best.n, "query", "queries")
     if tied and best.n < FEW:
         parts.append(f"{several([first, *tied])}: {these} cannot tell which is better")
@@ -116,8 +114,9 @@ def which_k(decision: Decision, run: str, fails: str, unlabelled: str, *, judges
     depth, advised = decision.K, decision.k_by_run[run]
     taken = f" as {decision.K_from}" if decision.K_from in ("given", "shown") else ""
     is_another = bool(taken) and (depth != advised.value or advised.open)
-    if fails or advised.value is None:
-        text = f"{depth}{taken or ' is shown below'}; none is advised for {run}: {fails or advised.reason}"
+    why = fails or (advised.reason if believed else "these labels show nothing about the retriever")
+    if fails or advised.value is None or not believed:
+        text = f"{depth}{taken or ' is shown below'}; none is advised for {run}: {why}"
     elif is_another:
         text = f"{depth}{taken}; {advised} is advised for {run}: {advised.reason}"
     else:
