@@ -109,6 +109,8 @@ def test_a_set_of_cranfield(data, tmp_path) -> None:
         assert set(task.drawn) == differ != set()
         labelled_by_scripts(labels, task, truth)
         assert make_tasks(labels, "adjudicate:1000", **source, annotators=["cy"]).tasks == ()
+        by_people = {(q, p): grade for (q, p, _), grade in said.items()}
+        by_people |= {(q, p): truth[q].get(p, 1) for q, p in differ}
 
     golden = build(tmp_path / "cranfield", labels=store, queries=drawn, corpus=passages, licence="public").golden
     assert golden.manifest.corpus == {"passages": len(passages), "fingerprint": golden.manifest.corpus["fingerprint"]}
@@ -131,8 +133,10 @@ def test_a_set_of_cranfield(data, tmp_path) -> None:
         assert figure.low <= value <= figure.high
         assert abs(figure.value - value) < abs(figure.as_judged - value)
 
-    # As judged, in slices and weighted: by hand from the labels of the judge, which people's check and leave alone.
-    grade_of = {(q, p): kind_grade(grade, q, p) for q, of in of_pool.items() for p, grade in of.items()}
+    # As labelled, in slices and weighted: by hand from the labels of people, else of the judge.
+    grade_of = {
+        (q, p): by_people.get((q, p), kind_grade(truth[q].get(p, 1), q, p)) for q, of in of_pool.items() for p in of
+    }
     relevant = {q: sum(grade_of[q, p] >= 4 for p in of) for q, of in of_pool.items()}
     labelled = rs.evaluate(golden.folder, runs, by="R", **options)
     weighted = rs.evaluate(golden.folder, runs, weights=golden.folder / "queries.jsonl", **options)

@@ -16,8 +16,6 @@ from rag_selectivity.tables.ids import IntArray
 from rag_selectivity.wording import counted, enumeration
 
 _CHOSEN = {"pool": Chosen.POOL, "tail": Chosen.TAIL, "control": Chosen.CONTROL, "person": Chosen.PERSON}
-#: Draws for people that choose pairs at random: what people say of these checks a judge, and how it errs elsewhere.
-_CHECKS = ("calibrate", "agree", "outside", "random", "tail")
 
 
 # -- one grade for each pair -----------------------------------------------------------------------------
@@ -28,8 +26,7 @@ def label_rows(
 ) -> Iterator[tuple[str, str, int]]:
     """(query id, passage id, grade) rows, one for each pair, as qrels need them.
 
-    A human label takes precedence over a judge's, but not where a draw chose the pair at random: such labels check the
-    judge, and in the place of a few of its grades they would mix two standards. Several samples of one judge, several
+    A human label takes precedence over a judge's. Several samples of one judge, several
     annotators, and several judges are replaced by their median (the lower one of two); an adjudicated grade takes the
     place of the grades that it was about. If `judges` are named, their labels alone count. An annotator among them is a
     judge like the others. `as_given` as in `Store.grades_by_pair`.
@@ -72,7 +69,6 @@ class LabelReading:
         """(query id, passage id, grade) rows, at the end those that people alone graded."""
         given, annotators = self._store.grades_of_people() if self._humans else {}, self.annotators
         people = {pair: median_grade(grades) for pair, grades in given.items()}
-        checks = set(people) if self._chosen else self._store.drawn_by(_CHECKS)
         for query, passage, by_judge in self._store.grades_by_pair(self._chosen, as_given=self._as_given):
             for judge in by_judge:
                 counts = annotators if judge in annotators else self.judges
@@ -80,7 +76,7 @@ class LabelReading:
             # Of one judge, the median of its samples is that of the pair.
             medians = [median_grade(samples) for samples in by_judge.values()]
             pair, grade = (query, passage), medians[0] if len(medians) == 1 else median_grade(medians)
-            if (by_person := people.pop(pair, None)) is not None and pair in checks:
+            if (by_person := people.pop(pair, None)) is not None and self._chosen:
                 self.checked[pair] = by_person
             elif by_person is not None:
                 self.by_people[pair], grade = grade, by_person
@@ -140,6 +136,11 @@ def _stored_origins(store: Store, qrels: Qrels, reading: LabelReading, humans: b
         # Rows of a pair come in the order of the draws, and the last assignment to a place counts.
         tail_size[rows[sizes > 0]] = sizes[sizes > 0]
         used[numbers] = True
+    of_tail = (chosen & int(Chosen.TAIL | Chosen.POOL)) == int(Chosen.TAIL)
+    if (of_tail & ~by_person).any():
+        # Each grade of a tail stands for several passages: people's grades of a part of them would count like many.
+        kept = of_tail & by_person & (judge_grade != NO_GRADE)
+        qrels.grade[kept], by_person[kept] = judge_grade[kept], False
     if targeted := store.drawn_by(TARGETED_DRAWS):
         rows, _ = _rows_of(qrels, [query for query, _ in targeted], [passage for _, passage in targeted])
         chosen[rows[person_grade[rows] != NO_GRADE]] |= int(Chosen.TARGETED)

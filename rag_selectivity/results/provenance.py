@@ -56,6 +56,8 @@ class Provenance(Plain):
         Of judge and people, over the pairs that both graded; None if there are too few of them.
     compared : int
         The number of these pairs.
+    kept : int
+        Labels of a tail that people graded too, and that keep the judge's grades, since people graded not all of it.
     outdated : int
         Labels of an older text of their query or passage.
     drawn_for_people : {draw: number of pairs}
@@ -78,6 +80,7 @@ class Provenance(Plain):
     by_people: int = 0
     agreement: Check | None = None
     compared: int = 0
+    kept: int = 0
     outdated: int = 0
     drawn_for_people: Mapping[str, int] = field(default_factory=dict)
     calibrated: bool = False
@@ -115,6 +118,7 @@ class Provenance(Plain):
             by_people=int(origins.by_person.sum()),
             agreement=Check.of(agreement_of(people[both], origins.judge_grade[both], queries, scale)),
             compared=len(both),
+            kept=int(((people != NO_GRADE) & ~origins.by_person & origins.are(Chosen.TAIL)).sum()),
             outdated=origins.outdated,
             drawn_for_people=origins.drawn_for_people,
             cost_of_a_grade=origins.cost_of_a_grade,

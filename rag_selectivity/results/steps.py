@@ -58,14 +58,11 @@ class Steps(Plain):
         >>> Steps(labels="labels.db", files=["bm25.trec"]).draw("calibrate:200").partition(" --draw ")[0]
         'rag-selectivity labels draw labels.db bm25.trec --queries QUERIES --corpus CORPUS'
         """
-        drawn = [self.labels, *self.files, *self._texts, "--draw", draw, "--output", "task.html"]
+        texts = ["--queries", self.queries, "--corpus", self.corpus]
+        drawn = [self.labels, *self.files, *texts, "--draw", draw, "--output", "task.html"]
         in_memory = any(run.rpartition("=")[2] == "RUN" for run in self.files)
         before = "write the lists and texts as files (how-to: annotation), then " if in_memory else ""
         return before + shlex.join(["rag-selectivity", "labels", "draw", *drawn])
-
-    @property
-    def _texts(self) -> list[str]:
-        return ["--queries", self.queries, "--corpus", self.corpus]
 
 
 class Commands(Steps):
@@ -93,5 +90,5 @@ class Commands(Steps):
         pools = [word for run in self.files for word in ("--pool", run.rpartition("=")[2])]
         # The grades of another file cannot grow.
         store = store or (self.labels if self.labels.endswith(".db") else "STORE")
-        grade = ["rag-selectivity", "grade", *self._texts, *pools, "--store", store, "--model", "MODEL"]
-        return shlex.join([*grade, *options])
+        grade = ["rag-selectivity", "grade", "--queries", self.queries, "--corpus", self.corpus, *pools]
+        return shlex.join([*grade, "--store", store, "--model", "MODEL", *options])

@@ -324,12 +324,13 @@ class Trust:
         controls = next(filter(None, (run.input.get("controls") for run in self.runs.values())), None)
         if controls is not None:
             graded = f"{controls['relevant']:,} of {counted(controls['graded'], 'random passage')} relevant"
-            beats = self._beats_chance()
-            so = f"so {beats}" if beats else "which leaves open whether retrieval beats chance"
+            so = (
+                f"so {beats}" if (beats := self._beats_chance()) else "which leaves open whether retrieval beats chance"
+            )
             yield f"The judge called {graded}, {so}."
         if (known := self.provenance) is not None and known.judges and (check := self._check) is not None:
             kappa = f"quadratic kappa {number(check.value)}{ends_text(check.low, check.high)}"
-            kept = ", which keep the judge's grades without --human" * (not known.annotators)
+            kept = f"; {known.kept:,} of a tail keep the judge's grades without --human" if known.kept else ""
             yield f"The judge's agreement with people: {kappa} over {check.n:,} pairs{kept}."
 
     def _of_other_lists(self) -> Iterator[str]:
