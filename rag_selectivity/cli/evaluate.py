@@ -104,7 +104,7 @@ def evaluate(
 
     Usual options
     -------------
-    files corpus_size pool scale measure depths k baseline fail_if against details output
+    files corpus_size pool scale measure depths k baseline fail_if details output
 
     Examples
     --------

@@ -105,7 +105,7 @@ COMMANDS: dict[str, tuple[int | str, ...]] = {
     # Other commands
     "evaluate qrels.trec run.trec --baseline run": (2, "two runs"),
     "evaluate qrels.trec a=run.trec b=run.trec --baseline c": (2, "'c'", "a, b"),
-    "evaluate qrels.trec a=run.trec b=run.trec --baseline a -c intervals.power=2": (2, "power", "(0, 1)", "2"),
+    "evaluate qrels.trec a=run.trec b=run.trec --baseline a -c intervals.power=2": (2, "power", "above 0", "2"),
     "plan --corpus-size 9": (2, "--relevant", "labels"),
     "plan --corpus-size 9 --relevant 12": (2, "R = 12", "N = 9"),
     "plan --corpus-size 9 --relevant few": (2, "'few'", "1,5,10"),
