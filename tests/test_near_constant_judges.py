@@ -1,4 +1,4 @@
-"""A judge who accepts the same share of random passages in every query: BoR with controls is hardly too high."""
+"""A judge who accepts the same share of random passages in every query: BoR with controls is not too high."""
 
 import math
 
@@ -29,12 +29,11 @@ def estimates(rate):
 
 @pytest.mark.parametrize("rate", [0.1, 0.3])
 @pytest.mark.filterwarnings("ignore::rag_selectivity.SelectivityWarning")
-def test_the_interval_covers_and_the_value_is_hardly_too_high(rate) -> None:
+def test_the_interval_covers_and_the_value_is_not_too_high(rate) -> None:
     truth = math.log2(SUCCESS / (1 - (1 - rate) ** K))
     cells = estimates(rate)
     covered = np.mean([cell.low <= truth <= cell.high for cell in cells])
-    # What bounds the draw, queries with equal rates, are all that there is here: it can only raise BoR.
-    assert abs(np.median([cell.value for cell in cells]) - truth) < 0.16
+    assert abs(np.median([cell.value for cell in cells]) - truth) < 0.08
     # .93, less two standard errors of so few worlds; `benchmarks/trust_tables/controls.py` has more.
     assert covered >= 0.93 - 2 * math.sqrt(0.93 * 0.07 / TIMES)
 

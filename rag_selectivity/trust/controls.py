@@ -388,16 +388,17 @@ def missed_outside(rate: FloatArray, alike: FloatArray, slots: float) -> FloatAr
     A query's rate is Beta with mean r and likeness icc: a = r(1 − icc)/icc, b = (1 − r)(1 − icc)/icc, and the
     probability is B(a, b + k)/B(a, b); (1 − r)^k at icc 0. Its logarithm goes on below 0 with the slope that it has at
     0, k(k − 1)/2 · r/(1 − r). Queries with any rates miss at least as often as those with equal ones (Jensen): each
-    quantile of the draws, which are in order, is at least that of (1 − r)^k.
+    quantile of the draws, which are in order, is at least that of (1 − r)^k for a rate that is one standard error
+    higher. At r itself, judges with equal rates would have a miss, and so a BoR, that is too high on average.
     """
     from scipy.special import betaln
 
-    alone, even = alike < _LEAST_ALIKE, slots * np.log1p(-rate)
+    alone, even, high = alike < _LEAST_ALIKE, slots * np.log1p(-rate), np.minimum(rate + rate.std(), 1 - 1e-12)
     scale = (1 - alike) / np.where(alone, 0.5, alike)
     a, b = rate * scale, (1 - rate) * scale
     below = even + np.minimum(alike, 0.0) * max(0.0, slots * (slots - 1) / 2) * rate / (1 - rate)
     missed = np.where(alone, below, np.minimum(0.0, betaln(a, b + slots) - betaln(a, b)))
-    return np.asarray(np.maximum(np.sort(missed), np.sort(even)))
+    return np.asarray(np.maximum(np.sort(missed), slots * np.log1p(-np.sort(high)[::-1])))
 
 
 def _shares_found(draw: Draw, enough: BoolArray, draws: int, rng: np.random.Generator) -> FloatArray:
