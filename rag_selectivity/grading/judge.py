@@ -209,7 +209,8 @@ def failure_of(error: BaseException) -> JudgeFailure:
         return unreachable(causes, _address(causes), "base_url of its client")
     if isinstance(error, TimeoutError):
         return JudgeFailure(f"{type(error).__name__}: the model did not answer in time", "timeout")
-    for each in causes[:2]:
+    # A library that tries again puts an error of its own between the two.
+    for each in causes[:3]:
         status = getattr(each, "status_code", None)
         if isinstance(status, int) and status >= 400:
             headers = getattr(getattr(each, "response", None), "headers", None)
