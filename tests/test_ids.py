@@ -460,6 +460,15 @@ def test_a_rank_that_contradicts_the_score_is_named(tmp_path, kind) -> None:
     assert told(lambda: rs.evaluate(JUDGED, {"r": run}, depths=[1], bootstrap=None, order="rank"))[1] == []
 
 
+def test_scores_that_are_all_alike_are_named(tmp_path) -> None:
+    run = trec(tmp_path, *(f"q{i} Q0 {d} {rank} 1.0 t" for i in (1, 2) for rank, d in enumerate("ab", 1)))
+    (warning,) = told(lambda: rs.evaluate(JUDGED, {"r": run}, depths=[1], bootstrap=None))[1]
+    assert warning.startswith(
+        "r: all passages have one score in 2 of 2 lists, so they are ordered by their ids. If the"
+    )
+    assert told(lambda: rs.evaluate(JUDGED, {"r": run}, depths=[1], bootstrap=None, order="rank"))[1] == []
+
+
 @pytest.mark.parametrize("rank", ["0", "1", "-", "x"])
 def test_ranks_that_say_nothing_are_no_contradiction(tmp_path, rank) -> None:
     run = trec(tmp_path, f"q1 Q0 a {rank} .4 t", f"q1 Q0 b {rank} .9 t", f"q2 Q0 b {rank} .5 t")

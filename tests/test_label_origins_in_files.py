@@ -44,12 +44,16 @@ def test_every_id_that_qrels_can_hold_is_exported_and_no_other(tmp_path) -> None
     assert not (tmp_path / "none.qrels").exists()
 
 
-@pytest.mark.parametrize(("origin", "flag"), [("pool", 1), ("tail", 2), ("control", 4), ("unknown", 0)])
+@pytest.mark.parametrize(("origin", "flag"), [("pool", 1), ("tail", 2), ("control", 4), ("person", 8), ("unknown", 0)])
 def test_an_import_takes_an_origin(tmp_path, origin, flag) -> None:
     (tmp_path / "ada.qrels").write_text("q 0 a 5\nq 0 b 1\n")
     with Store(tmp_path / "s.db") as store:
         import_labels(store, tmp_path / "ada.qrels", origin=origin)
-    assert rs.read_qrels(tmp_path / "s.db").origins.chosen.tolist() == [flag, flag]
+    labels = rs.read_qrels(tmp_path / "s.db")
+    assert labels.origins.chosen.tolist() == [flag, flag]
+    # What a person brought need not be of what runs retrieved.
+    report = rs.evaluate(labels, {"q": ["a", "x"]}, measures=["RA-nWG"], depths=[1])
+    assert ("pooled runs" in report.details()) == (origin == "pool")
 
 
 @pytest.mark.parametrize(
