@@ -304,7 +304,7 @@ def test_the_adjudicated_grade_counts_and_no_label_is_lost(world) -> None:
     assert (labels_by(world, "ada"), labels_by(world, "ben")) == (ada, ben)
     # The pairs belong to the random draw of those who graded them first, so that they calibrate with the new grade.
     with Store(world.store, read_only=True) as store:
-        assert not store.drawn_by(["disagree"])
+        assert not store.targeted_pairs()
     exported = world.folder / "all.jsonl"
     assert run_command("labels", "export", str(world.store), str(exported), cwd=world.folder).returncode == 0
     assert run_command("labels", "import", "new.db", str(exported), cwd=world.folder).returncode == 0

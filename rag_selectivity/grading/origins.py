@@ -26,10 +26,10 @@ def label_rows(
 ) -> Iterator[tuple[str, str, int]]:
     """(query id, passage id, grade) rows, one for each pair, as qrels need them.
 
-    A human label takes precedence over a judge's. Several samples of one judge, several
-    annotators, and several judges are replaced by their median (the lower one of two); an adjudicated grade takes the
-    place of the grades that it was about. If `judges` are named, their labels alone count. An annotator among them is a
-    judge like the others. `as_given` as in `Store.grades_by_pair`.
+    A human label takes precedence over a judge's. Several samples of one judge, several annotators, and several judges
+    are replaced by their median (the lower one of two); an adjudicated grade takes the place of the grades that it was
+    about. If `judges` are named, their labels alone count. An annotator among them is a judge like the others.
+    `as_given` as in `Store.grades_by_pair`.
 
     Raises
     ------
@@ -141,7 +141,7 @@ def _stored_origins(store: Store, qrels: Qrels, reading: LabelReading, humans: b
         # Each grade of a tail stands for several passages: people's grades of a part of them would count like many.
         kept = of_tail & by_person & (judge_grade != NO_GRADE)
         qrels.grade[kept], by_person[kept] = judge_grade[kept], False
-    if targeted := store.drawn_by(TARGETED_DRAWS):
+    if targeted := store.targeted_pairs():
         rows, _ = _rows_of(qrels, [query for query, _ in targeted], [passage for _, passage in targeted])
         chosen[rows[person_grade[rows] != NO_GRADE]] |= int(Chosen.TARGETED)
     known = {number: draw for number, draw in draws.items() if used[number]}
@@ -251,7 +251,7 @@ def people_in(path: str | Path) -> tuple[list[tuple[str, str, int]], list[str]]:
     """
     with Store(path, read_only=True) as store:
         outdated = {(query, passage) for query, passage, _ in store.outdated_human_labels()}
-        targeted = {pair: design for pair, design in store.drawn_by(TARGETED_DRAWS).items() if pair not in outdated}
+        targeted = {pair: design for pair, design in store.targeted_pairs().items() if pair not in outdated}
         rows = [row for row in label_rows(store, judges=()) if row[:2] not in outdated and row[:2] not in targeted]
         notes = _contradictions(store.grades_of_people())
     if outdated:

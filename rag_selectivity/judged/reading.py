@@ -47,7 +47,7 @@ def read_qrels(
         median, of two the lower.
     humans : bool
         Of a label store: whether people's grades are read too. Without `judges`, they take the place of a judge's,
-        except for pairs that a draw chose at random, which check it.
+        except in a tail of which people graded a part.
 
     Raises
     ------

@@ -12,7 +12,7 @@ from rag_selectivity.errors import InputError, examples, warn
 from rag_selectivity.grading.drawing import ranks_in_lists
 from rag_selectivity.grading.origins import store_labels
 from rag_selectivity.grading.rubric import DEFAULT_RUBRIC, Rubric
-from rag_selectivity.grading.store import TARGETED_DRAWS, Draw, Store, digest
+from rag_selectivity.grading.store import Draw, Store, digest
 from rag_selectivity.judged.qrels import Qrels
 from rag_selectivity.judged.reading import pool_names
 from rag_selectivity.judged.run import Run
@@ -141,7 +141,7 @@ def make_tasks(
         labels = Qrels.of({}) if kind == "file" else judge_labels(store, judges)
         # Labels of pairs that were chosen by what was known of them are no sample: without them the rest would be none.
         labelled = {(label.query, label.passage) for label in store.human_labels() if label.grade is not None}
-        known = labelled - store.drawn_by(TARGETED_DRAWS).keys()
+        known = labelled - store.targeted_pairs().keys()
         choice = Choice(draw_pairs(draw, labels, by_name, further, depth=list_depth, known=known, seed=seed))
     if not choice.pairs:
         return Drawn((), choice.notes)

@@ -229,7 +229,7 @@ class FigureChange(Plain):
     Attributes
     ----------
     before, now : Estimate
-        As judged.
+        As judged. The values are of the queries that are compared; with `on="shared"`, the intervals are of all.
     row : RunDifference
         Now − before, with its verdict.
     """

@@ -324,9 +324,8 @@ class Trust:
         controls = next(filter(None, (run.input.get("controls") for run in self.runs.values())), None)
         if controls is not None:
             graded = f"{controls['relevant']:,} of {counted(controls['graded'], 'random passage')} relevant"
-            so = (
-                f"so {beats}" if (beats := self._beats_chance()) else "which leaves open whether retrieval beats chance"
-            )
+            beats = self._beats_chance()
+            so = f"so {beats}" if beats else "which leaves open whether retrieval beats chance"
             yield f"The judge called {graded}, {so}."
         if (known := self.provenance) is not None and known.judges and (check := self._check) is not None:
             kappa = f"quadratic kappa {number(check.value)}{ends_text(check.low, check.high)}"

@@ -425,14 +425,14 @@ class Store:
                 grades.setdefault(label.pair, []).append(label.grade)
         return grades
 
-    def drawn_by(self, kinds: Collection[str]) -> dict[Pair, str]:
-        """{(query id, passage id): design} of the pairs that people graded because of draws of these kinds alone.
+    def targeted_pairs(self) -> dict[Pair, str]:
+        """{(query id, passage id): design} of the pairs that people graded because of what was known of their labels.
 
-        A pair that another draw chose for some annotator too, or nobody knows how, is not one of them.
+        A pair that another draw chose for some annotator too, at random or unknown how, is not one of them.
         """
-        graded = [label for label in self.graded_by_people() if not label.is_adjudication]
-        others = {label.pair for label in graded if label.design.partition(":")[0] not in kinds}
-        return {label.pair: label.design for label in graded if label.pair not in others}
+        graded = self.graded_by_people()
+        by_others = {x.pair for x in graded if not x.is_targeted and not x.is_adjudication}
+        return {x.pair: x.design for x in graded if x.is_targeted and x.pair not in by_others}
 
     def drawn_for_people(self) -> dict[str, int]:
         """{name of the draw: pairs that people graded}; the name is empty where it is not known."""
