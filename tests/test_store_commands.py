@@ -68,9 +68,3 @@ def test_failures_by_reason_with_an_example_of_each(folder) -> None:
         "mini: 1 × refusal",
         "  message: it will not",
     ]
-
-
-def test_pairs_with_the_texts_of_others_are_said(folder) -> None:
-    with Store(folder / "labels.db") as store:
-        store.add_texts([("q1", "copy", digest("q1"), digest("d0"))])
-    assert "5 pairs: unknown 5; with texts that others have too: 1\n" in run(folder, "info", "labels.db")

@@ -308,9 +308,7 @@ def summary_lines(store: Store) -> Iterator[str]:
 def _details(judge: dict[str, Any]) -> Iterator[str]:
     """What a store says about a judge beyond its counts; nothing where it says nothing."""
     if judge["origins"]:
-        pairs = sum(judge["origins"].values())
-        same = f"; with texts that others have too: {pairs - judge['graded']:,}" * (pairs > judge["graded"])
-        yield f"origin of the {counted(pairs, 'pair')}: {_counted(judge['origins'])}{same}"
+        yield f"origin of the {counted(sum(judge['origins'].values()), 'pair')}: {_counted(judge['origins'])}"
     for way, count in judge["ways"].items():
         yield f"asked with {way}: {counted(count, 'label')}"
     if judge["served_models"]:

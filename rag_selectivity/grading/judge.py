@@ -111,9 +111,6 @@ class JudgeFailure(GradingError):
         """The same failure with another message, and with this answer or none."""
         return JudgeFailure(message, **{**vars(self), "answer": answer})
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return (partial(JudgeFailure, **vars(self)), (str(self),))
-
 
 def failure_of_status(status: int, headers: Mapping[str, str], text: str, *, told: str = "") -> JudgeFailure:
     """The failure that an HTTP status and a body mean; of the body, it quotes nothing where `told` is given."""
