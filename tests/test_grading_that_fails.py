@@ -62,7 +62,9 @@ def test_pairs_that_fail_beside_stored_grades_are_failures_as_before(tmp_path) -
     with HostileServer(per_passage({1: FAILS_ONE["refusal"], 2: FAILS_ONE["refusal"]})) as server:
         assert run(tmp_path, server.url).data["failed"] == 2
         again = run(tmp_path, server.url, "--retry-failed")
+        stopped = run(tmp_path, server.url, "--retry-failed", "-c", "judge.max_calls=1")
     assert (again.code, again.data["failed"], again.data["cached"]) == (1, 2, 3)
+    assert (stopped.data["failed"], stopped.data["left"]) == (1, 1)
 
 
 def test_a_grade_that_needs_no_judge_makes_no_report_of_failures(tmp_path) -> None:

@@ -162,11 +162,12 @@ async def agrade(
             await _Grading(labels, pairs, prompt, batch, seed).finish(runner)
         spending = gate.spending
         runner.raise_if_fatal(f"; new grades in {labels.path}: {runner.answered:,}" if runner.answered else "")
+        without_grade = sum(pairs.counts()[1:])
         return Grading(
             **common,
             **runner.told(),
             graded=runner.answered,
-            left=pairs.counts()[2],
+            left=max(0, without_grade - runner.failed - common["earlier_failures"]),
             requests=spending.requests,
             usage_from=spending.usage_from,
             cost_from=spending.cost_from,

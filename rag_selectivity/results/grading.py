@@ -92,14 +92,14 @@ class Grading(Asked, Result, kw_only=True):
     control_power : ControlPower or None
         In a dry run with controls: what they can show at most.
     cached, graded, left : int
-        Labels that were in the store before, new labels, and labels that are still missing. Each pair needs as many
-        labels as there are samples.
+        Labels that were in the store before, new labels, and labels that are still to be asked for. Each pair needs
+        as many labels as there are samples.
     same_texts : int
         Pairs with the same texts as another pair, whose labels are theirs.
     earlier_failures : int
         Labels that failed in an earlier run and were not tried again (`retry_failed` tries them again).
     requests : int
-        Requests sent, repetitions included. In a dry run, the fewest that are needed.
+        Requests sent, repetitions included. In a dry run, those that are needed without repetitions.
     usage_from : {"server", "estimate", "both"} or None
         Who counted the tokens; None if nothing was asked.
     cost_from : {"prices", "server"} or None
