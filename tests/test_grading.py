@@ -130,7 +130,9 @@ def test_a_batch_holds_passages_of_one_query_in_an_order_of_its_own(tmp_path) ->
     assert rs.read_qrels(tmp_path / "s.db").to_dict() == expected
     with JudgeServer(respond) as again:
         graded(again, tmp_path / "t.db", batch=5, limits=rs.Limits(concurrency=1))
+        planned = [graded(again, tmp_path / "new.db", batch=n, dry_run=True).requests for n in (1, 3, 5)]
     assert [list(texts(r).values()) for r in again.bodies] == [list(texts(r).values()) for r in server.bodies]
+    assert planned == [20, 8, 4]
 
 
 @pytest.mark.parametrize("status", [200, 500])

@@ -154,7 +154,7 @@ async def agrade(
         }
         if dry_run:
             power = _power(drawn, show_bits, show_k)
-            plan = _plan(pairs.sizes(), prompt, batch, gate, by_part=in_tail is not None or drawn is not None)
+            plan = _plan(pairs.sizes(), prompt, gate, by_part=in_tail is not None or drawn is not None)
             return Grading(**common, **plan, left=missing, control_power=power)
         pairs.record()
         with asking(asked, gate, missing, "grading", progress) as runner:
@@ -284,21 +284,21 @@ def _label(gap: Gap, judgment: Any, record: dict[str, Any]) -> Label:
 
 
 def _plan(
-    sizes: dict[int, tuple[int, int, int]], prompt: GradingPrompt, batch: int, gate: Gate, *, by_part: bool
+    sizes: dict[int, tuple[int, int, int, int]], prompt: GradingPrompt, gate: Gate, *, by_part: bool
 ) -> dict[str, Any]:
     """What the missing labels of each part need, at four characters a token."""
     fixed = sum(len(message["content"]) for message in prompt.one("", ""))
     parts = dict.fromkeys(PARTS.values(), PartCost())
-    for part, (left, asked, characters) in sorted(sizes.items()):
-        usage = Usage(int((characters + asked * fixed / batch) / 4), asked * _ANSWER_TOKENS)
+    for part, (left, asked, requests, characters) in sorted(sizes.items()):
+        usage = Usage((characters + requests * fixed) // 4, asked * _ANSWER_TOKENS)
         cost = gate.budget.price(usage)
-        parts[PARTS[part]] = PartCost(left=left, requests=-(-asked // batch), usage=usage, cost=cost)
+        parts[PARTS[part]] = PartCost(left=left, requests=requests, usage=usage, cost=cost)
     usage = sum((part.usage for part in parts.values()), Usage())
     cost = gate.budget.price(usage)
     return {
         "usage": usage,
         "usage_from": "estimate",
-        "requests": -(-sum(asked for _, asked, _ in sizes.values()) // batch),
+        "requests": sum(part.requests for part in parts.values()),
         "cost": cost,
         "cost_from": None if cost is None else "prices",
         "dry_run": True,

@@ -64,7 +64,7 @@ class PartCost(Plain, kw_only=True):
     left : int
         Labels to ask for.
     requests : int
-        The fewest requests that they need.
+        Requests that they need, without repetitions; one about several parts counts in the first of them.
     usage : Usage
     cost : float or None
         None without prices.

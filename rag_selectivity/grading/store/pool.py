@@ -106,8 +106,10 @@ class Pool:
             ((id_, digest(text), text) for id_, text in read_texts(source, what, only=needed)),
         )
         # An empty passage helps nobody and can be graded so; of an empty question nothing can be said.
-        filled = " WHERE trim(text, char(9, 10, 13, 32)) != ''" if what == "queries" else ""
-        needed.difference_update(row[0] for row in self._connection.execute(f"SELECT id FROM {table}{filled}"))
+        filled = self._connection.execute(
+            f"SELECT id FROM {table} WHERE {what == 'corpus'} OR trim(text, ?) != ''", (_BLANK,)
+        )
+        needed.difference_update(row[0] for row in filled)
         if needed:
             raise InputError(
                 f"{what}: {counted(len(needed), 'id')} of the pool without a text ({examples(sorted(needed))}); add "
@@ -183,15 +185,19 @@ class Pool:
         )
         return self._number("SELECT count(*) FROM pending")
 
-    def sizes(self) -> dict[int, tuple[int, int, int]]:
-        """{part of the pool: (listed labels, those of passages that are not empty, length of their texts)}."""
+    def sizes(self) -> dict[int, tuple[int, int, int, int]]:
+        """{part of the pool: (listed labels, those to ask about, requests, length of their texts)}.
+
+        Nothing is asked about empty passages. A request about several parts counts in the first of them.
+        """
         rows = self._connection.execute(
-            "SELECT part, count(*), count(CASE WHEN trim(p.text, ?) != '' THEN 1 END),"
-            " total(length(q.text) + length(p.text)) FROM pending JOIN queries q"
-            " ON q.rowid = query JOIN passages p ON p.rowid = passage GROUP BY part",
+            "SELECT part, count(*), total(asked), total(asked AND first), total(asked * (own + first * shared))"
+            " FROM (SELECT part, length(q.text) AS shared, length(p.text) AS own, trim(p.text, ?1) != '' AS asked,"
+            " row_number() OVER (PARTITION BY query, sample, block, trim(p.text, ?1) != '' ORDER BY part) = 1 AS first"
+            " FROM pending JOIN queries q ON q.rowid = query JOIN passages p ON p.rowid = passage) GROUP BY part",
             (_BLANK,),
         )
-        return {part: (count, asked, int(characters)) for part, count, asked, characters in rows}
+        return {part: (count, int(asked), int(requests), int(size)) for part, count, asked, requests, size in rows}
 
     def is_graded(self, key: Key) -> bool:
         """Whether the store has a grade of this key now."""
