@@ -242,6 +242,9 @@ def test_unequal_traffic_is_refused_or_planned() -> None:
     planned = compare_arms(a, b, planned=(60, 40))
     assert planned.verdict == "better"
     assert planned.sample_ratio_p == 1.0
+    # 98 of 99 values of an arm must not wait for a partner, nor be left out of what is still needed.
+    rare = compare_arms(np.arange(9900) % 2, np.arange(100) % 2, planned=(99, 1), detect=0.1)
+    assert (rare.notes, rare.needed % 100, rare.needed > 20_000) == ((), 0, True)
     assert compare_arms(a[:100], b[:110]).sample_ratio_p > 0.1
     assert "wait for a partner" in compare_arms(a[:30], b[:20]).notes[0]
 

@@ -22,7 +22,7 @@ from rag_selectivity.wording import counted
 KINDS = RATE, MEAN = ("rate", "mean")
 #: A share of traffic, or a covariate, that differs with a smaller p-value is taken for a fault.
 FAULT_LEVEL = 0.001
-#: The most values of an arm in a block.
+#: The most values in a block, unless an arm gets less than one of them.
 _LARGEST_BLOCK = 20
 _MOST_IMPRESSIONS = 1 << 50
 #: No traffic is planned for an arm with a smaller share.
@@ -513,7 +513,8 @@ def _share_of(planned: Any) -> float:
 
 def _sizes(share: float) -> tuple[int, int]:
     """The smallest block with nearly the planned shares."""
+    rare = min(share, 1 - share)
+    if rare * _LARGEST_BLOCK < 1:
+        return round(share / rare), round((1 - share) / rare)
     part = Fraction(share).limit_denominator(_LARGEST_BLOCK)
-    whole = part.denominator
-    inside = min(max(part.numerator, 1), max(whole - 1, 1))
-    return inside, max(whole - inside, 1)
+    return part.numerator, part.denominator - part.numerator
