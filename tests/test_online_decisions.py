@@ -73,6 +73,9 @@ def test_a_user_has_one_vote() -> None:
     found = preference(rows)
     assert (found.unit, found.wins, found.losses, found.impressions) == ("user", 1, 5, 505)
     assert preference(rows, unit="impression").verdict == "better"
+    # Looked at any time, the first impression that is no tie casts it, since a vote that turns is a further chance.
+    turned = [{**row, "user": "u1"} for row in votes(0, 0, 1) + votes(1, 2)]
+    assert (preference(turned).losses, preference(turned, sequential=True).wins) == (1, 1)
 
 
 # -- e-processes --------------------------------------------------------------------------------------

@@ -12,8 +12,6 @@ from rag_selectivity.errors import InputError
 from rag_selectivity.tables.cells import check_one_of, check_whole, shown
 from rag_selectivity.tables.ids import check_ids
 
-__all__ = ["METHODS", "Draft", "interleave"]
-
 #: Keeps these coins apart from others that are drawn from the same id, such as the arm of an A/B test.
 _PURPOSE = b"rag-selectivity/interleave/1:"
 #: The weight of rank r in a probabilistic draft is r to the power of −3 (Hofmann, Whiteson and de Rijke 2011).

@@ -46,8 +46,8 @@ class Faults:
     credits : int
         Credits that were read.
     counts : {kind: count}
-        `never_drafted`, `not_shown`, `repeated` (the same credit again, which counts once), `changed` (another number
-        for the same passage, of which the latest counts) and `drafted_again` (the same draft a second time).
+        `never_drafted`, `not_shown`, `repeated` (the same credit again, which counts once), and `changed` (another
+        number for the same passage, of which the latest counts).
     """
 
     credits: int = 0
@@ -134,9 +134,7 @@ class JoinedRecords:
         draft = {"impression": impression.id, **{name: row[name] for name in _DRAFT if name in row}}
         if impression.draft is None:
             impression.draft, impression.where = draft, where
-        elif impression.draft == draft:
-            self.faults.add("drafted_again", f"{where}: {impression.id!r}")
-        else:
+        elif impression.draft != draft:
             raise InputError(
                 f"{where}: impression {impression.id!r} was drafted at {impression.where} already, with another list: "
                 "give each impression an id of its own"

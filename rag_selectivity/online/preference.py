@@ -32,7 +32,9 @@ def preference(
     """Which of two interleaved systems got more credit, by the exact sign test.
 
     Each impression is won by the system whose passages got more credit in sum; equal sums are a tie. With sessions or
-    users, each of them has one vote: that of the system which won more of its impressions.
+    users, each of them has one vote: that of the system which won more of its impressions. If `sequential`, it is that
+    of the system which won the first of them that was no tie: a vote that could change at each look would be another
+    chance of an error.
 
     Parameters
     ----------
@@ -93,7 +95,7 @@ def preference(
     if detect is not None and not (isinstance(detect, (int, float)) and 0 < detect < 1 and detect != 0.5):
         raise InputError(f"detect must be a share of wins between 0 and 1, other than 1/2, got {detect!r}")
     joined = records if isinstance(records, JoinedRecords) else join_records(records)
-    votes = _Votes(unit)
+    votes = _Votes(unit, sequential)
     for row in joined:
         votes.add(row, joined.where)
     first, second = votes.order(baseline)
@@ -133,14 +135,14 @@ def preference(
 class _Votes:
     """Wins and losses of the systems, counted record by record."""
 
-    def __init__(self, unit: str) -> None:
-        self._unit, self._is_auto = unit, unit == AUTO
+    def __init__(self, unit: str, sequential: bool) -> None:
+        self._unit, self._is_auto, self._sequential = unit, unit == AUTO, sequential
         self._systems: list[str] = []
         self._named: list[str] = []
         self.impressions = 0
         #: Impressions by their vote: 1 for the second system, −1 for the first.
         self._counts: Counter[int] = Counter()
-        #: Of users or sessions: the sum of their impressions' votes.
+        #: Of users or sessions: the sum of their impressions' votes; if sequential, the first that is for a system.
         self._nets: Counter[str] = Counter()
 
     def add(self, row: Record, where: str) -> None:
@@ -179,13 +181,15 @@ class _Votes:
             raise InputError(
                 f"{where}: lacks its {unit}, which casts the vote: name it in every record, or give another unit"
             )
-        self._nets[name] += vote
+        # Where one may look at any time, a vote that is cast must stand.
+        if not (self._sequential and self._nets[name]):
+            self._nets[name] += vote
 
     def of(self, system: str) -> tuple[str, tuple[int, int, int]]:
         """What casts a vote; and how many are for a system, against it, and for none."""
         counts = Counter((net > 0) - (net < 0) for net in self._nets.values()) if self._nets else self._counts
-        unit, sign = IMPRESSION if self._unit == AUTO else self._unit, 1 if system == self._systems[-1] else -1
-        return unit, (counts[sign], counts[-sign], counts[0])
+        sign = 1 if system == self._systems[-1] else -1
+        return self._unit, (counts[sign], counts[-sign], counts[0])
 
     def order(self, baseline: str | None) -> tuple[str, str]:
         """The baseline and the candidate."""
