@@ -6,6 +6,7 @@ import math
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from rag_selectivity.answers.given import answers_given
@@ -138,6 +139,7 @@ def test_a_threshold_makes_scores_right_or_wrong() -> None:
         ({}, {"baseline": "c"}, "none of the runs a"),
         ({"passages": "x y"}, {"run": {"a": {"q0": ["x", "z"]}}}, r"row 1: the answer of query 'q0' is not to what a"),
         ({"passages": '["x"]'}, {"run": {"a": {"q0": ["x", "z"]}}}, r"1 of 2"),
+        ({"passages": np.array(["x", "y"])}, {"run": {"a": {"q0": ["x", "z"]}}}, "it was shown 'y', which is not in"),
     ],
 )
 def test_bad_scores_are_named(change: dict[str, Any], options: dict[str, Any], match: str) -> None:

@@ -13,7 +13,7 @@ from rag_selectivity.errors import InputError, did_you_mean
 from rag_selectivity.inference.bootstrap import Bootstrap
 from rag_selectivity.judged.reading import named_runs, ranked_lists
 from rag_selectivity.results.answers import CLOSED_BOOK, RESERVED, AnswerReport, ScoreKind, Shown
-from rag_selectivity.tables.cells import ends_of, iterated, whole_count
+from rag_selectivity.tables.cells import ends_of, is_missing, iterated, whole_count
 from rag_selectivity.tables.cells import shown as shown_value
 from rag_selectivity.tables.names import COLUMNS, optional_column
 from rag_selectivity.tables.scores import answer_scores
@@ -132,7 +132,7 @@ def _check_set(
         raise InputError(
             f"{where}: there is no run {run!r}{did_you_mean(run, lists)} (the runs are {', '.join(lists)})"
         )
-    ids = row[held] or ()
+    ids = () if is_missing(row[held]) else row[held]
     if isinstance(ids, str):
         # As `ids_in_cell` writes them.
         try:
