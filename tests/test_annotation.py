@@ -199,6 +199,9 @@ def test_what_people_labelled_is_not_drawn_again(world) -> None:
     put(world, first, dict.fromkeys(range(len(first.items)), 3))
     second = task_of(world, "agree:100")
     assert not set(first.drawn) & set(second.drawn)
+    with Store(world.store) as store:
+        store.put_human_labels(HumanLabel(*pair, "eve", 1, None, b"once", b"once") for pair in world.grades)
+    assert task_of(world, "agree:100") == second
     with pytest.raises(rs.InputError, match="only 100 pairs to draw from that people have not labelled yet"):
         task_of(world, "agree:101")
 
@@ -280,7 +283,6 @@ def test_answers_of_texts_that_changed_since_are_left_out(world) -> None:
     task = task_of(world)
     item = task.items[3]
     world.passages[item.passage] = "another text"
-    world.queries[item.query] += ""
     with Store(world.store) as store:
         loaded = store.new_pool()
         with loaded.filling():
@@ -308,14 +310,12 @@ def test_answers_of_texts_that_changed_since_are_left_out(world) -> None:
         (lambda data: data.pop("annotator"), "annotator is missing"),
         (lambda data: data["answers"][1].update(grade=6), r"answers\[1\]\.grade must be .* from 1 to 5, got 6"),
         (lambda data: data["answers"][1].update(grade=True), r"answers\[1\]\.grade must be .* got True"),
-        (lambda data: data["answers"][1].update(grade=2.5), r"answers\[1\]\.grade must be .* got 2\.5"),
         (lambda data: data["answers"][1].update(item=99), "answer 2: the task has no item 99"),
         (lambda data: data["answers"][1].update(item=0), "answer 2: item 0 is answered at .*answer 1 already"),
         (lambda data: data["answers"][1].update(item="1"), r"answers\[1\]\.item must be a valid integer, got '1'"),
         (lambda data: data["answers"][1].update(passage="00" * 16), "answer 2: item 1 is of other texts than"),
         (lambda data: data["answers"][1].update(passage="?"), r"answer 2: '\?' is not the fingerprint of a text"),
         (lambda data: data["answers"][1].update(answered="now"), r"answers\[1\]\.answered must be a valid number"),
-        (lambda data: data["answers"][1].update(note=3), r"answers\[1\]\.note must be a valid string, got 3"),
         (lambda data: data["answers"].append(7), r"answers\[2\] must be .*, got 7"),
     ],
 )

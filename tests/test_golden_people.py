@@ -83,6 +83,9 @@ def test_the_pairs_on_which_judges_differ_most_come_first(world) -> None:
     assert drawn.notes[0].startswith(f"judges differ on {differ} of the 400 pairs")
     assert world.draw("disagree:30").tasks[0].id == task.id
     assert world.draw("disagree:30", seed=8).tasks[0].id != task.id
+    world.answer(task)
+    (between,) = world.draw("disagree:9", judges=["second-judge", "person"], annotators=["ben"]).tasks
+    assert pairs_in(between) <= pairs_in(task)
 
 
 def test_a_draw_goes_on_with_what_is_labelled_until_nothing_is_left(world) -> None:

@@ -42,15 +42,3 @@ def test_a_mistake_in_the_function_is_not_asked_again_and_is_named(tmp_path, err
     assert (done.failed, done.cached + done.graded) == (0, 30)
     assert done.cached > 0
     assert judge.calls == first + done.graded
-
-
-def test_a_function_that_takes_other_arguments_is_called_once(tmp_path) -> None:
-    calls = []
-
-    async def judge(messages: Any) -> dict[str, Any]:
-        calls.append(1)
-        return {"reason": "r", "grade": 3}
-
-    with pytest.raises(SelectivityError, match="takes 1 positional argument but 2 were given"):
-        rs.grade(QUERIES, CORPUS, POOL, store=tmp_path / "s.db", judge=judge)
-    assert calls == []

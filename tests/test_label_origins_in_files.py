@@ -89,7 +89,7 @@ def test_an_export_keeps_the_texts_that_a_person_read(path, suffix) -> None:
         export_labels(store, target)
         import_labels(other, target)
         assert read_texts_of(other) == {("ada", "a"): old, ("ada", "b"): (None, None)}
-        assert store.outdated_human_labels() == other.outdated_human_labels() == [("q1", "a", "ada")]
+        assert [[x.passage for x in s.human_labels() if x.is_outdated] for s in (store, other)] == [["a"], ["a"]]
 
 
 def test_new_grades_replace_old_ones_only_if_asked(tmp_path) -> None:

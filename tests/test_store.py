@@ -3,7 +3,7 @@
 import pytest
 
 import rag_selectivity as rs
-from rag_selectivity.grading.exchange import export_labels, import_labels
+from rag_selectivity.grading.exchange import export_labels, import_labels, label_table
 from rag_selectivity.grading.origins import label_rows
 from rag_selectivity.grading.rubric import DEFAULT_RUBRIC
 from rag_selectivity.grading.store import HumanLabel, Label, Settings, Store, digest
@@ -73,6 +73,8 @@ def test_one_model_under_two_settings_is_two_judges(tmp_path) -> None:
         assert names == [f"m#{first}", f"m#{second}"]
         assert list(label_rows(store, judges=[names[1]])) == [("q", "a", 3)]
         assert list(label_rows(store, judges=["m"])) == [("q", "a", 2)]
+        with pytest.raises(rs.InputError, match=r"judges .--judge. must be one of m, m#1, m#2, got 'n'"):
+            label_table(store, judges=["n"])
         with pytest.raises(rs.InputError, match="has no judge 'n'; it has m#1, m#2"):
             list(label_rows(store, judges=["n"]))
 

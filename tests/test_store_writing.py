@@ -74,9 +74,7 @@ def test_a_label_of_a_person_knows_the_text_that_was_read(tmp_path) -> None:
         read = digest("q"), digest("a")
         store.put_human_labels([HumanLabel("q", "a", "ada", 3, None, *read), HumanLabel("q", "z", "ada", 3)])
         store.put_human_labels([HumanLabel("q", "a", "ben", 3)])
-        assert store.outdated_human_labels() == []
-        with store.new_pool().filling():
-            pass
+        assert not any(label.is_outdated for label in store.human_labels())
         pool = store.new_pool()
         with pool.filling():
             pool.add(Draw("pool", "later", 5), 0, [("q", "a", 2, 2, {}), ("q", "b", 1, 1, {})])
@@ -84,7 +82,10 @@ def test_a_label_of_a_person_knows_the_text_that_was_read(tmp_path) -> None:
             pool.add_texts("corpus", {"a": "a text that changed", "b": "b"})
         pool.record()
         # Which text ben read is not known.
-        assert store.outdated_human_labels() == [("q", "a", "ada")]
+        assert [(x.passage, x.annotator) for x in store.human_labels() if x.is_outdated] == [("a", "ada")]
+        drawn = (Draw("person", name, how={"design": "agree:1"}) for name in ("ada", "ben"))
+        store.put_human_labels(HumanLabel("q", "a", x.source, 3, draw=x) for x in drawn)
+        assert store.drawn_for_people() == {"agree:1": 1, "": 1}
         assert [(p, o.draw.source, o.rank) for _, p, o in store.origins()] == [("a", "later", 2), ("b", "later", 1)]
 
 

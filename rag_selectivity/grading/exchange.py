@@ -106,9 +106,12 @@ def label_table(store: Store, *, judges: list[str] | None = None) -> list[dict[s
                     f"{store.path}: query {row['query_id']!r}, passage {row['passage_id']!r}: {name} is {value:g}, "
                     f"which no grading stores: another program changed it; correct it there, or take an older copy"
                 )
-    if judges is not None:
-        rows = [row for row in rows if row["judge"] in judges or row.get("model") in judges]
-    return rows
+    if judges is None:
+        return rows
+    known = sorted({row[what] for row in rows for what in ("judge", "model") if what in row})
+    for name in judges:
+        check_one_of("judges (--judge)", name, known)
+    return [row for row in rows if row["judge"] in judges or row.get("model") in judges]
 
 
 # -- into a store -----------------------------------------------------------------------------------------
@@ -299,8 +302,9 @@ def summary_lines(store: Store) -> Iterator[str]:
             f"rubric {judge['rubric']} {judge['rubric_version']}, parameters {judge['parameters']} ({tokens}{cost})"
         )
         yield from (f"  {line}" for line in _details(judge))
-    outdated = Counter(annotator for _, _, annotator in store.outdated_human_labels())
-    for annotator, count in sorted(Counter(x.annotator for x in store.human_labels() if x.grade is not None).items()):
+    graded = [label for label in store.human_labels() if label.grade is not None]
+    outdated = Counter(label.annotator for label in graded if label.is_outdated)
+    for annotator, count in Counter(label.annotator for label in graded).items():
         changed = f", {outdated[annotator]} of texts that have changed since" if outdated[annotator] else ""
         yield f"{annotator} (human): {counted(count, 'grade')}{changed}"
 

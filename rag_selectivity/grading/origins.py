@@ -156,7 +156,7 @@ def _stored_origins(store: Store, qrels: Qrels, reading: LabelReading, humans: b
         person_grade=person_grade,
         annotators=reading.annotators or (store.people() if by_person.any() else {}),
         drawn_for_people=store.drawn_for_people() if humans else {},
-        outdated=len({pair[:2] for pair in store.outdated_human_labels()}) if humans else 0,
+        outdated=len({x.pair for x in store.graded_by_people() if x.is_outdated}) if humans else 0,
         cost_of_a_grade=store.cost_of_a_grade(),
         open=store.open_pairs(),
     )
@@ -250,12 +250,13 @@ def people_in(path: str | Path) -> tuple[list[tuple[str, str, int]], list[str]]:
         If there are none.
     """
     with Store(path, read_only=True) as store:
-        outdated = {(query, passage) for query, passage, _ in store.outdated_human_labels()}
-        targeted = {pair: design for pair, design in store.targeted_pairs().items() if pair not in outdated}
-        rows = [row for row in label_rows(store, judges=()) if row[:2] not in outdated and row[:2] not in targeted]
-        notes = _contradictions(store.grades_of_people())
+        outdated = sorted(label.pair for label in store.graded_by_people() if label.is_outdated)
+        grades = store.grades_of_people(current=True)
+        targeted = {pair: design for pair, design in store.targeted_pairs().items() if pair in grades}
+    rows = [(*pair, median_grade(given)) for pair, given in grades.items() if pair not in targeted]
+    notes = _contradictions(grades)
     if outdated:
-        query, passage = min(outdated)
+        query, passage = outdated[0]
         notes.append(
             f"{counted(len(outdated), 'label')} by people not used, since the query or passage has another text now, "
             f"such as query {query!r}, passage {passage!r}"

@@ -244,7 +244,7 @@ def shares_of_annotators(
 
 
 def disagreements(store: Store, n: int, judges: Sequence[str] | None, seed: int) -> Choice:
-    """n pairs on which judges differ and that no person has labelled, the most different first, or all there are.
+    """n pairs on which judges differ and that nobody else has labelled, the most different first, or all there are.
 
     Among equal distances the order is random. Random controls are left out. People named among the judges are judges
     too. Of several samples of a judge, the median counts.
@@ -269,7 +269,8 @@ def disagreements(store: Store, n: int, judges: Sequence[str] | None, seed: int)
     labels = store_labels(store.path, judges, humans=False)
     for pair in pairs_at(labels, np.flatnonzero(labels.controls)):
         graded.pop(pair, None)
-    known = {each.pair for each in store.human_labels() if each.grade is not None}
+    people = store.graded_by_people(current=True)
+    known = {each.pair for each in people if each.annotator not in (judges or ())}
     drawn, differing = _most_different(graded, known, seed)
     note = (
         f"judges differ on {differing:,} of the {counted(len(graded), 'pair')} that two or more graded; people have "
@@ -292,8 +293,7 @@ def to_adjudicate(
         If fewer than two annotators graded pairs, or an adjudicator graded one of the pairs as an annotator, whose
         label would be replaced.
     """
-    outdated = set(store.outdated_human_labels())
-    labels = [each for each in store.graded_by_people() if (*each.pair, each.annotator) not in outdated]
+    labels = store.graded_by_people(current=True)
     graded: dict[Pair, dict[str, int]] = {}
     for each in labels:
         if not each.is_adjudication and each.annotator in (annotators or (each.annotator,)):

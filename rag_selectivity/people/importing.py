@@ -196,9 +196,9 @@ def _with_random_draw(label: HumanLabel, before: HumanLabel | None) -> HumanLabe
 
     A pair that was drawn at random stays a part of its sample, also if a targeted draw chose it later.
     """
-    if before is None or before.draw is None or before.grade is None or before.is_targeted or before.is_adjudication:
+    if before is None or before.is_outdated or before.grade is None or before.is_targeted or before.is_adjudication:
         return label
-    return replace(label, draw=before.draw) if label.is_targeted else label
+    return replace(label, draw=before.draw or label.draw) if label.is_targeted else label
 
 
 def _is_to_write(
@@ -212,7 +212,7 @@ def _is_to_write(
     """Whether an answer is news to the store; counts it, and notes what it contradicts."""
     before, pair = stored.get(_place(label)), (label.query, label.passage)
     foreign = before is not None and before.draw != task.draw
-    if before is None:
+    if before is None or before.is_outdated:
         what = "new"
     elif foreign and label.grade is None and before.grade is not None:
         # A passage that is skipped here keeps the grade of another task.

@@ -140,7 +140,7 @@ def make_tasks(
         # A file names its pairs, whatever their grades are.
         labels = Qrels.of({}) if kind == "file" else judge_labels(store, judges)
         # Labels of pairs that were chosen by what was known of them are no sample: without them the rest would be none.
-        labelled = {(label.query, label.passage) for label in store.human_labels() if label.grade is not None}
+        labelled = {label.pair for label in store.graded_by_people(current=True)}
         known = labelled - store.targeted_pairs().keys()
         choice = Choice(draw_pairs(draw, labels, by_name, further, depth=list_depth, known=known, seed=seed))
     if not choice.pairs:
@@ -183,6 +183,7 @@ def _task(
     items = [items[i] for i in random.permutation(len(items)).tolist()]
     again = 0 if not repeats or len(items) < _LEAST_TO_REPEAT else max(1, round(repeats * len(items)))
     items = _with_repeats(items, again, random)
+    again = sum(item.sample for item in items)
     fingerprints = [item.fingerprints for item in items]
     identity = [FORMAT, VERSION, annotator, facts["design"], facts["seed"], rubric.version, fingerprints]
     id = digest(json.dumps(identity, ensure_ascii=False)).hex()[:20]

@@ -9,7 +9,7 @@ import numpy as np
 
 from rag_selectivity.errors import InputError, examples
 from rag_selectivity.grading.drawing import CorpusOrder, Lists, Tail, drawn_tail, how_of_tail
-from rag_selectivity.grading.origins import label_rows, labels_in
+from rag_selectivity.grading.origins import labels_in, median_grade
 from rag_selectivity.grading.store import Draw, Origin, Store
 from rag_selectivity.inference.interval import Interval
 from rag_selectivity.judged.origins import Chosen
@@ -84,8 +84,7 @@ def outside_choice(store: Store, draw: str, lists: Lists, corpus: Any, *, depth:
     else:
         drawn = random_draw(each, lists, store, corpus, depth=depth, seed=seed)
     # A label of a text that has changed since says nothing of the text of now.
-    outdated = {(query, passage) for query, passage, _ in store.outdated_human_labels()}
-    people = {(q, p): grade for q, p, grade in label_rows(store, judges=()) if (q, p) not in outdated}
+    people = {pair: median_grade(grades) for pair, grades in store.grades_of_people(current=True).items()}
     stratum = "tail" if last else "outside"
     waiting = [DrawnPair(*pair, stratum, weight) for pair, weight in drawn.pairs.items() if pair not in people]
     done = () if waiting else ("nothing is left to label: people have labelled every passage of this draw",)

@@ -192,6 +192,8 @@ class HumanLabel:
         0, or 1 and more where the person graded the pair again, to measure how far the person agrees with itself.
     draw : Draw or None
         How the pair was chosen for the person; None if that is not known.
+    is_outdated : bool
+        Whether the query or the passage has another text in the store now.
     """
 
     query: str
@@ -203,6 +205,7 @@ class HumanLabel:
     passage_hash: bytes | None = None
     sample: int = 0
     draw: Draw | None = None
+    is_outdated: bool = field(default=False, compare=False)
 
     @property
     def pair(self) -> tuple[str, str]:

@@ -385,19 +385,24 @@ class Store:
         with self._reading() as connection:
             draws = records.draws_of(connection)
             rows = connection.execute(
-                f"SELECT {', '.join(names)}, query_hash, passage_hash, sample, draw FROM human"
+                f"SELECT {', '.join(names)}, h.query_hash, h.passage_hash, sample, draw, h.query_hash != p.query_hash"
+                " OR h.passage_hash != p.passage_hash FROM human h LEFT JOIN pairs p USING (query_id, passage_id)"
                 " ORDER BY annotator, query_id, passage_id, sample"
             )
             labels = []
-            for *said, of_query, of_passage, sample, number in rows:
+            for *said, of_query, of_passage, sample, number, is_outdated in rows:
                 query, passage, annotator, grade, reason = connection.row(names, said).values()
-                draw = None if number is None else draws[number]
-                labels.append(HumanLabel(query, passage, annotator, grade, reason, of_query, of_passage, sample, draw))
+                more = None if number is None else draws[number], bool(is_outdated)
+                labels.append(HumanLabel(query, passage, annotator, grade, reason, of_query, of_passage, sample, *more))
             return labels
 
-    def graded_by_people(self) -> list[HumanLabel]:
-        """The grades of people that count: none that were skipped, and none that were given a second time."""
-        return [label for label in self.human_labels() if label.sample == 0 and label.grade is not None]
+    def graded_by_people(self, *, current: bool = False) -> list[HumanLabel]:
+        """The grades of people that count: none that were skipped, and none that were given a second time.
+
+        With `current`, those alone whose texts have not changed since.
+        """
+        labels = (label for label in self.human_labels() if label.sample == 0 and label.grade is not None)
+        return [label for label in labels if not (current and label.is_outdated)]
 
     def people(self) -> dict[str, int]:
         """{annotator: pairs that they graded}."""
@@ -412,12 +417,12 @@ class Store:
             of_judges = {*records.models_of(connection, None).values(), *records.names_of(connection, None).values()}
         return [name for name in dict.fromkeys(judges) if name in people and name not in of_judges]
 
-    def grades_of_people(self) -> dict[Pair, list[int]]:
+    def grades_of_people(self, *, current: bool = False) -> dict[Pair, list[int]]:
         """{(query id, passage id): grades} by the ids: one grade of each annotator of a pair, or the one that decides.
 
         The grade of an adjudication takes the place of the grades that it was about, which stay in the store.
         """
-        graded = self.graded_by_people()
+        graded = self.graded_by_people(current=current)
         decided = {label.pair for label in graded if label.is_adjudication}
         grades: dict[Pair, list[int]] = {}
         for label in sorted(graded, key=lambda label: label.pair):
@@ -436,18 +441,7 @@ class Store:
 
     def drawn_for_people(self) -> dict[str, int]:
         """{name of the draw: pairs that people graded}; the name is empty where it is not known."""
-        draws = {(x.pair, x.draw and x.draw.source, x.design) for x in self.graded_by_people()}
-        return dict(Counter(design for _, _, design in draws))
-
-    def outdated_human_labels(self) -> list[tuple[str, str, str]]:
-        """(query id, passage id, annotator) of the labels whose query or passage has another text now."""
-        return self._looked_up(
-            "SELECT h.query_id, h.passage_id, h.annotator FROM human h CROSS JOIN pairs p"
-            " ON p.query_id = h.query_id AND p.passage_id = h.passage_id WHERE h.query_hash IS NOT NULL"
-            " AND h.passage_hash IS NOT NULL AND (h.query_hash != p.query_hash OR h.passage_hash != p.passage_hash)"
-            " ORDER BY h.annotator, h.query_id, h.passage_id",
-            (),
-        )
+        return dict(Counter(design for _, design in {(x.pair, x.design) for x in self.graded_by_people()}))
 
     # -- pairs and where they come from -----------------------------------------------------------
 
