@@ -100,7 +100,7 @@ def test_every_form_of_source(tmp_path) -> None:
     texts = {"q1": "What is RAG?", "q2": "How do I rerank?"}
     files = {
         "lines.txt": "What is RAG?\n\nHow do I rerank?\n",
-        "rows.jsonl": "".join(json.dumps({"_id": i, "text": t}) + "\n" for i, t in texts.items()),
+        "rows.jsonl": "".join(json.dumps({"_id": i, "text": t, "trace_id": i}) + "\n" for i, t in texts.items()),
         "rows.csv": "query_id,query\n" + "".join(f"{i},{t}\n" for i, t in texts.items()),
         "rows.tsv": "".join(f"{i}\t{t}\n" for i, t in texts.items()),
     }

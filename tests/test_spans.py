@@ -435,6 +435,8 @@ def test_attributes_beyond_the_limit_leave_no_shorter_list(tmp_path) -> None:
             pass
     trace = Trace.read(exported.write(tmp_path / "s.json"))
     assert (list(trace.retrievals), trace.facts) == (["2?"], {"spans": {"cut_list": 1}})
+    with pytest.raises(rs.InputError, match="export the texts of documents with the spans"):
+        Trace(trace.path, trace.retrievals).to_grade()
 
 
 def test_a_file_that_breaks_off_and_one_that_is_damaged(exported, tmp_path) -> None:
@@ -458,7 +460,7 @@ def test_a_file_that_breaks_off_and_one_that_is_damaged(exported, tmp_path) -> N
         (b'{"resourceSpans": [', "is not JSON"),
         (b"\x28\xb5\x2f\xfd....", "the zstd data is damaged"),
         (b'{"resourceSpans": [{"scopeSpans": [{"spans": []}]}]}', "no retrieval in these spans"),
-        (b'{"spanId": "1", "attributes": 3}', "the attributes of a span must be a list"),
+        (b'{"spanId": "1", "startTimeUnixNano": 1, "attributes": 3}', "the attributes of a span must be a list"),
     ],
 )
 def test_what_is_no_otlp(tmp_path, content, message) -> None:

@@ -112,7 +112,7 @@ class Problems(Counter[Problem]):
 
 #: As much of a file as is looked at to tell its form: a resource's attributes stand before the first span.
 _HEAD = 1 << 16
-_NAMES = re.compile(rb'"(resource_?[sS]pans|scope_?[sS]pans|span_?[iI]d|trace_?[iI]d|resource(Metrics|Logs))"\s*:')
+_NAMES = re.compile(rb'"(resource_?[sS]pans|scope_?[sS]pans|start_?[tT]ime_?[uU]nix\w+|resource(Metrics|Logs))"\s*:')
 
 
 def is_otlp(path: str | Path) -> bool:
@@ -255,7 +255,7 @@ def _value(value: Any) -> Any:
         values = values if isinstance(values, list) else []
         match kind:
             case "intValue":
-                return int(content) if isinstance(content, str) and content.lstrip("-").isdigit() else content
+                return int(content) if re.fullmatch("-?[0-9]{1,20}", str(content)) else content
             case "doubleValue":
                 return float(content) if content in ("NaN", "Infinity", "-Infinity") else content
             case "arrayValue":
