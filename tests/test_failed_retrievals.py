@@ -99,10 +99,12 @@ def test_alerts() -> None:
 
 def test_precision_and_evidence_of_a_failure_are_0_and_harm_has_no_value() -> None:
     labels = {"a": {"x": 5, "y": 1}, "b": {"z": 5, "w": 1}}
-    monitor = Monitor(labels, scale="utility", measures=["Precision4+", "RA-nWG", "Harm", "P"], depths=[2])
-    monitor.record(Retrieval("a", ["x", "y"]))
-    monitor.record(Retrieval("b", [], failed=True))
+    options = {"measures": ["Precision4+", "RA-nWG", "Harm", "P"], "depths": [2], "alerts": ["tokens > 9"]}
+    monitor = Monitor(labels, scale="utility", **options)
+    monitor.record(Retrieval("a", ["x", "y"], tokens=8))
+    monitor.record(Retrieval("b", ["z"], failed=True, tokens=0))
     report = monitor.report()
+    assert monitor.window["tokens"] == monitor.traffic.tokens == 8
     assert report["Precision4+@2"].value == report["P@2"].value == 0.25
     assert report["RA-nWG@2"].value == 0.5
     assert (report["Harm@2"].value, report["Harm@2"].n) == (0.5, 1)

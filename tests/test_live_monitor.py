@@ -1,7 +1,6 @@
 """The live monitor: equal to `evaluate` on the same retrievals, whatever the batches; bounded; deaf to bad input."""
 
 import asyncio
-import json
 import math
 import os
 import subprocess
@@ -17,6 +16,7 @@ import pytest
 
 import rag_selectivity as rs
 from rag_selectivity import Monitor, Retrieval
+from rag_selectivity.live.trace import Trace
 from rag_selectivity.results.stored import read_report
 
 pytestmark = pytest.mark.contract
@@ -282,8 +282,9 @@ def test_a_sample_rate_measures_a_random_share_and_counts_all(tmp_path) -> None:
 
 
 def test_outcomes_at_once_late_and_changed(tmp_path) -> None:
-    monitor = Monitor(QUESTIONS, scale="utility", trace=tmp_path / "t.jsonl")
-    monitor.record(Retrieval("question 0?", ["d0"], arm="a", outcome=True))
+    monitor = Monitor(QUESTIONS, scale="utility", trace=tmp_path / "t.jsonl", alerts=["outcome < .1"])
+    for _ in range(2):
+        monitor.record(Retrieval("question 0?", ["d0"], id="r0", arm="a", outcome=True))
     monitor.record(Retrieval("question 1?", ["x"], id="r1", arm="b"))
     monitor.record(Retrieval("question 2?", ["d2"], id="r1"))
     assert monitor.outcome("r1", 0.25)
@@ -292,13 +293,11 @@ def test_outcomes_at_once_late_and_changed(tmp_path) -> None:
     monitor.close()
     traffic = monitor.traffic
     assert (traffic.outcomes, traffic.outcome, traffic.lost_outcomes) == (2, 0.875, 1)
+    assert monitor.window == {"outcome": 0.625}
     assert 0 <= traffic.outcome_low < 0.875 < traffic.outcome_high <= 1
     assert "outcome 0.875" in " ".join(monitor.report().details().split())
-    rows = [json.loads(line) for line in (tmp_path / "t.jsonl").read_text().splitlines()]
-    assert [(row["outcome_of"], row["outcome"]) for row in rows if "outcome_of" in row][:2] == [
-        ("r1", 0.25),
-        ("r1", 0.75),
-    ]
+    found = [(each.arm, each.outcome) for each in Trace.read(tmp_path / "t.jsonl").retrievals.values()]
+    assert found == [("a", 1.0), ("a", 1.0), ("b", 0.75), (None, 0.75)]
 
 
 def test_a_request_names_what_the_framework_does_not() -> None:
@@ -388,6 +387,8 @@ def test_a_lower_rate_of_outcomes_raises_an_alarm() -> None:
     monitor = Monitor(alerts=["outcome < .5"], on_alert=heard.append)
     for i in range(200):
         monitor.record(Retrieval("q", ["x"], id=str(i)))
+    monitor.flush()
+    for i in range(200):
         monitor.outcome(str(i), i % 10 == 0)
     monitor.flush()
     assert [(alarm.condition, alarm.raised) for alarm in heard] == [("outcome < .5", True)]

@@ -70,19 +70,6 @@ def test_what_a_judge_gets_from_a_trace(tmp_path) -> None:
     assert "was traced without texts" in done.stderr
 
 
-def test_outcomes_that_became_known_late_are_joined(tmp_path) -> None:
-    monitor = Monitor(GRADES, scale="utility", trace=tmp_path / "t.jsonl")
-    monitor.record(Retrieval("good?", ["a"], arm="a", outcome=True))
-    monitor.record(Retrieval("bad?", ["x"], id="r1", arm="b"))
-    monitor.record(Retrieval("good?", ["b"], id="r1"))
-    for outcome in (0.25, 0.75):
-        monitor.outcome("r1", outcome)
-    monitor.close()
-    trace = Trace.read(tmp_path / "t.jsonl")
-    found = [(each.arm, each.outcome) for each in trace.retrievals.values()]
-    assert found == [("a", 1.0), ("b", 0.75), (None, 0.75)]
-
-
 def test_a_trace_hides_texts_and_still_finds_its_labels(tmp_path: Path) -> None:
     labels = {SECRET: {"d1": 5, "j1": 1}}
     for shows in (False, True):

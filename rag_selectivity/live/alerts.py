@@ -29,12 +29,13 @@ from rag_selectivity.wording import amount
 FALSE_ALARM_EVERY = 100_000
 #: What can be watched of every retrieval, labelled or not.
 TRAFFIC: dict[str, Callable[[Retrieval], float | None]] = {
-    "tokens": lambda retrieval: retrieval.tokens,
+    "tokens": lambda retrieval: None if retrieval.failed else retrieval.tokens,
     "seconds": lambda retrieval: None if retrieval.failed else retrieval.seconds,
     "shown": lambda retrieval: None if retrieval.failed else len(retrieval.shown),
     "empty": lambda retrieval: not retrieval.shown and not retrieval.failed,
     "failed": lambda retrieval: retrieval.failed,
-    "outcome": lambda retrieval: retrieval.outcome,
+    # Of a request, which may have several retrievals.
+    "outcome": lambda retrieval: None,
 }
 #: Those without an upper end. Shares are quantities that lie between 0 and 1.
 _UNBOUNDED = frozenset({"tokens", "seconds", "shown"})
@@ -300,16 +301,20 @@ class Alerts:
         """What has to be measured for the conditions."""
         return [watched.measure for watched in self._watched if watched.measure is not None]
 
-    def traffic(self, retrieval: Retrieval) -> bool:
-        """Take in what is known of any retrieval, labelled or not; whether there is something to send out."""
+    @property
+    def has_changed(self) -> bool:
+        """Whether there is something to send out."""
+        return bool(self._alarms)
+
+    def traffic(self, retrieval: Retrieval) -> None:
+        """Take in what is known of any retrieval, labelled or not, but for its outcome."""
         for watched in self._watched:
             value = TRAFFIC[watched.figure](retrieval) if watched.measure is None else None
             if value is not None and 0 <= value < math.inf:
                 self._add(watched, [(float(value),)])
-        return bool(self._alarms)
 
     def outcome(self, value: float) -> None:
-        """Take in an outcome that became known after its retrieval."""
+        """Take in the first outcome of a request."""
         for watched in self._watched:
             if watched.figure == "outcome":
                 self._add(watched, [(float(value),)])

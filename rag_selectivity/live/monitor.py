@@ -216,8 +216,8 @@ class Monitor(Shared):
             self._add_outcome(retrieval.id, retrieval.outcome)
             if drawn and (labelled or self._trace is not None):
                 ready = self._identity.take(Waiting(retrieval, labelled))
-        if self._alerts.traffic(retrieval):
-            self._later(None)
+        self._alerts.traffic(retrieval)
+        self._check_alerts()
         self._take(ready)
         self._warn(self._identity.doubt if self._identity.has_failed else None)
 
@@ -293,24 +293,28 @@ class Monitor(Shared):
         """
         value = checked_outcome(outcome)
         with self._lock:
-            known = id in self._requests
-            before = self._add_outcome(id, value) if known else None
+            if known := id in self._requests:
+                self._add_outcome(id, value)
             self._traffic.lost_outcomes += not known
-        if known and before is None:
-            self._alerts.outcome(value)
+        self._check_alerts()
         if self._trace is not None:
             self._trace.write_outcome(id, value, time.time())
         return known
 
-    def _add_outcome(self, id: str | None, outcome: float | None) -> float | None:
-        """Remember a request as the last, and count its outcome if there is one now; the one that it had before."""
+    def _check_alerts(self) -> None:
+        if self._alerts.has_changed:
+            self._later(None)
+
+    def _add_outcome(self, id: str | None, outcome: float | None) -> None:
+        """Remember a request as the last, and count its outcome if there is one now."""
         before = None
         if id is not None:
             before = self._requests.take(id)
             self._requests.keep(id, before if outcome is None else outcome)
         if outcome is not None:
             self._traffic.add_outcome(outcome, before)
-        return before
+            if before is None:
+                self._alerts.outcome(outcome)
 
     def _take(self, ready: Iterable[Waiting]) -> None:
         """Write retrievals whose ids are known, and have them measured."""
