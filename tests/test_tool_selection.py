@@ -204,7 +204,7 @@ def test_names_that_several_definitions_have() -> None:
         monitor = ToolMonitor(catalogue=twice)
     monitor.call("q", [*twice, ToolDefinition("stop")])
     report = monitor.report()
-    assert (report.catalogue, report.duplicates) == (2, {"send": 2, "stop": 2})
+    assert (report.catalogue, report.shown, report.duplicates) == (2, 2, {"send": 2, "stop": 2})
     assert "Several tools have the same name: send (2 definitions), stop (2 definitions)" in report.details()
 
 

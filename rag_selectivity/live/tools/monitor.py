@@ -157,7 +157,7 @@ class ToolMonitor(Shared):
         definitions = _definitions(shown.items() if isinstance(shown, Mapping) else shown, "shown")
         given = _listed(called, "called must be a list of names or ToolCalls")
         calls = [each if isinstance(each, ToolCall) else ToolCall(each) for each in given]
-        names, tokens = tuple(tool.name for tool in definitions), sum(tool.tokens for tool in definitions)
+        names, tokens = tuple({tool.name: None for tool in definitions}), sum(tool.tokens for tool in definitions)
         grades, expected, relevant = self.monitor.labels.of_query(query_id, query), None, self._relevant
         if grades is not None:
             expected = self._applying(grades)
