@@ -152,8 +152,7 @@ class TraceWriter(LineWriter):
             **{name: plain(getattr(retrieval, name)) for name in names},
             **({} if self.texts else _hidden(retrieval)),
             "shown": list(map(str, retrieval.shown)),
-            # Whether retrievals have pools is not known from one that failed.
-            "pool": None if pool is None or retrieval.failed else list(map(str, pool)),
+            "pool": None if pool is None else list(map(str, pool)),
             "seconds": None if seconds is None else plain(round(float(seconds), 6)),
             "failed": bool(retrieval.failed) or None,
             "texts": dict(retrieval.texts) if self.texts and retrieval.texts is not None else None,
@@ -288,12 +287,8 @@ class Trace:
     @cached_property
     def pool(self) -> Run | None:
         """The candidates; it lacks the retrievals that had no others than those shown, and is None where none had."""
-        pools = {
-            name: [] if each.failed else list(each.pool or ())
-            for name, each in self.retrievals.items()
-            if each.failed or each.pool is not None
-        }
-        return None if all(self.retrievals[name].failed for name in pools) else Run.of(pools)
+        pools = {name: list(each.pool) for name, each in self.retrievals.items() if each.pool is not None}
+        return Run.of(pools) if pools else None
 
     @cached_property
     def texts(self) -> dict[str, str]:
@@ -348,22 +343,18 @@ class Trace:
         InputError
             If the trace was made without texts.
         """
-        if self.facts and not self.texts:
-            raise InputError(
-                f"{self.path}: the spans hold no texts of documents, and a judge needs them: export them too"
-            )
         if self.hashed or not self.texts:
             raise InputError(
-                f"{self.path}: was traced without texts, and a judge needs them: trace with Monitor(trace_texts=True) "
-                f"(here {len(self.hashed):,} of {len(self.retrievals):,} retrievals lack the text of their query)"
+                f"{self.path}: was traced without texts, and a judge needs them: trace with Monitor(trace_texts=True), "
+                f"or export the texts of documents with the spans (here {len(self.hashed):,} of "
+                f"{len(self.retrievals):,} retrievals lack the text of their query)"
             )
         queries: dict[str, str] = {}
         pools: dict[str, dict[str, None]] = {}
         for each in self.retrievals.values():
             name = each.query_id or each.query
             queries[name] = each.query
-            candidates = () if each.failed or each.pool is None else each.pool
-            pools.setdefault(name, {}).update(dict.fromkeys([*each.shown, *candidates]))
+            pools.setdefault(name, {}).update(dict.fromkeys([*each.shown, *(each.pool or ())]))
         graded = {name: [passage for passage in ids if passage in self.texts] for name, ids in pools.items()}
         without = sum(map(len, pools.values())) - sum(map(len, graded.values()))
         lacking = (f"{counted(without, 'passage')} of the trace had no text and cannot be graded.",) if without else ()

@@ -102,7 +102,7 @@ class Window:
     _measured: int = 0
     _lists: int = 0
     _passages: int = 0
-    #: Whether a retriever has brought candidates beyond those shown; a failure has none of either.
+    #: Whether a retriever has brought candidates beyond those shown.
     _pooled: bool = False
 
     def __post_init__(self) -> None:
@@ -129,7 +129,7 @@ class Window:
         """Take in retrievals that have labels; gives the figures that alerts are about, at their depths."""
         self._lists += sum(bool(each.shown) for each in batch)
         self._passages += sum(len(each.shown) for each in batch)
-        self._pooled |= any(each.pool is not None and not each.failed for each in batch)
+        self._pooled |= any(each.pool is not None for each in batch)
         if self.form.changes_ids:
             batch = list(map(self._spelled, batch))
         parts = [batch] if batch else []
