@@ -43,7 +43,7 @@ def full_store(path: Path) -> Store:
     drawn = Draw("person", "ada", how={"draw": "calibrate:200", "task": "t1"})
     store.put_human_labels(
         [
-            HumanLabel("q", "a", "ada", 5, "sure", draw=drawn),
+            HumanLabel("q", "a", "ada", 5, "'=sure", draw=drawn),
             HumanLabel("q", "a", "ada", 4, sample=1, draw=drawn),
             HumanLabel("q", "b", "ada", None, "too long", b"q" * 16, b"b" * 16),
         ]

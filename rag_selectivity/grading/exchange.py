@@ -20,7 +20,7 @@ from rag_selectivity.judged.reading import read_qrels
 from rag_selectivity.results.grading import other_models
 from rag_selectivity.results.shapes import check_version
 from rag_selectivity.tables.cells import check_one_of, checked_id, id_fault, is_missing, number_of, shown, whole_grade
-from rag_selectivity.tables.exact import SEPARATORS, kind_of, read_records
+from rag_selectivity.tables.exact import SEPARATORS, kind_of, read_records, suffix_of
 from rag_selectivity.tables.files import json_value
 from rag_selectivity.tables.grades import SCALES
 from rag_selectivity.tables.writing import without_apostrophe, write_rows, write_whole
@@ -220,9 +220,11 @@ def _of_person(file: Path, name: str, grade_map: Any, origin: str | None, drawn:
 def _of_export(file: Path) -> Incoming:
     incoming = Incoming()
     given: dict[tuple[str, str, str, int], int | None] = {}
-    for line, cells in read_records(file):
-        # As CSV is written, so that no program for sheets computes a cell.
-        row = {name: without_apostrophe(cell) if isinstance(cell, str) else cell for name, cell in cells.items()}
+    is_sheet = suffix_of(file) not in (".jsonl", ".parquet")
+    for line, row in read_records(file):
+        if is_sheet:
+            # As CSV is written, so that no program for sheets computes a cell.
+            row = {name: without_apostrophe(cell) if isinstance(cell, str) else cell for name, cell in row.items()}
         where = f"{file}:{line}"
         for name in _IDENTITY:
             if is_missing(row.get(name)):
