@@ -56,7 +56,6 @@ async def ameasure_answers(
     baseline: str | None = None,
     limits: Limits = Limits(),
     budget: Budget = Budget(),
-    gate: Gate | None = None,
     bootstrap: Bootstrap = Bootstrap(),
     seed: int = 7,
     dry_run: bool = False,
@@ -104,8 +103,6 @@ async def ameasure_answers(
         The run that the others are compared with. Default: the first one.
     limits, budget : Limits, Budget
         For the model and the judge together.
-    gate : Gate, optional
-        As in `rag_selectivity.grade`.
     bootstrap : Bootstrap
         For the intervals, and the level, seed and clusters of the contrasts.
     seed : int
@@ -150,7 +147,7 @@ async def ameasure_answers(
     asked, grader = judge_of(model), None if judge is None else judge_of(judge)
     wording = {"instructions": instructions, "cite": cite, "abstain": abstain}
     planned = plan(runs, corpus, queries, right, (qrels, scale), shown, seed, wording)
-    gate, rows = gate or Gate(limits, budget), list[AnswerRow]()
+    gate, rows = Gate(limits, budget), list[AnswerRow]()
     settings = {
         "model": asked.name,
         "parameters": dict(asked.parameters),

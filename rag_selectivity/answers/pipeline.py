@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from rag_selectivity.answers.prompt import PassagePrompt
@@ -34,9 +34,6 @@ class PipelineModel(ModelJudge):
     """
 
     answers_without_passages = True
-
-    def __init__(self, name: str, parameters: Mapping[str, Any]) -> None:
-        super().__init__(name, parameters)
 
     @abstractmethod
     async def answer(self, shown: PassagePrompt) -> str:
