@@ -13,8 +13,8 @@ import math
 import os
 import re
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -326,14 +326,9 @@ class Judge(Protocol):
         ...
 
 
-@asynccontextmanager
-async def opened(judge: Judge) -> AsyncIterator[Ask]:
+def opened(judge: Judge) -> AbstractAsyncContextManager[Ask]:
     """What asks a judge, with its connections open if it has any."""
-    if not hasattr(judge, "session"):
-        yield judge.ask
-        return
-    async with judge.session() as ask:
-        yield ask
+    return judge.session() if hasattr(judge, "session") else nullcontext(judge.ask)
 
 
 @cache

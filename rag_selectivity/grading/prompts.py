@@ -88,8 +88,10 @@ _HIDDEN_CHARACTER = (
 _HIDDEN_ASCII = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
 _HIDDEN_ANY = re.compile(_HIDDEN_CHARACTER)
 _RIGHT_TO_LEFT = re.compile("[\u0590-\u05ff\u0600-\u061b\u061d-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]")
-_HIDDEN = re.compile(rf"(?P<needed>{_NEEDED}) | {_HIDDEN_CHARACTER}", re.VERBOSE)
-_HIDDEN_BESIDE_RTL = re.compile(rf"(?P<needed>{_NEEDED} | {_NEEDED_MARK}) | {_HIDDEN_CHARACTER}", re.VERBOSE)
+_HIDDEN, _HIDDEN_BESIDE_RTL = (
+    re.compile(rf"(?P<needed>{needed}) | (?:(?!{needed}) {_HIDDEN_CHARACTER})+", re.VERBOSE)
+    for needed in (_NEEDED, f"{_NEEDED} | {_NEEDED_MARK}")
+)
 #: A longer run is not spelled out, since it would make the text, and the bill, many times as long.
 _SPELLED_OUT = 4
 
@@ -124,35 +126,18 @@ def neutralised(text: str) -> str:
     'gra⟨U+200B⟩de'
     """
     if (_HIDDEN_ASCII if text.isascii() else _HIDDEN_ANY).search(text):
-        text = _named(text)
+        text = (_HIDDEN_BESIDE_RTL if _RIGHT_TO_LEFT.search(text) else _HIDDEN).sub(_named, text)
     return _SPECIAL.sub(_broken, text) if _FIRST_OF_A_TOKEN.search(text) else text
 
 
-def _hidden_spans(text: str) -> list[tuple[int, int]]:
-    pattern = _HIDDEN_BESIDE_RTL if _RIGHT_TO_LEFT.search(text) else _HIDDEN
-    spans: list[tuple[int, int]] = []
-    for found in pattern.finditer(text):
-        if found["needed"] is not None:
-            continue
-        if spans and spans[-1][1] == found.start():
-            spans[-1] = (spans[-1][0], found.end())
-        else:
-            spans.append(found.span())
-    return spans
-
-
-def _named(text: str) -> str:
-    parts, last = [], 0
-    for start, end in _hidden_spans(text):
-        run = text[start:end]
-        named = (
-            "".join(f"⟨U+{ord(character):04X}⟩" for character in run)
-            if len(run) <= _SPELLED_OUT
-            else f"⟨{len(run)} hidden characters⟩"
-        )
-        parts += [text[last:start], named]
-        last = end
-    return "".join([*parts, text[last:]])
+def _named(found: re.Match[str]) -> str:
+    """A run of hidden characters, visibly; those that the text needs as they are."""
+    run = found.group()
+    if found["needed"] is not None:
+        return run
+    if len(run) > _SPELLED_OUT:
+        return f"⟨{len(run)} hidden characters⟩"
+    return "".join(f"⟨U+{ord(character):04X}⟩" for character in run)
 
 
 def _broken(found: re.Match[str]) -> str:
