@@ -3,7 +3,9 @@
 import pytest
 
 import rag_selectivity as rs
+from rag_selectivity.grading.rubric import DEFAULT_RUBRIC, Rubric
 from rag_selectivity.grading.single import blocking, label_lists
+from rag_selectivity.grading.store import HumanLabel, Store
 from tests.endpoint_runs import cli, grades, rows, run, write_pairs
 from tests.hostile_server import (
     FAILS_ONE,
@@ -104,8 +106,19 @@ def test_labels_for_an_adapter_end_with_the_cause_too(tmp_path) -> None:
         raise ConnectionError("no route")
 
     with pytest.raises(rs.SelectivityError, match="none of the pairs was graded"):
-        blocking(alabel_lists)({"q": "?"}, {"d": "t"}, {"q": ["d"]}, store=tmp_path / "s.db", judge=judge, limits=FAST)
+        blocking(label_lists)({"q": "?"}, {"d": "t"}, {"q": ["d"]}, store=tmp_path / "s.db", judge=judge, limits=FAST)
 
 
-async def alabel_lists(*given, **options):
-    return await label_lists(*given, **options)
+def test_labels_for_an_adapter_are_those_of_this_rubric_and_of_people(tmp_path) -> None:
+    def labels(grade: int, **options) -> dict[str, int]:
+        async def judge(messages, schema):
+            return {"reason": "so", "grade": grade}
+
+        texts = {"q": "?"}, {"d": "t", "e": "u"}, {"q": ["d", "e"]}
+        return blocking(label_lists)(*texts, store=tmp_path / "s.db", judge=judge, **options).to_dict()["q"]
+
+    strict = {"rubric": Rubric("strict", "Be strict.", DEFAULT_RUBRIC.levels)}
+    assert [labels(2), labels(5, **strict), labels(4)] == [{"d": 2, "e": 2}, {"d": 5, "e": 5}, {"d": 2, "e": 2}]
+    with Store(tmp_path / "s.db") as store:
+        store.put_human_labels([HumanLabel("q", "e", "ada", 1)])
+    assert labels(5, **strict) == {"d": 5, "e": 1}

@@ -232,19 +232,9 @@ def test_absurd_usage_is_ignored_and_said(tmp_path, tokens: int) -> None:
     assert done.data["usage_from"] == "both"
     assert 3 * 520 < done.data["usage"]["prompt_tokens"] + done.data["usage"]["completion_tokens"] < 10_000
     assert done.err.count("usage-ignored") == 1
+    assert "which none can: such figures are ignored" in " ".join(done.err.split())
     assert ways == {1000}
-    text = cli(tmp_path, "labels", "info", "labels.db")
-    assert text.code == 0, text.said
-
-
-def test_the_summary_says_that_absurd_usage_was_ignored(tmp_path) -> None:
-    write_pairs(tmp_path, 3)
-    absurd = but(good, usage={"prompt_tokens": 10**30, "completion_tokens": 5})
-    with HostileServer(per_passage({1: absurd})) as server:
-        done = run(tmp_path, server.url, json_format=False)
-    said = " ".join(done.said.split())
-    assert "which none can: such figures are ignored" in said
-    assert "partly estimated" in said
+    assert cli(tmp_path, "labels", "info", "labels.db").code == 0
 
 
 def test_absurd_costs_are_ignored(tmp_path) -> None:

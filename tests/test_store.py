@@ -44,8 +44,7 @@ def test_a_human_label_wins_and_several_judges_have_their_median(tmp_path) -> No
         assert rs.read_qrels(path, judges=["large"])["q"] == {"a": 5, "b": 4}
         put(store, "third", {("q", "a"): 3})
         assert rs.read_qrels(path)["q"] == {"a": 3, "b": 4}
-        of_alice = [HumanLabel("q", "a", "alice", 1), HumanLabel("q", "z", "alice", 3, "my own")]
-        assert store.put_human_labels(of_alice) == 2
+        store.put_human_labels([HumanLabel("q", "a", "alice", 1), HumanLabel("q", "z", "alice", 3, "my own")])
         assert rs.read_qrels(path)["q"] == {"a": 1, "b": 4, "z": 3}
         store.put_human_labels([HumanLabel("q", "a", "bob", 4)])
         store.put_human_labels([HumanLabel("q", "a", "carol", 5)])

@@ -111,7 +111,8 @@ def fill_pool(
         raise InputError("a pool is needed: the passages to grade for each query (--pool FILE)")
     check_whole("pool_depth", depth)
     below = None if tail is None else Tail.parse(tail, depth)
-    is_drawn = check_controls(controls) > 0 or below is not None
+    check_whole("controls (--controls)", controls, 0)
+    is_drawn = bool(controls) or below is not None
     tail_part = control_part = None
     with pool.filling():
         lists = [*zip(pool_names(runs), [Run.of(run) for run in runs] if is_drawn else runs, strict=True)]
@@ -127,13 +128,6 @@ def fill_pool(
     if not pool.count():
         raise InputError("the pool is empty: there is nothing to grade")
     return tail_part, control_part
-
-
-def check_controls(controls: Any) -> int:
-    """The number of controls, if it is one; else an InputError."""
-    if isinstance(controls, bool) or not isinstance(controls, int) or controls < 0:
-        raise InputError(f"controls (--controls) must be a whole number of passages ≥ 0, got {controls!r}")
-    return controls
 
 
 class _Drawing:

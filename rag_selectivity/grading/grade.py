@@ -131,7 +131,7 @@ async def agrade(
     _check(extras, samples, batch, order)
     retried = _kinds(retry_failed)
     gate = gate or Gate(limits, budget)
-    instructions = rubric if isinstance(rubric, Rubric) else Rubric.read(rubric)
+    instructions = Rubric.of(rubric)
     asked = judge_of(judge)
     pools = pool if isinstance(pool, list) and not (pool and isinstance(pool[0], (tuple, list))) else [pool]
     prompt = GradingPrompt(instructions, tuple(extras))

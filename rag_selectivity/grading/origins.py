@@ -42,6 +42,8 @@ def label_rows(
 class LabelReading:
     """Reads one grade for each pair, as `label_rows` does, and notes whose grades they are.
 
+    With `people_first`, labels of people take precedence over those of judges that are named too.
+
     Attributes
     ----------
     by_people : {(query id, passage id): grade of the judge}
@@ -55,12 +57,19 @@ class LabelReading:
     """
 
     def __init__(
-        self, store: Store, *, judges: Sequence[str] | None = None, humans: bool = True, as_given: bool = False
+        self,
+        store: Store,
+        *,
+        judges: Sequence[str] | None = None,
+        humans: bool = True,
+        as_given: bool = False,
+        people_first: bool = False,
     ) -> None:
         self._store, self._as_given = store, as_given
         self._chosen = None if judges is None else names_in(judges, "judges")
         self.annotators = dict.fromkeys(sorted(store.annotators_among(self._chosen)), 0)
         self._humans = humans and not self.annotators
+        self._people_first = people_first or not self._chosen
         self.by_people: dict[Pair, int | None] = {}
         self.checked: dict[Pair, int] = {}
         self.judges: dict[str, int] = {}
@@ -76,14 +85,14 @@ class LabelReading:
             # Of one judge, the median of its samples is that of the pair.
             medians = [median_grade(samples) for samples in by_judge.values()]
             pair, grade = (query, passage), medians[0] if len(medians) == 1 else median_grade(medians)
-            if (by_person := people.pop(pair, None)) is not None and self._chosen:
+            if (by_person := people.pop(pair, None)) is not None and not self._people_first:
                 self.checked[pair] = by_person
             elif by_person is not None:
                 self.by_people[pair], grade = grade, by_person
             elif annotators and by_judge.keys() <= annotators.keys():
                 self.by_people[pair] = None
             yield *pair, grade
-        for pair in people if not self._chosen else ():
+        for pair in people if self._people_first else ():
             self.by_people[pair] = None
             yield *pair, people[pair]
 
@@ -100,9 +109,16 @@ def median_grade(grades: Sequence[int]) -> int:
 # -- with their origins ----------------------------------------------------------------------------------
 
 
-def labels_in(store: Store, judges: Sequence[str] | None, *, humans: bool = True, queries: Iterable[str] = ()) -> Qrels:
-    """One grade for each pair of a store, with its origins; `judges` and `humans` as in `label_rows`."""
-    reading = LabelReading(store, judges=judges, humans=humans)
+def labels_in(
+    store: Store,
+    judges: Sequence[str] | None,
+    *,
+    humans: bool = True,
+    people_first: bool = False,
+    queries: Iterable[str] = (),
+) -> Qrels:
+    """One grade for each pair of a store, with its origins; the parameters are those of `LabelReading`."""
+    reading = LabelReading(store, judges=judges, humans=humans, people_first=people_first)
     qrels = Qrels.from_records(reading.rows(), queries=queries, source=str(store.path), scale="utility")
     qrels.origins = _stored_origins(store, qrels, reading, humans)
     return qrels
@@ -241,8 +257,8 @@ def reasons_in(path: str | Path, judges: list[str] | None = None) -> dict[tuple[
         }
 
 
-def people_in(path: str | Path) -> tuple[list[tuple[str, str, int]], list[str]]:
-    """(query, passage, grade) of people's labels of pairs that were drawn at random, and notes on the others.
+def people_in(path: str | Path) -> tuple[list[tuple[str, str, int]], dict[str, int], list[str]]:
+    """(query, passage, grade) of people's labels of pairs that were drawn at random, {draw: pairs}, and notes.
 
     Raises
     ------
@@ -253,6 +269,7 @@ def people_in(path: str | Path) -> tuple[list[tuple[str, str, int]], list[str]]:
         outdated = sorted(label.pair for label in store.graded_by_people() if label.is_outdated)
         grades = store.grades_of_people(current=True)
         targeted = {pair: design for pair, design in store.targeted_pairs().items() if pair in grades}
+        others, draws = (*TARGETED_DRAWS, ADJUDICATION), store.drawn_for_people().items()
     rows = [(*pair, median_grade(given)) for pair, given in grades.items() if pair not in targeted]
     notes = _contradictions(grades)
     if outdated:
@@ -271,14 +288,7 @@ def people_in(path: str | Path) -> tuple[list[tuple[str, str, int]], list[str]]:
         )
     if not rows:
         raise InputError(f"{path}: the label store has no labels by people for the texts it holds now")
-    return rows, notes
-
-
-def drawn_in(path: str | Path) -> dict[str, int]:
-    """How the pairs of people's labels were drawn: {draw: number of pairs}, without targeted draws."""
-    with Store(path, read_only=True) as store:
-        counts, others = store.drawn_for_people(), (*TARGETED_DRAWS, ADJUDICATION)
-    return {name: count for name, count in counts.items() if name.partition(":")[0] not in others}
+    return rows, {name: count for name, count in draws if name.partition(":")[0] not in others}, notes
 
 
 def left_out_as_targeted(targeted: Mapping[tuple[str, str], str]) -> str:

@@ -56,6 +56,11 @@ class Rubric:
         return f"{self.instructions.strip()}\n\n{levels}"
 
     @classmethod
+    def of(cls, given: Rubric | str | Path) -> Rubric:
+        """A rubric, or what `read` makes of its file."""
+        return given if isinstance(given, Rubric) else cls.read(given)
+
+    @classmethod
     def read(cls, path: str | Path) -> Rubric:
         """Read a TOML file with `name`, `instructions` and a table `levels` of 1 to 5; `schema` may say its format.
 

@@ -11,7 +11,6 @@ from weakref import WeakKeyDictionary, WeakValueDictionary
 
 from rag_selectivity.errors import InputError, examples, warn
 from rag_selectivity.grading.claims import acheck_claims
-from rag_selectivity.grading.drawing import check_controls
 from rag_selectivity.grading.gate import Gate
 from rag_selectivity.grading.grade import agrade, settings_of
 from rag_selectivity.grading.judge import judge_of
@@ -100,7 +99,7 @@ class SingleQuery:
         if not is_path(store):
             raise InputError(f"store must be the path of a label store, got {shown(store)}")
         self.store = Path(store)
-        self.rubric = rubric if isinstance(rubric, Rubric) else Rubric.read(rubric)
+        self.rubric = Rubric.of(rubric)
         self._gate = Gate(limits)
 
     async def grades(self, query: str, texts: Sequence[str]) -> list[GradedPassage]:
@@ -207,8 +206,8 @@ async def label_lists(
     Returns
     -------
     Qrels
-        The labels that the store holds of these queries, by this judge and by people, with their origins. Pairs that
-        failed are left out, with a SelectivityWarning.
+        The labels that the store holds of these queries, by this judge with this rubric and by people, with their
+        origins. Pairs that failed are left out, with a SelectivityWarning.
 
     Raises
     ------
@@ -224,14 +223,17 @@ async def label_lists(
             f"nothing was retrieved for any of the {len(queries):,} queries, so there is nothing to grade: is the "
             "index empty, or its filter too narrow? (how-to: empty-retrievals)"
         )
-    texts = _texts(passages, {passage for _, passage in listed}, corpus, identity, check_controls(controls))
+    check_whole("controls", controls, 0)
+    texts = _texts(passages, {passage for _, passage in listed}, corpus, identity, controls)
     runs = [Run.of(pool) for pool in pools if pool]
     done = await agrade(queries, texts, runs, store=store, judge=judge, controls=controls, **options)
     if done.failed or done.left or done.earlier_failures:
         warn(str(done), "pairs-not-graded", stacklevel=3)
-    with Store(store, read_only=True) as kept:
-        asked = {query: query for each in several for query in each}
-        labels = labels_in(kept, [judge.name] if len(kept.judges()) > 1 else None, queries=asked)
+    asked = {query: query for each in several for query in each}
+    how = {name: options[name] for name in ("extras", "batch", "seed") if name in options}
+    with Store(store) as kept:
+        name = kept.judge_named(settings_of(judge, Rubric.of(options.get("rubric", DEFAULT_RUBRIC)), **how))
+        labels = labels_in(kept, [name], people_first=True, queries=asked)
     return without_outside_by_people(labels.under(asked))
 
 

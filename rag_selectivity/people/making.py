@@ -124,7 +124,7 @@ def make_tasks(
         If the judge graded by another rubric.
     """
     kind = kind_of_draw(draw)
-    by = rubric if isinstance(rubric, Rubric) else Rubric.read(rubric)
+    by = Rubric.of(rubric)
     check_whole("--list-depth", list_depth)
     by_name = {name: Run.of(run) for name, run in (runs or {}).items()}
     further = [Run.of(pool) for pool in pools]

@@ -119,9 +119,9 @@ def people_of(source: Any, grade_map: str | Mapping[int, int] | None = None) -> 
         drawn, settling = people_of(source.drawn, grade_map), people_of(source.settling, grade_map)
         return replace(drawn, notes=(*drawn.notes, *settling.notes), settling=settling.drawn)
     if is_store(source):
-        rows, remarks = _stores().people_in(source)
+        rows, draws, remarks = _stores().people_in(source)
         labels = Qrels.from_records(rows, source=str(source), scale="utility")
-        return PeoplesLabels(labels, None, _stores().drawn_in(source), tuple(remarks))
+        return PeoplesLabels(labels, None, draws, tuple(remarks))
     labels = Qrels.of(source)
     origins = labels.origins
     draws = (None if origins is None else origins.drawn_for_people) or {"": len(labels.query)}

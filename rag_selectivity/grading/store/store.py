@@ -115,6 +115,12 @@ class Store:
         with self._changing() as connection:
             return records.settings_number(connection, settings)
 
+    def judge_named(self, settings: Settings) -> str:
+        """The name of the judge with these settings."""
+        number = self.settings_id(settings)
+        with self._reading() as connection:
+            return records.names_of(connection)[number]
+
     def put(self, labels: Sequence[Label]) -> Future[None]:
         """Write what judges answered; the future is done when they are committed.
 
@@ -144,16 +150,14 @@ class Store:
         """Add (query id, passage id, query hash, passage hash) rows; a pair that the store has keeps its texts."""
         self._write(pairs, records.write_texts)
 
-    def put_human_labels(self, labels: Iterable[HumanLabel]) -> int:
-        """Write the labels of people; how many.
+    def put_human_labels(self, labels: Iterable[HumanLabel]) -> None:
+        """Write the labels of people.
 
         A label replaces an earlier one of the same annotator and sample. Where a label does not say which texts the
         person read, they are unknown: those that the store has may be others.
         """
         # Whatever is wrong with a label is found before the first one is written.
-        checked = list(labels)
-        self._write(checked, records.write_people)
-        return len(checked)
+        self._write(list(labels), records.write_people)
 
     def put_all(self, incoming: Incoming, *, replace: bool = False) -> None:
         """Write the labels of a file, all or none; `replace` takes new grades of the same person and pair.
