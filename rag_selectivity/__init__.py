@@ -47,8 +47,8 @@ if TYPE_CHECKING:
     from rag_selectivity.measures import register_measure as register_measure
     from rag_selectivity.measures.rates import bits as bits
     from rag_selectivity.render import plots as plots
-    from rag_selectivity.results.comparison import Comparison as Comparison
     from rag_selectivity.results.estimate import Estimate as Estimate
+    from rag_selectivity.results.report import Comparison as Comparison
     from rag_selectivity.results.report import Report as Report
     from rag_selectivity.results.workflows import Calibration as Calibration
     from rag_selectivity.results.workflows import JudgeReport as JudgeReport
@@ -81,9 +81,8 @@ _PLACES = {
         "measures.rates": "bits",
         "advice.planning": "audit plan queries_needed",
         "render.plots": "plots",
-        "results.comparison": "Comparison",
         "results.estimate": "Estimate",
-        "results.report": "Report",
+        "results.report": "Comparison Report",
         "results.workflows": "Calibration JudgeReport Validation",
         "inference.bootstrap": "Bootstrap",
         "validate": "validate",

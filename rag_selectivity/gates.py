@@ -16,7 +16,7 @@ from rag_selectivity.measures import Measure, parse_measure
 from rag_selectivity.measures.chance import Success
 from rag_selectivity.measures.conditions import limit_of, parts_of
 from rag_selectivity.results.claims import ClaimMeasure, ClaimReport
-from rag_selectivity.results.comparison import RunDifference
+from rag_selectivity.results.difference import RunDifference
 from rag_selectivity.results.estimate import AS_JUDGED, FAVOURS, LEVELS, Estimate
 from rag_selectivity.results.report import Report
 from rag_selectivity.results.stored import read_claims, read_report

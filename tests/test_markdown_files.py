@@ -9,6 +9,9 @@ import numpy as np
 import pytest
 
 import rag_selectivity as rs
+from rag_selectivity.advice import decide
+from rag_selectivity.compare.stored import changes_since
+from rag_selectivity.results.stored import read_report
 from tests.forked_cli import run_command
 
 pytestmark = pytest.mark.contract
@@ -84,23 +87,21 @@ def test_the_file_holds_the_first_screen_the_details_and_what_changed(folder) ->
     run(folder, "r=bad.trec", "same=same.trec", "new=good.trec", "-o", "now.json")
     text = (folder / "comment.md").read_text()
     answers = json.loads((folder / "now.json").read_text())["decision"]["answers"]
-    first, _, rest = text.partition("<details>")
+    first, _, details = text.partition("<details>")
     for line, answer in zip(first.splitlines(), answers, strict=False):
         assert answer["text"] in shown(html_of(line))
-    details, _, changed = rest.partition("</details>")
     assert "RA-nWG [95%]" in details
     assert "What changed" not in details
-    assert list(changed_rows(changed)) == ["r"]
-    assert changed_rows(changed)["r"]["RA-nWG@5"].endswith(" worse")
+    assert {of: row["RA-nWG@5"].split()[-1] for of, row in changed_rows(first).items()} == {"r": "worse"}
     known = (
         "Unchanged at every query: same.",
         "New, without a figure in main.json: new.",
         "Gone, only in main.json: gone.",
     )
-    assert "\n\n".join(known) in changed
+    assert "\n\n".join(known) in first
     # The decision holds PROC too, which neither the table nor the details show.
-    assert "Not in main.json" not in changed
-    assert re.search(r"Holm's correction, over 1 test of RA-nWG@5 and \d+ tests? of other measures", changed)
+    assert "Not in main.json" not in first
+    assert re.search(r"Holm's correction, over 1 test of RA-nWG@5 and \d+ tests? of other measures", first)
 
 
 def test_the_changes_are_those_of_the_gate(folder) -> None:
@@ -109,16 +110,25 @@ def test_the_changes_are_those_of_the_gate(folder) -> None:
     assert "<h4>What changed against main.json</h4>" in (folder / "page.html").read_text()
     cell = changed_rows((folder / "comment.md").read_text())["r"]["RA-nWG@5"]
     words = ("evaluate", "grades.trec", "r=bad.trec", "--scale", "utility", "--corpus-size", "1000", "--depths", "5")
-    words = (*words, "-c", "rules.unjudged=worst", "--against", "main.json", "-o", "unwritten.json")
+    words = (*words, "-c", "rules.unjudged=worst", "--against", "main.json", "-o", "now.json")
     done = run_command(*words, cwd=folder)
-    assert (done.returncode, (folder / "unwritten.json").exists()) == (2, False)
-    assert "--fail-if 'drop(RA-nWG@10) > .02', or -o x.md or x.html" in done.stderr
+    assert (done.returncode, "System: Against main.json, RA-nWG@5 is 0." in done.stderr) == (0, True)
+    data = json.loads((folder / "now.json").read_text())
+    changed = {each["row"]["measure"]: f"{each['row']['difference']:.3f}" for each in data["changes"]["figures"]}
+    assert changed["RA-nWG@5"].replace("-", "−") in cell
+    assert "changes" not in data["decision"]
+    # Python makes the same comment.
+    rules = {"scale": "utility", "corpus_size": 1000, "depths": [5], "unjudged": "worst"}
+    now = rs.evaluate(folder / "grades.trec", {"r": folder / "bad.trec"}, **rules)
+    decision = decide(now, k=5)
+    again = now.with_decision(decision, changes_since(now, decision, read_report(folder / "main.json")))
+    assert changed_rows(again.to_markdown())["r"] == changed_rows((folder / "comment.md").read_text())["r"]
+    assert again.to_dict()["changes"]["tests"] == data["changes"]["tests"]
     done = run_command(*words, "--fail-if", "drop(RA-nWG@5) > .02", cwd=folder)
     assert done.returncode == 1
     shown = run_command(*words[:-2], "--k", "5", cwd=folder).stdout
     by = r"0\.\d+, before 0\.\d+ \(−0\.\d+ \[−0\.\d+, −0\.\d+\]\): worse\. Worse, too: .*Harm@5"
-    assert re.match(rf"System: Against main.json, RA-nWG@5 is {by}", shown)
-    assert "What changed against main.json" in shown
+    assert re.match(rf"System: Against main.json, RA-nWG@5 is {by}(?s:.*)What changed against main.json", shown)
     # The K of the decision is measured and stored, and a run without a K of its own is compared at it.
     assert run_command(*words[:7], "--k", "7", "-o", "seven.json", cwd=folder).returncode == 0
     again = run_command(*words[:7], "--against", "seven.json", cwd=folder).stdout
@@ -138,7 +148,7 @@ def test_before_and_now_are_of_the_queries_that_are_compared(folder) -> None:
     assert float(now) - float(before) == pytest.approx(float(gap.replace("−", "-")), abs=0.0011)
     assert ": worse, over the 30 queries that both have." in text
     assert run_command(*words, cwd=folder).returncode == 0
-    assert "Whether RA-nWG@5 changed since main.json is not known (see the end)" in (folder / "more.md").read_text()
+    assert "Whether RA-nWG@5 changed since main.json is not known (see below)" in (folder / "more.md").read_text()
 
 
 def test_what_cannot_be_compared_is_a_reason_and_no_error(folder) -> None:

@@ -21,8 +21,8 @@ from rag_selectivity.measures.base import Real
 from rag_selectivity.measures.chance import BoR, BoR_max, Success, success_of
 from rag_selectivity.measures.plan import at_depth, default_measures, plan_as_named, wanted_measures, without_depth
 from rag_selectivity.measures.utility import PROC, RANWG, PercentPROC
-from rag_selectivity.results.comparison import BETTER, JUDGED_IN_PART, WORSE, RunDifference
 from rag_selectivity.results.decision import Answer, Decision, Pair, RunFigure, RunLine
+from rag_selectivity.results.difference import BETTER, JUDGED_IN_PART, WORSE, RunDifference
 from rag_selectivity.results.estimate import CALIBRATED, WITH_TAIL
 from rag_selectivity.results.report import Report
 from rag_selectivity.results.trust import CHECKED, CLOSED, NO_BETTER, NOTHING

@@ -12,8 +12,8 @@ from rag_selectivity.inference.exact import clopper_pearson
 from rag_selectivity.judged.judged_run import JudgedRun
 from rag_selectivity.measures.chance import DEGRADED_FROM
 from rag_selectivity.measures.utility import Judged
-from rag_selectivity.results.comparison import JUDGED_IN_PART
 from rag_selectivity.results.decision import Answer, Decision
+from rag_selectivity.results.difference import JUDGED_IN_PART
 from rag_selectivity.results.estimate import CALIBRATED, WITH_CONTROLS, WITH_TAIL
 from rag_selectivity.results.report import Report
 from rag_selectivity.results.run_report import FEWEST

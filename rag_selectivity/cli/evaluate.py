@@ -15,13 +15,10 @@ from rag_selectivity.cli.inputs import costs_of, labels_of, tokens_of
 from rag_selectivity.cli.output import Format, note, put_rows
 from rag_selectivity.cli.retrieved import Retrieved, Spans, is_live
 from rag_selectivity.errors import InputError
-from rag_selectivity.results.comparison import UNCHANGED, WORSE
 from rag_selectivity.results.steps import Commands
-from rag_selectivity.wording import counted, ends_text, enumeration, number, signed
+from rag_selectivity.wording import counted
 
 if TYPE_CHECKING:
-    from rag_selectivity.measures import Measure
-    from rag_selectivity.results.comparison import Changes
     from rag_selectivity.results.report import Report
 
 #: Bytes of run files that are held in memory for a page, which shows passages of them.
@@ -120,8 +117,7 @@ def evaluate(
     from rag_selectivity.render.first_screen import answer_lines, first_screen
 
     path, runs = files
-    shows_changes = printer.is_page or printer.chosen in (Format.table, Format.markdown)
-    gates = Gates.parse(gating, is_shown=shows_changes)
+    gates = Gates.parse(gating)
     deciding: dict[str, Any] = {"k": production_depth(k, depths), "baseline": baseline, "paired": not given.unpaired}
     if printer.is_page and is_live(runs):
         raise InputError("there is no page of a trace: write .json, .md or .txt")
@@ -189,24 +185,21 @@ def evaluate(
     report = decided(report.with_steps(steps), asked_for_k=k is not None, **deciding)
     if per_query is not None:
         put_rows(report.per_query(), per_query)
-    since, failed = None, gates.failed(report)
-    if shows_changes and report.decision is not None and isinstance(gates.against, rs.Report):
-        since = changes_since(report, report.decision, gates.against, on=gates.on)
+    failed = gates.failed(report)
+    if report.decision is not None and isinstance(gates.against, rs.Report):
+        changes = changes_since(report, report.decision, gates.against, on=gates.on)
+        report = report.with_decision(report.decision, changes)
     # A page and a comment are read without what is told beside them.
-    is_sent = shows_changes and (printer.is_file or printer.chosen is Format.markdown)
-    report = _with_changes(report, since, failed if is_sent else [])
+    if printer.is_page or printer.chosen is Format.markdown or (printer.is_file and printer.chosen is Format.table):
+        report = _with_gates(report, failed)
     result = replace(result, report=report) if compared else report
     for line in answer_lines(first_screen(report).answers) if printer.is_file else ():
         note(line)
     if printer.is_page:
-        of_page: dict[str, Any] = {"queries": queries, "corpus": corpus.corpus, "by": _filters(by), "since": since}
+        of_page: dict[str, Any] = {"queries": queries, "corpus": corpus.corpus, "by": _filters(by)}
         printer.show(report, qrels=retrieved.qrels, runs=lists, reasons=reasons_in(path, form.judge), **of_page)
-    elif since is None:
-        printer.show(result, details=details)
-    elif printer.chosen is Format.markdown:
-        printer.put(f"{result.to_markdown(details=True)}\n\n{since.to_markdown()}", is_data=True)
     else:
-        printer.put(f"{result.to_text(details=details or printer.is_file)}\n\n{since.to_text()}")
+        printer.show(result, details=details)
     end_with(failed)
 
 
@@ -236,36 +229,19 @@ def decided(report: Report, *, asked_for_k: bool, **options: Any) -> Report:
         return report
 
 
-# -- the page and the comment --------------------------------------------------------------------------------
-
-
-def _with_changes(report: Report, since: Changes | None, failed: Sequence[str] | InputError) -> Report:
-    """The report with what changed in its only run in the first answer, and what gates say in the fourth."""
-    if report.decision is None:
+def _with_gates(report: Report, failed: Sequence[str] | InputError) -> Report:
+    """The report with what gates say in the fourth answer."""
+    if report.decision is None or not failed:
         return report
-    texts = {each.code: each.text for each in report.decision.answers}
-    if since is not None and len(report.runs) == 1:
-        texts["system"] = _since_then(since, report.decision.measure, report.trust.unchecked_judges, texts["system"])
-    if isinstance(failed, InputError):
-        texts["next"] = f"The gates could not be checked: {failed}. {texts['next']}"
-    elif failed:
-        texts["next"] = f"{counted(len(failed), 'gate')} failed: {'; '.join(failed)}. {texts['next']}"
-    answers = tuple(replace(each, text=texts[each.code]) for each in report.decision.answers)
-    return report.with_decision(replace(report.decision, answers=answers))
+    said = f"The gates could not be checked: {failed}."
+    if not isinstance(failed, InputError):
+        said = f"{counted(len(failed), 'gate')} failed: {'; '.join(failed)}."
+    answers = {each.code: each for each in report.decision.answers}
+    answers["next"] = replace(answers["next"], text=f"{said} {answers['next'].text}")
+    return report.with_decision(replace(report.decision, answers=tuple(answers.values())), report.changes)
 
 
-def _since_then(since: Changes, ranking: Measure, judges: str, otherwise: str) -> str:
-    """How the ranking measure changed in the only run, and what else got worse."""
-    row = next((each.row for each in since.figures if each.row.measure == ranking), None)
-    if row is None:
-        return f"Whether {ranking} changed since {since.name} is not known (see the end). {otherwise}"
-    worse = [str(each.row.measure) for each in since.figures if each.verdict == WORSE and each.row is not row]
-    too = f" Worse, too: {enumeration(worse)}." if worse else ""
-    how = (", as judged" if since.as_judged else "") + (f", by {judges} grades" if judges else "")
-    how += f", over the {row.n} queries that both have" if since.notes else ""
-    gap = f"{signed(row.difference)}{ends_text(row.low, row.high, signed)}"
-    now = f"{ranking} is {number(row.value)}, before {number(row.baseline_value)} ({gap})"
-    return f"Against {since.name}, {now}: {row.verdict if row.moved else UNCHANGED}{how}.{too}"
+# -- what a page shows ---------------------------------------------------------------------------------------
 
 
 def _of_page(retrieved: Retrieved, scale: str | None, form: o.LabelForm, size: Mapping[str, Any]) -> Sequence[str]:

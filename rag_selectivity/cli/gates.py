@@ -24,13 +24,12 @@ class Gates:
     on: str
 
     @classmethod
-    def parse(cls, given: Gating, *, of_claims: bool = False, is_shown: bool = False) -> Gates:
-        """From the options; `is_shown` if a comment or a page shows what changed, which needs no gate."""
+    def parse(cls, given: Gating, *, of_claims: bool = False) -> Gates:
+        """From the options."""
         check_one_of("on (gates.on)", given.on, ("all", "shared"))
         conditions = [parse(text, of_claims=of_claims) for text in given.fail_if or []]
-        if given.against is not None and not is_shown and all(gate.kind != DROP for gate in conditions):
-            ways = "'drop(ContextRecall@5) > .02'" if of_claims else "'drop(RA-nWG@10) > .02', or -o x.md or x.html"
-            raise InputError(f"--against needs something that shows what changed: --fail-if {ways}")
+        if of_claims and given.against is not None and all(gate.kind != DROP for gate in conditions):
+            raise InputError("--against needs a gate on what changed: --fail-if 'drop(ContextRecall@5) > .02'")
         from rag_selectivity.results.stored import read_claims, read_report
 
         read = read_claims if of_claims else read_report

@@ -282,7 +282,7 @@ class Gating:
         Exit with 1 if this holds: 'MEASURE@10 < .8', 'low(MEASURE@10) < .8', 'drop(MEASURE@10) > .02' (against
         --against), 'caveats >= strong'. Repeat for more.
     against : FILE
-        Earlier report (JSON) for drop(…), made with the same labels, rules and judge.
+        Earlier report (JSON) to compare with, of the same labels, rules and judge.
 
     [gates]
     -------

@@ -21,7 +21,7 @@ from rag_selectivity.inference.unpaired import unpaired_difference
 from rag_selectivity.judged.query_weights import effective_size
 from rag_selectivity.measures import Measure, Outcome
 from rag_selectivity.measures.chance import BoR
-from rag_selectivity.results.comparison import COMPLETED, Moved, RunDifference
+from rag_selectivity.results.difference import COMPLETED, Moved, RunDifference
 from rag_selectivity.results.estimate import CALIBRATED, NOTE, WITH_CONTROLS, WITH_TAIL, Caveat, Estimate
 from rag_selectivity.results.provenance import UNLABELLED_STRATA
 from rag_selectivity.results.run_report import RunReport, Slice

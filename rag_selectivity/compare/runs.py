@@ -17,8 +17,7 @@ from rag_selectivity.judged.judged_run import JudgedRun
 from rag_selectivity.judged.policy import Policy, resolve_policy
 from rag_selectivity.measures import Measure
 from rag_selectivity.measures.plan import compared_depths, compared_measures, need_other_lists
-from rag_selectivity.results.comparison import Comparison, SliceDifferences
-from rag_selectivity.results.report import Report
+from rag_selectivity.results.report import Comparison, Report, SliceDifferences
 from rag_selectivity.tables.cells import check_number, check_whole
 
 #: Runs that share less than this share of their queries are compared query by query only if the user asks for it.

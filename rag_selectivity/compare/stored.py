@@ -14,8 +14,8 @@ from rag_selectivity.inference.bootstrap import Bootstrap
 from rag_selectivity.measures import Measure
 from rag_selectivity.measures.base import Outcome, parse_measure
 from rag_selectivity.measures.plan import plan_as_named
-from rag_selectivity.results.comparison import Changes, FigureChange, RunDifference
 from rag_selectivity.results.decision import Decision
+from rag_selectivity.results.difference import Changes, FigureChange, RunDifference
 from rag_selectivity.results.estimate import AS_JUDGED, Estimate
 from rag_selectivity.results.report import Report
 from rag_selectivity.results.run_report import RunReport
@@ -109,13 +109,13 @@ def changes_since(report: Report, decision: Decision, stored: Report, *, on: str
     changes under all other measures. BoR changes exactly where Success does and shares its test. A figure that is the
     same for every query has no test and is in no family.
     """
-    path, testing, ranking = str(stored.path), Testing(report.bootstrap), str(decision.measure)
+    path, testing, ranking = str(stored.path or "the stored report"), Testing(report.bootstrap), str(decision.measure)
     cells = {line.run: {str(each.measure): each.estimate for each in line.figures.values()} for line in decision.lines}
     stored_as = {run: run for run in cells if run in stored.runs}
     if len(cells) == len(stored.runs) == 1:
         # With a single run on both sides its name does not matter.
         stored_as = dict(zip(cells, stored.runs, strict=True))
-    changes, not_compared = dict[tuple[str, str], FigureChange](), dict[tuple[str, str], str]()
+    changes, not_compared = dict[tuple[str, str], FigureChange](), dict[str, dict[str, str]]()
     notes = dict[str, None]()
     for run, name in stored_as.items():
         # A decision need not be about a K that the report has.
@@ -125,14 +125,14 @@ def changes_since(report: Report, decision: Decision, stored: Report, *, on: str
             now = replace(report.runs[run], estimates=shown)
             rows, note = differences_since(run, now, then, path, both, report.bootstrap, on=on)
         except InputError as error:
-            not_compared[run, ""] = str(error).removeprefix(_problem(run, path))
+            not_compared[run] = {"": str(error).removeprefix(_problem(run, path))}
             continue
         notes |= {note: None} if note else {}
         for row in rows:
             key = str(row.measure)
             # Without a success on both sides nothing has changed.
             if math.isnan(row.difference) and not row.value == row.baseline_value == -math.inf:
-                not_compared[run, key] = row.reason or ""
+                not_compared.setdefault(run, {})[key] = row.reason or ""
             else:
                 # Both are of the queries that are compared, which need not be all.
                 before = replace(as_judged(then.estimates[key]), value=row.baseline_value)
@@ -147,7 +147,7 @@ def changes_since(report: Report, decision: Decision, stored: Report, *, on: str
     asked = {each.without_depth for each in report.measures}
     keys = [key for key in dict.fromkeys(chain(*cells.values())) if parse_measure(key).without_depth in asked]
     return Changes(
-        name="" if stored.path is None else stored.path.name,
+        name=path if stored.path is None else stored.path.name,
         figures=tuple(changes.values()),
         stored_as=stored_as,
         new=tuple(run for run in cells if run not in stored_as),

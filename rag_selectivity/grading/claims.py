@@ -37,7 +37,7 @@ from rag_selectivity.results.claims import (
     ClaimRun,
     figures_of_claims,
 )
-from rag_selectivity.results.comparison import RunDifference
+from rag_selectivity.results.difference import RunDifference
 from rag_selectivity.results.samples import Sample
 from rag_selectivity.tables.cells import check_one_of, iterated, names_in, shown
 from rag_selectivity.tables.exact import read_records

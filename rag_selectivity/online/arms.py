@@ -14,7 +14,7 @@ from rag_selectivity.inference.always_valid import Blocks, MeanEvidence
 from rag_selectivity.inference.interval import Tested
 from rag_selectivity.measures.base import FloatArray
 from rag_selectivity.online.records import check_flag, check_share
-from rag_selectivity.results.comparison import BETTER, WORSE
+from rag_selectivity.results.difference import BETTER, WORSE
 from rag_selectivity.results.workflows import BROKEN, EQUAL, KEPT, NOT_YET, ArmComparison
 from rag_selectivity.tables.cells import LARGEST, check_number, check_one_of, ends_of, shown
 from rag_selectivity.wording import counted

@@ -10,7 +10,7 @@ from rag_selectivity.errors import InputError, did_you_mean
 from rag_selectivity.inference.paired import holm
 from rag_selectivity.online.arms import Metric, TwoArms
 from rag_selectivity.online.records import named
-from rag_selectivity.results.comparison import BETTER, WORSE
+from rag_selectivity.results.difference import BETTER, WORSE
 from rag_selectivity.results.workflows import BROKEN, EQUAL, KEPT, NOT_YET, ArmComparison, ExperimentDecision
 from rag_selectivity.tables.cells import is_missing, names_in, number_of, shown
 from rag_selectivity.wording import counted, enumeration

@@ -12,6 +12,7 @@ from rag_selectivity.measures.plan import USUAL_DEPTH, page_measures, without_de
 from rag_selectivity.render.blocks import (
     BLANK,
     Block,
+    Column,
     Heading,
     Lines,
     Note,
@@ -23,13 +24,14 @@ from rag_selectivity.render.blocks import (
     shown,
     table_of,
 )
-from rag_selectivity.results.comparison import BETTER, WORSE
 from rag_selectivity.results.decision import Answer, Decision, RunFigure
+from rag_selectivity.results.difference import BETTER, UNCHANGED, WORSE
 from rag_selectivity.results.estimate import CALIBRATED, WITH_CONTROLS, Caveat, Estimate, mark_of
 from rag_selectivity.results.provenance import NO_AGREEMENT
 from rag_selectivity.results.report import Report
 from rag_selectivity.results.run_report import RunReport
-from rag_selectivity.wording import MARKS, amount, counted, enumeration, level_text, named, number
+from rag_selectivity.results.trust import NOTHING
+from rag_selectivity.wording import MARKS, amount, counted, ends_text, enumeration, level_text, named, number, signed
 
 #: The columns beside the run, in their order, where the report measured them; else what it was asked for.
 COLUMNS = ("RA-nWG", "BoR", "Harm", "Success")
@@ -100,7 +102,7 @@ def first_screen(report: Report, *, baseline: str | None = None, paired: bool = 
     if isinstance(known, str):
         decision, depth, answers = None, report.trust.depth, tuple(_answers_without(report, known))
     else:
-        decision, depth, answers = known, known.K, known.answers
+        decision, depth, answers = known, known.K, (_first_answer(report, known), *known.answers[1:])
     runs = tuple(report.runs) if decision is None else tuple(line.run for line in decision.lines)
     columns = tuple(_columns(report, decision, runs, depth))
     is_at_k = any(figure.measure.at == depth for column in columns for figure in column.figures.values())
@@ -144,6 +146,27 @@ def _decided(report: Report, baseline: str | None, paired: bool) -> Decision | s
 def answer_lines(answers: Iterable[Answer]) -> list[str]:
     """Each answer on a line."""
     return [f"{answer.code.capitalize()}: {' '.join(answer.text.split())}" for answer in answers]
+
+
+def _first_answer(report: Report, decision: Decision) -> Answer:
+    """What the decision says, or how the figures of the only run changed since a stored report."""
+    system, changes, measure = decision.answers[0], report.changes, decision.measure
+    if changes is None or len(report.runs) > 1:
+        return system
+    row = next((each.row for each in changes.figures if each.row.measure == measure), None)
+    if row is None:
+        unknown = f"Whether {measure} changed since {changes.name} is not known (see below)."
+        return replace(system, text=f"{unknown} {system.text}")
+    gap = f"{signed(row.difference)}{ends_text(row.low, row.high, signed)}"
+    now = f"{measure} is {number(row.value)}, before {number(row.baseline_value)} ({gap})"
+    said = [f"Against {changes.name}, {now}: {row.verdict if row.moved else UNCHANGED}"]
+    said += ["as judged"] if changes.as_judged else []
+    said += [f"by {judges} grades"] if (judges := report.trust.unchecked_judges) else []
+    said += [f"over the {row.n} queries that both have"] if changes.notes else []
+    worse = [str(each.row.measure) for each in changes.figures if each.verdict == WORSE and each.row is not row]
+    too = f" Worse, too: {enumeration(worse)}." if worse else ""
+    is_shown = row.verdict in (BETTER, WORSE) and report.trust.standing != NOTHING
+    return replace(system, text=f"{', '.join(said)}.{too}", shown=is_shown)
 
 
 def _answers_without(report: Report, reason: str) -> Iterator[Answer]:
@@ -394,19 +417,9 @@ def decision_table(decision: Decision) -> Table:
 
     + and − mark what is shown to be better and worse than the baseline.
     """
-    lines = decision.lines
-    names = dict.fromkeys(name for line in lines for name in line.figures)
-    costs = dict.fromkeys(name for line in lines for name in line.costs)
-    return table_of(
-        lines,
-        "run",
-        *(
-            (
-                f"{name}{_of_its_ceiling(line.figures[name] for line in lines if name in line.figures)}",
-                entry("figures", name),
-                figure_cell,
-            )
-            for name in names
-        ),
-        *((name, entry("costs", name), amount) for name in costs),
-    )
+    columns: list[Column] = []
+    for name in dict.fromkeys(name for line in decision.lines for name in line.figures):
+        ceiling = _of_its_ceiling(line.figures[name] for line in decision.lines if name in line.figures)
+        columns.append((f"{name}{ceiling}", entry("figures", name), figure_cell))
+    costs = dict.fromkeys(name for line in decision.lines for name in line.costs)
+    return table_of(decision.lines, "run", *columns, *((name, entry("costs", name), amount) for name in costs))

@@ -6,7 +6,7 @@ from contextlib import suppress
 from typing import Any
 
 from rag_selectivity.errors import MissingExtraError
-from rag_selectivity.render.blocks import SHOWN, Block
+from rag_selectivity.render.blocks import Block
 from rag_selectivity.render.explorer import Explorer, explorer
 from rag_selectivity.render.first_screen import (
     FirstScreen,
@@ -18,7 +18,7 @@ from rag_selectivity.render.first_screen import (
 )
 from rag_selectivity.render.pictures import pictures_of
 from rag_selectivity.render.plots import OF_RUNS, shape_of_run
-from rag_selectivity.render.report_tables import run_blocks
+from rag_selectivity.render.report_tables import change_blocks, run_blocks
 from rag_selectivity.render.templates import environment, page_policy, style_of
 from rag_selectivity.render.writers import html_of, html_text
 from rag_selectivity.results.decision import RunFigure
@@ -41,7 +41,7 @@ def page_of_blocks(title: str, blocks: Iterable[Block]) -> str:
     return _rendered("page.html.j2", title=title, body=html_of(blocks))
 
 
-def to_html(report: Report, *, title: str = "What retrieval is worth", since: Any = None, **given: Any) -> str:
+def to_html(report: Report, *, title: str = "What retrieval is worth", **given: Any) -> str:
     """The whole report as one HTML file. It loads nothing from the network, has light and dark colours, and prints.
 
     The first screen shows the decision of the report, or else that of `rag_selectivity.advice.decide`.
@@ -49,8 +49,6 @@ def to_html(report: Report, *, title: str = "What retrieval is worth", since: An
     Parameters
     ----------
     title : str
-    since : Changes, optional
-        What changed since a stored report.
     qrels, runs, queries, corpus, reasons, by : optional
         What the explorer shows (`rag_selectivity.render.explorer.explorer`): the labels and the lists of the runs, as
         in `evaluate`; {id: text} or files of queries and passages; {(query, passage): why it has its grade}; and a
@@ -83,7 +81,7 @@ def to_html(report: Report, *, title: str = "What retrieval is worth", since: An
         rows=_rows(report, screen),
         decided=decision is not None,
         pictures=[group for group in groups if group],
-        since=None if since is None else html_of(SHOWN[type(since)][1](since)),
+        since=None if report.changes is None else html_of(change_blocks(report.changes)),
         details=details,
         explorer=explored,
     )

@@ -274,9 +274,8 @@ def _missed_claims(run: ClaimRun, depth: int, most: int | None) -> Iterator[Bloc
     every = sum(len(check.claims) for check in known)
     if not every:
         failed = len(run.samples) - len(known)
-        why = "the judge found no claim in the reference answers"
-        if failed:
-            why = f"calls of the judge about {failed} of {counted(len(run.samples), 'sample')} failed"
+        calls = f"calls of the judge about {failed} of {counted(len(run.samples), 'sample')} failed"
+        why = calls if failed else "the judge found no claim in the reference answers"
         yield Note(f"No claim was checked: {why}.")
     if not missed:
         return

@@ -2,7 +2,7 @@
 
 import re
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from html import escape
@@ -24,6 +24,15 @@ _STYLE_OF_SVG = '<style type="text/css">*{stroke-linejoin: round; stroke-linecap
 _TOO_EXACT = re.compile(r"(?<=[ML\s(\"])-?\d+\.\d{2,}(?=[\s,)\"])")
 
 
+#: The page's own colours for those of a drawing.
+_COLOURS = {
+    _INK: "currentColor",
+    _LINE: "var(--line)",
+    **{colour: f"var(--run-{place})" for place, colour in enumerate(plots.OF_RUNS)},
+    plots.GREY.lower(): "var(--muted)",
+    plots.GREEN.lower(): "var(--good)",
+    **{colour: f"var(--loss-{place})" for place, colour in enumerate(plots.OF_LOSSES.values())},
+}
 _CAPTIONS = {
     "Bits over random, over K": "The dashed line is the ceiling of the figures; their intervals may cross it.",
     "Success over K": "The share of the queries with enough relevant passages in the top K. The dashed line is a "
@@ -117,22 +126,11 @@ def drawing(title: str, draw: Callable[..., Any], rows: int = 0) -> str:
     return _inlined(out.getvalue(), title)
 
 
-def _css_colours() -> Iterable[tuple[str, str]]:
-    yield _INK, "currentColor"
-    yield _LINE, "var(--line)"
-    for place, colour in enumerate(plots.OF_RUNS):
-        yield colour, f"var(--run-{place})"
-    yield plots.GREY.lower(), "var(--muted)"
-    yield plots.GREEN.lower(), "var(--good)"
-    for place, colour in enumerate(plots.OF_LOSSES.values()):
-        yield colour, f"var(--loss-{place})"
-
-
 def _inlined(svg: str, title: str) -> str:
     """The SVG as part of the page: sized by its style, coloured by its variables, with a label for screen readers."""
     head, _, rest = svg[svg.index("<svg") :].partition(">")
     box = head[head.index('viewBox="') :].split('"')[1]
-    for given, variable in _css_colours():
+    for given, variable in _COLOURS.items():
         rest = rest.replace(given, variable)
     # Ids that nothing refers to could occur in several pictures of the page: remove them.
     referred = set(re.findall(r'(?:url\(|href=")#([^")]+)', rest))
@@ -140,11 +138,8 @@ def _inlined(svg: str, title: str) -> str:
     # The page's own style says the same, and its policy allows no other.
     rest = re.sub(r"<!--.*?-->", "", rest, flags=re.S).replace(_STYLE_OF_SVG, "")
     # Coordinates to a tenth of a point; texts stay as they are.
-    rest = re.sub(r"<[^>]*>", lambda tag: _TOO_EXACT.sub(_rounded, tag.group(0)), rest)
+    rounded = partial(_TOO_EXACT.sub, lambda found: f"{round(float(found[0]), 1) + 0.0:g}")
+    rest = re.sub(r"<[^>]*>", lambda tag: rounded(tag[0]), rest)
     named = f'role="img" aria-label="{escape(title)}" xmlns:xlink="http://www.w3.org/1999/xlink"'
     lines = re.sub(r"\s*\n\s*", "\n", rest)
     return f'<svg viewBox="{box}" {named}>{lines}'
-
-
-def _rounded(match: re.Match[str]) -> str:
-    return f"{round(float(match.group(0)), 1) + 0.0:g}"

@@ -17,9 +17,9 @@ from rag_selectivity.measures.classic import IPrec
 from rag_selectivity.measures.plan import at_depth
 from rag_selectivity.measures.utility import PROC, PercentPROC
 from rag_selectivity.render.writers import latex_text
-from rag_selectivity.results.comparison import BETTER, NOT_SHOWN, WORSE, Comparison
 from rag_selectivity.results.decision import Decision
-from rag_selectivity.results.report import Report
+from rag_selectivity.results.difference import BETTER, NOT_SHOWN, WORSE
+from rag_selectivity.results.report import Comparison, Report
 from rag_selectivity.results.run_report import RunReport
 from rag_selectivity.wording import visible
 
@@ -82,11 +82,8 @@ def over_k(report: Report, measure: str | Measure, ax: Any = None, *, depth: int
         depths, name = max(((_depths_of(report, run, most), run) for run in report.runs), key=lambda each: len(each[0]))
         beside = [report[name, most @ k].value for k in depths]
         if isinstance(base, BoR):
-            label, lows = (
-                "ceiling",
-                [report[run, base @ k].low for run in report.runs for k in _depths_of(report, run, base)],
-            )
-            lowest = min([0.0, *filter(math.isfinite, lows)])
+            lows = [report[run, base @ k].low for run in report.runs for k in _depths_of(report, run, base)]
+            label, lowest = "ceiling", min([0.0, *filter(math.isfinite, lows)])
         else:
             label, beside = "random draw", [2.0**-bits for bits in beside]
             axes.set_ylim(top=1.02)

@@ -32,18 +32,9 @@ from rag_selectivity.render.blocks import (
     table_of,
 )
 from rag_selectivity.render.first_screen import MOST_NOTES, NO_FIGURE, cost_notes, first_screen
-from rag_selectivity.results.comparison import (
-    BETTER,
-    UNCHANGED,
-    VERDICTS,
-    WORSE,
-    Changes,
-    Comparison,
-    FigureChange,
-    RunDifference,
-)
+from rag_selectivity.results.difference import BETTER, UNCHANGED, VERDICTS, WORSE, Changes, FigureChange, RunDifference
 from rag_selectivity.results.estimate import CALIBRATED, NOTE, WITH_CONTROLS, Estimate
-from rag_selectivity.results.report import Report
+from rag_selectivity.results.report import Comparison, Report
 from rag_selectivity.results.run_report import FEWEST, RunReport, Slice
 from rag_selectivity.wording import between, counted, enumeration, level_text, number, signed
 
@@ -89,7 +80,9 @@ def _over_k(report: Report, name: str, run: RunReport) -> Table:
         # IPrec@1 is at recall 1, not at K = 1.
         if isinstance(base.cutoff, Real) or not any(cells.values()):
             continue
-        columns.append((_titled(report, base, cells.values()), cells.get, _style_of(base)))
+        has_ends = any(each is not None and not math.isnan(each.low) for each in cells.values())
+        ends = f" [{level_text(report.settings['level'])}]" if has_ends and base.higher_is_better is not None else ""
+        columns.append((f"{base}{ends}", cells.get, _style_of(base)))
         if base == PercentPROC() and at_depth(run.estimates, PROC(), report.cutoffs[0]) is not None:
             columns.append(("who lost it (queries)", lambda k: _loss(report, name, k)))
         if isinstance(base, Lambda):
@@ -99,12 +92,6 @@ def _over_k(report: Report, name: str, run: RunReport) -> Table:
             columns.append(("change", {k: found.observed for k, found in changes}.get))
             columns.append(("predicted change", {k: found.predicted for k, found in changes}.get))
     return table_of(report.cutoffs, *columns, breaks=True)
-
-
-def _titled(report: Report, base: Measure, cells: Iterable[Estimate | None]) -> str:
-    if base.higher_is_better is None or not any(each is not None and not math.isnan(each.low) for each in cells):
-        return str(base)
-    return f"{base} [{level_text(report.settings['level'])}]"
 
 
 def _style_of(base: Measure) -> Callable[[Estimate], str]:
@@ -317,14 +304,12 @@ def _slice_of(row: RunDifference) -> str:
 # -- since a stored report -------------------------------------------------------------------------------
 
 
-@shown(Changes, "What changed")
 def change_blocks(changes: Changes) -> Iterator[Block]:
     """The figures of a decision before and now, those with a shown change first, and what was not compared."""
     yield Heading(f"What changed against {changes.name}")
     changed, same = list[FigureChange](), []
-    partly = {run for run, _ in changes.not_compared}
     for run, figures in grouped((each.row.run, each) for each in changes.figures).items():
-        if run not in partly and all(each.verdict == UNCHANGED for each in figures):
+        if run not in changes.not_compared and all(each.verdict == UNCHANGED for each in figures):
             same.append(run)
         else:
             changed += figures
@@ -349,8 +334,9 @@ def change_blocks(changes: Changes) -> Iterator[Block]:
     ):
         if names:
             yield Note(f"{what}: {enumeration(names)}.")
-    for (run, measure), reason in sorted(changes.not_compared.items(), key=lambda each: bool(each[0][1])):
-        yield Note(f"Not compared: {f'{measure} of {run}' if measure else run}: {reason.rstrip('.')}.")
+    for run, reasons_of in sorted(changes.not_compared.items(), key=lambda each: "" not in each[1]):
+        for measure, reason in reasons_of.items():
+            yield Note(f"Not compared: {f'{measure} of {run}' if measure else run}: {reason.rstrip('.')}.")
     yield from (Note(f"{note[0].upper()}{note[1:]}.") for note in changes.notes)
 
 

@@ -15,9 +15,9 @@ from rag_selectivity.render.first_screen import decided_on, first_screen
 from rag_selectivity.render.html import notebook_html, page_of_blocks, to_html
 from rag_selectivity.render.writers import latex_of, latex_text, markdown_of, text_of
 from rag_selectivity.results.claims import ClaimReport
-from rag_selectivity.results.comparison import BETTER, WORSE, Comparison
+from rag_selectivity.results.difference import BETTER, WORSE
 from rag_selectivity.results.estimate import Estimate
-from rag_selectivity.results.report import Report
+from rag_selectivity.results.report import Comparison, Report
 from rag_selectivity.results.result import VIEWS, Result
 from rag_selectivity.tables.grades import scale_named
 from rag_selectivity.wording import MARKS, counted, level_text
@@ -31,13 +31,15 @@ def blocks_of(result: Result) -> Iterable[Block]:
 
 
 def _first(result: Result) -> list[Block]:
-    """The first screen of a report and of a comparison."""
-    match result:
-        case Report():
-            return list(first_screen(result).blocks())
-        case Comparison(report=report, baseline=baseline):
-            return list(first_screen(report, baseline=baseline, paired=result.settings["paired"]).blocks())
-    return []
+    """The first screen of a report and of a comparison, and what changed since a stored report."""
+    about: dict[str, Any] = {}
+    if isinstance(result, Comparison):
+        about = {"baseline": result.baseline, "paired": result.settings["paired"]}
+        result = result.report
+    if not isinstance(result, Report):
+        return []
+    changes = () if result.changes is None else report_tables.change_blocks(result.changes)
+    return [*first_screen(result, **about).blocks(), *changes]
 
 
 def as_text(result: Result, *, ruled: bool = True, details: bool = False) -> str:

@@ -22,7 +22,7 @@ from rag_selectivity.render.blocks import (
     table_of,
 )
 from rag_selectivity.results.answers import AnswerReport, Contrast, Spent
-from rag_selectivity.results.comparison import BETTER, WORSE
+from rag_selectivity.results.difference import BETTER, WORSE
 from rag_selectivity.results.workflows import (
     BROKEN,
     EQUAL,
@@ -54,9 +54,8 @@ _OF_KIND = {"bits": "bits", "slope": "change"}
 @shown(AnswerReport, "What a model makes of passages")
 def answer_blocks(report: AnswerReport) -> Iterator[Block]:
     """Means of what was shown, lifts, bits, order, depth, runs and junk."""
-    yield Heading(
-        f"{counted(len(report.queries), 'query', 'queries')}{_spent(report.spent, report.settings.get('model'))}"
-    )
+    spent = _spent(report.spent, report.settings.get("model"))
+    yield Heading(f"{counted(len(report.queries), 'query', 'queries')}{spent}")
     if report.resume is not None:
         yield Note(f"go on with: {report.resume}")
     shown = list(dict.fromkeys(each for each, _ in report.figures))

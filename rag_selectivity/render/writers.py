@@ -23,9 +23,8 @@ def _text_pieces(block: Block, ruled: bool) -> Iterable[str]:
             return [_aligned(lines, ruled) for lines in _broken(block)]
         case Note(text, kind):
             # Ends of lines are spaces in a paragraph.
-            return [
-                fill(visible(" ".join(f"{kind and f'{kind}: '}{text}".splitlines())), WIDTH, break_on_hyphens=False)
-            ]
+            paragraph = " ".join(f"{kind and f'{kind}: '}{text}".splitlines())
+            return [fill(visible(paragraph), WIDTH, break_on_hyphens=False)]
         case Heading(text):
             return [visible(text)]
         case Lines(lines):

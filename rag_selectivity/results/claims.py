@@ -19,7 +19,7 @@ from rag_selectivity.inference.bootstrap import Bootstrap
 from rag_selectivity.measures.base import Given, Outcome
 from rag_selectivity.measures.covers import EXACT, smallest_cover
 from rag_selectivity.measures.plan import plan_as_named
-from rag_selectivity.results.comparison import RunDifference, difference_of
+from rag_selectivity.results.difference import RunDifference, difference_of
 from rag_selectivity.results.estimate import Estimate
 from rag_selectivity.results.plain import Plain, flat, plain, plain_fields
 from rag_selectivity.results.result import Result

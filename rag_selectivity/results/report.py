@@ -1,4 +1,4 @@
-"""Report: the estimates of each run, the figures of each query, and notes on what was left out."""
+"""Report: the estimates of each run, the figures of each query, and notes; Comparison: the differences beside it."""
 
 from __future__ import annotations
 
@@ -20,10 +20,11 @@ from rag_selectivity.measures.chance import BoR, Delta, Success, delta_bor
 from rag_selectivity.measures.plan import at_depth, without_depth
 from rag_selectivity.measures.utility import PROC, PercentPROC, diagnosis
 from rag_selectivity.results.decision import Decision
+from rag_selectivity.results.difference import Changes, RunDifference, difference_of
 from rag_selectivity.results.plain import Plain, finite, flat, plain, plain_fields
 from rag_selectivity.results.provenance import Provenance
 from rag_selectivity.results.result import Result, json_file
-from rag_selectivity.results.run_report import OfRuns, RunReport, Slice, each_slice
+from rag_selectivity.results.run_report import Group, OfRuns, RunReport, Slice, each_slice
 from rag_selectivity.results.steps import Steps
 from rag_selectivity.results.trust import Trust
 from rag_selectivity.tables.grades import scale_named
@@ -68,6 +69,8 @@ class Report(OfRuns[RunReport], Result):
     provenance: Provenance | None = None
     #: What follows from it for the one who decides; None unless `with_decision` was called.
     decision: Decision | None = None
+    #: What changed in the figures of the decision since a stored report; that file is not read back.
+    changes: Changes | None = None
     #: The file that it was read from, which holds no lists; None for a new report.
     path: Path | None = field(default=None, repr=False, compare=False)
     #: How the steps are written that it proposes.
@@ -110,9 +113,12 @@ class Report(OfRuns[RunReport], Result):
         """The same report with the next steps as calls of an adapter's functions."""
         return replace(self, steps=steps)
 
-    def with_decision(self, decision: Decision) -> Report:
-        """The same report with a decision (of `rag_selectivity.advice.decide`), with which its views end."""
-        return replace(self, decision=decision)
+    def with_decision(self, decision: Decision, changes: Changes | None = None) -> Report:
+        """The same report with a decision (of `rag_selectivity.advice.decide`), and what changed in its figures.
+
+        `rag_selectivity.compare.stored.changes_since` gives the changes since a stored report. Views show both.
+        """
+        return replace(self, decision=decision, changes=changes)
 
     def delta(self, run: str, measure: str | Measure, k1: int, k2: int) -> Delta:
         """ΔBoR of a run from depth k1 to k2 in bits: observed, predicted under sparse relevance, and flat.
@@ -284,3 +290,48 @@ def _stored_as_data(part: RunReport) -> dict[str, Any]:
     if (rules := part.figures.rules) is None:
         return {"fingerprint": None, "per_query": None}
     return {"fingerprint": asdict(rules), "per_query": figures_as_data(part.figures, part.estimates)}
+
+
+# -- a comparison ------------------------------------------------------------------------------------------
+
+
+class SliceDifferences(Group):
+    """The differences between runs and the baseline within a slice; `p_adjusted` is over all slices."""
+
+    rows: tuple[RunDifference, ...]
+
+    def __getitem__(self, key: tuple[str, str]) -> RunDifference:
+        return difference_of(self.rows, *key)
+
+
+class Comparison(Result):
+    """What `compare` returns: `comparison["hybrid", "BoR@10"]` is a RunDifference; `report` holds the runs' figures."""
+
+    schema = "rag-selectivity/comparison/2"
+
+    baseline: str
+    rows: tuple[RunDifference, ...]
+    report: Report = field(repr=False)
+    settings: Mapping[str, Any]
+    notes: tuple[str, ...] = ()
+    #: The differences within slices of the queries, by column and value.
+    slices: Mapping[str, Mapping[str, SliceDifferences]] = field(default_factory=dict)
+
+    def __getitem__(self, key: tuple[str, str]) -> RunDifference:
+        return difference_of(self.rows, *key)
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain data, ready for JSON."""
+        own = plain_fields(self, "rows")
+        decided = {"decision": plain(self.report.decision), "changes": plain(self.report.changes)}
+        return {"schema": self.schema, **own, "differences": plain(self.rows), **decided}
+
+    def table(self) -> Iterable[dict[str, Any]]:
+        """One flat row for each difference, as in the CSV output and the DataFrame.
+
+        If queries are sliced, the columns `by` and `slice` say of which queries a row is; both are empty for all.
+        """
+        of_slices = [row for by_value in self.slices.values() for part in by_value.values() for row in part.rows]
+        for row in (*self.rows, *of_slices):
+            by = dict(zip(("by", "slice"), row.by or ("", ""), strict=True)) if self.slices else {}
+            yield {**by, **flat(row)}

@@ -1,17 +1,14 @@
-"""Comparison: the differences between runs and a baseline run, and what changed since a report was stored."""
+"""Differences between two figures with their verdicts: of runs, and of a run before and now."""
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import field
-from typing import Any
 
 from rag_selectivity.errors import InputError
 from rag_selectivity.measures.base import Measure
 from rag_selectivity.results.estimate import AS_JUDGED, FAVOURS, Caveat, Estimate
-from rag_selectivity.results.plain import Ends, Plain, flat, plain, plain_fields
-from rag_selectivity.results.report import Report
-from rag_selectivity.results.result import Result
-from rag_selectivity.results.run_report import FEWEST, Group
+from rag_selectivity.results.plain import Ends, Plain
+from rag_selectivity.results.run_report import FEWEST
 
 BETTER, WORSE = "better", "worse"
 NOT_SHOWN, JUDGED_IN_PART, NOT_TESTED = "no difference shown", "undecided: judged in part", "not tested"
@@ -176,47 +173,6 @@ def difference_of(rows: Sequence[RunDifference], run: str, measure: str | Measur
     )
 
 
-class SliceDifferences(Group):
-    """The differences between runs and the baseline within a slice; `p_adjusted` is over all slices."""
-
-    rows: tuple[RunDifference, ...]
-
-    def __getitem__(self, key: tuple[str, str]) -> RunDifference:
-        return difference_of(self.rows, *key)
-
-
-class Comparison(Result):
-    """What `compare` returns: `comparison["hybrid", "BoR@10"]` is a RunDifference; `report` holds the runs' figures."""
-
-    schema = "rag-selectivity/comparison/2"
-
-    baseline: str
-    rows: tuple[RunDifference, ...]
-    report: Report = field(repr=False)
-    settings: Mapping[str, Any]
-    notes: tuple[str, ...] = ()
-    #: The differences within slices of the queries, by column and value.
-    slices: Mapping[str, Mapping[str, SliceDifferences]] = field(default_factory=dict)
-
-    def __getitem__(self, key: tuple[str, str]) -> RunDifference:
-        return difference_of(self.rows, *key)
-
-    def to_dict(self) -> dict[str, Any]:
-        """As plain data, ready for JSON."""
-        own = plain_fields(self, "rows")
-        return {"schema": self.schema, **own, "differences": plain(self.rows), "decision": plain(self.report.decision)}
-
-    def table(self) -> Iterable[dict[str, Any]]:
-        """One flat row for each difference, as in the CSV output and the DataFrame.
-
-        If queries are sliced, the columns `by` and `slice` say of which queries a row is; both are empty for all.
-        """
-        of_slices = [row for by_value in self.slices.values() for part in by_value.values() for row in part.rows]
-        for row in (*self.rows, *of_slices):
-            by = dict(zip(("by", "slice"), row.by or ("", ""), strict=True)) if self.slices else {}
-            yield {**by, **flat(row)}
-
-
 # -- since a stored report --------------------------------------------------------------------------------
 
 #: The verdict on a figure that is the same for every query.
@@ -234,6 +190,8 @@ class FigureChange(Plain):
         Now − before, with its verdict.
     """
 
+    also = ("verdict",)
+
     before: Estimate
     now: Estimate
     row: RunDifference
@@ -244,7 +202,7 @@ class FigureChange(Plain):
         return UNCHANGED if not self.row.moved else self.row.verdict
 
 
-class Changes(Result):
+class Changes(Plain):
     """What changed in the figures of a decision.
 
     Attributes
@@ -257,7 +215,7 @@ class Changes(Result):
         The runs that both reports have.
     new, gone : tuple of str
         Runs that only the report has, and that only the stored report has.
-    not_compared : {(run, measure or ""): reason}
+    not_compared : {run: {measure or "": reason}}
         Of runs, and of measures of runs, that both reports hold.
     not_stored : tuple of str
         Keys of the decision's figures that the stored report does not hold.
@@ -272,14 +230,12 @@ class Changes(Result):
         With `on="shared"`: how many queries are compared.
     """
 
-    schema = "rag-selectivity/changes/1"
-
     name: str
     figures: tuple[FigureChange, ...]
     stored_as: Mapping[str, str]
     new: tuple[str, ...] = ()
     gone: tuple[str, ...] = ()
-    not_compared: Mapping[tuple[str, str], str] = field(default_factory=dict)
+    not_compared: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     not_stored: tuple[str, ...] = ()
     level: float | None = None
     tests: Mapping[str, int] = field(default_factory=dict)
