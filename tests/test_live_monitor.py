@@ -3,6 +3,7 @@
 import asyncio
 import math
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -249,17 +250,31 @@ def test_what_waits_at_the_exit_is_measured() -> None:
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_a_child_process_measures_its_own() -> None:
     monitor = Monitor({"q": {"d": 1}}, corpus_size=1000)
-    for _ in range(640):
+    for _ in range(639):
         monitor.record(Retrieval("q", ["d"]))
+    is_recorded, may_go_on = threading.Event(), threading.Event()
+
+    class Slow(str):
+        def __hash__(self) -> int:
+            is_recorded.set()
+            may_go_on.wait()
+            return super().__hash__()
+
+    # A thread that the child does not have is in the middle of it.
+    thread = threading.Thread(target=monitor.record, args=[Retrieval(Slow("q"), ["d"])])
+    thread.start()
+    is_recorded.wait()
     child = os.fork()
     if not child:
         code = 1
+        signal.alarm(60)
         try:
-            for _ in range(128):
-                monitor.record(Retrieval("q", ["d"]))
-            code = 0 if monitor.report()["Success"].n >= 128 else 2
+            monitor.record(Retrieval("q", ["d"]))
+            code = 0 if monitor.report()["Success"].n else 2
         finally:
             os._exit(code)
+    may_go_on.set()
+    thread.join()
     assert os.waitpid(child, 0)[1] == 0
     assert monitor.report()["Success"].n == 640
 
@@ -387,7 +402,6 @@ def test_a_lower_rate_of_outcomes_raises_an_alarm() -> None:
     monitor = Monitor(alerts=["outcome < .5"], on_alert=heard.append)
     for i in range(200):
         monitor.record(Retrieval("q", ["x"], id=str(i)))
-    monitor.flush()
     for i in range(200):
         monitor.outcome(str(i), i % 10 == 0)
     monitor.flush()

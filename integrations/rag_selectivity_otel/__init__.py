@@ -4,7 +4,6 @@ Needs the extra `rag-selectivity[otel]`. Files of spans need no extra: `rag-sele
 """
 
 import math
-import threading
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -23,6 +22,7 @@ from rag_selectivity import InputError, Monitor, Report, parse_measure
 from rag_selectivity.live.monitor import RetrievalWatcher
 from rag_selectivity.live.spans import Problem, Problems, Span, SpanReader
 from rag_selectivity.live.watching import Faults
+from rag_selectivity.live.worker import shared_lock
 
 __all__ = ["SelectivitySpanProcessor", "observe_figures"]
 
@@ -79,7 +79,7 @@ class SelectivitySpanProcessor(RetrievalWatcher, SpanProcessor):  # type: ignore
             keep_texts=self.monitor.wants_texts,
             asked=self.monitor.asked,
         )
-        self._lock, self._reading = threading.Lock(), threading.Lock()
+        self._lock, self._reading = shared_lock(), shared_lock()
         self._early = Problems()
         #: Of the spans under way or ended below a root that is under way, the oldest first.
         self._of_span: dict[_Key, _Operation] = {}
@@ -183,7 +183,7 @@ def _span_of(span: Any) -> Span:
     )
 
 
-_lock = threading.Lock()
+_lock = shared_lock()
 #: What each meter observes, by the name of the run: a meter takes an instrument once.
 _observed: WeakKeyDictionary[Any, dict[str, Report | Monitor]] = WeakKeyDictionary()
 _faults = Faults("figures were not observed")

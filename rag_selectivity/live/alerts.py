@@ -2,7 +2,6 @@
 
 import logging
 import math
-import threading
 import time
 import weakref
 from collections import deque
@@ -19,6 +18,7 @@ from rag_selectivity.errors import InputError, did_you_mean
 from rag_selectivity.inference.sequential import RiseDetector
 from rag_selectivity.live.retrieval import Retrieval
 from rag_selectivity.live.watching import Faults
+from rag_selectivity.live.worker import shared_lock
 from rag_selectivity.log import LOG
 from rag_selectivity.measures import Measure, Outcome, parse_measure
 from rag_selectivity.measures.conditions import limit_of, parts_of
@@ -286,7 +286,7 @@ class Alerts:
         self._watched = [_Watched(text, window, float(false_alarm_every)) for text in conditions]
         self._alarms: list[Alarm] = []
         self._on_alert, self.name, self.guard = on_alert, name, Faults("on_alert failed")
-        self._lock = threading.Lock()
+        self._lock = shared_lock()
         #: OpenTelemetry's, where it is installed.
         self._counter: Any = None
         if self._watched:

@@ -6,7 +6,6 @@ are retrievals.
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -14,6 +13,7 @@ from enum import Enum
 from typing import Any
 
 from rag_selectivity.live.retrieval import Passages, Retrieval, union
+from rag_selectivity.live.worker import shared_lock
 
 #: Calls that never end (an abandoned generator) must not fill the memory.
 _MOST_CALLS = 20_000
@@ -144,7 +144,7 @@ class CallTree:
     ) -> None:
         self._asked = asked
         self._record, self._at_once, self._clock, self._most_held = record, at_once, clock, most_held
-        self._lock = threading.Lock()
+        self._lock = shared_lock()
         self._calls: dict[Hashable, _Call] = {}
 
     def begin(

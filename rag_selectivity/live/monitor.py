@@ -5,7 +5,6 @@ The monitor knows no framework: an adapter records each retrieval. Memory does n
 
 import os
 import random
-import threading
 import time
 import weakref
 from collections import deque
@@ -31,7 +30,7 @@ from rag_selectivity.live.trace import TraceWriter
 from rag_selectivity.live.traffic import Traffic
 from rag_selectivity.live.watching import Latest, Shared, Watcher, check_options, tell
 from rag_selectivity.live.window import Window
-from rag_selectivity.live.worker import Worker
+from rag_selectivity.live.worker import Worker, shared_lock
 from rag_selectivity.log import LOG
 from rag_selectivity.measures import Measure
 from rag_selectivity.measures.plan import given_depths, wanted_measures
@@ -166,7 +165,7 @@ class Monitor(Shared):
         self._trace = TraceWriter(trace, texts=trace_texts) if trace is not None else None
         #: All retrievals, and the outcomes of the last requests by their ids.
         self._traffic, self._requests = Traffic(), Latest[float | None](_MOST_REQUESTS)
-        self._lock, self._measuring = threading.Lock(), threading.Lock()
+        self._lock, self._measuring = shared_lock(), shared_lock()
         self._worker = Worker[Retrieval | None](self._measure, _MOST_WAITING, delay=_SECONDS, at_once=_BATCH)
         self._has_warned = False
         self._sample_rate, self._random = float(sample_rate), random.Random(seed)

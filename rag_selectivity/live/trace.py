@@ -7,7 +7,6 @@ import json
 import os
 import re
 import stat
-import threading
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
@@ -23,6 +22,7 @@ from rag_selectivity.judged.qrels import Qrels
 from rag_selectivity.judged.run import Run
 from rag_selectivity.live.retrieval import Question, Retrieval, checked_outcome
 from rag_selectivity.live.spans import is_otlp, names_spans, retrievals_of_spans
+from rag_selectivity.live.worker import shared_lock
 from rag_selectivity.log import LOG
 from rag_selectivity.results.plain import plain
 from rag_selectivity.results.shapes import check_version
@@ -90,7 +90,7 @@ class LineWriter:
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
-        self._lock = threading.Lock()
+        self._lock = shared_lock()
         self.lost = 0
         self.is_closed = False
         #: How many lines were lost before those that cannot be written at present.

@@ -1,6 +1,5 @@
 """What watches an application shares: faults stay here, and figures come from a monitor."""
 
-import threading
 import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
@@ -9,6 +8,7 @@ from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from rag_selectivity.errors import InputError, SelectivityWarning, did_you_mean
+from rag_selectivity.live.worker import shared_lock
 from rag_selectivity.log import LOG
 
 Value = TypeVar("Value")
@@ -99,7 +99,7 @@ class Latest(OrderedDict[Any, Value]):
 
     def __init__(self, most: int = 10_000) -> None:
         super().__init__()
-        self._most, self._lock = most, threading.Lock()
+        self._most, self._lock = most, shared_lock()
 
     def keep(self, call: Any, value: Value) -> None:
         """Keep the value of a call."""

@@ -1,7 +1,6 @@
 """`ToolMonitor`: watches which tools a model is shown, which it calls, and how that ends."""
 
 import math
-import threading
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -28,6 +27,7 @@ from rag_selectivity.live.tools.report import (
     with_confusions,
 )
 from rag_selectivity.live.watching import Shared, Watcher, check_options, tell
+from rag_selectivity.live.worker import shared_lock
 from rag_selectivity.log import LOG
 from rag_selectivity.results.report import Report
 from rag_selectivity.tables.cells import check_whole, iterated
@@ -107,7 +107,7 @@ class ToolMonitor(Shared):
         self._calls: deque[ModelCall] = deque(maxlen=options["kept"])
         self._relevant_from = self.monitor.labels.relevant_from
         self._checks_arguments = find_spec("jsonschema") is not None
-        self._lock = threading.Lock()
+        self._lock = shared_lock()
         self._tools: dict[str, ToolDefinition] = {}
         self._duplicates: dict[str, int] = {}
         self._ran, self._failed = Counter[str](), Counter[str]()
