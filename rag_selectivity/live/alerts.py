@@ -123,6 +123,8 @@ class _Watched:
         if found.name in TRAFFIC and found.name not in _UNBOUNDED and not 0 <= self.limit <= 1:
             raise InputError(f"alert {text!r}: {found.name} is a share from 0 to 1: 5% is .05")
         self.quantile = None if percent is None else percent / 100
+        # Of single values, the limit itself is not below it, and is above only if the condition says so.
+        self._beyond = self.limit if found.sign in ("<", ">=") else math.nan
         self.measure = None if found.name in TRAFFIC else self._measure()
         #: The constant, factor and baseline; None while the measure is unknown, or for one that cannot be tested.
         self._weights: tuple[float, float, float] | None = None
@@ -180,7 +182,7 @@ class _Watched:
             return None
         before, now = self._total, time.time()
         mark = _Mark(before.n, before.sums or (0.0,) * len(parts), now)
-        tested = parts if self.quantile is None else (float(parts[0] > self.limit),)
+        tested = parts if self.quantile is None else (float(parts[0] > self.limit or parts[0] == self._beyond),)
         value, lowest, highest = self._excess(tested, *self._weights)
         rises = self.above != self._is_raised
         bet = (value, -lowest) if rises else (-min(value, highest), highest)
