@@ -2,9 +2,9 @@
 
 import json
 import re
-import threading
 import warnings
 from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -73,11 +73,8 @@ def test_labels_by_text_hash_and_no_labels_at_all() -> None:
 
 def test_threads_lose_nothing_around_the_choice() -> None:
     monitor = Monitor(LABELS, scale="utility", trace=None)
-    threads = [threading.Thread(target=ask, args=(monitor, range(i, 300, 6))) for i in range(6)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(6) as executor:
+        list(executor.map(lambda i: ask(monitor, range(i, 300, 6)), range(6)))
     report = quiet(monitor)
     assert (report["Success@1"].n, report["Success@1"].value) == (300, 1.0)
     assert (monitor.traffic.retrievals, monitor.traffic.labelled) == (300, 300)

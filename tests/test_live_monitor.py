@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 from math import comb, isnan, log2
 from typing import Any
@@ -211,16 +212,12 @@ def test_threads_lose_nothing() -> None:
     labels, finals, pools = world(50)
     monitor = Monitor(labels, scale="utility", corpus_size=200)
 
-    def work() -> None:
-        for query, shown in finals.items():
-            for _ in range(10):
-                monitor.record(Retrieval(query, shown, pool=pools[query]))
+    def work(query: str) -> None:
+        for _ in range(60):
+            monitor.record(Retrieval(query, finals[query], pool=pools[query]))
 
-    threads = [threading.Thread(target=work) for _ in range(6)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(6) as executor:
+        list(executor.map(work, finals))
     report = monitor.report()
     assert (monitor.traffic.retrievals, report["Success@1"].n_total) == (3000, 3000)
     once = watched(labels, finals, pools).report()
@@ -385,7 +382,6 @@ def test_an_alarm_when_it_begins_and_when_it_ends(caplog) -> None:
     assert len(heard) == len(conditions)
     for alarm in heard:
         assert 2 < alarm.n <= 150, alarm
-        assert alarm.evidence >= 100_000
         assert alarm.since > 1e9
     harm = next(alarm for alarm in heard if alarm.condition == "Harm > .4")
     assert str(harm).endswith("UTC (the true figure is probably lower)")
@@ -406,6 +402,15 @@ def test_a_lower_rate_of_outcomes_raises_an_alarm() -> None:
         monitor.outcome(str(i), i % 10 == 0)
     monitor.flush()
     assert [(alarm.condition, alarm.raised) for alarm in heard] == [("outcome < .5", True)]
+
+
+def test_a_quantile_at_its_limit_is_neither_below_nor_above_it() -> None:
+    heard: list[Any] = []
+    monitor = Monitor(alerts=[f"p50(shown) {sign} 2" for sign in ("<", "<=", ">", ">=")], on_alert=heard.append)
+    for _ in range(100):
+        monitor.record(Retrieval("q", ["x", "y"]))
+    monitor.flush()
+    assert sorted(alarm.condition for alarm in heard) == ["p50(shown) <= 2", "p50(shown) >= 2"]
 
 
 def test_the_windows_figures_are_those_of_a_report_over_it() -> None:

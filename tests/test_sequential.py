@@ -46,12 +46,6 @@ def test_false_alarms_are_as_rare_as_promised(name: str) -> None:
     assert np.mean(runs) >= 200
 
 
-def test_a_detector_that_needs_less_evidence_breaks_the_promise() -> None:
-    draw, least = AT_THE_LIMIT["a rate of one half"]
-    runs = [alarm_at(draw, least, 1.5, seed, 2000) for seed in range(60)]
-    assert np.mean(runs) < 200
-
-
 @pytest.mark.parametrize(("true", "limit", "soon"), [(0.6, 0.4, 300), (0.8, 0.4, 70), (0.2, 0.05, 180)])
 def test_a_change_after_long_good_traffic_is_found(true: float, limit: float, soon: int) -> None:
     delays = []
@@ -62,7 +56,6 @@ def test_a_change_after_long_good_traffic_is_found(true: float, limit: float, so
         delays.append(next(i for i in range(20_000) if detector.add(bad(rng), limit, 3000 + i)))
         assert detector.mark is not None
         assert 2900 <= detector.mark <= 3000 + delays[-1]
-        assert detector.evidence >= 100_000
     assert np.median(delays) <= soon
 
 

@@ -83,11 +83,6 @@ class RiseDetector(Generic[Mark]):
         return total >= self._needed
 
     @property
-    def evidence(self) -> float:
-        """The mean money of the accounts, which is compared with the run length."""
-        return sum(self._money) / len(_STAKES)
-
-    @property
     def mark(self) -> Mark | None:
         """The mark of the value with which the rise probably began; None before the first value."""
         richest = max(range(len(_STAKES)), key=self._money.__getitem__)

@@ -23,7 +23,7 @@ from rag_selectivity.log import LOG
 from rag_selectivity.measures import Measure, Outcome, parse_measure
 from rag_selectivity.measures.conditions import limit_of, parts_of
 from rag_selectivity.tables.cells import check_number, check_whole
-from rag_selectivity.wording import amount
+from rag_selectivity.wording import amount, counted
 
 #: The expected number of retrievals until a false alarm is at least this.
 FALSE_ALARM_EVERY = 100_000
@@ -72,9 +72,6 @@ class Alarm:
         False when the condition is shown to hold no longer.
     since : float
         When the change probably began, in seconds since 1970.
-    evidence : float
-        What a bet on the change has made of 1. A condition that does not hold makes this as large as the monitor's
-        `false_alarm_every` once in that many retrievals, or less often.
     """
 
     condition: str
@@ -82,13 +79,12 @@ class Alarm:
     n: int
     raised: bool
     since: float = math.nan
-    evidence: float = math.nan
 
     def __str__(self) -> str:
         began = f" since {datetime.fromtimestamp(self.since, UTC):%Y-%m-%d %H:%M:%S} UTC" if self.since > 0 else ""
         # The moment was chosen because the figure is beyond the limit, so the true one is probably nearer to it.
         true = f" (the true figure is probably {'lower' if '>' in self.condition else 'higher'})" if self.raised else ""
-        over = f"{amount(self.value)} over the last {self.n} retrievals{began}{true}"
+        over = f"{amount(self.value)} over the last {counted(self.n, 'retrieval')}{began}{true}"
         return f"{'ALARM' if self.raised else 'No longer'} {self.condition}: {over}"
 
 
@@ -215,7 +211,7 @@ class _Watched:
             n = min(n, len(self._window))  # older values are not kept
             value = self._quantile(list(self._window)[-n:])
         self._is_raised = not self._is_raised
-        alarm = Alarm(self.text, value, n, self._is_raised, began.time, self._detector.evidence)
+        alarm = Alarm(self.text, value, n, self._is_raised, began.time)
         self._begin()
         return alarm
 

@@ -464,9 +464,15 @@ class RetrievalWatcher(Watcher):
         self.query_id_key, self.count_tokens = query_id_key, count_tokens
 
     def passages(self, ids: Sequence[str], texts: Sequence[str], scores: Iterable[float | None] = ()) -> Passages:
-        """Passages, with their texts where the monitor wants them."""
-        found = Passages.of(ids, texts, scores=scores, count_tokens=self.count_tokens)
-        return replace(found, texts=tuple(texts)) if self.monitor.wants_texts else found
+        """Ids and lengths, taken at once, since a framework's objects may change; and texts, if they are wanted."""
+        return Passages(
+            tuple(ids),
+            sum(map(self.count_tokens, texts)),
+            tuple(texts) if self.monitor.wants_texts else None,
+            sum(map(str.isspace, texts)) + list(texts).count(""),
+            # Only NaN differs from itself.
+            len([score for score in scores if score != score]),
+        )
 
     def report(self, **options: Any) -> Report:
         """The figures of all retrievals so far; `report()["BoR"]` is of all that was shown.

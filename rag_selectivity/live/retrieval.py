@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any
@@ -142,28 +142,6 @@ class Passages:
     texts: tuple[str, ...] | None = None
     empty: int = 0
     nan_scores: int = 0
-
-    @classmethod
-    def of(
-        cls,
-        ids: Sequence[str],
-        texts: Sequence[str],
-        *,
-        scores: Iterable[float | None] = (),
-        count_tokens: Callable[[str], int] = approximate_tokens,
-    ) -> Passages:
-        """Ids and lengths, taken at once: a framework's objects may change later. The texts are not kept.
-
-        >>> Passages.of(["d1", "d2"], ["Ada wrote it", ""])
-        Passages(ids=('d1', 'd2'), tokens=3, texts=None, empty=1, nan_scores=0)
-        """
-        return cls(
-            tuple(ids),
-            sum(map(count_tokens, texts)),
-            empty=sum(map(str.isspace, texts)) + list(texts).count(""),
-            # Only NaN differs from itself.
-            nan_scores=len([score for score in scores if score != score]),
-        )
 
 
 def union(parts: Sequence[Passages]) -> Passages:
