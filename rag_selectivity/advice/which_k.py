@@ -168,7 +168,7 @@ def _advised(judged: JudgedRun, measure: Evidence, curve: EvidenceCurve, bootstr
     mean, count = curve.mean, len(curve.queries)
     value, evidence = int(last_worthwhile(mean, curve.worth)), tuple(mean.tolist())
     less = "evidence worth less than one decisive" if judged.scale.name == "utility" and measure.rel is None else ""
-    most = f", counting at most {measure.enough:g} a query" * bool((curve.at(value) >= measure.enough).any())
+    most = f", counting at most {measure.enough:g} a query" if (curve.at(value) >= measure.enough).any() else ""
     brings = f"{less or 'less than one relevant'} passage in {round(1 / curve.worth)} queries on average{most}"
     if value == 0:
         return AdvisedK(reason=f"flat: even top ranks each add {brings}", flat=True, queries=count, evidence=evidence)

@@ -176,13 +176,13 @@ def named_runs(runs: Any) -> dict[str, Any]:
     return {"run": runs}
 
 
-def ranked_rows(run: Any, depth: int | None = None, policy: Policy = Policy()) -> Iterator[tuple[str, str, int]]:
+def ranked_rows(run: Any, depth: int | None = None) -> Iterator[tuple[str, str, int]]:
     """(query, passage, rank) rows of a Run, a dict, a frame or a file, down to a depth."""
-    for query, passages in ranked_lists(run, depth, policy):
+    for query, passages in ranked_lists(run, depth):
         for rank, passage in enumerate(passages, 1):
             yield query, passage, rank
 
 
-def ranked_lists(run: Any, depth: int | None = None, policy: Policy = Policy()) -> Iterator[tuple[str, list[str]]]:
+def ranked_lists(run: Any, depth: int | None = None) -> Iterator[tuple[str, list[str]]]:
     """(query, passages in rank order) of a Run, a dict, a frame or a file, down to a depth."""
-    return Run.of(run, policy).ordered(policy).lists(depth)
+    return Run.of(run).ordered(Policy()).lists(depth)

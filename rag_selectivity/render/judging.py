@@ -139,7 +139,7 @@ def _planned(grading: Grading) -> Iterator[str]:
 
 
 def _pairs(grading: Grading) -> str:
-    same = f" ({grading.same_texts:,} with the same texts as another)" * (grading.same_texts > 0)
+    same = f" ({grading.same_texts:,} with the same texts as another)" if grading.same_texts else ""
     return f"{counted(grading.pairs, 'pair')}{same}"
 
 
