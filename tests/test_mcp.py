@@ -133,7 +133,7 @@ def test_several_servers_with_equal_names() -> None:
     assert (named.catalogue, named.shown, named.choice.right.value, named.duplicates) == (6, 6, 1.0, {})
     assert {(pair.first, pair.second) for pair in named.similar} >= {("one/tool_02", "two/tool_02")}
     plain = asyncio.run(conversation("", "", {"a": ["tool_02"], "b": ["tool_02"]})).report()
-    assert (plain.catalogue, plain.shown, plain.duplicates) == (5, 6, {"tool_02": 2})
+    assert (plain.catalogue, plain.shown, plain.duplicates) == (5, 5, {"tool_02": 2})
     assert "Several tools have the same name: tool_02 (2 definitions)" in str(plain)
 
 
