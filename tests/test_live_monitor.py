@@ -328,6 +328,8 @@ def test_a_request_names_what_the_framework_does_not() -> None:
     report = monitor.report()
     assert (report["Success@1"].n_total, report["Success@1"].value) == (40, 1.0)
     assert {(each.id, each.arm) for each in monitor.retrievals} == {(f"r{i}", "a" if i % 2 else "b") for i in range(40)}
+    assert all(monitor.outcome(f"r{i}", outcome) for outcome in (0.1, 0) for i in range(40))
+    assert monitor.traffic.outcome == 0
     assert all(monitor.outcome(f"r{i}", i % 2) for i in range(40))
     assert monitor.traffic.outcome == 0.5
     with pytest.raises(rs.InputError, match="arm must be a text, got 3"), monitor.request(arm=3):  # type: ignore[arg-type]

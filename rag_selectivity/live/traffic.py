@@ -132,7 +132,8 @@ class Traffic:
     def add_outcome(self, value: float, before: float | None = None) -> None:
         """Count an outcome from 0 to 1, in place of the one before."""
         self.outcomes += before is None
-        self._good += value - (before or 0.0)
+        # What outcomes replaced must leave no sum a hair below 0, or above their number.
+        self._good = min(max(self._good + value - (before or 0.0), 0.0), float(self.outcomes))
 
     def _ends(self) -> tuple[float, float]:
         low, high = clopper_pearson(self._good, self.outcomes) if self.outcomes > 1 else (math.nan, math.nan)
