@@ -252,7 +252,7 @@ def test_run_evaluators_take_documents_dicts_and_ids() -> None:
     forms.append([document.to_json() for document in documents])
     found = [evaluator({"documents": form}, EXAMPLES[0]) for form in forms]
     assert found == [{"key": "Harm@2", "score": 0.5, "comment": None}] * 4
-    assert evaluator({}, EXAMPLES[0])["score"] is None
+    assert evaluator({}, EXAMPLES[0])["score"] is evaluator({"documents": None}, EXAMPLES[0])["score"] is None
     assert evaluator({"documents": []}, {"answer": "x"})["comment"] == (
         "the example has no reference outputs under 'relevant'"
     )

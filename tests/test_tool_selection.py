@@ -331,9 +331,8 @@ def test_an_agent_that_calls_wrong_tools_badly() -> None:
     labels = {"weather?": ["forecast"], "mail?": ["send"], "sum?": ["forecast"]}
     callback = ToolSelectivityCallback(labels, catalogue=tools)
     config = {"callbacks": [callback]}
-    broken = AIMessage(
-        "", invalid_tool_calls=[{"name": "forecast", "args": '{"city": "Ro', "id": "b", "error": None, "type": "x"}]
-    )
+    cut = {"args": '{"city": "Ro', "id": "b", "error": None, "type": "x"}
+    broken = AIMessage("", invalid_tool_calls=[{"name": name, **cut} for name in ("forecast", None)])
     conversations = {
         "weather?": [asked("send", {"to": 3}), asked("forecast", {"city": "Atlantis"}), AIMessage("unknown")],
         "sum?": [asked("add", {"a": 1}), asked("forecast", {"city": "Rome"}), AIMessage("sun")],

@@ -149,11 +149,10 @@ def _result(measure: Measure, value: float, comment: str | None) -> dict[str, An
 
 
 def _passages(outputs: Any, key: str) -> list[Any]:
-    """Ids or documents in rank order. A run that failed has no outputs: it retrieved nothing."""
-    passages = outputs.get(key) if isinstance(outputs, Mapping) else None
-    if outputs and passages is None:
+    """Ids or documents in rank order. A run that failed has no outputs, or None: it retrieved nothing."""
+    if outputs and key not in outputs:
         raise InputError(f"the target's outputs have no {key!r} (but {', '.join(map(str, outputs))}): retrieved=…")
-    return [document_of(each) if isinstance(each, tuple) else each for each in passages or ()]
+    return [document_of(each) if isinstance(each, tuple) else each for each in _value_in(outputs, key) or ()]
 
 
 def _numbered(rows: Iterable[Any]) -> dict[str, Any]:

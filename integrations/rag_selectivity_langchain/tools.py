@@ -41,7 +41,8 @@ class ToolSelectivityCallback(ToolWatcher, BaseCallbackHandler):  # type: ignore
 
     def __init__(self, labels: Any = None, *, ignored: Sequence[str] = (), **options: Any) -> None:
         super().__init__(labels, **options)
-        self._ignored = frozenset(ignored)
+        # A call that is no JSON may come without a name.
+        self._ignored = frozenset([*ignored, None])
         self._calls, self._runs = Latest[dict[str, Any]](), Latest[str]()
 
     def on_chat_model_start(

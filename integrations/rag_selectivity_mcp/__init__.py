@@ -99,7 +99,8 @@ class ToolSelectivity(ToolWatcher):
         try:
             yield
         finally:
-            _open.reset(token)
+            with self.guard:
+                _open.reset(token)
             with self.guard:
                 self._record(query, calls, shown, **options)
 
