@@ -154,6 +154,13 @@ def test_the_report_is_of_the_last_retrievals_that_are_kept() -> None:
     assert monitor.traffic.retrievals == 300
 
 
+def test_a_query_that_is_called_like_a_repeated_one_counts() -> None:
+    monitor = Monitor({"q": {"d": 1}, "q (2)": {"d": 1}})
+    for query, passage in (("q", "d"), ("q", "x"), ("q (2)", "d")):
+        monitor.record(Retrieval(query, [passage]))
+    assert (monitor.report()["Success"].value, monitor.report()["Success"].n_total) == (2 / 3, 3)
+
+
 def test_retrievals_of_one_query_are_one_cluster() -> None:
     labels = {f"q{i}": {"d": 1} for i in range(30)}
     lists = {query: ["d"] if i % 3 else ["x"] for i, query in enumerate(labels)}

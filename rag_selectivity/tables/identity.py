@@ -123,9 +123,8 @@ def _ids_in(metadata: Mapping[str, Any], prefix: str = "", depth: int = 0) -> It
     inner: list[tuple[str, Mapping[str, Any]]] = []
     for key, value in metadata.items():
         name = f"{prefix}{key}"
-        if isinstance(value, str):
-            if 0 < len(value) <= _LONGEST_ID:
-                yield name, value
+        if isinstance(value, str) and 0 < len(value) <= _LONGEST_ID:
+            yield name, value
         elif isinstance(value, Integral) and not isinstance(value, bool):
             yield name, str(value)
         elif isinstance(value, Mapping) and depth < _DEEPEST:
@@ -171,8 +170,7 @@ def document_ids(
     >>> document_ids([{"id": "a uuid", "metadata": {"source": "d1"}}], identity="source")
     ['d1']
     """
-    documents: list[dict[str, Any]] = []
-    ids: list[str] = []
+    documents, ids = list[dict[str, Any]](), list[str]()
     for rank, each in enumerate(passages, 1):
         if _is_document(each):
             documents.append(_parts(each))
@@ -186,8 +184,7 @@ def document_ids(
         other = max(found, key=lambda name: len(found[name]))
         if found[other]:
             raise InputError(f'the labels know the documents by {other}, not by id or text: say identity="{other}"')
-    by_text = [any(each.startswith(TEXT_PREFIX) for each in side) for side in (ids, labels)]
-    if by_text == [True, False]:
+    if any(each.startswith(TEXT_PREFIX) for each in ids) and not any(each.startswith(TEXT_PREFIX) for each in labels):
         raise InputError(
             f"the labels name passages by id ({examples(labels)}), and what was retrieved holds texts without ids: "
             f"give the ids in {place}, or label by rag_selectivity.single.text_id(text)"
@@ -231,9 +228,17 @@ def numbered_queries(queries: Iterable[str]) -> list[str]:
 
     >>> numbered_queries(["who?", "when?", "who?"])
     ['who?', 'when?', 'who? (2)']
+
+    One that is called like that already gets another number.
+
+    >>> numbered_queries(["who?", "who?", "who? (2)"])
+    ['who?', 'who? (2)', 'who? (2) (2)']
     """
-    times, keys = Counter[str](), []
+    times, keys = Counter[str](), dict[str, None]()
     for query in queries:
-        times[query] += 1
-        keys.append(query if times[query] == 1 else f"{query} ({times[query]})")
-    return keys
+        key = query
+        while key in keys:
+            times[query] += 1
+            key = f"{query} ({times[query] + 1})"
+        keys[key] = None
+    return list(keys)
