@@ -110,7 +110,7 @@ def random_draw(each: int, lists: Lists, store: Store, corpus: Any, *, depth: in
     pairs: dict[Pair, float] = {}
     for query, passages in sorted(taken.items()):
         drawn = ids.drawn(query, passages, each, seed, "N of random:N")
-        pairs |= {(query, passage): ids.outside(passages) / each for passage in drawn}
+        pairs |= dict.fromkeys([(query, passage) for passage in drawn], ids.outside(passages) / each)
     return OutsideDraw(pairs, tuple((*pair, Origin(draw, None, {"drawn": each})) for pair in pairs))
 
 
