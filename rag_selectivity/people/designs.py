@@ -150,7 +150,7 @@ def calibrate_draw(
         rows = rows_of[cell]
         weight = float(stands_for[rows].sum()) / count if count else 0.0
         stratum = f"{cell[0]} {by_place[cell[1]]}"
-        chosen = _spread_out(rows, count, labels.query, pattern, random)
+        chosen = spread_out(rows, count, labels.query, pattern, random)
         if cell in covers:
             chosen = _with_each_part(chosen, rows, of_runs, _LEAST_OF_A_RUN, random)
             chosen = _with_each_part(chosen, rows, of_pairs, 1, exchanging, covers[cell])
@@ -292,9 +292,7 @@ def allocated(total: int, shares: FloatArray, available: IntArray, least: int | 
     return result
 
 
-def _spread_out(
-    rows: IntArray, count: int, query: IntArray, pattern: IntArray, random: np.random.Generator
-) -> IntArray:
+def spread_out(rows: IntArray, count: int, query: IntArray, pattern: IntArray, random: np.random.Generator) -> IntArray:
     """A systematic draw of so many rows, spread over the runs that have them and over the queries."""
     turn = random.permutation(int(query.max(initial=0)) + 1)
     ordered = rows[np.lexsort((random.random(len(rows)), turn[query[rows]], pattern[rows]))]

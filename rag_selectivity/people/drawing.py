@@ -21,10 +21,12 @@ from rag_selectivity.people.designs import (
     allocated,
     calibrate_draw,
     pairs_at,
+    spread_out,
     tail_weights,
 )
 from rag_selectivity.tables.exact import read_records
 from rag_selectivity.tables.forms import AS_THEY_ARE
+from rag_selectivity.tables.ids import numbered
 from rag_selectivity.tables.names import find_column
 from rag_selectivity.trust.people import judge_labels
 from rag_selectivity.wording import counted
@@ -181,21 +183,11 @@ def _stratified(
     drawn: list[DrawnPair] = []
     for (grade, pairs), total, count in zip(strata.items(), stand_for.tolist(), counts.tolist(), strict=True):
         name = f"{'no grade' if grade == NO_GRADE else grade}{where}"
-        drawn += [DrawnPair(*pair, name, total / count) for pair in _spread([p for p, _ in pairs], count, random)]
+        of_query = numbered(query for (query, _), _ in pairs)[1]
+        rows = spread_out(np.arange(len(pairs)), count, of_query, np.zeros_like(of_query), random)
+        chosen = map(pairs.__getitem__, rows.tolist())
+        drawn += [DrawnPair(query, passage, name, total / count) for (query, passage), _ in chosen]
     return [drawn[i] for i in random.permutation(len(drawn)).tolist()]
-
-
-def _spread(pairs: Sequence[Pair], count: int, random: np.random.Generator) -> list[Pair]:
-    """A systematic sample: pairs stand query by query, in random order, and every (size/count)-th is taken."""
-    if not count:
-        return []
-    queries = list(dict.fromkeys(query for query, _ in pairs))
-    place = dict(zip(queries, random.permutation(len(queries)).tolist(), strict=True))
-    shuffled = [pairs[i] for i in random.permutation(len(pairs)).tolist()]
-    ordered = sorted(shuffled, key=lambda pair: place[pair[0]])
-    step = len(pairs) / count
-    first = float(random.uniform(0, step))
-    return [ordered[min(int(first + i * step), len(pairs) - 1)] for i in range(count)]
 
 
 def _of_file(file: Path, seed: int) -> list[DrawnPair]:
