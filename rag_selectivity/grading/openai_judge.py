@@ -190,11 +190,8 @@ class Way:
 
     def __str__(self) -> str:
         """As JSON, as labels keep it."""
-        shown: dict[str, Any] = {"answer": self.answer, "limit": self.limit}
-        if "temperature" in self.refused:
-            shown["temperature"] = False
-        others = [name for name in self.refused if name != "temperature"]
-        return json.dumps({**shown, **({"refused": others} if others else {})})
+        shown = {"answer": self.answer, "limit": self.limit, "refused": self.refused}
+        return json.dumps({name: value for name, value in shown.items() if value != ()})
 
     def fields(self, request: Request, parameters: Mapping[str, Any]) -> dict[str, Any]:
         """The body of a request, without its model."""

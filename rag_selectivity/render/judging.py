@@ -156,7 +156,7 @@ def _done(grading: Grading) -> Iterator[str]:
     yield f"{counted(grading.requests, 'request')}, {_tokens(grading.usage)}{counting}{cost_text(grading.cost)}{source}"
     if grading.way is not None:
         answer = grading.way["answer"] if grading.way["answer"] != "text" else "the JSON schema in words"
-        refused = ["temperature"] * (grading.way.get("temperature") is False) + [*grading.way.get("refused", ())]
+        refused = grading.way.get("refused", ())
         limit = grading.way["limit"] or "no limit of the answer"
         yield f"the endpoint was asked with {answer}, {limit}{'; it refused ' if refused else ''}{', '.join(refused)}"
     if grading.other_models:
