@@ -5,7 +5,7 @@ import random
 import sqlite3
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -125,17 +125,13 @@ def explaining(path: Path) -> Iterator[None]:
     """Raise SQLite's errors within the block as an InputError that says what is wrong with the file and what to do."""
     try:
         yield
-    except UnicodeDecodeError as error:
-        # The schema or an error of SQLite's own quotes bytes that are no text.
-        raise damaged(path, str(error)) from error
-    except sqlite3.Error as error:
-        if str(error).startswith(_OF_DAMAGE):
-            raise damaged(path, f"{error}{_found_by_check(path)}") from error
+    except (UnicodeDecodeError, sqlite3.Error) as error:
+        # The schema or an error of SQLite's own may quote bytes that are no text.
+        if isinstance(error, UnicodeDecodeError) or str(error).startswith(_OF_DAMAGE):
+            raise damaged(path, str(error)) from error
         for prefix, problem in _PROBLEMS.items():
             if _name_of(error).startswith(prefix):
-                if problem is _DAMAGED:
-                    raise damaged(path, f"{error}{_found_by_check(path)}") from error
-                raise InputError(f"{path}: {problem} ({error})") from error
+                raise InputError(f"{path}: {problem.format(name=path.name)} ({error})") from error
         raise
 
 
@@ -146,20 +142,6 @@ def damaged(path: Path, detail: str) -> InputError:
 
 def _name_of(error: BaseException | None) -> str:
     return getattr(error, "sqlite_errorname", None) or ""
-
-
-def _found_by_check(path: Path) -> str:
-    """What SQLite's own check finds first, for the end of a message; nothing where it cannot look."""
-    with (
-        suppress(sqlite3.Error, OSError),
-        closing(sqlite3.connect(f"file:{quote(str(path.absolute()))}?mode=ro", uri=True)) as file,
-    ):
-        # A file that is cut short is refused without this.
-        file.execute("PRAGMA writable_schema = ON")
-        found = file.execute("PRAGMA quick_check(1)").fetchone()[0]
-        if found != "ok":
-            return f"; {' '.join(str(found).split())}"
-    return ""
 
 
 # -- connections ------------------------------------------------------------------------------------------
