@@ -425,11 +425,16 @@ class Runner:
 
 @contextmanager
 def asking(judge: Judge, gate: Gate, total: int, what: str, progress: bool) -> Iterator[Runner]:
-    """A runner for a judge, with a progress line.
+    """A runner for a judge, with a progress line on a terminal: what is done, failed and spent, rate and time left.
 
     The first Ctrl-C lets requests under way land for a second; the second one ends everything at once.
     """
-    bar = _progress_bar(total, what) if progress and sys.stderr.isatty() else None
+    bar = None
+    if progress and sys.stderr.isatty():
+        with suppress(ImportError):
+            from tqdm import tqdm
+
+            bar = tqdm(total=total, desc=visible(what), unit="pair", dynamic_ncols=True)
     runner, loop = Runner(judge, gate, bar), asyncio.get_running_loop()
 
     def interrupt() -> None:
@@ -447,15 +452,6 @@ def asking(judge: Judge, gate: Gate, total: int, what: str, progress: bool) -> I
             loop.remove_signal_handler(signal.SIGINT)
         if bar is not None:
             bar.close()
-
-
-def _progress_bar(total: int, what: str) -> Any:
-    """A line for what is done, failed by reason and spent, rate and time left; None without tqdm."""
-    try:
-        from tqdm import tqdm
-    except ImportError:
-        return None
-    return tqdm(total=total, desc=visible(what), unit="pair", dynamic_ncols=True)
 
 
 def blocking(work: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, T]:
