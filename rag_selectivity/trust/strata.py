@@ -333,8 +333,7 @@ class Model:
         more = extra.T.ravel()
         every = np.union1d(cells, np.flatnonzero(more))
         back = np.searchsorted(every, cells)[back]
-        counted = more[every].astype(np.float64)
-        np.add.at(counted, back, 1.0)
+        counted = (more[every] + np.bincount(back, minlength=len(every))).astype(np.float64)
         query = every % self.queries
         if self.counting is not None:
             counted = counted * np.maximum(self.counting[query], _LEAST_SHARE)
@@ -356,12 +355,12 @@ class Model:
         mode = np.zeros(self.queries)
         curvature = np.full(self.queries, precision)
         if len(query):
-            shares = base[stratum]
+            shares, powers = base[stratum], np.vander(self.steps, 3, increasing=True)
             for _ in range(_NEWTON_ROUNDS):
-                tilted = shares * np.exp(mode[query][:, None] * self.steps)
-                tilted /= tilted.sum(axis=1, keepdims=True)
-                mean = tilted @ self.steps
-                variance = tilted @ self.steps**2 - mean**2
+                tilted = shares * np.exp(mode[:, None] * self.steps)[query]
+                total, first, second = (tilted @ powers).T
+                mean = first / total
+                variance = second / total - mean**2
                 curvature = precision + np.bincount(query, number * variance, minlength=self.queries)
                 slope = given - np.bincount(query, number * mean, minlength=self.queries) - precision * mode
                 # A full step can overshoot where one label of a rare grade pulls; half the range is always enough.
@@ -374,9 +373,7 @@ def _with_mean(shares: FloatArray, spread: float, steps: FloatArray) -> FloatArr
     factors = np.exp(spread * _NODES[:, None] * steps)
     base = shares.copy()
     for _ in range(_TILT_ROUNDS):
-        tilted = base * factors[:, None, :]
-        tilted /= tilted.sum(axis=2, keepdims=True)
-        mean = np.tensordot(_NODE_WEIGHTS, tilted, axes=1)
+        mean = base * ((_NODE_WEIGHTS / (base @ factors.T)) @ factors)
         base = base * (shares / np.maximum(mean, _LEAST_SHARE))
         base /= base.sum(axis=1, keepdims=True)
     return base
