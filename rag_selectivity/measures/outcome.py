@@ -184,7 +184,9 @@ class Outcome:
         """Between what the first part lies at each depth: float64[2, depths]; None where that is not known."""
         if self.bounds is None:
             return None
-        return np.stack([np.broadcast_to(end, self.parts[0].shape[1:]) for end in self.bounds])
+        ends = np.empty((2, self.parts[0].shape[1]))
+        ends[0], ends[1] = self.bounds
+        return ends
 
     def over(self, rows: NDArray[Any] | slice) -> Outcome:
         """The outcome of some of its queries, by mask, by position or by slice."""
@@ -209,13 +211,15 @@ class Outcome:
 
     def at(self, columns: slice) -> Outcome:
         """The outcome at some of its depths."""
-        bounds = None if self.ends is None else (*self.ends[:, columns],)
+        ends = self.ends
+        bounds = None if ends is None else (*ends[:, columns],)
         refused = None if self.refused is None else self.refused.at(columns)
         return replace(self, parts=tuple(part[:, columns] for part in self.parts), bounds=bounds, refused=refused)
 
     def ends_at(self, column: int) -> tuple[float, float] | None:
         """Between what the first part lies at one of the depths; None where that is not known."""
-        return None if self.ends is None else (*self.ends[:, column].tolist(),)
+        ends = self.ends
+        return None if ends is None else (*ends[:, column].tolist(),)
 
     def without_spread(self) -> NDArray[np.bool_]:
         """Whether it is a property of corpus and labels that all queries share, at each depth: bool[depths]."""
