@@ -113,11 +113,10 @@ class Labels:
         known = {query: name for query, name in (names or {}).items() if name is not None}
         if self.judged is not None and self.judged.origins is not None and by_query.keys() == known.keys():
             return replace(self.judged.under(known, passage), levels=self.levels)
-        rows = [(query, *row) for query, grades in by_query.items() for row in grades.items()]
         # What they do not know by a name, a host expects without a grade.
-        expected = None if names is None else [query not in known for query, _, _ in rows]
+        expected = None if names is None else [q not in known for q, grades in by_query.items() for _ in grades]
         about: dict[str, Any] = {"scale": self.scale, "levels": self.levels, "again": again_in(known)}
-        return Qrels.from_records(rows, queries=by_query, expected=expected, **about)
+        return Qrels.from_records(by_query, expected=expected, **about)
 
     @cached_property
     def levels(self) -> tuple[int, ...]:
