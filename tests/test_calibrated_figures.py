@@ -165,15 +165,14 @@ def settling_world(seed: int, queries: int = 60, passages: int = 30):
 @pytest.mark.slow
 def test_with_labels_that_settle_queries_the_interval_of_bor_holds_the_truth() -> None:
     held, with_drawn_alone = [], []
-    for seed in range(15):
+    for seed in range(8):
         human, judge, runs, people = settling_world(seed)
-        true = evaluated(human, runs, bootstrap=None)["BoR@10"].value
-        figure = evaluated(judge, runs, human=people)["BoR@10"]
-        alone = evaluated(judge, runs, human=people.drawn)["BoR@10"]
+        true = evaluated(human, runs, bootstrap=None, measures=["BoR"])["BoR@10"].value
+        figure, alone = (evaluated(judge, runs, human=e, measures=["BoR"])["BoR@10"] for e in (people, people.drawn))
         held.append(figure.low <= true <= figure.high)
         with_drawn_alone.append(abs(alone.value - true) - abs(figure.value - true))
         assert figure.rough
-    assert np.mean(held) >= 0.93
+    assert all(held)
     # The figures have the mark, so that the note need not name them all.
     (note,) = (note for note in evaluated(judge, runs, human=people).runs["one"].notes if note.startswith("rough"))
     assert "@" not in note
