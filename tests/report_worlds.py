@@ -131,8 +131,8 @@ def no_texts(folder: Path) -> ReportWorld:
     return _written(folder, grades, runs, "--scale", "utility", "--corpus-size", "5000")
 
 
-def seven_thousand_queries(folder: Path, queries: int = 7000) -> ReportWorld:
-    """Two runs of 20 passages for thousands of queries, without texts."""
+def a_thousand_queries(folder: Path, queries: int = 1000) -> ReportWorld:
+    """Two runs of 20 passages for more queries than a page draws, without texts."""
     grades, runs = _collection(queries, {"good": 1.0, "poor": 0.2}, judged=8, depth=20)
     return _written(folder, grades, runs, "--scale", "utility", "--corpus-size", "1000000", "--resamples", "500")
 
@@ -196,7 +196,7 @@ WORLDS: dict[str, Callable[[Path], ReportWorld]] = {
     for each in (
         one_run,
         no_texts,
-        seven_thousand_queries,
+        a_thousand_queries,
         partly_judged,
         single_query,
         no_success,
