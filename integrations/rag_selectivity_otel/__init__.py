@@ -21,8 +21,7 @@ except ImportError as error:
 from rag_selectivity import InputError, Monitor, Report, parse_measure
 from rag_selectivity.live.monitor import RetrievalWatcher
 from rag_selectivity.live.spans import Problem, Problems, Span, SpanReader
-from rag_selectivity.live.watching import Faults
-from rag_selectivity.live.worker import shared_lock
+from rag_selectivity.live.watching import Faults, shared_lock
 
 __all__ = ["SelectivitySpanProcessor", "observe_figures"]
 

@@ -17,8 +17,7 @@ import numpy as np
 from rag_selectivity.errors import InputError, did_you_mean
 from rag_selectivity.inference.sequential import RiseDetector
 from rag_selectivity.live.retrieval import Retrieval
-from rag_selectivity.live.watching import Faults
-from rag_selectivity.live.worker import shared_lock
+from rag_selectivity.live.watching import Faults, shared_lock
 from rag_selectivity.log import LOG
 from rag_selectivity.measures import Measure, Outcome, parse_measure
 from rag_selectivity.measures.conditions import limit_of, parts_of

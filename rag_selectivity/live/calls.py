@@ -13,7 +13,7 @@ from enum import Enum
 from typing import Any
 
 from rag_selectivity.live.retrieval import Passages, Retrieval, union
-from rag_selectivity.live.worker import shared_lock
+from rag_selectivity.live.watching import shared_lock
 
 #: Calls that never end (an abandoned generator) must not fill the memory.
 _MOST_CALLS = 20_000

@@ -28,9 +28,9 @@ from rag_selectivity.live.identity import Identity, Waiting
 from rag_selectivity.live.retrieval import Passages, Retrieval, approximate_tokens, checked_outcome
 from rag_selectivity.live.trace import TraceWriter
 from rag_selectivity.live.traffic import Traffic
-from rag_selectivity.live.watching import Latest, Shared, Watcher, check_options, tell
+from rag_selectivity.live.watching import Latest, Shared, Watcher, check_options, shared_lock, tell
 from rag_selectivity.live.window import Window
-from rag_selectivity.live.worker import Worker, shared_lock
+from rag_selectivity.live.worker import Worker
 from rag_selectivity.log import LOG
 from rag_selectivity.measures import Measure
 from rag_selectivity.measures.plan import given_depths, wanted_measures

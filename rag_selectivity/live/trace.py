@@ -22,7 +22,7 @@ from rag_selectivity.judged.qrels import Qrels
 from rag_selectivity.judged.run import Run
 from rag_selectivity.live.retrieval import Question, Retrieval, checked_outcome
 from rag_selectivity.live.spans import is_otlp, names_spans, retrievals_of_spans
-from rag_selectivity.live.worker import shared_lock
+from rag_selectivity.live.watching import shared_lock
 from rag_selectivity.log import LOG
 from rag_selectivity.results.plain import plain
 from rag_selectivity.results.shapes import check_version
@@ -306,13 +306,11 @@ class Trace:
             If the trace holds neither tokens nor times.
         """
         values: dict[str, dict[str, list[float]]] = {}
-        by_hash = {text_id(name): name for name in qrels}
-        for each in self.retrievals.values():
-            own = each.query_id or each.query
+        for key, query in self.queries_in(qrels).items():
+            each = self.retrievals[key]
             for name, amount, factor in (("tokens", each.tokens, 1), ("milliseconds", each.seconds, 1000)):
                 if amount is not None:
-                    of_query = values.setdefault(by_hash.get(own) or by_hash.get(each.query) or own, {})
-                    of_query.setdefault(name, []).append(factor * float(amount))
+                    values.setdefault(query, {}).setdefault(name, []).append(factor * float(amount))
         if not values:
             raise InputError(f"{self.path}: no retrieval of the trace has tokens or a time, so that it has no costs")
         return {query: {kind: fmean(each) for kind, each in kinds.items()} for query, kinds in values.items()}

@@ -1,6 +1,9 @@
 """What watches an application shares: faults stay here, and figures come from a monitor."""
 
+import os
+import threading
 import warnings
+import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from inspect import signature
@@ -8,10 +11,29 @@ from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from rag_selectivity.errors import InputError, SelectivityWarning, did_you_mean
-from rag_selectivity.live.worker import shared_lock
 from rag_selectivity.log import LOG
 
 Value = TypeVar("Value")
+
+#: What a child process finds free, though a thread that it does not have held it at the fork.
+_locks: weakref.WeakSet[Any] = weakref.WeakSet()
+
+
+def shared_lock() -> threading.Lock:
+    """A lock that whoever held it at a fork does not keep from the child."""
+    lock = threading.Lock()
+    _locks.add(lock)
+    return lock
+
+
+def _after_fork_in_child() -> None:
+    for lock in list(_locks):
+        # As `threading` and `logging` do: a thread that was about to take a lock has it before the lock says so.
+        lock._at_fork_reinit()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork_in_child)
 
 
 class Shared:

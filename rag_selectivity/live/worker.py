@@ -13,17 +13,8 @@ Item = TypeVar("Item")
 
 #: A pause after each piece of work gives the interpreter's lock to the application, which would else wait for 5 ms.
 _PAUSE = 0.001
-#: Seconds that the exit of the interpreter waits for all that waits.
-_LONGEST_EXIT = 30.0
-#: What a child process finds free, though a thread that it does not have held it at the fork.
-_locks: weakref.WeakSet[Any] = weakref.WeakSet()
-
-
-def shared_lock() -> threading.Lock:
-    """A lock that whoever held it at a fork does not keep from the child."""
-    lock = threading.Lock()
-    _locks.add(lock)
-    return lock
+#: Seconds that a fork waits for what is being worked on, and the exit of the interpreter for all that waits.
+_LONGEST_FORK, _LONGEST_EXIT = 5.0, 30.0
 
 
 class Worker(Generic[Item]):
@@ -41,7 +32,8 @@ class Worker(Generic[Item]):
         The most items that are handed to `work` together. The delay ends as soon as so many wait.
 
     What waits at the exit of the interpreter is worked off then. After a fork, the child has an empty queue and no
-    thread until it puts an item: what waited, or is being worked on, belongs to the parent.
+    thread until it puts an item: what waited belongs to the parent. A fork waits up to five seconds for what is being
+    worked on, since the child gets the locks that the work uses as they are.
     """
 
     def __init__(self, work: Callable[[list[Item]], None], most: int, *, delay: float, at_once: int) -> None:
@@ -89,6 +81,8 @@ class Worker(Generic[Item]):
 
 #: The workers of this process: the exit and a fork ask all of them, and cannot be told to forget one.
 _workers: weakref.WeakSet[Worker[Any]] = weakref.WeakSet()
+#: Those whose work a fork has stopped.
+_held: list[Worker[Any]] = []
 
 
 def _stop_all() -> None:
@@ -98,13 +92,19 @@ def _stop_all() -> None:
         worker.drain(_LONGEST_EXIT)
 
 
+def _before_fork() -> None:
+    _held[:] = [each for each in list(_workers) if each._working.acquire(timeout=_LONGEST_FORK)]
+
+
+def _after_fork() -> None:
+    for worker in _held:
+        worker._working.release()
+
+
 def _after_fork_in_child() -> None:
-    for lock in list(_locks):
-        # As `threading` and `logging` do: a thread that was about to take a lock has it before the lock says so.
-        lock._at_fork_reinit()
     for worker in list(_workers):
         worker._begin()
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork_in_child)
+    os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_after_fork_in_child)

@@ -26,8 +26,7 @@ from rag_selectivity.live.tools.report import (
     warning,
     with_confusions,
 )
-from rag_selectivity.live.watching import Shared, Watcher, check_options, tell
-from rag_selectivity.live.worker import shared_lock
+from rag_selectivity.live.watching import Shared, Watcher, check_options, shared_lock, tell
 from rag_selectivity.log import LOG
 from rag_selectivity.results.report import Report
 from rag_selectivity.tables.cells import check_whole, iterated
