@@ -323,6 +323,7 @@ def test_free_answers_by_rules_and_by_a_judge(tmp_path: Path) -> None:
     report = rs.measure_answers(made.runs, **given)
     assert list(report.kinds) == ["exact_match", "f1", "judge", "judged_right", "claims", "cited", "abstained"]
     at = {name: report["first", 2, name].value for name in report.kinds}
+    assert "requests to model and judge" in str(report)
     assert at["exact_match"] == at["judged_right"] == at["cited"] == 0.5
     assert at["judge"] == pytest.approx((5 + 2) / 2)
     assert at["claims"] == pytest.approx(0.25)

@@ -124,6 +124,7 @@ def test_a_threshold_makes_scores_right_or_wrong() -> None:
     without = answers_given(rows, ends=(1, 5))
     assert not [each for each in without.contrasts if each.kind == "bits"]
     assert any("correct_from" in note for note in without.notes)
+    assert "@" not in str(answers_given([{"query_id": f"q{i}", "run": "a", "score": i % 2} for i in range(9)]))
     report = answers_given(rows, ends=(1, 5), correct_from=4)
     assert report.contrast("bits", "score ≥ 4", "a", 5).value == pytest.approx(1)
 

@@ -1,7 +1,8 @@
 """Claims, answers, validations and online tests: their tables and sentences."""
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 from rag_selectivity.render.blocks import (
     BLANK,
@@ -54,8 +55,7 @@ _OF_KIND = {"bits": "bits", "slope": "change"}
 @shown(AnswerReport, "What a model makes of passages")
 def answer_blocks(report: AnswerReport) -> Iterator[Block]:
     """Means of what was shown, lifts, bits, order, depth, runs and junk."""
-    spent = _spent(report.spent, report.settings.get("model"))
-    yield Heading(f"{counted(len(report.queries), 'query', 'queries')}{spent}")
+    yield Heading(f"{counted(len(report.queries), 'query', 'queries')}{_spent(report.spent, report.settings)}")
     if report.resume is not None:
         yield Note(f"go on with: {report.resume}")
     shown = list(dict.fromkeys(each for each, _ in report.figures))
@@ -68,20 +68,20 @@ def answer_blocks(report: AnswerReport) -> Iterator[Block]:
         yield table_of(shown, ("shown", str), ("n", most.get), *columns, breaks=True)
     level = level_text(report.settings["level"])
     for kind, title in _TITLES.items():
-        contrasts = [each for each in report.contrasts if each.kind == kind]
-        if contrasts:
+        if contrasts := [each for each in report.contrasts if each.kind == kind]:
             yield Heading(title)
             yield from _contrast_blocks(kind, contrasts, level)
     yield from notes(report.notes)
-    served = report.settings.get("served") or ()
-    if served and list(served) != [report.settings["model"]]:
+    if (served := report.settings.get("served")) and list(served) != [report.settings["model"]]:
         yield Note(f"the server calls the model {served[0]}")
 
 
-def _spent(spent: Spent, model: str | None) -> str:
+def _spent(spent: Spent, settings: Mapping[str, Any]) -> str:
     if not spent.prompts:
         return ""
-    prompts, requests = counted(spent.prompts, "prompt"), f"{counted(spent.requests, 'request')} to {model}"
+    asked = dict.fromkeys(name for name in (settings["model"], settings["judge"]) if name)
+    models = settings["model"] if spent.dry_run else " and ".join(asked)
+    prompts, requests = counted(spent.prompts, "prompt"), f"{counted(spent.requests, 'request')} to {models}"
     if spent.dry_run:
         return (
             f": {prompts}, {spent.cached:,} answered already; {requests} to make, about {spent.usage.total:,} tokens"

@@ -86,13 +86,10 @@ class Shown(Plain):
     order: str = BEST_FIRST
 
     def __str__(self) -> str:
-        match self.run:
-            case "closed-book" | "ideal":
-                return self.run
-            case "junk":
-                return f"relevant + {self.k} junk"
-            case _:
-                return f"{self.run}@{self.k}" + ("" if self.order == BEST_FIRST else f" {self.order}")
+        if self.run == JUNK:
+            return f"relevant + {self.k} junk"
+        depth = "" if self.k is None or self.run in (CLOSED_BOOK, IDEAL) else f"@{self.k}"
+        return f"{self.run}{depth}" + ("" if self.order == BEST_FIRST else f" {self.order}")
 
     @property
     def is_run(self) -> bool:
