@@ -205,7 +205,7 @@ def test_a_tool_that_swallows_the_error_of_its_retriever() -> None:
 
     callback = watching()
     run_sync(agent([careful], [("careful", ASKED)]), QUESTION, under(callback))
-    assert settled(callback) == [(ASKED, (), ())]
+    assert settled(callback) == [(ASKED, (), None)]
     assert callback.traffic.failed == 1
     assert callback.report()["Success"].value == 0
 

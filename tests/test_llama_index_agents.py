@@ -196,5 +196,5 @@ def test_a_failure_that_the_agent_swallows_is_a_failure(how) -> None:
             await asyncio.wait_for(handler, 0.05 if how == "wait_for" else None)
 
     live = watched(ask)
-    assert_recorded(live, [("q1", (), ()), ("q1", (), ())])
+    assert_recorded(live, [("q1", (), None)] * 2)
     assert live.monitor.traffic.failed == 2

@@ -113,8 +113,8 @@ class CallTree:
 
     A call without a query id of its own has that of the call around it.
 
-    A retrieval that failed is handed over with an empty list and an empty pool when the call around it ends, unless
-    another attempt at the same query within that call succeeded.
+    A retrieval that failed is handed over with an empty list when the call around it ends, unless another attempt at
+    the same query within that call succeeded.
 
     Parameters
     ----------
@@ -193,8 +193,8 @@ class CallTree:
             done: list[_Retrieved] = []
             inside = [each for each in failed.root.below.values() if failed in _path(each)]
             for each in [each for each in inside if each.kind is Kind.RETRIEVE and each.retrieval is None]:
-                nothing, seconds = Passages(()), self._clock() - each.started
-                failure = _Retrieved(each.query, each.query_id, each.above, nothing, seconds, nothing, failed=True)
+                seconds = self._clock() - each.started
+                failure = _Retrieved(each.query, each.query_id, each.above, Passages(()), seconds, failed=True)
                 (done if each.above is None else each.root.held).append(failure)
                 if each is not failed:
                     done += self._close(each)

@@ -37,8 +37,7 @@ class Retrieval:
         Of the passages shown.
     seconds : float, optional
     failed : bool
-        Whether the retriever raised an error, was cancelled, or returned None. Nothing was shown then, and there are
-        no candidates.
+        Whether the retriever raised an error, was cancelled, or returned None. Nothing was shown then.
     empty_passages, nan_scores : int, optional
         Passages among those shown that have no text, and those whose score is NaN.
     texts : {passage: text}, optional
@@ -75,9 +74,9 @@ class Retrieval:
 
     def __post_init__(self) -> None:
         shown = _checked_ids(self.shown, "shown")
-        pool = None if self.pool is None else _checked_ids(self.pool, "pool")
         object.__setattr__(self, "shown", () if self.failed else shown)
-        object.__setattr__(self, "pool", None if self.failed else pool)
+        if self.pool is not None:
+            object.__setattr__(self, "pool", _checked_ids(self.pool, "pool"))
         if self.failed.__class__ is not bool and not isinstance(self.failed, np.bool_):
             raise InputError(f"Retrieval: failed must be True or False, got {self.failed!r}")
         for name, amount in (("tokens", self.tokens), ("seconds", self.seconds)):
