@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 import rag_selectivity as rs
 from rag_selectivity.advice import decide
 from rag_selectivity.cli.app import app
+from rag_selectivity.grading.judge import JudgeFailure
 
 pytestmark = [pytest.mark.contract, pytest.mark.filterwarnings("ignore::rag_selectivity.SelectivityWarning")]
 RUNS = ("bm25", "dense", "reranked")
@@ -65,6 +66,13 @@ def test_a_grading_that_stopped_is_finished_first(tmp_path) -> None:
     budget = rs.Budget(max_calls=4)
     stopped = rs.grade(*texts, pool, store=tmp_path / "l.db", judge=judge, budget=budget, progress=False)
     assert stopped.left == 2
+
+    async def slow(messages, schema):
+        raise JudgeFailure("slow", "timeout")
+
+    slow.__name__ = "judge"
+    once = rs.Limits(attempts=1)
+    assert rs.grade(*texts, pool, store=tmp_path / "l.db", judge=slow, limits=once, progress=False).failed == 2
     report = rs.evaluate(tmp_path / "l.db", {"mine": pool}, bootstrap=None)
     step = decide(report, k=5)["next"].text
     assert step.startswith(f"Finish the grading: no grade yet for 2 pairs in {tmp_path / 'l.db'}; ")

@@ -28,6 +28,7 @@ from urllib.parse import urlsplit
 from pydantic import BaseModel
 
 from rag_selectivity.errors import GradingError
+from rag_selectivity.grading.store.records import PASSING
 from rag_selectivity.results.usage import Usage
 from rag_selectivity.tables.cells import number_or_nan, shown, whole_characters
 from rag_selectivity.tables.files import json_value
@@ -39,8 +40,6 @@ __all__ += ["first_text", "json_schema", "known_settings", "with_schema"]
 
 # -- failures ------------------------------------------------------------------------------------------------
 
-#: Kinds of temporary failures, which have other causes than the pair: another attempt may succeed.
-PASSING = ("rate_limit", "timeout", "server_error", "unreachable")
 #: The kind of a failure after which the judge asks in another way, so that the request is sent again at once.
 ADAPTED = "adapted"
 LONGEST_MESSAGE = 300
@@ -120,12 +119,10 @@ def failure_of_status(status: int, headers: Mapping[str, str], text: str, *, tol
     if status in (400, 403) and _FILTER.search(text):
         return JudgeFailure(f"the content filter refused the request: {told}", "content_filter", answer=words)
     unknown = status in (404, 405) or (status in (400, 422) and _UNKNOWN_MODEL.search(text) is not None)
+    is_broke = may_not_spend(status, text)
     for holds, mend in (
         (status == 407, "the proxy needs a name and a password: give them in HTTPS_PROXY or HTTP_PROXY"),
-        (
-            may_not_spend(status, text),
-            "the account has no credit left or may not spend it: add credit, or raise its limit",
-        ),
+        (is_broke, "the account has no credit left or may not spend it: add credit, or raise its limit"),
         (status == 401, "the key is wrong or missing"),
         (status == 403, "the key may not use this model: give another model (--model) or another key"),
         (unknown, "the endpoint does not know this model or address: check both (--model, --base-url)"),

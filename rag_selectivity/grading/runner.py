@@ -372,8 +372,7 @@ class Runner:
         if self.gate.stop is not None or not self._held:
             return
         problems = [outcome.problem for outcome in self._held if outcome.problem is not None]
-        kinds = Counter(problem.kind for problem in problems)
-        kind, count = kinds.most_common(1)[0]
+        kind, count = Counter(problem.kind for problem in problems).most_common(1)[0]
         last = next(problem for problem in reversed(problems) if problem.kind == kind)
         self._stop_for(f"{count} of {counted(len(problems), 'call')} failed", last)
 

@@ -30,6 +30,8 @@ ORIGIN_KINDS = ("pool", "tail", "control", "person", "unknown")
 TARGETED_DRAWS = ("disagree",)
 #: The draw whose grade takes the place of the grades that it is about.
 ADJUDICATION = "adjudicate"
+#: Kinds of temporary failures, which have other causes than the pair: another attempt may succeed.
+PASSING = ("rate_limit", "timeout", "server_error", "unreachable")
 #: Of the labels that are failures.
 UNANSWERED = "labels.grade IS NULL AND labels.value IS NULL"
 

@@ -290,10 +290,11 @@ class Store:
         return None if cost is None else float(cost)
 
     def open_pairs(self) -> int:
-        """How many of the pairs that were chosen have neither an answer of a judge nor one of a person."""
-        pair = "SELECT query_id, passage_id FROM"
-        graded = f"EXCEPT {pair} pairs JOIN labels USING (query_hash, passage_hash) EXCEPT {pair} human"
-        return int(self._looked_up(f"SELECT count(*) FROM ({pair} origins {graded})", ())[0][0])
+        """How many of the pairs that were chosen have no answer of a judge or a person, and no failure that lasts."""
+        pair, passing = "SELECT query_id, passage_id FROM", records.PASSING
+        answered = f"USING (query_hash, passage_hash) WHERE coalesce(failure, '') NOT IN ({_places(passing)})"
+        graded = f"{pair} origins EXCEPT {pair} pairs JOIN labels {answered} EXCEPT {pair} human"
+        return int(self._looked_up(f"SELECT count(*) FROM ({graded})", passing)[0][0])
 
     # -- labels -----------------------------------------------------------------------------------
 
