@@ -41,6 +41,14 @@ def test_an_export_into_a_set_is_refused_and_leaves_it(home, target, form) -> No
     assert content_of("s") == before
 
 
+@pytest.mark.parametrize(("form", "id_"), [("trec", "a\u00a0b"), ("trec", "#a"), ("beir", 'a"b')])
+def test_an_id_that_readers_of_a_form_would_split_is_refused(home, form, id_) -> None:
+    build("odd", labels={"q1": {id_: 5}}, queries=QUERIES)
+    with pytest.raises(InputError, match="cannot stand in"):
+        export("odd", "out", form)
+    assert not Path("out").exists()
+
+
 def test_a_version_that_lost_its_manifest_is_not_passed_over(home) -> None:
     build("s", labels=OTHERS, queries=QUERIES, corpus=CORPUS)
     Path("s/v2/manifest.json").unlink()
