@@ -86,6 +86,10 @@ def test_a_run_gives_what_its_samples_give_and_brute_force_gives(tmp_path) -> No
     assert {str(m): e.value for m, e in of_run.estimates.items()} == pytest.approx(
         {str(m): e.value for m, e in of_samples.estimates.items()}, nan_ok=True
     )
+    numbered = check_claims(
+        [{**row, "id": i} for i, row in enumerate(rows)], store=tmp_path / "other.db", judge=Judge(), limits=FAST
+    )
+    assert [check.sample.id for check in numbered.samples] == [str(i) for i in range(len(rows))]
     for depth in (1, 2, 3):
         counts = [found_claims(ONE, query, depth) for query in QUERIES]
         assert of_run[f"ContextRecall@{depth}"].value == pytest.approx(

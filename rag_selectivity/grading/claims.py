@@ -39,7 +39,7 @@ from rag_selectivity.results.claims import (
 )
 from rag_selectivity.results.difference import RunDifference
 from rag_selectivity.results.samples import Sample
-from rag_selectivity.tables.cells import check_one_of, iterated, names_in, shown
+from rag_selectivity.tables.cells import check_one_of, is_missing, iterated, names_in, shown
 from rag_selectivity.tables.exact import read_records
 from rag_selectivity.tables.files import is_path
 from rag_selectivity.tables.small import needed_texts, read_texts
@@ -318,7 +318,7 @@ def _sample(row: Any, where: str, checks: Sequence[str], k: int | None) -> Sampl
         question,
         tuple(contexts[:k]),
         reference,
-        str(value("id") or value("query_id") or where.split()[-1]),
+        str(next((id_ for id_ in (value("id"), value("query_id")) if not is_missing(id_)), where.split()[-1])),
         response if isinstance(response, str) else None,
         tuple(str(each) for each in ids[:k]) if named else (),
     )
