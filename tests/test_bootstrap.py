@@ -143,14 +143,16 @@ def test_where_a_baseline_begins_to_be_rough(low, high, rough) -> None:
     assert bool(report["BoR@1"].caveats) == rough
 
 
-@pytest.mark.slow
-def test_more_than_100_000_queries_have_fewer_resamples_and_the_settings_say_how_many() -> None:
-    n = 125_000
+def test_more_than_100_000_queries_have_fewer_resamples_and_the_settings_say_how_many(monkeypatch) -> None:
+    assert Bootstrap().for_queries(125_000).resamples == 4000
+    assert Bootstrap().for_queries(10**9).resamples == 200
+    # A report of so many queries draws for seconds, whatever their number.
+    monkeypatch.setattr("rag_selectivity.inference.bootstrap._MOST_DRAWN", 500_000)
+    n = 125
     counts = rs.JudgedRun.from_counts(np.full(n, 1000), np.full(n, 5), np.full(n, 2), np.arange(n) % 2)
     report = rs.evaluate_joined({"log": counts}, measures=["Success"], depths=[5])
     assert report.settings["resamples"] == 4000
     assert report["Success@5"].low < 0.5 < report["Success@5"].high
-    assert Bootstrap().for_queries(10**9).resamples == 200
 
 
 def test_a_level_lies_between_its_ends_and_clusters_fill_no_screen() -> None:
