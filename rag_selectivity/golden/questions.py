@@ -7,11 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from rag_selectivity.errors import InputError
-from rag_selectivity.live.spans import is_otlp
-from rag_selectivity.live.trace import SCHEMA, Trace
+from rag_selectivity.live.trace import Trace, is_trace
 from rag_selectivity.tables.cells import checked_id, holds_half, is_missing, iterated, shown
 from rag_selectivity.tables.exact import is_frame
-from rag_selectivity.tables.files import first_bytes, is_path, text_lines
+from rag_selectivity.tables.files import is_path, text_lines
 from rag_selectivity.tables.names import COLUMNS, find_column, optional_column
 from rag_selectivity.tables.small import rows_of
 
@@ -95,9 +94,7 @@ def _of_row(row: Mapping[str, Any], where: str) -> Question:
 
 
 def _from_file(path: Path) -> Iterator[Question]:
-    head = first_bytes(path)
-    first = head.split(b"\n", 1)[0].decode("utf-8", "replace").strip("\ufeff\r")
-    if SCHEMA.rsplit("/", 1)[0] in first or (head.lstrip()[:1] == b"{" and is_otlp(path)):
+    if is_trace(path):
         yield from _from_trace(path)
         return
     suffixes = [suffix.lower() for suffix in path.suffixes]

@@ -21,7 +21,7 @@ from rag_selectivity.errors import InputError, SelectivityWarning
 from rag_selectivity.judged.qrels import Qrels
 from rag_selectivity.judged.run import Run
 from rag_selectivity.live.retrieval import Question, Retrieval, checked_outcome
-from rag_selectivity.live.spans import is_otlp, names_spans, retrievals_of_spans
+from rag_selectivity.live.spans import names_spans, retrievals_of_spans
 from rag_selectivity.live.watching import shared_lock
 from rag_selectivity.log import LOG
 from rag_selectivity.results.plain import plain
@@ -193,7 +193,7 @@ def is_cut_off(line: bytes) -> bool:
 
 
 #: The first line of a trace: an object with the schema of a monitor, or with what was shown.
-_SHOWN = re.compile(rb'\s*\{[^\n]*"(%s"|shown"\s*:)' % SCHEMA.encode())
+_SHOWN = re.compile(rb'(?:\xef\xbb\xbf)?\s*\{[^\n]*"(%s"|shown"\s*:)' % SCHEMA.encode())
 
 
 @dataclass(frozen=True)
@@ -250,7 +250,8 @@ class Trace:
         """
         options = (("identity", identity), ("query_id_key", query_id_key))
         given = {option: value for option, value in options if value is not None}
-        if is_otlp(path):
+        # No monitor writes a list.
+        if names_spans(path) or first_bytes(Path(path)).lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"["):
             found, facts, notes = retrievals_of_spans(path, labels, **given)
             return cls(Path(path), dict(zip(_names(found), found, strict=True)), facts=facts, notes=notes)
         for option in given:

@@ -115,12 +115,6 @@ _HEAD = 1 << 16
 _NAMES = re.compile(rb'"(resource_?[sS]pans|scope_?[sS]pans|start_?[tT]ime_?[uU]nix\w+|resource(Metrics|Logs))"\s*:')
 
 
-def is_otlp(path: str | Path) -> bool:
-    """Whether a file looks like OTLP JSON, by its beginning."""
-    head = first_bytes(Path(path), _HEAD)
-    return head.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] == b"[" or bool(_NAMES.search(head))
-
-
 def names_spans(path: str | Path) -> bool:
     """Whether the beginning of a file has the names of OTLP JSON; any list in JSON could be spans without them."""
     return bool(_NAMES.search(first_bytes(Path(path), _HEAD)))
