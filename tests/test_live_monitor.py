@@ -155,9 +155,10 @@ def test_the_report_is_of_the_last_retrievals_that_are_kept() -> None:
 
 
 def test_a_query_that_is_called_like_a_repeated_one_counts() -> None:
-    monitor = Monitor({"q": {"d": 1}, "q (2)": {"d": 1}})
-    for query, passage in (("q", "d"), ("q", "x"), ("q (2)", "d")):
-        monitor.record(Retrieval(query, [passage]))
+    monitor, passages = Monitor({"q": {"d": 1}, "q (2)": {"d": 1}}), [""]
+    for query, passages[0] in (("q", "d"), ("q", "x"), ("q (2)", "d")):
+        # The application's own list, which it goes on to use.
+        monitor.record(Retrieval(query, passages))
     assert (monitor.report()["Success"].value, monitor.report()["Success"].n_total) == (2 / 3, 3)
 
 

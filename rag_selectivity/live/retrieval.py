@@ -100,8 +100,10 @@ class Retrieval:
 
 
 def _checked_ids(ids: Sequence[str], name: str) -> Sequence[str]:
-    if ids.__class__ is not list and ids.__class__ is not tuple:
-        check_ids(ids, f"Retrieval: {name}")
+    if ids.__class__ is not tuple:
+        if ids.__class__ is not list:
+            check_ids(ids, f"Retrieval: {name}")
+        # Measured later, when the application may have changed its list.
         ids = list(ids)
     for each in ids:
         if not isinstance(each, (str, Integral)):
