@@ -96,8 +96,11 @@ def ids(*files: Path) -> list[str]:
 
 
 @pytest.fixture
-def monitor(tmp_path):
-    monitor = Monitor(LABELS, trace=tmp_path / "trace.jsonl")
+def monitor(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monitor = Monitor(LABELS, trace="trace.jsonl")
+    # As a service does that becomes a daemon.
+    monkeypatch.chdir("/")
     yield monitor
     monitor.close()
 

@@ -89,7 +89,7 @@ class LineWriter:
     """
 
     def __init__(self, path: str | Path) -> None:
-        self.path = Path(path)
+        self.path = Path(path).absolute()
         self._lock = shared_lock()
         self.lost = 0
         self.is_closed = False
