@@ -90,6 +90,10 @@ class ScriptedModel:
         said["passages"] = [i for i, text in enumerate(passages, 1) if text == f"decisive text {number}"]
         return {name: said[name] for name in fields}
 
+    async def ask(self, messages: Any, schema: Any) -> dict[str, Any]:
+        """The same without a server, in a fifth of the time."""
+        return self.answer(texts({"messages": messages}), schema["properties"])
+
     def respond(self, request: dict[str, Any], _: int) -> Reply:
         """For a JudgeServer."""
         fields = request["response_format"]["json_schema"]["schema"]["properties"]

@@ -259,11 +259,9 @@ def test_bits_at_the_edges(best: float, blind: float, value: float, reason: str,
 
 def test_a_known_slope_is_recovered(tmp_path: Path) -> None:
     made = world(150, 20, 10)
-    script = ScriptedModel(best=0.95, slope=0.03)
-    with JudgeServer(script.respond) as server:
-        model = OpenAIJudge("scripted", base_url=server.url)
-        asked = {"depths": [2], "controls": [], "junk": [0, 2, 5, 10, 20], "scores": ["choice"]}
-        report = rs.measure_answers(made.runs, **options(made, tmp_path / "a.db", model=model, **asked))
+    asked = {"depths": [2], "controls": [], "junk": [0, 2, 5, 10, 20], "scores": ["choice"]}
+    model = ScriptedModel(best=0.95, slope=0.03).ask
+    report = rs.measure_answers(made.runs, **options(made, tmp_path / "a.db", model=model, **asked))
     slope = report.contrast("slope", "choice", "junk", 20)
     assert slope.n == 150
     assert slope.low < -0.03 < slope.high < -0.02
@@ -272,10 +270,8 @@ def test_a_known_slope_is_recovered(tmp_path: Path) -> None:
     means = [report["junk", int(k), "choice"].value for k in counts]
     assert slope.value == pytest.approx(np.polyfit(counts, means, 1)[0])
     assert "change with each junk passage" in str(report)
-    steady = ScriptedModel(best=0.7, slope=0.0)
-    with JudgeServer(steady.respond) as server:
-        model = OpenAIJudge("steady", base_url=server.url)
-        report = rs.measure_answers(made.runs, **options(made, tmp_path / "a.db", model=model, **asked))
+    steady = ScriptedModel(best=0.7, slope=0.0).ask
+    report = rs.measure_answers(made.runs, **options(made, tmp_path / "b.db", model=steady, **asked))
     slope = report.contrast("slope", "choice", "junk", 20)
     assert slope.low < 0 < slope.high
 

@@ -11,7 +11,7 @@ from rag_selectivity.judged.origins import Chosen, LabelOrigins
 from rag_selectivity.judged.qrels import Qrels
 from rag_selectivity.results.provenance import Provenance
 from tests.forked_cli import run_command
-from tests.judge_server import KEY, JudgeServer, Reply, texts
+from tests.judge_server import texts
 
 pytestmark = pytest.mark.inside
 
@@ -62,19 +62,8 @@ def graded(cranfield, path, grade, **options):
 @pytest.mark.slow
 def test_a_judge_that_rolls_dice_has_shown_nothing(cranfield, tmp_path) -> None:
     folder, *_ = cranfield
-
-    def roll(request, number):
-        return Reply(content=json.dumps({"reason": "as it is", "grade": 1 + by_hash(*texts(request).values()) % 5}))
-
-    with JudgeServer(roll) as server:
-        done = run_command(
-            *("grade", "--queries", folder / "queries.jsonl", "--corpus", folder / "corpus.jsonl"),
-            *("--pool", folder / "runs" / "bm25.trec", "--pool-depth", "10", "--controls", "3"),
-            *("--store", tmp_path / "dice.db", "--model", "dice", "--base-url", server.url, "--concurrency", "16"),
-            env={"OPENAI_API_KEY": KEY, "PATH": ""},
-        )
-    assert done.returncode == 0, done.stderr
-    arguments = ["evaluate", tmp_path / "dice.db", f"bm25={folder}/runs/bm25.trec"]
+    dice = graded(cranfield, tmp_path / "dice.db", lambda q, p: 1 + by_hash(q, p) % 5, pool_depth=10, controls=3)
+    arguments = ["evaluate", dice, f"bm25={folder}/runs/bm25.trec"]
     arguments += ["--corpus-size", "1400", "--depths", "10", "--measure", "BoR", "--measure", "RA-nWG"]
     shown = json.loads(run_command(*arguments, "--format", "json").stdout)
     bits, evidence = (shown["runs"]["bm25"]["measures"][key] for key in ("BoR@10", "RA-nWG@10"))
