@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, Literal
@@ -16,6 +17,7 @@ from rag_selectivity.grading.questions import Question
 from rag_selectivity.grading.store import digest
 from rag_selectivity.results.answers import AnswerRow, Shown
 from rag_selectivity.tables.cells import is_missing
+from rag_selectivity.tables.cells import shown as shown_value
 from rag_selectivity.tables.names import find_column, optional_column
 from rag_selectivity.tables.small import rows_by_id
 from rag_selectivity.wording import counted
@@ -104,24 +106,13 @@ def _multiple_choice(texts: tuple[str, ...], choices: tuple[str, ...], where: st
 def _texts(value: Any, where: str, query: str, what: str) -> tuple[str, ...]:
     """One text or several; a list may be written as JSON, as in a CSV file."""
     if isinstance(value, str) and value.lstrip().startswith("["):
-        try:
+        with suppress(ValueError):
             value = json.loads(value)
-        except ValueError:
-            value = [value]
-    values = [value] if isinstance(value, str) or is_missing(value) else value
-    try:
-        texts = list(values)
-    except TypeError:
-        raise InputError(f"{where}: query {query!r}: the {what} must be a text or a list, got {value!r}") from None
-    for text in texts:
-        if not isinstance(text, str) or not text.strip():
-            raise InputError(
-                f"{where}: query {query!r}: the {what} is empty ({text!r}): give the right answer, or leave the query "
-                f"out"
-            )
-    if not texts:
+    texts = [value] if isinstance(value, str) or not isinstance(value, Iterable) else [*value]
+    if not texts or not all(isinstance(text, str) and text.strip() for text in texts):
         raise InputError(
-            f"{where}: query {query!r}: the {what} is an empty list; give the right answer, or leave it out"
+            f"{where}: query {query!r}: the {what} must be a text or a list of texts, and none may be empty, got "
+            f"{shown_value(value)}: give the right answer, or leave the query out"
         )
     return tuple(text.strip() for text in texts)
 
