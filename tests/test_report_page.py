@@ -58,7 +58,7 @@ def shown(request, chromium, tmp_path_factory) -> Iterator[Shown]:
     folder = tmp_path_factory.mktemp(request.param.replace(" ", "-"))
     world: ReportWorld | PageWorld
     if request.param == "six_runs":
-        world = six_runs(folder, request.getfixturevalue("data") / "cranfield")
+        world = six_runs(folder, request.getfixturevalue("data") / "cranfield", queries=60)
     else:
         world = {**WORLDS, **PAGES}[request.param](folder)
     window = Window(chromium, world.report(), viewport={"width": 1280, "height": 800})
