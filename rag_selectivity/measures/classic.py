@@ -26,7 +26,6 @@ from rag_selectivity.measures.base import (
 )
 from rag_selectivity.measures.recall_free import f_score
 from rag_selectivity.measures.shuffled import Universe, first_relevant_at
-from rag_selectivity.measures.utility import over_slots
 from rag_selectivity.tables.ids import IntArray
 
 _NEVER = "no query returned anything"
@@ -81,7 +80,7 @@ class P(Measure):
     rel: int | None = rel_parameter()
 
     def at_ranks(self, judged: JudgedRun, depths: IntArray) -> Outcome:
-        return Outcome((over_slots(judged.hits_at(depths, self.rel), judged, depths),), _NEVER)
+        return Outcome((judged.hits_at(depths, self.rel) / judged.slots_at(depths),), _NEVER)
 
 
 @register_measure

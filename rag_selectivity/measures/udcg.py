@@ -12,7 +12,6 @@ from numpy.typing import ArrayLike
 from rag_selectivity.errors import InputError
 from rag_selectivity.judged.judged_run import JudgedRun
 from rag_selectivity.measures.base import Measure, Outcome, Real, parameter, register_measure, rel_parameter
-from rag_selectivity.measures.utility import over_slots
 from rag_selectivity.tables.cells import shown
 from rag_selectivity.tables.ids import IntArray
 
@@ -88,5 +87,6 @@ class UDCGGrades(Measure):
     def at_ranks(self, judged: JudgedRun, depths: IntArray) -> Outcome:
         positive = judged.hits_at(depths, self.rel)
         other = judged.returned_at(depths) - positive
-        mean = over_slots(positive, judged, depths) - self.weight * over_slots(other, judged, depths)
+        slots = judged.slots_at(depths)
+        mean = positive / slots - self.weight * (other / slots)
         return Outcome((1 / (1 + np.exp(-mean)),), "no query returned anything")

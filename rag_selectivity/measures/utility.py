@@ -355,7 +355,7 @@ class Precision4(Measure):
     distinct: str = distinct_parameter()
 
     def at_ranks(self, judged: JudgedRun, depths: IntArray) -> Outcome:
-        return Outcome((over_slots(judged.hits_at(depths, 4), judged, depths),), "no query returned anything")
+        return Outcome((judged.hits_at(depths, 4) / judged.slots_at(depths),), "no query returned anything")
 
 
 @register_measure
@@ -389,7 +389,7 @@ class Harm(Measure):
         harmful = judged.harmful_at(depths, self.max_grade)
         if self.unjudged == "harmful" and judged.policy.unjudged != "worst":
             harmful = harmful + judged.returned_at(depths) - judged.judged_at(depths)
-        share = over_slots(harmful, judged, depths)
+        share = harmful / judged.slots_at(depths)
         share[judged.returned == 0] = np.nan
         if judged.policy.unjudged == "worst" or (judged.grades <= self.max_grade).any():
             return Outcome((share,), "no query returned anything")
@@ -481,12 +481,6 @@ class Evidence(Measure):
         held = count_at(judged.distinct, len(judged), depths, worth[levels])
         figures = np.where(known[:, None], np.minimum(held, self.enough), np.nan)
         return Outcome((figures,), "no labelled passage of any query is worth anything", bounds=(0.0, self.enough))
-
-
-def over_slots(count: IntArray, judged: JudgedRun, depths: IntArray) -> FloatArray:
-    """A count divided by K; with `short_lists="returned"` by the number of returned passages, if there are any."""
-    result: FloatArray = count / judged.slots_at(depths)
-    return result
 
 
 def _of_returned(count: NDArray[Any], judged: JudgedRun, depths: IntArray) -> Outcome:
