@@ -39,9 +39,7 @@ def test_the_two_forms_of_t() -> None:
     assert one([1, 1, 0, 1, 0], "T(form=code)@5").value == pytest.approx(1.5 - 0.2)
     assert one([0], "T(form=code)@1").value == -0.5
     # Unjudged passages count among the others; the empty slots of a short list do not.
-    report = rs.evaluate(
-        {"q": {"a": 1}}, {"r": {"q": ["a", "x"]}}, measures=["T", "T(form=code)"], depths=[4], bootstrap=None
-    )
+    report = rs.evaluate({"q": {"a": 1}}, {"r": {"q": ["a", "x"]}}, measures=["T", "T(form=code)"], depths=[4])
     assert report["T@4"].value == pytest.approx((0.5 - 0.5) / 4)
     assert report["T(form=code)@4"].value == pytest.approx(0.5 - 0.5 * 1 / 2)
 
@@ -76,9 +74,7 @@ def test_fe_estimates_r_from_twice_the_depth() -> None:
     assert "2K passages" in short.to_dict()["reason"]
     # From the pool, where one is given.
     judged, ranked = ranking(relevance)
-    with_pool = rs.evaluate(
-        {"q": judged}, {"r": {"q": ranked[:5]}}, pool={"q": ranked}, measures=["Fe"], depths=[5], bootstrap=None
-    )
+    with_pool = rs.evaluate({"q": judged}, {"r": {"q": ranked[:5]}}, pool={"q": ranked}, measures=["Fe@5"])
     assert with_pool["Fe@5"].value == pytest.approx(3 / 4.5)
 
 
