@@ -315,15 +315,8 @@ def any_value(value: Any) -> dict[str, Any]:
 
 def read(spans: list[Span], folder: Path, **options: Any) -> tuple[list[Found], dict[str, int]]:
     """The retrievals of spans, and what was wrong with them; a file without any retrieval would be an error."""
-    other = Span(
-        "z",
-        "z",
-        None,
-        "search",
-        1,
-        2,
-        openinference("another trace", ["z"], **{"retrieval.documents.0.document.content": "z"}),
-    )
+    attributes = openinference("another trace", ["z"], **{"retrieval.documents.0.document.content": "z"})
+    other = Span("z", "z", None, "another search", 1, 2, attributes)
     path = folder / "read.json"
     path.write_text(json.dumps({"resourceSpans": [{"scopeSpans": [{"spans": list(map(span_json, [*spans, other]))}]}]}))
     trace = Trace.read(path, **options)
@@ -373,6 +366,14 @@ ROOT = Span("t1", "root", None, "chain", 1, 100)
         ([search(["a"], parent="x"), Span("t1", "x", "s1", "y", 5, 50)], "id", [("a",)], {"circle": 1}),
         ([search(["a"], end=None)], "id", [("a",)], {}),
         ([search([])], "id", [], {"no_documents": 1}),
+        ([search(["a"]), search([], query="where?", span="s2", start=21, end=22)], "id", [("a",), ()], {}),
+        ([search(["a"], parent="s2"), search([], span="s2", start=1, end=30)], "id", [("a",)], {}),
+        (
+            [ROOT, search([], parent="root"), search(["a"], span="s0"), reranked([], parent="root")],
+            "id",
+            [("a",)],
+            {"unknown_selection": 1},
+        ),
         ([search(["a"], dropped=3)], "id", [], {"cut_list": 1}),
         (
             [ROOT, search(["a", "b"], parent="root"), reranked(["b"], ["a", "b"], parent="root", dropped=1)],

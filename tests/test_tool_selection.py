@@ -52,6 +52,15 @@ def test_the_published_case_of_58_tools_of_which_four_apply(caplog) -> None:
     assert report.to_markdown(details=True).startswith("5 model calls, 58 of 58 tools shown on average")
 
 
+def test_how_many_tools_are_healthy_is_over_all_calls_and_not_of_their_mean() -> None:
+    labels = {f"q{i}": NAMES[: 10 if i % 2 else 1] for i in range(100)}
+    monitor = ToolMonitor(labels, catalogue=58)
+    for query in labels:
+        monitor.call(query, NAMES[:20])
+    chance = [1 - (miss(58, 1, k) + miss(58, 10, k)) / 2 for k in range(1, 59)]
+    assert monitor.report().healthy_K == sum(each < 1 - exp(-1) for each in chance) > 8
+
+
 def test_with_labels_bor_is_that_of_the_core_and_the_ceiling_exact() -> None:
     labels = {"a": ["tool_00", "tool_01"], "b": ["tool_05"], "c": ["tool_09", "tool_10", "tool_11"]}
     monitor = ToolMonitor(labels, catalogue=NAMES)
@@ -205,7 +214,7 @@ def test_names_that_several_definitions_have() -> None:
     monitor.call("q", [*twice, ToolDefinition("stop")])
     report = monitor.report()
     assert (report.catalogue, report.shown, report.duplicates) == (2, 2, {"send": 2, "stop": 2})
-    assert "Several tools have the same name: send (2 definitions), stop (2 definitions)" in report.details()
+    assert "Several tools have the same name: send (2 definitions) and stop (2 definitions)" in report.details()
 
 
 # -- arguments against a schema ----------------------------------------------------------------------

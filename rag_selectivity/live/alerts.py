@@ -281,7 +281,8 @@ class Alerts:
         check_whole("window", window or 0)
         check_number("false_alarm_every", false_alarm_every or 0, above=1)
         self._watched = [_Watched(text, window, float(false_alarm_every)) for text in conditions]
-        self._alarms: list[Alarm] = []
+        #: What is to be sent out.
+        self.unsent: list[Alarm] = []
         self._on_alert, self.name, self.guard = on_alert, name, Faults("on_alert failed")
         self._lock = shared_lock()
         #: OpenTelemetry's, where it is installed.
@@ -297,11 +298,6 @@ class Alerts:
     def measures(self) -> list[Measure]:
         """What has to be measured for the conditions."""
         return [watched.measure for watched in self._watched if watched.measure is not None]
-
-    @property
-    def has_changed(self) -> bool:
-        """Whether there is something to send out."""
-        return bool(self._alarms)
 
     def traffic(self, retrieval: Retrieval) -> None:
         """Take in what is known of any retrieval, labelled or not, but for its outcome."""
@@ -324,12 +320,12 @@ class Alerts:
 
     def _add(self, watched: _Watched, rows: Iterable[tuple[float, ...]]) -> None:
         with self._lock:
-            self._alarms += [alarm for row in rows if (alarm := watched.add(row)) is not None]
+            self.unsent += [alarm for row in rows if (alarm := watched.add(row)) is not None]
 
     def check(self) -> None:
         """Send out what has changed."""
         with self._lock:
-            alarms, self._alarms = self._alarms, []
+            alarms, self.unsent = self.unsent, []
         for alarm in alarms:
             LOG.log(logging.WARNING if alarm.raised else logging.INFO, "%s", alarm)
             if self._counter is not None and alarm.raised:

@@ -301,7 +301,7 @@ class Monitor(Shared):
         return known
 
     def _check_alerts(self) -> None:
-        if self._alerts.has_changed:
+        if self._alerts.unsent:
             self._later(None)
 
     def _add_outcome(self, id: str | None, outcome: float | None) -> None:

@@ -115,10 +115,8 @@ def checked_outcome(outcome: Any) -> float:
     """An outcome from 0 to 1."""
     is_number = isinstance(outcome, (Real, np.bool_))
     if not is_number or not 0 <= outcome <= 1:
-        raise InputError(
-            f"outcome must be True, False or a number from 0 to 1, got {outcome!r}; "
-            f"divide a rating by its range: (rating - 1) / 4 for 1 to 5"
-        )
+        mend = "divide a rating by its range: (rating - 1) / 4 for 1 to 5"
+        raise InputError(f"outcome must be True, False or a number from 0 to 1, got {outcome!r}; {mend}")
     return float(outcome)
 
 

@@ -78,7 +78,7 @@ class Problem(Enum):
     CIRCLE = ("span", "stood in a circle of parents: the circle was cut")
     EARLY = ("trace", "had to be measured before the root span ended: a later selection is missing")
     BROKEN_LINE = ("line", "broke off at the end of the file: left out")
-    NO_DOCUMENTS = ("retrieval", "recorded no documents (none was found, or the instrumentation hides them): left out")
+    NO_DOCUMENTS = ("retrieval", "recorded no documents, and no span of its name did (hidden?): left out")
     CUT_LIST = (
         "retrieval",
         "lost documents to the limits of span attributes: left out. Raise OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT "

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,8 @@ from rag_selectivity.wording import counted
 
 #: Stands for passages that a span lost, or does not tell; no id begins like this.
 _LOST, _UNTOLD = "\0lost", "\0untold"
+#: Names of spans are the application's own; this bounds what a faulty one can fill.
+_MOST_NAMES = 10_000
 #: Of spans that begin at the same time, a retrieval comes before what selects from it.
 _ORDER = {Kind.RETRIEVE: 0, Kind.SELECT: 1, Kind.OTHER: 2}
 
@@ -44,6 +46,11 @@ class _Node:
     @property
     def kind(self) -> Kind:
         return Kind.OTHER if self.meaning is None else self.meaning.kind
+
+    @property
+    def is_told(self) -> bool:
+        """Whether what came out is known, or known to be lost."""
+        return self.meaning is not None and self.meaning.documents is not None
 
     @property
     def parent(self) -> str | None:
@@ -108,6 +115,8 @@ class SpanReader:
         self._count_tokens, self._keep_texts = count_tokens, keep_texts
         self.problems = Problems()
         self.sources: set[str] = set()
+        #: The kinds and names of spans that have told documents: another one that tells none found none.
+        self._telling: set[tuple[Kind, str]] = set()
         #: Of the trace that is being replayed: the time, its spans, those without a place so far by their parents, and
         #: its documents by their ids.
         self._now = 0.0
@@ -124,6 +133,8 @@ class SpanReader:
         for span in spans:
             nodes = traces.setdefault(span.trace_id, {})
             node = _Node(span, meaning_of(span, self._rerank), query_id_of(span, self._query_id_key))
+            if node.is_told and len(self._telling) < _MOST_NAMES:
+                self._telling.add((node.kind, span.name))
             known = nodes.get(span.span_id)
             self.problems[Problem.REPEATED] += known is not None
             if known is None or node.weight > known.weight:
@@ -192,6 +203,7 @@ class SpanReader:
         """Replay the spans of one trace, root by root."""
         self._nodes, self._known, self._children = nodes, {}, {}
         self._began = min((node.span.start for node in nodes.values() if node.span.start is not None), default=0)
+        self._tell_of_nothing(nodes)
         self._calls = CallTree(self._hand_over, clock=lambda: self._now, most_held=math.inf)
         for node in nodes.values():
             self._children.setdefault(node.span.parent_id, []).append(node)
@@ -210,6 +222,21 @@ class SpanReader:
             self._children[first.span.parent_id].remove(first)
             self._below(first)
         self._calls.finish()
+
+    def _tell_of_nothing(self, nodes: Mapping[str, _Node]) -> None:
+        """Let spans have found nothing that tell no documents, where others of their name do, and so does none inside.
+
+        Conventions have an attribute for each document, so that an empty list leaves none.
+        """
+        around = set[str]()
+        for node in nodes.values():
+            parent = node.span.parent_id if node.is_told else None
+            while parent is not None and parent in nodes and parent not in around:
+                around.add(parent)
+                parent = nodes[parent].span.parent_id
+        for name, node in nodes.items():
+            if (node.kind, node.span.name) in self._telling and not node.is_told and name not in around:
+                node.meaning = node.meaning and replace(node.meaning, documents=())
 
     def _below(self, root: _Node) -> None:
         self._retrieved_ids, self._retrieved_inside = set(), set()
@@ -297,8 +324,7 @@ class SpanReader:
 
 def _tells(node: _Node) -> bool:
     """Whether a span is a retrieval whose result is known, or known to be lost."""
-    told = node.meaning is not None and node.meaning.documents is not None
-    return node.kind is Kind.RETRIEVE and (node.span.failed or told)
+    return node.kind is Kind.RETRIEVE and (node.span.failed or node.is_told)
 
 
 def retrievals_of_spans(
@@ -342,8 +368,6 @@ def retrievals_of_spans(
         names = ", ".join(sorted(reader.sources))
         notes.append(f"{counted(len(reader.sources), 'data source')} were searched, measured as one: {names}.")
     if not retrievals:
-        why = " ".join(reader.problems.notes) or (
-            "no span has openinference.span.kind RETRIEVER or RERANKER, or gen_ai.operation.name retrieval."
-        )
-        raise InputError(f"{path}: no retrieval in these spans. {why}")
+        none = "no span has openinference.span.kind RETRIEVER or RERANKER, or gen_ai.operation.name retrieval."
+        raise InputError(f"{path}: no retrieval in these spans. {' '.join(reader.problems.notes) or none}")
     return [*retrievals, *asked.without], facts, (*notes, *asked.failed)

@@ -259,7 +259,7 @@ class ToolMonitor(Shared):
             similar_pairs=similar_pairs,
             duplicates=duplicates,
             unknown_labels=self._unknown_labels(),
-            healthy_K=healthy_depth(size, relevant) if known else None,
+            healthy_K=healthy_depth(size, [min(call.relevant or 1, size) for call in known]) if known else None,
         )
 
     def _selection(self, size: int) -> Report | None:

@@ -186,7 +186,7 @@ class ToolReport(Result, kw_only=True):
     unknown_labels : {name: queries}
         Tools that labels name, and that are neither in the catalogue nor were ever shown.
     healthy_K : int or None
-        The most tools of which a random draw would serve in less than 1 − 1/e of the calls, for the mean R.
+        The most tools of which a random draw would serve in less than 1 − 1/e of these calls.
     """
 
     schema = "rag-selectivity/tools/2"
@@ -300,9 +300,9 @@ def lambda_and_ceiling(size: int, calls: Sequence[ModelCall]) -> tuple[float, fl
     return float(lam), float(ceiling)
 
 
-def healthy_depth(size: int, relevant: float) -> int:
-    """The most tools of which a random draw would serve in less than 1 − 1/e of the calls."""
-    return int(plan(size, max(1, round(relevant)), depths=[1])["max_K_for_random_success"])
+def healthy_depth(size: int, relevant: int | Sequence[int]) -> int:
+    """The most tools of which a random draw would serve in less than 1 − 1/e of the calls, by the R of each."""
+    return int(plan(size, relevant, depths=[1])["max_K_for_random_success"])
 
 
 def warning(size: int, shown: int, relevant: int | None) -> str | None:

@@ -1,7 +1,7 @@
 """The lines and tables of a ToolReport."""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import dropwhile
 from typing import Any
@@ -11,7 +11,7 @@ from rag_selectivity.render.blocks import Block, Column, Heading, Lines, Note, T
 from rag_selectivity.render.first_screen import first_screen
 from rag_selectivity.render.report_tables import report_blocks
 from rag_selectivity.results.estimate import Estimate
-from rag_selectivity.wording import counted, percent
+from rag_selectivity.wording import counted, percent, several
 
 _ALWAYS = ("shown", "called", "tokens")
 #: Rows of a table, and names in a line.
@@ -71,7 +71,7 @@ def _expected(cell: Confusion) -> str:
 def _lines(report: ToolReport) -> Iterable[str]:
     """What the tools cost and what they were worth, a line each."""
     yield (
-        f"{report.calls:,} model calls, {report.shown:.3g} of {report.catalogue} tools shown on average: "
+        f"{counted(report.calls, 'model call')}, {report.shown:.3g} of {report.catalogue} tools shown on average: "
         f"{report.tokens:,.0f} tokens of definitions a call"
     )
     if report.shown >= report.catalogue:
@@ -100,7 +100,7 @@ def _lines(report: ToolReport) -> Iterable[str]:
         (unknown, report.unknown_labels, ("query", "queries")),
     ):
         if names:
-            yield f"{what}: {_names(names, *units)}"
+            yield f"{what}: {several([f'{name} ({counted(count, *units)})' for name, count in names.items()])}"
     if report.never_called:
         wasted = sum(tool.shown * tool.tokens for tool in report.tools if not tool.called)
         total = sum(tool.shown * tool.tokens for tool in report.tools) or 1
@@ -120,11 +120,6 @@ def _of_choice(report: ToolReport, choice: ToolChoice) -> Iterable[str]:
     if 0 < choice.right_if_shown.n_total < choice.calls:
         shown = counted(choice.right_if_shown.n_total, "call")
         yield f"Where a right tool was shown ({shown}) it was called in {_share(choice.right_if_shown)}"
-
-
-def _names(names: Mapping[str, int], one: str, many: str) -> str:
-    listed = [f"{name} ({counted(count, one, many)})" for name, count in list(names.items())[:_NAMED]]
-    return ", ".join([*listed, *[f"and {len(names) - _NAMED:,} more"] * (len(names) > _NAMED)])
 
 
 def _share(estimate: Estimate) -> str:
