@@ -93,14 +93,14 @@ def amount(value: float) -> str:
 
 
 def signed(value: float) -> str:
-    """A difference with its sign, which 0 has not.
+    """A difference with its sign, which 0 has not, and with a fourth decimal where three would hide the sign.
 
-    >>> signed(0.25), signed(-0.25), signed(-0.0001)
-    ('+0.250', '−0.250', '0.000')
+    >>> signed(0.25), signed(-0.0004), signed(-0.00001)
+    ('+0.250', '−0.0004', '0.000')
     """
     if not math.isfinite(value):
         return number(value)
-    text = f"{abs(value):.3f}"
+    text = f"{abs(value):.{4 if 0.00005 < abs(value) < 0.0005 else 3}f}"
     return text if float(text) == 0 else f"{'+' if value > 0 else '−'}{text}"
 
 

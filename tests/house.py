@@ -25,7 +25,7 @@ PUBLIC = {
         *("grading.claims", "grading.claim_verdicts", "grading.judge", "grading.openai_judge", "grading.rubric"),
         *("grading.single", "grading.store", "people", "trust.people"),
         *("live.tools", "live.trace", "online", "results.stored", "sample", "sample.files", "single"),
-        "tables.matching",
+        *("compare.stored", "tables.matching"),
     )
 }
 

@@ -135,15 +135,6 @@ def test_without_a_depth_it_is_what_was_shown() -> None:
     assert "1 retrieval returned nothing" in monitor.report().details()
 
 
-def test_what_was_shown_has_twice_as_many_candidates_and_no_longest_list() -> None:
-    monitor = Monitor({"a": {"x": 1, "y": 1}, "b": {"x": 1}}, measures=["Fe", "T(form=code)"])
-    monitor.record(Retrieval("a", ["x", "1"], pool=["1", "x", "2", "y", "z"]))
-    monitor.record(Retrieval("b", ["x", "1"], pool=["1", "x", "2"]))
-    report = monitor.report()
-    assert (report["Fe"].value, report["Fe"].n) == (1 / (0.5 * 2 + 0.5 * 2), 1)
-    assert report["T(form=code)"].high == math.inf
-
-
 def test_utility_as_shown_compares_with_the_best_set_of_that_size() -> None:
     monitor = Monitor({"q": dict(zip("abcdefgh", [5, 4, 4, 3, 3, 3, 2, 1], strict=True))}, scale="utility")
     monitor.record(Retrieval("q", ["b", "g"]))

@@ -11,7 +11,6 @@ import pytest
 import rag_selectivity as rs
 from rag_selectivity.advice import decide
 from rag_selectivity.compare.stored import changes_since
-from rag_selectivity.results.stored import read_report
 from tests.forked_cli import run_command
 
 pytestmark = pytest.mark.contract
@@ -121,7 +120,7 @@ def test_the_changes_are_those_of_the_gate(folder) -> None:
     rules = {"scale": "utility", "corpus_size": 1000, "depths": [5], "unjudged": "worst"}
     now = rs.evaluate(folder / "grades.trec", {"r": folder / "bad.trec"}, **rules)
     decision = decide(now, k=5)
-    again = now.with_decision(decision, changes_since(now, decision, read_report(folder / "main.json")))
+    again = now.with_decision(decision, changes_since(now, decision, folder / "main.json"))
     assert changed_rows(again.to_markdown())["r"] == changed_rows((folder / "comment.md").read_text())["r"]
     assert again.to_dict()["changes"]["tests"] == data["changes"]["tests"]
     done = run_command(*words, "--fail-if", "drop(RA-nWG@5) > .02", cwd=folder)

@@ -39,7 +39,9 @@ def test_the_two_forms_of_t() -> None:
     assert one([1, 1, 0, 1, 0], "T(form=code)@5").value == pytest.approx(1.5 - 0.2)
     assert one([0], "T(form=code)@1").value == -0.5
     # Unjudged passages count among the others; the empty slots of a short list do not.
-    report = rs.evaluate({"q": {"a": 1}}, {"r": {"q": ["a", "x"]}}, measures=["T", "T(form=code)"], depths=[4])
+    report = rs.evaluate(
+        {"q": {"a": 1}}, {"r": {"q": ["a", "x"]}}, measures=["T", "T(form=code)"], depths=[4], bootstrap=None
+    )
     assert report["T@4"].value == pytest.approx((0.5 - 0.5) / 4)
     assert report["T(form=code)@4"].value == pytest.approx(0.5 - 0.5 * 1 / 2)
 
@@ -74,7 +76,9 @@ def test_fe_estimates_r_from_twice_the_depth() -> None:
     assert "2K passages" in short.to_dict()["reason"]
     # From the pool, where one is given.
     judged, ranked = ranking(relevance)
-    with_pool = rs.evaluate({"q": judged}, {"r": {"q": ranked[:5]}}, pool={"q": ranked}, measures=["Fe@5"])
+    with_pool = rs.evaluate(
+        {"q": judged}, {"r": {"q": ranked[:5]}}, pool={"q": ranked}, measures=["Fe"], depths=[5], bootstrap=None
+    )
     assert with_pool["Fe@5"].value == pytest.approx(3 / 4.5)
 
 
@@ -117,21 +121,22 @@ def calibrated(counts, quality, **options):
 
 
 @pytest.fixture(scope="module")
-def world() -> tuple[dict[str, np.ndarray], np.ndarray]:
+def world() -> tuple[dict[str, list[int]], np.ndarray]:
     """Counts of 120 queries, and answers whose quality follows F at α = .2, with noise."""
     rng = np.random.default_rng(3)
     K = np.full(120, 10)
     R = rng.integers(1, 40, 120)
     positive = rng.binomial(np.minimum(K, R), rng.uniform(0.2, 0.9, 120))
     quality = f_score(positive, K, R, 0.2) + rng.normal(0, 0.01, 120)
-    return {"n_p": positive, "n_n": K - positive, "K": K, "R": R}, quality
+    counts = {"n_p": positive, "n_n": K - positive, "K": K, "R": R}
+    return {key: column.tolist() for key, column in counts.items()}, quality
 
 
 def test_calibration_finds_the_alpha_that_made_the_quality(world) -> None:
     counts, quality = world
     found = calibrated(counts, quality)
     assert abs(found.alpha - 0.2) < 0.1
-    values = f_score(counts["n_p"], counts["K"], counts["R"], found.alpha)
+    values = f_score(np.array(counts["n_p"]), np.array(counts["K"]), np.array(counts["R"]), found.alpha)
     assert found.correlation == pytest.approx(spearmanr(values, quality).statistic)
     assert 0.8 < found.out_of_fold <= found.correlation + 0.02
     assert found.n == 120
@@ -141,10 +146,17 @@ def test_the_best_alpha_of_the_grid_is_the_best_by_trying_them_all(world) -> Non
     counts, quality = world
     grid = [0.0, 0.1, 0.3, 0.7, 1.0]
     for measure, values_at in (
-        ("F@10", lambda a: f_score(counts["n_p"], counts["K"], counts["R"], a)),
-        ("T(form=code)@10", lambda a: t_score(counts["n_p"], counts["n_n"], counts["K"], a, "code")),
+        ("F@10", lambda a: f_score(np.array(counts["n_p"]), np.array(counts["K"]), np.array(counts["R"]), a)),
+        (
+            "T(form=code)@10",
+            lambda a: t_score(np.array(counts["n_p"]), np.array(counts["n_n"]), np.array(counts["K"]), a, "code"),
+        ),
     ):
-        by_hand = {alpha: spearmanr(values_at(alpha), quality).statistic for alpha in grid}
+        by_hand = {}
+        for alpha in grid:
+            values = values_at(alpha)
+            if len(set(values.tolist())) > 1:
+                by_hand[alpha] = spearmanr(values, quality).statistic
         found = calibrated(counts, quality, measure=measure, grid=grid)
         assert found.correlation == pytest.approx(max(by_hand.values()))
         assert by_hand[found.alpha] == pytest.approx(found.correlation)

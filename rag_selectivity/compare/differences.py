@@ -267,8 +267,8 @@ def _qualified(row: RunDifference, one: Estimate | None, other: Estimate | None,
     elif WITH_CONTROLS in bases:
         # The random baseline cancels in a difference of logarithms: only the level of both figures changes.
         same = testing.paired and isinstance(row.measure, BoR) and bases == {WITH_CONTROLS}
-        if same and math.isfinite(other.value + row.difference):
-            row = replace(row, value=other.value + row.difference, baseline_value=other.value)
+        if same and math.isfinite(value := other.value + row.difference):
+            row = replace(row, value=value, baseline_value=other.value, basis=WITH_CONTROLS)
         else:
             caveats.insert(0, _WITHOUT_CONTROLS)
     placebos = equals_placebo(one) and equals_placebo(other)

@@ -164,12 +164,11 @@ def _in_slices(
 
 def _baseline(judged: Mapping[str, JudgedRun], baseline: str | None, draws: int, power: float) -> str:
     """The baseline run, the first one unless it is given."""
-    base = known_baseline(baseline, judged) if judged else ""
     if len(judged) < 2:
         raise InputError(f"a comparison needs at least two runs, got {', '.join(judged) or 'none'}")
     check_whole("draws (intervals.draws)", draws)
     check_number("power (intervals.power)", power, above=0, most=0.999)
-    return base
+    return known_baseline(baseline, judged)
 
 
 def _over_shared_queries(

@@ -19,6 +19,7 @@ from rag_selectivity.results.difference import Changes, FigureChange, RunDiffere
 from rag_selectivity.results.estimate import AS_JUDGED, Estimate
 from rag_selectivity.results.report import Report
 from rag_selectivity.results.run_report import RunReport
+from rag_selectivity.results.stored import ReportOrFile, read_report
 from rag_selectivity.tables.cells import check_one_of
 from rag_selectivity.wording import counted
 
@@ -89,7 +90,7 @@ def differences_since(
     return rows, note
 
 
-def changes_since(report: Report, decision: Decision, stored: Report, *, on: str = ALL) -> Changes:
+def changes_since(report: Report, decision: Decision, stored: ReportOrFile, *, on: str = ALL) -> Changes:
     """The figures of a decision against those of a stored report, paired query by query.
 
     What differs between the two reports is not an error but a reason in the result.
@@ -99,7 +100,7 @@ def changes_since(report: Report, decision: Decision, stored: Report, *, on: str
     report : Report
         With the lists of the runs; the decision was made from it.
     decision : Decision
-    stored : Report
+    stored : Report or path
     on : {"all", "shared"}
         As in `differences_since`.
 
@@ -109,6 +110,7 @@ def changes_since(report: Report, decision: Decision, stored: Report, *, on: str
     changes under all other measures. BoR changes exactly where Success does and shares its test. A figure that is the
     same for every query has no test and is in no family.
     """
+    stored = read_report(stored)
     path, testing, ranking = str(stored.path or "the stored report"), Testing(report.bootstrap), str(decision.measure)
     cells = {line.run: {str(each.measure): each.estimate for each in line.figures.values()} for line in decision.lines}
     stored_as = {run: run for run in cells if run in stored.runs}

@@ -198,13 +198,13 @@ def equals_placebo(estimate: Estimate) -> bool:
 
 def _of_success(measure: Measure, estimate: Estimate, facts: LabelFacts, at: str, judged: Estimate) -> Iterator[Caveat]:
     """Success over the queries in which something relevant was found, if hardly more than what runs hold was judged."""
-    n, total = estimate.n, estimate.n_total
-    if measure.name != "Success" or estimate.basis == WITH_CONTROLS or not 0 < n < total:
-        return
     # The labels as they are leave out other queries than those do that a tail completes.
     of, how = (estimate, "probably") if estimate.basis == CALIBRATED else (judged, "are known to")
+    total = estimate.n_total
+    if measure.name != "Success" or estimate.basis == WITH_CONTROLS or not 0 < of.n < total:
+        return
     of_all = of.value * of.n / total
-    left_out = f"{counted(total - n, 'query', 'queries')} without a relevant label are left out"
+    left_out = f"{counted(total - of.n, 'query', 'queries')} without a relevant label are left out"
     level, succeed = SOFT, f"Of all {total} queries, {percent(of_all)} {how} succeed."
     text = f"The labels are of what runs retrieved, and {left_out}: their relevant passages may not have been found."
     if at == AT_K and estimate.basis == AS_JUDGED:

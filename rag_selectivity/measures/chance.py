@@ -275,15 +275,15 @@ class BoR(EF):
         if self.null == "random":
             return super().at_ranks(judged, depths)
         counted = self._possible(judged) >= 0
-        success = self._success(judged, depths)
         if judged.other_lists is None:
-            nothing = np.full(success.shape, np.nan)
+            nothing = np.full((len(judged), len(depths)), np.nan)
             return Outcome((nothing,) * 4, OF_A_PART, _BITS_OVER_LISTS, of_all=True)
+        success = self._success(judged, depths)
         weights = np.ones(len(judged)) if judged.weights is None else judged.weights.values
-        *pairs, rank = judged.other_lists.ranks_of_success(judged.threshold(self.rel), self.m, counted)
+        ranks = judged.other_lists.ranks_of_success(judged.threshold(self.rel), self.m, counted)
         columns = [
-            _against_others(own, [each[rank <= shown[pairs[1]]] for each in pairs], counted, weights)
-            for own, shown in zip(success.T, judged.returned_at(depths).T, strict=True)
+            _against_others(success[:, i], [each[ranks[2] <= depth] for each in ranks[:2]], counted, weights)
+            for i, depth in enumerate(depths.tolist())
         ]
         parts = tuple(np.stack(part, axis=1) for part in zip(*columns, strict=True))
         reason = f"no list succeeds for another query, or {self._undefined}"

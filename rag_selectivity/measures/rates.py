@@ -1,5 +1,6 @@
 """Bits over Random of a success rate that somebody else measured and published."""
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from numbers import Real
@@ -129,3 +130,12 @@ def _rate(value: Any) -> float:
         hint = f"; is it a percentage? give {float(value) / 100:g}" if may_be_percent else ""
         raise InputError(f"the success rate must be a number from 0 to 1, got {value!r}{hint}")
     return float(value)
+
+
+def bits_ceiling(rate: float) -> float:
+    """The bits that all right answers have over a rate of right answers; NaN for a rate of 0.
+
+    >>> bits_ceiling(0.25)
+    2.0
+    """
+    return -math.log2(rate) if rate > 0 else math.nan

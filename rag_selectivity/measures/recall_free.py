@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from rag_selectivity.judged.judged_run import WHOLE_LIST, JudgedRun, count_at
+from rag_selectivity.judged.judged_run import JudgedRun, count_at
 from rag_selectivity.measures.base import (
     Choice,
     FloatArray,
@@ -56,9 +56,7 @@ class T(Measure):
             positive, judged.returned_at(depths) - positive, judged.slots_at(depths), self.alpha, self.form
         )
         deepest = np.atleast_2d(depths).max(axis=0, initial=1)
-        # Nobody knows how much a whole list may show.
-        of_code = np.where(deepest == WHOLE_LIST, np.inf, (1 - self.alpha) * deepest)
-        highest = of_code if self.form == "code" else 1 - self.alpha
+        highest = (1 - self.alpha) * (deepest if self.form == "code" else 1)
         return Outcome((values,), "no query returned anything", bounds=(-self.alpha, highest))
 
 
@@ -83,12 +81,9 @@ class Fe(Measure):
         pool = judged.candidates
         positives = pool.take((pool.grade >= judged.threshold(self.rel)) & ~pool.repeated)
         found = judged.hits_at(depths, self.rel)
-        slots = judged.slots_at(depths)
-        # The K of a whole list is what it shows.
-        reach = 2 * np.where(depths == WHOLE_LIST, slots, depths)
-        pooled = [count_at(positives, len(judged), deep[:, None]) for deep in reach.T]
-        values = f_score(found, slots, np.maximum(np.hstack(pooled), found), self.alpha)
-        values[judged.candidates_returned[:, None] < reach] = np.nan
+        estimated = np.maximum(count_at(positives, len(judged), 2 * depths), found)
+        values = f_score(found, judged.slots_at(depths), estimated, self.alpha)
+        values[judged.candidates_returned[:, None] < 2 * depths] = np.nan
         return Outcome((values,), "no pool has 2K passages")
 
 

@@ -315,13 +315,14 @@ def change_blocks(changes: Changes) -> Iterator[Block]:
             changed += figures
     if changed:
         called = {run: run if was == run else f"{run} (was {was})" for run, was in changes.stored_as.items()}
+        how = ", as judged" if changes.as_judged else ""
         yield table_of(
             # Changes that a reader must not miss come first.
             sorted(changed, key=lambda each: [WORSE, BETTER, each.verdict].index(each.verdict)),
             ("run", lambda each: called[each.row.run]),
             ("", "row.measure"),
-            ("before", "before", bare),
-            ("now", "now", bare),
+            (f"before{how}", lambda each: bare(replace(each.before, caveats=()))),
+            (f"now{how}", lambda each: bare(replace(each.now, caveats=()))),
             ("difference", lambda each: None if each.before.possible or each.now.possible else each.row, difference),
             "verdict",
         )
@@ -341,12 +342,11 @@ def change_blocks(changes: Changes) -> Iterator[Block]:
 
 
 def _about_tests(changes: Changes) -> str:
-    as_judged = " Figures are compared as judged." if changes.as_judged else ""
     if changes.level is None:
-        return f"The difference is now − before.{as_judged}"
+        return "The difference is now − before."
     families = [f"{counted(n, 'test')} of {name or 'other measures'}" for name, n in changes.tests.items() if n]
     over = f", over {enumeration(families)}" if families else ""
     return (
         f"The difference is now − before, with its paired interval of {level_text(changes.level)}, not corrected; "
-        f"better and worse are shown after Holm's correction{over}.{as_judged}"
+        f"better and worse are shown after Holm's correction{over}."
     )

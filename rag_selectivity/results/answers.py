@@ -6,6 +6,7 @@ from dataclasses import field
 from typing import Any, Literal
 
 from rag_selectivity.errors import InputError
+from rag_selectivity.measures.rates import bits_ceiling
 from rag_selectivity.results.estimate import Estimate
 from rag_selectivity.results.plain import Plain, flat, ids_in_cell, plain, plain_fields
 from rag_selectivity.results.result import Result
@@ -189,7 +190,7 @@ class Contrast(Plain):
     @property
     def ceiling(self) -> float:
         """Of bits: those that all right answers would have; NaN of anything else, and without a right random answer."""
-        return 0.0 - math.log2(self.second) if self.kind == "bits" and self.second > 0 else math.nan
+        return bits_ceiling(self.second) if self.kind == "bits" else math.nan
 
 
 class Spent(Asked):

@@ -77,8 +77,8 @@ class RunDifference(Plain, kw_only=True):
         Whether neither figure is shown to differ from its placebo.
     reason : str or None
         Why the difference is not a finite number; None if it is.
-    basis : {"as judged", "calibrated"}
-        What the difference, its interval and its p rest on.
+    basis : {"as judged", "with controls", "calibrated"}
+        What the figures rest on; the random baseline that controls give cancels in the difference and its p.
     as_judged : float or None
         The difference with the judge's labels alone, if it rests on people's labels too; else None.
     as_judged_interval : (low, high) or None

@@ -25,9 +25,11 @@ from rag_selectivity.results.run_report import RunReport, Slice
 from rag_selectivity.results.shapes import Count, Digits, Id, Shape, kind, stored
 from rag_selectivity.results.usage import Usage
 
+ReportOrFile = Report | str | Path
 
-def read_report(path: str | Path) -> Report:
-    """Read a file written by `Report.save`, by `evaluate -o report.json`, or with a comparison.
+
+def read_report(path: ReportOrFile) -> Report:
+    """Read a file written by `Report.save`, by `evaluate -o report.json`, or with a comparison; a report stays one.
 
     It has no bootstrap, and its runs have no lists.
 
@@ -36,6 +38,8 @@ def read_report(path: str | Path) -> Report:
     InputError
         If the file is of another format or version, or a value does not fit.
     """
+    if isinstance(path, Report):
+        return path
     file = Path(path)
     found = stored(_Report, file, Report.schema, "report", "-o report.json and no --baseline")
     runs = {name: run.report(file.parent) for name, run in found.runs.items()}
