@@ -45,8 +45,7 @@ def test_several_pools_are_their_union(world) -> None:
     }
     several = rs.evaluate(labels, {"r": run}, pool=list(pools.values()), scale="utility", measures=["PROC"], depths=[K])
     assert np.array_equal(several.runs["r"].per_query[f"PROC@{K}"], proc(labels, run, union), equal_nan=True)
-    judged = several.runs["r"].judged
-    assert judged.candidates_returned.tolist() == [len(union.get(q, run[q])) for q in labels]
+    assert several.runs["r"].judged.candidates_returned.tolist() == [len(union.get(q, run[q])) for q in labels]
 
 
 def test_a_pool_that_is_shorter_than_its_run_is_doubted(world, recwarn) -> None:
@@ -54,17 +53,15 @@ def test_a_pool_that_is_shorter_than_its_run_is_doubted(world, recwarn) -> None:
     proc(labels, run, pools["bm25"])
     assert not [each for each in recwarn if each.message.code == "pool-shorter-than-run"]
     proc(labels, pools["bm25"], {query: passages[:2] for query, passages in run.items()})
-    heard = [str(each.message) for each in recwarn if each.message.code == "pool-shorter-than-run"]
-    assert len(heard) == 1
-    assert "the pool of r is shorter than its list for 23 queries" in heard[0]
+    (heard,) = [str(each.message) for each in recwarn if each.message.code == "pool-shorter-than-run"]
+    assert "the pool of r is shorter than its list for 23 queries" in heard
 
 
 def test_the_order_of_the_union_is_that_of_the_fused_run(world) -> None:
     labels, run, pools = world
     binary = {q: {d: int(g > 3) for d, g in row.items()} for q, row in labels.items()}
     options = {"measures": ["Fe"], "depths": [1, 2, 3]}
-    fused = rs.Run.fused(pools.values()).to_dict()
-    by_hand = rs.evaluate(binary, {"r": run}, pool=fused, **options)
+    by_hand = rs.evaluate(binary, {"r": run}, pool=rs.Run.fused(pools.values()).to_dict(), **options)
     several = rs.evaluate(binary, {"r": run}, pool=list(pools.values()), **options)
     assert several.to_rows() == by_hand.to_rows()
     # Under rules that compare scores as float32, and under those that do not look at them, the order is the same.
@@ -76,10 +73,9 @@ def test_the_order_of_the_union_is_that_of_the_fused_run(world) -> None:
 def test_each_run_has_its_own_pools(world) -> None:
     labels, run, pools = world
     runs = {"a": run, "b": {q: ds[::-1] for q, ds in run.items()}}
-    report = rs.evaluate(labels, runs, pool={"a": list(pools.values())}, scale="utility", measures=["PROC"], depths=[K])
-    fused = rs.evaluate(
-        labels, {"a": run}, pool=rs.Run.fused(pools.values()), scale="utility", measures=["PROC"], depths=[K]
-    )
+    options = {"scale": "utility", "measures": ["PROC"], "depths": [K]}
+    report = rs.evaluate(labels, runs, pool={"a": list(pools.values())}, **options)
+    fused = rs.evaluate(labels, {"a": run}, pool=rs.Run.fused(pools.values()), **options)
     assert report["a", f"PROC@{K}"].value == fused[f"PROC@{K}"].value
     assert report.runs["b"].judged.pool is None
 
@@ -93,6 +89,12 @@ def test_the_depth_of_pools(world) -> None:
             one = rs.evaluate(labels, {"r": run}, pool=given, pool_depth=depth, **options)
             other = rs.evaluate(labels, {"r": run}, pool=by_hand, **options)
             assert repr(one.to_rows()) == repr(other.to_rows())
+
+
+def test_at_a_budget_what_the_pool_lacks_stands_behind_it() -> None:
+    options = {"pool": {"q": list("axyzc")}, "tokens": dict.fromkeys("abcx", 10), "measures": ["Fe@1", "Fe@10tok"]}
+    report = rs.evaluate({"q": dict.fromkeys("abc", 1)}, {"r": {"q": list("abx")}}, **options)
+    assert report["Fe@1"].value == report["Fe@10tok"].value == 1
 
 
 def test_the_form_of_ids_comes_before_the_union() -> None:

@@ -451,8 +451,7 @@ class JudgedRun:
         if self.policy.short_lists != "returned":
             return np.broadcast_to(depths, (len(self), depths.shape[-1]))
         of_empty = np.where(depths == WHOLE_LIST, self.empty_slots, depths)
-        slots: IntArray = np.where(self.returned[:, None] == 0, of_empty, self.returned_at(depths))
-        return slots
+        return np.where(self.returned[:, None] == 0, of_empty, self.returned_at(depths))
 
     def drawn_at(self, depths: IntArray) -> IntArray:
         """The size of the random draw at each depth: the slots, but at most the corpus size."""
@@ -519,8 +518,9 @@ class JudgedRun:
         return Hits.together([candidates.take(~candidates.repeated), self.hits_outside_pool()])
 
     def hits_outside_pool(self) -> Hits:
-        """Distinct judged passages of the run that its pool lacks."""
-        return self.hits.take(~self.hits.repeated & ~np.isin(self.hits.judgment, self.candidates.judgment))
+        """Distinct judged passages of the run that its pool lacks: they stand behind every rank of it."""
+        hits = self.hits.take(~self.hits.repeated & ~np.isin(self.hits.judgment, self.candidates.judgment))
+        return replace(hits, rank=np.full_like(hits.rank, WHOLE_LIST))
 
 
 def _controls(terms: Terms, listed: Hits) -> Controls | None:
