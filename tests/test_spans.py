@@ -436,8 +436,10 @@ def test_attributes_beyond_the_limit_leave_no_shorter_list(tmp_path) -> None:
             pass
     trace = Trace.read(exported.write(tmp_path / "s.json"))
     assert (list(trace.retrievals), trace.facts) == (["2?"], {"spans": {"cut_list": 1}})
-    with pytest.raises(rs.InputError, match="export the texts of documents with the spans"):
-        Trace(trace.path, trace.retrievals).to_grade()
+    with pytest.raises(rs.InputError, match=r"without texts of passages.* or give the corpus"):
+        trace.to_grade()
+    queries, corpus, pool = trace.to_grade({"a": "A", "b": "B", "c": "C"})
+    assert (queries, list(corpus), pool.to_dict()) == ({"2?": "2?"}, ["a", "b", "c"], {"2?": ["a", "b"]})
 
 
 def test_a_file_that_breaks_off_and_one_that_is_damaged(exported, tmp_path) -> None:

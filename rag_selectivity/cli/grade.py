@@ -51,7 +51,7 @@ def grade(
     tail : LAST:COUNT
         Also grade random passages from the ranks below --pool-depth; 200:10 is ten a query, down to rank 200.
     trace : FILE
-        Trace with texts (a monitor's, or spans in OTLP JSON), in place of --queries, --corpus and --pool.
+        Trace (a monitor's, or spans in OTLP JSON) in place of --queries and --pool, with texts or a --corpus.
 
     Judge
     -----
@@ -109,11 +109,11 @@ def grade(
 
     what: Any = queries, corpus, pool
     if trace is not None:
-        if queries or corpus or pool:
-            raise InputError("--trace holds its own texts and candidates: leave --queries, --corpus and --pool out")
+        if queries or pool:
+            raise InputError("--trace holds its own questions and candidates: leave --queries and --pool out")
         from rag_selectivity.live.trace import Trace
 
-        what = Trace.read(trace, **vars(spans)).to_grade()
+        what = Trace.read(trace, **vars(spans)).to_grade(corpus)
     elif not all(what):
         raise InputError("say what to grade: give --queries, --corpus and --pool, or --trace")
     judge = server.judge(model, key=not dry_run)

@@ -334,32 +334,33 @@ class Trace:
         """The judgments of each retrieval's query."""
         return qrels.under(self.queries_in(qrels))
 
-    def to_grade(self) -> tuple[dict[str, str], Mapping[str, str], Run]:
-        """Query texts by id, passage texts by id, and the candidates of each query.
+    def to_grade(self, corpus: Any = None) -> tuple[dict[str, str], Any, Run]:
+        """Query texts by id, passages with their texts, and the candidates of each query.
+
+        The passages are those of the trace, or the `corpus` where one is given, as in `grade`.
 
         Raises
         ------
         InputError
-            If the trace was made without texts.
+            If the trace was made without texts, and no corpus has those of its passages.
         """
-        if self.hashed or not self.texts:
-            raise InputError(
-                f"{self.path}: was traced without texts, and a judge needs them: trace with Monitor(trace_texts=True), "
-                f"or export the texts of documents with the spans (here {len(self.hashed):,} of "
-                f"{len(self.retrievals):,} retrievals lack the text of their query)"
-            )
+        if self.hashed or (corpus is None and not self.texts):
+            what, mend = ("queries", "") if self.hashed else ("passages", ", or give the corpus with them (--corpus)")
+            how = f"trace with Monitor(trace_texts=True), or export them with the spans{mend}"
+            raise InputError(f"{self.path}: was traced without texts of {what}, and a judge needs them: {how}")
         queries: dict[str, str] = {}
         pools: dict[str, dict[str, None]] = {}
         for each in self.retrievals.values():
             name = each.query_id or each.query
             queries[name] = each.query
             pools.setdefault(name, {}).update(dict.fromkeys([*each.shown, *(each.pool or ())]))
-        graded = {name: [passage for passage in ids if passage in self.texts] for name, ids in pools.items()}
+        has_all = corpus is not None
+        graded = {name: [each for each in ids if has_all or each in self.texts] for name, ids in pools.items()}
         without = sum(map(len, pools.values())) - sum(map(len, graded.values()))
         lacking = (f"{counted(without, 'passage')} of the trace had no text and cannot be graded.",) if without else ()
         for note in (*self.notes, *lacking):
             warnings.warn(SelectivityWarning(f"{self.path}: {note}", "trace-incomplete"), stacklevel=2)
-        return queries, self.texts, Run.of({name: ids for name, ids in graded.items() if ids})
+        return queries, corpus if has_all else self.texts, Run.of({name: ids for name, ids in graded.items() if ids})
 
 
 def is_trace(path: str | Path) -> bool:
