@@ -60,6 +60,8 @@ def test_a_parquet_file_that_names_a_column_twice_is_refused(tmp_path) -> None:
     for read in (rs.read_qrels, lambda path: list(read_records(path))):
         with pytest.raises(rs.InputError, match=r"qrels\.parquet: two columns are called 'grade'"):
             read(tmp_path / "qrels.parquet")
+    with pytest.raises(rs.InputError, match="qrels: two columns are called 'grade'"):
+        rs.Qrels.of(table)
 
 
 NUMBERS = [

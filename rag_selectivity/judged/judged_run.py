@@ -478,9 +478,7 @@ class JudgedRun:
 
         If queries have different N, the random draw is min(K, N), unless the queries are measured one by one.
         """
-        if not len(depths):
-            return
-        deepest = int(depths.max())
+        deepest = int(depths.max(initial=0))
         if self.corpus_size is not None and len(self):
             smallest, largest = int(self.corpus_size.min()), int(self.corpus_size.max())
             if deepest > smallest and (one_by_one or smallest == largest):

@@ -17,6 +17,7 @@ from rag_selectivity.judged.qrels import Qrels
 from rag_selectivity.judged.rows import Hits
 from rag_selectivity.judged.run import Run, ScatteredQueries
 from rag_selectivity.judged.terms import Terms
+from rag_selectivity.tables.exact import is_frame
 from rag_selectivity.tables.ids import IntArray, ranges
 
 #: How many of a list's first passages are compared with what the labels promise.
@@ -65,7 +66,7 @@ class Lists:
     @classmethod
     def of(cls, run: Any, terms: Terms, name: str) -> Lists:
         """The lists of a run, or of several over different queries; anything else is read as a run."""
-        is_run = isinstance(run, (Run, Mapping, str)) or not isinstance(run, Iterable)
+        is_run = isinstance(run, (Run, Mapping, str)) or not isinstance(run, Iterable) or is_frame(run)
         try:
             total = cls._of_parts([Run.of(run)] if is_run else run, terms, name)
         except ScatteredQueries as scattered:
@@ -85,7 +86,7 @@ class Lists:
     def _of_parts(cls, parts: Iterable[Run], terms: Terms, name: str) -> Lists:
         total = cls(*np.zeros((3, len(terms.qrels)), np.int64))
         for part in parts:
-            total._add(part.in_form(terms.form), terms, name)
+            total._add(Run.of(part).in_form(terms.form), terms, name)
         return total
 
     @classmethod

@@ -211,7 +211,6 @@ def _parquet_rows(path: Path) -> Iterator[tuple[int, Row]]:
         with opened(place, any_content=True) as stream:
             try:
                 with parquet.ParquetFile(stream) as file:
-                    refuse_doubled(file.schema_arrow.names, str(place))
                     for batch in file.iter_batches(1 << 11):
                         for row, cells in enumerate(frame_rows(batch, str(place)), row + 1):  # noqa: B020
                             yield row, cells
@@ -234,7 +233,8 @@ def is_frame(value: Any) -> bool:
     if isinstance(value, (dict, str)):
         return False
     by_name = hasattr(value, "__getitem__")
-    has_names = hasattr(value, "columns") or hasattr(value, "column_names")
+    # Of the class, since a lazy frame has to be planned before it names its columns.
+    has_names = hasattr(type(value), "columns") or hasattr(value, "column_names")
     return has_names if by_name else hasattr(value, "__arrow_c_stream__")
 
 
@@ -267,6 +267,7 @@ def frame_rows(frame: Any, where: str) -> Iterator[Row]:
     """The rows of a frame, with Python's own values."""
     frame = as_frame(frame, where)
     names = column_names(frame)
+    refuse_doubled(names, where)
     columns = [each.to_pylist() if hasattr(each, "to_pylist") else list(each) for each in map(frame.__getitem__, names)]
     return (dict(zip(names, cells, strict=True)) for cells in zip(*columns, strict=True))
 
@@ -280,7 +281,7 @@ def as_frame(value: Any, where: str) -> Any:
         For a stream of record batches without rows, such as one that was read before.
     """
     if type(value).__module__.split(".")[0] in ("pandas", "polars") or not hasattr(value, "__arrow_c_stream__"):
-        return value
+        return value.collect() if hasattr(value, "collect") else value
     with needing("pyarrow", "files", f"{where} of Arrow data"):
         import pyarrow
     table = pyarrow.table(value)
