@@ -15,21 +15,12 @@ pytest.importorskip("polars")
 ROWS = 70_000
 NAME = "a-passage-with-a-long-name-of-its-own"
 TREC = "".join(f"q{i // 100} Q0 {NAME}-{i} {i % 100 + 1} {100 - i % 100}.5 tag\n" for i in range(ROWS))
+TSV = "".join(f"q{i // 100}\ta title\t{NAME}-{i}\t{100 - i % 100}.5\n" for i in range(ROWS))
 JSONL = "".join(f'{{"query_id": "q{i // 100}", "doc_id": "{NAME}-{i}", "score": {i % 7 + 0.5}}}\n' for i in range(ROWS))
 
 
-def read(path: Path, text: str) -> list[str] | str:
-    """The list of the last line's query, or what is wrong with the line, without its number."""
-    path.write_text(text, newline="")
-    try:
-        return dict(rs.read_run(path).to_dict())["q"]
-    except rs.InputError as error:
-        return str(error).partition(": ")[2]
-
-
-@pytest.mark.parametrize(
-    "line",
-    [
+ODD = {
+    "trec": [
         "q  Q0 d 1 1.0 t",
         "q Q0\td 1 1.0 t",
         "q  d 1 1.0 t",
@@ -37,37 +28,44 @@ def read(path: Path, text: str) -> list[str] | str:
         " q Q0 d 1 1.0 t",
         "q Q0 d 1 1.0 t\r",
         "q Q0 d\r1 1 1.0 t",
-        "q Q0 d 1 1.0 a b",
         "q Q0 d 1 1.0",
+        "q Q0 d 1 1.0 a b\nq Q0 e 2 0.5",
         "q Q0 d 1 one t",
         "q Q0 d 1 nan t",
         "q Q0 d\0 1 1.0 t",
         "#q Q0 d 1 1.0 t\nq Q0 d 1 1.0 t",
     ],
-)
-def test_an_odd_line_of_trec(tmp_path: Path, line: str) -> None:
-    small = TREC[: TREC.index("q1 ")]
-    assert read(tmp_path / "run.trec", f"{TREC}{line}\n") == read(tmp_path / "run.trec", f"{small}{line}\n")
-
-
-@pytest.mark.parametrize(
-    "cells",
-    [
-        '"doc_id": "d", "score": 1, "score": 2',
-        '"doc_id": 7, "score": 1',
-        '"doc_id": 7.0, "score": 1',
-        '"doc_id": true, "score": 1',
-        '"doc_id": ["d"], "score": 1',
-        '"doc_id": null, "score": 1',
-        '"doc_id": "d"',
-        '"doc_id": "d\\ud83d", "score": 1',
-        '"doc_id": "d", "score": "1.5"',
-        '"doc_id": "\\u00e9", "score": 1',
+    # A title that holds a tab would move the passage into its column, and the score into that of the passage.
+    "tsv": ["q\tt\tt\t7\t17", "q\td\t7", "\nq\tt\td\t1", "q\t\td\t1", "\ufeffq\tt\td\t1\nq\tt\te\t1"],
+    "jsonl": [
+        '{"query_id": "q", "doc_id": "d", "score": 1, "score": 2}',
+        '{"query_id": "q", "doc_id": 7, "score": 1}',
+        '{"query_id": "q", "doc_id": 7.0, "score": 1}',
+        '{"query_id": "q", "doc_id": true, "score": 1}',
+        '{"query_id": "q", "doc_id": ["d"], "score": 1}',
+        '{"query_id": "q", "doc_id": null, "score": 1}',
+        '{"query_id": "q", "doc_id": "d"}',
+        '{"query_id": "q", "doc_id": "d\\ud83d", "score": 1}',
+        '{"query_id": "q", "doc_id": "d", "score": "1.5"}',
+        '{"query_id": "q", "doc_id": "\\u00e9", "score": 1}',
     ],
-)
-def test_an_odd_line_of_json(tmp_path: Path, cells: str) -> None:
-    small, line = JSONL[: JSONL.index('{"query_id": "q1"')], f'{{"query_id": "q", {cells}}}\n'
-    assert read(tmp_path / "run.jsonl", JSONL + line) == read(tmp_path / "run.jsonl", small + line)
+}
+
+
+@pytest.mark.parametrize("is_first", [True, False])
+@pytest.mark.parametrize(("suffix", "line"), [(suffix, line) for suffix, lines in ODD.items() for line in lines])
+def test_an_odd_line(tmp_path: Path, suffix: str, line: str, is_first: bool) -> None:
+    """The list of its query, or what is wrong with it, without its number."""
+    header, regular = "qid\ttitle\tpid\tscore\n" * (suffix == "tsv"), {"trec": TREC, "tsv": TSV, "jsonl": JSONL}[suffix]
+    read, path = [], tmp_path / f"run.{suffix}"
+    for rows in (regular, regular[:200]):
+        whole = rows[: rows.rindex("\n") + 1]
+        path.write_text(f"{header}{line}\n{whole}" if is_first else f"{header}{whole}{line}\n", newline="")
+        try:
+            read.append(dict(rs.read_run(path).to_dict())["q"])
+        except rs.InputError as error:
+            read.append(str(error).partition(": ")[2])
+    assert read[0] == read[1]
 
 
 @pytest.mark.parametrize(("suffix", "text"), [("trec", TREC), ("jsonl", JSONL)])

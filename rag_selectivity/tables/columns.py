@@ -16,7 +16,7 @@ from rag_selectivity.tables.exact import Row
 from rag_selectivity.tables.fast import Odd, Scan, scan
 from rag_selectivity.tables.files import damage_first, is_large, is_path
 from rag_selectivity.tables.ids import IntArray, numbered, refuse_set
-from rag_selectivity.tables.names import Kind, columns_of
+from rag_selectivity.tables.names import Kind, columns_of, late_order
 
 FloatArray = NDArray[np.float64]
 #: What each kind of rows has besides a query and a passage.
@@ -201,7 +201,13 @@ def _of_rows(rows: Iterator[tuple[Any, Row]], source: str, kind: Kind, before: s
     # What a table calls rank beside scores may be anything.
     loose = "score" in names and "Q0" not in first[0][1]
 
+    # Some rows alone would be in the order of their scores.
+    late = {*late_order(names, kind)}.difference(*(row for _, row in first))
+
     def columns(batch: list[tuple[Any, Row]]) -> dict[str, Any]:
+        if late and (keys := late.intersection(chain.from_iterable(row for _, row in batch))):
+            place = f"{source}{before}{batch[0][0]}"
+            raise InputError(f"{place}: the first row has no {keys.pop()!r}, and this one has: give it in all rows")
         cells = {role: [row.get(name) for _, row in batch] for role, name in names.items()}
         return _checked(cells, lambda row: f"{source}{before}{batch[row][0]}", loose)
 

@@ -16,13 +16,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rag_selectivity.errors import InputError
 from rag_selectivity.tables import exact
 from rag_selectivity.tables.cells import RULES
-from rag_selectivity.tables.files import first_line, is_path, opened
-from rag_selectivity.tables.names import COLUMNS, IDS, Kind, columns_of
+from rag_selectivity.tables.files import BYTE_ORDER_MARK, first_line, is_path, opened
+from rag_selectivity.tables.names import COLUMNS, IDS, Kind, columns_of, late_order
 
 if TYPE_CHECKING:
     import polars as pl
@@ -152,7 +151,7 @@ def _scan_of_text(path: Path, kind: Kind, name: str) -> Scan | None:
     columns = columns_of(names, kind, "")
     types: dict[str, Any] = dict.fromkeys(columns.values() if row else names, pl.String)
     for role, key in columns.items():
-        if role == "grade" or (role in _IDS and isinstance(row.get(key), int)):
+        if role == "grade" or (role in _IDS and isinstance(row.get(key), (int, float))):
             types[key] = pl.Int64
         elif role not in _IDS | _TEXTS:
             types[key] = pl.Float64
@@ -161,24 +160,23 @@ def _scan_of_text(path: Path, kind: Kind, name: str) -> Scan | None:
     quoted = {key: role in _TEXTS or not isinstance(row[key], (int, float)) for role, key in columns.items() if row}
     starts = [(f"{json.dumps(key)}:{blank}".encode(), is_quoted) for key, is_quoted in quoted.items()]
     marks = [start + b'"' * marked for start, is_quoted in starts for marked in range(1 + is_quoted)]
-    # So is a row of texts with one of these keys, which then has its id or text there, or a title.
-    keys = {*IDS["query"], *IDS["passage"], *COLUMNS["text"], "title"} if "text" in columns else ()
+    # So is a row of texts with one of these keys, which then has its id or text there, or a title, and a first score.
+    keys = (
+        {*IDS["query"], *IDS["passage"], *COLUMNS["text"], "title"} if "text" in columns else late_order(columns, kind)
+    )
     others = [f'"{key}"'.encode() for key in keys if columns_of([*names, key], kind, "") != columns]
-    # Where all keys are read, the number of these signs in a line tells it as well, and is counted faster.
-    signs_of_all = {'"': 2 * (len(quoted) + sum(quoted.values())), ":": len(quoted)} if len(row) == len(quoted) else {}
+    # White space of other kinds divides fields of TREC, too.
+    odd_signs = b"\0\r" if header or row else b"\0\r\t\v\f"
 
     def parsed(block: bytes) -> pl.DataFrame:
         # A line end within a quoted cell is odd in any case.
         if b"\r" in block:
             block = block.replace(b"\r\n", b"\n")
-        signs = np.frombuffer(block, np.uint8)
-        lines = _count(signs, "\n") + (not block.endswith(b"\n"))
+        lines = block.count(b"\n") + (not block.endswith(b"\n"))
         is_plain = b"\\" not in block
         if row:
             frame = pl.read_ndjson(block, schema=types)
-            is_simple = signs_of_all and is_plain and b"[" not in block
-            as_first = is_simple and all(_count(signs, each) == n * lines for each, n in signs_of_all.items())
-            is_odd = not as_first and any(block.count(mark) != lines for mark in marks)
+            is_odd = any(block.count(mark) != lines for mark in marks)
             is_odd |= any(key in block for key in others)
         else:
             frame = pl.read_csv(
@@ -187,11 +185,11 @@ def _scan_of_text(path: Path, kind: Kind, name: str) -> Scan | None:
                 separator=separator,
                 quote_char='"' if name == "csv" and b'"' in block else None,
                 schema=types,
-                columns=[names.index(each) for each in columns.values()],
             )
-            is_odd = name == "trec" and not _has_fields(signs, lines, len(names))
-        if name != "trec":
-            is_odd |= b"\0" in block or b"\r" in block
+            # Polars fills missing fields with nothing; of lines with more fields it tells only where all are read.
+            is_odd = any(frame[each].has_nulls() for each in (names[-1:] if header else names))
+        # Polars takes a mark of the byte order away from each block.
+        is_odd |= block.startswith(BYTE_ORDER_MARK) or any(sign in block for sign in odd_signs)
         if is_odd or frame.height != lines:
             raise Odd
         return _checked(frame, columns, may_hold_nul=name == "jsonl" and not is_plain)
@@ -205,22 +203,6 @@ def _scan_of_text(path: Path, kind: Kind, name: str) -> Scan | None:
             return parsed(_with_single_blanks(block))
 
     return Scan(partial(_blocks, path, header), regular, 1 + header)
-
-
-def _count(signs: NDArray[np.uint8], sign: str) -> int:
-    """How often a character of ASCII stands in a text."""
-    return int(np.count_nonzero(signs == ord(sign)))
-
-
-def _has_fields(signs: NDArray[np.uint8], lines: int, fields: int) -> bool:
-    """Whether single blanks divide each line into so many fields, none of which is empty.
-
-    Polars fills missing fields with nothing, and does not look at those that are not read.
-    """
-    # No array as long as the text is held beside another one: threads that ask for memory wait for each other.
-    blanks, line_ends = lines * (fields - 1), lines - int(signs[-1] != ord("\n"))
-    as_many = _count(signs, " ") == blanks == np.count_nonzero(signs <= ord(" ")) - line_ends
-    return as_many and bool(np.maximum(signs[1:], signs[:-1]).min(initial=255) > ord(" "))
 
 
 def _with_single_blanks(block: bytes) -> bytes:

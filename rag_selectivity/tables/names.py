@@ -1,6 +1,6 @@
 """The names of columns that people use, by what a column holds, and how a table's own are found among them."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from difflib import get_close_matches
 from typing import Literal
 
@@ -100,3 +100,8 @@ doc_id, score, but needs one of grade, relevance, rel, label, rating
         of_beir = optional_column(names, ("corpus-id", "corpus_id")) and optional_column(names, ("score",))
         found["grade"] = of_beir or find_column(names, "grade", f"{where} (labels come before runs)")
     return found
+
+
+def late_order(found: Collection[str], kind: Kind) -> Sequence[str]:
+    """The columns that order a run and that no row may have if the first one has none of scores."""
+    return (*COLUMNS["score"], *COLUMNS["rank"]) if kind == "run" and "score" not in found else ()
