@@ -13,11 +13,8 @@ pytestmark = pytest.mark.contract
 
 def lists(places: list[int]) -> dict[str, list[str]]:
     """A list for each query, whose one relevant passage stands at a rank (0: nowhere)."""
-    made = {}
-    for i, place in enumerate(places):
-        made[f"q{i}"] = [f"x{j}" for j in range(10)]
-        made[f"q{i}"][place - 1 : place] = ["hit"] if place else []
-    return made
+    ranks = range(1, 11)
+    return {f"q{i}": ["hit" if rank == place else f"x{rank}" for rank in ranks] for i, place in enumerate(places)}
 
 
 def not_rejected(gaps: np.ndarray, furthest: float) -> float:
@@ -76,6 +73,14 @@ def test_heavy_queries_near_the_mean_do_not_make_an_interval_narrow() -> None:
     spread = np.sqrt(np.average((values - np.average(values, weights=weights)) ** 2, weights=weights))
     effective = weights.sum() ** 2 / (weights**2).sum()
     assert middle.high - middle.low > 2 * 1.9 * spread / math.sqrt(effective)
+
+
+def test_a_ratio_that_all_queries_share_need_not_be_that_of_others() -> None:
+    labels = {f"q{i}": {"a": 5, "b": 4, "c": 1} for i in range(3)}
+    pool = {"q0": ["a", "b"], "q1": ["b", "c"], "q2": ["a"]}
+    options = {"pool": pool, "scale": "utility", "measures": ["%PROC(aggregate=ratio)@1"]}
+    found = rs.evaluate(labels, {q: each[:1] for q, each in pool.items()}, **options)[options["measures"][0]]
+    assert (found.low, found.value, found.high) == (pytest.approx(0.025 ** (1 / 3)), 1, 1)
 
 
 @pytest.mark.parametrize(("choice", "value"), [("ties", "by_luck"), ("unjudged", "worse"), ("short_lists", 3)])

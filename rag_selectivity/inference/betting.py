@@ -43,8 +43,7 @@ def highest_mean(
     known = ~np.isnan(values)
     if not known.any():
         return highest
-    cluster = (np.arange(len(values)) if units is None else units)[known]
-    cluster = np.unique(cluster, return_inverse=True)[1]
+    cluster = np.unique((np.arange(len(values)) if units is None else units)[known], return_inverse=True)[1]
     sizes = np.bincount(cluster)
     share = np.bincount(cluster, (values[known] - lowest) / (highest - lowest)) / sizes
     weight = sizes / sizes.max()

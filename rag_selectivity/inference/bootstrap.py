@@ -161,12 +161,11 @@ class Bootstrap:
         decided = np.asarray(np.isfinite(rates).all(axis=0))
         bounds = np.where(np.isnan(rates), bounds, rates)
         bounds = _widened(bounds, _if_all_agree(estimand, tail))
-        bounds = np.where(estimand.units < 2, np.nan, bounds)
         bounds = self._for_few(estimand, bounds, decided)
         if estimand.weighted:
             bounds = _allowing_for_heavy(estimand, bounds, decided)
             bounds = _widened(bounds, _of_few_successes(estimand, tail))
-        return np.where(estimand.outcome.without_spread(), np.nan, bounds)
+        return np.where(estimand.outcome.without_spread() | (estimand.units < 2), np.nan, bounds)
 
     def _for_few(self, estimand: Estimand, bounds: FloatArray, decided: NDArray[np.bool_]) -> FloatArray:
         """The bounds of means; where few units differ, no narrower than the interval of bounded values."""
@@ -177,18 +176,15 @@ class Bootstrap:
             inside = estimand.mask[:, column] > 0
             sums, sizes = estimand.parts[0][inside, column], estimand.mask[inside, column]
             alone = bool((sizes == 1).all())
-            if alone and ((sums == 0) | (sums == 1)).all():
+            unequal = estimand.weighted and not alone
+            if decided[column] if unequal else alone and ((sums == 0) | (sums == 1)).all():
                 continue
             # Of what lies beyond a placebo, the figures themselves, which are the last part, say whether few differ.
             figures = estimand.parts[-1][inside, column]
-            unequal = estimand.weighted and not alone
-            if unequal and decided[column]:
-                continue
-            if unequal:
-                few = bounded.few_differ((figures / sizes)[:, None], sizes)
-            else:
-                few = bounded.few_differ(np.stack([figures, sizes], axis=1))
-            if not few:
+            seen, weights = (
+                ((figures / sizes)[:, None], sizes) if unequal else (np.stack([figures, sizes], axis=1), None)
+            )
+            if not bounded.few_differ(seen, weights):
                 continue
             # An unseen query stands for as much as an average one; where queries weigh unequally, for as much as the
             # average of what is weighed, so that the bound of rows that agree is that of their effective number.
@@ -237,11 +233,14 @@ def _allowing_for_heavy(estimand: Estimand, bounds: FloatArray, decided: NDArray
         own = ((mask * effects) ** 2).sum(axis=0) / total**2
         wider = np.sqrt(of_all / own)
         moving = (wider > 1) & np.isfinite(wider) & np.isfinite(value) & ~decided
-        low, high = np.where(moving, value + (bounds - value) * wider, bounds)
-    if estimand.aggregate.form == "mean" and estimand.outcome.bounds is not None:
-        lowest, highest = estimand.ends
-        low = np.maximum(low, np.minimum(lowest, bounds[0]))
-        high = np.minimum(high, np.maximum(highest, bounds[1]))
+        reach = np.stack([np.minimum(bounds[0] - value, 0.0), np.maximum(bounds[1] - value, 0.0)])
+        low, high = np.where(moving, value + reach * wider, bounds)
+    lowest, highest = estimand.ends
+    if estimand.aggregate.form != "mean" or estimand.outcome.bounds is None:
+        # No weights of these queries lead beyond the figures of the single ones.
+        single = estimand.aggregate.link(estimand.single())
+        lowest, highest = np.fmin.reduce(single, initial=np.inf), np.fmax.reduce(single, initial=-np.inf)
+    low, high = np.maximum(low, np.minimum(lowest, bounds[0])), np.minimum(high, np.maximum(highest, bounds[1]))
     return np.stack([low, high])
 
 
@@ -275,9 +274,11 @@ def _if_all_agree(estimand: Estimand, tail: float) -> FloatArray:
     this is Clopper and Pearson's bound. NaN for a figure without `bounds`.
     """
     part, known, aggregate = estimand.outcome.parts[0], estimand.outcome.defined, estimand.aggregate
-    if estimand.outcome.bounds is None:
-        return np.full((2, part.shape[1]), np.nan)
     agree = np.where(known, part, np.inf).min(axis=0) == np.where(known, part, -np.inf).max(axis=0)
+    if aggregate.form == "ratio":
+        # The queries may share a ratio, and neither of its parts.
+        single = estimand.single()
+        agree |= np.fmax.reduce(single, initial=-np.inf) - np.fmin.reduce(single, initial=np.inf) <= 1e-12
     share = np.where(agree, 1 - tail ** (1 / np.maximum(estimand.effective, 1)), np.nan)
     first, *others = estimand.means
     with np.errstate(invalid="ignore", divide="ignore"):

@@ -108,6 +108,11 @@ class Estimand:
         """The statistic of the queries as they are."""
         return self.aggregate.statistic(*self.means)
 
+    def single(self) -> FloatArray:
+        """The statistic of each unit alone: float64[units, depths]; NaN without a defined query."""
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return self.aggregate.statistic(*(part / self.mask for part in self.parts))
+
     def away(self) -> FloatArray:
         """By how much each unit moves the statistic: float64[units, depths]; 0 for a unit without a defined query."""
         left = self.mask.sum(axis=0) - self.mask
@@ -253,7 +258,7 @@ def _with_error_of(estimand: Estimand, ends: FloatArray, tail: float) -> FloatAr
 
     outcome, aggregate, weights = estimand.outcome, estimand.aggregate, estimand.mask
     unit, means = math.log(2) if aggregate.form == "bits" else 0.0, estimand.means
-    with np.errstate(invalid="ignore", divide="ignore"):
+    with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
         total = weights.sum(axis=0)
         free = total**2 / (weights**2).sum(axis=0) - 1
         away = np.where(outcome.defined, outcome.parts[1] - means[1], 0.0)

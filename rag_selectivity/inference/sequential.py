@@ -77,8 +77,7 @@ class RiseDetector(Generic[Mark]):
             if now <= 1.0:
                 now = 1.0
                 marks[i] = mark
-            factor = 1.0 + stake * share
-            money[i] = now = now * factor if factor > 0 else 0.0
+            money[i] = now = now * max(0.0, 1.0 + stake * share)
             total += now
         return total >= self._needed
 

@@ -247,6 +247,10 @@ class PROC(_WeightedMeasure):
         return (best / self.oracle(judged, depths),)
 
 
+#: The top K has no more than the pool, whatever the queries.
+_SHARE_OF_MEANS = replace(RATIO, statistic=lambda top, bottom: np.minimum(RATIO.statistic(top, bottom), 1.0))
+
+
 @register_measure
 class PercentPROC(_WeightedMeasure):
     """RA-nWG / PROC: the share of the pool's best evidence that the reranker or selection put into the top K.
@@ -271,11 +275,10 @@ class PercentPROC(_WeightedMeasure):
         oracle = self.oracle(judged, depths)
         observed, ceiling = self._observed(judged, depths) / oracle, self._pool(judged, depths) / oracle
         undefined = "no pool holds evidence, or no list is longer than K, so nothing was selected"
-        selected = ~judged.own_pool[:, None] | (judged.returned[:, None] > depths)
-        known = selected & (ceiling > 0)
+        known = (ceiling > 0) & (~judged.own_pool[:, None] | (judged.returned[:, None] > depths))
         observed, ceiling = np.where(known, observed, np.nan), np.where(known, ceiling, np.nan)
         if self.aggregate == "ratio":
-            return Outcome((observed, ceiling), undefined, RATIO)
+            return Outcome((observed, ceiling), undefined, _SHARE_OF_MEANS)
         return Outcome((observed / ceiling,), undefined)
 
 
