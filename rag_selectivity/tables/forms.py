@@ -24,10 +24,6 @@ _EXTENSION = re.compile(
 )
 
 
-#: Ids that no form without a text of its own changes, as most are.
-_UNCHANGED = re.compile("[1-9][0-9]*|[a-z][a-z0-9_:-]*")
-
-
 def without_zeros(text: str) -> str:
     """A whole number without leading zeros and zero decimals; any other id as it is.
 
@@ -103,10 +99,6 @@ class IdForm:
     def _steps(self) -> list[Callable[[str], str]]:
         return [_step(part) for part in self.parts if part != EXACT]
 
-    @cached_property
-    def _removes_text(self) -> bool:
-        return any("=" in part for part in self.parts)
-
     @property
     def exact(self) -> bool:
         """Whether the user says that the ids are right."""
@@ -118,9 +110,8 @@ class IdForm:
         return bool(self._steps)
 
     def __call__(self, text: str) -> str:
-        if self._removes_text or not _UNCHANGED.fullmatch(text):
-            for step in self._steps:
-                text = step(text) or text
+        for step in self._steps:
+            text = step(text) or text
         return text
 
     def spelled(self, ids: Iterable[str], wanted: Iterable[str]) -> list[str]:
