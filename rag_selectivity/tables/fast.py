@@ -173,7 +173,6 @@ def _scan_of_text(path: Path, kind: Kind, name: str) -> Scan | None:
         if b"\r" in block:
             block = block.replace(b"\r\n", b"\n")
         lines = block.count(b"\n") + (not block.endswith(b"\n"))
-        is_plain = b"\\" not in block
         if row:
             frame = pl.read_ndjson(block, schema=types)
             is_odd = any(block.count(mark) != lines for mark in marks)
@@ -192,7 +191,7 @@ def _scan_of_text(path: Path, kind: Kind, name: str) -> Scan | None:
         is_odd |= block.startswith(BYTE_ORDER_MARK) or any(sign in block for sign in odd_signs)
         if is_odd or frame.height != lines:
             raise Odd
-        return _checked(frame, columns, may_hold_nul=name == "jsonl" and not is_plain)
+        return _checked(frame, columns, may_hold_nul=name == "jsonl" and b"\\" in block)
 
     def regular(block: bytes) -> pl.DataFrame:
         try:

@@ -96,6 +96,9 @@ doc_id, score, but needs one of grade, relevance, rel, label, rating
     for role in ("grade",) if kind == "labels" else ("score", "rank", "tokens"):
         if (name := optional_column(names, COLUMNS[role])) is not None:
             found[role] = name
+    late = () if "rank" in found else late_order(found, kind)
+    if late and any(hint in str(name).casefold() for name in names for hint in ("score", "rank", "distance")):
+        find_column(names, "order of the lists (remove the columns that are none)", where, late)
     if kind == "labels" and "grade" not in found:
         of_beir = optional_column(names, ("corpus-id", "corpus_id")) and optional_column(names, ("score",))
         found["grade"] = of_beir or find_column(names, "grade", f"{where} (labels come before runs)")
