@@ -17,7 +17,7 @@ from rag_selectivity.results.decision import Cheapest
 from rag_selectivity.tables.cells import cost_or_length, is_missing
 from rag_selectivity.tables.forms import AS_THEY_ARE, IdForm
 from rag_selectivity.tables.names import COLUMNS, find_column, optional_column
-from rag_selectivity.tables.small import per_passage, rows_by_id, run_of
+from rag_selectivity.tables.small import per, rows_by_id, run_of
 from rag_selectivity.wording import counted
 
 #: The kinds of cost, in the order of every view.
@@ -82,7 +82,7 @@ def read_costs(
         query in common with a run.
     """
     form = IdForm.of(ids)
-    lengths = None if tokens is None else per_passage(tokens, "number of tokens", float, name="tokens", form=form)
+    lengths = None if tokens is None else per("passage", tokens, "number of tokens", float, name="tokens", form=form)
     lists, means, notes = dict[str, ListTokens](), dict[str, dict[str, float]](), list[str]()
     measured = {} if costs is None else measured_costs(costs, list(judged), form)
     for name, run in judged.items():

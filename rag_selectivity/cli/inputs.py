@@ -122,9 +122,9 @@ def corpus_size_of(typed: str | None, called: str) -> int | dict[str, int] | Non
         path = Path(typed)
         if path != STANDARD_INPUT and not path.exists():
             raise InputError(f"{called} {typed!r} is neither a whole number nor a file") from None
-    from rag_selectivity.tables.small import per_query
+    from rag_selectivity.tables.small import per
 
-    return per_query(path, "corpus size", int)
+    return per("query", path, "corpus size", int)
 
 
 # -- small tables -----------------------------------------------------------------------------------------

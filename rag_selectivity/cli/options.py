@@ -262,10 +262,10 @@ class Drawing:
 
     def bootstrap(self, resamples: int, clusters: Mapping[str, str] | None = None) -> rs.Bootstrap:
         """As a function takes it; `clusters` are those of queries for which there is no table."""
-        from rag_selectivity.tables.small import per_query
+        from rag_selectivity.tables.small import per
 
         if self.clusters is not None:
-            clusters = per_query(self.clusters, "cluster", str) or clusters
+            clusters = per("query", self.clusters, "cluster", str) or clusters
         return rs.Bootstrap(resamples, self.seed, self.level, clusters)
 
 

@@ -22,7 +22,7 @@ from rag_selectivity.measures.plan import budgets_of, scaled_for
 from rag_selectivity.tables.exact import NoRowsError
 from rag_selectivity.tables.forms import IdForm
 from rag_selectivity.tables.grades import Scale
-from rag_selectivity.tables.small import per_passage
+from rag_selectivity.tables.small import per
 from rag_selectivity.trust.people import Ground, calibration_ground, judge_labels
 
 #: The lists of other queries are looked up unasked in runs of at most so many rows.
@@ -94,13 +94,13 @@ def join_runs(
     ground, remarks = people or (None, [])
     named = named_runs(runs)
     pools = Pools(pool, named, pool_depth, policy, form)
-    lengths = None if tokens is None else per_passage(tokens, "number of tokens", float, name="tokens", form=form)
+    lengths = None if tokens is None else per("passage", tokens, "number of tokens", float, name="tokens", form=form)
     alike: Mapping[str, str] | None = None
     if groups is not None:
         # A table without rows: no two passages are alike.
         with suppress(NoRowsError):
             alike = {}
-            alike = per_passage(groups, "group", str, name="groups", form=form)
+            alike = per("passage", groups, "group", str, name="groups", form=form)
     if budgets or alike is not None or other_lists:
         named = {name: Run.of(run, policy).in_form(form) for name, run in named.items()}
         if policy.exclude_self:

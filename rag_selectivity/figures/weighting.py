@@ -12,7 +12,7 @@ from rag_selectivity.judged.judged_run import JudgedRun
 from rag_selectivity.judged.query_weights import QueryWeights, effective_size
 from rag_selectivity.tables.files import is_path
 from rag_selectivity.tables.forms import IdForm
-from rag_selectivity.tables.small import per_query
+from rag_selectivity.tables.small import per
 from rag_selectivity.wording import counted, percent
 
 
@@ -36,7 +36,7 @@ def weighted(judged: Mapping[str, JudgedRun], weights: Any, *, ids: str | None =
     if weights is None:
         return dict(judged)
     source = str(weights) if is_path(weights) else "weights"
-    given: dict[str, float] = per_query(weights, "weight", float, name="weights", form=IdForm.of(ids))
+    given: dict[str, float] = per("query", weights, "weight", float, name="weights", form=IdForm.of(ids))
     measured = dict.fromkeys(query for run in judged.values() for query in run.queries)
     without = [query for query in measured if query not in given]
     if without:

@@ -19,7 +19,7 @@ from rag_selectivity.tables.exact import is_frame
 from rag_selectivity.tables.forms import AS_THEY_ARE, IdForm
 from rag_selectivity.tables.grades import Scale, scale_named
 from rag_selectivity.tables.ids import IntArray
-from rag_selectivity.tables.small import PassageCounts, passage_counts_of, per_query
+from rag_selectivity.tables.small import PassageCounts, passage_counts_of, per
 
 
 @dataclass(frozen=True)
@@ -149,7 +149,7 @@ def size_of(corpus_size: Any, counts: PassageCounts | None, form: IdForm = AS_TH
     """
     given: int | dict[str, int] | None = None
     if is_frame(corpus_size) or isinstance(corpus_size, Mapping):
-        sizes = per_query(corpus_size, "corpus size", int, name="corpus_size")
+        sizes = per("query", corpus_size, "corpus size", int, name="corpus_size")
         given = {form(query): size for query, size in sizes.items()} | sizes
     elif corpus_size is not None:
         given = whole_count(corpus_size, "corpus_size")

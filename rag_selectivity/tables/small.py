@@ -111,10 +111,6 @@ def per(of: str, source: Any, what: str, kind: type[V], *, name: str = "", form:
     return found
 
 
-per_query = partial(per, "query")
-per_passage = partial(per, "passage")
-
-
 # -- chunks of documents ----------------------------------------------------------------------------------
 
 
