@@ -8,7 +8,7 @@ import pytest
 
 import rag_selectivity as rs
 
-pytestmark = pytest.mark.contract
+pytestmark = [pytest.mark.contract, pytest.mark.filterwarnings("ignore::rag_selectivity.SelectivityWarning")]
 
 
 def lists(places: list[int]) -> dict[str, list[str]]:
@@ -58,10 +58,8 @@ def test_where_few_weighted_queries_differ_an_unseen_one_may_be_anything() -> No
     size = (weights**2).sum() / weights.sum()
     drawn = np.random.default_rng(1).dirichlet(np.ones(44), 40_000)
     of_all, total = drawn[:, :-1] @ (weights * values), drawn[:, :-1] @ weights
-    ends = [
-        np.quantile((of_all + drawn[:, -1] * size * end) / (total + drawn[:, -1] * size), share)
-        for end, share in ((0.0, 0.025), (1.0, 0.975))
-    ]
+    sides, unseen = ((0.0, 0.025), (1.0, 0.975)), drawn[:, -1] * size
+    ends = [np.quantile((of_all + unseen * end) / (total + unseen), share) for end, share in sides]
     assert (found.low, found.high) == pytest.approx(ends, abs=0.01)
 
 
@@ -89,15 +87,12 @@ def test_an_unknown_choice_of_a_policy_is_refused(choice, value) -> None:
         rs.Policy(**{choice: value})
 
 
-@pytest.mark.filterwarnings("ignore::rag_selectivity.SelectivityWarning")
 def test_bits_over_a_run_without_a_success_are_at_least_so_many() -> None:
     labels = {f"q{i}": {"hit": 1, "x": 0} for i in range(40)}
     some = {query: (["hit"] if i < 20 else []) + ["x"] for i, query in enumerate(labels)}
     runs = {"some": some, "none": {query: ["x"] for query in labels}}
-    more, less = (
-        rs.compare(labels, runs, measures=["BoR"], depths=[2], baseline=baseline, corpus_size=1000).rows[0]
-        for baseline in ("none", "some")
-    )
+    options = {"measures": ["BoR@2"], "corpus_size": 1000}
+    more, less = (rs.compare(labels, runs, baseline=each, **options).rows[0] for each in ("none", "some"))
     assert more.p == less.p == 2 * 0.5**20  # McNemar's, of 20 gains and no loss
     assert (more.difference, more.high, less.difference, less.low) == (math.inf, math.inf, -math.inf, -math.inf)
     # Clopper and Pearson's ends of both rates, far as they are apart, leave this much.
@@ -106,7 +101,14 @@ def test_bits_over_a_run_without_a_success_are_at_least_so_many() -> None:
     assert less.high == pytest.approx(-more.low)
 
 
-@pytest.mark.filterwarnings("ignore::rag_selectivity.SelectivityWarning")
+@pytest.mark.parametrize(("passage", "ends"), [("hit", (-0.3, 0.3)), ("x", (2.2, math.inf))])
+def test_bits_of_recall_allow_for_queries_unlike_all_that_were_seen(passage, ends) -> None:
+    labels = {f"q{i}": {"hit": 1, "x": 0, **{f"h{j}": 1 for j in range(i % 5)}} for i in range(40)}
+    runs = {name: {query: [each] for query in labels} for name, each in (("all", "hit"), ("other", passage))}
+    (row,) = rs.compare(labels, runs, measures=["BoR_recall@1"], corpus_size=1000, baseline="other").rows
+    assert (row.low, row.high) == pytest.approx(ends, abs=0.2)
+
+
 @pytest.mark.parametrize("hits", [1, 2, 3])
 def test_bits_of_few_successes_have_ends_that_are_numbers(hits) -> None:
     labels = {f"q{i}": {**{f"h{j}": 1 for j in range(1 + i % 7)}, "x": 0} for i in range(12)}
@@ -117,7 +119,6 @@ def test_bits_of_few_successes_have_ends_that_are_numbers(hits) -> None:
     assert found.low < found.value < found.high < math.inf
 
 
-@pytest.mark.filterwarnings("ignore::rag_selectivity.SelectivityWarning")
 @pytest.mark.parametrize(("hits", "queries"), [(0, 6), (1, 6), (4, 6), (6, 6), (11, 40)])
 def test_bits_never_contradict_the_success_beside_them(hits, queries) -> None:
     """Where chance is the same for all queries, BoR is Success in bits, and so are its ends: of 4 of 6 as of others."""

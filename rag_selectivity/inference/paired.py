@@ -278,7 +278,7 @@ def _conclude(pair: Pair, sums: FloatArray, every: bool, level: float, seed: int
     if pair.p <= 1 - level and pair.turned_by <= 1 + _SAME:
         low, high, pair.p = _bounded(pair, level, seed)
         pair.test = BOUNDED
-    elif _is_coarse(pair):
+    elif _is_coarse(pair) or math.isinf(pair.value):
         low, high, _ = _bounded(pair, level, seed)
     else:
         low, high = _inverted(pair, sums, (a, b), every, level)
@@ -384,7 +384,7 @@ def influence(top: FloatArray, bottom: FloatArray, form: str) -> FloatArray:
 
 def _is_coarse(pair: Pair) -> bool:
     """Whether too few units differ from the most common one for an interval from subsets."""
-    figures = [pair.gaps] if pair.same_bottom and pair.form != "bits" else [pair.top, pair.other_top]
+    figures = [pair.gaps] if pair.same_bottom else [pair.top, pair.other_top]
     rows = np.stack(figures, axis=1)
     return bounded.few_differ(rows / pair.sizes[:, None], pair.sizes) if pair.weighted else bounded.few_differ(rows)
 
