@@ -164,11 +164,12 @@ def _in_slices(
 
 def _baseline(judged: Mapping[str, JudgedRun], baseline: str | None, draws: int, power: float) -> str:
     """The baseline run, the first one unless it is given."""
+    base = known_baseline(baseline, judged)
     if len(judged) < 2:
         raise InputError(f"a comparison needs at least two runs, got {', '.join(judged) or 'none'}")
     check_whole("draws (intervals.draws)", draws)
     check_number("power (intervals.power)", power, above=0, most=0.999)
-    return known_baseline(baseline, judged)
+    return base
 
 
 def _over_shared_queries(
@@ -179,10 +180,8 @@ def _over_shared_queries(
     if paired and missing_query == "skip":
         by_all = np.logical_and.reduce(list(has.values()))
         if not by_all.any():
-            raise InputError(
-                f"no query is in all of the runs {', '.join(judged)}: compare them with paired=False "
-                f"(-c intervals.unpaired=true)"
-            )
+            mend = "compare them with paired=False (-c intervals.unpaired=true)"
+            raise InputError(f"no query is in all of the runs {', '.join(judged)}: {mend}")
         if left_out := int((~by_all).sum()):
             notes.append(f"{left_out} queries are left out, since not every run has them")
         return {name: run.over(by_all) for name, run in judged.items()}, notes
