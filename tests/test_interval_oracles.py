@@ -79,6 +79,9 @@ def test_a_ratio_that_all_queries_share_need_not_be_that_of_others() -> None:
     options = {"pool": pool, "scale": "utility", "measures": ["%PROC(aggregate=ratio)@1"]}
     found = rs.evaluate(labels, {q: each[:1] for q, each in pool.items()}, **options)[options["measures"][0]]
     assert (found.low, found.value, found.high) == (pytest.approx(0.025 ** (1 / 3)), 1, 1)
+    runs = {"best": {q: each[:1] for q, each in pool.items()}, "last": {q: each[-1:] for q, each in pool.items()}}
+    row = rs.compare(labels, runs, **options).rows[0]
+    assert -1 <= row.low <= row.difference <= row.high <= 1
 
 
 @pytest.mark.parametrize(("choice", "value"), [("ties", "by_luck"), ("unjudged", "worse"), ("short_lists", 3)])

@@ -104,8 +104,7 @@ def differences(
     tables = {name: part.figures.only(measures) for name, part in parts.items()}
     rows = []
     for pair in pairs:
-        estimates = [parts[name].estimates for name in pair]
-        of_pair = difference_rows(pair, [tables[name] for name in pair], estimates, testing)
+        of_pair = difference_rows(pair, [tables[run] for run in pair], [parts[run].estimates for run in pair], testing)
         rows += [replace(row, by=within) for row in of_pair]
     if ground is None or testing.bootstrap is None:
         return rows
@@ -136,13 +135,15 @@ def difference_rows(
     for (measure, depths), first, second in zip(one.plan, one.outcomes, other.outcomes, strict=True):
         pair = (first, _same_but_for_rounding(second, first)) if testing.paired else (first, second)
         tested = (paired_difference if testing.paired else unpaired_difference)(*pair, **how)
+        furthest = measure.ends[1] - measure.ends[0]
         for i, depth in enumerate(depths.tolist()):
             of_depth, value = [each.at(slice(i, i + 1)) for each in pair], float(tested.value[i])
             row = _row(names, measure @ depth, of_depth, value, other.queries, testing)
             # Judged is shown for information; its difference is not tested.
             if testing.bootstrap is not None and measure.name != "Judged" and not math.isnan(row.difference):
-                low, high, p = (float(each[i]) for each in (tested.low, tested.high, tested.p))
-                row = replace(row, low=low, high=high, p=p, test=tested.test[i])
+                # Figures from 0 to 1 differ by at most 1.
+                low, high = tested.low.clip(-furthest)[i], tested.high.clip(max=furthest)[i]
+                row = replace(row, low=float(low), high=float(high), p=float(tested.p[i]), test=tested.test[i])
             row = _qualified(row, estimates[0].get(str(row.measure)), estimates[1].get(str(row.measure)), testing)
             few_decide = row.test == BOUNDED or (row.p <= 1 - testing.level and tested.turned_by[i] <= TURNED_BY_FEW)
             unequal = of_unequal_labels(names, tables, estimates, row.measure)
