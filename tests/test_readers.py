@@ -111,6 +111,8 @@ def test_ms_marco_has_its_own_columns(tmp_path) -> None:
     assert rs.read_qrels(tmp_path / "qrels.tsv").to_dict() == {"q1": {"d1": 1}, "q2": {"d3": 1}}
     report = rs.evaluate(tmp_path / "qrels.tsv", tmp_path / "run.tsv", measures=["P"], depths=[1], bootstrap=None)
     assert report["P@1"].value == 1.0
+    rows = [{"qid": "q1", "docid": "d2", "rank": 2}, {"qid": "q1", "docid": "d1", "rank": 1}]
+    assert scored(rs.Run.of(rows))["q1"] == scored(rs.read_run(tmp_path / "run.tsv"))["q1"]
 
 
 def test_a_beir_folder(tmp_path) -> None:

@@ -107,10 +107,8 @@ def _parts(found: Scan, exactly: Callable[[], Run]) -> Iterator[Run]:
             if end:
                 query = np.repeat(np.arange(len(queries)), lengths)
                 numbers: dict[str, Any] = {name: rows[name][:end].to_numpy() for name in rows.columns[2:]}
-                # Only whether it is a file counts for a run.
-                lines = None if found.lines is None else np.empty(0, np.int64)
                 passages: Any = rows["passage"][:end]
-                yield Run.from_columns(Columns(queries, query, passages, lines=lines, **numbers))
+                yield Run.from_columns(Columns(queries, query, passages, **numbers))
             begun = [rows[end:]]
     except Odd:
         raise ScatteredQueries(lambda: _grouped(found, exactly)) from None

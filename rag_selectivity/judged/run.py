@@ -91,7 +91,7 @@ class Run(Pairs):
     def scattered(cls, columns: Columns) -> tuple[Run, IntArray | None]:
         """The rows of a run as they stand, and the order in which they are one; None where they stand in it.
 
-        Without scores, ranks order the lists. Of a file, the negatives of its ranks are scores.
+        Without scores, the negatives of ranks are scores.
         """
         codes, scores, ranks = columns.query, columns.score, columns.rank
         remarks, order = Counter[str](), None
@@ -101,7 +101,7 @@ class Run(Pairs):
             # How many neighbouring rows of a query have the better, smaller rank and the worse score.
             remarks["rank_against_score"] = int(((codes[1:] == codes[:-1]) & (rising | falling)).sum())
         elif ranks is not None:
-            order, scores = np.lexsort((ranks, codes)), -ranks if columns.lines is not None else None
+            order, scores = np.lexsort((ranks, codes)), -ranks
         if order is None and (codes[1:] < codes[:-1]).any():
             # NumPy sorts 16-bit numbers stably by radix sort, which is faster.
             order = np.argsort(codes.astype(np.uint16) if len(columns.queries) < 1 << 16 else codes, kind="stable")

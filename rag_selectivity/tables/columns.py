@@ -131,9 +131,8 @@ def scanned(found: Scan) -> Columns | None:
     queries = names.unique(maintain_order=True)
     query = names.cast(pl.Enum(queries)).to_physical().to_numpy().astype(np.int64)
     columns: dict[str, Any] = {"passage": passages, **{role: frame[role].to_numpy() for role in frame.columns}}
-    # Of a run, only whether it is a file counts.
-    counted = len(query) if "grade" in columns else 0
-    lines = None if found.lines is None else np.arange(found.lines, found.lines + counted)
+    # Of a run that is read, no line is named later.
+    lines = np.arange(found.lines, found.lines + len(query)) if found.lines and "grade" in columns else None
     return Columns(tuple(queries.to_list()), query, lines=lines, **columns)
 
 
