@@ -23,7 +23,6 @@ ODD = {
     "trec": [
         "q  Q0 d 1 1.0 t",
         "q Q0\td 1 1.0 t",
-        "q  d 1 1.0 t",
         "q Q0 d 1 1.0 ",
         " q Q0 d 1 1.0 t",
         "q Q0 d 1 1.0 t\r",
@@ -31,7 +30,6 @@ ODD = {
         "q Q0 d 1 1.0",
         "q Q0 d 1 1.0 a b\nq Q0 e 2 0.5",
         "q Q0 d 1 one t",
-        "q Q0 d 1 nan t",
         "q Q0 d\0 1 1.0 t",
         "#q Q0 d 1 1.0 t\nq Q0 d 1 1.0 t",
     ],
