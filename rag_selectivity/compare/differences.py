@@ -135,7 +135,7 @@ def difference_rows(
     for (measure, depths), first, second in zip(one.plan, one.outcomes, other.outcomes, strict=True):
         pair = (first, _same_but_for_rounding(second, first)) if testing.paired else (first, second)
         tested = (paired_difference if testing.paired else unpaired_difference)(*pair, **how)
-        furthest = measure.ends[1] - measure.ends[0]
+        furthest = math.inf if first.aggregate.form == "bits" else measure.ends[1] - measure.ends[0]
         for i, depth in enumerate(depths.tolist()):
             of_depth, value = [each.at(slice(i, i + 1)) for each in pair], float(tested.value[i])
             row = _row(names, measure @ depth, of_depth, value, other.queries, testing)
