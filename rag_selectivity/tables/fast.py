@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rag_selectivity.errors import InputError
 from rag_selectivity.tables import exact
@@ -158,40 +159,44 @@ def _scan_of_text(path: Path, kind: Kind, name: str) -> Scan | None:
     # A key that stands twice, or an id without quotation marks where the others have some, is odd.
     blank = " " if '": ' in first else ""
     quoted = {key: role in _TEXTS or not isinstance(row[key], (int, float)) for role, key in columns.items() if row}
-    starts = [(f"{json.dumps(key)}:{blank}".encode(), is_quoted) for key, is_quoted in quoted.items()]
-    marks = [start + b'"' * marked for start, is_quoted in starts for marked in range(1 + is_quoted)]
+    starts = {f"{json.dumps(key)}:{blank}".encode(): is_quoted for key, is_quoted in quoted.items()}
+    marks = [*starts, *(start + b'"' for start, is_quoted in starts.items() if is_quoted)]
     # So is a row of texts with one of these keys, which then has its id or text there, or a title, and a first score.
-    keys = (
-        {*IDS["query"], *IDS["passage"], *COLUMNS["text"], "title"} if "text" in columns else late_order(columns, kind)
-    )
+    of_texts = {*IDS["query"], *IDS["passage"], *COLUMNS["text"], "title"}
+    keys = of_texts if "text" in columns else late_order(columns, kind)
     others = [f'"{key}"'.encode() for key in keys if columns_of([*names, key], kind, "") != columns]
-    # White space of other kinds divides fields of TREC, too.
-    odd_signs = b"\0\r" if header or row else b"\0\r\t\v\f"
+    # Where all keys are read, the number of these signs in a line tells it as well, and is counted faster.
+    signs_of_all = {'"': 2 * (len(quoted) + sum(quoted.values())), ":": len(quoted)} if len(row) == len(quoted) else {}
+    # Polars fills missing fields with nothing, so that the last one tells of them. Of lines with more fields it tells
+    # only where all are read: those of TREC, which take long to read, are counted.
+    read = [*range(len(names))] if name != "trec" else sorted({*map(names.index, columns.values()), len(names) - 1})
 
     def parsed(block: bytes) -> pl.DataFrame:
         # A line end within a quoted cell is odd in any case.
         if b"\r" in block:
             block = block.replace(b"\r\n", b"\n")
-        lines = block.count(b"\n") + (not block.endswith(b"\n"))
+        signs = np.frombuffer(block, np.uint8)
+        lines = _count(signs, "\n") + (not block.endswith(b"\n"))
+        is_plain = b"\\" not in block
         if row:
             frame = pl.read_ndjson(block, schema=types)
-            is_odd = any(block.count(mark) != lines for mark in marks)
+            is_simple = signs_of_all and is_plain and b"[" not in block
+            as_first = is_simple and all(_count(signs, each) == n * lines for each, n in signs_of_all.items())
+            is_odd = not as_first and any(block.count(mark) != lines for mark in marks)
             is_odd |= any(key in block for key in others)
         else:
+            quote = '"' if name == "csv" and b'"' in block else None
             frame = pl.read_csv(
-                block,
-                has_header=False,
-                separator=separator,
-                quote_char='"' if name == "csv" and b'"' in block else None,
-                schema=types,
+                block, has_header=False, separator=separator, quote_char=quote, schema=types, columns=read
             )
-            # Polars fills missing fields with nothing; of lines with more fields it tells only where all are read.
-            is_odd = any(frame[each].has_nulls() for each in (names[-1:] if header else names))
+            is_odd = frame[names[-1]].has_nulls()
+        is_clean = (
+            _has_fields(signs, lines, len(names)) if name == "trec" else b"\0" not in block and b"\r" not in block
+        )
         # Polars takes a mark of the byte order away from each block.
-        is_odd |= block.startswith(BYTE_ORDER_MARK) or any(sign in block for sign in odd_signs)
-        if is_odd or frame.height != lines:
+        if is_odd or not is_clean or block.startswith(BYTE_ORDER_MARK) or frame.height != lines:
             raise Odd
-        return _checked(frame, columns, may_hold_nul=name == "jsonl" and b"\\" in block)
+        return _checked(frame, columns, may_hold_nul=name == "jsonl" and not is_plain)
 
     def regular(block: bytes) -> pl.DataFrame:
         try:
@@ -202,6 +207,19 @@ def _scan_of_text(path: Path, kind: Kind, name: str) -> Scan | None:
             return parsed(_with_single_blanks(block))
 
     return Scan(partial(_blocks, path, header), regular, 1 + header)
+
+
+def _count(signs: NDArray[np.uint8], sign: str) -> int:
+    """How often a character of ASCII stands in a text."""
+    return int(np.count_nonzero(signs == ord(sign)))
+
+
+def _has_fields(signs: NDArray[np.uint8], lines: int, fields: int) -> bool:
+    """Whether lines have so many fields on average, with single blanks between them, and none is empty."""
+    # No array as long as the text is held beside another one: threads that ask for memory wait for each other.
+    blanks = np.count_nonzero(signs <= ord(" ")) - lines + int(signs[-1] != ord("\n"))
+    as_many = _count(signs, " ") == blanks == lines * (fields - 1)
+    return as_many and bool(np.maximum(signs[1:], signs[:-1]).min(initial=255) > ord(" "))
 
 
 def _with_single_blanks(block: bytes) -> bytes:
