@@ -218,9 +218,10 @@ def text_of(kind: str, rows: list[tuple[str, str, str, str]], labels: bool) -> s
         return "".join(f"{q} 0 {d} {n}{end}" for q, d, n, end in every)
     if kind == "trec":
         return "".join(f"{q} Q0 {d} 1 {n} t{end}" for q, d, n, end in every)
-    mark = "," if kind == "csv" else "\t"
-    head = mark.join(("query_id", "doc_id", "grade" if labels else "score"))
-    return head + "\n" + "".join(f"{q}{mark}{d}{mark}{n}{end}" for q, d, n, end in every)
+    # The last column of a TSV is one that is not read, and empty.
+    mark, empty = (",", "") if kind == "csv" else ("\t", "\t")
+    head = mark.join(("query_id", "doc_id", "grade" if labels else "score", *["note"] * len(empty)))
+    return head + "\n" + "".join(f"{q}{mark}{d}{mark}{n}{empty}{end}" for q, d, n, end in every)
 
 
 def outcome(path: Any, labels: bool) -> object:

@@ -189,12 +189,12 @@ def _scan_of_text(path: Path, kind: Kind, name: str) -> Scan | None:
             frame = pl.read_csv(
                 block, has_header=False, separator=separator, quote_char=quote, schema=types, columns=read
             )
-            is_odd = frame[names[-1]].has_nulls()
-        is_clean = (
-            _has_fields(signs, lines, len(names)) if name == "trec" else b"\0" not in block and b"\r" not in block
-        )
+            # An empty cell is nothing too. Where no line has more fields, the number of separators tells it apart.
+            has_all = header and quote is None and _count(signs, separator) == lines * (len(names) - 1)
+            is_odd = not has_all and frame[names[-1]].has_nulls()
+        clean = _has_fields(signs, lines, len(names)) if name == "trec" else not (b"\0" in block or b"\r" in block)
         # Polars takes a mark of the byte order away from each block.
-        if is_odd or not is_clean or block.startswith(BYTE_ORDER_MARK) or frame.height != lines:
+        if is_odd or not clean or block.startswith(BYTE_ORDER_MARK) or frame.height != lines:
             raise Odd
         return _checked(frame, columns, may_hold_nul=name == "jsonl" and not is_plain)
 
