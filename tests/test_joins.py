@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import rag_selectivity as rs
+from rag_selectivity.advice import read_costs
 
 pytestmark = [pytest.mark.contract, pytest.mark.filterwarnings("ignore::rag_selectivity.SelectivityWarning")]
 
@@ -104,6 +105,26 @@ def test_a_query_that_is_a_passage_is_left_out_of_lists_labels_and_corpus(tmp_pa
     assert rs.evaluate(labels, run, **options)["RandomSuccess@1"].value == 0.5 * (2 / 3 + 1 / 3)
     with pytest.raises(rs.InputError, match="exclude_self must be True or False, got 'yes'"):
         rs.evaluate(labels, run, exclude_self="yes", **options)
+
+
+@pytest.mark.parametrize("rules", [{"exclude_self": True}, {"duplicates": "drop"}])
+def test_what_a_policy_leaves_out_is_in_no_pool_group_cost_or_list_of_another_query(rules) -> None:
+    """A query's own passage, or a copy, stands in its list: each figure is that without it."""
+    draw, ids = random.Random(3), [f"p{i}" for i in range(30)]
+    labels = {q: {p: draw.randint(1, 5) for p in draw.sample(sorted({*ids} - {q}), 9)} for q in ids}
+    without = {q: draw.sample(sorted({*ids} - {q}), 9) for q in ids}
+    options, names = {"scale": "utility", "depths": [2], "corpus_size": 99, "pool_depth": 5, **rules}, ["BoR", "PROC"]
+    if "exclude_self" in rules:
+        options["groups"], names = {p: f"g{i % 9}" for i, p in enumerate(ids)}, [*names, "PROC(distinct=true)"]
+    found = []
+    for lists in ({q: [row[0], q if len(names) > 2 else row[0], *row[1:]] for q, row in without.items()}, without):
+        run = {"r": {q: row[: len(row) - 5] for q, row in lists.items()}}
+        report = rs.evaluate(labels, run, pool=lists, measures=names, **options)
+        costs = read_costs({"r": report.runs["r"].judged}, run, tokens={p: i for i, p in enumerate(ids)})
+        found.append([report.to_rows(), report.runs["r"].input["other_lists"], [costs.at("r", k) for k in (1, 2, 9)]])
+    assert repr(found[0]) == repr(found[1])
+    with pytest.raises(rs.InputError, match=r'lists\) needs the lists as they are shown, .* unjudged="condense"'):
+        rs.evaluate(labels, run, measures=["BoR(null=lists)@2"], scale="utility", unjudged="condense")
 
 
 # -- any source ------------------------------------------------------------------------------------

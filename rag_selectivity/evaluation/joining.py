@@ -68,6 +68,9 @@ def join_runs(
     of the other queries are looked up where `other_lists` asks for it; by default, where that is little work.
     """
     form, policy = IdForm.of(ids), resolve_policy(policy, **choices)
+    if other_lists:
+        # What is unjudged differs by the query that gets a list.
+        replace(policy, duplicates=None).refuse_leaving_out("BoR(null=lists) needs", "")
     budgets = budgets_of(measures)
     if tokens is not None and not budgets:
         raise InputError("tokens (--tokens): no measure is at a budget of them: name one, as in RA-nWG@2000tok")
@@ -103,8 +106,6 @@ def join_runs(
             alike = per("passage", groups, "group", str, name="groups", form=form)
     if budgets or alike is not None or other_lists:
         named = {name: Run.of(run, policy).in_form(form) for name, run in named.items()}
-        if policy.exclude_self:
-            named = {name: run.without_self() for name, run in named.items()}
     result = Joined({}, {}, ground)
     for name, run in named.items():
         candidates = pools.of(name, held=alike is not None)
@@ -113,13 +114,13 @@ def join_runs(
             lists = run_parts(run, policy)
             joined = JudgedRun.of(terms, lists, candidates, name)
             check_join(joined, name, whole_pool=pool_depth is None)
-            wanted = isinstance(lists, Run) and len(lists.passages) <= _LITTLE if other_lists is None else other_lists
+            little = isinstance(lists, Run) and len(lists.passages) <= _LITTLE and policy.unjudged != "condense"
+            wanted = little if other_lists is None else other_lists
             if wanted and isinstance(lists, Run) and joined.qrels is not None:
                 ordered = lists.in_form(form).ordered(joined.policy)
                 joined = replace(joined, other_lists=OtherLists.of(joined.qrels, joined.queries, ordered))
             joined, unfit = with_fitting(joined, run, lengths, budgets, name) if budgets else (joined, [])
-            if alike is not None:
-                joined = with_groups(joined, run, alike, candidates, name)
+            joined = joined if alike is None else with_groups(joined, run, alike, candidates, name)
         result.judged[name] = joined
         result.notes[name] = [*map(str, [*terms.doubts, *(each.message for each in heard)]), *unfit, *remarks]
         for warning in heard:

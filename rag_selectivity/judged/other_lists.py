@@ -36,7 +36,6 @@ class OtherLists:
         code: dict[str, int] = {}
         of_label = np.array([code.setdefault(labels.passages[row], len(code)) for row in rows.tolist()], np.int64)
         owner = np.array([position.get(query, -1) for query in lists.queries], np.int64)[lists.query]
-        rank = ranges(np.ones_like(lists.lengths), lists.lengths)
         listed = np.array([code.get(passage, -1) for passage in lists.passages], np.int64)
         slots = np.flatnonzero((listed >= 0) & (owner >= 0))
         # The first of several copies in a list counts.
@@ -48,7 +47,7 @@ class OtherLists:
         judgment = rows[order[ranges(begin, end - begin)]]
         query = place[labels.query[judgment]]
         others = query != owner[slot]
-        columns = (query, owner[slot], rank[slot], labels.grade[judgment], judgment)
+        columns = (query, owner[slot], lists.ranks(slot), labels.grade[judgment], judgment)
         return cls(*(column[others] for column in columns))
 
     def ranks_of_success(self, threshold: int, m: int, known: NDArray[np.bool_]) -> tuple[IntArray, IntArray, IntArray]:

@@ -226,9 +226,7 @@ class Qrels(Pairs):
             return self
         order = sorted(range(len(keys)), key=keys.__getitem__)
         query = np.argsort(np.array(order, np.int64))[self.query]
-        rows = np.arange(self.size)
-        if by_passage:
-            rows = np.array(sorted(range(self.size), key=self.passages.__getitem__), np.int64)
+        rows = np.array(sorted(range(self.size), key=self.passages.__getitem__ if by_passage else None), np.int64)
         rows = rows[np.argsort(query[rows], kind="stable")]
         queries = tuple(self.queries[i] for i in order)
         return replace(self, **self.columns_at(rows) | {"queries": queries, "query": query[rows]})

@@ -194,9 +194,15 @@ class Run(Pairs):
             yield query, self.passages[start : stop if depth is None else min(stop, start + depth)]
 
     def ordered(self, policy: Policy) -> Run:
-        """The same lists in rank order: by score and the policy for ties, or in the order given."""
-        order = self.order(policy)
-        return self if order is None else self.take(order)
+        """The lists in rank order: by score and the policy for ties, or in the order given.
+
+        What the policy leaves out is not there: a query's own passage, and copies. But all unjudged passages are.
+        """
+        kept = self.without_self() if policy.exclude_self else self
+        order = kept.order(policy)
+        kept = kept if order is None else kept.take(order)
+        copies = kept.copies(np.arange(len(kept)))[0] if policy.duplicates == "drop" else np.zeros(0, np.int64)
+        return kept.take(np.delete(np.arange(len(kept.query)), copies)) if len(copies) else kept
 
     @property
     def of_one_score(self) -> int:
