@@ -307,7 +307,7 @@ def test_the_page_shows_the_figures_of_cranfield(data) -> None:
     refused = rs.evaluate(labels, by_document, corpus_size=len(chunks), **options)
     assert math.isnan(refused["BoR@10"].value)
 
-    page = (ROOT / "docs" / "how-to" / "chunks.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "how-to" / "chunks-and-documents.md").read_text(encoding="utf-8")
     repeats = np.mean([10 - len(set(best[:10])) for best in by_document.values()])
     assert f"split into {len(chunks):,} chunks" in page
     assert float(re.search(r"([\d.]+) of the top 10 chunks", page).group(1)) == pytest.approx(repeats, abs=0.015)
