@@ -1,4 +1,4 @@
-"""The workflows of docs/how-to/pull-requests.md: steps run with bash, on main and in pull requests, to the posting."""
+"""The workflows of docs/how-to/gate-a-pull-request.md: steps run with bash, on main and in pull requests, to the posting."""
 
 import json
 import os
@@ -18,7 +18,7 @@ import rag_selectivity as rs
 from rag_selectivity.advice import decide
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGE = ROOT / "docs" / "how-to" / "pull-requests.md"
+PAGE = ROOT / "docs" / "how-to" / "gate-a-pull-request.md"
 #: What runs retrieve: on main, and in a pull request that makes one run better and the other one worse.
 MAIN = {"bm25": 0.8, "dense": 0.5}
 CHANGED = {"bm25": 0.55, "dense": 0.75}
@@ -191,12 +191,12 @@ def unfolded(comment: str) -> str:
     return re.sub(r"(?<=</summary>).*(?=</details>)", "…", comment, flags=re.S)
 
 
-def test_the_page_shows_the_comment_as_it_is(jobs) -> None:
-    text = PAGE.read_text(encoding="utf-8")
-    section = text.partition("## The comment\n")[2].partition("\n## ")[0]
-    shown = [line[1:].removeprefix(" ").rstrip() for line in section.splitlines() if line.startswith(">")]
-    seen = unfolded(jobs["changed"].comment)
-    assert shown == [line.rstrip() for line in seen.rstrip("\n").splitlines()]
+def test_the_page_shows_lines_of_the_comment(jobs) -> None:
+    lines = PAGE.read_text(encoding="utf-8").splitlines()
+    shown = [line[1:].removeprefix(" ").rstrip() for line in lines if line.startswith(">")]
+    written = {line.rstrip() for line in unfolded(jobs["changed"].comment).splitlines()}
+    assert len(shown) > 5
+    assert [line for line in shown if line not in written] == []
 
 
 def test_what_runs_the_code_of_a_pull_request_can_write_nothing() -> None:
