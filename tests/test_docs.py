@@ -21,8 +21,6 @@ import pytest
 
 import rag_selectivity as rs
 from rag_selectivity.sample.files.judge import serve
-from rag_selectivity.sample.rows import graded_pairs
-from rag_selectivity.tables.writing import write_rows
 from tests.extensions import PAGE, install, registries_as_before, write_files
 from tests.forked_cli import run_command
 
@@ -72,13 +70,13 @@ def blocks(page: Path, language: str) -> list[tuple[int, str]]:
 
 @pytest.mark.parametrize("page", [page for page in PAGES if name_of(page) not in {*ALONE, CODES}], ids=name_of)
 @pytest.mark.usefixtures("no_socket_beyond_this_machine", "registries_as_before")
-def test_python_blocks_run_in_their_order(page, folder, tmp_path, monkeypatch, capsys) -> None:
+def test_python_blocks_run_in_their_order(page, sample, tmp_path, monkeypatch, capsys) -> None:
     if not blocks(page, "python"):
         return
     if name_of(page) in NEEDS:
         pytest.importorskip(NEEDS[name_of(page)])
     own = tmp_path / "try"
-    shutil.copytree(folder, own)
+    shutil.copytree(sample, own)
     monkeypatch.chdir(own)
     write_files(page, own)
     monkeypatch.syspath_prepend(own)
@@ -90,10 +88,10 @@ def test_python_blocks_run_in_their_order(page, folder, tmp_path, monkeypatch, c
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(ALONE))
-def test_python_blocks_run_in_a_process_of_their_own(name, folder, tmp_path) -> None:
+def test_python_blocks_run_in_a_process_of_their_own(name, sample, tmp_path) -> None:
     pytest.importorskip(NEEDS[name])
     own = tmp_path / "try"
-    shutil.copytree(folder, own)
+    shutil.copytree(sample, own)
     code = "\n".join(text for _, text in blocks(DOCS / f"{name}.md", "python"))
     done = subprocess.run(
         [sys.executable, "-c", code], cwd=own, capture_output=True, text=True, check=False, timeout=300
@@ -115,13 +113,13 @@ RECIPES = [
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.usefixtures("no_socket_beyond_this_machine")
 def test_recipes_run_after_the_other_blocks_of_their_page(
-    page, line, needed, code, folder, tmp_path, monkeypatch
+    page, line, needed, code, sample, tmp_path, monkeypatch
 ) -> None:
     for package in (NEEDS.get(name_of(page)), needed):
         if package is not None:
             pytest.importorskip(package)
     own = tmp_path / "try"
-    shutil.copytree(folder, own)
+    shutil.copytree(sample, own)
     monkeypatch.chdir(own)
     names: dict[str, Any] = {"__name__": "__main__"}
     for start, text in [*blocks(page, "python"), (line, code)]:
@@ -186,20 +184,12 @@ def server() -> Iterator[str]:
 
 
 @pytest.fixture(scope="module")
-def folder(sample) -> Path:
-    """The sample, in which the pages' commands and Python run."""
-    rows = [{"query_id": pair.query, "passage_id": pair.passage, "grade": pair.first} for pair in graded_pairs()]
-    write_rows(sample / "formats" / "labels.parquet", rows)
-    return sample
-
-
-@pytest.fixture(scope="module")
-def ran(folder, server, tmp_path_factory) -> dict[tuple[str, int], subprocess.CompletedProcess[str]]:
+def ran(sample, server, tmp_path_factory) -> dict[tuple[str, int], subprocess.CompletedProcess[str]]:
     """What became of every command, by page and line; the pages side by side."""
 
     def run_page(page: Path) -> dict[tuple[str, int], subprocess.CompletedProcess[str]]:
         own = tmp_path_factory.mktemp(page.stem) / "try"
-        shutil.copytree(folder, own)
+        shutil.copytree(sample, own)
         if page == PAGE:
             install(own)
         return {

@@ -1,4 +1,4 @@
-"""The workflows of docs/how-to/gate-a-pull-request.md: steps run with bash, on main and in pull requests, to the posting."""
+"""The workflows of docs/how-to/gate-a-pull-request.md: steps run with bash, on main and in pull requests."""
 
 import json
 import os
