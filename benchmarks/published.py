@@ -12,7 +12,6 @@ import json
 import math
 import re
 import sys
-import textwrap
 import tomllib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -27,6 +26,7 @@ ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "explanation" / "published.md"
 BEGIN, END = "<!-- begin: made by benchmarks/published.py -->", "<!-- end -->"
 NO_DATA = Path("no-data")
+HEAD = "| where | figure | published | ours | difference | agrees |\n| --- | --- | --- | --- | --- | --- |"
 #: The distance by which a decimal number as a float may miss a limit of rounding.
 _FLOAT_SLACK = 1e-12
 #: More decimals are not the same on every machine.
@@ -215,15 +215,10 @@ def row_of(claim: Claim, data: Path) -> Row:
     return Row(claim, value(claim.ours, data) if there else None)
 
 
-def remarks_of(rows: Sequence[Row]) -> list[str]:
-    """The reasons and notes of some rows, each once, in order."""
-    return list(dict.fromkeys(remark for row in rows if (remark := row.claim.differs or row.claim.note)))
-
-
-def markdown_row(row: Row, remarks: Sequence[str]) -> str:
-    """A line of the table; the number leads to a remark below it."""
+def markdown_row(row: Row) -> str:
+    """A line of a table, with the reason of a difference or what a reader should know."""
     remark = row.claim.differs or row.claim.note
-    said = row.verdict + (f" ({remarks.index(remark) + 1})" if remark else "")
+    said = row.verdict + (f": {remark}" if remark else "")
     published = row.claim.published.replace("-", "−")
     cells = (row.claim.where, row.claim.what, published, row.shown.replace("-", "−"), row.difference, said)
     return "| " + " | ".join(cells) + " |"
@@ -243,53 +238,49 @@ def summary(rows: Sequence[Row]) -> str:
     return f"{len(counted)} published figures: {', '.join(parts)}"
 
 
-def paragraph(words: str, indent: int = 0) -> str:
-    """Text in lines of the width that the pages have; all but the first are indented."""
-    later = " " * indent
-    return textwrap.fill(words, 119, subsequent_indent=later, break_on_hyphens=False, break_long_words=False)
-
-
 def markdown(tables: Sequence[tuple[Source, Sequence[Row]]]) -> Iterator[str]:
-    """The tables of the page, a section for each source."""
-    every = [row for _, rows in tables for row in rows]
-    beside = sum(not row.claim.counts for row in every)
-    yield paragraph(
-        f"**{summary(every)}.** {beside} rows more are not counted: they explain a difference or are made by hand."
-    )
+    """Every row, a section for each source, and how to compute what is not computed here."""
     for source, rows in tables:
-        remarks = remarks_of(rows)
-        yield f"\n## {source.title}\n\n{paragraph(source.about)}\n"
-        yield "| where | figure | published | ours | difference | agrees |"
-        yield "| --- | --- | --- | --- | --- | --- |"
-        yield from (markdown_row(row, remarks) for row in rows)
-        if remarks:
-            yield ""
-        for number, remark in enumerate(remarks, 1):
-            yield paragraph(f"{number}. {remark[0].upper()}{remark[1:]}.", indent=3)
-    yield "\n## Not computed here\n\n| source | figure | why | how, with the data |\n| --- | --- | --- | --- |"
-    yield from (f"| {each.source} | {each.what} | {each.why} | {each.how} |" for each in NOT_REBUILT)
+        yield f"## {source.title}\n\n{source.about}\n\n{HEAD}"
+        yield from map(markdown_row, rows)
+        yield ""
+    yield "| not computed here | figure | how, with the data |\n| --- | --- | --- |"
+    yield from (f"| {each.source} | {each.what} | {each.how} |" for each in NOT_REBUILT)
 
 
-def page_with(made: str) -> str:
-    """The page of the documentation with these tables."""
-    before, _, rest = PAGE.read_text(encoding="utf-8").partition(BEGIN)
-    return f"{before}{BEGIN}\n\n{made}\n\n{END}{rest.partition(END)[2]}"
+def digest(tables: Sequence[tuple[Source, Sequence[Row]]]) -> Iterator[str]:
+    """What the page shows: the counts, the rows that differ, and what is not computed."""
+    yield f"**{summary([row for _, rows in tables for row in rows])}.**\n"
+    yield "| source | figures | agree |\n| --- | --- | --- |"
+    for source, rows in tables:
+        counted = [row for row in rows if row.claim.counts]
+        yield f"| **{source.title}.** {source.about} | {len(counted)} | {sum(row.agrees for row in counted)} |"
+    yield "\n## What differs\n\n| source | figure | published | ours | why |\n| --- | --- | --- | --- | --- |"
+    before = ""
+    for source, row in ((source, row) for source, rows in tables for row in rows if row.claim.differs):
+        if row.claim.counts:
+            why = "the same" if row.claim.differs == before else row.claim.differs
+            yield f"| {source.title} | {row.claim.what} | {row.claim.published} | {row.shown} | {why} |"
+            before = row.claim.differs
+    yield "\n## Not computed here\n\n| source | figure | why |\n| --- | --- | --- |"
+    yield from (f"| {each.source} | {each.what} | {each.why} |" for each in NOT_REBUILT)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Compute every claim and print the tables; 1 if something is wrong."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("data", nargs="?", type=Path, metavar="DATA", help="folder of the test collections")
-    parser.add_argument("--write", action="store_true", help=f"write the tables into {PAGE.relative_to(ROOT)}")
+    parser.add_argument("--write", action="store_true", help=f"write the summary into {PAGE.relative_to(ROOT)}")
     given = parser.parse_args(arguments)
     if given.data is not None and not given.data.is_dir():
         parser.error(f"{given.data}: no such folder")
     data = given.data or NO_DATA
     tables = [(source, [row_of(claim, data) for claim in claims_of(source, data)]) for source in SOURCES]
-    made = "\n".join(markdown(tables))
+    made = "\n".join(digest(tables))
     if given.write:
-        PAGE.write_text(page_with(made), encoding="utf-8")
-    print(made)
+        before, _, rest = PAGE.read_text(encoding="utf-8").partition(BEGIN)
+        PAGE.write_text(f"{before}{BEGIN}\n\n{made}\n\n{END}{rest.partition(END)[2]}", encoding="utf-8")
+    print(*markdown(tables), "", made, sep="\n")
     return int(not all(row.right for _, rows in tables for row in rows))
 
 
