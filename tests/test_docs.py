@@ -41,11 +41,9 @@ NEEDS = {
     "frameworks/ir-measures": "ir_measures",
     "coming-from/ragas": "ragas",
     "coming-from/llama-index": "llama_index.core",
-    "coming-from/ir-measures": "ir_measures",
     "coming-from/ranx": "ranx",
     "coming-from/deepeval": "deepeval",
     "how-to/report-in-a-paper": "matplotlib",
-    "explanation/trec-eval": "pytrec_eval",
 }
 #: Pages that set what a library reads when it is imported: another test may have imported it.
 ALONE = {"coming-from/ranx"}
