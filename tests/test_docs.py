@@ -39,7 +39,6 @@ NEEDS = {
     "frameworks/mlflow": "mlflow",
     "frameworks/deepeval": "deepeval",
     "frameworks/ir-measures": "ir_measures",
-    "coming-from/llama-index": "llama_index.core",
     "coming-from/ranx": "ranx",
     "coming-from/deepeval": "deepeval",
     "how-to/report-in-a-paper": "matplotlib",
