@@ -39,12 +39,11 @@ NEEDS = {
     "frameworks/mlflow": "mlflow",
     "frameworks/deepeval": "deepeval",
     "frameworks/ir-measures": "ir_measures",
-    "coming-from/ranx": "ranx",
-    "coming-from/deepeval": "deepeval",
+    "frameworks/ranx": "ranx",
     "how-to/report-in-a-paper": "matplotlib",
 }
 #: Pages that set what a library reads when it is imported: another test may have imported it.
-ALONE = {"coming-from/ranx"}
+ALONE = {"frameworks/ranx"}
 #: Its examples run in tests/test_codes.py, each in a folder of its own.
 CODES = "reference/caveats"
 
