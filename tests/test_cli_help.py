@@ -73,8 +73,8 @@ def test_a_help_opens_with_its_purpose_in_one_line(helps, name) -> None:
 
 def test_the_whole_help_names_every_key_of_the_settings(helps) -> None:
     for name, command in COMMANDS.items():
-        for section, key, _ in command.settings:
-            assert f"{section}.{key}" in helps[name], name
+        for each in command.settings:
+            assert f"{each.meaning.section}.{each.name}" in helps[name], name
 
 
 def test_long_work_shows_its_time_and_leaves_no_line_behind(monkeypatch) -> None:
@@ -117,7 +117,6 @@ def test_the_version() -> None:
     done = subprocess.run([sys.executable, "-m", "rag_selectivity", "--version"], capture_output=True, text=True)
     assert (done.returncode, done.stdout, done.stderr) == (0, f"rag-selectivity {rs.__version__}\n", "")
     assert CliRunner().invoke(app, ["--version"]).output == done.stdout
-    assert printed_by("--version")[-1] == "imported:"
 
 
 @pytest.fixture(scope="module")

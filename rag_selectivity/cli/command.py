@@ -10,7 +10,7 @@ import typer
 import typer.core
 import typer.main
 
-from rag_selectivity.cli.files import refuse_bad_files
+from rag_selectivity.cli.files import name_of_parameter, refuse_bad_files
 from rag_selectivity.cli.help import in_short, parameter_rows, wrapped, write_panels
 from rag_selectivity.cli.output import note, print_text
 from rag_selectivity.cli.parameters import parts_of, typed_command
@@ -75,6 +75,7 @@ class Command(typer.core.TyperCommand):
         """Parse, and refuse an option given twice, of which the last value alone would count, and a second `-`."""
         values, _, given = self.make_parser(ctx).parse_args(list(args))
         SETTINGS.quiet = bool(values.get("quiet"))
+        SETTINGS.typed = {each.name: name_of_parameter(each) for each in self.params if values.get(each.name)}
         SETTINGS.file = read_settings(values.get("config") or (), lambda: _known_keys(ctx.find_root().command))
         ctx.default_map = dict(self._defaults(SETTINGS.file))
         also = [name for name in ctx.default_map if values.get(name) is None] + [*self._given_settings()]
@@ -104,14 +105,14 @@ class Command(typer.core.TyperCommand):
     def _given_settings(self) -> dict[str, Any]:
         """{SECTION.KEY: value} of what only the settings can say to it, as they say it."""
         return {
-            f"{section}.{name}": SETTINGS.file[section][name]
-            for section, name, _ in self.settings
-            if name in SETTINGS.file.get(section, {})
+            f"{each.meaning.section}.{each.name}": SETTINGS.file[each.meaning.section][each.name]
+            for each in self.settings
+            if each.name in SETTINGS.file.get(each.meaning.section, {})
         }
 
     @property
-    def settings(self) -> list[tuple[str, str, str]]:
-        """(section, key, meaning) of what only the settings can say to it."""
+    def settings(self) -> list[Any]:
+        """What only the settings can say to it, as its module's fields."""
         return list(getattr(self.callback, "settings", ()))
 
     def with_keys(self) -> list[tuple[str, Any]]:
@@ -131,7 +132,7 @@ class Command(typer.core.TyperCommand):
         """The options in their panels: those that people use, or with `--help-all` every one and the settings."""
         rows = parameter_rows(self.get_params(ctx), ctx)
         if self.shows_all:
-            rows += [(KEYS, (f"{section}.{name}", meaning)) for section, name, meaning in self.settings]
+            rows += [(KEYS, (f"{x.meaning.section}.{x.name}", x.meaning.help)) for x in self.settings]
         else:
             usual = [each for each in self.params if each.name in (*self.usual, "help_all")]
             rows = [("Usual options", row) for row in in_short(parameter_rows(usual, ctx))]
@@ -235,16 +236,16 @@ def commands_of(group: Any) -> dict[str, Command]:
     return found
 
 
-def _known_keys(program: Any) -> dict[str, list[str]]:
-    """{section of selectivity.toml: its keys}, over all commands of the program."""
-    known: dict[str, dict[str, None]] = {section: {} for section in SECTIONS.values()}
-    known["data"] |= {"qrels": None, "runs": None}
+def _known_keys(program: Any) -> dict[str, dict[str, bool]]:
+    """{section of selectivity.toml: {key: whether it is true or false}}, over all commands of the program."""
+    known: dict[str, dict[str, bool]] = {section: {} for section in SECTIONS.values()}
+    known["data"] |= {"qrels": False, "runs": False}
     for command in commands_of(program).values():
         for section, parameter in command.with_keys():
-            known[section][str(parameter.name)] = None
-        for section, name, _ in command.settings:
-            known[section][name] = None
-    return {section: list(keys) for section, keys in known.items()}
+            known[section][str(parameter.name)] = bool(getattr(parameter, "is_flag", False))
+        for each in command.settings:
+            known[each.meaning.section][each.name] = each.hint is bool
+    return known
 
 
 def _with_own_help(parameters: Any) -> list[Any]:

@@ -5,6 +5,7 @@ A function that parses an option takes what was typed, which is None if nothing 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from pkgutil import resolve_name
@@ -116,12 +117,11 @@ def corpus_size_of(typed: str | None, called: str) -> int | dict[str, int] | Non
     """N, or {query: N} of a table."""
     if typed is None:
         return None
-    try:
-        return int(typed.replace("_", "").replace(",", ""))
-    except ValueError:
-        path = Path(typed)
-        if path != STANDARD_INPUT and not path.exists():
-            raise InputError(f"{called} {typed!r} is neither a whole number nor a file") from None
+    if re.fullmatch(r"\d+|\d{1,3}([,_]\d{3})+", typed):
+        return int(re.sub("[,_]", "", typed))
+    path = Path(typed)
+    if not typed or (path != STANDARD_INPUT and not path.exists()):
+        raise InputError(f"{called} {typed!r} is neither a whole number nor a file")
     from rag_selectivity.tables.small import per
 
     return per("query", path, "corpus size", int)

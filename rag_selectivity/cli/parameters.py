@@ -77,22 +77,15 @@ class _Field:
         parsed = self.extra(Parsed)
         plain = get_args(self.hint)[0] if get_origin(self.hint) is Annotated else self.hint
         kind = plain if parsed is None else list[str] | None if parsed.many else str | None
-        option: Any
         completed = _measures_from if self.name == "measure" or self.meaning.metavar == "NAME|FILE" else None
+        shown: dict[str, Any] = {"metavar": metavar, "help": self.meaning.help, "autocompletion": completed}
         if self.is_argument:
-            option = typer.Argument(default, metavar=metavar, help=self.meaning.help, autocompletion=completed)
+            option = typer.Argument(default, **shown)
         else:
             names = self.meaning.names
             if not names or (len(self.name) > 1 and not any(name.startswith("--") for name in names)):
                 names = (f"--{self.name.replace('_', '-')}", *names)
-            option = typer.Option(
-                default,
-                *names,
-                metavar=metavar,
-                help=self.meaning.help,
-                rich_help_panel=self.meaning.panel,
-                autocompletion=completed,
-            )
+            option = typer.Option(default, *names, rich_help_panel=self.meaning.panel, **shown)
         return Parameter(self.name, Parameter.KEYWORD_ONLY, default=option, annotation=kind)
 
     def value(self, typed: Any) -> Any:
@@ -142,8 +135,7 @@ def typed_command(function: Callable[..., None], shared: Any, common: list[Param
             given[name] = groups[name](**typed, **_from_file(members))
         function(**given, **_from_file(own))
 
-    of_file = [each for each in chain(own, *of_groups.values()) if each.meaning.section]
-    command.settings = [(each.meaning.section, each.name, each.meaning.help) for each in of_file]  # type: ignore[attr-defined]
+    command.settings = [each for each in chain(own, *of_groups.values()) if each.meaning.section]  # type: ignore[attr-defined]
     command.__doc__, command.__name__ = parts_of(function)[0], function.__name__
     command.__annotations__ = {each.name: each.annotation for each in parameters}
     command.__signature__ = Signature(parameters)  # type: ignore[attr-defined]

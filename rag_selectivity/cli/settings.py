@@ -1,7 +1,7 @@
 """`selectivity.toml`: a key for each option of the command line, and for what is asked for too seldom to be one."""
 
 import tomllib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, get_args, get_origin
@@ -29,6 +29,8 @@ class Settings:
     Attributes
     ----------
     quiet : bool
+    typed : {parameter: what the help calls it}
+        Those on the command line; all others are of the file, or have their defaults.
     after_error : str, optional
         A line for standard error if the command ends with an error or with Ctrl-C.
     file : dict
@@ -36,6 +38,7 @@ class Settings:
     """
 
     quiet: bool = False
+    typed: dict[str, str] = field(default_factory=dict)
     after_error: str | None = None
     file: dict[str, dict[str, Any]] = field(default_factory=dict)
 
@@ -43,22 +46,24 @@ class Settings:
 SETTINGS = Settings()
 
 
-def read_settings(given: Sequence[str], known: Callable[[], Mapping[str, Sequence[str]]]) -> dict[str, dict[str, Any]]:
+def read_settings(given: Sequence[str], known: Callable[[], dict[str, dict[str, bool]]]) -> dict[str, dict[str, Any]]:
     """{section: {key: value}} of the files and of the `SECTION.KEY=VALUE` that are given, or of `selectivity.toml`.
 
-    `known` gives the keys of each section; it is asked only if there are settings.
+    `known` gives the keys of each section, and whether they are true or false; it is asked only if there are settings.
 
     Raises
     ------
     InputError
         If a file cannot be read, or a section or key is not known.
     """
+    from rag_selectivity.tables.files import document
+
     settings: dict[str, dict[str, Any]] = {}
     files = [text for text in given if Path(text).exists()]
     if not files and USUAL.is_file():
         files = [str(USUAL)]
     for file in files:
-        for section, values in _read(Path(file)).items():
+        for section, values in document(Path(file), "is not TOML", toml=True).items():
             if not isinstance(values, dict):
                 raise InputError(f"{file}: {section} stands in no section; write it below [data] or another one")
             settings.setdefault(section, {}).update(values)
@@ -74,13 +79,6 @@ def read_settings(given: Sequence[str], known: Callable[[], Mapping[str, Sequenc
     return settings
 
 
-def _read(path: Path) -> dict[str, Any]:
-    from rag_selectivity.tables.files import document
-
-    found: dict[str, Any] = document(path, "is not TOML", toml=True)
-    return found
-
-
 def _value(text: str) -> Any:
     """A value as TOML has it, or the text itself, which then needs no quotes."""
     try:
@@ -89,16 +87,27 @@ def _value(text: str) -> Any:
         return text
 
 
-def _refuse_unknown(settings: Mapping[str, Mapping[str, Any]], known: Mapping[str, Sequence[str]]) -> None:
+def _refuse_unknown(settings: Mapping[str, Mapping[str, Any]], known: Mapping[str, Mapping[str, bool]]) -> None:
     for section, values in settings.items():
         if section not in known:
             raise InputError(
                 f"there is no section [{section}] in selectivity.toml{did_you_mean(section, known)} "
                 f"(sections: {', '.join(known)})"
             )
-        for key in values:
+        for key, value in values.items():
             if key not in known[section]:
                 raise InputError(f"[{section}] has no key {key!r}{did_you_mean(key, known[section])}")
+            # Else it would be read as 1 or 0.
+            if isinstance(value, bool) and not known[section][key]:
+                raise InputError(
+                    f"{section}.{key} = {str(value).lower()} in selectivity.toml or --config: give a value"
+                )
+
+
+def refuse_typed(names: Collection[str], why: str) -> None:
+    """An InputError for parameters on the command line that would do nothing, as `why` says; keys may be there."""
+    if typed := [called for name, called in SETTINGS.typed.items() if name in names]:
+        raise InputError(f"{why}: leave {', '.join(typed)} out")
 
 
 def as_typed(value: Any, *, many: bool) -> Any:
