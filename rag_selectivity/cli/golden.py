@@ -1,12 +1,13 @@
 """`rag-selectivity golden`: build, check, diff and export."""
 
 from pathlib import Path
-from typing import Any
 
 import typer
 
 from rag_selectivity.cli import options as o
 from rag_selectivity.cli.output import NOT_PASSED, note, put_lines, put_rows, tell
+from rag_selectivity.cli.settings import SETTINGS, refuse_typed
+from rag_selectivity.errors import InputError
 from rag_selectivity.wording import counted
 
 
@@ -83,13 +84,25 @@ def golden_build(
     $ rag-selectivity golden build faq --qrels cheap.db --queries queries.jsonl --corpus corpus.jsonl --licence MIT
     $ rag-selectivity golden build faq --qrels labels.db --queries queries.jsonl --corpus corpus.jsonl
     """
+    from rag_selectivity import golden
+
     if qrels is None:
-        _draw_queries(queries, folder, group=group, size=size, by=by, seed=seed)
+        needless = ("corpus", "name", "licence", "rubric", "annotator", "grade_map", "date")
+        refuse_typed(needless, "without --qrels only the queries are written")
+        if folder.is_file() and queries.exists() and folder.samefile(queries):
+            raise InputError(f"{folder}: is given as --queries too, and would be replaced: name another file to write")
+        found = golden.queries(queries, group=group, size=size, by=by, seed=seed)
+        put_rows(found.to_rows(), folder)
+        left_out = f"; {counted(found.empty, 'row')} without a text left out" if found.empty else ""
+        note(
+            f"{counted(found.asked, 'question')}, {counted(found.forms, 'different text')}, "
+            f"{counted(found.groups, 'group')}: {counted(len(found), 'query', 'queries')}{left_out}"
+        )
         return
-    from rag_selectivity.golden import build
+    refuse_typed(("group", "size", "by"), "with --qrels nothing is drawn")
     from rag_selectivity.golden.render import manifest_lines
 
-    made = build(
+    made = golden.build(
         folder,
         labels=qrels,
         queries=queries,
@@ -105,19 +118,6 @@ def golden_build(
     if made.left_out:
         note(f"{counted(made.left_out, 'label')} of other queries left out")
     note(f"wrote {made.golden.folder}" if made.is_new else f"nothing has changed since {made.golden.folder}")
-
-
-def _draw_queries(source: Path, target: Path, **options: Any) -> None:
-    """Write the queries of an evaluation set, each with the number of questions of the traffic it stands for."""
-    from rag_selectivity.golden import queries
-
-    found = queries(source, **options)
-    put_rows(found.to_rows(), target)
-    left_out = f"; {counted(found.empty, 'row')} without a text left out" if found.empty else ""
-    note(
-        f"{counted(found.asked, 'question')}, {counted(found.forms, 'different text')}, "
-        f"{counted(found.groups, 'group')}: {counted(len(found), 'query', 'queries')}{left_out}"
-    )
 
 
 def golden_check(
@@ -180,6 +180,9 @@ def golden_check(
     """
     from rag_selectivity.golden import check
 
+    if run is None:
+        refuse_typed(("measure", "depths"), "without runs nothing is measured")
+        measure = depths = None
     found = check(
         golden,
         queries=queries,
@@ -261,6 +264,8 @@ def golden_export(
     """
     from rag_selectivity.golden import export
 
+    if form not in ("beir", "llama-index") and "corpus" not in SETTINGS.typed:
+        corpus = None
     written = export(golden, folder, form, corpus=corpus, judges=judge, keep_grades=keep_grades)
     for file in written.files:
         note(f"wrote {file}")
