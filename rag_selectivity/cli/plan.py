@@ -9,7 +9,7 @@ import rag_selectivity as rs
 from rag_selectivity.cli import options as o
 from rag_selectivity.cli.inputs import labels_and_runs, labels_of
 from rag_selectivity.cli.parameters import Parsed
-from rag_selectivity.cli.settings import SETTINGS
+from rag_selectivity.cli.settings import SETTINGS, refuse_typed
 from rag_selectivity.errors import InputError
 from rag_selectivity.tables.grades import scale_named
 from rag_selectivity.tables.small import read_ids
@@ -20,7 +20,7 @@ def _columns(typed: str | None, called: str) -> dict[str, str]:
     columns = {}
     for part in typed.split(",") if typed else []:
         role, equals, column = part.partition("=")
-        if not equals:
+        if not (equals and role.strip() and column.strip()):
             raise InputError(f"{called} {typed!r}: {part!r} is not FIELD=COLUMN, as in N=corpus,K=shown")
         columns[role.strip()] = column.strip()
     return columns
@@ -107,7 +107,7 @@ def plan(
     [intervals]
     -----------
     level
-        Confidence level of the intervals.
+        Confidence level of the tests of --detect.
 
     Usual options
     -------------
@@ -122,10 +122,13 @@ def plan(
     from rag_selectivity.measures.chance import DEGRADED_FROM
 
     if log is not None:
+        own = {"log", "columns", "format", "output", "quiet", "config"}
+        refuse_typed(SETTINGS.typed.keys() - own, "--log has the counts of each query")
         result = rs.audit(log, fields=columns)
         row = {key: value for key, value in result.items() if key not in ("schema", "reason")}
         printer.show_rows(result, [row])
         return
+    refuse_typed(("columns",), "the columns are those of --log")
     if corpus_size is None and corpus is not None:
         corpus_size = len({*read_ids(corpus)})
     # Counts that are typed take the place of the labels of selectivity.toml.
@@ -135,6 +138,8 @@ def plan(
     except InputError as error:
         raise InputError(f"{error}; a log of counts is given as --log {qrels}") from None
     if human is not None:
+        needless = ("relevant", "rel", "m", "detect", "success", "power")
+        refuse_typed(needless, "--human shows how wide the intervals of calibrated figures become")
         if labels is None or not runs:
             raise InputError("--human needs labels and runs to simulate with: give the judge's labels, then the runs")
         if depths is not None and len(depths) > 1:
@@ -144,11 +149,14 @@ def plan(
         result = plan_human(labels, runs, human, corpus_size=corpus_size, depth=depth, **options)
         printer.show_rows(result, result["rows"], result["notes"])
         return
-    if typed > 1 or known or agreement is not None:
-        raise InputError("runs, --known and --agreement belong to --human COUNT: give it too, or leave them out")
+    refuse_typed(("known", "agreement"), "without --human nobody labels")
+    if typed > 1:
+        raise InputError("runs belong to --human COUNT: give it too, or leave them out")
+    if detect is None:
+        refuse_typed(("success", "power"), "without --detect nothing is to be shown")
     if corpus_size is None:
         raise InputError("give --corpus-size N: the passages of the corpus, or the tools of the catalogue")
-    result = rs.plan(corpus_size, _relevant_counts(relevant, labels, rel, scale), depths, m=m)
+    result = rs.plan(corpus_size, _relevant_counts(relevant, labels, rel, scale, grade_map), depths, m=m)
     share, deepest = percent(DEGRADED_FROM), result["max_K_for_random_success"]
     rare = f"in less than {share} of the queries up to K = {deepest}"
     lines = [f"a random draw succeeds {rare if deepest else f'in {share} of the queries or more even at K = 1'}"]
@@ -167,12 +175,15 @@ def plan(
     printer.show_rows(result, result["rows"], lines)
 
 
-def _relevant_counts(given: list[int] | None, stored: rs.Qrels | None, rel: int | None, scale: str | None) -> list[int]:
+def _relevant_counts(
+    given: list[int] | None, stored: rs.Qrels | None, rel: int | None, scale: str | None, grade_map: str | None
+) -> list[int]:
     """Relevant passages of each query: as given, or counted in the labels."""
     if given is not None and stored is None:
+        refuse_typed(("rel", "grade_map", "judge"), "--relevant has the counts, and no grades")
         return given
     if given is not None or stored is None:
         raise InputError("say what is relevant to a query: give --relevant R or labels (a file), not both")
-    labels = stored.on_scale(scale or stored.scale)
+    labels = stored.regraded(grade_map).on_scale(scale or stored.scale)
     threshold = scale_named(labels.scale or "trec").relevant_from if rel is None else rel
     return [sum(grade >= threshold for grade in labels[query].values()) for query in labels]
