@@ -100,6 +100,22 @@ def test_every_form_of_a_setting_gives_the_same_figures_and_an_option_wins(folde
     assert (won.stdout, "selectivity.toml" in won.stderr) == (wanted.stdout, False)
 
 
+def test_settings_that_stand_against_a_way_to_call_a_command_are_left_out(sample, folder) -> None:
+    trace, build = str(sample / "trace.jsonl"), ("golden", "build", "faq", "--qrels", "grades.trec")
+    assert run_command(*build, "--queries", "queries.jsonl", cwd=folder).returncode == 0
+    texts = 'pool = ["candidates.trec"]\ncorpus = "corpus.jsonl"\nqueries = "queries.jsonl"\nmeasure = ["RA-nWG"]\n'
+    (folder / "selectivity.toml").write_text(f'[data]\n{texts}scale = "utility"\n[judge]\nmodel = "m"\n')
+    for words, typed in (
+        (("evaluate", "grades.trec", trace), ("--pool", "bm25.trec")),
+        (("grade", "--trace", trace, "--store", "s.db", "--dry-run"), ("--pool", "bm25.trec")),
+        (("answers", "--given", str(sample / "scores.csv")), ("--model", "m")),
+        (("golden", "check", "faq"), ("--measure", "AP")),
+        (("golden", "export", "faq", "trec", "--form", "trec"), ("--corpus", "corpus.jsonl")),
+    ):
+        done, refused = (run_command(*words, *more, cwd=folder) for more in ((), typed))
+        assert (done.returncode, refused.returncode, typed[0] in refused.stderr) == (0, 2, True), done.stderr
+
+
 @pytest.mark.parametrize(
     ("setting", "said"),
     [

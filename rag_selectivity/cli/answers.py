@@ -7,7 +7,7 @@ import rag_selectivity as rs
 from rag_selectivity.cli import judging as j
 from rag_selectivity.cli import options as o
 from rag_selectivity.cli.output import note, put_rows
-from rag_selectivity.cli.settings import SETTINGS
+from rag_selectivity.cli.settings import SETTINGS, refuse_typed
 from rag_selectivity.errors import InputError
 from rag_selectivity.grading.limits import Budget, Limits
 from rag_selectivity.wording import enumeration
@@ -156,14 +156,12 @@ def answers(
     $ rag-selectivity answers bm25.trec dense.trec --given answer-scores.csv
     """
     bootstrap = drawing.bootstrap(more.resamples)
-    texts = {"--corpus": corpus, "--queries": queries, "--references": references}
-    asked = {**texts, "--model": model, "--store": store}
     if given is not None:
         from rag_selectivity.answers.given import answers_given
         from rag_selectivity.tables.cells import ends_of
 
-        if named := [name for name, value in asked.items() if value]:
-            raise InputError(f"--given holds scores that exist, and no model is asked: leave {', '.join(named)} out")
+        needless = ("corpus", "queries", "references", "model", "store")
+        refuse_typed(needless, "--given holds scores that exist, and no model is asked")
         found = answers_given(
             given,
             column=score_column,
@@ -175,7 +173,8 @@ def answers(
         )
         printer.show(found)
         return
-    lacking = [name for name, value in {"RUN": files, **asked}.items() if value is None]
+    texts = {"RUN": files, "--corpus": corpus, "--queries": queries, "--references": references}
+    lacking = [name for name, value in {**texts, "--model": model, "--store": store}.items() if value is None]
     if lacking or model is None or store is None:
         raise InputError(f"give {enumeration(lacking)} too; or --given FILE with scores that exist")
     from rag_selectivity.answers.prompt import INSTRUCTIONS

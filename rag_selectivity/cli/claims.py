@@ -9,7 +9,7 @@ from rag_selectivity.cli import options as o
 from rag_selectivity.cli.files import Writes
 from rag_selectivity.cli.inputs import one_or_named
 from rag_selectivity.cli.output import note
-from rag_selectivity.cli.settings import SETTINGS
+from rag_selectivity.cli.settings import SETTINGS, refuse_typed
 from rag_selectivity.grading.limits import Budget, Limits
 
 
@@ -136,6 +136,9 @@ def claims(
     gates = Gates.parse(gating, of_claims=True)
     bootstrap = drawing.bootstrap(resamples)
     judge = server.judge(model, key=True)
+    if samples is not None:
+        refuse_typed(("files", "corpus", "queries", "references", "responses"), "--samples hold their own texts")
+        files = corpus = queries = references = responses = None
     if isinstance(gates.against, ClaimReport):
         gates.against.refuse_other(model, list(files or [SAMPLES]))
     with j.resumable():

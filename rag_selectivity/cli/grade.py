@@ -7,7 +7,7 @@ from typing import Any
 from rag_selectivity.cli import judging as j
 from rag_selectivity.cli import options as o
 from rag_selectivity.cli.retrieved import Spans
-from rag_selectivity.cli.settings import SETTINGS
+from rag_selectivity.cli.settings import SETTINGS, refuse_typed
 from rag_selectivity.errors import InputError
 from rag_selectivity.grading.limits import Budget, Limits
 
@@ -109,8 +109,7 @@ def grade(
 
     what: Any = queries, corpus, pool
     if trace is not None:
-        if queries or pool:
-            raise InputError("--trace holds its own questions and candidates: leave --queries and --pool out")
+        refuse_typed(("queries", "pool"), "--trace holds its own questions and candidates")
         from rag_selectivity.live.trace import Trace
 
         what = Trace.read(trace, **vars(spans)).to_grade(corpus)

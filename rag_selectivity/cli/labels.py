@@ -7,6 +7,7 @@ import rag_selectivity as rs
 from rag_selectivity.cli import options as o
 from rag_selectivity.cli.files import STANDARD_INPUT, STANDARD_OUTPUT, Writes, name_and_file
 from rag_selectivity.cli.output import csv_text, note, put, put_lines, refuse_standard_output
+from rag_selectivity.cli.settings import refuse_typed
 from rag_selectivity.errors import InputError
 from rag_selectivity.tables.grades import parse_grade_map
 from rag_selectivity.wording import counted, enumeration
@@ -65,6 +66,7 @@ def labels_export(store: Path, target: _Target, *, judge: o.Names = None, format
         raise InputError(f"--format must be {enumeration(_STREAMED, 'or')}, got {format!r}")
     with Store(store, read_only=True) as labels:
         if target != STANDARD_OUTPUT:
+            refuse_typed(("format",), "the suffix of a file says its format")
             count = export_labels(labels, target, judges=judge)
             note(f"wrote {counted(count, 'label')} to {target}")
         elif format == "qrels":
@@ -116,8 +118,8 @@ def labels_import(
     from rag_selectivity.people.importing import import_answers
 
     if is_answers(source):
-        if grade_map is not None:
-            raise InputError("--grade-map is for labels of another scale; the answers to a task have grades 1 to 5")
+        needless = ("grade_map", "origin", "drawn")
+        refuse_typed(needless, "the answers to a task have grades 1 to 5, and their store knows the draw")
         with Store(store, create=False) as labels:
             put_lines(import_answers(labels, source, annotator=annotator, replace_newer=replace).lines())
         return

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rag_selectivity.cli.inputs import pools_of
+from rag_selectivity.cli.settings import refuse_typed
 from rag_selectivity.errors import InputError
 
 if TYPE_CHECKING:
@@ -52,8 +53,7 @@ class Retrieved:
             raise InputError("give a run or a trace behind the labels, as in qrels.trec run.trec")
         if not is_live(runs):
             return cls(qrels, runs, pools_of(pool, runs))
-        if pool:
-            raise InputError("a trace holds its own candidates: leave --pool out")
+        refuse_typed(("pool",), "a trace holds its own candidates")
         from rag_selectivity.live.asked import not_seen
         from rag_selectivity.live.trace import Trace
         from rag_selectivity.measures.plan import default_depths
