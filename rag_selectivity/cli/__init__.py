@@ -13,8 +13,6 @@ VERSION = f"{PROGRAM} {__version__}"
 def main() -> None:
     """Run the command line; the console script starts here."""
     _replace_closed_streams()
-    if sys.argv[1:] == ["--version"] and _printed(VERSION):
-        return
     try:
         _run()
     except KeyboardInterrupt:
@@ -59,12 +57,3 @@ def _run() -> None:
     from rag_selectivity.cli.app import run_command_line
 
     run_command_line()
-
-
-def _printed(text: str) -> bool:
-    """Whether a line could be printed; if not, the app tries again, and says why."""
-    try:
-        print(text, flush=True)
-    except OSError:
-        return False
-    return True

@@ -6,13 +6,12 @@ from typing import Annotated
 
 from rag_selectivity.cli.files import Writes
 from rag_selectivity.cli.output import note, put, refuse_standard_output
-from rag_selectivity.errors import InputError
+from rag_selectivity.cli.settings import refuse_typed
 
-_USUAL = Path("selectivity-demo.html")
 _Page = Annotated[Path, Writes((".html",))]
 
 
-def demo(*, output: _Page = _USUAL, write: Path | None = None, open_it: bool = False) -> None:
+def demo(*, output: _Page = Path("selectivity-demo.html"), write: Path | None = None, open_it: bool = False) -> None:
     """Show three retrievers, what their labels are worth, and a random draw.
 
     It runs on the sample data set, offline and without a key, in less than half a minute: 60 questions over 1,000
@@ -36,8 +35,7 @@ def demo(*, output: _Page = _USUAL, write: Path | None = None, open_it: bool = F
     if write is not None:
         from rag_selectivity.sample import write_sample
 
-        if output != _USUAL or open_it:
-            raise InputError("--write only writes the sample data: leave --output and --open out")
+        refuse_typed(("output", "open_it"), "--write only writes the sample data")
         written = write_sample(write)
         note(f"wrote {len(written)} files; {write / 'README.md'} says what they are")
         return

@@ -1,7 +1,5 @@
 """What an error tells a user: one line that says what is wrong, where, and what to do."""
 
-import json
-
 import typer
 
 from rag_selectivity.errors import SelectivityError
@@ -32,10 +30,6 @@ def _text(error: BaseException) -> str:
             f"standard output cannot show {error.object[error.start]!r} in {error.encoding}: set PYTHONUTF8=1, "
             f"or write to a file with --output"
         )
-    if isinstance(error, UnicodeDecodeError):
-        return f"a file is not {error.encoding} text (byte {error.start}: {error.reason})"
-    if isinstance(error, json.JSONDecodeError):
-        return f"a file is not JSON ({error})"
     if isinstance(error, OSError):
         where = f"{error.filename}: " if error.filename is not None else ""
         return f"{where}{error.strerror or error}"

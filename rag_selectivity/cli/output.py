@@ -93,11 +93,8 @@ class Printer:
         match self.chosen:
             case _ if self.is_page:
                 self.put(result.to_html(**of_page).rstrip("\n"), is_data=True)
-            case Format.json if self.output is not None and self.is_file:
-                result.save(self.output)
-                self._note_file()
             case Format.json:
-                self.put(result.to_json())
+                self.put(result.to_json(), is_data=True)
             case Format.csv:
                 self.put(csv_text(result.to_rows()), is_data=True)
             case Format.markdown:
@@ -128,9 +125,6 @@ class Printer:
     def put(self, text: str, *, is_data: bool = False) -> None:
         """Print a text, or write it."""
         put(text, self.output, is_data=is_data)
-        self._note_file()
-
-    def _note_file(self) -> None:
         if self.is_file:
             note(f"wrote {self.output}{'; open it in a browser' if self.is_page else ''}")
 
