@@ -109,10 +109,10 @@ def reference() -> str:
         "## selectivity.toml",
         "",
         "`rag-selectivity init` writes it from what lies in the folder. A command reads it in the working folder, or",
-        "where `--config` says. The labels and the runs are `qrels` and `runs` below `[data]`. Each option has its key",
-        "there too: `--corpus-size 1000` is `corpus_size = 1000`, and `--fail-if` is a list below `[gates]`. An option",
-        "on the command line wins. What is asked for seldom has a key and no option; `-c rules.order=rank` gives it on",
-        "the command line:",
+        "where `--config` says. The labels and the runs are `qrels` and `runs` below `[data]`. An option has",
+        "its key (`corpus_size = 1000`) in the section of its heading in `--help-all`, Measures in `[data]`, Budget in",
+        "`[judge]`, but none under Tests, Number of queries and Output. The command line wins. What is asked for",
+        "seldom has only a key, which `-c rules.order=rank` gives there:",
         "",
         "| key | meaning |",
         "|---|---|",
@@ -130,9 +130,9 @@ def reference() -> str:
 def _keys(known: dict[str, Any]) -> dict[str, str]:
     """{key: meaning} of what only the settings can say."""
     return {
-        f"{section}.{name}": meaning.replace("|", "\\|")
+        f"{each.meaning.section}.{each.name}": each.meaning.help.replace("|", "\\|")
         for command in known.values()
-        for section, name, meaning in command.settings
+        for each in command.settings
     }
 
 

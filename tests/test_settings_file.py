@@ -45,7 +45,8 @@ def test_init_writes_what_lies_there_and_the_commands_need_no_files(folder) -> N
 
 
 def test_init_takes_the_place_of_no_file_and_says_what_it_misses(folder, tmp_path_factory) -> None:
-    assert run_command("init", cwd=folder).returncode == 0
+    done = run_command("init", str(folder), cwd=folder.parent)
+    assert f"Next, in the folder {folder}: name the scale in it" in done.stdout
     again = run_command("init", cwd=folder)
     assert (again.returncode, "selectivity.toml" in again.stderr) == (2, True)
     empty = tmp_path_factory.mktemp("empty")
@@ -105,8 +106,9 @@ def test_settings_that_stand_against_a_way_to_call_a_command_are_left_out(sample
     assert run_command(*build, "--queries", "queries.jsonl", cwd=folder).returncode == 0
     texts = 'pool = ["candidates.trec"]\ncorpus = "corpus.jsonl"\nqueries = "queries.jsonl"\nmeasure = ["RA-nWG"]\n'
     (folder / "selectivity.toml").write_text(f'[data]\n{texts}scale = "utility"\n[judge]\nmodel = "m"\n')
+    (folder / "costs.csv").write_text("query_id,milliseconds\nq01,5\n")
     for words, typed in (
-        (("evaluate", "grades.trec", trace), ("--pool", "bm25.trec")),
+        (("evaluate", "grades.trec", trace, "--costs", "costs.csv"), ("--pool", "bm25.trec")),
         (("grade", "--trace", trace, "--store", "s.db", "--dry-run"), ("--pool", "bm25.trec")),
         (("answers", "--given", str(sample / "scores.csv")), ("--model", "m")),
         (("golden", "check", "faq"), ("--measure", "AP")),

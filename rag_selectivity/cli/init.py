@@ -20,8 +20,8 @@ _OF_QUERIES = ("quer", "question", "asked", "topic")
 def init(folder: Path = Path()) -> None:
     """Write selectivity.toml from what lies in the folder.
 
-    It names labels, runs, corpus and queries, so that `rag-selectivity evaluate` needs no files. Each option of a
-    command has a key in it, and an option on the command line wins.
+    It names labels, runs, corpus and queries, so that `rag-selectivity evaluate` needs no files. Most options have a
+    key in it, and an option on the command line wins.
 
     Arguments
     ---------
@@ -59,7 +59,8 @@ def init(folder: Path = Path()) -> None:
     told = {key: value if isinstance(value, str) else ", ".join(value) or "none" for key, value in values.items()}
     steps = [*([] if values[_RUNS] else ["add a run to it"]), *([] if scale is not None else ["name the scale in it"])]
     then = " and ".join(steps) or "rag-selectivity evaluate"
-    put_lines([f"wrote {target}", *(f"  {key}: {text}" for key, text in told.items()), f"Next: {then}"])
+    where = "" if folder.samefile(".") else f", in the folder {folder}"
+    put_lines([f"wrote {target}", *(f"  {key}: {text}" for key, text in told.items()), f"Next{where}: {then}"])
 
 
 def _found_in(folder: Path) -> dict[str, list[str]]:
