@@ -251,15 +251,20 @@ def _takes_a_file(parameter) -> bool:
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full")
-def test_a_full_standard_output_is_named() -> None:
-    with Path("/dev/full").open("w") as full:
-        words = [sys.executable, "-m", "rag_selectivity", *EVALUATE.split()]
-        done = subprocess.run(words, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
-    assert done.returncode == 2
-    assert done.stderr.splitlines()[-1] == (
-        "error: standard output: cannot be written (No space left on device); free some space there, or name another "
-        "file"
-    )
+@pytest.mark.parametrize(
+    ("place", "why"),
+    [
+        (">/dev/full", "No space left on device); free some space there, or name another file"),
+        (
+            ">&-",
+            "Bad file descriptor); no file is open there: open one in the shell, as in >results.txt, or name a file",
+        ),
+    ],
+)
+def test_a_standard_output_that_takes_nothing_is_named(place, why) -> None:
+    script = f"{sys.executable} -m rag_selectivity {EVALUATE} {place}"
+    done = subprocess.run(["sh", "-c", script], stderr=subprocess.PIPE, text=True, check=False)
+    assert (done.returncode, done.stderr) == (2, f"error: standard output: cannot be written ({why}\n")
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes")

@@ -133,7 +133,7 @@ def evaluate(
     # Costs and pages read the lists too; standard input can be read once.
     lists = retrieved.runs
     are_small = sum(file.stat().st_size for file in runs.values() if file.is_file()) <= _HELD
-    if is_costed or (printer.is_page and are_small):
+    if not retrieved.is_live and (is_costed or (printer.is_page and are_small)):
         lists = {name: rs.read_run(file, policy=rules.policy) for name, file in retrieved.runs.items()}
     size = corpus.given()
     if corpus.corpus_size is None and corpus.corpus is None:

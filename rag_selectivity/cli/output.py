@@ -208,7 +208,9 @@ def print_text(text: str, *, err: bool = False) -> None:
         from rag_selectivity.tables.writing import mend_of
 
         reason = error.strerror or error
-        raise InputError(f"standard output: cannot be written ({reason}){mend_of(sys.stdout.name, error)}") from None
+        raise InputError(
+            f"standard output: cannot be written ({reason}){mend_of(str(sys.stdout.name), error)}"
+        ) from None
 
 
 def show_warning(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
