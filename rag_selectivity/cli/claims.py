@@ -134,7 +134,6 @@ def claims(
     from rag_selectivity.tables.writing import write_rows
 
     gates = Gates.parse(gating, of_claims=True)
-    bootstrap = drawing.bootstrap(resamples)
     judge = server.judge(model, key=True)
     if samples is not None:
         refuse_typed(("files", "corpus", "queries", "references", "responses"), "--samples hold their own texts")
@@ -162,7 +161,7 @@ def claims(
             budget=budget,
             limits=limits,
             progress=not SETTINGS.quiet,
-            bootstrap=bootstrap,
+            bootstrap=drawing.bootstrap(resamples),
         )
     result = result if result.stopped is None else replace(result, resume=j.resume_command())
     if sheet is not None and result.stopped is None:

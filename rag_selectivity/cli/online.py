@@ -189,7 +189,7 @@ def online_compare(
 
     rails = _by_name(guardrail, "--guardrail", _number)
     names = [*metric, *rails]
-    bounds, margins = _by_name(mean, "--mean", _bounds, names), _by_name(margin, "--margin", _number, names)
+    bounds, margins = _by_name(mean, "--mean", _bounds, names), _by_name(margin, "--margin", _number, metric)
     covariates = _by_name(covariate, "--covariate", _covariate, names)
     lowered = _by_name([f"{name}=lower" for name in lower or ()], "--lower", lambda text, option: text, names)
     metrics = [
@@ -240,7 +240,7 @@ def _by_name(
         if name in values:
             raise InputError(f"{option} is given twice for {name!r}")
         if names and name not in names:
-            raise InputError(f"{option} names {name!r}, which is no --metric or --guardrail{did_you_mean(name, names)}")
+            raise InputError(f"{option} names {name!r}, which is none of {', '.join(names)}{did_you_mean(name, names)}")
         values[name] = parse(value, option)
     return values
 

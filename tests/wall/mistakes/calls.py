@@ -196,12 +196,7 @@ CALLS: dict[str, tuple[Any, ...]] = {
     "no request at a time": (lambda: rs.Limits(concurrency=0), WRONG, "concurrency", "0"),
     "claims of nothing": (_claims(), WRONG, "references", "responses"),
     "claims of another query": (_claims(references={"x": "a"}), WRONG, "'x'", "text"),
-    "scores at another K": (
-        lambda: rs.validate(_report(), [{"query_id": "q1", "k": 7, "score": 1}]),
-        WRONG,
-        "K = 7",
-        "1",
-    ),
+    "scores at K 7": (lambda: rs.validate(_report(), [{"query_id": "q1", "k": 7, "score": 1}]), WRONG, "K = 7"),
     "a score that is a word, validated": (lambda: rs.validate(_report(), {"q1": "good"}), WRONG, "'q1'", "'good'"),
     # Live
     "a text for what was shown": (lambda: rs.Retrieval("who?", "d1"), WRONG, "list", "'d1'", "['d1']"),
