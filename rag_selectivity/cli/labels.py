@@ -118,8 +118,7 @@ def labels_import(
     from rag_selectivity.people.importing import import_answers
 
     if is_answers(source):
-        needless = ("grade_map", "origin", "drawn")
-        refuse_typed(needless, "the answers to a task have grades 1 to 5, and their store knows the draw")
+        refuse_typed(("grade_map", "origin", "drawn"), "answers to a task have grades 1 to 5 and a draw")
         with Store(store, create=False) as labels:
             put_lines(import_answers(labels, source, annotator=annotator, replace_newer=replace).lines())
         return

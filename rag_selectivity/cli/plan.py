@@ -138,8 +138,7 @@ def plan(
     except InputError as error:
         raise InputError(f"{error}; a log of counts is given as --log {qrels}") from None
     if human is not None:
-        needless = ("relevant", "rel", "m", "detect", "success", "power")
-        refuse_typed(needless, "--human shows how wide the intervals of calibrated figures become")
+        refuse_typed(("relevant", "rel", "m", "detect", "success", "power"), "--human is about calibrated intervals")
         if labels is None or not runs:
             raise InputError("--human needs labels and runs to simulate with: give the judge's labels, then the runs")
         if depths is not None and len(depths) > 1:

@@ -94,7 +94,6 @@ COMMANDS: dict[str, tuple[int | str, ...]] = {
     "evaluat qrels.trec": (2, "'evaluat'", "evaluate"),
     "evaluate qrels.trec run.trec --corpussize 9": (2, "--corpussize", "--corpus-size"),
     "evaluate qrels.trec": (2, "qrels.trec run.trec"),
-    "evaluate run.trec": (2, "run.trec:1", "qrels have 4 and come first"),
     # Other commands
     "evaluate qrels.trec run.trec --baseline run": (2, "two runs"),
     "evaluate qrels.trec a=run.trec b=run.trec --baseline c": (2, "'c'", "a, b"),
