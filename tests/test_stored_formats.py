@@ -63,6 +63,18 @@ def test_a_report_reads_back_with_its_decision(tmp_path) -> None:
     assert str(found) == str(made)
 
 
+@pytest.mark.parametrize("controls", [None, {q: {f"control {q}": 0} for q in LABELS}])
+@pytest.mark.parametrize("bootstrap", [None, rs.Bootstrap(resamples=50)])
+def test_a_report_without_a_success_reads_back(controls, bootstrap, tmp_path) -> None:
+    """It has figures and ends of −∞, for which JSON has null, and what the labels are worth follows from them."""
+    options = {"corpus_size": 50, "depths": [1], "measures": ["BoR", "EF"], "bootstrap": bootstrap}
+    made = rs.evaluate(LABELS, {"run": {q: ["b"] for q in LABELS}}, controls=controls, **options)
+    made.save(tmp_path / "r.json")
+    found = read_report(tmp_path / "r.json")
+    assert found.trust.standing == made.trust.standing
+    assert repr(found.runs["run"].estimates) == repr(made.runs["run"].estimates)
+
+
 # -- versions ---------------------------------------------------------------------------------------------
 
 

@@ -25,6 +25,8 @@ NOTE, SOFT, STRONG = "note", "soft", "strong"
 LEVELS = (NOTE, SOFT, STRONG)
 #: The reasons of numbers that JSON lacks: a part of that of a value of −∞, and that of an infinite end.
 NO_SUCCESS, INFINITE_END = "log2 of 0", "some resamples have no success, so an end of the interval is infinite"
+#: What JSON says of a figure that has no interval, where nothing else is its reason.
+_NO_INTERVAL = "no interval was computed"
 
 
 class Caveat(Plain):
@@ -119,7 +121,7 @@ class Estimate(Plain):
         if reason is None and (math.isinf(self.low) or math.isinf(self.high)):
             reason = INFINITE_END
         elif reason is None and math.isnan(self.low):
-            reason = "no interval was computed"
+            reason = _NO_INTERVAL
         return Plain.to_dict(self if reason is None else replace(self, reason=reason))
 
     @classmethod
@@ -130,15 +132,25 @@ class Estimate(Plain):
 
 
 def _with_infinities(stored: Estimate) -> Estimate:
-    """A stored estimate, with −∞ and ∞ where its reason, or the other end, says that a missing number is one."""
-    value, low, high, reason = stored.value, stored.low, stored.high, stored.reason or ""
-    is_no_success = math.isnan(value) and NO_SUCCESS in reason
-    if math.isnan(low) and (is_no_success or reason == INFINITE_END):
-        low = -math.inf
-    if math.isnan(high) and reason == INFINITE_END:
-        high = math.inf
-    above = None if stored.above_placebo is None else _ends(*stored.above_placebo)
-    return replace(stored, value=-math.inf if is_no_success else value, low=low, high=high, above_placebo=above)
+    """A stored estimate as it was: −∞ and ∞ where its reason or its other numbers say that a missing one is one."""
+    value, shown, judged, reason = stored.value, stored.shown, stored.as_judged, stored.reason
+    low, high = _ends(stored.low, stored.high)
+    above, of_judged = (ends and _ends(*ends) for ends in (stored.above_placebo, stored.as_judged_interval))
+    if math.isnan(value) and NO_SUCCESS in (reason or ""):
+        value = -math.inf
+    if shown is not None and math.isnan(shown):
+        shown = -math.inf
+    # Without a success as judged, that interval begins at −∞; without a figure there is no interval.
+    if judged is not None and math.isnan(judged) and of_judged and of_judged[0] == -math.inf:
+        judged = -math.inf
+    if reason == INFINITE_END and math.isnan(low):
+        low, high = -math.inf, math.inf
+    elif math.isnan(value) and math.isnan(low) and shown == -math.inf:
+        low = high = judged = -math.inf
+    known = replace(stored, value=value, low=low, high=high, above_placebo=above, as_judged_interval=of_judged)
+    return replace(
+        known, shown=shown, as_judged=judged, reason=None if reason in (INFINITE_END, _NO_INTERVAL) else reason
+    )
 
 
 def _ends(low: float, high: float) -> tuple[float, float]:
