@@ -170,6 +170,21 @@ def test_the_numbers_in_the_plots_are_the_reports(report, decision) -> None:
     assert sorted(dots) == sorted(pair.difference for pair in decision.pairs)
 
 
+def test_plots_hold_figures_below_0_one_curve_of_a_run_and_no_dot_for_what_is_not_shown() -> None:
+    measures = ["T", "Judged", *(f"{name}@{at}" for at in (0.5, 1) for name in ("IPrec", "IPrec(rel=2)"))]
+    compared = rs.compare(GRADES, {"mine": FINAL, "other": OTHER}, scale="utility", measures=measures, depths=[1, 3])
+    axes = plots.over_k(compared.report, "T")
+    lowest = min(drawn(axes, "mine"))
+    assert axes.get_ylim()[0] <= lowest < 0
+    assert axes.get_ylim()[0] < axes.get_ylim()[1]
+    curve = [compared.report["mine", f"IPrec@{at}"].value for at in (0.5, 1)]
+    assert drawn(plots.precision_recall(compared.report), "mine") == curve
+    dots = [line for line in plots.forest(compared).get_lines() if line.get_marker() == "o"]
+    filled = [dot.get_markerfacecolor() != "none" for dot in dots]
+    assert filled == [row.verdict in ("better", "worse") for row in reversed(compared.rows)]
+    assert "not tested" in {row.verdict for row in compared.rows}
+
+
 def test_who_lost_the_evidence_counts_every_query_once(report) -> None:
     axes = plots.evidence(report, 2)
     widths = {}

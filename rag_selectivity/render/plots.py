@@ -6,6 +6,7 @@ each run the same colour, marker and line style everywhere, by its place in the 
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,9 +17,10 @@ from rag_selectivity.measures.chance import COLLAPSE_FROM, DEGRADED_FROM, BoR, B
 from rag_selectivity.measures.classic import IPrec
 from rag_selectivity.measures.plan import at_depth
 from rag_selectivity.measures.utility import PROC, PercentPROC
+from rag_selectivity.render.blocks import grouped
 from rag_selectivity.render.writers import latex_text
 from rag_selectivity.results.decision import Decision
-from rag_selectivity.results.difference import BETTER, NOT_SHOWN, WORSE
+from rag_selectivity.results.difference import BETTER, WORSE
 from rag_selectivity.results.report import Comparison, Report
 from rag_selectivity.results.run_report import RunReport
 from rag_selectivity.wording import visible
@@ -74,17 +76,14 @@ def over_k(report: Report, measure: str | Measure, ax: Any = None, *, depth: int
     base = parse_measure(measure)
     _refuse_unmeasured(report, "over_k", base)
     axes = _axes(ax, "over_k")
-    _curves(report, base, axes, depth)
-    lowest = 0.0
+    lowest = _curves(report, base, axes, depth)
     if isinstance(base, (BoR, Success)):
         most = BoR_max(rel=base.rel, m=base.m)
         # Runs with the same queries have one ceiling; that of the longest list goes as far as any.
         depths, name = max(((_depths_of(report, run, most), run) for run in report.runs), key=lambda each: len(each[0]))
         beside = [report[name, most @ k].value for k in depths]
-        if isinstance(base, BoR):
-            lows = [report[run, base @ k].low for run in report.runs for k in _depths_of(report, run, base)]
-            label, lowest = "ceiling", min([0.0, *filter(math.isfinite, lows)])
-        else:
+        label = "ceiling"
+        if isinstance(base, Success):
             label, beside = "random draw", [2.0**-bits for bits in beside]
             axes.set_ylim(top=1.02)
         axes.plot(depths, beside, "--", color=GREY, linewidth=1, **({"label": label} if depths else {}))
@@ -226,7 +225,7 @@ def forest(result: Comparison | Decision, ax: Any = None) -> Any:
         for row in result.rows:
             if math.isfinite(row.difference):
                 name = f"{row.measure} ({plot_text(row.run)})" if several else str(row.measure)
-                rows.append((name, row, colours.get(row.verdict, GREY), row.verdict != NOT_SHOWN))
+                rows.append((name, row, colours.get(row.verdict, GREY), row.verdict in colours))
         label = f"difference from {plot_text(result.baseline)}"
     axes = _axes(ax, "forest", rows=len(rows))
     for y, (_, row, colour, filled) in enumerate(reversed(rows)):
@@ -327,9 +326,10 @@ def _depths_of(report: Report, run: str, base: Measure) -> list[int]:
 
 
 def _points_of(part: RunReport) -> list[tuple[float, float]]:
-    """The precision–recall curve of a run: IPrec by its recall levels, whatever its `rel`."""
-    measured = [(parse_measure(key), estimate.value) for key, estimate in part.estimates.items()]
-    return sorted((float(m.at), value) for m, value in measured if isinstance(m, IPrec) and m.at is not None)
+    """The precision–recall curve of a run: the first measured IPrec by its recall levels, whatever its `rel`."""
+    measured = ((parse_measure(key), estimate.value) for key, estimate in part.estimates.items())
+    points = [(m, (float(m.at), value)) for m, value in measured if isinstance(m, IPrec) and m.at is not None]
+    return sorted(next(iter(grouped((replace(m, at=None), point) for m, point in points).values()), []))
 
 
 def _refuse_unmeasured(report: Report, plot: str, *measures: Measure) -> None:
@@ -340,11 +340,13 @@ def _refuse_unmeasured(report: Report, plot: str, *measures: Measure) -> None:
             raise InputError(f"plots.{plot} needs the measure {measure} at some depth, which the report lacks: {mend}")
 
 
-def _curves(report: Report, base: Measure, axes: Any, depth: int | None) -> None:
-    """The curves of all runs over K."""
+def _curves(report: Report, base: Measure, axes: Any, depth: int | None) -> float:
+    """The curves of all runs over K; returns the lowest number of them and their intervals, at most 0."""
+    lowest = 0.0
     for i, name in enumerate(report.runs):
         cells = {k: report[name, base @ k] for k in _depths_of(report, name, base)}
         style = style_of_run(i)
+        lowest = min([lowest, *(x for cell in cells.values() for x in (cell.value, cell.low) if math.isfinite(x))])
         axes.plot(list(cells), [cell.value for cell in cells.values()], **style, label=plot_text(shortened(name)))
         if len(report.runs) <= _BANDS:
             ends = zip(*((cell.low, cell.high) for cell in cells.values()), strict=True)
@@ -353,6 +355,7 @@ def _curves(report: Report, base: Measure, axes: Any, depth: int | None) -> None
             beside = _beside_each_other(depth, i, len(report.runs))
             axes.plot([beside] * 2, [cells[depth].low, cells[depth].high], color=style["color"], linewidth=2, alpha=0.7)
     _over_k(axes, report.depths, depth)
+    return lowest
 
 
 def _over_k(axes: Any, depths: Sequence[int], depth: int | None) -> list[int]:
