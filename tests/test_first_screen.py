@@ -1,5 +1,6 @@
 """What a person sees first: five answers, one line each, one table of at most five columns, and notes once."""
 
+import math
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -11,6 +12,7 @@ import rag_selectivity as rs
 from rag_selectivity.advice import decide
 from rag_selectivity.cli.app import app
 from rag_selectivity.results.stored import read_report
+from rag_selectivity.results.workflows import Segment, Validation
 
 pytestmark = [pytest.mark.contract, pytest.mark.filterwarnings("ignore::rag_selectivity.SelectivityWarning")]
 
@@ -294,6 +296,24 @@ def test_one_query_that_is_left_out_is_one_query() -> None:
     for text in (" ".join(str(shown).split()), " ".join(shown.details().split())):
         assert text.count("1 query of the qrels is missing from run (q0).") == 1
         assert text.count("1 query not in the qrels was left out of run (q4).") == 1
+
+
+def test_one_query_compared_and_one_set_are_one() -> None:
+    labels, runs = {"q": {"a": 5, "b": 1}}, {"x": {"q": ["a"]}, "y": {"q": ["b"]}}
+    for paired, queries in ((True, "1 query"), (False, "1 and 1 query, unpaired")):
+        assert f"\ny compared with x: {queries}\n" in rs.compare(labels, runs, scale="utility", paired=paired).details()
+    segment = Segment(0.0, math.inf, 1, 1, (), "", "Nothing.")
+    assert "all sets: 1 set of 1 query" in str(Validation((), (), (segment,), 0.5, (), ()))
+
+
+def test_a_note_names_a_measure_once_and_only_the_runs_whose_figure_it_is_about() -> None:
+    labels = {f"q{i}": {"a": 5, "b": 1} if i % 3 else {"b": 1} for i in range(12)}
+    lists = {"x": {query: ["u", "b"] for query in labels}, "y": {f"q{i}": ["b", "a"] for i in range(8)}}
+    measures = [f"{name}@{k}" for name in ("RA-nWG", "Harm") for k in (1, 2)]
+    screen = " ".join(str(rs.evaluate(labels, lists, scale="utility", measures=measures, bootstrap=None)).split())
+    assert "Of the 12 queries, RA-nWG is over 8: " in screen
+    assert "Harm is over 8 of y's 12 queries: " in screen
+    assert "† Harm@1 of x and Harm@2 of all runs, for example x: " in screen
 
 
 def test_up_to_three_of_the_queries_that_are_left_out_are_named(tmp_path) -> None:

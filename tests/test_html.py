@@ -1,5 +1,6 @@
 """The HTML report: it says what the decision and the report hold, and names are text, never markup."""
 
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import matplotlib
@@ -113,6 +114,8 @@ def test_the_table_has_the_figures_of_the_report(report, decision, page) -> None
             sign = {"better": " +", "worse": " −"}.get(figure.verdict or "", "")
             assert shown.pop((line.run, str(figure.measure))) == f"{expected}{most}{estimate.mark}{sign}"
     assert {key for _, key in shown} == {"Success@2"}
+    noted = report.with_decision(replace(decision, notes=("what costs rest on",)))
+    assert noted.to_html().count("what costs rest on") == noted.details().count("what costs rest on") == 1
 
 
 # -- the page as a thing -----------------------------------------------------------------------------------

@@ -189,10 +189,14 @@ def caveat_lines(found: Iterable[tuple[str, str, Caveat]], runs: int = 1) -> Ite
         The number of all runs: with one, it needs no name.
     """
     for (level, code), concerned in grouped(((each[2].level, each[2].code), each) for each in found).items():
-        measures = enumeration(list(dict.fromkeys(measure for _, measure, _ in concerned)))
-        names = list(dict.fromkeys(run for run, _, _ in concerned))
-        whose = "" if runs == 1 else " of all runs" if len(names) == runs else f" of {enumeration(names)}"
+        of_measures = grouped((measure, run if runs > 1 else "") for run, measure, _ in concerned)
+        of_runs = grouped((tuple(dict.fromkeys(names)), measure) for measure, names in of_measures.items())
+        figures = enumeration(f"{enumeration(each)}{_whose(names, runs)}" for names, each in of_runs.items())
         run, measure, caveat = concerned[0]
         differ = len({each.text for _, _, each in concerned}) > 1
-        example = f", for example {run if len(names) > 1 else measure}" if differ else ""
-        yield f"{MARKS[level]} {measures}{whose}{example}: {caveat.text} [{code}]".strip()
+        example = f", for example {run if len({run for run, _, _ in concerned}) > 1 else measure}" if differ else ""
+        yield f"{MARKS[level]} {figures}{example}: {caveat.text} [{code}]".strip()
+
+
+def _whose(names: Sequence[str], runs: int) -> str:
+    return "" if runs == 1 else " of all runs" if len(names) == runs else f" of {enumeration(names)}"

@@ -162,7 +162,7 @@ def _first_answer(report: Report, decision: Decision) -> Answer:
     said = [f"Against {changes.name}, {now}: {row.verdict if row.moved else UNCHANGED}"]
     said += ["as judged"] if changes.as_judged else []
     said += [f"by {judges} grades"] if (judges := report.trust.unchecked_judges) else []
-    said += [f"over the {row.n} queries that both have"] if changes.notes else []
+    said += [f"over the {counted(row.n, 'query', 'queries')} that both have"] if changes.notes else []
     worse = [str(each.row.measure) for each in changes.figures if each.verdict == WORSE and each.row is not row]
     too = f" Worse, too: {enumeration(worse)}." if worse else ""
     is_shown = row.verdict in (BETTER, WORSE) and report.trust.standing != NOTHING
@@ -329,15 +329,17 @@ def _notes(report: Report, decision: Decision | None, columns: Sequence[Shown]) 
 def _counts_of_queries(report: Report, columns: Sequence[Shown]) -> Iterator[str]:
     """Over how many queries the figures are, where some queries have labels that give them no figure."""
     total = report.trust.queries
-    counts = ((max(each.estimate.n for each in column.figures.values()), column.name) for column in columns)
-    over = grouped((n, name) for n, name in counts if 0 < n < total and name != "Harm")
-    if over:
+    counts: dict[str, int] = {}
+    for each in (figure for column in columns if column.name != "Harm" for figure in column.figures.values()):
+        base = str(each.measure.without_depth)
+        counts[base] = max(each.estimate.n, counts.get(base, 0))
+    if over := grouped((n, name) for name, n in counts.items() if 0 < n < total):
         parts = [f"{enumeration(names)} {'are' if len(names) > 1 else 'is'} over {n:,}" for n, names in over.items()]
         bases = {x.estimate.basis for column in columns if column.name == "BoR" for x in column.figures.values()}
         of, also = counted(total, "query", "queries"), f" BoR is over all {total:,}." * (WITH_CONTROLS in bases)
         yield f"Of the {of}, {enumeration(parts)}: the labels of the others hold nothing that the measure counts.{also}"
     harm = ((run, x.estimate) for column in columns if column.name == "Harm" for run, x in column.figures.items())
-    if lacking := [f"{x.n:,} of {run}'s {x.n_total:,} queries" for run, x in harm if 0 < x.n < x.n_total]:
+    if lacking := dict.fromkeys(f"{x.n:,} of {run}'s {x.n_total:,} queries" for run, x in harm if 0 < x.n < x.n_total):
         yield f"Harm is over {enumeration(lacking)}: the others have no list, or an empty one."
 
 

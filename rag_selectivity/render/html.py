@@ -10,6 +10,7 @@ from rag_selectivity.render.blocks import Block
 from rag_selectivity.render.explorer import Explorer, explorer
 from rag_selectivity.render.first_screen import (
     FirstScreen,
+    cost_notes,
     decided_on,
     decision_table,
     figure_cell,
@@ -70,7 +71,10 @@ def to_html(report: Report, *, title: str = "What retrieval is worth", **given: 
     explored = None if decision is None else explorer(report, decision.K, decision=decision, **given)
     details = {name: html_of(run_blocks(report, name)) for name in report.runs}
     if decision is not None:
-        details = {f"All runs at K = {decision.K}": html_of([decision_table(decision)]), **details}
+        details = {
+            f"All runs at K = {decision.K}": html_of([decision_table(decision), *cost_notes(decision)]),
+            **details,
+        }
     screen = first_screen(report)
     groups = pictures[:_FIRST_PICTURES], pictures[_FIRST_PICTURES:]
     return _rendered(

@@ -227,9 +227,11 @@ def difference_blocks(
     """A table for each run that is compared with the baseline, and what is to be said of it."""
     for name in dict.fromkeys(row.run for row in rows):
         of_run = [row for row in rows if row.run == name]
-        queries = f"{max(row.n for row in of_run)} and {max(row.n_baseline for row in of_run)} queries, unpaired"
+        both = max(row.n for row in of_run), counted(max(row.n_baseline for row in of_run), "query", "queries")
+        queries = f"{both[0]:,} and {both[1]}, unpaired"
         if settings["paired"]:
-            queries = f"{of_run[0].n_total} queries{' (weighted)' if 'weights' in settings else ''}"
+            weighted = " (weighted)" if "weights" in settings else ""
+            queries = f"{counted(of_run[0].n_total, 'query', 'queries')}{weighted}"
         yield Heading(f"{name} compared with {of_run[0].baseline}: {queries}")
         yield table_of(
             of_run,

@@ -128,7 +128,9 @@ def validation_blocks(result: Validation) -> Iterator[Block]:
             yield _correlations(rows, level)
     yield from map(Note, result.summary)
     for segment in result.segments:
-        yield Heading(f"{segment.name}: {segment.sets} sets of {counted(segment.queries, 'query', 'queries')}")
+        yield Heading(
+            f"{segment.name}: {counted(segment.sets, 'set')} of {counted(segment.queries, 'query', 'queries')}"
+        )
         yield _correlations(segment.rows, level)
         yield Note(segment.summary)
     yield from notes(result.notes)
@@ -234,5 +236,5 @@ def _of_arms(rows: Sequence[ArmComparison]) -> Iterator[Block]:
 
 
 def _needed(tested: Preference | ArmComparison, truth: str, units: str) -> str:
-    more = f"{tested.still_needed:,} more are needed" if tested.still_needed else "no more are needed"
-    return f"A true {truth} is shown in {level_text(tested.power)} of such tests with {units}: {more}."
+    more = counted(tested.still_needed, "more is", "more are") if tested.still_needed else "no more are"
+    return f"A true {truth} is shown in {level_text(tested.power)} of such tests with {units}: {more} needed."
