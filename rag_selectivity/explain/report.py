@@ -1,6 +1,7 @@
 """Each figure of a report in words: its formula with the numbers put in, its interval and its caveats."""
 
 import math
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -221,16 +222,15 @@ def put_in(parts: Sequence[FloatArray], names: Sequence[str], value: float) -> t
     known = ~np.isnan(parts[0])
     means = [float(np.mean(part[known])) for part in parts]
     forms: list[tuple[Form, Sequence[float]]] = [(_RATIO, (float(np.sum(parts[0][known])), int(known.sum())))]
-    symbols = ""
     if len(names) == 1:
         forms = [(_CEILING, means[:1]), *([(_CEILING_OF_MISS, means[1:2])] if means[1:] else [])]
-        symbols = _CEILING.text
     elif names and means[1:]:
         forms = [(_RATIO, means[:2]), (_BITS, means[:2]), (_BITS_OF_MISSES, (1 - means[0], means[-1]))]
     form, numbers = _filled(forms, value)
+    symbols = _CEILING.text if len(names) == 1 else ""
     if len(names) == 2 and means[1:]:
         symbols = _RATIO.text if form is _RATIO else _BITS.text
-    return symbols.format(*(f"mean {name}" for name in names)), numbers
+    return symbols.format(*(f"mean {name}" for name in names)), re.sub("(?<!e)-", "−", numbers)
 
 
 def _filled(forms: Sequence[tuple[Form, Sequence[float]]], printed: float) -> tuple[Form, str]:
