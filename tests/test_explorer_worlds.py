@@ -8,6 +8,7 @@ import pytest
 
 import rag_selectivity as rs
 from rag_selectivity.render.explorer import explorer
+from rag_selectivity.wording import number, signed
 from tests.browser import Window, overflow
 from tests.explorer_world import ExplorerWorld, page_of, rows, text, until
 from tests.report_worlds import HOSTILE, HOSTILE_IDS
@@ -62,6 +63,23 @@ def test_one_run(chromium, tmp_path) -> None:
     assert page.locator(".x-columns > div").count() == 1
     assert page.locator(".x-found dt").all_inner_texts() == ["Found", "Not found"]
     assert window.is_quiet()
+    window.context.close()
+
+
+def test_one_query_with_a_small_difference_and_texts_that_are_whole(chromium, tmp_path) -> None:
+    grades = {"q": {f"d{i}": 5 if i < 10 else 3 for i in range(410)}}
+    runs = {"a": {"q": ["d99"]}, "b": {"q": ["x"]}}
+    corpus = {"d99": "x" * 2000, "x": "😀 " * 1000}
+    options = {"scale": "utility", "ids": "exact", "bootstrap": None}
+    report = rs.evaluate(grades, runs, measures=["RA-nWG"], depths=[10], **options)
+    value = report["a", "RA-nWG@10"].value
+    window = page_of(chromium, explorer(report, 10, runs=runs, corpus=corpus), tmp_path)
+    page = window.page
+    assert text(page, "#x-count") == "1 of 1 query is listed."
+    assert rows(page, "moved")[0][1:4] == [number(value), number(0.0), signed(-value)]
+    page.locator("#x-queries button.x-open").click()
+    page.locator("button[aria-expanded=false]").evaluate_all("(all) => all.forEach((e) => e.click())")
+    assert page.locator(".x-text").all_inner_texts() == list(corpus.values())
     window.context.close()
 
 

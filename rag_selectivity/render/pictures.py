@@ -130,16 +130,18 @@ def _inlined(svg: str, title: str) -> str:
     """The SVG as part of the page: sized by its style, coloured by its variables, with a label for screen readers."""
     head, _, rest = svg[svg.index("<svg") :].partition(">")
     box = head[head.index('viewBox="') :].split('"')[1]
-    for given, variable in _COLOURS.items():
-        rest = rest.replace(given, variable)
     # Ids that nothing refers to could occur in several pictures of the page: remove them.
     referred = set(re.findall(r'(?:url\(|href=")#([^")]+)', rest))
-    rest = re.sub(r' id="([^"]*)"', lambda match: match.group(0) if match.group(1) in referred else "", rest)
-    # The page's own style says the same, and its policy allows no other.
+
+    def of_page(tag: re.Match[str]) -> str:
+        """A tag in the colours of the page, with coordinates to a tenth of a point."""
+        coloured = re.sub("|".join(_COLOURS), lambda found: _COLOURS[found[0]], tag[0])
+        known = re.sub(r' id="([^"]*)"', lambda found: found[0] if found[1] in referred else "", coloured)
+        return _TOO_EXACT.sub(lambda found: f"{round(float(found[0]), 1) + 0.0:g}", known)
+
+    # The page's own style says the same, and its policy allows no other. Texts stay as they are.
     rest = re.sub(r"<!--.*?-->", "", rest, flags=re.S).replace(_STYLE_OF_SVG, "")
-    # Coordinates to a tenth of a point; texts stay as they are.
-    rounded = partial(_TOO_EXACT.sub, lambda found: f"{round(float(found[0]), 1) + 0.0:g}")
-    rest = re.sub(r"<[^>]*>", lambda tag: rounded(tag[0]), rest)
+    rest = re.sub(r"<[^>]*>", of_page, rest)
     named = f'role="img" aria-label="{escape(title)}" xmlns:xlink="http://www.w3.org/1999/xlink"'
     lines = re.sub(r"\s*\n\s*", "\n", rest)
     return f'<svg viewBox="{box}" {named}>{lines}'

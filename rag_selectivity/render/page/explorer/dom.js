@@ -29,11 +29,16 @@ function threeDecimals(value) {
 function figureText(value) {
   if (value === null || value === undefined) return "–";
   const size = Math.abs(value);
-  const text = size >= 999.9995 ? size.toFixed(0) : size >= 0.001 || size < 1e-12 ? threeDecimals(size) : size.toExponential(1);
+  const text = size >= 999.9995 ? size.toFixed(0) : size >= 0.001 || size < 1e-12 ? threeDecimals(size) : size.toExponential(1).replace(/-(\d)$/, "-0$1");
   return value < 0 && size >= 1e-12 ? "−" + text : text;
 }
 
-const signedText = (value) => (value > 0 ? "+" : value < 0 ? "−" : "") + threeDecimals(Math.abs(value));
+/** A difference as the rest of the page writes it: with a fourth decimal where three would hide its sign. */
+function signedText(value) {
+  const size = Math.abs(value);
+  const text = size > 0.00005 && size < 0.0005 ? size.toFixed(4) : threeDecimals(size);
+  return (Number(text) ? (value > 0 ? "+" : "−") : "") + text;
+}
 
 /** Have the browser save a file. */
 function saveFile(name, parts, type) {

@@ -4,11 +4,10 @@ const byName = new Intl.Collator("en", { numeric: true });
 /** {key: [title, what the list holds, in one sentence]}. */
 function presetMeanings(model) {
   const hits = `${model.m === 1 ? "a relevant passage" : model.m + " relevant passages"} (grade ${model.rel} or higher)`;
-  const one = { one: ["Only one run answers", `Exactly one run has ${hits} in its top ${model.K}.`] };
   return {
     none: ["No run answers", `No run has ${hits} in its top ${model.K}.`],
     pool: ["No pool has the evidence", `No run has ${hits} in its pool, which is its whole list where it was given no pool.`],
-    ...(model.runs.length > 1 ? one : {}),
+    ...(model.runs.length > 1 && { one: ["Only one run answers", `Exactly one run has ${hits} in its top ${model.K}.`] }),
     junk: ["Much junk on top", `In at least one run, at least half of the top ${model.K} is junk (grade ${model.junk} or lower); ` +
       `passages without a label ${model.unlabelled_is_junk ? "count as junk" : "do not count"}.`],
     all: ["All", "All queries of the labels."],
@@ -96,7 +95,7 @@ function queriesView(model, { change, open }) {
         shown = key;
         const listed = listedQueries(model, state);
         const total = counted(model.all.length, "query", "queries");
-        at("count").textContent = listed.length === model.all.length
+        at("count").textContent = listed.length === model.all.length && listed.length > 1
           ? `All ${total} are listed.` : `${listed.length.toLocaleString("en")} of ${total} ${listed.length === 1 ? "is" : "are"} listed.`;
         at("meaning").textContent = meanings[preset][1];
         for (const [name, each] of presets) each.setAttribute("aria-pressed", String(name === preset));

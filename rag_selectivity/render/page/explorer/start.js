@@ -43,13 +43,10 @@ function explore(model) {
   document.documentElement.dataset.explorer = "ready";
 }
 
-const holder = at("data");
-if (holder) {
-  const begin = () => unpack(holder.textContent).then(explore, () => {
-    at("note").textContent = "This browser cannot unpack the data of this part, or they are damaged, so only the worst queries are listed. " +
-      "Chrome 80, Firefox 113, Safari 16.4 and later versions can.";
-  });
-  // After the first paint; a tab in the background paints nothing.
-  if (document.hidden) setTimeout(begin);
-  else requestAnimationFrame(() => setTimeout(begin));
-}
+const begin = () => unpack(at("data").textContent).then(explore, () => {
+  at("note").textContent = "This browser cannot unpack the data of this part, or they are damaged, so only the worst queries are listed. " +
+    "Chrome 80, Firefox 113, Safari 16.4 and later versions can.";
+});
+// After the first paint; a tab in the background paints nothing.
+if (document.hidden) setTimeout(begin);
+else requestAnimationFrame(() => setTimeout(begin));

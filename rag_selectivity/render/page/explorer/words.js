@@ -40,7 +40,7 @@ const beginning = (text, length = beginningLength) => (text ? beginningOf(text.r
 
 /** A text with the words marked: its beginning, and a button for the whole. */
 function readable(text, words, longest = null, kind = "x-text") {
-  const whole = longest !== null && text.length >= longest ? text + " […]" : text;
+  const whole = longest !== null && [...text].length > longest ? text + " […]" : text;
   const first = beginningOf(text);
   const paragraph = make("p", { class: kind });
   if (first === text) {
