@@ -5,7 +5,6 @@ import io
 import json
 import math
 import re
-from html.parser import HTMLParser
 from itertools import combinations, product
 
 import numpy as np
@@ -24,6 +23,7 @@ from rag_selectivity.results.stored import read_claims
 from tests.forked_cli import run_command
 from tests.judge_server import KEY, JudgeServer
 from tests.test_claims import FAST, respond
+from tests.test_html import Page
 
 pytestmark = pytest.mark.inside
 
@@ -414,34 +414,6 @@ def write_csv(path, rows) -> None:
 # -- the page, JSON and the command -----------------------------------------------------------------------
 
 
-class Cells(HTMLParser):
-    """The tables with a caption as rows of texts, all tags, and which head cells say their scope."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.rows: list[list[str]] = []
-        self.tags: list[str] = []
-        self.scopes: list[str | None] = []
-        self._cell = False
-
-    def handle_starttag(self, tag, attrs) -> None:
-        self.tags.append(tag)
-        if tag == "tr":
-            self.rows.append([])
-        if tag == "th":
-            self.scopes.append(dict(attrs).get("scope"))
-        self._cell = tag in ("th", "td")
-        if self._cell:
-            self.rows[-1].append("")
-
-    def handle_data(self, data) -> None:
-        if self._cell:
-            self.rows[-1][-1] += data.strip()
-
-    def handle_endtag(self, tag) -> None:
-        self._cell = False
-
-
 def test_the_page_has_a_matrix_of_claims_and_passages_and_obeys_no_text(tmp_path) -> None:
     hostile = '<img/src=x/onerror="harm()">'
     queries = {**QUERIES, "q0": f"who? {hostile}"}
@@ -458,13 +430,12 @@ def test_the_page_has_a_matrix_of_claims_and_passages_and_obeys_no_text(tmp_path
     assert "harm()" in page
     assert "<img" not in page
     assert "default-src 'none'" in page
-    parsed = Cells()
-    parsed.feed(page)
-    assert {"script", "img", "link"}.isdisjoint(parsed.tags)
-    assert None not in parsed.scopes
-    assert ["claim", "a", "b", "d", "passages"] in parsed.rows
-    assert ["c1", "yes", "no", "no", "1"] in parsed.rows
-    assert ["c9", "no", "no", "no", "0"] in parsed.rows
+    parsed = Page(page)
+    assert {"script", "img", "link"}.isdisjoint(tag for tag, *_ in parsed.elements)
+    assert all("scope" in given for given, _ in parsed.of("th"))
+    rows = [said for _, said in parsed.of("tr")]
+    for cells in (["claim", "a", "b", "d", "passages"], ["c1", "yes", "no", "no", "1"], ["c9", "no", "no", "no", "0"]):
+        assert "".join(cells) in rows
     assert "In no passage of the top 3" in page
     assert "Smallest set that supports every supported claim" in page
     assert "Claims of the response" in page

@@ -1,6 +1,5 @@
 """What a person sees first: five answers, one line each, one table of at most five columns, and notes once."""
 
-import math
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -12,7 +11,6 @@ import rag_selectivity as rs
 from rag_selectivity.advice import decide
 from rag_selectivity.cli.app import app
 from rag_selectivity.results.stored import read_report
-from rag_selectivity.results.workflows import Segment, Validation
 
 pytestmark = [pytest.mark.contract, pytest.mark.filterwarnings("ignore::rag_selectivity.SelectivityWarning")]
 
@@ -298,12 +296,10 @@ def test_one_query_that_is_left_out_is_one_query() -> None:
         assert text.count("1 query not in the qrels was left out of run (q4).") == 1
 
 
-def test_one_query_compared_and_one_set_are_one() -> None:
+def test_one_query_compared_is_one() -> None:
     labels, runs = {"q": {"a": 5, "b": 1}}, {"x": {"q": ["a"]}, "y": {"q": ["b"]}}
     for paired, queries in ((True, "1 query"), (False, "1 and 1 query, unpaired")):
         assert f"\ny compared with x: {queries}\n" in rs.compare(labels, runs, scale="utility", paired=paired).details()
-    segment = Segment(0.0, math.inf, 1, 1, (), "", "Nothing.")
-    assert "all sets: 1 set of 1 query" in str(Validation((), (), (segment,), 0.5, (), ()))
 
 
 def test_a_note_names_a_measure_once_and_only_the_runs_whose_figure_it_is_about() -> None:

@@ -9,7 +9,6 @@ import sys
 import traceback
 import warnings
 from contextlib import redirect_stderr, redirect_stdout
-from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
@@ -22,6 +21,7 @@ from rag_selectivity.log import LOG
 from rag_selectivity.render import blocks
 from rag_selectivity.render.writers import markdown_of
 from rag_selectivity.tables.writing import csv_text, without_apostrophe
+from tests.test_html import Page
 from tests.test_markdown_files import RENDERERS, shown
 
 pytestmark = [pytest.mark.filterwarnings("ignore::rag_selectivity.SelectivityWarning"), pytest.mark.inside]
@@ -275,13 +275,10 @@ def test_a_notebook_gets_text_and_no_script(monkeypatch, without) -> None:
         pytest.importorskip("jinja2")
     else:
         monkeypatch.setitem(sys.modules, without, None)
-    elements: list[tuple[str, list[tuple[str, str | None]]]] = []
-    parser = HTMLParser()
-    monkeypatch.setattr(parser, "handle_starttag", lambda tag, attributes: elements.append((tag, attributes)))
     text = report_of(MARKUP, HOSTILE)._repr_html_()
-    parser.feed(text)
-    assert not {"script", "img", "iframe", "link", "a", "object", "form"} & {tag for tag, _ in elements}
-    names = {name for _, attributes in elements for name, _ in attributes}
+    elements = Page(text).elements
+    assert not {"script", "img", "iframe", "link", "a", "object", "form"} & {tag for tag, *_ in elements}
+    names = {name for _, attributes, _ in elements for name in attributes}
     assert not any(name.startswith("on") or name in ("src", "href") for name in names)
     assert "url(" not in text
     assert "@import" not in text

@@ -21,6 +21,7 @@ from rag_selectivity.inference.correlation import (
     correlated_means,
     detectable,
 )
+from rag_selectivity.results.workflows import Segment, Validation
 from rag_selectivity.tables.scores import answer_scores
 
 pytestmark = pytest.mark.inside
@@ -446,3 +447,8 @@ def test_weighted_queries_are_refused() -> None:
 
 
 # -- the commands ---------------------------------------------------------------------------------
+
+
+def test_one_set_is_one() -> None:
+    segment = Segment(0.0, math.inf, 1, 1, (), "", "Nothing.")
+    assert "all sets: 1 set of 1 query" in str(Validation((), (), (segment,), 0.5, (), ()))

@@ -115,8 +115,6 @@ def written(value: Any) -> str:
 
 def cell(estimate: Any, style: Callable[[float], str] = number, *, interval: bool = True) -> str:
     """A figure: its value with the ends of its interval, or its possible range; what else it rests on; its mark."""
-    if estimate is None:
-        return BLANK
     ends = ends_text(estimate.low, estimate.high, style) if interval else ""
     if not isinstance(estimate, Estimate):
         return f"{style(estimate.value)}{ends}"
@@ -191,12 +189,11 @@ def caveat_lines(found: Iterable[tuple[str, str, Caveat]], runs: int = 1) -> Ite
     for (level, code), concerned in grouped(((each[2].level, each[2].code), each) for each in found).items():
         of_measures = grouped((measure, run if runs > 1 else "") for run, measure, _ in concerned)
         of_runs = grouped((tuple(dict.fromkeys(names)), measure) for measure, names in of_measures.items())
-        figures = enumeration(f"{enumeration(each)}{_whose(names, runs)}" for names, each in of_runs.items())
+        figures = []
+        for names, each in of_runs.items():
+            whose = "" if runs == 1 else " of all runs" if len(names) == runs else f" of {enumeration(names)}"
+            figures.append(f"{enumeration(each)}{whose}")
         run, measure, caveat = concerned[0]
         differ = len({each.text for _, _, each in concerned}) > 1
         example = f", for example {run if len({run for run, _, _ in concerned}) > 1 else measure}" if differ else ""
-        yield f"{MARKS[level]} {figures}{example}: {caveat.text} [{code}]".strip()
-
-
-def _whose(names: Sequence[str], runs: int) -> str:
-    return "" if runs == 1 else " of all runs" if len(names) == runs else f" of {enumeration(names)}"
+        yield f"{MARKS[level]} {enumeration(figures)}{example}: {caveat.text} [{code}]".strip()

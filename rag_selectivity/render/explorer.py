@@ -164,8 +164,7 @@ def explorer(
         "texted": None if not texts or len(texted) == len(names) else sorted(names[query] for query in texted),
     }
     notes = []
-    left_out = [name for name in report.runs if name not in lists]
-    if left_out:
+    if left_out := [name for name in report.runs if name not in lists]:
         notes.append(f"The page was made without the lists of {', '.join(left_out)}: it shows their figures alone.")
     if data["texted"] is not None:
         notes.append(
@@ -367,9 +366,6 @@ class Facts:
 
 
 def _figures(run: RunReport, measure: Measure) -> NDArray[np.float64] | float:
-    measured = run.per_query.get(str(measure))
-    if measured is not None:
-        return measured
     outcome = run.figures.outcome(measure)
     # A ratio of means has no figure for a single query.
     return np.nan if outcome is None or len(outcome.parts) != 1 else outcome.parts[0][:, 0]

@@ -19,6 +19,7 @@ from rag_selectivity.render.blocks import (
     Table,
     bare,
     caveat_lines,
+    difference,
     entry,
     grouped,
     shown,
@@ -31,7 +32,7 @@ from rag_selectivity.results.provenance import NO_AGREEMENT
 from rag_selectivity.results.report import Report
 from rag_selectivity.results.run_report import RunReport
 from rag_selectivity.results.trust import NOTHING
-from rag_selectivity.wording import MARKS, amount, counted, ends_text, enumeration, level_text, named, number, signed
+from rag_selectivity.wording import MARKS, amount, counted, enumeration, level_text, named, number
 
 #: The columns beside the run, in their order, where the report measured them; else what it was asked for.
 COLUMNS = ("RA-nWG", "BoR", "Harm", "Success")
@@ -112,8 +113,8 @@ def first_screen(report: Report, *, baseline: str | None = None, paired: bool = 
     elif len(runs) > 1:
         is_seen = decision.measure in {each.measure for column in columns for each in column.figures.values()}
         heading += f", best first by {decision.measure}{'' if is_seen else ' of the first answer'}"
-    notes = tuple(_notes(report, decision, columns))
-    return FirstScreen(answers, heading, runs, columns, _facts(report, decision), notes)
+    notes = _notes(report, decision, columns)
+    return FirstScreen(answers, heading, runs, columns, _facts(report, decision), tuple(notes))
 
 
 def decided_on(report: Report, *, baseline: str | None = None, paired: bool = True) -> Decision | str:
@@ -157,8 +158,7 @@ def _first_answer(report: Report, decision: Decision) -> Answer:
     if row is None:
         unknown = f"Whether {measure} changed since {changes.name} is not known (see below)."
         return replace(system, text=f"{unknown} {system.text}")
-    gap = f"{signed(row.difference)}{ends_text(row.low, row.high, signed)}"
-    now = f"{measure} is {number(row.value)}, before {number(row.baseline_value)} ({gap})"
+    now = f"{measure} is {number(row.value)}, before {number(row.baseline_value)} ({difference(row)})"
     said = [f"Against {changes.name}, {now}: {row.verdict if row.moved else UNCHANGED}"]
     said += ["as judged"] if changes.as_judged else []
     said += [f"by {judges} grades"] if (judges := report.trust.unchecked_judges) else []
@@ -313,13 +313,11 @@ def _notes(report: Report, decision: Decision | None, columns: Sequence[Shown]) 
     yield from caveat_lines(marked, len(report.runs))
     yield from left_out(report.runs)
     if decision is not None:
-        of_runs = [(line.run, line.costs) for line in decision.lines if line.costs]
-        costs = [f"{run} {enumeration(f'{amount(x)} {kind}' for kind, x in each.items())}" for run, each in of_runs]
-        if costs:
+        of_runs = [(line.run, line.costs.items()) for line in decision.lines if line.costs]
+        if costs := [f"{run} {enumeration(f'{amount(x)} {kind}' for kind, x in each)}" for run, each in of_runs]:
             yield f"Mean cost of a query: {'; '.join(costs)}."
         short = grouped(_short_lists(report, decision.K))
-        parts = [f"{enumeration(runs)} has more than {counted(longest, 'passage')}" for longest, runs in short.items()]
-        if parts:
+        if parts := [f"{enumeration(runs)} has more than {counted(k, 'passage')}" for k, runs in short.items()]:
             yield f"No list of {enumeration(parts)}: at K = {decision.K} the missing are neither relevant nor junk."
     if "BoR" in report.absent:
         yield f"No BoR: {report.absent['BoR']}."
@@ -329,11 +327,9 @@ def _notes(report: Report, decision: Decision | None, columns: Sequence[Shown]) 
 def _counts_of_queries(report: Report, columns: Sequence[Shown]) -> Iterator[str]:
     """Over how many queries the figures are, where some queries have labels that give them no figure."""
     total = report.trust.queries
-    counts: dict[str, int] = {}
-    for each in (figure for column in columns if column.name != "Harm" for figure in column.figures.values()):
-        base = str(each.measure.without_depth)
-        counts[base] = max(each.estimate.n, counts.get(base, 0))
-    if over := grouped((n, name) for name, n in counts.items() if 0 < n < total):
+    figures = (figure for column in columns if column.name != "Harm" for figure in column.figures.values())
+    counts = grouped((str(each.measure.without_depth), each.estimate.n) for each in figures)
+    if over := grouped((max(each), name) for name, each in counts.items() if 0 < max(each) < total):
         parts = [f"{enumeration(names)} {'are' if len(names) > 1 else 'is'} over {n:,}" for n, names in over.items()]
         bases = {x.estimate.basis for column in columns if column.name == "BoR" for x in column.figures.values()}
         of, also = counted(total, "query", "queries"), f" BoR is over all {total:,}." * (WITH_CONTROLS in bases)
@@ -355,8 +351,7 @@ def left_out(runs: Mapping[str, RunReport]) -> Iterator[str]:
     for count, first, which, (one, many), done in _LEFT_OUT:
         words = f"query {which} {one} {done}", f"queries {which} {many} {done}"
         known = {run: (getattr(part.coverage, count), getattr(part.coverage, first)) for run, part in runs.items()}
-        parts = [f"{counted(n, *words)} {run}{named(names, n)}" for run, (n, names) in known.items() if n]
-        if parts:
+        if parts := [f"{counted(n, *words)} {run}{named(names, n)}" for run, (n, names) in known.items() if n]:
             yield f"{enumeration(parts)}."
 
 

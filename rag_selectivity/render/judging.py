@@ -75,8 +75,7 @@ def agreement_blocks(report: JudgeReport) -> Iterator[Block]:
         )
         yield Note(f"by people: the judge's grades of {_PAIRS}, completed by people's labels; for these queries")
         yield from map(Note, filter(None, map(_open_ranking, report.ranks)))
-    biases = [(kind, group, bias) for kind, by in report.biases.items() for group, bias in by.items()]
-    if biases:
+    if biases := [(kind, group, bias) for kind, by in report.biases.items() for group, bias in by.items()]:
         yield table_of(
             biases,
             ("", lambda row: row[0]),
@@ -335,11 +334,10 @@ def _of_query(check: ClaimCheck, depth: int) -> Iterator[Block]:
             f"claim is in {check.value(f'SupportingPassages@{depth}'):.1f} passages on average; "
             f"{percent(check.value(f'RepeatedClaims@{depth}'))} of the supported claims are in more than one."
         )
-    texts = [
+    if texts := [
         f"{id_}: {_one_line(text) if len(text) <= _LONGEST else f'{_one_line(text[:_LONGEST])}…'}"
         for id_, text in zip(ids, sample.retrieved_contexts, strict=False)
-    ]
-    if texts:
+    ]:
         yield Details("Texts of the passages", [Lines(texts)])
 
 

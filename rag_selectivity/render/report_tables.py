@@ -227,11 +227,10 @@ def difference_blocks(
     """A table for each run that is compared with the baseline, and what is to be said of it."""
     for name in dict.fromkeys(row.run for row in rows):
         of_run = [row for row in rows if row.run == name]
-        both = max(row.n for row in of_run), counted(max(row.n_baseline for row in of_run), "query", "queries")
-        queries = f"{both[0]:,} and {both[1]}, unpaired"
-        if settings["paired"]:
-            weighted = " (weighted)" if "weights" in settings else ""
-            queries = f"{counted(of_run[0].n_total, 'query', 'queries')}{weighted}"
+        queries = counted(of_run[0].n_total, "query", "queries") + " (weighted)" * ("weights" in settings)
+        if not settings["paired"]:
+            others = counted(max(row.n_baseline for row in of_run), "query", "queries")
+            queries = f"{max(row.n for row in of_run):,} and {others}, unpaired"
         yield Heading(f"{name} compared with {of_run[0].baseline}: {queries}")
         yield table_of(
             of_run,
@@ -280,8 +279,7 @@ def _findings(rows: Sequence[RunDifference], settings: Mapping[str, Any]) -> Ite
 def _slice_differences(rows: Sequence[RunDifference], settings: Mapping[str, Any]) -> Iterator[Block]:
     """The differences of a run in the slices of a column."""
     tested = dict.fromkeys(row.measure for row in rows if row.test and isinstance(row.measure, Measure))
-    measures = at_one_depth(list(tested))
-    shown = [row for measure in measures for row in rows if row.measure == measure]
+    shown = [row for measure in at_one_depth(list(tested)) for row in rows if row.measure == measure]
     yield table_of(
         shown,
         ("", "measure"),

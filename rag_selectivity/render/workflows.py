@@ -122,8 +122,7 @@ def validation_blocks(result: Validation) -> Iterator[Block]:
         (WITHIN, "The same between runs, within each query (how hard a query is does not count)"),
         (RUNS, "The same over runs: mean figure with mean score"),
     ):
-        rows = [row for row in result.rows if row.over == over]
-        if rows:
+        if rows := [row for row in result.rows if row.over == over]:
             yield Heading(words)
             yield _correlations(rows, level)
     yield from map(Note, result.summary)

@@ -105,12 +105,6 @@ SAMPLES = "samples"
 _CHECK_OF = {**{name: check for check, name in MEASURES.items()}, **dict.fromkeys(OF_SUPPORT, "recall")}
 
 
-def _as_data(agreement: Agreement) -> dict[str, Any]:
-    """What is to be said of two verdicts; all weights give the same kappa."""
-    names = ("n", "queries", "exact", "kappa", "ac2", "bias", "confusion", "verdict", "reason")
-    return {name: plain(getattr(agreement, name)) for name in names}
-
-
 class ClaimCheck(Plain):
     """The checks of one sample. Rows are claims or entities, columns are passages in rank order.
 
@@ -303,10 +297,12 @@ class ClaimReport(OfRuns[ClaimRun], Asked, Result, kw_only=True):
 
     def to_dict(self) -> dict[str, Any]:
         """As plain data, ready for JSON."""
+        # Of two verdicts all weights give the same kappa.
+        said = ("n", "queries", "exact", "kappa", "ac2", "bias", "confusion", "verdict", "reason")
         return {
             "schema": self.schema,
             **plain_fields(self, "runs", "agreement"),
-            "agreement": None if self.agreement is None else _as_data(self.agreement),
+            "agreement": self.agreement and {name: plain(getattr(self.agreement, name)) for name in said},
             "runs": {
                 name: {
                     "measures": plain(run.estimates),

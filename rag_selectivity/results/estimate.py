@@ -136,10 +136,8 @@ def _with_infinities(stored: Estimate) -> Estimate:
     value, shown, judged, reason = stored.value, stored.shown, stored.as_judged, stored.reason
     low, high = _ends(stored.low, stored.high)
     above, of_judged = (ends and _ends(*ends) for ends in (stored.above_placebo, stored.as_judged_interval))
-    if math.isnan(value) and NO_SUCCESS in (reason or ""):
-        value = -math.inf
-    if shown is not None and math.isnan(shown):
-        shown = -math.inf
+    value = -math.inf if math.isnan(value) and NO_SUCCESS in (reason or "") else value
+    shown = -math.inf if shown is not None and math.isnan(shown) else shown
     # Without a success as judged, that interval begins at −∞; without a figure there is no interval.
     if judged is not None and math.isnan(judged) and of_judged and of_judged[0] == -math.inf:
         judged = -math.inf
@@ -148,9 +146,8 @@ def _with_infinities(stored: Estimate) -> Estimate:
     elif math.isnan(value) and math.isnan(low) and shown == -math.inf:
         low = high = judged = -math.inf
     known = replace(stored, value=value, low=low, high=high, above_placebo=above, as_judged_interval=of_judged)
-    return replace(
-        known, shown=shown, as_judged=judged, reason=None if reason in (INFINITE_END, _NO_INTERVAL) else reason
-    )
+    reason = None if reason in (INFINITE_END, _NO_INTERVAL) else reason
+    return replace(known, shown=shown, as_judged=judged, reason=reason)
 
 
 def _ends(low: float, high: float) -> tuple[float, float]:

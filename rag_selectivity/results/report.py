@@ -141,11 +141,9 @@ class Report(OfRuns[RunReport], Result):
         """
         pair = [measure if depth is None else measure @ depth for measure in (PROC(), PercentPROC())]
         pool, share = (self[run, measure] for measure in pair)
-        overall = diagnosis(pool.value, share.value)
         columns = [self.run(run).per_query.get(str(measure), np.empty(0)).tolist() for measure in pair]
         verdicts = {query: diagnosis(*pair) for query, *pair in zip(self.run(run).queries, *columns, strict=True)}
-        counts = dict(Counter(filter(None, verdicts.values())))
-        return Diagnosis(overall, counts, verdicts)
+        return Diagnosis(diagnosis(pool.value, share.value), dict(Counter(filter(None, verdicts.values()))), verdicts)
 
     def slots_per_relevant(self, run: str, *, rel: int | None = None) -> dict[int, float]:
         """K/N_p of a run at each depth: K divided by the mean number of relevant passages of a query that has one.
@@ -322,9 +320,8 @@ class Comparison(Result):
 
     def to_dict(self) -> dict[str, Any]:
         """As plain data, ready for JSON."""
-        own = plain_fields(self, "rows")
         decided = {"decision": plain(self.report.decision), "changes": plain(self.report.changes)}
-        return {"schema": self.schema, **own, "differences": plain(self.rows), **decided}
+        return {"schema": self.schema, **plain_fields(self, "rows"), "differences": plain(self.rows), **decided}
 
     def table(self) -> Iterable[dict[str, Any]]:
         """One flat row for each difference, as in the CSV output and the DataFrame.

@@ -11,7 +11,6 @@ from rag_selectivity.tables.writing import json_text, write_whole
 
 #: How results are shown, by the name of the view: what draws them fills it when it is imported.
 VIEWS: dict[str, Callable[..., str]] = {}
-_VIEWS_ARE_IN = "rag_selectivity.render.views"
 #: What writes the formats that are not JSON, by the suffix of their files.
 _WAYS = {".html": "to_html()", ".md": "to_markdown()", ".tex": "to_latex()", ".csv": "to_pandas().to_csv()"}
 
@@ -101,7 +100,7 @@ class Result(Plain):
         write_whole(json_file(path), self.to_json() + "\n")
 
     def _view(self, name: str, **options: Any) -> str:
-        import_module(_VIEWS_ARE_IN)
+        import_module("rag_selectivity.render.views")
         return VIEWS[name](self, **options)
 
     def __str__(self) -> str:

@@ -55,10 +55,9 @@ class Slice(Group):
 
     def __getitem__(self, measure: str | Measure) -> Estimate:
         name = str(parse_measure(measure))
-        try:
-            return self.estimates[name]
-        except KeyError:
-            raise InputError(f"{name} was not measured; the slice has {', '.join(self.estimates)}") from None
+        if name not in self.estimates:
+            raise InputError(f"{name} was not measured; the slice has {', '.join(self.estimates)}")
+        return self.estimates[name]
 
 
 #: {column: {value: what is known of the slice}}
