@@ -140,6 +140,7 @@ def test_identical_systems_have_defined_answers_and_no_warnings() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         found = rs.compare(qrels, {"a": runs["a"], "b": runs["a"]}, corpus_size=500, scale="utility", depths=[3])
+    assert not any("moved" in cells for cells in found.to_rows())
     for row in (row for row in found.rows if row.test):
         assert (row.difference, row.p, row.wins, row.losses, row.moved) == (0, 1, 0, 0, ())
         # Thirty queries without a difference do not prove that there is none.

@@ -117,7 +117,7 @@ def flat(value: Any) -> dict[str, Any]:
             row |= {name: own.value, f"{name}_low": own.low, f"{name}_high": own.high}
         elif isinstance(own, tuple):
             texts: list[Any] = list(dict.fromkeys(x.code for x in own) if name.endswith("caveats") else own)
-            if all(isinstance(text, str) for text in texts):
+            if name.endswith("caveats") or str(each.type).startswith("tuple[str"):
                 row[name] = ids_in_cell(texts)
         elif isinstance(own, Plain):
             row |= {f"{name}_{inner}": cell for inner, cell in flat(own).items()}
