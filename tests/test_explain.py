@@ -28,14 +28,7 @@ def world(seed: int = 3):
 @pytest.fixture(scope="module")
 def report() -> rs.Report:
     grades, run, pool = world()
-    measures = [
-        *REGISTRY,
-        "%PROC(aggregate=ratio)",
-        "BoR(rel=5,m=2)",
-        "F(alpha=.2)",
-        "T(form=code)",
-        "Harm(max_grade=1)",
-    ]
+    others = ["%PROC(aggregate=ratio)", "BoR(rel=5,m=2)", "F(alpha=.2)", "T(form=code)", "Harm(max_grade=1)"]
     return rs.evaluate(
         grades,
         {"bm25": run},
@@ -43,7 +36,7 @@ def report() -> rs.Report:
         corpus_size=60,
         scale="utility",
         depths=[2, 5],
-        measures=measures,
+        measures=[*REGISTRY, *others],
         groups={f"d{i}": i // 2 for i in range(30)},
     )
 
@@ -102,6 +95,10 @@ def test_an_explanation_has_the_outputs_of_every_result(report) -> None:
     assert (row["run"], row["measure"]) == (figure["run"], figure["measure"]) == ("bm25", "BoR@2")
     assert row["value"] == figure["value"] == report["BoR@2"].value
     assert figure["sentences"][0] in " ".join(found.to_text().split())
+
+
+def test_junk_of_grade_1_alone_is_not_said_to_be_of_grade_2(report) -> None:
+    assert "≤ 2" not in str(explain(report, ["Harm(max_grade=1)"]))
 
 
 def test_a_figure_that_controls_leave_open_has_no_interval_but_ends() -> None:

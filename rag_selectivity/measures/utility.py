@@ -363,7 +363,7 @@ class Precision4(Measure):
 
 @register_measure
 class Harm(Measure):
-    """Passages of grade ≤ 2 in the top K / K: junk that the LLM has to read.
+    """Junk that the LLM has to read: passages of grade ≤ max_grade in the top K / K.
 
     With `max_grade=1` only distractors count. If a list is judged in part, Harm is between this figure and
     `Harm(unjudged=harmful)`, which counts every unjudged passage as junk; a report shows both ends.
