@@ -85,6 +85,12 @@ def test_passages_and_their_grades(world, packed) -> None:
     assert packed["relevant"] == [len(world.relevant(query)) for query in packed["queries"]]
 
 
+def test_lists_are_condensed_where_the_figures_are() -> None:
+    labels, runs = {"q": {"a": 5, "b": 1}}, {"x": {"q": ["u", "v", "a", "b"]}}
+    report = rs.evaluate(labels, runs, scale="utility", unjudged="condense", depths=[2], bootstrap=None)
+    assert unpacked(explorer(report, 2, runs=runs))["passages"] == ["a", "b"]
+
+
 def test_hard_negatives(world, packed) -> None:
     scores = {}
     for query in world.ids:

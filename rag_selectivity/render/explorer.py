@@ -118,10 +118,9 @@ def explorer(
     form = IdForm.of(next((run.input.get("ids") for run in report.runs.values()), None))
     names = {query: i for i, query in enumerate(facts.queries)}
     table = None if by is None else read_query_table(by, names.keys(), form)
-    is_small = len(names) * len(runs or ()) * _CANDIDATES <= _MOST_ENTRIES
-    reach = max(depth, _CANDIDATES) if is_small else depth
-    lists = _lists(runs or {}, report, names.keys(), reach, form)
-    grades = _grades(report, qrels, names.keys(), form) if lists else {}
+    reach = max(depth, _CANDIDATES) if len(names) * len(runs or ()) * _CANDIDATES <= _MOST_ENTRIES else depth
+    grades = _grades(report, qrels, names.keys(), form) if runs else {}
+    lists = _lists(runs or {}, report, grades, names.keys(), reach, form)
     hard, drawing = hard_negatives(lists, grades, depth), magnets(lists, grades, depth, terms)
     query_texts = _texts(queries, "queries", names.keys(), form)
     # Queries without a figure come last.
@@ -179,8 +178,10 @@ def explorer(
     return Explorer(_packed(data), str(shown), script_of(*_SCRIPTS), tuple(notes), tuple(counts))
 
 
-def _lists(runs: Mapping[str, Any], report: Report, queries: Collection[str], depth: int, form: IdForm) -> Lists:
-    """The top passages of some queries, in the order that the report measured."""
+def _lists(
+    runs: Mapping[str, Any], report: Report, grades: Grades, queries: Collection[str], depth: int, form: IdForm
+) -> Lists:
+    """The top passages of some queries, those that the report measured, in their order."""
     lists: dict[str, dict[str, list[str]]] = {}
     for name, run in runs.items():
         if name not in report.runs:
@@ -188,9 +189,11 @@ def _lists(runs: Mapping[str, Any], report: Report, queries: Collection[str], de
         judged = report.runs[name].judged
         policy = Policy() if judged is None else judged.policy
         of_run: dict[str, list[str]] = {}
-        for query, passages in Run.of(run, policy).ordered(policy).lists(depth):
+        condensed = policy.unjudged == "condense"
+        for query, passages in Run.of(run, policy).ordered(policy).lists(None if condensed else depth):
             if (asked := form(query)) in queries:
-                of_run[asked] = [form(passage) for passage in passages] if form.changes_ids else passages
+                known = [form(passage) for passage in passages] if form.changes_ids else passages
+                of_run[asked] = [each for each in known if not condensed or each in grades.get(asked, {})][:depth]
         lists[name] = of_run
     return lists
 
@@ -217,8 +220,7 @@ def _texts(source: Any, what: str, ids: Iterable[str], form: IdForm) -> dict[str
     """{id: text} of some ids, with a title that the text repeats left out; of several texts of an id, the first."""
     wanted, found = frozenset(ids), dict[str, str]()
     for key, text in () if source is None else read_texts(source, what, only=None if form.changes_ids else wanted):
-        id_ = form(key)
-        if id_ in wanted and id_ not in found:
+        if (id_ := form(key)) in wanted and id_ not in found:
             title, _, rest = text.partition("\n")
             found[id_] = rest if title and rest.startswith(title) else text
     return found
@@ -262,11 +264,10 @@ def _coded(columns: Sequence[Sequence[str | None]]) -> dict[str, Any]:
     return {"words": words, "codes": [[codes[word] for word in column] for column in columns]}
 
 
-def _table(table: QueryTable | None, names: Iterable[str]) -> list[dict[str, Any]]:
+def _table(table: QueryTable | None, names: Collection[str]) -> list[dict[str, Any]]:
     if table is None:
         return []
-    queries = list(names)
-    return [{"name": name, **_coded([[texts.get(q, "") for q in queries]])} for name, texts in table.columns.items()]
+    return [{"name": name, **_coded([[texts.get(q, "") for q in names]])} for name, texts in table.columns.items()]
 
 
 def _weights(report: Report, names: Iterable[str]) -> list[float] | None:
@@ -354,7 +355,6 @@ class Facts:
                 slots = np.maximum(run.judged.slots_at(k)[:, 0], 1)
                 junk[r, at] = run.judged.harmful_at(k, terms.junk)[:, 0] / slots
         answered = hits >= terms.m
-        most = relevant.max(axis=0, initial=0)
         can: NDArray[np.bool_] = np.asarray((relevant >= terms.m).any(axis=0))
         presets = {
             "none": can & ~answered.any(axis=0),
@@ -362,7 +362,7 @@ class Facts:
             "one": can & (answered.sum(axis=0) == 1) & (len(report.runs) > 1),
             "junk": can & (junk >= MUCH_JUNK).any(axis=0),
         }
-        return cls(queries, most, figures, diagnoses, presets, can)
+        return cls(queries, relevant.max(axis=0, initial=0), figures, diagnoses, presets, can)
 
 
 def _figures(run: RunReport, measure: Measure) -> NDArray[np.float64] | float:
