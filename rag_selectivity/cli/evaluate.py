@@ -112,6 +112,7 @@ def evaluate(
     from rag_selectivity.advice.costs import read_costs
     from rag_selectivity.cli.gates import Gates, end_with
     from rag_selectivity.compare.stored import changes_since
+    from rag_selectivity.figures.by import NAMES
     from rag_selectivity.grading.origins import reasons_in
     from rag_selectivity.measures.plan import DEFAULT_MEASURES, budgets_of
     from rag_selectivity.render.first_screen import answer_lines, first_screen
@@ -196,7 +197,9 @@ def evaluate(
     for line in answer_lines(first_screen(report).answers) if printer.is_file else ():
         note(line)
     if printer.is_page:
-        of_page: dict[str, Any] = {"queries": queries, "corpus": corpus.corpus, "by": _filters(by)}
+        # It filters queries by all columns of the one table that is given.
+        table = by[0] if by and len(by) == 1 and by[0] not in NAMES else None
+        of_page: dict[str, Any] = {"queries": queries, "corpus": corpus.corpus, "by": table}
         printer.show(report, qrels=retrieved.qrels, runs=lists, reasons=reasons_in(path, form.judge), **of_page)
     else:
         printer.show(result, details=details)
@@ -266,10 +269,3 @@ def _depths_with_k(
     longest = max(int(run.returned.max(initial=1)) for run in judged.values())
     usual = compared_depths(longest) if compared else usual_depths(judged).tolist()
     return sorted({*(depths or usual), K})
-
-
-def _filters(by: Sequence[str] | None) -> Any:
-    """What a page filters queries by: all columns of the one table that is given."""
-    from rag_selectivity.figures.by import NAMES
-
-    return by[0] if by and len(by) == 1 and by[0] not in NAMES and (by[0] == "-" or Path(by[0]).exists()) else None

@@ -30,9 +30,9 @@ class Pools:
     """
 
     def __init__(self, pool: Any, runs: Collection[str], depth: int | None, policy: Policy, form: IdForm) -> None:
-        check_whole("pool_depth (--pool-depth)", depth)
+        check_whole("pool_depth (data.pool_depth)", depth)
         if depth is not None and pool is None:
-            raise InputError("pool_depth (--pool-depth) says how deep pools are taken: give a pool (--pool) too")
+            raise InputError("pool_depth (data.pool_depth) says how deep pools are taken: give a pool (--pool) too")
         self._of_run = {} if pool is None else _by_run(pool, runs)
         self._depth, self._policy, self._form = depth, policy, form
         self._lists: dict[int, Run] = {}

@@ -330,7 +330,7 @@ def settings_of(judge: Judge, rubric: Rubric, extras: Sequence[str] = (), batch:
 
 def _check(extras: Sequence[str], samples: int, batch: int, order: str) -> None:
     for name in extras:
-        check_one_of("an extra (judge.extra)", name, EXTRAS)
+        check_one_of("extra (judge.extra)", name, EXTRAS)
     for name, value in (("samples", samples), ("batch", batch)):
         if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= 100:
             raise InputError(f"{name} must be a whole number from 1 to 100, got {value!r}")
