@@ -249,12 +249,3 @@ def test_a_reader_that_stops_early_is_no_traceback() -> None:
         os.close(writing)
         _, told = running.communicate(timeout=60)
     assert (running.returncode, told) == (1, "")
-
-
-def test_the_exit_codes_are_in_the_reference() -> None:
-    from rag_selectivity.cli.output import EXIT_CODES
-
-    page = (Path(__file__).resolve().parents[1] / "docs" / "reference" / "cli.md").read_text(encoding="utf-8")
-    for code, meaning in EXIT_CODES.items():
-        assert f"| {code} | {meaning} |" in page
-    assert list(EXIT_CODES) == [0, 1, 2, 130]

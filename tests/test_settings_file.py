@@ -1,5 +1,6 @@
 """`selectivity.toml`: `init` writes it from what lies in a folder, and the commands read it; an option wins."""
 
+import os
 import tomllib
 from pathlib import Path
 
@@ -54,6 +55,16 @@ def test_init_takes_the_place_of_no_file_and_says_what_it_misses(folder, tmp_pat
     said = ("no labels" in done.stderr, "rag-selectivity demo --write" in done.stderr)
     assert (done.returncode, *said) == (2, True, True)
     assert not (empty / "selectivity.toml").exists()
+
+
+def test_init_knows_the_layout_of_beir_and_leaves_no_half_of_a_file(folder) -> None:
+    (folder / "qrels").mkdir()
+    (folder / "qrels" / "test.tsv").write_text("query-id\tcorpus-id\tscore\nq01\tasyncio.gather\t1\n")
+    assert run_command("init", cwd=folder).returncode == 0
+    assert tomllib.loads((folder / "selectivity.toml").read_text())["data"]["qrels"] == "."
+    (folder / "selectivity.toml").unlink()
+    (folder / os.fsdecode(b"\xff.trec")).write_bytes((folder / "bm25.trec").read_bytes())
+    assert (run_command("init", cwd=folder).returncode, (folder / "selectivity.toml").exists()) == (2, False)
 
 
 def test_plan_takes_the_labels_of_the_settings_unless_it_is_told_the_counts(folder) -> None:

@@ -62,11 +62,14 @@ class Command(typer.core.TyperCommand):
         The parameters that `--help` shows.
     shows_all : bool
         Whether its help is that of `--help-all`.
+    settings : tuple
+        What only the settings can say to it, as its module's fields.
     """
 
     examples: tuple[str, ...] = ()
     usual: tuple[str, ...] = ()
     shows_all = False
+    settings: tuple[Any, ...] = ()
 
     def __init__(self, *args: Any, params: Any = None, **options: Any) -> None:
         super().__init__(*args, params=sorted(params or [], key=_place), **options)
@@ -109,11 +112,6 @@ class Command(typer.core.TyperCommand):
             for each in self.settings
             if each.name in SETTINGS.file.get(each.meaning.section, {})
         }
-
-    @property
-    def settings(self) -> list[Any]:
-        """What only the settings can say to it, as its module's fields."""
-        return list(getattr(self.callback, "settings", ()))
 
     def with_keys(self) -> list[tuple[str, Any]]:
         """(section of the settings, parameter) of the options that have a key there."""
@@ -178,6 +176,7 @@ class Listed(typer.core.TyperCommand):
         alone = typer.Typer(add_completion=False, rich_markup_mode=None)
         alone.command(self.name, cls=Command)(typed_command(function, Shared, COMMON))
         command: Any = typer.main.get_command(alone)
+        command.settings = command.callback.settings
         parts = parts_of(function)[1]
         all_of_them = " ".join(each.name for each in command.params if each.rich_help_panel != EVERY_COMMAND)
         command.usual = tuple(parts.get("Usual options", all_of_them).split())

@@ -11,8 +11,6 @@ from rag_selectivity.wording import enumeration
 
 #: As `rag_selectivity.tables.files` has it, which is imported where files are read.
 STANDARD_INPUT = STANDARD_OUTPUT = Path("-")
-#: How a draw begins whose pairs are in a file.
-_DRAW_OF_FILE = "file:"
 
 
 class Readable(str):
@@ -101,8 +99,8 @@ def _paths(parameter: Any, value: Any) -> Iterator[Path]:
     for each in value if isinstance(value, (list, tuple)) else [value]:
         if isinstance(each, Path):
             yield each
-        elif parameter.metavar == "DRAW" and str(each).startswith(_DRAW_OF_FILE):
-            yield Path(each.removeprefix(_DRAW_OF_FILE))
+        elif parameter.metavar == "DRAW" and str(each).startswith("file:"):
+            yield Path(each.removeprefix("file:"))
         elif isinstance(parameter.metavar, Readable) and each is not None:
             yield Path(name_and_file(str(each))[1])
 

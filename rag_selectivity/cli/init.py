@@ -33,6 +33,8 @@ def init(folder: Path = Path()) -> None:
     $ rag-selectivity init chunks
     $ rag-selectivity init formats
     """
+    from rag_selectivity.tables.writing import write_whole
+
     if (target := folder / settings.USUAL).exists():
         raise InputError(f"{target}: is there already; change it, or remove it first")
     if not folder.is_dir():
@@ -55,7 +57,7 @@ def init(folder: Path = Path()) -> None:
     left_out = {"labels": others, "forms of the lists": forms}
     lines += [f"# Other {what}: {', '.join(files)}" for what, files in left_out.items() if files]
     lines += [] if scale is not None else ['# scale = "utility" if 1 is junk and 5 decisive, "trec" if 1 is relevant']
-    target.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    write_whole(target, "\n".join(lines) + "\n")
     told = {key: value if isinstance(value, str) else ", ".join(value) or "none" for key, value in values.items()}
     steps = [*([] if values[_RUNS] else ["add a run to it"]), *([] if scale is not None else ["name the scale in it"])]
     then = " and ".join(steps) or "rag-selectivity evaluate"
@@ -65,9 +67,9 @@ def init(folder: Path = Path()) -> None:
 
 def _found_in(folder: Path) -> dict[str, list[str]]:
     """{what: names of files and folders} of the labels, runs and texts in a folder and in its folder `runs`."""
-    found: dict[str, list[str]] = {}
+    found: dict[str, list[str]] = {_LABELS: ["."]} if any(folder.glob("qrels/*.tsv")) else {}
     every = [*folder.iterdir(), *(folder / "runs").glob("*")]
-    for path in sorted(each for each in every if not each.name.startswith(".")):
+    for path in sorted(each for each in every if not each.name.startswith(".") and (each.is_file() or each.is_dir())):
         for what in _kinds(path):
             found.setdefault(what, []).append(path.relative_to(folder).as_posix())
     return found
@@ -85,7 +87,7 @@ def _kinds(path: Path) -> Iterator[str]:
     from rag_selectivity.tables.names import COLUMNS, IDS, optional_column
 
     try:
-        if (kind := kind_of(path)) in ("store", "golden"):
+        if (kind := kind_of(path)) in ("store", "golden") or (kind == "beir" and any(path.glob("qrels/*.tsv"))):
             yield _LABELS
         if kind == "trec" and path.is_file():
             fields = first_line(path).split()

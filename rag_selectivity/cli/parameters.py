@@ -135,7 +135,7 @@ def typed_command(function: Callable[..., None], shared: Any, common: list[Param
             given[name] = groups[name](**typed, **_from_file(members))
         function(**given, **_from_file(own))
 
-    command.settings = [each for each in chain(own, *of_groups.values()) if each.meaning.section]  # type: ignore[attr-defined]
+    command.settings = tuple(x for x in chain(own, *of_groups.values()) if x.meaning.section)  # type: ignore[attr-defined]
     command.__doc__, command.__name__ = parts_of(function)[0], function.__name__
     command.__annotations__ = {each.name: each.annotation for each in parameters}
     command.__signature__ = Signature(parameters)  # type: ignore[attr-defined]

@@ -74,10 +74,7 @@ COMMANDS: dict[str, tuple[int | str, ...]] = {
     "evaluate qrels.trec run.trec -c intervals.resamples=true": (2, "intervals.resamples = true"),
     "evaluate qrels.trec run.trec -c intervals.level=95": (2, "level", "between 0 and 1", "95"),
     # Gates: 2 for a mistake, 1 where one fails
-    "evaluate qrels.trec run.trec --depths 1 --fail-if 'P@1 <'": (2, "P@1 <", "--fail-if"),
-    "evaluate qrels.trec run.trec --depths 1 --fail-if 'P < .5'": (2, "P < .5", "P@10"),
     "evaluate qrels.trec run.trec --fail-if 'drop(P@1) > 0.02'": (2, "drop(P@1)", "--against"),
-    "evaluate qrels.trec run.trec --fail-if 'caveats >= much'": (2, "'much'", "note", "soft", "strong"),
     "evaluate qrels.trec run.trec --depths 1 --fail-if 'P@1 < .9'": (1, "run", "P@1", "0.5", "0.9"),
     "evaluate qrels.trec run.trec --depths 1 --fail-if 'low(P@1) < .4'": (1, "run", "low(P@1)", "0.4"),
     # Outputs
