@@ -147,6 +147,8 @@ def test_numbers_are_cut_into_quartiles_with_their_borders() -> None:
     assert few.values == ("1", "2", "3")
     skewed = by_value("price", {q: str(max(0, i - 40) / 8) for i, q in enumerate(QUERIES)}, QUERIES)
     assert skewed.values == ("≤ 0", "> 0 to 0.5", "> 0.5")
+    highest = by_value("price", {q: str(min(i, 9)) for i, q in enumerate(QUERIES)}, QUERIES)
+    assert highest.values == ("≤ 8", "> 8")
 
 
 def test_missing_values_are_a_slice_and_further_queries_are_counted() -> None:

@@ -125,7 +125,9 @@ def _quartiles(numbers: Mapping[str, float], texts: Sequence[str]) -> tuple[dict
     """The name of each number's quarter, which states its borders, and the names in order."""
     values = np.array([numbers[text] for text in texts])
     quarters = np.quantile(values, [0.25, 0.5, 0.75], method="inverted_cdf").tolist()
-    borders = [border for border in dict.fromkeys(quarters) if border < values.max()]
+    # Where more than three quarters of the queries have the largest number, it is a slice of its own.
+    below = float(values.max(where=values < values.max(), initial=-math.inf))
+    borders = [border for border in dict.fromkeys(quarters) if border <= below] or [below]
     shown = [f"{border:g}" if float(f"{border:g}") == border else repr(border) for border in borders]
     names = [f"≤ {shown[0]}", *(f"> {low} to {high}" for low, high in pairwise(shown)), f"> {shown[-1]}"]
     return {text: names[bisect_left(borders, value)] for text, value in numbers.items()}, names
@@ -188,8 +190,7 @@ def read_query_table(
         raise InputError(f"{source}: the table has no rows; give one row for each query")
     if not columns:
         raise InputError(f"{source}: the table has no column besides the query ids; add one to filter by")
-    common = len(known & rows.keys())
-    if not common:
+    if not (common := len(known & rows.keys())):
         raise InputError(
             f"{source}: none of the {len(rows):,} query ids is in the report (the table has "
             f"{examples(rows)}, the report {examples(list(queries))}); give the ids of the runs"
