@@ -243,7 +243,7 @@ def _reason(pair: Sequence[Outcome], known: Sequence[NDArray[np.bool_]], values:
         return [*refused, *reasons][0]
     if all(map(math.isfinite, values)):
         return None
-    return "no query succeeded: log2 of 0" if -math.inf in values else "undefined for one of the runs"
+    return "no query succeeded: log2 of 0" if -math.inf in values else "a random draw of this size can never succeed"
 
 
 # -- what the report of both says -------------------------------------------------------------------------

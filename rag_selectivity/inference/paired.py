@@ -224,7 +224,7 @@ def _mcnemar(pairs: Sequence[Pair], level: float, seed: int) -> None:
         if pair.form == "bits" and rare and pair.n > 1:
             ends = _bounded(pair, level, seed)
             low, high = float(np.fmin(low, ends[0])), float(np.fmax(high, ends[1]))
-        chance = float(pair.bottom.mean()) if pair.form == "ratio" else 1.0
+        chance = float(pair.bottom.mean()) or math.nan if pair.form == "ratio" else 1.0
         pair.settle(low / chance, high / chance, level)
 
 
