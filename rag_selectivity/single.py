@@ -126,14 +126,10 @@ def kept_measures(*measures: str | Measure) -> tuple[Measure, ...]:
     InputError
         If a measure has no depth, or is another ratio of means.
     """
-    texts = [str(parse_measure(measure)) for measure in measures]
-    pairs = [
-        [text.replace("BoR", name, 1) for name in ("Success", "RandomSuccess")]
-        if parse_measure(text).name == "BoR"
-        else [text]
-        for text in texts
-    ]
-    return tuple(dict.fromkeys(per_query_measure(text) for pair in pairs for text in pair))
+    both = ("Success", "RandomSuccess")
+    given = map(parse_measure, measures)
+    kept = (str(each).replace("BoR", name, 1) for each in given for name in (both if each.name == "BoR" else ("BoR",)))
+    return tuple(dict.fromkeys(map(per_query_measure, kept)))
 
 
 # -- figures of one query ------------------------------------------------------------------------------
@@ -658,5 +654,7 @@ def _meant(total: int | None, given: int) -> int:
 
 
 def _estimate_of(outcome: Outcome, total: int, bootstrap: Bootstrap | None) -> Estimate:
-    ((ends,),) = ends_of([outcome], (), None if bootstrap is None else Bootstrap.required(bootstrap))
+    if bootstrap is not None and Bootstrap.required(bootstrap).clusters is not None:
+        raise InputError("clusters are of queries, whose names these figures do not have: evaluate all queries at once")
+    ((ends,),) = ends_of([outcome], (), bootstrap)
     return estimates_of(outcome, ends, total)[0]

@@ -88,6 +88,8 @@ def test_unjudged_queries_count_in_the_total_alone() -> None:
     assert math.isnan(aggregate(unjudged).value)
     assert aggregate(figures("Harm@5"), total=50).n_total == 50
     assert math.isnan(aggregate(figures("Harm@5"), bootstrap=None).low)
+    with pytest.raises(rs.InputError, match="clusters are of queries, whose names these figures do not have"):
+        aggregate(figures("Harm@5"), bootstrap=rs.Bootstrap(clusters=dict.fromkeys(QUERIES, 1)))
 
 
 def test_harm_without_any_junk_in_the_labels_is_undefined_as_in_evaluate() -> None:
