@@ -237,7 +237,7 @@ def test_a_handful_of_successes_is_no_better_in_bits_than_in_successes(old, new,
 
 
 def test_a_draw_that_can_never_succeed_leaves_no_difference() -> None:
-    qrels, runs = {"q": {"d": 1, "e": 1}}, dict.fromkeys("ab", {"q": ["d"]})
+    qrels, runs = {"q": {"d": 1, "e": 1}}, {name: {"q": ["d"]} for name in "ab"}
     (row,) = rs.compare(qrels, runs, corpus_size=9, measures=["EF(m=2)"], depths=[1]).rows
     assert (row.test, row.reason) == ("", "a random draw of this size can never succeed")
 

@@ -220,6 +220,8 @@ def test_ids_of_which_none_meets_are_an_error_with_the_mend(tmp_path) -> None:
     )
     error, _ = told(lambda: of_dicts(tmp_path, QRELS, {q: ["n", "m"] for q in QRELS}))
     assert 'and run really found nothing, give ids="exact" (--ids exact) (how-to: ids-do-not-match)' in error
+    options = {"corpus_size": 900, "controls": {q: {"c": 0} for q in QRELS}}
+    assert told(lambda: of_dicts(tmp_path, QRELS, {q: ["n", "m"] for q in QRELS}, **options)) == (error, [])
 
 
 def test_a_further_form_comes_after_the_one_that_was_given(tmp_path) -> None:

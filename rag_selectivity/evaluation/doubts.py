@@ -76,7 +76,7 @@ class Doubts:
 
     def __init__(self, made_of: tuple[Terms, Lists, Lists | None], name: str, found: int = 0) -> None:
         self.terms, self.lists, self.pool = made_of
-        self.name, self.qrels, self.policy, self.form = name, self.terms.qrels, self.terms.policy, self.terms.form
+        self.name, self.qrels, self.policy, self.form = name, self.terms.labels, self.terms.policy, self.terms.form
         self.counts, self.unknown = self.lists.counts, self.lists.unknown
         #: How many queries of the qrels the run has, and how many passages in the lists are judged.
         self.listed, self.hits = int(self.lists.times.sum()), sum(len(hits.query) for hits in self.lists.hits)
