@@ -98,6 +98,13 @@ def test_one_query_has_no_interval_rather_than_one_of_width_zero() -> None:
     report = rs.evaluate({"q": {"d": 1}}, {"r": {"q": ["d"]}}, corpus_size=100, measures=["BoR"], depths=[1])
     assert isnan(report["r", "BoR@1"].low)
     assert report.to_dict()["runs"]["r"]["measures"]["BoR@1"]["reason"] == "one query has no interval"
+    options = {"bootstrap": Bootstrap(clusters={"p": 1, "q": 1}), "scale": "utility", "measures": ["Harm@1"]}
+    for human in (None, {"p": {"d": 5}, "q": {"d": 1}}):
+        for query, why in ({"q": 1}, "query"), ({"p": 1, "q": 1}, "cluster"):
+            labels = {name: {"d": 4, "e": 1} for name in query}
+            cell = rs.evaluate(labels, {name: ["d"] for name in query}, human=human, **options)["Harm@1"]
+            assert isnan(cell.low)
+            assert cell.reason == f"one {why} has no interval"
 
 
 def test_the_ceilings_interval_holds_its_value_next_to_certainty() -> None:

@@ -78,8 +78,7 @@ def join_runs(
         other = "passages_of" if groups is None else "groups"
         raise InputError(f"people's labels (human) are of passages, which {other} puts together: leave one of both out")
     labels = settled_labels(judge_labels(qrels) if human is not None else qrels, scale, grade_map, policy, measures)
-    if human is not None:
-        labels = labels.in_form(form).in_order(by_passage=True)
+    labels = labels if human is None else labels.in_form(form).in_order(by_passage=True)
     terms = Terms.of(
         labels,
         controls=None if controls is None else Qrels.of(controls).regraded(grade_map),

@@ -168,8 +168,7 @@ class _Evaluation:
     def _completing(self) -> Ground | None:
         """What completes the labels: people's, or else the judge's of tails; None if nothing does."""
         run = next(iter(self.judged.values()))
-        origins = None if run.qrels is None else run.qrels.origins
-        if self.ground is not None or run.qrels is None or origins is None or run.documents is not None:
+        if self.ground is not None or run.qrels is None or run.documents is not None:
             return self.ground
         ground, _ = calibration_ground(run.qrels, None)
         return ground if ground.tail_open.any() else None
@@ -214,8 +213,10 @@ class _Evaluation:
                 if base.upper_end is not None or (base.unjudged_is_a_miss and not facts.exhaustive):
                     only_expected = self.provenance is not None and self.provenance.only_expected
                     estimate = in_part(measure, estimate, estimates, only_expected)
-                if base in shuffled:
-                    estimate = _beside_placebo(estimate, *shuffled[base][i].tolist())
+                estimate = _beside_placebo(estimate, *shuffled[base][i].tolist()) if base in shuffled else estimate
+                if self.bootstrap is not None and estimate.reason is None and math.isnan(estimate.low):
+                    alone = "query" if estimate.n == 1 else "cluster"
+                    estimate = replace(estimate, reason=f"one {alone} has no interval")
                 caveats = *of_labels(measure, estimate, facts, labelled[key]), *of_unchecked(measure, estimate, judge)
                 result[key] = replace(estimate, caveats=(*estimate.caveats, *caveats)) if caveats else estimate
         return result, controls, completed
