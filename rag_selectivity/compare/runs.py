@@ -76,8 +76,8 @@ def compare(
         its test are those of Success and rest on no estimate of it: `baseline_value` is then the figure with controls,
         and `value` is `baseline_value` + `difference`. EF, and all unpaired rows, stay as judged, and a caveat says so.
         With `human`, both runs of a difference are measured on the same completions of the labels; p, interval and
-        verdict come from these. `RunDifference.as_judged` is the difference with the judge's labels alone. Wins, ties
-        and losses stay as judged.
+        verdict come from these, and show no more than the test of each query's means over them does.
+        `RunDifference.as_judged` is the difference with the judge's labels alone. Wins, ties and losses stay as judged.
 
     Returns
     -------

@@ -23,8 +23,7 @@ MIN_PAIRS, MIN_QUERIES = 30, 10
 _WIDER = 1.1
 _CELLS_AT_ONCE, _MOST_LEVELS = 1 << 20, 50
 
-GOOD, MODERATE, POOR = "good", "moderate", "poor"
-TOO_FEW, UNDETERMINED = "too few to tell", "undetermined"
+GOOD, MODERATE, POOR, TOO_FEW, UNDETERMINED = "good", "moderate", "poor", "too few to tell", "undetermined"
 
 
 #: People's grades, the judge's, and the queries of some pairs.

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from rag_selectivity.inference.bootstrap import Bootstrap
+from rag_selectivity.inference.paired import paired_difference
 from rag_selectivity.judged.judged_run import JudgedRun
 from rag_selectivity.judged.rows import NO_HITS, Hits
 from rag_selectivity.judged.token_budget import TokenBudget
@@ -24,6 +25,8 @@ from rag_selectivity.trust.strata import Completion, Strata, WithoutLabels
 
 #: Completions of the labels, and for each of them the resamples of the queries beside all of these.
 DRAWS, RESAMPLES = 150, 8
+#: Random swaps of the queries' means.
+_SWAPS = 2000
 #: By how much the half-widths are stretched: so many completions of so few labels are narrower than their errors. The
 #: same within a slice, which rests on a part of the labels and, of few, on what other queries say too.
 STRETCH, _STRETCH_IN_A_SLICE = 1.2, 1.5
@@ -199,7 +202,7 @@ class _Drawn:
 
     def figures(self, wanted: Wanted, listed: BoolArray) -> dict[str, Completed]:
         """The figures of the run, or the differences of the two; `listed` are the judgments in the first list."""
-        strata, runs, seed = self.strata, self.runs, self.bootstrap.seed
+        strata, ground, runs, seed = self.strata, self.strata.ground, self.runs, self.bootstrap.seed
         if strata.missing is not None:
             text, is_outside = strata.missing
             inside = {key: (x, at) for key, (x, at) in wanted.items() if is_outside and not _looks_outside(x)}
@@ -210,13 +213,14 @@ class _Drawn:
         of_success, of_tails = random.spawn(2)
         size = max(1, _ROWS_AT_ONCE // max(1, *(len(run) + len(run.hits.query) for run in runs)))
         completions = strata.draws(self.draws, (seed, *self.salt))
-        settled, successes = strata.ground.settled(listed, self.rows)
+        settled, successes = ground.settled(listed, self.rows)
         own = 1.0 if runs[0].weights is None else runs[0].weights.values / runs[0].weights.values.max()
         alone = settled > 0 and len(runs) == 1 and runs[0].weights is None
         served = {key for key, (measure, _) in wanted.items() if alone and _is_of_one_success(measure)}
         relevant: list[float] = []
         outcomes: dict[str, Outcome] = {}
         columns: dict[str, list[tuple[FloatArray, ...]]] = {key: [] for key in wanted}
+        totals: dict[str, Any] = dict.fromkeys(wanted, 0.0)
         while some := list(islice(completions, size)):
             weights = np.stack([_resampled(units, len(runs[0]), random) for _ in some])
             # The share of all queries that succeed: those that people settled, and what these tell of the others.
@@ -228,25 +232,28 @@ class _Drawn:
             for key, (measure, at) in wanted.items():
                 of_runs = [self._outcome(measure, at, *each, some) for each in zip(runs, together, strict=True)]
                 outcomes[key] = of_runs[0]
-                defined = [each.defined.reshape(len(some), -1) for each in of_runs]
-                counts = np.logical_and.reduce(defined) * own
+                defined = np.logical_and.reduce([each.defined.reshape(len(some), -1) for each in of_runs])
+                counts = defined * own
+                parts = ([part.reshape(defined.shape) for part in each.parts] for each in of_runs)
+                totals[key] += np.where(defined, [[*each, defined] for each in parts], 0.0).sum(axis=2)
                 of_all = share if key in served else None
                 values = np.stack([_values(outcome, weights, counts, of_all) for outcome in of_runs], axis=1)
                 squares = (counts**2).sum(axis=1)
                 effective = counts.sum(axis=1) ** 2 / np.where(squares > 0, squares, 1.0)
                 columns[key].append((values, (counts > 0).sum(axis=1), effective))
-        in_clumps = strata.ground.tail_in_clumps
-        few, result = strata.ground.has_people and float(np.median(relevant)) < _FEW_RELEVANT, {}
+        few, result = ground.has_people and float(np.median(relevant)) < _FEW_RELEVANT, {}
         for key, (measure, _) in wanted.items():
             values, number, effective = (np.concatenate(each) for each in zip(*columns[key], strict=True))
             n, outcome = int(np.median(number)), outcomes[key]
             if len(runs) == 2:
-                found = self._difference(values[:, 0], values[:, 1], outcome.reasons[0])
+                found = self._difference(values[:, 0], values[:, 1], outcome, totals[key])
             else:
                 found = self._figure(values[:, 0], float(np.median(effective)), outcome)
-                found = found if n > 1 else replace(found, low=math.nan, high=math.nan)
+                # Units are numbered from 0: without another number there is one.
+                one_unit = n < 2 or not (units is None or units.any())
+                found = replace(found, low=math.nan, high=math.nan) if one_unit else found
             beyond_lists = measure.compares_with_all_labels and not measure.needs_corpus_size
-            rough = key in served or (few and _looks_outside(measure)) or (in_clumps and beyond_lists)
+            rough = key in served or (few and _looks_outside(measure)) or (beyond_lists and ground.tail_in_clumps)
             result[key] = replace(found, n=0 if found.reason else n, rough=rough)
         return result
 
@@ -278,22 +285,31 @@ class _Drawn:
             low, high = (value, value + reach) if value == own[0] else (value - reach, value)
         return Completed(value, low, high, around(known))
 
-    def _difference(self, one: FloatArray, other: FloatArray, undefined: str) -> Completed:
-        """The medians, intervals and p of a difference, all of one distribution: float64[completions, 1 + …]."""
-        level = self.bootstrap.level
-        with np.errstate(invalid="ignore"):
-            differences = one - other
+    def _difference(self, one: FloatArray, other: FloatArray, outcome: Outcome, totals: FloatArray) -> Completed:
+        """The medians, intervals and p of a difference, all of one distribution: float64[completions, 1 + …].
+
+        Resamples of few queries vary too little. So the test of two runs on each query's means over the completions has
+        its say too: p is the larger one, and the interval holds both.
+        """
+        level, undefined = self.bootstrap.level, outcome.reasons[0]
+        with np.errstate(invalid="ignore", divide="ignore"):
+            differences, means = one - other, totals[:, :-1] / totals[:, -1:]
         if (finite := ~np.isnan(differences[:, 0])).sum() < _MOST * len(one):
             known = ~np.isnan(one[:, 0]) & ~np.isnan(other[:, 0])
             return Completed(reason=undefined if known.mean() < _MOST else "no query succeeded: log2 of 0")
         middle = quantile(differences[finite, 0], 0.5)
-        resampled = differences[:, 1:].ravel()
-        resampled = resampled[~np.isnan(resampled)]
+        resampled = differences[:, 1:][~np.isnan(differences[:, 1:])]
         with np.errstate(invalid="ignore"):
             spread = np.where(np.isinf(resampled), resampled, middle + self.stretch * (resampled - middle))
         p = min(1.0, 2 * min(float((spread <= _SAME).mean()), float((spread >= -_SAME).mean())))
-        p = max(p, 2 / (len(spread) + 1))
+        sides = [replace(outcome.over(slice(len(self.rows))), parts=tuple(side[:, :, None])) for side in means]
+        units, seed = self.bootstrap.units(self.runs[0].queries), self.bootstrap.seed
+        of_means = paired_difference(*sides, level=level, draws=_SWAPS, seed=seed, units=units)
+        p = max(p, 2 / (len(spread) + 1), float(of_means.p[0]))
         low, high = stretched_ends(resampled, middle, level, self.stretch)
+        ends = outcome.ends_at(0) if outcome.aggregate.form == "mean" else None
+        both, furthest = (low, high, of_means.low[0], of_means.high[0]), math.inf if ends is None else ends[1] - ends[0]
+        low, high = np.clip([np.min(both), np.max(both)], -furthest, furthest).tolist()
         if p > 1 - level:
             low, high = min(low, 0.0), max(high, 0.0)
         fixed = stretched_ends(differences[finite, 0], middle, level, self.stretch)

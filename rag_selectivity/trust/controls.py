@@ -464,8 +464,6 @@ def most_found_outside(draw: Draw, depth: int, tail: float) -> float:
     """
     known = draw.graded > 0
     n, x = draw.graded[known], draw.relevant[known]
-    if not len(n):
-        return 1.0
     trials = effective_units(draw.units[known])
 
     def bound(size: int, hits: float) -> float:

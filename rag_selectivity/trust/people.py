@@ -15,7 +15,6 @@ from rag_selectivity.errors import InputError, examples
 from rag_selectivity.judged.judged_run import JudgedRun
 from rag_selectivity.judged.origins import NO_GRADE, Chosen
 from rag_selectivity.judged.qrels import Qrels
-from rag_selectivity.judged.reading import read_qrels
 from rag_selectivity.judged.token_budget import TokenBudget
 from rag_selectivity.measures.base import FloatArray
 from rag_selectivity.tables.exact import kind_of
@@ -44,11 +43,8 @@ def judge_labels(source: Any, *, format: str | None = None, judges: Sequence[str
     InputError
         If the source holds no label by a judge.
     """
-    if not is_path(source):
-        labels = Qrels.of(source)
-    else:
-        humans = kind_of(Path(source), format) not in ("store", "exported")
-        labels = read_qrels(source, format=format, judges=judges, humans=humans)
+    humans = not is_path(source) or kind_of(Path(source), format) not in ("store", "exported")
+    labels = Qrels.of(source, format=format, judges=judges, humans=humans)
     if (origins := labels.origins) is not None and origins.by_person.any():
         # The judge's grade where a person's took its place, and no label of people alone.
         rows = ~origins.by_person | (origins.judge_grade != NO_GRADE)
@@ -119,7 +115,8 @@ def people_of(source: Any, grade_map: str | Mapping[int, int] | None = None) -> 
         drawn, settling = people_of(source.drawn, grade_map), people_of(source.settling, grade_map)
         return replace(drawn, notes=(*drawn.notes, *settling.notes), settling=settling.drawn)
     if is_store(source):
-        rows, draws, remarks = _stores().people_in(source)
+        # The module that reads label stores stands above this one.
+        rows, draws, remarks = import_module("rag_selectivity.grading.origins").people_in(source)
         labels = Qrels.from_records(rows, source=str(source), scale="utility")
         return PeoplesLabels(labels, None, draws, tuple(remarks))
     labels = Qrels.of(source)
@@ -141,11 +138,6 @@ def people_of(source: Any, grade_map: str | Mapping[int, int] | None = None) -> 
 def is_store(source: Any) -> bool:
     """Whether a source is the path of a label store."""
     return is_path(source) and kind_of(Path(source)) == "store"
-
-
-def _stores() -> Any:
-    """The module that reads label stores, which stands above this one."""
-    return import_module("rag_selectivity.grading.origins")
 
 
 # -- beside the judge's ----------------------------------------------------------------------------------

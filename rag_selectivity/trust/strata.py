@@ -282,8 +282,7 @@ class Model:
         """
         strata, levels = self.prior.shape
         known = self.label >= 0
-        stratum = self.stratum[known]
-        weight = self.stands_for[known]
+        stratum, weight = self.stratum[known], self.stands_for[known]
         total, squares = np.bincount(stratum, weight, strata), np.bincount(stratum, weight**2, strata)
         weight = weight * (total / np.where(squares > 0, squares, 1.0))[stratum]
         cell = stratum * levels + self.label[known]
