@@ -120,7 +120,7 @@ def test_queries_that_a_run_lacks_count_as_empty_lists_and_others_are_left_out(t
     assert report["ContextRecall@3"].value == pytest.approx(expected)
     assert report.notes == (
         "mine lacks 6 of the 12 queries ('q6', 'q7', 'q8'); they count as lists without a passage",
-        "1 query of mine without a reference answer is left out ('unasked')",
+        "1 query of mine without a reference answer left out ('unasked')",
     )
     assert report.samples[6].missed(3) == report.samples[6].claims
 
@@ -343,7 +343,7 @@ def test_a_failed_call_leaves_groundedness_undefined(tmp_path) -> None:
         ({"measures": ["ContextRecall@4"]}, "depth 4 is below the top 3 that is read"),
         ({"measures": ["Groundedness@2"]}, "Groundedness@2 is not checked"),
         ({"measures": ["ContextRecall(whole)@2"]}, r"needs whole_context=\[2\]"),
-        ({"k": 0}, "k 0 is not a whole number"),
+        ({"k": 0}, "k must be a whole number ≥ 1, got 0"),
         ({"samples": [{}]}, r"samples hold their own texts and lists: leave run \(--run\), corpus"),
     ],
 )

@@ -18,7 +18,7 @@ from rag_selectivity.measures.base import Outcome
 
 pytestmark = pytest.mark.inside
 
-POPULATION, SAMPLES, RESAMPLES, DEPTH = 6000, 1000, 1000, 5
+POPULATION, SAMPLES, RESAMPLES, DEPTH = 3000, 1000, 1000, 5
 MEASURES = ("BoR", "RA-nWG", "Harm")
 WORLDS = ("one relevant passage", "many relevant passages", "a corpus for each query", "paraphrases in pairs")
 

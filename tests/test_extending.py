@@ -111,20 +111,6 @@ def test_the_command_line_knows_a_measure_of_another_package(site) -> None:
     assert "Early@2" in command(site, "evaluate", *pair, "--baseline", "bm25", "--details")
 
 
-def test_adapters_know_a_measure_of_another_package(site) -> None:
-    for framework in ("ragas", "llama_index.core", "langchain_core"):
-        pytest.importorskip(framework)
-    code = (
-        "import rag_selectivity_langchain, rag_selectivity_llama_index, rag_selectivity_ragas\n"
-        "rag_selectivity_langchain.run_evaluator('early@2')\n"
-        "metric = rag_selectivity_llama_index.SelectivityMetric('Early(few=2)@2', {'q': {'d': 1}})\n"
-        "assert metric.compute(query='q', retrieved_ids=['x', 'd']).score == 1.0\n"
-        "print(rag_selectivity_ragas.SelectivityMetric('Early@2', {'q': {'d': 1}}).name)"
-    )
-    done = python(site, "-W", "ignore", "-c", code)
-    assert done.stdout.strip() == "Early@2", done.stderr
-
-
 def test_a_package_that_cannot_be_loaded_is_named_and_takes_nothing_else_away(tmp_path) -> None:
     install(
         tmp_path,

@@ -244,6 +244,6 @@ def test_rubric_files(tmp_path) -> None:
         graded(server, tmp_path / "s.db", rubric=tmp_path / "own.toml", pool={"q0": ["d0"]})
         assert server.bodies[0]["messages"][0]["content"].startswith("Judge well.\n\n5: level 5\n4: level 4\n")
         (tmp_path / "few.toml").write_text('instructions = "Judge."\n[levels]\n1 = "a"\n')
-        for name, message in (("few.toml", "levels 1 to 5 are needed, got"), ("no.toml", "no such file")):
+        for name, message in (("few.toml", "the levels must be 1 to 5, got"), ("no.toml", "no such file")):
             with pytest.raises(rs.InputError, match=message):
                 graded(server, tmp_path / "t.db", rubric=tmp_path / name)

@@ -52,6 +52,32 @@ def test_a_human_label_wins_and_several_judges_have_their_median(tmp_path) -> No
         assert rs.read_qrels(path, judges=["large"])["q"] == {"a": 5, "b": 4}
 
 
+def test_an_id_has_one_text_and_what_was_graded_of_another_does_not_count(tmp_path) -> None:
+    """Question q1 becomes another one, and passage a of q2 too; the first text of q1 finds its grades again."""
+
+    async def judge(messages, schema):
+        return {"reason": "", "grade": 5 if "yes" in messages[1]["content"] else 1}
+
+    def graded(queries: dict[str, str], corpus: dict[str, str], **pool: list[str]) -> dict[str, dict[str, int]]:
+        rs.grade(queries, corpus, pool, store=tmp_path / "s.db", judge=judge, progress=False)
+        return rs.read_qrels(tmp_path / "s.db").to_dict()
+
+    texts = {"a": "yes a", "b": "no b", "c": "yes c"}
+    first = {"q1": {"a": 5, "b": 1}, "q2": {"a": 5, "c": 5}}
+    assert graded({"q1": "one", "q2": "two"}, texts, q1=["a", "b"], q2=["a", "c"]) == first
+    with pytest.warns(rs.SelectivityWarning, match="ids of 2 earlier pairs have other texts"):
+        assert graded({"q1": "another"}, texts, q1=["c"]) == {"q1": {"c": 5}, "q2": first["q2"]}
+    with pytest.warns(rs.SelectivityWarning, match="ids of 2 earlier pairs have other"):
+        assert graded({"q2": "two"}, {**texts, "a": "no longer"}, q2=["a"])["q2"] == {"a": 1, "c": 5}
+    with pytest.warns(rs.SelectivityWarning, match="do not count"):
+        assert graded({"q1": "one"}, texts, q1=["a", "b"])["q1"] == first["q1"]
+    with Store(tmp_path / "s.db") as store:
+        export_labels(store, tmp_path / "one.jsonl")
+    rs.grade({"q1": "another"}, texts, {"q1": ["c"]}, store=tmp_path / "t.db", judge=judge, progress=False)
+    with Store(tmp_path / "t.db") as other, pytest.raises(rs.InputError, match="the query of query 'q1'"):
+        import_labels(other, tmp_path / "one.jsonl")
+
+
 def test_strict_harm_tells_distractors_from_noise(tmp_path) -> None:
     path = tmp_path / "s.db"
     with Store(path) as store:

@@ -1,9 +1,7 @@
 """LangChain as people set it up: Cranfield in chunks, real stores, a real embedding; figures as `evaluate` has them."""
 
 import json
-import math
 import warnings
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -202,29 +200,3 @@ def test_text_hashes_of_chunks_simply_work(trial, unnamed) -> None:
     assert report.runs["live"].input["identity"]["taken"] == "text"
     hashes = exported(trial, unnamed, lambda document: text_id(document.page_content))
     assert_same(report, evaluated(trial, graded, hashes))
-
-
-def test_n_and_the_chunks_of_each_document_come_from_the_store(trial: Trial, made: Any) -> None:
-    """Labels name documents and the store holds chunks: N, R and the draw count chunks."""
-    callback = SelectivityCallback(
-        trial.grades, corpus_size=made, scale="utility", measures=["BoR", "lambda"], depths=[10]
-    )
-    lists = {}
-    for query, text in trial.queries.items():
-        found = made.invoke(text, config={"callbacks": [callback], "metadata": {"query_id": query}})
-        lists[query] = [document.metadata["source"] for document in found]
-    report = callback.report()
-    counts = Counter(chunk.metadata["source"] for chunk in trial.chunks)
-    expected = rs.evaluate(
-        trial.grades,
-        lists,
-        passages_of=counts,
-        scale="utility",
-        measures=["BoR", "lambda"],
-        depths=[10],
-        short_lists="returned",
-    )
-    assert report.corpus_size == expected.corpus_size == len(trial.chunks)
-    for key in ("BoR@10", "lambda@10"):
-        assert report[key].value == pytest.approx(expected[key].value, rel=1e-12)
-        assert not math.isnan(report[key].value)

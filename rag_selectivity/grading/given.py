@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from rag_selectivity.errors import InputError, examples
-from rag_selectivity.tables.cells import iterated
+from rag_selectivity.tables.cells import check_whole, iterated
 from rag_selectivity.wording import counted
 
 
@@ -12,8 +12,7 @@ def whole_numbers(given: Any, what: str, lowest: int = 1) -> list[int]:
     """Whole numbers such as depths; an InputError for anything else."""
     numbers = list(iterated(given, f"{what}: give a list of whole numbers"))
     for number in numbers:
-        if isinstance(number, bool) or not isinstance(number, int) or number < lowest:
-            raise InputError(f"{what} {number!r} is not a whole number ≥ {lowest}")
+        check_whole(what, number, lowest)
     return numbers
 
 
@@ -58,7 +57,6 @@ def notes_on_lists(
             of_all = counted(len(asked), "query", "queries")
             notes.append(f"{name} lacks {len(lacking)} of the {of_all} ({examples(lacking)}); {if_lacking}")
         if left_out := [query for query in each if query not in asked]:
-            verb = "is" if len(left_out) == 1 else "are"
             of_run = f"{counted(len(left_out), 'query', 'queries')} of {name}"
-            notes.append(f"{of_run} without a {needed} {verb} left out ({examples(left_out)})")
+            notes.append(f"{of_run} without a {needed} left out ({examples(left_out)})")
     return notes

@@ -9,7 +9,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from rag_selectivity.errors import InputError
+from rag_selectivity.errors import InputError, warn
 from rag_selectivity.grading.drawing import fill_pool
 from rag_selectivity.grading.gate import Gate
 from rag_selectivity.grading.judge import PASSING, Judge, Reply, judge_of
@@ -20,10 +20,11 @@ from rag_selectivity.grading.rubric import DEFAULT_RUBRIC, Rubric
 from rag_selectivity.grading.runner import Outcome, Runner, Task, asking, blocking
 from rag_selectivity.grading.store import Label, Settings, Store
 from rag_selectivity.grading.store.pool import CONTROL, TAIL, TOP, Gap, Pool
-from rag_selectivity.results.grading import DrawnPart, Grading, PartCost
+from rag_selectivity.results.grading import Grading, PartCost
 from rag_selectivity.results.usage import Usage
 from rag_selectivity.tables.cells import check_one_of, names_in
 from rag_selectivity.trust.controls import ControlPower
+from rag_selectivity.wording import counted
 
 ORDERS = ("rank", "query")
 #: The parts of a run, as `Grading.part_costs` names them.
@@ -153,10 +154,16 @@ async def agrade(
             "controls": drawn,
         }
         if dry_run:
-            power = _power(drawn, show_bits, show_k)
+            if drawn is None and show_bits is not None:
+                raise InputError("show_bits (--show-bits) is about controls: give controls (--controls) too, such as 3")
+            power = None if drawn is None else ControlPower.of(drawn.queries, drawn.each, show_k, show_bits)
             plan = _plan(pairs.sizes(), prompt, gate, by_part=in_tail is not None or drawn is not None)
             return Grading(**common, **plan, left=missing, control_power=power)
-        pairs.record()
+        if changed := pairs.record():
+            said = (
+                f"{labels.path}: ids of {counted(changed, 'earlier pair')} have other texts: those grades do not count"
+            )
+            warn(f"{said} (give other questions and corpora their own ids or store)", "outdated-labels", stacklevel=2)
         with asking(asked, gate, missing, "grading", progress) as runner:
             runner.needs_answer = not cached
             await _Grading(labels, pairs, prompt, batch, seed).finish(runner)
@@ -306,26 +313,12 @@ def _plan(
     }
 
 
-def _power(controls: DrawnPart | None, show_bits: float | None, show_k: int) -> ControlPower | None:
-    """What the controls can show; None without controls."""
-    if controls is None:
-        if show_bits is not None:
-            raise InputError("show_bits (--show-bits) is about controls: give controls (--controls) too, such as 3")
-        return None
-    return ControlPower.of(controls.queries, controls.each, show_k, show_bits)
-
-
 def settings_of(judge: Judge, rubric: Rubric, extras: Sequence[str] = (), batch: int = 1, seed: int = 7) -> Settings:
     """Everything that can change a grade, except the texts; the store keeps each grade with it."""
-    batched = {"batch": batch, "seed": seed} if batch > 1 else {}
-    return Settings(
-        kind="grade",
-        model=judge.name,
-        parameters={**judge.parameters, **batched, **({"extras": sorted(extras)} if extras else {})},
-        rubric=rubric.name,
-        rubric_version=rubric.version,
-        prompt_version=PROMPT_VERSION,
-    )
+    parameters = {**judge.parameters, **({"batch": batch, "seed": seed} if batch > 1 else {})}
+    if extras:
+        parameters["extras"] = sorted(extras)
+    return Settings("grade", judge.name, parameters, rubric.name, rubric.version, PROMPT_VERSION)
 
 
 def _check(extras: Sequence[str], samples: int, batch: int, order: str) -> None:

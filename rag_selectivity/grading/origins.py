@@ -215,12 +215,10 @@ def _rows_of(qrels: Qrels, queries: Sequence[str], passages: Sequence[str]) -> t
 
 def _tail_ranks(draws: Mapping[int, Draw]) -> tuple[int, int] | None:
     """The ranks of the latest tail whose ranks are known."""
-    ranks = [
-        (number, (int(draw.how["first"]), int(draw.how["last"])))
-        for number, draw in draws.items()
-        if draw.kind == "tail" and {"first", "last"} <= draw.how.keys()
+    tails = [
+        draw.how for _, draw in sorted(draws.items()) if draw.kind == "tail" and draw.how.keys() >= {"first", "last"}
     ]
-    return max(ranks)[1] if ranks else None
+    return (int(tails[-1]["first"]), int(tails[-1]["last"])) if tails else None
 
 
 def _pools(draws: Iterable[Draw]) -> dict[str, int | None]:

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
 from rag_selectivity.errors import InputError, did_you_mean
 from rag_selectivity.results.shapes import check_version
 from rag_selectivity.tables.files import document
-from rag_selectivity.tables.grades import SCALES
 
 SCHEMA = "rag-selectivity/rubric/1"
 _KEYS = ("schema", "name", "instructions", "levels")
@@ -35,9 +35,8 @@ class Rubric:
     levels: Mapping[int, str]
 
     def __post_init__(self) -> None:
-        grades = range(SCALES["utility"].lowest, (SCALES["utility"].highest or 5) + 1)
-        if sorted(self.levels) != list(grades):
-            raise InputError(f"rubric {self.name!r}: levels 1 to 5 are needed, got {sorted(self.levels)}")
+        if {*self.levels} != {1, 2, 3, 4, 5}:
+            raise InputError(f"rubric {self.name!r}: the levels must be 1 to 5, got {', '.join(map(str, self.levels))}")
         for level, meaning in self.levels.items():
             if not isinstance(meaning, str) or not meaning.strip():
                 raise InputError(f"rubric {self.name!r}: level {level} has no meaning")
@@ -78,10 +77,7 @@ class Rubric:
         levels = data.get("levels")
         if not isinstance(data.get("instructions"), str) or not isinstance(levels, dict):
             raise InputError(f"{file}: a rubric has `instructions` (text) and a table [levels] with 1 to 5")
-        try:
-            numbered = {int(level): meaning for level, meaning in levels.items()}
-        except ValueError:
-            raise InputError(f"{file}: the levels must be 1 to 5, got {', '.join(levels)}") from None
+        numbered: dict[Any, str] = {int(each) if each.isdecimal() else each: text for each, text in levels.items()}
         return cls(str(data.get("name", file.stem)), data["instructions"], numbered)
 
 

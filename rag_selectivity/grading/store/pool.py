@@ -120,14 +120,25 @@ class Pool:
         """How many pairs there are."""
         return self._number("SELECT count(*) FROM (SELECT DISTINCT query_id, passage_id FROM pool)")
 
-    def record(self) -> None:
-        """Write to the store which texts the ids have now, and where the pairs come from."""
+    def record(self) -> int:
+        """Write to the store which texts the ids have now, and where the pairs come from.
+
+        An id has one text in a store. What was graded of another one does not count any more, in whichever pairs:
+        returns in how many.
+        """
         self._connection.execute(
-            "INSERT INTO pairs SELECT DISTINCT pool.query_id, pool.passage_id, q.hash, p.hash FROM pool"
-            " JOIN queries q ON q.id = pool.query_id JOIN passages p ON p.id = pool.passage_id WHERE true"
-            " ON CONFLICT DO UPDATE SET query_hash = excluded.query_hash, passage_hash = excluded.passage_hash"
-            " WHERE query_hash != excluded.query_hash OR passage_hash != excluded.passage_hash"
+            "INSERT OR IGNORE INTO pairs SELECT DISTINCT pool.query_id, pool.passage_id, q.hash, p.hash FROM pool"
+            " JOIN queries q ON q.id = pool.query_id JOIN passages p ON p.id = pool.passage_id"
         )
+        of_query = "coalesce((SELECT hash FROM queries WHERE id = query_id), query_hash)"
+        of_passage = "coalesce((SELECT hash FROM passages WHERE id = passage_id), passage_hash)"
+        is_other = f"WHERE query_hash != {of_query} OR passage_hash != {of_passage}"
+        others = f"(query_id, passage_id) IN (SELECT query_id, passage_id FROM pairs {is_other})"
+        # What was drawn for people says itself which texts they read.
+        of_judges = "draw NOT IN (SELECT id FROM draws WHERE kind = 'person')"
+        self._connection.execute(f"DELETE FROM origins WHERE {others} AND {of_judges}")
+        now = f"query_hash = {of_query}, passage_hash = {of_passage}"
+        changed = self._connection.execute(f"UPDATE pairs SET {now} {is_other}").rowcount
         for place, draw in enumerate(self._draws):
             self._connection.execute(
                 "INSERT INTO origins SELECT query_id, passage_id, ?, rank, detail FROM pool WHERE draw = ?"
@@ -135,6 +146,7 @@ class Pool:
                 " WHERE rank IS NOT excluded.rank OR detail IS NOT excluded.detail",
                 (draw_number(self._connection, draw), place),
             )
+        return changed
 
     # -- missing labels ----------------------------------------------------------------------------
 

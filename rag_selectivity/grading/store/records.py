@@ -381,7 +381,10 @@ def _refuse_other_texts(connection: Connection, incoming: Incoming) -> None:
     wrong = []
     for query, passage, *hashes in (*incoming.pairs, *read_by_people):
         known = connection.execute(
-            "SELECT query_hash, passage_hash FROM pairs WHERE query_id = ? AND passage_id = ?", (query, passage)
+            "SELECT query_hash, passage_hash FROM pairs WHERE query_id = ?1 AND passage_id = ?2"
+            # Any other pair of the query has its text, too.
+            " UNION ALL SELECT query_hash, ?3 FROM pairs WHERE query_id = ?1 LIMIT 1",
+            (query, passage, hashes[1]),
         ).fetchone()
         if known is not None and list(known) != hashes:
             wrong.append((query, passage, "query" if known[0] != hashes[0] else "passage"))
