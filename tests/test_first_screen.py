@@ -107,17 +107,6 @@ def test_commands_print_the_first_screen_and_more_with_details(options, sample) 
         assert len(text.splitlines()) in lines
 
 
-WHOLE = [((), "RA-nWG [95%]", "out.txt"), ((), "RA-nWG [95%]", "out.md"), (("--baseline", "bm25"), "p Holm", "out.md")]
-
-
-@pytest.mark.parametrize(("options", "holds", "name"), WHOLE)
-def test_a_file_is_complete(options, holds, name, sample, tmp_path) -> None:
-    printed([*words(sample, *options), "--output", str(tmp_path / name)])
-    text = (tmp_path / name).read_text()
-    assert list(answers_of(text)) == ANSWERS
-    assert holds.replace("[", "\\[").replace("]", "\\]") in text or holds in text
-
-
 def test_a_comparison_shows_its_answers_first(sample) -> None:
     runs = {name: sample / f"{name}.trec" for name in RUNS}
     comparison = rs.compare(sample / "labels.db", runs, baseline="dense", corpus_size=1000)
