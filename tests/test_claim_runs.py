@@ -488,4 +488,4 @@ def test_the_command_from_files_to_a_page_a_gate_and_a_sheet(tmp_path) -> None:
         assert len(server.bodies) == asked
         code, _, told = run("one.trec --samples s.jsonl")
         assert code == 2
-        assert "samples hold their own texts and lists: leave --run, --corpus" in told
+        assert "--samples hold their own texts: leave FILE, --corpus" in told

@@ -228,7 +228,7 @@ def test_grading_works_in_a_running_loop(tmp_path) -> None:
         ({"batch": 0}, "batch must be a whole number from 1"),
         ({"samples": 1.5}, "samples must be a whole number from 1"),
         ({"order": "random"}, "order must be one of rank, query"),
-        ({"extras": ["tone"]}, "an extra .* must be one of relevant_span, misleading, got 'tone'"),
+        ({"extras": ["tone"]}, "extra .* must be one of relevant_span, misleading, got 'tone'"),
         ({"pool_depth": 0}, "pool_depth must be a whole number"),
     ],
 )

@@ -69,6 +69,7 @@ def test_an_id_has_one_text_and_what_was_graded_of_another_does_not_count(tmp_pa
         assert graded({"q1": "another"}, texts, q1=["c"]) == {"q1": {"c": 5}, "q2": first["q2"]}
     with pytest.warns(rs.SelectivityWarning, match="ids of 2 earlier pairs have other"):
         assert graded({"q2": "two"}, {**texts, "a": "no longer"}, q2=["a"])["q2"] == {"a": 1, "c": 5}
+    with pytest.warns(rs.SelectivityWarning, match="do not count"):
         assert graded({"q1": "one"}, texts, q1=["a", "b"])["q1"] == first["q1"]
     with Store(tmp_path / "s.db") as store:
         export_labels(store, tmp_path / "one.jsonl")

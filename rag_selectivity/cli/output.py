@@ -93,6 +93,10 @@ class Printer:
         match self.chosen:
             case _ if self.is_page:
                 self.put(result.to_html(**of_page).rstrip("\n"), is_data=True)
+            case Format.json if self.output is not None and self.output.suffix.lower() == ".json":
+                # Figures of many queries stand in a file beside it.
+                result.save(self.output)
+                note(f"wrote {self.output}")
             case Format.json:
                 self.put(result.to_json(), is_data=True)
             case Format.csv:

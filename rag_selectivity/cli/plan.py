@@ -164,8 +164,7 @@ def plan(
         lines.append(f"{left_out} left out of all figures, with too few relevant passages for a success")
     if detect is not None:
         tests = rows_of_comparison(scale or "trec")
-        needed = rs.queries_needed(detect, success, power=power, level=level, rows=tests)
-        result["queries_needed"] = needed
+        needed = result["queries_needed"] = rs.queries_needed(detect, success, power=power, level=level, rows=tests)
         lines.append(
             f"{needed:,} queries: McNemar's exact test then finds {detect:g} bits in {percent(power)} of samples or "
             f"more (success {percent(success)} and {percent(success * 2**-detect)}, "
