@@ -381,7 +381,7 @@ def test_no_success_is_no_best_run() -> None:
 def test_bits_over_other_lists_have_no_random_ceiling() -> None:
     labels = {f"q{i}": {f"d{i % 5}": 5, f"d{i % 7}": 1} for i in range(40)}
     runs = {"run": {q: [*of] for q, of in labels.items()}}
-    asked = rs.evaluate(labels, runs, measures=["BoR(null=lists)"], scale="utility", corpus_size=1000, depths=[2])
+    asked = rs.evaluate(labels, runs, measures=["BoR(null=lists)@2", "BoR_max@2"], scale="utility", corpus_size=1000)
     assert " of " not in "".join(table_of(str(asked))[1])
 
 
