@@ -50,6 +50,9 @@ def _run() -> None:
     try:
         import typer  # noqa: F401
     except ImportError:
+        if sys.argv[1:] == ["--version"]:
+            print(VERSION)
+            return
         from rag_selectivity.errors import MissingExtraError
 
         print(f"error: {MissingExtraError('typer', 'cli', 'the command line')}", file=sys.stderr)

@@ -162,11 +162,10 @@ def evaluate(
     depths_with_k: Any = depths
     if deciding["k"] or (not compared and (printer.is_page or depths is None)):
         depths_with_k = partial(_depths_with_k, depths, deciding["k"], shared, compared)
-    result: Any
     if compared:
         shared["measures"] = [*measure, *gates.measures] if measure else None
         shared |= {"paired": not given.unpaired, "draws": given.draws, "power": given.power}
-        result = rs.compare(retrieved.qrels, lists, baseline=str(baseline), depths=depths_with_k, **shared)
+        result: Any = rs.compare(retrieved.qrels, lists, baseline=str(baseline), depths=depths_with_k, **shared)
         report = result.report
     else:
         usual = _of_page(retrieved, scale, form, size) if printer.is_page else [DEFAULT_MEASURES]

@@ -125,8 +125,7 @@ def plan(
         own = {"log", "columns", "format", "output", "quiet", "config"}
         refuse_typed(SETTINGS.typed.keys() - own, "--log has the counts of each query")
         result = rs.audit(log, fields=columns)
-        row = {key: value for key, value in result.items() if key not in ("schema", "reason")}
-        printer.show_rows(result, [row])
+        printer.show_rows(result, [{key: result[key] for key in result if key not in ("schema", "reason")}])
         return
     refuse_typed(("columns",), "the columns are those of --log")
     if corpus_size is None and corpus is not None:
@@ -144,8 +143,7 @@ def plan(
         if depths is not None and len(depths) > 1:
             raise InputError("--human plans for one depth: give --depths K")
         options: dict[str, Any] = {"known": known, "agreement": agreement, "grade_map": grade_map, "scale": scale}
-        depth = depths[0] if depths else 10
-        result = plan_human(labels, runs, human, corpus_size=corpus_size, depth=depth, **options)
+        result = plan_human(labels, runs, human, corpus_size=corpus_size, depth=(depths or [10])[0], **options)
         printer.show_rows(result, result["rows"], result["notes"])
         return
     refuse_typed(("known", "agreement"), "without --human nobody labels")
