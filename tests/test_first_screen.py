@@ -95,8 +95,8 @@ def test_details_have_the_first_screen_and_everything_else(report) -> None:
     assert whole == report.to_text(details=True)
     for name in RUNS:
         assert f"\n{name}: 60 queries, N = 1,000, utility scale\n" in whole
-    assert "RA-nWG [95%]" in whole
-    assert "RA-nWG [95%]" not in str(report)
+    assert ("RA-nWG [95%]" in whole, "RA-nWG [95%]" in str(report)) == (True, False)
+    assert " of the evidence down to rank 30; " in answers_of(str(report))["Loss"]
 
 
 @pytest.mark.parametrize("options", [(), ("--baseline", "bm25")])

@@ -9,10 +9,11 @@ import numpy as np
 
 from rag_selectivity.advice import sentences
 from rag_selectivity.advice.costs import Costs, cheapest_run
-from rag_selectivity.advice.losses import Losses, losses_of
+from rag_selectivity.advice.losses import QUERIES, Losses, losses_of
 from rag_selectivity.advice.which_k import Advice
 from rag_selectivity.compare.differences import Pairs, Testing, as_family, differences, known_baseline
 from rag_selectivity.errors import InputError
+from rag_selectivity.evaluation.caveats import DOWN_TO
 from rag_selectivity.evaluation.evaluate import measure_all
 from rag_selectivity.evaluation.report import report_on
 from rag_selectivity.judged.judged_run import JudgedRun
@@ -236,11 +237,14 @@ def _answers(decision: Decision, at_k: Report, leader: str, evidence: Measure) -
     part = sentences.unlabelled_part(at_k.runs[about].judged, decision.K)
     yield sentences.which_k(decision, about, fails, part, judges=judges, believed=is_believed)
     figure, pool = at_k[best, evidence], at_depth(at_k.runs[best].estimates, PROC(), decision.K)
-    is_closed = any(c.code == CLOSED for cell in (figure, pool) if cell is not None for c in cell.caveats)
+    caveats = {each.code: each for cell in (figure, pool) if cell is not None for each in cell.caveats}
+    is_closed, reach = CLOSED in caveats, caveats.get(DOWN_TO)
     losses, has_candidates = _losses(at_k, best, evidence)
     if losses is not None:
         # What no run retrieved is not known of closed labels, and so neither is what more candidates would gain.
-        losses = replace(losses, more=losses.more * is_believed, widen=0.0 if is_closed else losses.widen)
+        known = losses.of if reach is None else f"evidence down to rank {reach.figures['last_rank']}"
+        of = losses.of if losses.of == QUERIES else "labelled evidence" if is_closed else known
+        losses = replace(losses, of=of, more=losses.more * is_believed, widen=0.0 if is_closed else losses.widen)
     yield sentences.where_the_loss_is(decision, losses, closed=is_closed, candidates=has_candidates)
     yield sentences.what_next(decision, at_k, losses, fails, believed=is_believed)
     # What is shown by the grades of a judge whom nobody checked is no reason to believe them: the words say both.

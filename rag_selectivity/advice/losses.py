@@ -13,7 +13,7 @@ from rag_selectivity.measures.base import WHOLE_LIST, FloatArray, Measure
 from rag_selectivity.measures.chance import Success
 from rag_selectivity.measures.utility import PROC, diagnosis
 
-SELECTION, RETRIEVER = "selection", "retriever"
+SELECTION, RETRIEVER, QUERIES = "selection", "retriever", "queries"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +40,8 @@ class Losses:
         The queries by the step that limits them, as `rag_selectivity.measures.utility.diagnosis` says it of P and S.
     given : bool
         Whether a pool was given: else the lists stand for it, and may be a selection already.
-    of_success : bool
-        Whether the measure is Success.
+    of : str
+        What the shares are of: "queries" for Success, else the evidence that the labels know.
     """
 
     pool: float
@@ -51,7 +51,7 @@ class Losses:
     more: str
     limits: Counter[str | None]
     given: bool
-    of_success: bool
+    of: str
 
 
 def losses_of(judged: JudgedRun, measure: Measure, bootstrap: Bootstrap | None) -> Losses | None:
@@ -85,8 +85,8 @@ def losses_of(judged: JudgedRun, measure: Measure, bootstrap: Bootstrap | None) 
                 more = step
     limits = Counter(diagnosis(*factors) for factors in zip(pool.tolist(), share.tolist(), strict=True))
     held_by_pool, rerank_gain, widen_gain = (float(np.average(x, weights=weights)) for x in (pool, rerank, widen))
-    given, of_success = not judged.own_pool.all(), isinstance(measure, Success)
-    return Losses(held_by_pool, selected, rerank_gain, widen_gain, more, limits, given, of_success)
+    given, of = not judged.own_pool.all(), QUERIES if isinstance(measure, Success) else "evidence"
+    return Losses(held_by_pool, selected, rerank_gain, widen_gain, more, limits, given, of)
 
 
 def _figures(judged: JudgedRun, measure: Measure, depth: int) -> FloatArray:

@@ -76,14 +76,8 @@ def plan(
         row = {name: report[measure @ depth].value for name, measure in columns.items()}
         rows.append({"K": depth, **row, "regime": regime(row["random_success"])})
     healthy = bisect_left(range(1, size + 1), DEGRADED_FROM, key=lambda k: random_success(size, able, k, m)[0].mean())
-    return {
-        "schema": PLAN_SCHEMA,
-        "corpus_size": size,
-        "m": m,
-        "left_out": len(counts) - len(able),
-        "rows": rows,
-        "max_K_for_random_success": healthy,
-    }
+    given = {"schema": PLAN_SCHEMA, "corpus_size": size, "m": m, "left_out": len(counts) - len(able)}
+    return {**given, "rows": rows, "max_K_for_random_success": healthy}
 
 
 def queries_needed(

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from rag_selectivity.advice.losses import RETRIEVER, SELECTION, Losses
+from rag_selectivity.advice.losses import QUERIES, RETRIEVER, SELECTION, Losses
 from rag_selectivity.evaluation.caveats import equals_placebo
 from rag_selectivity.inference.bounded import FEW
 from rag_selectivity.inference.exact import clopper_pearson
@@ -160,13 +160,13 @@ def where_the_loss_is(decision: Decision, losses: Losses | None, *, closed: bool
         why = f"no candidates beyond K = {decision.K} were given (pool=…, --pool)"
         why = "with labels completed by people or a tail, its candidates have no figure" if candidates else why
         return Answer("loss", f"Not known for {decision.best}: {why}.", False)
-    evidence, each = f"{percent(losses.pool)} of the {'labelled evidence' if closed else 'evidence'}", " on average"
-    if losses.of_success:
+    evidence, each = f"{percent(losses.pool)} of the {losses.of}", " on average"
+    if losses.of == QUERIES:
         evidence, each = f"a success for {percent(losses.pool)} of the queries", ""
     kept = "" if math.isnan(part := losses.selected) else f"; the top {decision.K} keeps {percent(part)} of that{each}"
     held = f"{decision.best}'s {'candidates' if losses.given else 'lists'} hold {evidence}{kept}"
     if losses.rerank == losses.widen == 0 and not closed:
-        lost = "no query loses its success" if losses.of_success else "nothing is lost in these queries"
+        lost = "no query loses its success" if losses.of == QUERIES else "nothing is lost in these queries"
         return Answer("loss", f"{held}: {lost}.", False)
     if closed or not losses.given:
         step = "which step loses the rest is not known without the candidates (pool=…, --pool)"
@@ -240,4 +240,4 @@ def _steps(decision: Decision, losses: Losses | None) -> Iterator[str]:
     both = (f"Rerank the {what} better: at most", losses.rerank, ""), ("Retrieve more candidates:", losses.widen, then)
     for act, gain, condition in sorted(both, key=lambda each: -each[1]):
         if gain >= _LEAST_GAIN:
-            yield f"{act} +{share(gain)} of the {'queries' if losses.of_success else 'evidence'}{condition}."
+            yield f"{act} +{share(gain)} of the {losses.of}{condition}."
