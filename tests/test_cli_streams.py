@@ -306,6 +306,16 @@ def test_warnings_and_notes_go_to_standard_error_and_quiet_leaves_them_out() -> 
         assert (quiet.returncode, quiet.stdout, quiet.stderr) == (0, done.stdout, "")
 
 
+def test_a_result_is_written_whoever_reads_standard_error() -> None:
+    Path("other.trec").write_text("q1 Q0 zzz 1 1.0 t\n")
+    words = "-m rag_selectivity evaluate qrels.trec other.trec --scale trec --ids exact -o warned.json"
+    reading, writing = os.pipe()
+    os.close(reading)
+    for stream in (writing, os.open("/dev/full", os.O_WRONLY)):
+        assert subprocess.run([sys.executable, *words.split()], stderr=stream, check=False).returncode == 0
+        Path("warned.json").unlink()
+
+
 def test_quiet_leaves_errors_and_failed_gates() -> None:
     done = run_command("evaluate", "nowhere", "run.trec", "--quiet")
     assert (done.returncode, done.stdout, done.stderr) == (2, "", "error: nowhere: there is no such file\n")

@@ -46,10 +46,8 @@ def test_aggregates_are_those_of_evaluate(report, measures) -> None:
     assert {core: found[measure] for measure, core in measures.items()} == pytest.approx(
         {core: report[core].value for core in measures.values()}, rel=1e-12, nan_ok=True
     )
-    assert (
-        found[ir_measures.nDCG @ 2]
-        == ir_measures.calc_aggregate([ir_measures.nDCG @ 2], QRELS, RUN)[ir_measures.nDCG @ 2]
-    )
+    ndcg = ir_measures.nDCG @ 2
+    assert found[ndcg] == ir_measures.calc_aggregate([ndcg], QRELS, RUN)[ndcg]
     assert all(repr(ir_measures.parse_measure(repr(measure))) == repr(measure) for measure in measures)
 
 

@@ -241,10 +241,8 @@ def test_a_retrieval_that_fails_is_a_failure_of_its_query(way, says) -> None:
         evaluation = evaluated(Failing(way))
     success = evaluation.report["Success@2"]
     assert (success.value, success.n) == (0.6, 10)
-    assert (
-        f"4 of 10 retrievals failed and count as queries that found nothing; the first is query 'q0': {says}"
-        in notes(evaluation.report)
-    )
+    failed = f"4 of 10 retrievals failed and count as queries that found nothing; the first is query 'q0': {says}"
+    assert failed in notes(evaluation.report)
     assert facts(evaluation.report, "retrieval")["failed"] == 4
     assert [result.retrieved_ids for result in evaluation.results[:4]] == [[]] * 4
 

@@ -142,10 +142,8 @@ def test_documents_are_found_in_a_store_of_chunks(cranfield, kind, tmp_path) -> 
     facts = report.runs["retriever"].input
     assert facts["identity"]["taken"] == "ref_doc_id"
     notes = " ".join(report.runs["retriever"].notes)
-    assert (
-        f"known by ref_doc_id: {facts['identity']['labels_found']} labels found in the first {QUERIES} labelled"
-        in notes
-    )
+    labels = facts["identity"]["labels_found"]
+    assert f"known by ref_doc_id: {labels} labels found in the first {QUERIES} labelled" in notes
     assert facts["index"] == {"passages": len(cranfield.nodes), "passages_at_end": len(cranfield.nodes)}
     assert ("asked in threads" in notes) == facts["retrieval"]["sync"] == (kind == "qdrant")
     assert ("Async client is not initialized" in notes) == (kind == "qdrant")

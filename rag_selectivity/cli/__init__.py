@@ -43,6 +43,11 @@ def _null(number: int, way: int, mode: str) -> TextIO:
     return cast("TextIO", os.fdopen(number, mode, closefd=False))
 
 
+def mute(stream: TextIO) -> None:
+    """Drop what is written to a standard stream from now on, and what it could not write: shutdown would try again."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+
+
 def _run() -> None:
     if sys.flags.optimize > 1:
         print("error: the command line needs its docstrings: run Python without -OO", file=sys.stderr)

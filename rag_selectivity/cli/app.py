@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 import typer.main
 
-from rag_selectivity.cli import VERSION
+from rag_selectivity.cli import VERSION, mute
 from rag_selectivity.cli.command import Command, Group, Listed, commands_of
 from rag_selectivity.cli.mistakes import explained
 from rag_selectivity.cli.output import EXIT_CODES, INTERRUPTED, MISTAKE, NOT_PASSED, print_text, show_warning, tell
@@ -100,16 +100,11 @@ def _program(
 def run_command_line() -> None:
     """Run the app and exit: results on standard output, an error as one line on standard error."""
     warnings.showwarning = show_warning
-    try:
-        status = _status(typer.main.get_command(app))
-    except BrokenPipeError:
-        # The reader of the pipe has had enough.
-        status = NOT_PASSED
+    status = _status(typer.main.get_command(app))
     try:
         sys.stdout.flush()
     except OSError:
-        # What could not be written would be tried again, and complained of, at shutdown.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        mute(sys.stdout)
     raise SystemExit(status)
 
 
@@ -120,7 +115,8 @@ def _status(command: Any) -> int:
     except (KeyboardInterrupt, typer.Abort):
         status = INTERRUPTED
     except BrokenPipeError:
-        raise
+        # The reader of the pipe has had enough.
+        status = NOT_PASSED
     except Exception as error:
         if os.environ.get("RAG_SELECTIVITY_DEBUG") == "1":
             for line in "".join(traceback.format_exception(error)).splitlines():

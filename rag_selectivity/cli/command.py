@@ -120,11 +120,7 @@ class Command(typer.core.TyperCommand):
 
     def get_params(self, ctx: Any) -> list[Any]:
         """The parameters, with `--help` in the panel of the common options."""
-        parameters = _with_own_help(super().get_params(ctx))
-        for parameter in parameters:
-            if parameter.name == "help":
-                parameter.rich_help_panel = EVERY_COMMAND
-        return parameters
+        return _with_own_help(super().get_params(ctx), EVERY_COMMAND)
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """The options in their panels: those that people use, or with `--help-all` every one and the settings."""
@@ -247,13 +243,14 @@ def _known_keys(program: Any) -> dict[str, dict[str, bool]]:
     return known
 
 
-def _with_own_help(parameters: Any) -> list[Any]:
+def _with_own_help(parameters: Any, panel: str | None = None) -> list[Any]:
     """The parameters: in the help, those without a value have no type, and the help is printed as all else is."""
     for parameter in parameters:
         if getattr(parameter, "is_flag", False):
             parameter.metavar = ""
         if parameter.name == "help":
             parameter.callback = lambda context, _, asked: _print_help(context, asked)
+            parameter.rich_help_panel = panel
     return list(parameters)
 
 

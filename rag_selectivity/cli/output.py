@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import typer
 
+from rag_selectivity.cli import mute
 from rag_selectivity.cli.files import STANDARD_OUTPUT
 from rag_selectivity.cli.settings import SETTINGS
 from rag_selectivity.cli.waiting import clear
@@ -204,10 +205,11 @@ def print_text(text: str, *, err: bool = False) -> None:
     clear()
     try:
         typer.echo(text, err=err)
-    except BrokenPipeError:
-        raise
     except OSError as error:
         if err:
+            # Nobody reads it any more; the work and its files are still wanted.
+            return mute(sys.stderr)
+        if isinstance(error, BrokenPipeError):
             raise
         from rag_selectivity.tables.writing import mend_of
 
