@@ -80,13 +80,14 @@ def test_plan_takes_the_labels_of_the_settings_unless_it_is_told_the_counts(fold
     people = ("plan", "--human", "9", "--agreement", ".8", "--depths", "3")
     asked = run_command(*people, cwd=folder)
     assert (asked.returncode, "Success@3" in asked.stdout) == (0, True), asked.stderr
-    (folder / "log.jsonl").write_text('{"N": 58, "K": 3, "R": 4, "hit": 1}\n')
+    (folder / "log.jsonl").write_text("".join(f'{{"N": 58, "K": 3, "R": 4, "hit": {hit}}}\n' for hit in (0, 0, 1, 1)))
+    for words in (people, ("plan", "--log", "log.jsonl")):
+        narrow, wide = (run_command(*words, "-c", f"intervals.level={x}", cwd=folder).stdout for x in (0.5, 0.95))
+        assert narrow != wide
     assert "a log of counts is given as --log log.jsonl" in run_command("plan", "log.jsonl", cwd=folder).stderr
     forgotten = run_command("evaluate", "--pool", "candidates.trec", "bm25=bm25.trec", cwd=folder).stderr
-    assert (
-        "error: bm25.trec is given as labels (the only file that is given), and selectivity.toml has it as a run"
-        in forgotten
-    )
+    says = "bm25.trec is given as labels (the only file that is given), and selectivity.toml has it as a run"
+    assert f"error: {says}" in forgotten
 
 
 def test_init_names_a_table_that_it_does_not_understand(folder) -> None:

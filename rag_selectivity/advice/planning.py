@@ -14,6 +14,7 @@ from rag_selectivity.errors import InputError
 from rag_selectivity.evaluation.evaluate import evaluate_joined
 from rag_selectivity.evaluation.joining import join_runs, settled_labels
 from rag_selectivity.inference import mcnemar
+from rag_selectivity.inference.bootstrap import Bootstrap
 from rag_selectivity.judged.judged_run import JudgedRun
 from rag_selectivity.judged.policy import Policy
 from rag_selectivity.judged.reading import named_runs
@@ -71,10 +72,8 @@ def plan(
     joined = replace(JudgedRun.from_counts([size] * len(counts), none, counts, none), policy=Policy())
     depths = default_depths(size).tolist() if depths is None else depths
     report = evaluate_joined({"plan": joined}, measures=list(columns.values()), depths=depths, bootstrap=None)
-    rows = []
-    for depth in report.depths:
-        row = {name: report[measure @ depth].value for name, measure in columns.items()}
-        rows.append({"K": depth, **row, "regime": regime(row["random_success"])})
+    figures = [{"K": k, **{name: report[each @ k].value for name, each in columns.items()}} for k in report.depths]
+    rows = [{**row, "regime": regime(row["random_success"])} for row in figures]
     healthy = bisect_left(range(1, size + 1), DEGRADED_FROM, key=lambda k: random_success(size, able, k, m)[0].mean())
     given = {"schema": PLAN_SCHEMA, "corpus_size": size, "m": m, "left_out": len(counts) - len(able)}
     return {**given, "rows": rows, "max_K_for_random_success": healthy}
@@ -171,6 +170,7 @@ def plan_human(
     depth: int = 10,
     scale: str | None = None,
     grade_map: Any = None,
+    bootstrap: Bootstrap = Bootstrap(),
 ) -> dict[str, Any]:
     """How wide calibrated intervals will be with so many labels by people, and how many labels halve them.
 
@@ -189,7 +189,7 @@ def plan_human(
     def drawn(count: int, seed: int) -> list[tuple[str, str]]:
         return [(pair.query, pair.passage) for pair in calibrate_draw(judges, named, count, depth=depth, seed=seed)]
 
-    widths = expected_widths(judges, drawn, joined.judged, people, agreement, number, measures, depth=depth)
+    widths = expected_widths(judges, drawn, joined.judged, people, agreement, number, measures, bootstrap, depth=depth)
     agreed = f"a stated agreement of {percent(float(agreement or 0))}, with errors at random"
     basis = f"simulated from {agreed if people is None else f'{int((people >= 0).sum())} labels of people so far'}"
     notes = [
@@ -207,23 +207,23 @@ def plan_human(
     return {"rows": widths, "halved_by": halved, "basis": basis, "notes": notes}
 
 
-def audit(path: str | Path, *, fields: Mapping[str, str] | None = None) -> dict[str, Any]:
+def audit(
+    path: str | Path, *, fields: Mapping[str, str] | None = None, bootstrap: Bootstrap = Bootstrap()
+) -> dict[str, Any]:
     """Bits over Random of a retrieval log that holds only counts: N, K, R and whether there was a hit.
 
     The log is JSONL, CSV or Parquet with one row for each query. Common names of columns are recognised (`pool_size`,
     `top_k`, `num_relevant`, `found`, …); `fields` names others, as in {"N": "corpus"}. An undefined figure is None,
-    and "reason" says why.
+    and "reason" says why. `bootstrap` is how the interval is made.
     """
     judged = _read_log(path, fields or {})
     depth = int(max(1, judged.returned.max(initial=1)))
     measures = {"P_obs": Success(), "P_rand": RandomSuccess(), "BoR": BoR(), "BoR_max": BoR_max(), "lambda": Lambda()}
-    report = evaluate_joined({"log": judged}, measures=list(measures.values()), depths=[depth])
+    report = evaluate_joined({"log": judged}, measures=list(measures.values()), depths=[depth], bootstrap=bootstrap)
+    figures = {name: finite(report[measure @ depth].value) for name, measure in measures.items()}
     bor = report[BoR() @ depth].to_dict()
-    return {
-        "schema": AUDIT_SCHEMA,
-        **{name: finite(report[measure @ depth].value) for name, measure in measures.items()},
-        **{name: bor[name] for name in ("low", "high", "n", "n_total", "reason") if name in bor},
-    }
+    figures |= {name: bor[name] for name in ("low", "high", "n", "n_total", "reason") if name in bor}
+    return {"schema": AUDIT_SCHEMA, **figures}
 
 
 def _read_log(path: str | Path, given: Mapping[str, str]) -> JudgedRun:

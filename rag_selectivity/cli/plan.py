@@ -107,7 +107,7 @@ def plan(
     [intervals]
     -----------
     level
-        Confidence level of the tests of --detect.
+        Confidence level of intervals and tests.
 
     Usual options
     -------------
@@ -124,7 +124,7 @@ def plan(
     if log is not None:
         own = {"log", "columns", "format", "output", "quiet", "config"}
         refuse_typed(SETTINGS.typed.keys() - own, "--log has the counts of each query")
-        result = rs.audit(log, fields=columns)
+        result = rs.audit(log, fields=columns, bootstrap=rs.Bootstrap(level=level))
         printer.show_rows(result, [{key: result[key] for key in result if key not in ("schema", "reason")}])
         return
     refuse_typed(("columns",), "the columns are those of --log")
@@ -143,7 +143,8 @@ def plan(
         if depths is not None and len(depths) > 1:
             raise InputError("--human plans for one depth: give --depths K")
         options: dict[str, Any] = {"known": known, "agreement": agreement, "grade_map": grade_map, "scale": scale}
-        result = plan_human(labels, runs, human, corpus_size=corpus_size, depth=(depths or [10])[0], **options)
+        options |= {"corpus_size": corpus_size, "depth": (depths or [10])[0], "bootstrap": rs.Bootstrap(level=level)}
+        result = plan_human(labels, runs, human, **options)
         printer.show_rows(result, result["rows"], result["notes"])
         return
     refuse_typed(("known", "agreement"), "without --human nobody labels")

@@ -29,6 +29,7 @@ def expected_widths(
     agreement: float | None,
     number: int,
     plan: Plan,
+    bootstrap: Bootstrap,
     *,
     depth: int,
 ) -> list[dict[str, Any]]:
@@ -64,13 +65,12 @@ def expected_widths(
         for time, people in enumerate(worlds):
             pairs = list(draw(count, _SEED + time))
             chosen = labels.judgments(labels.positions([query for query, _ in pairs]), [each for _, each in pairs])
-            human = np.full(every, UNLABELLED, np.int64)
-            human[chosen] = people[chosen]
-            ground, sampling = Ground.of(labels, human), Bootstrap(seed=_SEED)
-            for found in completed_figures(ground, judged, targets, plan, sampling, draws=_DRAWS).values():
+            human = np.where(np.isin(np.arange(every), chosen), people, UNLABELLED)
+            ground = Ground.of(labels, human)
+            for found in completed_figures(ground, judged, targets, plan, bootstrap, draws=_DRAWS).values():
                 for key, each in found.items():
-                    ends = each.fixed[1] - each.fixed[0], each.high - each.low
-                    widths.setdefault(key, []).append((ends[0] / 2, ends[1] / 2))
+                    both = (each.fixed[1] - each.fixed[0]) / 2, (each.high - each.low) / 2
+                    widths.setdefault(key, []).append(both)
         for key, of_key in widths.items():
             half_width, with_queries = np.mean(of_key, axis=0).tolist()
             rows.append({"measure": key, "labels": count, "half_width": half_width, "with_queries": with_queries})
