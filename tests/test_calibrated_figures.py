@@ -54,6 +54,21 @@ def evaluated(labels, runs, **options):
 # -- evaluate -----------------------------------------------------------------------------------------
 
 
+def test_labels_by_people_tell_closed_labels_no_more_from_luck() -> None:
+    """A list that is compared with itself is at the ceiling, whoever grades it."""
+    human, judge, runs = world(queries=60, judge_error=0.3)
+    run = {"one": {query: passages[:10] for query, passages in runs["one"].items()}}
+    labels = {query: {p: judge[query][p] for p in passages} for query, passages in run["one"].items()}
+    report = evaluated(labels, run, human=drawn(human, labels, run, 60), pool={"one": runs["one"]})
+    assert report["RA-nWG@10"].value == 1
+    assert "equals-placebo" in {caveat.code for caveat in report["BoR@10"].caveats}
+    said = str(report)
+    assert "By these labels no run is shown to be better than luck" in said
+    assert "as frequent as by chance" not in said
+    # Labels by people leave controls unused.
+    assert "random passages" not in said.partition("Trust:")[0]
+
+
 def test_what_looks_at_lists_alone_needs_no_labels_of_people_outside_them() -> None:
     human, judge, runs = world(judge_error=0.5)
     inside = {q: {p: human[q][p] for p in passages[:10]} for q, passages in runs["one"].items()}

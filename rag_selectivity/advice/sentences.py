@@ -44,8 +44,8 @@ def which_system(decision: Decision, doubt: str, lacks: Sequence[str], *, judges
     if math.isnan(best.value):
         return Answer("system", f"No run has a {measure}: {best.reason}.", False)
     if not others:
-        figure = f"{measure} {number(best.value)}{ends_text(best.low, best.high)}"
-        return Answer("system", f"{first} is the only run ({figure}).", None)
+        figure = f" ({measure} {number(best.value)}{ends_text(best.low, best.high)})"
+        return Answer("system", f"{first} is the only run{'' if equals_placebo(best) else figure}.", None)
     if all(figure.value == 0 for figure in figures.values()):
         return Answer("system", f"No run is best: {measure} is 0 for all of them.", False)
     if doubt:

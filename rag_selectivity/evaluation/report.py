@@ -21,7 +21,6 @@ from rag_selectivity.measures import Measure
 from rag_selectivity.measures.base import Outcome
 from rag_selectivity.measures.plan import Plan, absent_measures, ranks_in
 from rag_selectivity.results.estimate import (
-    AS_JUDGED,
     CALIBRATED,
     CONCENTRATED,
     CONCENTRATED_CONTROLS,
@@ -39,7 +38,7 @@ from rag_selectivity.tables.ids import IntArray
 from rag_selectivity.trust.completions import DRAWS, Completed, completed_figures
 from rag_selectivity.trust.controls import controlled_figures
 from rag_selectivity.trust.people import Ground, calibration_ground
-from rag_selectivity.trust.placebo import against_other_lists, labels_found_by_any, placebos_of
+from rag_selectivity.trust.placebo import AT_K, against_other_lists, labels_found_by_any, placebos_of
 from rag_selectivity.wording import counted
 
 Estimates = dict[str, Estimate]
@@ -213,7 +212,8 @@ class _Evaluation:
                 if base.upper_end is not None or (base.unjudged_is_a_miss and not facts.exhaustive):
                     only_expected = self.provenance is not None and self.provenance.only_expected
                     estimate = in_part(measure, estimate, estimates, only_expected)
-                estimate = _beside_placebo(estimate, *shuffled[base][i].tolist()) if base in shuffled else estimate
+                if base in shuffled and (estimate.basis != CALIBRATED or facts.closed(measure)[1] == AT_K):
+                    estimate = _beside_placebo(estimate, *shuffled[base][i].tolist())
                 if self.bootstrap is not None and estimate.reason is None and math.isnan(estimate.low):
                     alone = "query" if estimate.n == 1 else "cluster"
                     estimate = replace(estimate, reason=f"one {alone} has no interval")
@@ -224,7 +224,7 @@ class _Evaluation:
 
 def _beside_placebo(estimate: Estimate, placebo: float, low: float, high: float) -> Estimate:
     """The estimate with its placebo and the interval of what it has beyond it, where it has any."""
-    if math.isnan(placebo) or not math.isfinite(estimate.value) or estimate.basis not in (AS_JUDGED, WITH_TAIL):
+    if math.isnan(placebo) or not math.isfinite(estimate.value) or estimate.basis == WITH_CONTROLS:
         return estimate
     return replace(estimate, placebo=placebo, above_placebo=None if math.isnan(low + high) else (low, high))
 

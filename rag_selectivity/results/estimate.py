@@ -78,10 +78,10 @@ class Estimate(Plain):
     rough : bool
         Whether the value of a calibrated figure is known to be less sure than its interval says.
     placebo : float or None
-        The expected figure (with a tail: of the figure as judged) if the same grades were shuffled; None if it is not
-        known.
+        The expected figure (with a tail or labels by people: of the figure as judged) if the same grades were
+        shuffled; None if it is not known.
     above_placebo : (low, high) or None
-        The paired interval of the figure (with a tail: as judged) − placebo.
+        The paired interval of the figure − placebo, as judged with a tail or labels by people.
     effective : float or None
         With weights of queries, the effective number of the n queries, (Σw)²/Σw² (Kish); None without weights.
     """

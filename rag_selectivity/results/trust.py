@@ -10,7 +10,7 @@ from rag_selectivity.inference.interval import Interval
 from rag_selectivity.measures.base import Measure, Real
 from rag_selectivity.measures.plan import at_depth, nearest_depth, without_depth
 from rag_selectivity.measures.utility import Judged
-from rag_selectivity.results.estimate import CALIBRATED, SOFT, STRONG, WITH_CONTROLS, Estimate
+from rag_selectivity.results.estimate import CALIBRATED, LEVELS, SOFT, STRONG, WITH_CONTROLS, Estimate
 from rag_selectivity.results.plain import Plain, plain
 from rag_selectivity.results.provenance import Provenance
 from rag_selectivity.results.run_report import RunReport
@@ -178,7 +178,8 @@ class Trust:
         acts, is_sized = [], any(measure.needs_corpus_size for measure in self.measures)
         if "control" in known.chosen and not is_sized and any(measure.name == "Success" for measure in self.measures):
             acts.append("Give the number of passages in your index, corpus_size=… (--corpus-size N): controls need it.")
-        if queries and "control" not in known.chosen and is_sized:
+        # Labels by people leave controls unused.
+        if queries and is_sized and "control" not in known.chosen and not known.calibrated:
             controls = f"{counted(CONTROLS * queries, 'random passage')} graded{self._cost(CONTROLS * queries)}"
             acts.append(f"Have {controls}: {self.steps.controls(CONTROLS)}")
         # Nobody can label more pairs than there are, and controls are not drawn.
@@ -239,8 +240,8 @@ class Trust:
 
     def _closed(self) -> str | None:
         """The highest level of closed labels among the figures."""
-        levels = {c.level for _, _, cell in self._figures() for c in cell.caveats if c.code == CLOSED}
-        return STRONG if STRONG in levels else SOFT if SOFT in levels else None
+        cells = [cell for _, _, cell in self._figures()]
+        return next((level for level in (STRONG, SOFT) if any(_has(cell, CLOSED, level) for cell in cells)), None)
 
     @property
     def _nothing_calibrated(self) -> bool:
@@ -260,10 +261,6 @@ class Trust:
         graded = f"passages of the top {self.depth}" if closed == STRONG else "retrieved passages"
         only = f"only {graded} were graded, so nothing is known about what the runs missed"
         has_controls = self.provenance is not None and "control" in self.provenance.chosen
-        if any(cell.basis == CALIBRATED for cell in cells):
-            roughly = ", some of them roughly" if any(cell.rough for cell in cells) else ""
-            beyond = f"; {'apart from random controls, which they leave unused, ' * has_controls}{only}"
-            return CHECKED, f"Labels by people calibrate the figures{roughly}{beyond * (closed is not None)}"
         controlled = [cell for _, measure, cell in figures if measure.name == "BoR" and cell.basis == WITH_CONTROLS]
         # By the interval, or without one as far as no model is needed.
         if controlled and not any((cell.shown or 0.0 if math.isnan(cell.low) else cell.low) > 0 for cell in controlled):
@@ -273,10 +270,15 @@ class Trust:
             by = f"By {self._judges} grades, " if self._judges else ""
             answer = f"{by}{beats}" if beats else "BoR is checked by random passages"
             return CHECKED, f"{answer[0].upper()}{answer[1:]}"
-        known = [cell for cell in cells if cell.placebo is not None and cell.basis != WITH_CONTROLS]
+        # A list that is compared with itself looks like luck whoever grades it.
+        known = [x for x in cells if x.placebo is not None or (x.basis == CALIBRATED and not _has(x, CLOSED, STRONG))]
         if known and all(_has(cell, EQUALS_PLACEBO) for cell in known):
             perfect = any(UNLESS_PERFECT in caveat.text for cell in cells for caveat in cell.caveats)
             return NOTHING, f"{NO_BETTER}{UNLESS_PERFECT * perfect}"
+        if any(cell.basis == CALIBRATED for cell in cells):
+            roughly = ", some of them roughly" if any(cell.rough for cell in cells) else ""
+            beyond = f"; {'apart from random controls, which they leave unused, ' * has_controls}{only}"
+            return CHECKED, f"Labels by people calibrate the figures{roughly}{beyond * (closed is not None)}"
         if closed is None:
             return UNCHECKED, "Not checked"
         return UNCHECKED, f"Apart from random controls, {only}" if has_controls else f"O{only[1:]}"
@@ -343,5 +345,5 @@ class Trust:
                     yield f"{name}'s lists beat a random draw, but not one another: {also}."
 
 
-def _has(cell: Estimate, code: str) -> bool:
-    return any(caveat.code == code for caveat in cell.caveats)
+def _has(cell: Estimate, code: str, *levels: str) -> bool:
+    return any(caveat.code == code and caveat.level in (levels or LEVELS) for caveat in cell.caveats)
