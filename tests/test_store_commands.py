@@ -37,6 +37,12 @@ def run(folder, *arguments: str) -> str:
     return done.stdout
 
 
+def test_labels_with_a_fault_make_no_store(tmp_path) -> None:
+    (tmp_path / "bad.qrels").write_text("q 0 a 9\n")
+    assert "grade 9 is off the utility scale" in refused(tmp_path, "import", "new.db", "bad.qrels")
+    assert not (tmp_path / "new.db").exists()
+
+
 def refused(folder, *arguments: str) -> str:
     """The message of a command that must end with an error of the input."""
     done = run_command("labels", *arguments, cwd=folder)

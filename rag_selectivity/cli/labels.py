@@ -122,16 +122,15 @@ def labels_import(
         with Store(store, create=False) as labels:
             put_lines(import_answers(labels, source, annotator=annotator, replace_newer=replace).lines())
         return
-    with Store(store) as labels:
-        taken = import_labels(
-            labels,
-            source,
-            annotator=annotator or (name_and_file("-")[0] if source == STANDARD_INPUT else None),
-            grade_map=parse_grade_map(grade_map),
-            origin=origin,
-            drawn=drawn,
-            replace=replace,
-        )
+    taken = import_labels(
+        store,
+        source,
+        annotator=annotator or (name_and_file("-")[0] if source == STANDARD_INPUT else None),
+        grade_map=parse_grade_map(grade_map),
+        origin=origin,
+        drawn=drawn,
+        replace=replace,
+    )
     by = "" if taken.annotator is None else f"; by {taken.annotator}, origin {drawn or taken.origin}"
     put_lines([f"took {counted(taken.labels, 'label')} from {source} into {store}{by}"])
 

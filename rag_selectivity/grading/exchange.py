@@ -3,6 +3,7 @@
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -141,7 +142,7 @@ class Imported:
 
 
 def import_labels(
-    store: Store,
+    store: Store | str | Path,
     path: str | Path,
     *,
     annotator: str | None = None,
@@ -154,7 +155,8 @@ def import_labels(
 
     Parameters
     ----------
-    store : Store
+    store : Store or path
+        Opened only when the labels are read and without a fault, so that others make no new store.
     path : str or Path
         Qrels of a person; or a table that `labels export` wrote, which restores every label as it was.
     annotator : str, optional
@@ -193,15 +195,11 @@ def import_labels(
         incoming = _of_export(file)
         result = Imported(len(incoming.labels) + len(incoming.people))
     else:
-        name = annotator or file.name.split(".")[0]
+        name = checked_id(annotator or file.name.split(".")[0], str(file), "annotator's")
         incoming = _of_person(file, name, grade_map, origin, drawn)
         result = Imported(len(incoming.people), name, origin or "unknown")
-    try:
-        store.put_all(incoming, replace=replace)
-    except UnicodeEncodeError:
-        raise InputError(
-            f"{file}: a text holds half of a surrogate pair, which is no character and cannot be stored; remove it"
-        ) from None
+    with nullcontext(store) if isinstance(store, Store) else Store(store) as opened:
+        opened.put_all(incoming, replace=replace)
     return result
 
 
@@ -246,6 +244,8 @@ def _of_export(file: Path) -> Incoming:
                 cells["misleading"] = number_of(cells["misleading"])
             key = 0, of_query or b"", of_passage or b"", row.get("sample") or 0
             label = _LABEL.validate_python({**cells, "key": key, "grade": grade})
+            # Half of a surrogate pair is no character, and cannot be stored.
+            "".join(cell for cell in row.values() if isinstance(cell, str)).encode()
             numbers = label.prompt_tokens, label.completion_tokens, label.attempts, label.key[3], label.seconds
             if not all(0 <= number <= 1 << 53 for number in (*numbers, label.cost or 0)):
                 raise ValueError(f"a number is below 0 or too large: {numbers}, cost {label.cost}")
