@@ -41,6 +41,13 @@ def test_an_export_into_a_set_is_refused_and_leaves_it(home, target, form) -> No
     assert content_of("s") == before
 
 
+def test_an_export_replaces_no_file_that_is_there(home) -> None:
+    Path("corpus.jsonl").write_text("mine")
+    with pytest.raises(InputError, match=r"corpus.jsonl: there is such a file, .* name a new folder"):
+        export("s", ".", "beir")
+    assert (Path("corpus.jsonl").read_text(), Path("queries.jsonl").exists()) == ("mine", False)
+
+
 @pytest.mark.parametrize(("form", "id_"), [("trec", "a\u00a0b"), ("trec", "#a"), ("beir", 'a"b')])
 def test_an_id_that_readers_of_a_form_would_split_is_refused(home, form, id_) -> None:
     build("odd", labels={"q1": {id_: 5}}, queries=QUERIES)

@@ -121,10 +121,9 @@ def _ragas(view: View) -> dict[str, str]:
     """Samples for `EvaluationDataset.from_jsonl`, with the relevant passages as reference contexts."""
 
     def sample(row: Mapping[str, Any]) -> dict[str, Any]:
-        contexts = view.contexts(row["query_id"])
+        ids, contexts = view.relevant(row["query_id"]), view.contexts(row["query_id"])
         texts = {} if contexts is None else {"reference_contexts": list(contexts.values())}
-        ids = {"user_input": row["text"], "reference_context_ids": view.relevant(row["query_id"])}
-        return {**ids, **texts, **_reference(row)}
+        return {"user_input": row["text"], "reference_context_ids": ids, **texts, **_reference(row)}
 
     return {"ragas.jsonl": _lines(map(sample, view.queries))}
 
@@ -209,7 +208,7 @@ def export(
     ----------
     golden : path or GoldenSet
     folder : str or Path
-        Made if need be; files of an earlier export in the same form are replaced.
+        Made if need be. A file in it that the export would change is refused.
     form : {"trec", "beir", "ragas", "langsmith", "llama-index"}
     corpus : path, {id: text}, DataFrame or records, optional
         For BEIR and LlamaIndex: the corpus that the set was made with, whose texts then all stand in the form. Default:
@@ -259,8 +258,9 @@ def export(
             f"needs one; make a version with all texts"
         )
     contents = {target / name: content for name, content in chosen.files(view).items()}
-    if isinstance(corpus, (str, Path)) and Path(corpus).resolve() in [Path(file).resolve() for file in contents]:
-        raise InputError(f"{corpus}: the corpus is read, and the export would replace it: name another folder")
+    for file, content in contents.items():
+        if file.is_file() and file.read_bytes() != content.encode():
+            raise InputError(f"{file}: there is such a file, and the export would replace it: name a new folder")
     for file in contents:
         with named(file.parent):
             file.parent.mkdir(parents=True, exist_ok=True)
