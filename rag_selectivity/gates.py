@@ -274,7 +274,8 @@ def _of_drop(gate: Gate, row: RunDifference, judged: str) -> str:
     # Where less is better, what counts as a drop is a rise of the figure.
     change, rose = ("drop", "") if sign < 0 else ("rise", "it rose " if now > before else "it fell ")
     ends = ", ".join(f"{round(end, 12) + 0.0:.4g}" for end in (low, high))
-    known = "without an interval" if math.isnan(low) else f"{change} {value:.4g} [{ends}]"
+    few = "" if row.moved or gate.bound == _VALUE else ", which so few queries leave open though none of them changed"
+    known = "without an interval" if math.isnan(low) else f"{change} {value:.4g} [{ends}]{few}"
     over = f"{rose}from {before:.4g} to {now:.4g}{judged} over {counted(row.n, 'query', 'queries')}"
     return f"{message} ({over}; {known})"
 
@@ -325,6 +326,5 @@ def _exact(gate: Gate, estimate: Estimate, settings: Mapping[str, Any]) -> float
     plain = estimate.basis == AS_JUDGED and estimate.effective is None and "clusters" not in settings
     if not of_rate or math.isnan(value) or not plain:
         return value
-    successes, tail = round(estimate.value * estimate.n), (1 - settings["level"]) / 2
-    low, high = clopper_pearson(successes, estimate.n, tail)
+    low, high = clopper_pearson(round(estimate.value * estimate.n), estimate.n, (1 - settings["level"]) / 2)
     return float(low if gate.bound == _LOW else high)

@@ -56,6 +56,29 @@ def test_a_trace_read_back_gives_the_figures_of_the_monitor(tmp_path) -> None:
                 assert stored[part] == pytest.approx(expected[part]), key
 
 
+def test_a_trace_is_compared_with_the_report_of_another(tmp_path, monkeypatch) -> None:
+    """Two traces hardly ever hold the same queries: those that both have are compared unless an option says other."""
+    monkeypatch.chdir(tmp_path)
+    Path("qrels.trec").write_text("".join(f"q{i} 0 d{i} 1\n" for i in range(12)))
+    for name, asked, found in (("old", range(12), (0, 1, 2)), ("new", range(2, 12), range(12))):
+        monitor = Monitor(scale="trec", trace=f"{name}.jsonl")
+        for i in [*asked, 5]:
+            monitor.record(Retrieval(f"q{i}", [f"d{i}" if i in found else "x"]))
+        monitor.close()
+    evaluate = "evaluate", "qrels.trec"
+    both = run_command(*evaluate, "old.jsonl", "new.jsonl")
+    assert both.returncode == 2
+    assert "old.jsonl is a trace: give it alone" in both.stderr
+    assert run_command(*evaluate, "old.jsonl", "-o", "old.json").returncode == 0
+    since = *evaluate, "new.jsonl", "--against", "old.json", "--fail-if", "drop(Success@1) > 0"
+    done = run_command(*since, "--details")
+    assert done.returncode == 0, done.stderr
+    # Of q2 to q11 and q5 again, the old trace found q2 alone.
+    assert "Success@1 is 1.000, before 0.091" in done.stdout
+    assert "11 retrievals of 10 queries" in done.stdout
+    assert run_command(*since, "-c", "gates.on=all").returncode == 2
+
+
 def test_what_a_judge_gets_from_a_trace(tmp_path) -> None:
     traced(tmp_path / "t.jsonl", trace_texts=True)
     trace = Trace.read(tmp_path / "t.jsonl")

@@ -118,7 +118,7 @@ def evaluate(
     from rag_selectivity.render.first_screen import answer_lines, first_screen
 
     path, runs = files
-    gates = Gates.parse(gating)
+    gates = Gates.parse(gating, on="shared" if is_live(runs) else "all")
     deciding: dict[str, Any] = {"k": production_depth(k, depths), "baseline": baseline, "paired": not given.unpaired}
     if printer.is_page and is_live(runs):
         raise InputError("there is no page of a trace: write .json, .md or .txt")
@@ -137,8 +137,7 @@ def evaluate(
     if not retrieved.is_live and (is_costed or (printer.is_page and are_small)):
         lists = {name: rs.read_run(file, policy=rules.policy) for name, file in retrieved.runs.items()}
     size = corpus.given()
-    if corpus.corpus_size is None and corpus.corpus is None:
-        size["corpus_size"] = retrieved.corpus_size
+    size["corpus_size"] = retrieved.corpus_size if size["corpus_size"] is size["corpus"] is None else corpus.corpus_size
     shared: dict[str, Any] = {
         **size,
         "pool": retrieved.pool,
@@ -170,7 +169,8 @@ def evaluate(
     else:
         usual = _of_page(retrieved, scale, form, size) if printer.is_page else [DEFAULT_MEASURES]
         shared["measures"] = [*(measure or usual), *gates.measures]
-        report = retrieved.noted_in(rs.evaluate(retrieved.qrels, lists, depths=depths_with_k, **shared))
+        report = rs.evaluate(retrieved.qrels, lists, depths=depths_with_k, **shared)
+        report = report.with_input(next(iter(retrieved.runs)), retrieved.facts, retrieved.notes)
     if is_costed:
         judged = {name: run.judged for name, run in report.runs.items() if run.judged is not None}
         measured = costs_of(costs, runs, retrieved.qrels)

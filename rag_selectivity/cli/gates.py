@@ -24,16 +24,16 @@ class Gates:
     on: str
 
     @classmethod
-    def parse(cls, given: Gating, *, of_claims: bool = False) -> Gates:
-        """From the options."""
-        check_one_of("on (gates.on)", given.on, ("all", "shared"))
+    def parse(cls, given: Gating, *, of_claims: bool = False, on: str = "all") -> Gates:
+        """From the options; drops are `on` these queries unless an option says otherwise."""
+        check_one_of("on (gates.on)", on := given.on or on, ("all", "shared"))
         conditions = [parse(text, of_claims=of_claims) for text in given.fail_if or []]
         if of_claims and given.against is not None and all(gate.kind != DROP for gate in conditions):
             raise InputError("--against needs a gate on what changed: --fail-if 'drop(ContextRecall@5) > .02'")
         from rag_selectivity.results.stored import read_claims, read_report
 
         read = read_claims if of_claims else read_report
-        return cls(conditions, None if given.against is None else read(given.against), given.on)
+        return cls(conditions, None if given.against is None else read(given.against), on)
 
     @property
     def measures(self) -> list[str]:

@@ -47,7 +47,9 @@ def init(folder: Path = Path()) -> None:
             f"--write try writes a sample"
         )
     labels, *others = sorted(found[_LABELS], key=_order)
-    lists = {what: _one_for_each_name(found[what]) for what in (_RUNS, _POOL) if what in found}
+    # Files that commands call by one name, as good.csv and good.trec, are forms of one list: the first counts.
+    first = {what: {name_and_file(x)[0]: x for x in reversed(found[what])} for what in (_RUNS, _POOL) if what in found}
+    lists = {what: sorted(files.values()) for what, files in first.items()}
     values: dict[str, Any] = {_LABELS: labels, _RUNS: [], **lists}
     forms = [file for what in lists for file in found[what] if file not in lists[what]]
     values |= {"scale": scale} if (scale := _scale_of(folder / labels)) else {}
@@ -73,11 +75,6 @@ def _found_in(folder: Path) -> dict[str, list[str]]:
         for what in _kinds(path):
             found.setdefault(what, []).append(path.relative_to(folder).as_posix())
     return found
-
-
-def _one_for_each_name(files: list[str]) -> list[str]:
-    """Of files that commands call by one name, as good.csv and good.trec, the first: they are forms of one list."""
-    return sorted({name_and_file(file)[0]: file for file in reversed(files)}.values())
 
 
 def _kinds(path: Path) -> Iterator[str]:

@@ -287,12 +287,12 @@ class Gating:
     [gates]
     -------
     on
-        Queries to compare with --against: all (default), or shared (with the same labels).
+        Queries to compare with --against: all, or shared (with the same labels; the default of traces).
     """
 
     fail_if: Names = None
     against: Path | None = None
-    on: str = "all"
+    on: str | None = None
 
 
 # -- output -----------------------------------------------------------------------------------------------

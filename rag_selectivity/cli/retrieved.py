@@ -13,7 +13,6 @@ from rag_selectivity.errors import InputError
 
 if TYPE_CHECKING:
     from rag_selectivity.judged.qrels import Qrels
-    from rag_selectivity.results.report import Report
 
 
 @dataclass(frozen=True)
@@ -67,18 +66,19 @@ class Retrieved:
         query_of = read.queries_in(qrels)
         # The retrievals of one query are one cluster.
         clusters = query_of if len(set(query_of.values())) < len(query_of) else None
-        notes = (*read.notes, *not_seen(qrels, {*query_of.values()}))
-        under = qrels.under(query_of)
-        return cls(under, {name: read.shown}, read.pool, known, depths, read.facts, notes, clusters, True)
-
-    def noted_in(self, report: Report) -> Report:
-        """The report, with what it should say of the input."""
-        return report.with_input(next(iter(self.runs)), self.facts, self.notes) if self.is_live else report
+        asked = {*query_of.values()}
+        several = f"{len(query_of):,} retrievals of {len(asked):,} queries: a retrieval is called a query here"
+        notes = (*read.notes, *not_seen(qrels, asked), *([] if clusters is None else [several]))
+        return cls(
+            qrels.under(query_of), {name: read.shown}, read.pool, known, depths, read.facts, notes, clusters, True
+        )
 
 
 def is_live(runs: Mapping[str, Path]) -> bool:
     """Whether they are the live retrievals of one file: a monitor's trace, or spans."""
     from rag_selectivity.live.trace import is_trace
 
-    first = next(iter(runs.values()), Path())
-    return len(runs) == 1 and (first.suffix == ".json" or is_trace(first))
+    traces = [file for file in runs.values() if is_trace(file) or (file.suffix == ".json" and len(runs) == 1)]
+    if traces and len(runs) > 1:
+        raise InputError(f"{traces[0]} is a trace: give it alone, and compare another with its report (-o, --against)")
+    return bool(traces)
