@@ -312,7 +312,7 @@ def _of_caveats(gate: Gate, run: str, report: Report | ClaimReport) -> str:
     for caveat in report.runs[run].caveats:
         concerned = [key for key in caveat.measures if asked in (None, key)]
         if concerned and gate.meets(LEVELS.index(caveat.level)):
-            found.append(f"{', '.join(concerned)}: {caveat.code} ({caveat.level}): {caveat.text}")
+            found.append(f"{', '.join(concerned)}: {caveat.code} ({caveat.level}): {caveat.text.rstrip('.')}")
     return "; ".join(found)
 
 

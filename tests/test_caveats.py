@@ -220,6 +220,9 @@ def test_the_share_of_all_queries_counts_failures_too():
     (caveat,) = [each for each in figure.caveats if each.code == "by-construction"]
     assert (figure.n, figure.value) == (51, pytest.approx(50 / 51))
     assert caveat.figures["of_all_queries"] == pytest.approx(50 / 100)
+    labels |= {query: dict.fromkeys(row, 5) for query, row in labels.items() if query != "q2"}
+    report = rs.evaluate(labels, {"r": run}, scale="utility", depths=[10], measures=["Success"], bootstrap=None)
+    assert "1 query without a relevant label is left out" in report["Success@10"].caveats[0].text
 
 
 def test_controls_lift_the_caveat_only_where_figures_rest_on_them(cranfield):

@@ -71,9 +71,10 @@ def test_a_judge_that_rolls_dice_has_shown_nothing(cranfield, tmp_path) -> None:
     assert bits["as_judged"] > 5
     assert {"closed-labels", "equals-placebo"} <= {caveat["code"] for caveat in evidence["caveats"]}
     assert shown["trust"]["verdict"].startswith("These labels cannot tell the retriever from a random draw")
-    gated = run_command(*arguments, "--fail-if", "caveats(RA-nWG@10) >= strong")
+    gated = run_command(*arguments, "--fail-if", "caveats(RA-nWG@10) >= strong", "--format", "markdown")
     assert gated.returncode == 1
     assert "gate failed: bm25: RA-nWG@10: closed-labels (strong)" in gated.stderr
+    assert ".. Let" not in gated.stdout
     gated = run_command(*arguments, "--fail-if", "shown(BoR@10) < 1")
     assert gated.returncode == 1
 

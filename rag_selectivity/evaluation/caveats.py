@@ -204,14 +204,14 @@ def _of_success(measure: Measure, estimate: Estimate, facts: LabelFacts, at: str
     if measure.name != "Success" or estimate.basis == WITH_CONTROLS or not 0 < of.n < total:
         return
     of_all = of.value * of.n / total
-    left_out = f"{counted(total - of.n, 'query', 'queries')} without a relevant label are left out"
+    some = counted(total - of.n, "query without a relevant label is", "queries without a relevant label are")
     level, succeed = SOFT, f"Of all {total} queries, {percent(of_all)} {how} succeed."
-    text = f"The labels are of what runs retrieved, and {left_out}: their relevant passages may not have been found."
+    text = f"The labels are of what runs retrieved, and {some} left out: relevant passages may not have been found."
     if at == AT_K and estimate.basis == AS_JUDGED:
         level, succeed = STRONG, f"Of all queries, {percent(of_all)} succeed."
         top = "what was shown" if measure.at is None else named_top(measure.at)
         labels = "Nearly all labels" if facts.tail_ranks is None else "Nearly all labels but those of the tail"
-        text = f"{labels} are of {top}, and {left_out}: success of nearly all others is automatic."
+        text = f"{labels} are of {top}, and {some} left out: success of nearly all others is automatic."
     yield Caveat(BY_CONSTRUCTION, f"{text} {succeed}", level, {"of_all_queries": of_all})
 
 
