@@ -5,6 +5,7 @@ python docs/make_cli.py
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -37,23 +38,6 @@ COMMANDS = (
     "explain",
     "demo",
 )
-#: What the examples read, as `rag-selectivity demo --write` writes it.
-FILES = {
-    "`qrels.trec`, `grades.trec`": "labels 0 and 1, and labels 1 to 5",
-    "`bm25.trec`, `dense.trec`": "two runs",
-    "`candidates.trec`": "the candidates before reranking, a run too",
-    "`queries.jsonl`, `corpus.jsonl`": "texts, with `_id` and `text`",
-    "`labels.db`, `cheap.db`": "label stores of a chat model and of a cheap judge",
-    "`scripted.qrels`": "labels 1 to 5 that stand in the place of people's, for a part of the same pairs",
-    "`formats/graded03.trec`": "labels 0 to 3, as TREC has them",
-    "`tokens.csv`": "lengths (`passage_id,tokens`)",
-    "`scores.csv`": "scores of answers (`query_id,run,k,score`)",
-    "`before.json`": "a report that was saved",
-    "`ragas.jsonl`": "questions, retrieved texts and reference answers, in Ragas' field names",
-    "`impressions.jsonl`": "a log of interleaved lists with late credit",
-    "`arms.csv`": "the rows of an A/B test (`arm`, `cited`, `harm`, `before`)",
-    "`log.jsonl`": "a log of counts: N, K, R and hit of each query",
-}
 _WIDTH = 116
 
 
@@ -62,14 +46,13 @@ def reference() -> str:
     known = all_commands()
     if known.keys() != set(COMMANDS):
         raise SystemExit(f"COMMANDS and the commands differ: {', '.join(known.keys() ^ set(COMMANDS))}")
+    shared = _shared(known)
     lines = [
         "# The command line",
         "",
         "Made from the commands themselves by `docs/make_cli.py`: change those, and run it.",
         "",
-        "| command | what it does |",
-        "|---|---|",
-        *(f"| [`{name}`](#{name.replace(' ', '-')}) | {_paragraphs(known[name])[0]} |" for name in COMMANDS),
+        f"{' · '.join(f'[`{name}`](#{_anchor(name)})' for name in COMMANDS)}",
         "",
         "## All commands",
         "",
@@ -83,13 +66,11 @@ def reference() -> str:
         "Results go to standard output. Warnings, notes, progress and errors go to standard error. With",
         "`RAG_SELECTIVITY_DEBUG=1` in the environment an error shows its traceback.",
         "",
-        "| option | meaning |",
-        "|---|---|",
-        *(f"| {_names(each)} | {_meaning(each)} |" for each in known["evaluate"].params if _is_common(each)),
-        "| `--help` | Show the options that people use, and two examples. |",
+        *(_row(each) for each in known["evaluate"].params if _is_common(each)),
+        "- `--help`: Show the options that people use, and two examples.",
         "",
         "`rag-selectivity --version` shows the version; `rag-selectivity --install-completion` completes commands and",
-        "options in your shell. An option that takes one value can be given once.",
+        "options in your shell.",
         "",
         "A file to read or write can be `-`, which is standard input or standard output. Only one file can be standard",
         "input. Its format follows from its content, packed by gzip, zstd or not. A label store cannot be `-`, since",
@@ -97,14 +78,11 @@ def reference() -> str:
         "",
         "The suffix of `--output` sets the format: `.html`, `.json`, `.csv`, `.md` or `.tex`; `--format` overrides it.",
         "",
-        "The examples here and on the other pages run in the folder that `rag-selectivity demo --write try` writes.",
-        "Its README.md names all files; these are read here:",
+        "The examples run in the folder that `rag-selectivity demo --write try` writes. Its README.md names the files.",
         "",
-        "| file | what it holds |",
-        "|---|---|",
-        *(f"| {file} | {content} |" for file, content in FILES.items()),
-    ]
-    lines += [
+        "## Options of several commands",
+        "",
+        *shared,
         "",
         "## selectivity.toml",
         "",
@@ -114,23 +92,40 @@ def reference() -> str:
         "`[judge]`, but none under Tests, Number of queries and Output. The command line wins. What is asked for",
         "seldom has only a key, which `-c rules.order=rank` gives there:",
         "",
-        "| key | meaning |",
-        "|---|---|",
-        *(f"| `{key}` | {meaning} |" for key, meaning in sorted(_keys(known).items())),
+        *(f"- `{key}`: {meaning}" for key, meaning in sorted(_keys(known).items())),
     ]
     for name in COMMANDS:
         command = known[name]
+        rows = [_row(each) for each in _listed(command)]
+        own, others = [row for row in rows if row not in shared], [row for row in rows if row in shared]
         lines += ["", f"## {name}", "", *_paragraphs(command), "", "```console"]
         lines += [f"$ {wrapped(example, _WIDTH)}" for example in command.examples]
-        lines += ["```", "", "| option | default | meaning |", "|---|---|---|"]
-        lines += [_row(each) for each in command.params if not _is_common(each) and not getattr(each, "hidden", False)]
+        lines += ["```", *(["", *own] if own else [])]
+        if others:
+            names = ", ".join(map(_name, others))
+            lines += ["", f"[Shared](#options-of-several-commands): {names}."]
     return "\n".join(lines) + "\n"
+
+
+def _shared(known: dict[str, Any]) -> list[str]:
+    """The rows that several commands have; of one option with several meanings, that of the most commands."""
+    commands = Counter(row for name in COMMANDS for row in dict.fromkeys(map(_row, _listed(known[name]))))
+    often = {_name(row): row for row, count in reversed(commands.most_common()) if count > 1}
+    return sorted(often.values(), key=lambda row: row.lower().replace("`", ""))
+
+
+def _listed(command: Any) -> list[Any]:
+    return [each for each in command.params if not _is_common(each) and not getattr(each, "hidden", False)]
+
+
+def _anchor(name: str) -> str:
+    return name.replace(" ", "-")
 
 
 def _keys(known: dict[str, Any]) -> dict[str, str]:
     """{key: meaning} of what only the settings can say."""
     return {
-        f"{each.meaning.section}.{each.name}": each.meaning.help.replace("|", "\\|")
+        f"{each.meaning.section}.{each.name}": each.meaning.help
         for command in known.values()
         for each in command.settings
     }
@@ -146,24 +141,29 @@ def _is_common(parameter: Any) -> bool:
 
 
 def _row(parameter: Any) -> str:
-    default = "needed" if parameter.required else _default(parameter.default)
-    return f"| {_names(parameter)} | {default} | {_meaning(parameter)} |"
+    default = " (needed)" if parameter.required else _default(parameter.default)
+    return f"- {_names(parameter)}{default}: {_meaning(parameter)}"
+
+
+def _name(row: str) -> str:
+    """The first name of a row."""
+    return f"`{row.split('`')[1]}`"
 
 
 def _names(parameter: Any) -> str:
     if parameter.param_type_name == "option":
         return ", ".join(f"`{name}`" for name in parameter.opts)
-    return f"`{parameter.metavar}`".replace("|", "\\|")
+    return f"`{parameter.metavar}`"
 
 
 def _meaning(parameter: Any) -> str:
-    return " ".join(parameter.help.split()).replace("|", "\\|")
+    return " ".join(parameter.help.split())
 
 
 def _default(value: Any) -> str:
     """A default worth telling: none for what is off or not given, however the library beneath spells that."""
     told = isinstance(value, (str, int, float, Path)) and not isinstance(value, bool)
-    return f"`{value}`" if told else ""
+    return f" (default `{value}`)" if told else ""
 
 
 if __name__ == "__main__":
