@@ -7,21 +7,17 @@ from __future__ import annotations
 
 import inspect
 import re
+from collections import Counter
 from pathlib import Path
 
 from rag_selectivity.measures import REGISTRY, Choice, Measure, Real, Whole
-from rag_selectivity.measures.base import summary
 
 #: The families, by the module of their measures, in the order of the page.
 FAMILIES = {
     "chance": ("Compared with chance", "A random draw of K passages from the corpus is what these compare with."),
     "utility": ("Graded evidence and junk", "Grades 1 to 5 say how much a passage helps the LLM that reads it."),
-    "evidence": ("Evidence for one more passage", "The K that is advised follows from it."),
     "recall_free": ("Without knowing all that is relevant", "For labels that name only some of the relevant passages."),
     "classic": ("Classic", "With the conventions of trec_eval, and equal to its figures."),
-    "redundancy": ("Repetition", "What a list says twice."),
-    "readers": ("Of a reader who stops", "A reader goes down the list and stops at some passage."),
-    "incomplete": ("For few labels", "Passages that nobody judged are passed over, as in trec_eval."),
     "udcg": ("Distraction", "What passages that are not relevant do to the LLM that reads them."),
 }
 #: What the definition of a measure says in lines of their own, in the order of the page.
@@ -36,6 +32,8 @@ def reference() -> str:
         families[measure.__module__.rpartition(".")[2]].append(measure)
     ordered = [measure for family in families.values() for measure in family]
     anchors = dict(zip(ordered, unique([slug(measure.name) for measure in ordered]), strict=True))
+    rows = Counter(row for measure in ordered for row in parameters(measure))
+    shared = [row for row, count in rows.items() if count > 1]
     lines = [
         "# Measures",
         "",
@@ -55,24 +53,29 @@ def reference() -> str:
         "| C(n, k) | binomial coefficient |",
         "",
         "A figure over all queries is the mean over those for which it is defined, unless the formula says otherwise.",
-        "NaN (`null` in JSON, with a reason) never enters a mean; the number of queries with a figure is beside it.",
+        "NaN (`null` in JSON, with a reason) never enters a mean; the number of queries with a figure is beside it. A",
+        "measure below without a line on NaN always has a figure.",
         "[Reading the measures](../explanation/reading-the-measures.md) shows with drawings what they say, and has the",
         "[claim checks](../explanation/reading-the-measures.md#claim-checks), which ask an LLM about texts.",
         "",
-        "| measure | definition |",
-        "|---|---|",
-        *(f"| [`{each.name}`](#{anchors[each]}) | {summary(each).replace('|', chr(92) + '|')} |" for each in ordered),
     ]
     for family, measures in families.items():
+        links = " · ".join(f"[`{each.name}`](#{anchors[each]})" for each in measures)
+        lines.append(f"- {FAMILIES[family][0]}: {links}")
+    lines += ["", "## Parameters of several measures", "", *shared]
+    for family, measures in families.items():
         title, about = FAMILIES[family]
+        ((source, count),) = Counter(definition(each)[1]["Source"] for each in measures).most_common(1)
+        if count > 1:
+            about += f" Source, unless another is named: {source}"
         lines += ["", f"## {title}", "", about]
         for measure in measures:
-            lines += section(measure)
+            lines += section(measure, shared, source if count > 1 else "")
     return "\n".join(lines) + "\n"
 
 
-def section(measure: type[Measure]) -> list[str]:
-    """One measure."""
+def section(measure: type[Measure], shared: list[str], source: str) -> list[str]:
+    """One measure: what it does not share with the others of its family."""
     paragraphs, facts = definition(measure)
     missing = [fact for fact in FACTS if fact not in facts]
     if missing:
@@ -80,18 +83,28 @@ def section(measure: type[Measure]) -> list[str]:
     lines = ["", f"### {measure.name}"]
     for paragraph in paragraphs:
         lines += ["", paragraph]
-    lines += ["", f"- **Formula**: `{facts['Formula']}`"]
-    lines += [f"- **{fact}**: {facts[fact][0].upper()}{facts[fact][1:]}" for fact in FACTS[1:-1]]
-    needs = needed(measure)
-    if needs:
+    lines.append("")
+    if facts["Formula"].casefold() not in paragraphs[0].casefold():
+        lines.append(f"- **Formula**: `{facts['Formula']}`")
+    known = {"NaN": "never.", "Source": source}
+    lines += [f"- **{fact}**: {facts[fact]}" for fact in FACTS[1:-1] if facts[fact] != known.get(fact)]
+    if needs := needed(measure):
         lines.append(f"- **Needs**: {', '.join(needs)}.")
     lines.append(f"- **Example**: {facts['Example']}.")
-    if measure.parameters():
-        lines += ["", "| parameter | default | values | meaning |", "|---|---|---|---|"]
-        for each in measure.parameters():
-            default = "by the scale" if each.default is None and each.name == "rel" else printed(each.default)
-            lines.append(f"| `{each.name}` | {default} | {values(each.metadata['kind'])} | {each.metadata['doc']} |")
+    rows = parameters(measure)
+    lines += [f"- **Parameter** {row.removeprefix('- ')}" for row in rows if row not in shared]
+    if names := [f"`{row.split('`')[1]}`" for row in rows if row in shared]:
+        lines.append(f"- **[Shared parameters](#parameters-of-several-measures)**: {', '.join(names)}")
     return lines
+
+
+def parameters(measure: type[Measure]) -> list[str]:
+    """A row for each parameter: name, default, values, meaning."""
+    rows = []
+    for each in measure.parameters():
+        default = "" if each.default is None else f", default {printed(each.default)}"
+        rows.append(f"- `{each.name}` ({values(each.metadata['kind'])}{default}): {each.metadata['doc']}")
+    return rows
 
 
 def definition(measure: type[Measure]) -> tuple[list[str], dict[str, str]]:
@@ -112,7 +125,7 @@ def needed(measure: type[Measure]) -> list[str]:
 
 
 def printed(value: object) -> str:
-    return "" if value is None else f"`{value:g}`" if isinstance(value, float) else f"`{value}`"
+    return f"`{value:g}`" if isinstance(value, float) else f"`{value}`"
 
 
 def values(kind: Whole | Real | Choice) -> str:
