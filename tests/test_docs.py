@@ -44,8 +44,6 @@ NEEDS = {
 }
 #: Pages that set what a library reads when it is imported: another test may have imported it.
 ALONE = {"frameworks/ranx"}
-#: Its examples run in tests/test_codes.py, each in a folder of its own.
-CODES = "reference/caveats"
 
 
 def name_of(page: Path) -> str:
@@ -63,7 +61,7 @@ def blocks(page: Path, language: str) -> list[tuple[int, str]]:
 # -- Python ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if name_of(page) not in {*ALONE, CODES}], ids=name_of)
+@pytest.mark.parametrize("page", [page for page in PAGES if name_of(page) not in ALONE], ids=name_of)
 @pytest.mark.usefixtures("no_socket_beyond_this_machine", "registries_as_before")
 def test_python_blocks_run_in_their_order(page, sample, tmp_path, monkeypatch, capsys) -> None:
     if not blocks(page, "python"):
@@ -98,7 +96,6 @@ def test_python_blocks_run_in_a_process_of_their_own(name, sample, tmp_path) -> 
 RECIPES = [
     pytest.param(page, line, needed, code, id=f"{name_of(page)}:{needed}")
     for page in PAGES
-    if name_of(page) != CODES
     for needed in re.findall(r'^```python needs="([^"]+)"$', page.read_text(encoding="utf-8"), flags=re.M)
     for line, code in blocks(page, f'python needs="{needed}"')
 ]

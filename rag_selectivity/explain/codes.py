@@ -8,8 +8,8 @@ from pathlib import Path
 #: Where a wheel puts the page, and where it stands in a checkout.
 _PAGES = (Path(__file__).with_name("caveats.md"), Path(__file__).parents[2] / "docs" / "reference" / "caveats.md")
 _SECTION = re.compile(
-    r"^### (?P<name>[a-z-]+)\n\n\*(?P<kind>Caveat|Warning|Remark)(?:: (?P<levels>[a-z, ]+))?\.\* (?P<text>.*?)\n\n"
-    r'```python(?: needs="(?P<needs>[^"]+)")?\n(?P<example>.*?)```\n',
+    r"^### (?P<name>[a-z-]+)\n\n\*(?P<kind>Caveat|Warning|Remark)(?:: (?P<levels>[a-z, ]+))?\.\* "
+    r"(?P<text>.*?)(?=\n\n#|\n\Z)",
     flags=re.M | re.S,
 )
 
@@ -26,18 +26,12 @@ class Code:
         Those that a caveat can have: strong, soft, note. Empty for the others.
     text : str
         Markdown: what it says in a sentence, then what it means, when it appears and what to do.
-    example : str
-        Python that gives it.
-    needs : str
-        The package that the example needs besides this one; empty if it needs none.
     """
 
     name: str
     kind: str
     levels: tuple[str, ...]
     text: str
-    example: str
-    needs: str = ""
 
     @property
     def sentence(self) -> str:
@@ -47,9 +41,8 @@ class Code:
     def __str__(self) -> str:
         """Its section of the page."""
         levels = f": {', '.join(self.levels)}" if self.levels else ""
-        example = "".join(f"    {line}".rstrip() + "\n" for line in self.example.splitlines())
         text = re.sub(r"\[([^\]]+)\]\([^)]*\)", r"\1", self.text.replace("**", ""))
-        return f"{self.name} ({self.kind}{levels})\n\n{text}\n\nExample:\n\n{example}".rstrip()
+        return f"{self.name} ({self.kind}{levels})\n\n{text}"
 
 
 @cache
@@ -66,8 +59,6 @@ def all_codes() -> dict[str, Code]:
             found["kind"].lower(),
             tuple(found["levels"].split(", ")) if found["levels"] else (),
             found["text"],
-            found["example"],
-            found["needs"] or "",
         )
         for found in _SECTION.finditer(page)
     }
