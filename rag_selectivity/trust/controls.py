@@ -430,9 +430,9 @@ def _missed_with_tail(draw: Draw, draws: int, rng: np.random.Generator) -> Calla
     grid = np.linspace(0.0, times.max(), _GRID)
 
     def means(rows: BoolArray) -> tuple[FloatArray, FloatArray]:
-        missed = np.array([(draw.missed[rows] * np.exp(draw.tail[rows] * each)).mean() for each in grid])
-        more = np.array([(-draw.missed[rows] * np.expm1(draw.tail[rows] * each)).mean() for each in grid])
-        return draw.found[rows].mean() + np.interp(times, grid, more), np.interp(times, grid, missed)
+        gone = np.outer(grid, draw.tail[rows])
+        missed, less = ((draw.missed[rows] * share(gone)).mean(axis=1) for share in (np.exp, np.expm1))
+        return draw.found[rows].mean() - np.interp(times, grid, less), np.interp(times, grid, missed)
 
     return means
 
