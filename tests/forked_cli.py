@@ -30,7 +30,8 @@ import rag_selectivity as rs
 PRELOADED = (
     "anyio._backends._asyncio httpcore2 jinja2 matplotlib.backends.backend_svg matplotlib.figure mpl_toolkits.mplot3d "
     "numpy.random openai.resources.chat pyarrow scipy.special scipy.stats sqlite3 rag_selectivity.cli.gates "
-    "rag_selectivity.advice rag_selectivity.explain rag_selectivity.golden rag_selectivity.grading.openai_judge"
+    "rag_selectivity.advice rag_selectivity.explain rag_selectivity.golden rag_selectivity.grading.openai_judge "
+    "rag_selectivity.grading.labels_format rag_selectivity.render.html typer._adapters"
 )
 
 

@@ -94,7 +94,7 @@ def test_small_tables_equal_the_libraries_or_are_undefined(pairs) -> None:
 def test_intervals_keep_queries_together() -> None:
     rng = np.random.default_rng(0)
     held = {"together": 0, "apart": 0}
-    for _ in range(150):
+    for _ in range(80):
         # The judge is good at some queries and bad at others.
         skill = rng.choice([0.4, 0.95], 30)
         right = rng.random((30, 20)) < skill[:, None]
@@ -104,8 +104,8 @@ def test_intervals_keep_queries_together() -> None:
         for name, groups in (("together", queries), ("apart", [str(i) for i in range(600)])):
             exact = agreement(human.ravel(), judge.ravel(), groups, bootstrap=rs.Bootstrap(resamples=200)).exact
             held[name] += exact.low <= 0.675 <= exact.high
-    assert held["together"] / 150 > 0.9
-    assert held["apart"] / 150 < 0.75
+    assert held["together"] / 80 > 0.9
+    assert held["apart"] / 80 < 0.75
 
 
 def gaffke(values: list[float], lowest: float, highest: float) -> tuple[float, float]:
@@ -165,8 +165,7 @@ def graded(judge: str, queries: int, pairs: int, seed: int = 0) -> rs.JudgeRepor
     return agreement(human, given, names, bootstrap=rs.Bootstrap(resamples=500))
 
 
-@pytest.mark.parametrize("shares", [(0.2, 0.2, 0.2, 0.2, 0.2), (0.8, 0.1, 0.05, 0.03, 0.02)])
-@pytest.mark.parametrize("skill", [0.3, 0.93])
+@pytest.mark.parametrize(("skill", "shares"), [(0.3, (0.2, 0.2, 0.2, 0.2, 0.2)), (0.93, (0.8, 0.1, 0.05, 0.03, 0.02))])
 def test_coefficients_hold_the_truth_with_ten_queries_of_three_pairs(skill, shares) -> None:
     # The full simulation is benchmarks/simulated/labels.py.
     rng = np.random.default_rng([round(100 * skill), round(100 * shares[0])])
@@ -229,9 +228,9 @@ def test_one_grade_alone_is_undetermined(human, judge, who) -> None:
 
 def test_who_guesses_half_the_time_is_not_fit_and_who_is_good_is() -> None:
     for queries, pairs in ((2, 2), (10, 3), (20, 3), (100, 3)):
-        found = [graded("half", queries, pairs, seed).verdict for seed in range(60)]
+        found = [graded("half", queries, pairs, seed).verdict for seed in range(20)]
         assert found.count("good") == 0
-    assert [graded("good", 100, 3, seed).verdict for seed in range(40)].count("good") >= 36
+    assert [graded("good", 100, 3, seed).verdict for seed in range(20)].count("good") >= 18
 
 
 def test_clusters_are_the_drawn_units() -> None:

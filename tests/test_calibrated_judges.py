@@ -63,8 +63,8 @@ def covered(human, judge, runs, seed: int) -> list[bool]:
 @pytest.mark.parametrize("kind", ["topic-dependent", "near-constant", "run-biased"])
 @pytest.mark.filterwarnings("ignore::rag_selectivity.SelectivityWarning")
 def test_judges_that_err_by_topic_by_run_or_hardly_tell_grades_apart(kind) -> None:
-    held = [each for seed in range(3) for each in covered(*made_world(kind, seed), seed)]
-    assert len(held) > 40
+    held = [each for seed in range(2) for each in covered(*made_world(kind, seed), seed)]
+    assert len(held) > 25
     assert np.mean(held) >= 0.93
 
 

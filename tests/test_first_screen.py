@@ -26,7 +26,8 @@ def report(sample) -> rs.Report:
 
 def words(sample: Path, *options: str) -> list[str]:
     runs = [str(sample / f"{name}.trec") for name in RUNS]
-    return ["evaluate", str(sample / "labels.db"), *runs, "--corpus-size", "1000", "--resamples", "500", *options]
+    options = ("--scale", "utility", "--corpus-size", "1000", "--resamples", "500", *options)
+    return ["evaluate", str(sample / "grades.trec"), *runs, *options]
 
 
 def printed(arguments: list[str]) -> str:

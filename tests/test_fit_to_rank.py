@@ -160,8 +160,8 @@ def test_agreement_over_all_pairs_does_not_check_a_judge(tmp_path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("shared", [0, 2])
 def test_in_simulation_inverting_judges_are_not_called_fit_and_good_ones_are(shared) -> None:
-    said = [verdict(seed, 0.05, 1.0, shared, 200) for seed in range(16)]
+    said = [verdict(seed, 0.05, 1.0, shared, 200) for seed in range(8)]
     assert all(inverts for _, inverts in said)
     assert "as_people" not in [v for v, _ in said]
-    said = [verdict(seed, 0.1, 0.25 * (shared > 0), shared, 400) for seed in range(12)]
+    said = [verdict(seed, 0.1, 0.25 * (shared > 0), shared, 400) for seed in range(8)]
     assert [v for v, inverts in said if not inverts].count("as_people") >= 0.9 * len(said)

@@ -17,7 +17,7 @@ from tests.page_worlds import PAGES, PageWorld
 from tests.report_worlds import HOSTILE, WORLDS, ReportWorld, six_runs
 
 pytestmark = [pytest.mark.filterwarnings("ignore::rag_selectivity.SelectivityWarning"), pytest.mark.contract]
-SLOW = ("a_thousand_queries", "no_texts", "partly_judged", "binary_without_size", "one_run", "no_success")
+SLOW = ("many_queries", "partly_judged", "binary_without_size", "one_run", "no_success")
 #: What the page says once its explorer is drawn.
 READY = "html[data-explorer=ready]"
 #: How many rows of each table are opened.
