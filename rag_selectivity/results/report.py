@@ -83,8 +83,7 @@ class Report(OfRuns[RunReport], Result):
         `source`, the number of `queries`, the `sum` of their weights, the `effective` number of queries (Kish's
         (Σw)²/Σw²), the `largest_share` of one query, and how many were `left_out` (weight 0) or `unmeasured`.
         """
-        known: Mapping[str, Any] | None = self.settings.get("weights")
-        return known
+        return self.settings.get("weights")
 
     @property
     def cutoffs(self) -> tuple[int, ...]:
@@ -159,10 +158,10 @@ class Report(OfRuns[RunReport], Result):
         rel : int, optional
             The lowest grade that counts as relevant. Default: that of the scale.
         """
-        part = self.run(run)
-        if self.ground is not None:
-            return {}
-        mean = part.mean_relevant(scale_named(self.scale).relevant_from if rel is None else rel)
+        part, usual = self.run(run), scale_named(self.scale).relevant_from
+        if part.judged is None or self.ground is not None:
+            return dict(part.slots_per_relevant) if rel in (None, usual) else {}
+        mean = part.judged.mean_relevant(usual if rel is None else rel)
         return {} if mean is None else {depth: depth / mean for depth in self.depths}
 
     def per_query(self, run: str | None = None) -> list[dict[str, Any]]:

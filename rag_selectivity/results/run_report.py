@@ -88,6 +88,8 @@ class RunReport(Plain):
     input: Mapping[str, Any] = field(default_factory=dict)
     label_caveats: tuple[Caveat, ...] = ()
     slices: Slices = field(default_factory=dict)
+    #: As a file has them (`Report.slots_per_relevant`); empty for a report of this process.
+    slots_per_relevant: Mapping[int, float] = field(default_factory=dict, repr=False, compare=False)
 
     @property
     def queries(self) -> tuple[str, ...]:
@@ -122,10 +124,6 @@ class RunReport(Plain):
         """The number of queries, of which several live retrievals may be; of those in a file, only figures are kept."""
         first = 0 if self.judged is None else int(self.judged.is_first.sum())
         return first or len(self.queries) or max((each.n_total for each in self.estimates.values()), default=0)
-
-    def mean_relevant(self, rel: int) -> float | None:
-        """N_p: the mean number of relevant passages of a query that has one; None if no query has one, or unknown."""
-        return None if self.judged is None else self.judged.mean_relevant(rel)
 
 
 _R = TypeVar("_R", bound=RunReport)

@@ -140,6 +140,7 @@ class _Run(Shape):
     input: dict[str, Any] = Field({})
     label_caveats: tuple[Caveat, ...] = ()
     slices: dict[str, dict[str, Slice]] = Field({})
+    slots_per_relevant: dict[int, float] = Field({})
 
     def report(self, folder: Path) -> RunReport:
         figures = Figures((), [], [])
@@ -147,7 +148,7 @@ class _Run(Shape):
             figures = self.figures.figures(folder, self.fingerprint)
         elif self.per_query is not None:
             figures = self.per_query.figures(self.fingerprint)
-        same = ("notes", "input", "label_caveats", "slices")
+        same = ("notes", "input", "label_caveats", "slices", "slots_per_relevant")
         return RunReport(figures, self.measures, self.queries, **{name: getattr(self, name) for name in same})
 
 
