@@ -88,7 +88,8 @@ def as_latex(result: Result) -> str:
         for name, *cells in zip(names, *columns, strict=True)
     ]
     heads = ["system", *(latex_text(str(measure)) for measure in measures)]
-    return latex_of(heads, rows, _caption(result, report, figures.values()))
+    bold = any(r"\textbf" in cell for column in columns for cell in column)
+    return latex_of(heads, rows, _caption(result, report, figures.values(), bold))
 
 
 def _figures(result: Report | Comparison, report: Report) -> dict[str, dict[Measure, Estimate]]:
@@ -124,13 +125,12 @@ def _cells(
         yield f"{figure}$^{{{worse[name].rstrip(',')}}}$" if worse[name] else figure
 
 
-def _caption(result: Report | Comparison, report: Report, figures: Iterable[Mapping[Any, Estimate]]) -> str:
+def _caption(result: Report | Comparison, report: Report, figures: Iterable[Mapping[Any, Estimate]], bold: bool) -> str:
     size = "" if report.corpus_size is None else f", N = {report.corpus_size:,} passages"
     n = counted(report.trust.queries, "query", "queries")
     text = f"{counted(len(report.runs), 'system')}, n = {n}{size}, {report.scale} scale"
     text += f", relevant from grade {scale_named(report.scale).relevant_from}."
-    if len(report.runs) > 1:
-        text += " The best figure of a column is bold."
+    text += " The best figure of a column is bold." * bold
     if isinstance(result, Comparison):
         kind = "paired tests" if result.settings["paired"] else "tests of independent samples"
         tests, level = counted(result.settings["family"], "test"), level_text(result.settings["level"])
