@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import rag_selectivity as rs
+from rag_selectivity.advice import decide
 from rag_selectivity.render import plots
 from rag_selectivity.results.decision import QUESTIONS
 from rag_selectivity.results.difference import JUDGED_IN_PART, NOT_SHOWN, NOT_TESTED
@@ -192,6 +193,12 @@ def test_plots_hold_figures_below_0_one_curve_of_a_run_and_no_dot_for_what_is_no
     dots = [line for line in plots.forest(compared).get_lines() if line.get_marker() == "o"]
     assert {row.verdict for row in compared.rows} == {NOT_SHOWN, NOT_TESTED, JUDGED_IN_PART}
     assert {dot.get_markerfacecolor() for dot in dots} == {"none"}
+
+
+def test_a_pair_without_a_figure_is_none_of_those_tested() -> None:
+    runs, human = {"mine": FINAL, "other": OTHER}, {"q1": {"d3": 5}}
+    report = rs.evaluate(GRADES, runs, scale="utility", human=human, depths=[1], bootstrap=rs.Bootstrap(20))
+    assert "for 0 of 0 pairs of runs" in report.with_decision(decide(report, k=1)).to_html()
 
 
 def test_who_lost_the_evidence_counts_every_query_once(report) -> None:

@@ -351,17 +351,15 @@ def test_a_table_with_two_values_or_none_for_a_query_is_refused(tmp_path, monkey
 
 def test_a_frame_with_two_corpus_sizes_for_a_query_is_refused() -> None:
     pandas = pytest.importorskip("pandas")
-    with pytest.raises(
-        rs.InputError, match="corpus_size, row 2: the corpus size of query 'q' is 8, and 9 before: keep one of them"
-    ):
+    message = "corpus_size, row 2: the corpus size of query 'q' is 8, and 9 before: keep one of them"
+    with pytest.raises(rs.InputError, match=message):
         evaluated(corpus_size=pandas.DataFrame({"query_id": ["q", "q"], "corpus_size": [9, 8]}))
 
 
 @pytest.mark.parametrize("size", [float("nan"), np.array([]), "many", [9]])
 def test_a_corpus_size_that_is_no_number_is_said_to_be_none(size) -> None:
-    with pytest.raises(
-        rs.InputError, match=r"corpus_size\['q'\]: .*corpus size.*: give a number|; give a whole number"
-    ):
+    message = r"corpus_size\['q'\]: .*corpus size.*: give a number|; give a whole number"
+    with pytest.raises(rs.InputError, match=message):
         evaluated(corpus_size={"q": size})
 
 

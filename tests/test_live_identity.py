@@ -173,9 +173,8 @@ def test_ids_that_never_meet_a_label_are_an_error_and_no_alarm() -> None:
         warnings.simplefilter("error")
         for i in range(10, 40):
             monitor.record(Retrieval(f"q{i}", ["uuid-1", "uuid-2"]))
-    with pytest.raises(
-        rs.InputError, match=r"labels name 'd0', 'junk', 'd1', the retriever brought 'uuid-1', 'uuid-2'.*exact"
-    ):
+    message = r"labels name 'd0', 'junk', 'd1', the retriever brought 'uuid-1', 'uuid-2'.*exact"
+    with pytest.raises(rs.InputError, match=message):
         monitor.report()
     assert alarms == []
     exact = Monitor(LABELS, scale="utility", ids="exact", alerts=["Success < 2"], window=20, on_alert=alarms.append)

@@ -47,9 +47,8 @@ def test_a_later_retrieval_answers_a_question() -> None:
     first, second = list(LABELS)[:2]
     for question in (first, second):
         monitor.asked(question)
-    with pytest.raises(
-        rs.InputError, match=r"2 labelled questions were asked \(question 0\?, question 1\?\), and no retr"
-    ):
+    message = r"2 labelled questions were asked \(question 0\?, question 1\?\), and no retr"
+    with pytest.raises(rs.InputError, match=message):
         monitor.report()
     monitor.record(rs.Retrieval(first, LISTS[first]))
     monitor.asked(first)

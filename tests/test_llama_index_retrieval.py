@@ -262,9 +262,8 @@ class Broken(Numbers):
 
 
 def test_if_all_fail_the_cause_is_shown() -> None:
-    with pytest.raises(
-        rs.InputError, match=r"all 10 retrievals failed, the first with RuntimeError: no such"
-    ) as caught:
+    message = r"all 10 retrievals failed, the first with RuntimeError: no such"
+    with pytest.raises(rs.InputError, match=message) as caught:
         evaluated(Broken())
     assert isinstance(caught.value.__cause__, RuntimeError)
 

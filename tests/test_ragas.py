@@ -224,9 +224,8 @@ def test_a_dataset_without_labels_is_graded_once(m, tmp_path) -> None:
     ):
         with pytest.raises(rs.InputError, match=words):
             m.grade_dataset([*ROWS[2:3], row] if "q0?" in row.values() else [row], ragas_llm(server), store)
-    with pytest.raises(
-        rs.InputError, match=r"has no query_id, .*: Ragas keeps none; leave id_column out; key labels by"
-    ):
+    message = r"has no query_id, .*: Ragas keeps none; leave id_column out; key labels by"
+    with pytest.raises(rs.InputError, match=message):
         m.selectivity(dataset(), store, id_column="query_id")
     with pytest.raises(rs.InputError, match="there is no option 'depth'; did you mean \"depths\""):
         m.selectivity(dataset(), store, depth=[5])

@@ -3,6 +3,7 @@
 import re
 import warnings
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from html import escape
@@ -14,6 +15,7 @@ from rag_selectivity.measures.chance import BoR, success_of
 from rag_selectivity.measures.utility import RANWG
 from rag_selectivity.render import plots
 from rag_selectivity.results.decision import Decision
+from rag_selectivity.results.difference import NOT_TESTED
 from rag_selectivity.results.report import Report
 
 #: Stand for the page's text colour and for its line colour in what matplotlib draws.
@@ -72,19 +74,17 @@ def pictures_of(report: Report, decision: Decision | None) -> Iterator[Picture]:
     captions = dict(_CAPTIONS)
     if decision is not None and decision.pairs:
         pairs, title = decision.pairs, "Differences between the runs"
+        tested = [pair for pair in pairs if pair.verdict != NOT_TESTED]
         rows = len(pairs) if len(pairs) <= plots.MOST_PAIRS else len(report.runs) - 1
         drawn.insert(5, (title, partial(plots.forest, decision), rows))
         captions[title] = (
-            f"A test shows a difference in {decision.measure} for {sum(pair.apart for pair in pairs)} of {len(pairs)} "
+            f"A test shows a difference in {decision.measure} for {sum(pair.apart for pair in pairs)} of {len(tested)} "
             f"pairs of runs, after Holm's correction (filled dots). Of many pairs, those with the best run are drawn."
         )
     for title, draw, rows in drawn:
-        try:
-            svg = drawing(title, draw, rows)
-        except InputError:
-            # The report lacks the measure.
-            continue
-        yield Picture(title, captions[title], svg)
+        # A report may lack the measure.
+        with suppress(InputError):
+            yield Picture(title, captions[title], drawing(title, draw, rows))
 
 
 def drawing(title: str, draw: Callable[..., Any], rows: int = 0) -> str:

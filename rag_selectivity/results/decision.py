@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from rag_selectivity.errors import InputError
 from rag_selectivity.results.estimate import Caveat, Estimate
-from rag_selectivity.results.plain import Named, Number, Plain, finite
+from rag_selectivity.results.plain import Named, Number, Plain
 from rag_selectivity.results.result import Result
 from rag_selectivity.wording import amount
 
@@ -235,5 +235,5 @@ class Decision(Result):
     def table(self) -> Iterable[dict[str, Any]]:
         """One flat row for each run."""
         for line in self.lines:
-            figures = {str(each.measure): finite(each.estimate.value) for each in line.figures.values()}
+            figures = {str(each.measure): each.estimate.value for each in line.figures.values()}
             yield {"run": line.run, **figures, **line.costs}
