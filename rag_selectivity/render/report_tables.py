@@ -338,7 +338,7 @@ def change_blocks(changes: Changes) -> Iterator[Block]:
     for run, reasons_of in sorted(changes.not_compared.items(), key=lambda each: "" not in each[1]):
         for measure, reason in reasons_of.items():
             yield Note(f"Not compared: {f'{measure} of {run}' if measure else run}: {reason.rstrip('.')}.")
-    yield from (Note(f"{note[0].upper()}{note[1:]}.") for note in changes.notes)
+    yield from (Note(f"{note}.") for note in changes.notes)
 
 
 def _about_tests(changes: Changes) -> str:

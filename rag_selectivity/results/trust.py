@@ -267,9 +267,8 @@ class Trust:
             return NOTHING, "These labels cannot tell the retriever from a random draw"
         if controlled:
             beats = self._beats_chance()
-            by = f"By {self._judges} grades, " if self._judges else ""
-            answer = f"{by}{beats}" if beats else "BoR is checked by random passages"
-            return CHECKED, f"{answer[0].upper()}{answer[1:]}"
+            by = f"By {self._judges or 'these'} grades, {beats}"
+            return CHECKED, by if beats else "BoR is checked by random passages"
         # A list that is compared with itself looks like luck whoever grades it.
         known = [x for x in cells if x.placebo is not None or (x.basis == CALIBRATED and not _has(x, CLOSED, STRONG))]
         if known and all(_has(cell, EQUALS_PLACEBO) for cell in known):
