@@ -200,6 +200,9 @@ def test_the_figures_are_those_of_the_answers(small: World, tmp_path: Path) -> N
     with JudgeServer(script.respond) as server:
         model = OpenAIJudge("scripted", base_url=server.url)
         report = rs.measure_answers(small.runs, **options(small, tmp_path / "a.db", model=model, depths=[2, 5]))
+        one = {"bootstrap": rs.Bootstrap(9, clusters=dict.fromkeys(small.queries, 1)), "model": model}
+        alone = rs.measure_answers(small.runs, **options(small, tmp_path / "a.db", **one))["first", 10, "choice"]
+    assert (alone.reason, math.isnan(alone.low)) == ("one cluster has no interval", True)
     right = {each["query_id"]: each["reference"] for each in small.references}
     by_shown: dict[tuple[str, int | None], dict[str, float]] = {}
     for row in report.answers:
@@ -221,9 +224,8 @@ def test_the_figures_are_those_of_the_answers(small: World, tmp_path: Path) -> N
     assert bits.value == pytest.approx(math.log2(sum(run.values()) / sum(random.values())))
     assert bits.ceiling == pytest.approx(-math.log2(np.mean(list(random.values()))))
     assert (bits.low <= 0 <= bits.high) == (bits.p > 0.05)
-    assert report.contrast("depth", "choice", "first", 5).value == pytest.approx(
-        np.mean([run[q] - by_shown["first", 2][q] for q in queries])
-    )
+    gain = np.mean([run[q] - by_shown["first", 2][q] for q in queries])
+    assert report.contrast("depth", "choice", "first", 5).value == pytest.approx(gain)
     cited = report["first", 5, "cited"]
     held = [f"d{q[1:]}" in small.runs["first"][q][:5] for q in queries]
     assert cited.value == pytest.approx(np.mean(held))

@@ -214,9 +214,7 @@ class _Evaluation:
                     estimate = in_part(measure, estimate, estimates, only_expected)
                 if base in shuffled and (estimate.basis != CALIBRATED or facts.closed(measure)[1] == AT_K):
                     estimate = _beside_placebo(estimate, *shuffled[base][i].tolist())
-                if self.bootstrap is not None and estimate.reason is None and math.isnan(estimate.low):
-                    alone = "query" if estimate.n == 1 else "cluster"
-                    estimate = replace(estimate, reason=f"one {alone} has no interval")
+                estimate = _with_reason(estimate, self.bootstrap)
                 caveats = *of_labels(measure, estimate, facts, labelled[key]), *of_unchecked(measure, estimate, judge)
                 result[key] = replace(estimate, caveats=(*estimate.caveats, *caveats)) if caveats else estimate
         return result, controls, completed
@@ -301,11 +299,9 @@ def _notes_on_people(ground: Ground, figures: Mapping[str, Completed]) -> list[s
         notes.append(f"{counted(settling, 'further label')} of people settle the success of queries one by one")
     if any(figure.rough for figure in figures.values()):
         notes.append("rough: most queries have fewer than two relevant passages, and the interval can be too narrow")
-    undefined: dict[str, list[str]] = {}
-    for key, figure in figures.items():
-        if figure.reason is not None:
-            undefined.setdefault(figure.reason, []).append(key)
-    return notes + [f"no figure for {', '.join(keys)}, since {reason}" for reason, keys in undefined.items()]
+    undefined = {key: figure.reason for key, figure in figures.items() if figure.reason is not None}
+    keys = {reason: ", ".join(key for key in undefined if undefined[key] == reason) for reason in undefined.values()}
+    return notes + [f"no figure for {of_reason}, since {reason}" for reason, of_reason in keys.items()]
 
 
 # -- figures of a table ------------------------------------------------------------------------------------
@@ -314,7 +310,14 @@ def _notes_on_people(ground: Ground, figures: Mapping[str, Completed]) -> list[s
 def estimates_of_table(figures: Figures, bootstrap: Bootstrap | None) -> dict[str, Estimate]:
     """The estimates of a table, with intervals unless there is no bootstrap: {measure: estimate}."""
     (ends,) = ends_of(figures.outcomes, figures.queries, bootstrap)
-    return as_judged(figures, ends)
+    return {key: _with_reason(estimate, bootstrap) for key, estimate in as_judged(figures, ends).items()}
+
+
+def _with_reason(estimate: Estimate, bootstrap: Bootstrap | None) -> Estimate:
+    """The estimate with the reason why it lacks the interval that was asked for, if it does."""
+    if bootstrap is None or estimate.reason is not None or not math.isnan(estimate.low):
+        return estimate
+    return replace(estimate, reason=f"one {'query' if estimate.n == 1 else 'cluster'} has no interval")
 
 
 def as_judged(figures: Figures, ends: Iterable[Ends]) -> dict[str, Estimate]:
