@@ -21,7 +21,7 @@ def report() -> rs.Report:
 
 def test_indexing_by_run_and_measure_in_any_spelling(report) -> None:
     assert report["good", "bor@1"] is report["good", rs.parse_measure("BoR") @ 1]
-    with pytest.raises(rs.InputError, match="BoR@9 was not measured"):
+    with pytest.raises(rs.InputError, match="BoR@9 was not measured: name its depth in depths=…"):
         report["good", "BoR@9"]
     with pytest.raises(rs.InputError, match="no run 'goood'; did you mean \"good\""):
         report["goood", "BoR@1"]
