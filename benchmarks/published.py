@@ -249,12 +249,13 @@ def markdown(tables: Sequence[tuple[Source, Sequence[Row]]]) -> Iterator[str]:
 
 
 def digest(tables: Sequence[tuple[Source, Sequence[Row]]]) -> Iterator[str]:
-    """What the page shows: the counts, the rows that differ, and what is not computed."""
+    """What the page shows: the counts, and the rows that differ."""
     yield f"**{summary([row for _, rows in tables for row in rows])}.**\n"
     yield "| source | figures | agree |\n| --- | --- | --- |"
     for source, rows in tables:
         counted = [row for row in rows if row.claim.counts]
-        yield f"| **{source.title}.** {source.about} | {len(counted)} | {sum(row.agrees for row in counted)} |"
+        about = source.about.split(". ")[0].rstrip(".")
+        yield f"| **{source.title}.** {about}. | {len(counted)} | {sum(row.agrees for row in counted)} |"
     yield "\n## What differs\n\n| source | figure | published | ours | why |\n| --- | --- | --- | --- | --- |"
     before = ""
     for source, row in ((source, row) for source, rows in tables for row in rows if row.claim.differs):
@@ -262,8 +263,6 @@ def digest(tables: Sequence[tuple[Source, Sequence[Row]]]) -> Iterator[str]:
             why = "the same" if row.claim.differs == before else row.claim.differs
             yield f"| {source.title} | {row.claim.what} | {row.claim.published} | {row.shown} | {why} |"
             before = row.claim.differs
-    yield "\n## Not computed here\n\n| source | figure | why |\n| --- | --- | --- |"
-    yield from (f"| {each.source} | {each.what} | {each.why} |" for each in NOT_REBUILT)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

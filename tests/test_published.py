@@ -29,7 +29,7 @@ def test_what_needs_no_data_is_right_and_what_differs_is_on_the_page(source) -> 
     assert [each.claim.what for each in rows if not each.right] == []
     differing = [each for each in rows if each.claim.differs and each.claim.counts]
     assert [each.claim.what for each in differing if f"{each.claim.what} | {each.claim.published}" not in page] == []
-    assert source.about in page
+    assert source.title in page
 
 
 @pytest.mark.slow
