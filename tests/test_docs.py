@@ -77,6 +77,10 @@ def test_python_blocks_run_in_their_order(page, sample, tmp_path, monkeypatch, c
     for line, code in blocks(page, "python"):
         # Blank lines in front, so that a traceback names the line of the page.
         exec(compile("\n" * (line - 1) + code, str(page), "exec", dont_inherit=True), names)
+    shown = [line for _, text in blocks(page, 'text title="printed"') for line in text.splitlines()]
+    printed = capsys.readouterr().out.splitlines()
+    # "…" at the end says that the line goes on.
+    assert [line for line in shown if not any(text.startswith(line.rstrip("… ")) for text in printed)] == []
 
 
 @pytest.mark.slow
@@ -102,14 +106,12 @@ RECIPES = [
 
 
 @pytest.mark.parametrize(("page", "line", "needed", "code"), RECIPES)
-@pytest.mark.filterwarnings("ignore")
 @pytest.mark.usefixtures("no_socket_beyond_this_machine")
 def test_recipes_run_after_the_other_blocks_of_their_page(
     page, line, needed, code, sample, tmp_path, monkeypatch
 ) -> None:
-    for package in (NEEDS.get(name_of(page)), needed):
-        if package is not None:
-            pytest.importorskip(package)
+    for package in filter(None, (NEEDS.get(name_of(page)), needed)):
+        pytest.importorskip(package)
     own = tmp_path / "try"
     shutil.copytree(sample, own)
     monkeypatch.chdir(own)
@@ -274,16 +276,13 @@ def test_every_page_is_reached_by_indexes() -> None:
 
 
 def test_the_api_pages_name_every_public_name() -> None:
-    named = re.findall(r"^```\{public\} (\w+)\n(.*?)^```", api_pages(), flags=re.S | re.M)
+    pages = "".join((DOCS / "reference" / name).read_text(encoding="utf-8") for name in ("api.md", "adapters.md"))
+    named = re.findall(r"^```\{public\} (\w+)\n(.*?)^```", pages, flags=re.S | re.M)
     core = [name for package, names in named if package == "rag_selectivity" for name in names.split()]
     assert sorted(core) == sorted(rs.__all__)
     # Without names, such a block stands for all that its package exports.
     whole = [package for package, names in named if not names.strip()]
     assert sorted(whole) == sorted(path.name for path in (ROOT / "integrations").glob("rag_selectivity_*"))
-
-
-def api_pages() -> str:
-    return "".join((DOCS / "reference" / name).read_text(encoding="utf-8") for name in ("api.md", "adapters.md"))
 
 
 def test_the_page_for_papers_names_the_papers_of_the_citation_file() -> None:
