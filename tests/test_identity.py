@@ -145,7 +145,7 @@ def test_nothing_found_shows_both_sides() -> None:
     assert "no label was found among the 4 passages retrieved in the first 1 labelled retrieval" in message
     assert "the labels name 'doc 7'" in message
     assert "id 'store-d1', 'store-d2', 'store-d3'; doc 'd1', 'd2', 'd3'; text 'text:" in message
-    assert message.endswith("(how-to: ids-change-with-each-ingestion)")
+    assert message.endswith("(how-to: ids-do-not-match)")
     assert "identity=" not in message  # every name was tried
     assert "no passage at all was retrieved in the first 1 labelled retrieval" in refused(({"d1": 1}, []))
 

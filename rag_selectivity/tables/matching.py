@@ -300,7 +300,7 @@ def choose_identity(observed: Sequence[Observed]) -> ChosenIdentity:
 
     if not most:
         by_name = {name: [([ids.get(name, "") for ids in row], labels) for labels, row in observed] for name in found}
-        mend = "Label by an id that the index keeps at each ingestion (how-to: ids-change-with-each-ingestion)"
+        mend = "Label by an id that the index keeps at each ingestion (how-to: ids-do-not-match)"
         forms = ((name, Match(sides).better) for name, sides in by_name.items())
         name, better = next((form for form in forms if form[1]), ("", None))
         if better is not None:
