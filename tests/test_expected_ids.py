@@ -70,47 +70,6 @@ def test_ragas() -> None:
         assert figures == {"Success@2": 1.0, "RA-nWG@2": 0.5}
 
 
-def test_llama_index() -> None:
-    pytest.importorskip("llama_index.core")
-    from llama_index.core.base.base_retriever import BaseRetriever
-    from llama_index.core.postprocessor.types import BaseNodePostprocessor
-    from llama_index.core.schema import NodeWithScore, TextNode
-    from rag_selectivity_llama_index import SelectivityEvaluator, SelectivityMetric, report_from_results
-
-    class Retriever(BaseRetriever):
-        def _retrieve(self, query_bundle: Any) -> list[NodeWithScore]:
-            return [NodeWithScore(node=TextNode(id_=id_, text=id_), score=1.0) for id_ in POOL["who?"]]
-
-    class FirstTwo(BaseNodePostprocessor):
-        def _postprocess_nodes(self, nodes: list[NodeWithScore], query_bundle: Any = None) -> list[NodeWithScore]:
-            return nodes[:2]
-
-    evaluator = SelectivityEvaluator(
-        Retriever(), node_postprocessors=[FirstTwo()], labels=EXPECTED, measures=MEASURES, depths=[2]
-    )
-    evaluation = evaluator.evaluate_dataset(bootstrap=None)
-    check(evaluation.report)
-    options = {**OPTIONS, "measures": ["RA-nWG"]}
-    assert report_from_results(evaluation.results, **options)["RA-nWG@2"].value == 0.5
-    assert SelectivityMetric("RA-nWG@2").compute("who?", EXPECTED["who?"], SHOWN["who?"]).score == 0.5
-
-
-def test_langchain() -> None:
-    pytest.importorskip("langchain_core")
-    from langchain_core.documents import Document
-    from langchain_core.retrievers import BaseRetriever
-    from rag_selectivity_langchain import selectivity, summary_evaluator
-
-    class Retriever(BaseRetriever):
-        def _get_relevant_documents(self, query: str, *, run_manager: Any) -> list[Document]:
-            return [Document(id=id_, page_content=id_) for id_ in SHOWN[query]]
-
-    report = selectivity(Retriever(), None, EXPECTED, **{**OPTIONS, "measures": ["RA-nWG"]})
-    assert report["RA-nWG@2"].value == 0.5
-    rows = [{"documents": SHOWN["who?"]}], [{"relevant": EXPECTED["who?"]}]
-    assert summary_evaluator("RA-nWG@2")(*rows)["score"] == 0.5
-
-
 def test_labels_that_are_all_1_behave_as_expected_ids(tmp_path) -> None:
     expected = {f"q{i}": [f"d{i}"] for i in range(6)}
     ones = {query: dict.fromkeys(ids, 1) for query, ids in expected.items()}

@@ -392,32 +392,6 @@ def test_empty_lists_and_queries_without_labels_are_no_mistake() -> None:
 # -- real data -------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("spelled", "form"),
-    [
-        (lambda id_: f"D{id_}".upper(), "prefix=D"),
-        (lambda id_: id_.zfill(5), "number"),
-        (lambda id_: f"docs/{id_}.txt#0", "name"),
-        (lambda id_: f"Cran{id_}", "prefix=Cran"),
-    ],
-)
-def test_cranfield_with_other_ids_gets_its_figures_back(data, spelled, form) -> None:
-    folder = data / "cranfield"
-    qrels = rs.read_qrels(folder / "qrels.trec")
-    run = rs.read_run(folder / "runs" / "bm25.trec").to_dict()
-    other = {query: [spelled(passage) for passage in ids] for query, ids in run.items()}
-    options = {"scale": "utility", "corpus_size": 1400, "depths": [10], "bootstrap": None}
-    error, _ = told(lambda: rs.evaluate(qrels, {"bm25": other}, **options))
-    assert f'give ids="{form}" (--ids {form})' in error
-    right, mended = (
-        rs.evaluate(qrels, {"bm25": run}, **options),
-        rs.evaluate(qrels, {"bm25": other}, ids=form, **options),
-    )
-    assert [repr(cell) for cell in mended.runs["bm25"].estimates.values()] == [
-        repr(cell) for cell in right.runs["bm25"].estimates.values()
-    ]
-
-
 def test_right_ids_of_real_runs_raise_no_doubt(data) -> None:
     trec, cranfield = data / "trec", data / "cranfield"
     options = {"scale": "trec", "depths": [1], "bootstrap": None}

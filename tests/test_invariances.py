@@ -2,9 +2,7 @@
 
 import math
 import os
-import tempfile
 from collections.abc import Callable
-from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -152,21 +150,6 @@ def test_a_comparison_the_other_way_round_has_the_other_sign(topics) -> None:
     for row, back in zip(one, other, strict=True):
         assert row["difference"] == pytest.approx(-back["difference"], abs=1e-12, nan_ok=True)
         assert row["p"] == pytest.approx(back["p"], abs=1e-12, nan_ok=True)
-
-
-@FEW
-@given(QUERIES)
-def test_files_give_the_digits_of_dicts(topics) -> None:
-    labels, runs = world(topics)
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        lines = [f"{q} 0 {d} {grade}\n" for q, graded in labels.items() for d, grade in graded.items()]
-        (folder / "qrels").write_text("".join(lines))
-        for run, lists in runs.items():
-            ranked = [f"{q} Q0 {d} {i} {-i} {run}\n" for q, ids in lists.items() for i, d in enumerate(ids)]
-            (folder / run).write_text("".join(ranked))
-        read = rs.evaluate(folder / "qrels", {run: folder / run for run in runs}, **OPTIONS)
-    assert figures(read) == figures(rs.evaluate(labels, runs, **OPTIONS))
 
 
 # -- better lists ----------------------------------------------------------------------------------------

@@ -112,33 +112,6 @@ def test_one_query_alone_has_the_figures_that_it_has_among_many(world, rules, po
             assert (whole.n, whole.reason) == (of_it.n, of_it.reason)
 
 
-@settings(max_examples=40, deadline=None, derandomize=True)
-@given(world=worlds())
-def test_they_are_the_rows_of_a_report(world) -> None:
-    names = [
-        name
-        for name in NAMES
-        if rs.parse_measure(name).per_query and rs.parse_measure(name).required_scale in (None, world["scale"])
-    ]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        report = rs.evaluate(
-            labels_of(world),
-            {"r": world["lists"]},
-            pool={"r": world["pool"]},
-            corpus_size=world["corpus_size"],
-            scale=world["scale"],
-            measures=names,
-            bootstrap=None,
-            ids="exact",
-        )
-    rows = {row["query"]: row for row in report.per_query()}
-    for query in world["grades"]:
-        found = alone(world, names, query, True)
-        expected = [math.nan if (value := rows[query][str(each.measure)]) is None else value for each in found]
-        assert [each.value for each in found] == pytest.approx(expected, rel=1e-12, nan_ok=True)
-
-
 def test_chunks_of_labelled_documents() -> None:
     options: dict[str, Any] = {"passages_of": {f"d{i}": 1 + i % 4 for i in range(25)}, "scale": "trec"}
     grades = {"q1": {"d1": 1, "d2": 0}, "q2": {"d3": 1, "d7": 1}}

@@ -21,18 +21,3 @@ def test_labels_of_other_queries() -> None:
     monitor.record(rs.Retrieval("who?", ["d1"]))
     with pytest.raises(rs.InputError, match=r"1 retrieval so far, none of them with labels.*\"query_id\": …"):
         monitor.report()
-
-
-def test_langchain_callback_without_labels() -> None:
-    pytest.importorskip("langchain_core")
-    from langchain_core.documents import Document
-    from langchain_core.runnables import RunnableLambda
-    from rag_selectivity_langchain import SelectivityCallback
-
-    callback = SelectivityCallback()
-    RunnableLambda(lambda _: [Document("a")]).invoke("who?", config={"callbacks": [callback]})
-    with pytest.raises(rs.InputError, match="no retrieval was recorded so far"):
-        callback.report()
-    callback.monitor.record(rs.Retrieval("who?", ["d1"]))
-    with pytest.raises(rs.InputError, match="there are no labels"):
-        callback.report()

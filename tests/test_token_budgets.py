@@ -71,19 +71,6 @@ def test_each_query_is_measured_at_the_k_that_fits(budget) -> None:
             assert found == pytest.approx(expected, abs=1e-12, nan_ok=True), (name, query, k)
 
 
-def test_the_cut_lists_have_the_figures_of_another_library() -> None:
-    pytrec_eval = pytest.importorskip("pytrec_eval")
-    tokens, qrels, run = world(9)
-    cut = {query: ids[: fitting(ids, tokens, 300)] for query, ids in run.items()}
-    scores = {query: {d: 99.0 - i for i, d in enumerate(ids)} for query, ids in cut.items() if ids}
-    found = pytrec_eval.RelevanceEvaluator(qrels, {"set_P", "set_recall", "recip_rank"}, relevance_level=4)
-    theirs = found.evaluate(scores)
-    part = evaluated(qrels, run, ["P@300tok", "R@300tok", "RR@300tok"], tokens=tokens, policy="trec_eval").runs["r"]
-    for name, ours in (("set_P", "P@300tok"), ("set_recall", "R@300tok"), ("recip_rank", "RR@300tok")):
-        expected = [theirs.get(query, {}).get(name, 0.0) for query in part.queries]
-        assert part.per_query[ours] == pytest.approx(expected, abs=1e-9), ours
-
-
 def test_bits_are_those_of_the_mean_success_and_the_mean_chance_of_each_k() -> None:
     tokens, qrels, run = world(5)
     report = evaluated(qrels, run, ["BoR@300tok", "BoR_max@300tok", "lambda@300tok"], tokens=tokens)

@@ -165,11 +165,11 @@ def test_ids_given_to_the_store_are_found(trial, store) -> None:
     assert report.runs["live"].input["identity"]["taken"] == "id"
 
 
-@pytest.fixture(scope="module", params=STORES, ids=lambda store: store.__name__)
-def unnamed(request: Any, trial: Trial) -> Any:
+@pytest.fixture(scope="module")
+def unnamed(trial: Trial) -> Any:
     """A store with the chunks and nothing that tells their document."""
     bare = [Document(page_content=chunk.page_content) for chunk in trial.chunks]
-    return request.param(bare, trial.embedding).as_retriever(search_kwargs={"k": 10})
+    return memory(bare, trial.embedding).as_retriever(search_kwargs={"k": 10})
 
 
 def by_text(trial: Trial, grades: Grades) -> Grades:
