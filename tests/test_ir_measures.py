@@ -43,9 +43,8 @@ def measures():
 @needs_names_of_ir_measures
 def test_aggregates_are_those_of_evaluate(report, measures) -> None:
     found = ir_measures.calc_aggregate([*measures, ir_measures.nDCG @ 2], QRELS, RUN)
-    assert {core: found[measure] for measure, core in measures.items()} == pytest.approx(
-        {core: report[core].value for core in measures.values()}, rel=1e-12, nan_ok=True
-    )
+    wanted = pytest.approx({core: report[core].value for core in measures.values()}, rel=1e-12, nan_ok=True)
+    assert {core: found[measure] for measure, core in measures.items()} == wanted
     ndcg = ir_measures.nDCG @ 2
     assert found[ndcg] == ir_measures.calc_aggregate([ndcg], QRELS, RUN)[ndcg]
     assert all(repr(ir_measures.parse_measure(repr(measure))) == repr(measure) for measure in measures)

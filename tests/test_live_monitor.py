@@ -112,9 +112,8 @@ def test_the_figures_are_those_of_evaluate(pooled: bool, batch: int) -> None:
     whole = evaluated(labels, finals, pools if pooled else None)
     for key, expected in whole.runs["live"].estimates.items():
         found = live[key]
-        assert (found.value, found.low, found.high) == pytest.approx(
-            (expected.value, expected.low, expected.high), rel=1e-12, nan_ok=True
-        ), key
+        wanted = pytest.approx((expected.value, expected.low, expected.high), rel=1e-12, nan_ok=True)
+        assert (found.value, found.low, found.high) == wanted, key
         assert (found.n, found.n_total) == (expected.n, expected.n_total)
     ours, theirs = ({row["query"]: row for row in report.per_query()} for report in (live, whole))
     assert ours["q7"]["RA-nWG@5"] == theirs["q7"]["RA-nWG@5"]

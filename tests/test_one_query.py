@@ -122,9 +122,8 @@ def test_chunks_of_labelled_documents() -> None:
     size = sum(options["passages_of"].values())
     for query, relevant in (("q1", 2), ("q2", 8)):
         found = figures_of_query(names, grades[query], lists[query], **options)
-        assert [each.value for each in found] == pytest.approx(
-            [of_all[query].value for of_all in together], rel=1e-13, nan_ok=True
-        )
+        wanted = pytest.approx([of_all[query].value for of_all in together], rel=1e-13, nan_ok=True)
+        assert [each.value for each in found] == wanted
         miss = (size - relevant) * (size - relevant - 1) / (size * (size - 1))
         assert found[0].value == pytest.approx(1 - miss, rel=1e-12)
 

@@ -70,7 +70,7 @@ def test_plan_over_several_queries_and_hits_averages_the_probabilities() -> None
     row = plan(100, [2, 3, 1], [10], m=2)["rows"][0]
     chance = (random_success(100, 2, 10, 2) + random_success(100, 3, 10, 2)) / 2
     assert row["random_success"] == pytest.approx(float(chance))
-    assert row["BoR_max"] == pytest.approx(-log2(chance))
+    assert (row["BoR_max"], row["lambda"]) == pytest.approx((-log2(chance), 0.25))
 
 
 def test_the_largest_k_by_trying_every_one() -> None:

@@ -148,9 +148,8 @@ def test_bor_is_a_ratio_of_means_and_never_a_mean(m) -> None:
     core = rs.evaluate(labels, {"r": lists}, scale="utility", corpus_size=1000, measures=["BoR"], depths=[2, 3])
     for depth in (2, 3):
         estimate = m.bor_from_result(result, k=depth)
-        assert (estimate.value, estimate.low, estimate.high) == pytest.approx(
-            (core[f"BoR@{depth}"].value, core[f"BoR@{depth}"].low, core[f"BoR@{depth}"].high)
-        )
+        wanted = pytest.approx((core[f"BoR@{depth}"].value, core[f"BoR@{depth}"].low, core[f"BoR@{depth}"].high))
+        assert (estimate.value, estimate.low, estimate.high) == wanted
         assert (estimate.n, estimate.n_total) == (7, 8)
     assert math.isnan(result["Success@2"][1])
     assert math.isnan(result["RandomSuccess@2"][1])  # together

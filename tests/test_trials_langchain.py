@@ -118,9 +118,8 @@ def exported(trial: Trial, retriever: Any, id_of: Callable[[Document], str]) -> 
 def assert_same(found: rs.Report, expected: rs.Report) -> None:
     for key, estimate in expected.runs["live"].estimates.items():
         ours = found[key]
-        assert (ours.value, ours.low, ours.high) == pytest.approx(
-            (estimate.value, estimate.low, estimate.high), rel=1e-12, nan_ok=True
-        ), key
+        wanted = pytest.approx((estimate.value, estimate.low, estimate.high), rel=1e-12, nan_ok=True)
+        assert (ours.value, ours.low, ours.high) == wanted, key
         assert (ours.n, ours.n_total) == (estimate.n, estimate.n_total), key
 
 
