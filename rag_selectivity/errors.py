@@ -96,12 +96,12 @@ def did_you_mean(word: object, known: Iterable[object], most: int = 1, least: fl
 
 
 def examples(ids: Iterable[object]) -> str:
-    """The first three distinct ids, quoted, for an error message.
+    """The first three distinct ids, quoted and cut if they are texts, for an error message.
 
     >>> examples(["a", "b", "b", "c", "d"])
     "'a', 'b', 'c'"
     """
-    return ", ".join(repr(value) for value in islice(dict.fromkeys(islice(ids, 1000)), 3))
+    return ", ".join(f"{value!r:.80}" for value in islice(dict.fromkeys(islice(ids, 1000)), 3))
 
 
 def warn(text: str, code: str, *, stacklevel: int) -> None:

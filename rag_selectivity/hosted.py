@@ -49,6 +49,7 @@ Ids = Mapping[str, str]
 ID_COLUMN = "in Ragas, selectivity(rows, labels, id_column=…) reads ids, and a metric sees only texts"
 #: The ids that frameworks give to each passage.
 _OWN = ("id", "node_id")
+_ONE_OF_SEVERAL = ": give one at a time; rs.compare(labels, {name: run, …}) compares what several retrieved"
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +189,7 @@ def measure_hosted(
     chosen = chosen_identity(observed, index) if identity == AUTO and (passages or indexes) else None
     taken = (None if identity == AUTO else identity) if chosen is None else chosen.name
     if taken is not None:
-        _check_has(taken, passages, any)
+        check_has(taken, passages, any)
     without = sum(ids.keys().isdisjoint(_OWN if taken is None else (taken,)) for ids in passages)
     if 0 < without < len(passages):
         more.append(f"{without:,} of {len(passages):,} retrieved passages have no {taken or 'id'}, and so no label")
@@ -264,7 +265,7 @@ def labels_for(
     """
     known = {*signature(measure_hosted).parameters, *signature(evaluate).parameters, *signature(join_runs).parameters}
     policies = {name: value for name, value in others.items() if name not in known}
-    for name in policies.keys() - Policy.__dataclass_fields__.keys():
+    for name in policies.keys() - Policy.__dataclass_fields__.keys() - {"baseline"}:
         raise InputError(f"there is no option {name!r}{did_you_mean(name, {*known, *Policy.__dataclass_fields__})}")
     resolve_policy(None, **policies)
     if human is not None:
@@ -314,8 +315,7 @@ def check_retrieved(name: str, found: Mapping[str, Retrieved]) -> list[str]:
             f"{name}: all {len(errors):,} retrievals failed, the first with {_said(errors[0])}: correct the retriever "
             f"and try again (how-to: empty-retrievals)"
         ) from errors[0]
-    doubts = list(_doubts(found))
-    for doubt in doubts:
+    for doubt in (doubts := list(_doubts(found))):
         warnings.warn(SelectivityWarning(f"{name}: {doubt.text}", doubt.code), stacklevel=3)
     return list(map(str, doubts))
 
@@ -375,7 +375,7 @@ def _doubts(found: Mapping[str, Retrieved]) -> Iterator[SelectivityWarning]:
 def check_retriever(name: str, given: Any, asked_by: str, mend: str) -> None:
     """An InputError with the mend if what was given has no retriever's method, as an index or a store has none."""
     if not hasattr(given, asked_by):
-        give = f": give {mend}" if hasattr(given, "as_retriever") else ""
+        give = f": give {mend}" if hasattr(given, "as_retriever") else _ONE_OF_SEVERAL * isinstance(given, Mapping)
         raise InputError(f"{name}: a retriever is needed, got {type(given).__name__}{give}")
 
 
@@ -440,7 +440,7 @@ def to_grade(runs: Iterable[Mapping[str, Retrieved]], identity: str | None) -> d
     passages = [ids for each in retrieved for ids in each.shown]
     if identity is None:
         identity = next((name for name in _OWN if all(name in ids for ids in passages)), TEXT)
-    _check_has(identity, passages, all)
+    check_has(identity, passages, all)
     texts: dict[str, str] = {}
     for each in retrieved:
         for passage, text in zip(each.by(identity), each.texts, strict=True):
@@ -453,7 +453,7 @@ def to_grade(runs: Iterable[Mapping[str, Retrieved]], identity: str | None) -> d
     return {"passages": texts, "lists": by_id, "identity": identity}
 
 
-def _check_has(identity: str, passages: Sequence[Ids], enough: Callable[[Iterable[bool]], bool]) -> None:
+def check_has(identity: str, passages: Sequence[Ids], enough: Callable[[Iterable[bool]], bool]) -> None:
     if passages and not enough(identity in ids for ids in passages):
         lacking = next(ids for ids in passages if identity not in ids)
         raise InputError(

@@ -34,6 +34,14 @@ def put_texts(store: Store, graded: dict[tuple[str, str], tuple[str, str, int]])
     ).result()
 
 
+def test_a_judge_agrees_with_itself_on_the_scale_of_stores(tmp_path) -> None:
+    with Store(tmp_path / "s.db") as store:
+        for sample, grade in enumerate((4, 5)):
+            put(store, "small", {("q", "a"): grade}, sample=sample)
+    itself = rs.agree({"q": {"a": 5}}, tmp_path / "s.db").itself
+    assert (itself.levels, itself.bias.value) == ((1, 2, 3, 4, 5), 1)
+
+
 def test_a_human_label_wins_and_several_judges_have_their_median(tmp_path) -> None:
     path = tmp_path / "s.db"
     with Store(path) as store:

@@ -154,7 +154,7 @@ class SelectivityCallback(RetrievalWatcher, BaseCallbackHandler):  # type: ignor
         taken = self._reranking.take(run_id.int)
         self._end(run_id, lambda: None if taken is None else self._selected(outputs, taken))
 
-    def _fail(self, run_id: UUID) -> None:
+    def _fail(self, run_id: UUID, *_: Any) -> None:
         self._leave_task(run_id.int)
         self._reranking.take(run_id.int)
         with self.guard:
@@ -231,16 +231,13 @@ class SelectivityCallback(RetrievalWatcher, BaseCallbackHandler):  # type: ignor
         """LangChain does not tell that a retriever was cancelled; its task is over then."""
         task = _current_task()
         if task is not None and self._tasks.get(run_id) is None:
-            when_over = partial(self._cancelled, run_id)
+            when_over = partial(self._fail, UUID(int=run_id))
             self._tasks.keep(run_id, (task, when_over))
             task.add_done_callback(when_over)
 
     def _leave_task(self, run_id: int) -> None:
         if (watched := self._tasks.take(run_id)) is not None:
             watched[0].remove_done_callback(watched[1])
-
-    def _cancelled(self, run_id: int, task: asyncio.Task[Any]) -> None:
-        self._fail(UUID(int=run_id))
 
 
 def _told_parent(told: Mapping[str, Any]) -> int | None:

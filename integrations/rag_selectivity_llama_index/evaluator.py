@@ -244,9 +244,8 @@ class SelectivityEvaluator(RetrieverEvaluator):  # type: ignore[misc,unused-igno
         """
         if not isinstance(workers, int) or workers < 1:
             raise InputError(f"workers must be a whole number ≥ 1, got {workers!r}")
-        has_labels = getattr(dataset, "relevant_docs", None) is not None
         labels = self._labels
-        if not labels.by_query and has_labels:
+        if not labels.by_query and getattr(dataset, "relevant_docs", None) is not None:
             labels = labels_for(dataset, **self._options)
         elif human is not None:
             labels = labels_for(self._given, human=human, **self._options)

@@ -1,13 +1,14 @@
 """`selectivity`: a whole Ragas dataset measured in one pass, as the core's Report."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from ragas.experiment import Experiment
 
 from rag_selectivity import InputError, Qrels, Report, Run
 from rag_selectivity.errors import examples
-from rag_selectivity.hosted import AUTO, Retrieved, check_retrieved, labels_for, measure_hosted
+from rag_selectivity.hosted import AUTO, Retrieved, check_has, check_retrieved, labels_for, measure_hosted
 from rag_selectivity.single import Labels, Steps
 from rag_selectivity.tables.matching import labels_found
 from rag_selectivity_ragas.rows import ID, IDS, TEXT, UTILITY_GRADES, Row, asked_rows, corpus_of, items_of, rows_of
@@ -94,17 +95,22 @@ def selectivity(
         )
     controlled = known.provenance is not None and "control" in known.provenance.chosen
     # Controls are random passages: labels with controls know passages, and no document stands for several.
-    labelled_ids = set() if controlled else {passage for of_row in grades.values() for passage in of_row}
-    size, counts, notes = corpus_of(corpus_size, passages_of, labelled_ids)
-    pools = {} if pool is None else _pools(rows, pool, grades)
+    labelled = {passage for of_row in grades.values() for passage in of_row}
+    size, counts, notes = corpus_of(corpus_size, passages_of, () if controlled or identity == TEXT else labelled)
     passages = {key: row.passages(grades[key]) for key, row in rows.items()}
     by_text = sum(row.ids is None for row in rows.values())
     if identity == AUTO:
         known_by = labels_found((grades[key], of_row) for key, of_row in passages.items())
-        if len(known_by.get(ID, ())) >= max(map(len, known_by.values()), default=0):
+        of_ids, of_texts = ({number for number, _ in known_by.get(name, ())} for name in (ID, TEXT))
+        if by_texts := [key for i, key in enumerate(rows) if of_ids - of_texts and i in of_texts - of_ids]:
+            rows |= {key: replace(rows[key], ids=None) for key in by_texts}
+            passages |= {key: rows[key].passages(grades[key]) for key in by_texts}
+            notes.append(f"{len(by_texts):,} of {len(rows):,} samples have labels by texts: their passages go by these")
+        if by_texts or len(known_by.get(ID, ())) >= max(map(len, known_by.values()), default=0):
             identity = ID
         elif by_text and known_by[ID] <= known_by[TEXT]:
             identity = TEXT
+    pools = {} if pool is None else _pools(rows, pool, grades)
     found = {
         key: Retrieved(of_row, [{ID: id_} for id_ in pools[key]] if key in pools else None, everything[key].texts or ())
         for key, of_row in passages.items()
@@ -177,12 +183,17 @@ def _pools(rows: Mapping[str, Row], pool: Any, grades: Mapping[str, Mapping[str,
     return found
 
 
-def run_from_dataset(dataset: Any, *, id_column: str | None = None) -> Run:
-    """What each sample retrieved, by `retrieved_context_ids` or, without them, by the hash of its text.
+def run_from_dataset(dataset: Any, *, id_column: str | None = None, identity: str = AUTO) -> Run:
+    """What each sample retrieved, by the id that `grade_dataset` gives its passages.
 
-    Queries are questions, or the values of `id_column`; a question that is asked again is numbered. As `selectivity`
-    does, it warns of contexts without text.
+    That is `retrieved_context_ids`, or for all samples the hash of the text if one of them has no ids; `identity` is
+    one of these, or a column, as in `selectivity`. Queries are questions, or the values of `id_column`; a question that
+    is asked again is numbered. As `selectivity` does, it warns of contexts without text.
     """
     rows = rows_of(dataset, id_column=id_column)
-    check_retrieved("run_from_dataset", {key: Retrieved(texts=row.texts or ()) for key, row in rows.items()})
-    return Run.of({key: [ids[ID] for ids in row.passages(())] for key, row in rows.items()})
+    found = {key: Retrieved(row.passages(()), texts=row.texts or ()) for key, row in rows.items()}
+    check_retrieved("run_from_dataset", found)
+    if identity in (AUTO, IDS):
+        identity = TEXT if identity == AUTO and any(row.ids is None for row in rows.values()) else ID
+    check_has(identity, [ids for each in found.values() for ids in each.shown], any)
+    return Run.of({key: each.by(identity) for key, each in found.items()})

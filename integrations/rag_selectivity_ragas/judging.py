@@ -158,13 +158,8 @@ class _ClaimMetric(HybridMetric):
     _check: ClassVar[str]
 
     def __init__(self, llm: Any, store: str | Path, *, k: int = 10, limits: Limits = Limits()) -> None:
-        reference = {"reference"}
-        needs_reference = self._check != "relevance"
-        super().__init__(
-            claim_measure_name(self._check, k),
-            required={"user_input", "retrieved_contexts"} | (reference if needs_reference else set()),
-            optional=reference,
-        )
+        required = ["user_input", "retrieved_contexts", *["reference"] * (self._check != "relevance")]
+        super().__init__(claim_measure_name(self._check, k), required=required, optional=["reference"])
         self.k = k
         self._single = SingleQuery(llm, store, limits=limits)
 

@@ -25,7 +25,7 @@ from rag_selectivity.single import (
     per_query_measure,
 )
 from rag_selectivity.tables.matching import LISTS_BEFORE_DOUBT, Meeting, labels_found
-from rag_selectivity_ragas.rows import ID, IDS, UTILITY_GRADES, Row, corpus_of, row_of, rows_of, score_rows
+from rag_selectivity_ragas.rows import ID, IDS, TEXT, UTILITY_GRADES, Row, corpus_of, row_of, rows_of, score_rows
 
 _NO_SIZE = "the sample has no corpus_size N, and a random draw needs one"
 
@@ -140,7 +140,7 @@ class RowFigures:
             for measure in self.measures:
                 self.labels.require_for(measure)
         labelled_ids = {passage for grades in self.labels.by_query.values() for passage in grades}
-        self._size, self._passages_of, _ = corpus_of(corpus_size, passages_of, labelled_ids)
+        self._size, self._passages_of, _ = corpus_of(corpus_size, passages_of, () if identity == TEXT else labelled_ids)
         self._pool, self._identity = pool, ID if identity == IDS else identity
         self._met = Meeting()
         #: Questions without labels; None once one has some, or a warning was given.
@@ -253,23 +253,20 @@ def bor_from_result(
     Estimate
         `n` of `n_total` rows had both figures; a row whose metric raised an exception has none. Undefined where more
         than a tenth of the rows repeat a passage within their top K, as in `selectivity`; a DataFrame and a file no
-        longer know that.
+        longer know that. Random controls among the labels count in `selectivity` alone.
 
     Raises
     ------
     InputError
         If the pair is not there, or there are several and no `k`.
     """
-    rows = score_rows(result)
-    if k is not None:
-        rows = [{name: value for name, value in row.items() if name.endswith(f"@{k}")} for row in rows]
-    found = bits_over_random_of_rows(
-        map(_plain, rows), total=len(total) if isinstance(total, Sized) else total, bootstrap=bootstrap
-    )
-    if len(found) != 1:
+    meant = len(total) if isinstance(total, Sized) else total
+    found = bits_over_random_of_rows(map(_plain, score_rows(result)), total=meant, bootstrap=bootstrap)
+    chosen = [bits for name, bits in found.items() if k in (None, parse_measure(name).at)]
+    if len(chosen) != 1:
         depths = ", ".join(f"k={parse_measure(name).at}" for name in found)
         raise InputError(f"the result should hold one pair of BoR(…), Success@K and RandomSuccess@K; found {depths}")
-    return next(iter(found.values()))
+    return chosen[0]
 
 
 def answer_scores(result: Any, metric: str, *, id_column: str | None = None) -> dict[str, float | None]:

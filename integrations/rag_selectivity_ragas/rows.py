@@ -118,15 +118,14 @@ def _samples(dataset: Any) -> Iterable[Any]:
         records = dataset.to_dicts() if hasattr(dataset, "to_dicts") else dataset.to_dict("records")
         return ({name: None if is_missing(value) else value for name, value in row.items()} for row in records)
     inner = getattr(dataset, "dataset", dataset)  # an EvaluationResult holds its dataset
-    samples = getattr(inner, "samples", inner)
+    samples: Iterable[Any] = getattr(inner, "samples", inner)
     no_list = isinstance(samples, (str, bytes, Mapping)) or not isinstance(samples, Iterable)
     if no_list or not getattr(samples, "shape", 1):
         raise InputError(
             f"a dataset of samples is needed, got {type(dataset).__name__}: load it, as in "
             f"EvaluationDataset.from_jsonl(path), or give a list of dicts"
         )
-    rows: Iterable[Any] = samples
-    return rows
+    return samples
 
 
 def row_of(sample: Any, number: int = 1, id_column: str | None = None) -> Row:
@@ -168,12 +167,13 @@ def _retrieved(
             f"{where} ({question!r}): retrieved_context_ids has an empty id: give each passage its id, or "
             f"retrieved_contexts, whose texts then serve"
         )
-    if ids is not None and texts and (not ids or "" in ids):
+    if texts and not any(ids or ()):
         ids = None
-    if ids is not None and texts is not None and len(ids) != len(texts):
-        raise InputError(
-            f"{where} ({question!r}) has {len(ids)} retrieved_context_ids and {len(texts)} retrieved_contexts"
-        )
+    elif ids is not None and texts is not None:
+        if len(ids) != len(texts):
+            counts = f"{len(ids)} retrieved_context_ids and {len(texts)} retrieved_contexts"
+            raise InputError(f"{where} ({question!r}) has {counts}")
+        ids = [id_ or as_text_id(text) for id_, text in zip(ids, texts, strict=True)]
     return None if ids is None else tuple(ids), None if texts is None else tuple(texts)
 
 
@@ -190,9 +190,8 @@ def _fields(sample: Any) -> Mapping[str, Any]:
     if isinstance(sample, Mapping):
         fields: Mapping[str, Any] = sample
     elif hasattr(sample, "model_dump"):
-        # What `model_dump` gives, without its copies.
-        extra = getattr(sample, "model_extra", None)
-        fields = {**vars(sample), **extra} if extra else vars(sample)
+        # What `model_dump` gives, without its deep copies.
+        fields = {**vars(sample), **(getattr(sample, "model_extra", None) or {})}
     else:
         raise InputError(f"a sample is a dict or one of Ragas' samples, got {type(sample).__name__}")
     former = {name: fields[old] for old, name in _FORMER_NAMES.items() if old in fields and fields.get(name) is None}
@@ -246,8 +245,8 @@ def _number(value: Any) -> Any:
 
 def _own_grades(value: Any, where: str) -> dict[str, int]:
     """{passage: grade} of a row, as a dict or JSON text of one."""
-    where = f"{where}: utility_grades"
     given = _from_json(value, "utility_grades", where) if isinstance(value, str) else value
+    where = f"{where}: utility_grades"
     if not isinstance(given, Mapping):
         raise InputError(f"{where} must be {{passage: grade}}, got {given!r}")
     return {
@@ -296,10 +295,13 @@ def _identity_in(index: Any, labelled: Collection[str]) -> str | None:
         return None
     given = set(labelled)
     by_hash = {as_text_id(passage): passage for passage in given}
-    each_by_name = (passage.candidates for passage in passages)
-    all_ids = ({**ids, "text": by_hash.get(ids["text"], ids["text"])} for ids in each_by_name)
-    if known := [ids for ids in all_ids if not given.isdisjoint(ids.values())]:
-        return choose_identity([(given, known)]).name
+    all_ids = [{**(ids := each.candidates), "text": by_hash.get(ids["text"], ids["text"])} for each in passages]
+    # Texts may stand beside ids of single passages, but not beside documents.
+    for wanted in (given.difference(ids["text"] for ids in all_ids), given):
+        if known := [ids for ids in all_ids if not wanted.isdisjoint(ids.values())]:
+            identity = choose_identity([(wanted, known)]).name
+            if wanted == given or documents_in_index(index, identity) is None:
+                return identity
     doubt = (
         f"not one labelled passage is in the index: the labels name {examples(sorted(given))}, the index has "
         f"{examples(next(iter(each.candidates.values())) for each in passages[:3])}; is it the index that the labels "

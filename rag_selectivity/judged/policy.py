@@ -127,6 +127,6 @@ def resolve_policy(policy: str | Policy | None = None, **overrides: Any) -> Poli
         policy = POLICIES[name]
     known = [field.name for field in fields(Policy)]
     for name in [each for each in overrides if each not in known]:
-        meant = did_you_mean(name, [*_ARGUMENTS, *known])
-        raise InputError(f"there is no option {name!r}{meant} (those of a policy are {', '.join(known)})")
+        use = ": use compare(…, baseline=…)" if name == "baseline" else did_you_mean(name, [*_ARGUMENTS, *known])
+        raise InputError(f"there is no option {name!r}{use} (those of a policy are {', '.join(known)})")
     return replace(policy, **overrides) if overrides else policy
