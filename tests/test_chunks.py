@@ -218,9 +218,8 @@ def test_what_n_counts_and_what_may_be_wrong_is_said(options, words) -> None:
 
 def test_documents_without_labels_may_be_left_out_if_n_is_given() -> None:
     some = {document: count for document, count in COUNTS.items() if document != "f"}
-    assert figures(evaluate(passages_of=some, corpus_size=13)) == pytest.approx(
-        figures(evaluate(passages_of=COUNTS)), rel=0, abs=0, nan_ok=True
-    )
+    close = pytest.approx(figures(evaluate(passages_of=COUNTS)), rel=0, abs=0, nan_ok=True)
+    assert figures(evaluate(passages_of=some, corpus_size=13)) == close
 
 
 def test_reports_with_other_counts_are_not_compared(tmp_path) -> None:

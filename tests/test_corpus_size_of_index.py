@@ -36,15 +36,18 @@ def test_llama_index() -> None:
         evaluation = evaluator.evaluate_dataset(bootstrap=None)
         assert evaluation.report["BoR@1"].value == 6
         assert evaluation.results[0].metric_vals_dict["RandomSuccess@1"] == pytest.approx(1 / 64)
-        assert SelectivityMetric("RandomSuccess@1", LABELS, corpus_size=size).compute(
-            "who?", [], ["n1"]
-        ).score == pytest.approx(1 / 64)
+        metric = SelectivityMetric("RandomSuccess@1", LABELS, corpus_size=size)
+        assert metric.compute("who?", [], ["n1"]).score == pytest.approx(1 / 64)
         assert report_from_results(evaluation.results, corpus_size=size, depths=[1])["BoR@1"].value == 6
         with LiveSelectivity(LABELS, corpus_size=size, depths=[1]) as live:
             Retriever().retrieve("who?")
         assert live.report()["BoR@1"].value == 6
     with pytest.raises(rs.InputError, match="dict does not tell how many passages"):
         SelectivityEvaluator(Retriever(), corpus_size={"q": 3}, **options)
+    some = Retriever()
+    vars(some).update(docstore=index.docstore, node_ids=["n1"])
+    with pytest.raises(rs.InputError, match="unknown how many passages the filter leaves"):
+        SelectivityEvaluator(Retriever(), corpus_size=some, **options)
 
 
 def test_langchain() -> None:

@@ -129,9 +129,10 @@ def test_what_no_store_can_count_is_not_guessed(nodes, tmp_path) -> None:
 def test_the_nodes_that_a_retriever_may_return_and_those_deleted_from_the_store(nodes, tmp_path) -> None:
     from llama_index.core.retrievers import VectorIndexRetriever
 
-    index = llama_index("memory", nodes, tmp_path)
-    some = VectorIndexRetriever(index, node_ids=[node.node_id for node in nodes[:5]], embed_model=embedding())
-    assert corpus_size_of_index(some) == 5
+    for kind in ("qdrant", "memory"):
+        index = llama_index(kind, nodes, tmp_path)
+        some = VectorIndexRetriever(index, node_ids=[node.node_id for node in nodes[:5]], embed_model=embedding())
+        assert corpus_size_of_index(some) == 5
     index.delete_ref_doc("d1")
     assert corpus_size_of_index(index) == corpus_size_of_index(index.as_retriever()) == CHUNKS - DOCUMENTS["d1"]
     index.vector_store.delete("d2")
@@ -243,9 +244,8 @@ def test_a_retriever_of_parents_is_counted_by_its_parents() -> None:
     from langchain_core.stores import InMemoryStore
     from langchain_core.vectorstores import InMemoryVectorStore
 
-    retriever = module.MultiVectorRetriever(
-        vectorstore=InMemoryVectorStore.from_documents(documents(), lang_embedding()), docstore=InMemoryStore()
-    )
+    store = InMemoryVectorStore.from_documents(documents(), lang_embedding())
+    retriever = module.MultiVectorRetriever(vectorstore=store, docstore=InMemoryStore())
     retriever.docstore.mset([(name, documents()[0]) for name in DOCUMENTS])
     assert corpus_size_of_index(retriever) == len(DOCUMENTS)
     compressing = module.ContextualCompressionRetriever(
@@ -255,6 +255,9 @@ def test_a_retriever_of_parents_is_counted_by_its_parents() -> None:
         ),
     )
     assert corpus_size_of_index(compressing) == CHUNKS
+    retriever.search_kwargs = {"expr": "lang == 'de'"}
+    with pytest.raises(rs.InputError, match="unknown how many passages the filter leaves"):
+        corpus_size_of_index(retriever)
 
 
 # -- the stores themselves ---------------------------------------------------------------------------------

@@ -149,6 +149,4 @@ def documents_in_index(index: Any, identity: str) -> PassageCounts | None:
     Arguments and errors as in `passages_of_index`.
     """
     counts = passages_of_index(index, identity)
-    if counts is None or max(counts.values(), default=1) == 1:
-        return None
-    return PassageCounts(counts, complete=True)
+    return None if counts is None or max(counts.values(), default=1) == 1 else PassageCounts(counts, complete=True)

@@ -6,6 +6,7 @@ What restricts a retriever is {"filters": `MetadataFilters`, "node_ids": ids}, w
 
 import json
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Any
 
 from rag_selectivity.indexes.stores import (
@@ -75,9 +76,9 @@ def _restriction(index: Any) -> dict[str, Any]:
     options = {"doc_ids": kept.get("doc_ids"), **(kept.get("kwargs") or {}), **(kept.get("vector_store_kwargs") or {})}
     if any(map(options.get, _UNCOUNTED)):
         raise filter_not_counted(index)
-    filters = [each for each in kept.values() if type(each).__name__ == "MetadataFilters" and each.filters]
-    found = {"filters": next(iter(filters), None), "node_ids": kept.get("node_ids")}
-    return {name: value for name, value in found.items() if value}
+    filters = (each for each in kept.values() if type(each).__name__ == "MetadataFilters" and each.filters)
+    found = ("filters", next(filters, None)), ("node_ids", kept.get("node_ids"))
+    return {name: value for name, value in found if value}
 
 
 def _attributes(index: Any) -> dict[str, Any]:
@@ -87,11 +88,8 @@ def _attributes(index: Any) -> dict[str, Any]:
 def _held_by(index: Any) -> Iterator[Any]:
     """The values of its attributes, and those in lists and mappings among them."""
     for value in _attributes(index).values():
-        yield value
-        if isinstance(value, (list, tuple)):
-            yield from value[:100]
-        elif isinstance(value, Mapping):
-            yield from list(value.values())[:100]
+        inside = value.values() if isinstance(value, Mapping) else value if isinstance(value, (list, tuple)) else ()
+        yield from [value, *inside][:101]
 
 
 # -- indexes, stores and docstores ------------------------------------------------------------------------
@@ -123,11 +121,14 @@ def _store(index: Any, restriction: Mapping[str, Any]) -> Contents | None:
         return Contents(lambda: [_in_memory(index, node) for node in ids])
     is_qdrant = type(index).__name__ == "QdrantVectorStore"
     points = qdrant(index.client, index.collection_name) if is_qdrant else None
-    if "filters" in restriction:
+    # The others pass over the ids of nodes.
+    filters, allowed = restriction.get("filters"), restriction.get("node_ids") if is_qdrant else None
+    if filters or allowed:
         if points is None and type(index).__name__ not in ("ChromaVectorStore", "LanceDBVectorStore"):
             raise filter_not_counted(index)
         limit = {} if points is None else {"limit": points.size() or 1}
-        return Contents(lambda: map(_of_node, index.get_nodes(None, filters=restriction["filters"], **limit)))
+        nodes = partial(index.get_nodes, None, filters=filters, **limit)
+        return Contents(lambda: [_of_node(node) for node in nodes() if not allowed or node.node_id in allowed])
     # A LanceDB table, or the client, which is the collection of Chroma or FAISS' index.
     found = points or of_store(index.table if type(index).__name__ == "LanceDBVectorStore" else index.client)
     return None if found is None else Contents(lambda: _of_payloads(found.passages()), found.count)
@@ -135,6 +136,8 @@ def _store(index: Any, restriction: Mapping[str, Any]) -> Contents | None:
 
 def _docstore(index: Any, restriction: Mapping[str, Any]) -> Contents | None:
     """The docstore of a retriever that has no index: its nodes, if none is the parent of another."""
+    if restriction:
+        raise filter_not_counted(index)
     nodes = list(index.docs.values())
     return None if any(node.child_nodes for node in nodes) else Contents(lambda: list(map(_of_node, nodes)))
 

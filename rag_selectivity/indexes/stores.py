@@ -137,8 +137,8 @@ def _lance(table: Any, filter: Any) -> Contents:
 
 def _store_retriever(index: Any, filter: Any) -> Contents | None:
     options = index.search_kwargs
-    filter = options.get("filter")
-    found = None if any(map(options.get, _OTHER_RESTRICTIONS)) else of_store(index.vectorstore, filter)
+    others = any(map(options.get, _OTHER_RESTRICTIONS))
+    found = None if others else of_store(index.vectorstore, options.get("filter"))
     if found is None and options.keys() & {"filter", *_OTHER_RESTRICTIONS}:
         raise filter_not_counted(index.vectorstore)
     return found
@@ -151,7 +151,7 @@ def _retriever(index: Any, filter: Any) -> Contents | None:
 
 def _parents(index: Any, filter: Any) -> Contents:
     """A retriever that finds by the vectors of children and returns their parents: N counts the parents."""
-    if index.search_kwargs.get("filter") is not None:
+    if any(map(index.search_kwargs.get, ("filter", *_OTHER_RESTRICTIONS))):
         raise filter_not_counted(index)
     return Contents(lambda: None, lambda: sum(1 for _ in index.docstore.yield_keys()))
 

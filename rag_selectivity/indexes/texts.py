@@ -66,8 +66,7 @@ def _texts_of_index(index: Any, identity: str | None, wanted: Collection[str]) -
     if identity is None:
         found = labels_found([(wanted, [passage.candidates for passage in passages])])
         identity = max(found, key=lambda name: len(found[name]))
-    texts: dict[str, str] = {}
-    shared: dict[str, None] = {}
+    texts, shared = dict[str, str](), dict[str, None]()
     for passage in passages:
         name = passage.by(identity)
         if name is not None and texts.setdefault(name, str(passage.text)) != passage.text and identity != TEXT:
