@@ -272,4 +272,5 @@ def _with_itself(source: Any, judges: Sequence[str] | None, bootstrap: Bootstrap
     with Store(source, read_only=True) as store:
         rows = [*store.grades_by_pair(judges, as_given=True, repeats=True)]
     twice = [(*each[:2], query) for query, _, by_judge in rows for each in by_judge.values() if len(each) > 1]
-    return agreement(*(list(column) for column in zip(*twice, strict=True)), bootstrap=bootstrap) if twice else None
+    columns = (list(column) for column in zip(*twice, strict=True))
+    return agreement(*columns, grades=(1, 5), bootstrap=bootstrap) if twice else None

@@ -227,15 +227,13 @@ def _corpus(
     if isinstance(corpus_size, Mapping) or hasattr(corpus_size, "columns"):
         return corpus_size, counts
     size = given_size(corpus_size)
-    if not indexes:
-        return size, counts
-    if size is None:
+    if indexes and size is None:
         sizes = {name: corpus_size_of_index(each) or None for name, each in indexes.items()}
         if len(set(sizes.values())) > 1:
             listed = ", ".join(f"{name} {each or 'unknown'}" for name, each in sizes.items())
             raise InputError(f"the retrievers search corpora of different sizes ({listed}): give corpus_size=")
         size = next(iter(sizes.values()))
-    if counts is not None or size is None or identity is None or identity in _OWN:
+    if not indexes or counts is not None or size is None or identity is None or identity in _OWN:
         return size, counts
     try:
         return size, documents_in_index(next(iter(indexes.values())), identity)

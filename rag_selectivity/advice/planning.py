@@ -65,16 +65,16 @@ def plan(
     """
     columns = {"lambda": Lambda(), "random_success": RandomSuccess(m=m), "BoR_max": BoR_max(m=m), "BoR_opt": BoR_opt()}
     counts, size = relevant_counts(relevant), whole_count(corpus_size, "corpus_size")
-    able = np.array([count for count in counts if count >= m], np.int64)
-    if not len(able):
+    if not (able := [count for count in counts if count >= m]):
         raise InputError(f"no query has enough relevant passages for a success, which needs {m}: lower m, or correct R")
-    none = [0] * len(counts)
-    joined = replace(JudgedRun.from_counts([size] * len(counts), none, counts, none), policy=Policy())
+    none = [0] * len(able)
+    joined = replace(JudgedRun.from_counts([size] * len(able), none, able, none), policy=Policy())
     depths = default_depths(size).tolist() if depths is None else depths
     report = evaluate_joined({"plan": joined}, measures=list(columns.values()), depths=depths, bootstrap=None)
     figures = [{"K": k, **{name: report[each @ k].value for name, each in columns.items()}} for k in report.depths]
     rows = [{**row, "regime": regime(row["random_success"])} for row in figures]
-    healthy = bisect_left(range(1, size + 1), DEGRADED_FROM, key=lambda k: random_success(size, able, k, m)[0].mean())
+    each_R = np.array(able, np.int64)
+    healthy = bisect_left(range(1, size + 1), DEGRADED_FROM, key=lambda k: random_success(size, each_R, k, m)[0].mean())
     given = {"schema": PLAN_SCHEMA, "corpus_size": size, "m": m, "left_out": len(counts) - len(able)}
     return {**given, "rows": rows, "max_K_for_random_success": healthy}
 
