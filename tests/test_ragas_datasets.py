@@ -9,7 +9,7 @@ import rag_selectivity as rs
 
 pytest.importorskip("ragas")
 
-from rag_selectivity_ragas import RowFigures, answer_scores, run_from_dataset, selectivity
+from rag_selectivity_ragas import RowFigures, answer_scores, run_from_dataset, selectivity, text_id
 
 pytestmark = pytest.mark.contract
 
@@ -41,6 +41,11 @@ def test_a_frame_with_texts_alone_and_missing_cells() -> None:
     )
     report = selectivity(frame, {"who?": {"one": 1}, "when?": {"d2": 1}}, measures=["P"], **OPTIONS)
     assert report["P@1"].value == 1
+    # As grade_dataset names them: all by texts.
+    assert run_from_dataset(frame).to_dict() == {"who?": [text_id("one")], "when?": [text_id("two")]}
+    assert list(run_from_dataset(frame, identity="retrieved_context_ids")["when?"]) == ["d2"]
+    with pytest.raises(rs.InputError, match="a passage has no doc, but id, text"):
+        run_from_dataset(frame, identity="doc")
     of_ragas = pytest.importorskip("ragas").EvaluationDataset.from_list(ROWS).to_pandas()
     assert selectivity(of_ragas, LABELS, **OPTIONS)["BoR@1"].value == 5
 

@@ -127,20 +127,28 @@ def by_texts(labels=LABELS):
     return {query: {f"text {p}": grade for p, grade in row.items()} for query, row in labels.items()}
 
 
-@pytest.mark.parametrize("absent", [None, [], "missing"])
+@pytest.mark.parametrize("absent", [None, [], "missing", "nowhere"])
 def test_rows_without_ids_go_by_their_texts_beside_rows_with_ids(m, absent) -> None:
     labels = {query: row if i % 2 else by_texts({query: row})[query] for i, (query, row) in enumerate(LABELS.items())}
     rows = []
     for i, row in enumerate(ROWS):
         without = {name: value for name, value in row.items() if name != "retrieved_context_ids"}
-        rows.append(row if i % 2 else without if absent == "missing" else {**row, "retrieved_context_ids": absent})
+        other = without if absent == "missing" else {**row, "retrieved_context_ids": absent}
+        rows.append(row if i % 2 or absent == "nowhere" else other)
     report = m.selectivity(rows, labels, scale="utility", depths=[2], measures=["RA-nWG", "Harm"])
     core = expected(["RA-nWG", "Harm"])
     for name in ("RA-nWG@2", "Harm@2"):
         assert report[name].value == pytest.approx(core[name].value)
-    assert "4 of 8 samples have no retrieved_context_ids: their passages go by texts" in report.runs["ragas"].notes
+    have = "labels by texts: their passages go by these" if absent == "nowhere" else "no retrieved_context_ids: "
+    assert any(note.startswith(f"4 of 8 samples have {have}") for note in report.runs["ragas"].notes)
     wanted = pytest.approx(core["RA-nWG@2"].value)
     assert np.mean(run([m.SelectivityMetric("RA-nWG@2", labels, scale="utility")], rows)["RA-nWG@2"]) == wanted
+
+
+def test_a_passage_without_an_id_leaves_the_others_theirs(m) -> None:
+    rows = [{**row, "retrieved_context_ids": [*row["retrieved_context_ids"][:2], None]} for row in ROWS]
+    report = m.selectivity(rows, LABELS, scale="utility", depths=[2], measures=["RA-nWG"])
+    assert report["RA-nWG@2"].value == expected(["RA-nWG"])["RA-nWG@2"].value
 
 
 def test_ids_of_an_ingestion_give_way_to_what_the_labels_name(m) -> None:
@@ -207,6 +215,15 @@ def test_n_comes_from_a_store_with_the_chunks_of_labelled_documents(m) -> None:
     for source in (store, store.as_retriever()):
         scored = run([*m.BoR(LABELS, scale="utility", corpus_size=source, k=2)], rows)
         assert m.bor_from_result(scored).value == pytest.approx(core["BoR@2"].value)
+    mixed = {query: row if i % 2 else by_texts({query: row})[query] for i, (query, row) in enumerate(LABELS.items())}
+    options = {"scale": "utility", "depths": [2], "measures": ["RandomSuccess"]}
+    alone = InMemoryVectorStore(DeterministicFakeEmbedding(size=4))
+    alone.add_documents([Document(f"text {p}", id=p) for p in "abcdx12345"])
+    assert m.selectivity(ROWS, mixed, corpus_size=alone, **options)["RandomSuccess@2"].value == pytest.approx(17 / 45)
+    store.add_documents([Document(f"text {p}", metadata={"doc": p}) for p in "abcd"])
+    with pytest.raises(rs.InputError, match="ids are of mixed kinds"):
+        m.selectivity(ROWS, mixed, corpus_size=store, **options)
+    assert m.selectivity(ROWS, mixed, corpus_size=store, identity="text", **options).corpus_size == 19
     with pytest.raises(rs.InputError, match="corpus_size: object does not tell how many passages"):
         m.SelectivityMetric("RA-nWG@10", LABELS, scale="utility", corpus_size=object())
     with pytest.warns(rs.SelectivityWarning, match="not one labelled passage is in the index: the labels name 'no'"):
