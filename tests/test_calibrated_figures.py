@@ -180,7 +180,7 @@ def settling_world(seed: int, queries: int = 60, passages: int = 30):
 @pytest.mark.slow
 def test_with_labels_that_settle_queries_the_interval_of_bor_holds_the_truth() -> None:
     held, with_drawn_alone = [], []
-    for seed in range(8):
+    for seed in range(5):
         human, judge, runs, people = settling_world(seed)
         true = evaluated(human, runs, bootstrap=None, measures=["BoR"])["BoR@10"].value
         figure, alone = (evaluated(judge, runs, human=e, measures=["BoR"])["BoR@10"] for e in (people, people.drawn))

@@ -138,9 +138,7 @@ def test_the_estimate_of_relevant_passages_outside_holds_the_truth(world) -> Non
     assert held >= 55
 
 
-@pytest.mark.parametrize(
-    ("relevant_of_short", "relevant_of_long"), [(0.4, 0.0), (0.0, 0.02), (0.4, 0.02), (0.02, 0.3), (0.0, 0.0)]
-)
+@pytest.mark.parametrize(("relevant_of_short", "relevant_of_long"), [(0.4, 0.02), (0.02, 0.3), (0.0, 0.0)])
 def test_the_estimate_of_relevant_passages_in_unequal_tails_holds_the_truth(
     tmp_path, relevant_of_short, relevant_of_long
 ) -> None:

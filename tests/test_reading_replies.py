@@ -301,7 +301,7 @@ def test_words_that_only_look_like_keys_stay_in_an_answer(tmp_path) -> None:
 # -- long replies ---------------------------------------------------------------------------------
 
 #: By a reader that goes back over what it read, an answer of so many characters would take a quarter of an hour.
-LENGTH = 300_000
+LENGTH = 100_000
 UNITS = [
     "</think",
     "</think>",

@@ -46,10 +46,11 @@ LLAMA_INDEX = """
 """
 
 
-#: Each script in a process of its own, which ends as any process does but has imported the framework at its start.
+#: Each script in a process of its own, which ends as any process does but has imported what it needs at its start.
 EACH_IN_A_FORK = """
 import json, os, sys
 import FRAMEWORK
+from ADAPTER import WATCHER
 for folder, code in json.load(sys.stdin):
     child = os.fork()
     if not child:
@@ -60,13 +61,17 @@ for folder, code in json.load(sys.stdin):
 """
 
 
-def run(folder: Path, framework: str, scripts: dict[str, str]) -> tuple[list[str], dict[str, list[list[str]]]]:
+def run(
+    folder: Path, framework: str, watcher: str, scripts: dict[str, str]
+) -> tuple[list[str], dict[str, list[list[str]]]]:
     """What scripts print, each with its exit code behind it; and the passages of each line of their traces."""
     pytest.importorskip(framework.partition(".")[0])
     for name in scripts:
         (folder / name).mkdir()
     given = json.dumps([[str(folder / name), dedent(script)] for name, script in scripts.items()])
-    command = [sys.executable, "-c", EACH_IN_A_FORK.replace("FRAMEWORK", framework)]
+    adapter = f"rag_selectivity_{framework.partition('.')[0].removesuffix('_core')}"
+    program = EACH_IN_A_FORK.replace("FRAMEWORK", framework).replace("ADAPTER", adapter).replace("WATCHER", watcher)
+    command = [sys.executable, "-c", program]
     done = subprocess.run(command, input=given, capture_output=True, text=True, check=False)
     traces = {name: (folder / name / "trace.jsonl").read_text().splitlines() for name in scripts}
     return done.stdout.split(), {name: [json.loads(line)["shown"] for line in lines] for name, lines in traces.items()}
@@ -83,7 +88,7 @@ def test_langchain(tmp_path) -> None:
         "fork": f"{known}callback = main(); pid = os.fork(); pid and os.waitpid(pid, 0); sys.exit(0)",
         "no label": f"{unknown}callback = main()",
     }
-    codes, shown = run(tmp_path, "langchain_core.retrievers", scripts)
+    codes, shown = run(tmp_path, "langchain_core.retrievers", "SelectivityCallback", scripts)
     assert codes == ["0", "3", "0", "0", "0"]
     assert shown.pop("no label") == [[f"uuid-{i}"] for i in range(49)]
     for name, passages in shown.items():
@@ -93,7 +98,7 @@ def test_langchain(tmp_path) -> None:
 def test_llama_index(tmp_path) -> None:
     behind = 'print(len(open("trace.jsonl").readlines()), flush=True); os._exit(0)'
     scripts = {"within": f"{dedent(LLAMA_INDEX)}    sys.exit(3)", "behind": f"{dedent(LLAMA_INDEX)}{behind}"}
-    printed, shown = run(tmp_path, "llama_index.core", scripts)
+    printed, shown = run(tmp_path, "llama_index.core", "LiveSelectivity", scripts)
     assert printed == ["3", "49", "0"]
     for name, passages in shown.items():
         assert passages == [[f"d{i}"] for i in range(49)], name
