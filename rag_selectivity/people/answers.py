@@ -106,7 +106,7 @@ def read_answers(path: Path) -> Answers:
         where = f"{path}: answer {number}"
         if first.setdefault(row.item, where) != where:
             raise InputError(f"{where}: item {row.item} is answered at {first[row.item]} already; remove one")
-        grade = None if row.skipped else int(row.grade)
+        grade = None if row.skipped else int(number_or_nan(row.grade))
         answers[where] = Answer(row.item, row.query, row.passage, grade, row.note or "", row.answered, row.seconds)
     return Answers(found.task, found.annotator, found.rubric, answers)
 
