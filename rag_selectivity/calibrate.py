@@ -12,7 +12,7 @@ from rag_selectivity.judged.judged_run import JudgedRun
 from rag_selectivity.measures.base import FloatArray, Measure, parse_measure
 from rag_selectivity.results.report import Report
 from rag_selectivity.results.workflows import Calibration
-from rag_selectivity.tables.cells import shown
+from rag_selectivity.tables.cells import is_missing, number_or_nan, shown
 
 #: Correlations that differ by less are equal but for rounding.
 _SAME = 1e-12
@@ -54,7 +54,7 @@ def calibrate_alpha(
         raise InputError(f"alpha is a parameter of F, Fe and T, not of {chosen.name}")
     if chosen.at is None:
         raise InputError(f"{chosen}: name the depth, as in {chosen.name}@10")
-    alphas = np.unique(np.asarray(grid, np.float64))
+    alphas = np.unique([number_or_nan(alpha) for alpha in grid])
     if not len(alphas) or not ((alphas >= 0) & (alphas <= 1)).all():
         raise InputError("the grid of alphas must hold numbers from 0 to 1")
     judged = _judged(source, run)
@@ -62,7 +62,10 @@ def calibrate_alpha(
     others: dict[str, Any] = {"at": None, **({"beta": 1.0} if chosen.name == "F" else {})}
     tried = [replace(chosen, **others | {"alpha": alpha}) for alpha in alphas.tolist()]
     values = np.stack([each.outcome(judged, np.array([chosen.at])).parts[0][:, 0] for each in tried], axis=1)
-    of_query = {str(query): score for query, score in quality.items()}
+    try:
+        of_query = {str(query): np.nan if is_missing(score) else float(score) for query, score in quality.items()}
+    except (AttributeError, TypeError, ValueError):
+        raise InputError(f"quality must be {{query: score}} with numbers, got {shown(quality)}") from None
     scores = np.array([of_query.get(query, np.nan) for query in judged.queries], np.float64)
     known = ~np.isnan(values).any(axis=1) & np.isfinite(scores)
     values, scores = values[known], scores[known]
@@ -71,8 +74,7 @@ def calibrate_alpha(
         raise InputError(f"only {n} queries have both a value of {chosen} and a quality score; at least 3 are needed")
     correlations = _rank_correlations(values, scores)
     best, alpha = _best_column(correlations), None
-    rho = nan if best is None else float(np.nanmax(correlations))
-    outside = nan
+    rho, outside = nan if best is None else float(np.nanmax(correlations)), nan
     if chosen.name == "T" and getattr(chosen, "form", "") == "paper":
         outside, reason = rho, "T as printed is P@K − α, so alpha cannot change the order of queries."
     elif best is None:
@@ -83,8 +85,7 @@ def calibrate_alpha(
         outside = _out_of_fold(values, scores)
     mean = judged.mean_relevant(getattr(chosen, "rel", None))
     regime = nan if mean is None else chosen.at / mean
-    advice = f"{reason} {_regime_advice(regime)}"
-    return Calibration(alpha, rho, outside, n, regime, advice)
+    return Calibration(alpha, rho, outside, n, regime, f"{reason} {_regime_advice(regime)}")
 
 
 def _rank_correlations(values: FloatArray, scores: FloatArray) -> FloatArray:
@@ -127,8 +128,7 @@ def _judged(source: Report | JudgedRun, run: str | None) -> JudgedRun:
         raise InputError(f"source must be a Report or a JudgedRun, got {shown(source)}")
     if run is None and len(source.runs) != 1:
         raise InputError(f"the report has several runs: give run=…, one of {', '.join(source.runs)}")
-    judged = source.runs[run if run is not None else next(iter(source.runs))].judged
-    if judged is None:
+    if (judged := source.run(run).judged) is None:
         raise InputError("the report was read from JSON, which holds no labels: give the report itself, or a join")
     return judged
 

@@ -207,6 +207,8 @@ def test_a_report_calibrates_as_its_join_does() -> None:
         options = {"measure": measure, "grid": [0, 0.25, 0.5, 0.75, 1]}
         of_join = rs.calibrate_alpha(rs.join(rs.Qrels.of(qrels), rs.Run.of(run)), quality, **options)
         assert rs.calibrate_alpha(report, quality, **options) == of_join
+        with pytest.raises(rs.InputError, match="no run 'nope'"):
+            rs.calibrate_alpha(report, quality, run="nope", **options)
     # Weighted, and where the labels name documents and the run their chunks.
     for rules in ({"weights": quality}, {"passages_of": dict.fromkeys(rs.Qrels.of(qrels).passages, 3)}):
         report = rs.evaluate(qrels, {"r": run}, measures=["F"], depths=[10], bootstrap=None, **rules)
@@ -231,6 +233,8 @@ def test_the_regime_names_the_measure_it_speaks_for(depth, relevant, speaks_for)
         ({"measure": "P@10"}, "alpha is a parameter of F, Fe and T, not of P"),
         ({"grid": []}, "grid of alphas"),
         ({"grid": [0.5, 2]}, "numbers from 0 to 1"),
+        ({"grid": ["half"]}, "numbers from 0 to 1"),
+        ({"quality": {"q0": "good"}}, "quality must be .* with numbers, got .*good"),
         ({"measure": "F"}, "name the depth, as in F@10"),
         ({"quality": {"q0": 1.0, "q1": 2.0, "q2": float("nan")}}, "only 2 queries"),
         ({"source": {"n_p": [1], "K": [1]}}, "source must be a Report"),
