@@ -44,7 +44,10 @@ class Costs:
     notes: tuple[str, ...] = ()
 
     def at(self, run: str, K: int) -> dict[str, float]:
-        """The mean cost of a query by its kind; tokens are those of the top K where the lengths are known."""
+        """The mean cost of a query by its kind; tokens are those of the top K where the lengths are known.
+
+        These are the K passages as they are shown: one without a label costs too, also where a policy leaves it out.
+        """
         known = dict(self.measured.get(run, {}))
         if run in self.lists:
             means = self.lists[run].means()
