@@ -177,14 +177,10 @@ def test_the_gate_fails_the_job_if_a_run_got_worse(jobs) -> None:
 
 @pytest.mark.parametrize("name", ["first", "changed"])
 def test_the_comment_has_the_five_texts_first_and_folds_the_details(jobs, name) -> None:
-    seen = unfolded(jobs[name].comment)
+    # What is seen before somebody opens the details.
+    seen = re.sub(r"(?<=</summary>).*(?=</details>)", "…", jobs[name].comment, flags=re.S)
     assert len(seen.splitlines()) <= 40
     assert [line.partition(": ")[2].strip() for line in seen.splitlines()[:5]] == texts_of(jobs[name])
-
-
-def unfolded(comment: str) -> str:
-    """What of a comment is seen before somebody opens the details."""
-    return re.sub(r"(?<=</summary>).*(?=</details>)", "…", comment, flags=re.S)
 
 
 def test_what_runs_the_code_of_a_pull_request_can_write_nothing() -> None:
