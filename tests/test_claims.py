@@ -1,10 +1,8 @@
 """Claim checks with the real client against a local server that answers from a table of truths."""
 
 import json
-import math
 import re
 
-import numpy as np
 import pytest
 
 import rag_selectivity as rs
@@ -12,8 +10,6 @@ from rag_selectivity.grading.claim_checks import folded
 from rag_selectivity.grading.claims import check_claims
 from rag_selectivity.grading.limits import Limits
 from rag_selectivity.grading.openai_judge import OpenAIJudge
-from rag_selectivity.results.claims import ClaimCheck
-from rag_selectivity.results.samples import Sample
 from tests.judge_server import KEY, JudgeServer, Reply, texts
 
 pytestmark = pytest.mark.inside
@@ -80,19 +76,6 @@ def test_the_worked_examples_of_the_usual_definitions(tmp_path) -> None:
     only = report.samples[0]
     assert only.claims == ("c1", "c2", "c3", "c4")
     assert only.support.tolist() == [[1, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 0]]
-
-
-def test_precision_by_rank() -> None:
-    def precision(*useful: bool, depth: int = 9) -> float:
-        none = np.zeros((0, len(useful)), bool)
-        counts = np.zeros(len(useful), np.int64)
-        case = ClaimCheck(Sample("q", ("p",) * len(useful)), (), (), none, none, np.array(useful, bool), counts, counts)
-        return case.value(f"ContextPrecision@{depth}")
-
-    assert precision(True, False, True) == pytest.approx((1 + 2 / 3) / 2)
-    assert precision(False, True) == 0.5
-    assert precision(False, True, depth=1) == 0.0
-    assert math.isnan(precision())
 
 
 def test_aliases_come_from_the_judge_and_names_from_the_text(tmp_path) -> None:

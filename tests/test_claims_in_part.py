@@ -85,11 +85,6 @@ def without(*measures: str, depths: tuple[int, ...] = (1, 2)) -> dict[str, float
     return {name: None if name in lost else value for name, value in RIGHT.items()}
 
 
-def test_the_figures_of_whole_answers(tmp_path) -> None:
-    with server_of() as server:
-        assert figures(checked(server, tmp_path)) == RIGHT
-
-
 @pytest.mark.parametrize("batch", [False, True])
 @pytest.mark.parametrize(
     ("field", "value", "lost"),

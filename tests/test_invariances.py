@@ -243,17 +243,6 @@ def test_what_comes_at_the_end_changes_no_figure_at_smaller_depths(graded, ranke
 
 
 @MANY
-@given(GRADED, LISTS)
-def test_a_pool_can_hold_no_less_than_the_list(graded, ranked) -> None:
-    found = of_list(graded | JUNK, ranked)
-    for depth in (1, 2, 4, 9):
-        observed, pool, share = (found[f"{name}@{depth}"] for name in ("RA-nWG", "PROC", "%PROC"))
-        assert math.isnan(observed) == math.isnan(pool)
-        assert math.isnan(pool) or 0 <= observed <= pool + 1e-12 <= 1 + 2e-12
-        assert math.isnan(share) or 0 <= share <= 1 + 1e-12
-
-
-@MANY
 @given(QUERIES, st.data())
 def test_bits_never_fall_where_more_queries_succeed(topics, data) -> None:
     labels, runs = world(topics)

@@ -114,23 +114,6 @@ def test_a_query_of_junk_is_undefined_and_counted() -> None:
     assert "list is longer" in nothing.to_dict()["reason"]
 
 
-@pytest.mark.parametrize(
-    ("ranked", "pool", "depth"),
-    [
-        (list("bd"), None, 4),  # shorter than K
-        (list("abcdefgh"), None, 50),  # K beyond all that was judged
-        (list("bd"), list("bd"), 20),  # K beyond the pool
-        (["x", "b", "y", "a"], None, 2),  # unjudged
-        (["b", "b", "g", "g", "a"], None, 4),  # the second copy earns nothing and is junk again
-        ([], None, 3),
-        (["b", "a"], ["c", "d"], 1),  # the list is not part of its pool
-    ],
-)
-def test_edges_equal_the_definition(ranked, pool, depth) -> None:
-    options = {"pool": {"q": pool}} if pool is not None else {}
-    same(one(GRADES, ranked, depth, **options), reference.utility(GRADES, ranked, pool, depth))
-
-
 def test_a_passage_that_the_pool_lacks_is_reported_and_belongs_to_it() -> None:
     report = rs.evaluate(
         {"q": GRADES},
@@ -247,23 +230,6 @@ def test_all_k_subsets_by_brute_force(judged, ranked, pool, depth) -> None:
     for value in figures.values():
         assert np.isnan(value) or 0 <= value <= 1 + 1e-12
     assert np.isnan(figures["RA-nWG"]) or figures["RA-nWG"] <= figures["PROC"] + 1e-12
-
-
-@given(JUDGED, st.lists(PASSAGES, max_size=9, unique=True))
-@settings(max_examples=60, deadline=None)
-def test_gains_never_fall_with_k(judged, ranked) -> None:
-    report = rs.evaluate(
-        {"q": judged},
-        {"r": {"q": ranked}},
-        scale="utility",
-        measures=["RA-nWG"],
-        depths=range(1, 10),
-        bootstrap=None,
-        ids="exact",
-    )
-    (row,) = report.per_query()
-    for gain in ("G_obs", "G_pool", "G_oracle"):
-        assert (np.diff([row[f"RA-nWG@{depth}.{gain}"] for depth in range(1, 10)]) >= -1e-12).all()
 
 
 def test_a_query_without_a_pool_has_its_own_list_for_one() -> None:

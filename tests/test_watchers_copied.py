@@ -92,16 +92,6 @@ def test_what_is_no_document_is_an_error_that_names_it(documents, retriever) -> 
         selectivity(retriever(found=["d1"]), ["who?"], LABELS, corpus_size=64)
 
 
-def test_an_error_of_on_alert_is_counted_and_loses_no_retrieval(documents, retriever) -> None:
-    from rag_selectivity_langchain import SelectivityCallback
-
-    callback = SelectivityCallback(LABELS, corpus_size=64, alerts=["shown > 0"], window=1, on_alert=lambda _: 1 / 0)
-    for _ in range(200):
-        retriever(found=documents).invoke("who?", config={"callbacks": [callback]})
-    assert "in watching" not in str(callback.report())
-    assert callback.faults == 1
-
-
 @pytest.mark.parametrize("wrong", ["windows", "corpus_sise", "identiy"])
 def test_a_misspelt_option_is_named_with_what_was_meant(wrong) -> None:
     pytest.importorskip("langchain_core")
