@@ -137,8 +137,7 @@ def commands(page: Path) -> list[Command]:
     """All `$ rag-selectivity …` of a page; a backslash goes on in the next line."""
     found = []
     for start, block in blocks(page, "console"):
-        lines = block.splitlines()
-        number = 0
+        lines, number = block.splitlines(), 0
         while number < len(lines):
             line, at = lines[number], start + number
             number += 1
