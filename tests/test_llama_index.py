@@ -13,14 +13,12 @@ from llama_index.core.evaluation import RetrieverEvaluator
 from llama_index.core.llms.mock import MockLLM
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from llama_index.core.query_engine import CustomQueryEngine, RetrieverQueryEngine
-from llama_index.core.retrievers import QueryFusionRetriever
 from llama_index.core.schema import NodeRelationship, NodeWithScore, QueryBundle, RelatedNodeInfo, TextNode
 from llama_index.core.storage.docstore import SimpleDocumentStore
 from llama_index_instrumentation.dispatcher import instrument_tags
 from rag_selectivity_llama_index import LiveSelectivity, SelectivityEvaluator, SelectivityMetric
 
 import rag_selectivity as rs
-from rag_selectivity.single import text_id
 from tests.three_questions import BY_TEXT, GRADES, QUERIES, TEXTS
 
 pytestmark = [pytest.mark.filterwarnings("ignore::DeprecationWarning"), pytest.mark.contract]
@@ -107,18 +105,6 @@ def test_the_pool_tells_the_retriever_from_the_reranker() -> None:
     assert report["RA-nWG@2"].value < good["RA-nWG@2"].value
     assert report["%PROC@2"].value < 0.8
     assert report.diagnosis("retriever", 2).overall == "selection-limited"
-
-
-@pytest.mark.parametrize("identity", ["ref_doc_id", "key", "text"])
-def test_identity_by_what_lasts(identity) -> None:
-    name = {"ref_doc_id": "doc-{}", "key": "k-{}"}.get(identity)
-    rename = (lambda node: name.format(node)) if name else (lambda node: text_id(TEXTS[node]))
-    labels = {q: {rename(node): grade for node, grade in row.items()} for q, row in GRADES.items()}
-    evaluator = SelectivityEvaluator(
-        WordRetriever(), labels=labels, scale="utility", identity=identity, corpus_size=6, depths=[2]
-    )
-    expected = rs.evaluate(GRADES, lists(), scale="utility", measures=["RA-nWG"], depths=[2], bootstrap=None)
-    assert evaluator.evaluate_dataset(QUERIES).report["RA-nWG@2"].value == pytest.approx(expected["RA-nWG@2"].value)
 
 
 def test_a_retriever_with_asynchronous_code_stays_in_its_loop() -> None:
@@ -215,19 +201,6 @@ def chat(*postprocessors):
     return CondensePlusContextChatEngine.from_defaults(
         WordRetriever(), llm=MockLLM(max_tokens=3), node_postprocessors=list(postprocessors)
     )
-
-
-def test_of_nested_retrievers_the_outermost_counts() -> None:
-    def fuse() -> None:
-        parts = [WordRetriever(), WordRetriever(2)]
-        fusion = QueryFusionRetriever(parts, num_queries=1, use_async=False, llm=MockLLM(), similarity_top_k=3)
-        engine(KeepLast(), retriever=fusion).query(ASKED)
-
-    ((query, shown, pool),) = recorded(fuse)
-    # The pool is what the parts found; the reranker got the three that the fusion left of it.
-    assert (query, set(pool), len(pool)) == (ASKED, {"n1", "n2", "n3", "n6"}, 4)
-    assert set(shown) <= set(pool)
-    assert len(shown) == 2
 
 
 def test_two_retrievers_and_one_reranker_are_one_retrieval() -> None:

@@ -1,35 +1,14 @@
-"""What is likely to be meant otherwise is said, and a missing extra is named."""
+"""A missing extra is named, and a shell is told how to complete."""
 
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
 from tests.forked_cli import run_command
-from tests.wall.mistakes import write
 
 pytestmark = pytest.mark.contract
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory) -> Path:
-    place = tmp_path_factory.mktemp("mistakes")
-    write(place)
-    return place
-
-
-def command(folder: Path, *words: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    inherited = {key: value for key, value in os.environ.items() if not key.startswith("OPENAI_")}
-    return run_command(*words, cwd=folder, env={**inherited, "COLUMNS": "200", **environment})
-
-
-def test_what_can_be_but_is_rarely_meant_is_said(folder) -> None:
-    done = command(folder, "evaluate", "qrels.trec", "other_passages.trec", "--ids", "exact")
-    assert done.returncode == 0
-    for said in (done.stderr, done.stdout):
-        assert "ids come from the same corpus?" in " ".join(said.split())
 
 
 @pytest.mark.parametrize(
@@ -65,8 +44,9 @@ except rs.MissingExtraError as error:
     assert expected in done.stdout, done.stderr
 
 
-def test_completion_for_the_shell(folder) -> None:
+def test_completion_for_the_shell() -> None:
     for shell in ("bash", "zsh", "fish"):
-        done = command(folder, "--show-completion", shell, _TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION="1")
+        env = {**os.environ, "_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION": "1"}
+        done = run_command("--show-completion", shell, env=env)
         assert done.returncode == 0, done.stderr
         assert "COMP" in done.stdout.upper()

@@ -27,24 +27,6 @@ def test_a_gate_is_checked_and_the_page_is_written(folder) -> None:
     assert "gate failed" not in (folder / "page.html").read_text()
 
 
-def test_the_figures_of_each_query_are_written_beside_the_page(folder) -> None:
-    assert page(folder, "--measure", "P@1", "--per-query", "queries.csv").returncode == 0
-    header, first, *_ = (folder / "queries.csv").read_text().splitlines()
-    assert first.split(",")[header.split(",").index("P@1")] == "1.0"
-
-
-def test_groups_are_used(folder) -> None:
-    (folder / "groups.csv").write_text("passage_id,group\nd1,same\nd2,same\n")
-    same = page(folder, "--measure", "Redundancy@2", "--config", "data.groups=groups.csv")
-    assert same.returncode == 0, same.stderr
-
-
-def test_the_format_of_labels_is_used(folder) -> None:
-    (folder / "qrels.trec").rename(folder / "labels")
-    (folder / "qrels.trec").write_text("query_id,passage_id,grade\nq1,d1,1\nq2,d3,1\n")
-    assert page(folder, "--config", "data.qrels_format=csv").returncode == 0
-
-
 def test_a_page_has_no_other_format(folder) -> None:
     refused = page(folder, "--format", "json")
     assert refused.returncode == 2

@@ -6,7 +6,7 @@ import pytest
 
 import rag_selectivity as rs
 from tests.forked_cli import run_command
-from tests.test_calibrated_figures import drawn, evaluated, world
+from tests.test_calibrated_figures import evaluated, world
 
 pytestmark = pytest.mark.contract
 
@@ -15,36 +15,6 @@ def write_qrels(path, labels):
     lines = (f"{query} 0 {passage} {grade}\n" for query, row in labels.items() for passage, grade in row.items())
     path.write_text("".join(lines))
     return path
-
-
-def write_run(path, lists):
-    rows = ((query, rank, passage) for query, ids in lists.items() for rank, passage in enumerate(ids, 1))
-    path.write_text("".join(f"{query} Q0 {passage} {rank} {-rank} x\n" for query, rank, passage in rows))
-    return path
-
-
-@pytest.fixture(scope="module")
-def files(tmp_path_factory):
-    """A judge's labels, people's labels of some, and two runs, all as TREC files."""
-    folder = tmp_path_factory.mktemp("files")
-    human, judge, runs = world(judge_error=0.3)
-    write_qrels(folder / "judge.qrels", judge)
-    write_qrels(folder / "people.qrels", drawn(human, judge, runs, 200))
-    for name, lists in runs.items():
-        write_run(folder / f"{name}.trec", lists)
-    return folder
-
-
-# -- the judge's labels are in a file ---------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("baseline", [(), ("--baseline", "one")])
-def test_a_judges_labels_may_be_in_any_file(files, baseline) -> None:
-    arguments = [files / "judge.qrels", "--human", files / "people.qrels", files / "one.trec"]
-    arguments += [files / "two.trec", "--scale", "utility", "--corpus-size", "1000", "--resamples", "200"]
-    done = run_command("evaluate", *arguments, "--depths", "10", *baseline)
-    assert done.returncode == 0, done.stderr
-    assert "200 labels of people" in " ".join(done.stdout.split())
 
 
 # -- whose labels they are --------------------------------------------------------------------------------------
