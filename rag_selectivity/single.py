@@ -380,6 +380,7 @@ class QueryScorer:
         passages: Sequence[Any] | None,
         *names: str | None,
         relevant: Mapping[Any, Any] | Iterable[Any] | None = None,
+        pool: Sequence[str] | None = None,
     ) -> tuple[QueryFigure, ...]:
         """The figures of a query, in the order of the measures, with what they were made of.
 
@@ -392,6 +393,8 @@ class QueryScorer:
         relevant : {passage: grade}, or passage ids, optional
             Labels that the host brought along, for a query that the labels do not know. Without a scale, grades must
             be 0 and 1 and not all 1: a query with nothing but junk on grades 1 to 5 has the same.
+        pool : sequence of str, optional
+            As in `figures_of_query`.
 
         Raises
         ------
@@ -412,7 +415,7 @@ class QueryScorer:
             if of_row.levels == (1,) and self._of_row == {"grade_map": None, "scale": None} and not says_truth:
                 raise unknown_scale([1], "the labels of the row")
         ids = document_ids(passages, grades, self.identity, place=self.place)
-        options: dict[str, Any] = {"corpus_size": self.corpus_size, "passages_of": self.passages_of, "scale": scale}
+        options: Any = {"corpus_size": self.corpus_size, "passages_of": self.passages_of, "scale": scale, "pool": pool}
         return figures_of_query(self.measures, grades, ids, details=True, levels=self.labels.levels, **options)
 
 
@@ -555,9 +558,8 @@ def bits_over_random_of_rows(
             for name in (success, f"Random{success}")
         )
         repeating = sum(isinstance(value, OfRepeats) for value in chances)
-        found[success.replace("Success", "BoR", 1)] = bits_over_random(
-            hits, chances, total=total, bootstrap=bootstrap, repeating=repeating
-        )
+        made_of: Any = {"total": total, "bootstrap": bootstrap, "repeating": repeating}
+        found[success.replace("Success", "BoR", 1)] = bits_over_random(hits, chances, **made_of)
     return found
 
 

@@ -92,19 +92,22 @@ def test_the_report_is_the_cores_and_n_comes_from_the_docstore() -> None:
 
 
 def test_the_pool_tells_the_retriever_from_the_reranker() -> None:
-    good = (
-        SelectivityEvaluator(WordRetriever(), labels=GRADES, scale="utility", depths=[2])
-        .evaluate_dataset(QUERIES)
-        .report
-    )
-    reranked = SelectivityEvaluator(
-        WordRetriever(), node_postprocessors=[KeepLast()], labels=GRADES, scale="utility", depths=[2]
-    )
-    report = reranked.evaluate_dataset(QUERIES).report
+    options = {"labels": GRADES, "scale": "utility", "depths": [2], "measures": ["RA-nWG", "PROC", "%PROC"]}
+    good = SelectivityEvaluator(WordRetriever(), **options).evaluate_dataset(QUERIES).report
+    reranked = SelectivityEvaluator(WordRetriever(), node_postprocessors=[KeepLast()], **options)
+    report = (done := reranked.evaluate_dataset(QUERIES)).report
     assert report["PROC@2"].value >= good["RA-nWG@2"].value
     assert report["RA-nWG@2"].value < good["RA-nWG@2"].value
     assert report["%PROC@2"].value < 0.8
     assert report.diagnosis("retriever", 2).overall == "selection-limited"
+    for row, result in zip(report.per_query(), done.results, strict=True):
+        assert result.metric_vals_dict == pytest.approx({name: row[name] for name in result.metric_vals_dict})
+
+
+def test_a_single_query_that_finds_nothing_has_a_figure() -> None:
+    for text in (QUERIES["q1"], "nothing of it"):
+        evaluator = SelectivityEvaluator(WordRetriever(), labels={text: ["elsewhere"]}, measures=["RR"])
+        assert evaluator.evaluate(text, ["elsewhere"]).metric_vals_dict == {"RR": 0}
 
 
 def test_a_retriever_with_asynchronous_code_stays_in_its_loop() -> None:

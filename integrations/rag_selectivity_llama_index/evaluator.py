@@ -15,9 +15,10 @@ from pydantic import PrivateAttr
 from rag_selectivity import Bootstrap, InputError, Measure, Report, parse_measure
 from rag_selectivity.errors import warn
 from rag_selectivity.hosted import AUTO, Retrieved, check_retriever, labelled_queries, labels_for, measure_hosted
-from rag_selectivity.indexes import chosen_identity, corpus_size_of_index, given_size
+from rag_selectivity.indexes import corpus_size_of_index, given_size
 from rag_selectivity.measures import default_query_measures, given_depths
 from rag_selectivity.single import IdForm, Labels, QueryScorer, Steps, at_depths, numbered_queries, per_query_measure
+from rag_selectivity.tables.matching import labels_found
 from rag_selectivity_llama_index.nodes import Pipeline
 
 
@@ -60,8 +61,8 @@ class SelectivityMetric(BaseRetrievalMetric):  # type: ignore[misc,unused-ignore
         **kwargs: Any,
     ) -> RetrievalMetricResult:
         """The figure of one query; an empty retrieval is a failed query, not an error."""
-        found = () if retrieved_ids is None else retrieved_ids
-        (figure,) = self._scorer.figures(found, kwargs.get("query_id"), query, relevant=expected_ids)
+        names, pool = (kwargs.get("query_id"), query), kwargs.get("pool")
+        (figure,) = self._scorer.figures(retrieved_ids or (), *names, relevant=expected_ids, pool=pool)
         reason = {} if figure.reason is None else {"reason": figure.reason}
         return RetrievalMetricResult(score=figure.value, metadata={**figure.details, **reason})
 
@@ -194,9 +195,9 @@ class SelectivityEvaluator(RetrieverEvaluator):  # type: ignore[misc,unused-igno
             raise retrieved.error
         identity, grades = self._identity, self._labels.of_query(query)
         if identity == AUTO:
-            # That taken for the last dataset, or by the labels of this query; LlamaIndex itself expects node ids.
-            seen = [(grades, retrieved.candidates)] if grades and not self._taken else None
-            identity = self._taken or (chosen_identity(seen, self.retriever).name if seen else "node_id")
+            # That taken for the last dataset, or what finds labels in this list; LlamaIndex itself expects node ids.
+            found = labels_found([(grades or (), retrieved.candidates)])
+            identity = self._taken or max(found, key=lambda name: len(found[name]), default="node_id")
         return retrieved.by(identity), list(retrieved.texts)
 
     def evaluate_dataset(self, dataset: Any = None, **options: Any) -> Evaluation:
@@ -299,11 +300,12 @@ class SelectivityEvaluator(RetrieverEvaluator):  # type: ignore[misc,unused-igno
     def _result(
         self, text: str, expected: list[str], retrieved: Retrieved, query_id: str, caveats: Mapping[str, list[str]]
     ) -> RetrievalEvalResult:
-        found = IdForm.of(self._options.get("ids")).spelled(retrieved.by(self._taken), expected)
-        texts = list(retrieved.texts)
-        figures = {}
+        form = IdForm.of(self._options.get("ids"))
+        found, texts, figures = form.spelled(retrieved.by(self._taken), expected), list(retrieved.texts), {}
+        pool = form.spelled(Retrieved(retrieved.candidates).by(self._taken), expected)
+        known = {"query_id": query_id, "pool": pool if self.node_postprocessors else None}
         for metric in self.metrics:
-            name, extra = metric.metric_name, {"query_id": query_id} if isinstance(metric, SelectivityMetric) else {}
+            name, extra = metric.metric_name, known if isinstance(metric, SelectivityMetric) else {}
             try:
                 figures[name] = metric.compute(text, expected, found, None, texts, **extra)
             except ValueError as error:

@@ -61,8 +61,7 @@ class LLMJudge(ModelJudge):
 
 def _usage(reply: Any) -> Usage:
     raw = getattr(reply.raw, "usage", None) or (reply.raw.get("usage") if isinstance(reply.raw, dict) else None)
-    counts = [_count(name, reply.additional_kwargs, raw) for name in ("prompt_tokens", "completion_tokens")]
-    return Usage(*counts)
+    return Usage(*(_count(name, reply.additional_kwargs, raw) for name in ("prompt_tokens", "completion_tokens")))
 
 
 def _count(name: str, *places: Any) -> int:
@@ -161,10 +160,9 @@ class _JudgingEvaluator(BaseEvaluator):  # type: ignore[misc,unused-ignore]
         try:
             if query is None or contexts is None:
                 raise InputError("a query and its contexts are needed")
+            found: dict[str, Any] = {"score": 0.0, "feedback": "nothing was retrieved"}
             if contexts:
                 found = await self._evaluated(query, list(contexts), kwargs.get("reference"))
-            else:
-                found = {"score": 0.0, "feedback": "nothing was retrieved"}
         except Exception as error:
             reason = str(error)
             if not isinstance(error, SelectivityError):
