@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import rag_selectivity as rs
+from rag_selectivity.golden import build, queries
 from rag_selectivity.grading.origins import label_rows
 from rag_selectivity.grading.store import Label, Settings, Store, digest
 from rag_selectivity.people import Answer, import_answers, make_tasks, write_answers
@@ -207,6 +208,16 @@ def test_targeted_labels_do_not_calibrate(world) -> None:
     for query, passage in pairs_in(random):
         by_query.setdefault(query, {})[passage] = world.truth[query, passage]
     assert both.value == rs.evaluate(judged, runs, human=by_query, **options)["Harm@10"].value
+
+
+def test_a_set_is_calibrated_by_its_own_labels_of_people_as_its_store_is(world, tmp_path) -> None:
+    runs = {"bm25": {q: row[:10] for q, row in world.run.items()}}
+    world.answer(world.draw("calibrate:120", runs=runs).tasks[0])
+    asked = queries([{"query_id": q, "text": text} for q, text in world.queries.items()])
+    made = build(tmp_path / "set", labels=world.store, queries=asked, corpus=world.passages).golden
+    options = {"measures": ["Harm"], "depths": [10], "bootstrap": NO_INTERVALS}
+    found, expected = (rs.evaluate(each, runs, human=each, **options)["Harm@10"] for each in (made.folder, world.store))
+    assert (found.basis, found.value, found.as_judged) == ("calibrated", expected.value, expected.as_judged)
 
 
 def test_agreement_with_a_judge_leaves_targeted_labels_out(world) -> None:
