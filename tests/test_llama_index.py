@@ -130,18 +130,17 @@ def test_a_retriever_with_asynchronous_code_stays_in_its_loop() -> None:
 
 def test_metrics_in_llama_indexs_own_evaluator_and_registry() -> None:
     by_text = {QUERIES[q]: row for q, row in GRADES.items()}
-    metrics = [
-        SelectivityMetric(name, by_text, corpus_size=6, scale="utility")
-        for name in ("RA-nWG@1", "RA-nWG@2", "Harm@2", "nDCG@2")
-    ]
+    names = ["RA-nWG@1", "RA-nWG@2", "Harm@2", "nDCG@2"]
+    metrics = [SelectivityMetric(name, by_text, corpus_size=6, scale="utility") for name in names]
     stock = RetrieverEvaluator(metrics=metrics, retriever=WordRetriever())
     result = stock.evaluate(QUERIES["q1"], ["n1"])
-    expected = rs.evaluate(
-        GRADES, lists(), scale="utility", measures=["RA-nWG", "Harm", "nDCG"], depths=[1, 2], bootstrap=None
-    )
+    measures = ["RA-nWG", "Harm", "nDCG"]
+    expected = rs.evaluate(GRADES, lists(), scale="utility", measures=measures, depths=[1, 2], bootstrap=None)
     row = expected.per_query()[0]
     assert result.metric_vals_dict == pytest.approx({name: row[name] for name in result.metric_vals_dict})
-    assert set(result.metric_vals_dict) == {"RA-nWG@1", "RA-nWG@2", "Harm@2", "nDCG@2"}
+    assert list(result.metric_vals_dict) == names
+    with pytest.raises(rs.InputError, match=r"a retriever is needed, got dict: give one at a time; rs\.compare"):
+        SelectivityEvaluator({"mine": WordRetriever()}, labels=GRADES)
 
 
 # -- live ------------------------------------------------------------------------------------------
