@@ -72,6 +72,10 @@ class _Call:
         self.held = [each for each in self.held if not is_meant(each)]
         return taken
 
+    def drop_attempts(self) -> None:
+        """Take out what failed of the same query in the call around: this call is another attempt."""
+        self.root.take(lambda each: each.failed and each.around is self.above and each.query == self.query)
+
     def take_inside(self, call: _Call) -> list[_Retrieved]:
         """Take out the retrievals inside a call that have not failed."""
         return self.take(lambda each: not each.failed and call in _path(each.around))
@@ -114,7 +118,7 @@ class CallTree:
     A call without a query id of its own has that of the call around it.
 
     A retrieval that failed is handed over with an empty list when the call around it ends, unless another attempt at
-    the same query within that call succeeded.
+    the same query within that call succeeded; attempts that all failed are one.
 
     Parameters
     ----------
@@ -194,6 +198,7 @@ class CallTree:
             inside = [each for each in failed.root.below.values() if failed in _path(each)]
             for each in [each for each in inside if each.kind is Kind.RETRIEVE and each.retrieval is None]:
                 seconds = self._clock() - each.started
+                each.drop_attempts()
                 failure = _Retrieved(each.query, each.query_id, each.above, Passages(()), seconds, failed=True)
                 (done if each.above is None else each.root.held).append(failure)
                 if each is not failed:
@@ -266,10 +271,9 @@ class CallTree:
     def _retrieved(self, of: _Call, passages: Passages) -> list[_Retrieved]:
         retrieval = _Retrieved(of.query, of.query_id, of.above, passages, self._clock() - of.started)
         # A retriever that only passes on what another one found selects nothing.
-        passes_on = len(of.children) == 1 and of.children[0].ids == passages.ids
-        if of.children and not passes_on:
+        if of.children and not (len(of.children) == 1 and of.children[0].ids == passages.ids):
             retrieval.pool, retrieval.final = union([*of.children, passages]), passages
-        of.root.take(lambda each: each.failed and each.around is of.above and each.query == of.query)
+        of.drop_attempts()
         if of.above is None or (self._at_once and of.tool is None):
             return [retrieval]
         of.root.held.append(retrieval)

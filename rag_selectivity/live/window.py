@@ -201,8 +201,7 @@ class Window:
             ids="exact" if self.form.exact else None,
         )
         # An empty list has as many slots as the others on average, where no depth is given.
-        slots = round(self._passages / self._lists) if self._lists else _SLOTS_IF_UNKNOWN
-        return replace(judged, empty_slots=slots)
+        return replace(judged, empty_slots=round(self._passages / self._lists) if self._lists else _SLOTS_IF_UNKNOWN)
 
     def _queries(self, retrievals: Mapping[str, Retrieval]) -> dict[str, str]:
         return {name: each.name_in(self.labels.by_query) or "" for name, each in retrievals.items()}

@@ -134,8 +134,7 @@ def _kind(span: Span, rerank: str | None) -> Kind | None:
 
 def query_of(attributes: Mapping[str, Any]) -> str:
     """What an operation was asked; empty where its span does not say."""
-    texts = (attributes.get(name) for name in _QUERIES)
-    text = next((each for each in texts if isinstance(each, str) and each), "")
+    text = next((each for name in _QUERIES if isinstance(each := attributes.get(name), str) and each), "")
     return _query_in(_parsed(text), _DEEPEST) or text
 
 
