@@ -49,6 +49,8 @@ def test_llama_index_nodes_of_a_real_retriever() -> None:
     for call in (SelectivityEvaluator, lambda each: grade_retriever(each, ["q"], store="l.db")):
         with pytest.raises(rs.InputError, match=r"got VectorStoreIndex: give index\.as_retriever\(\)"):
             call(index)
+    with pytest.raises(rs.InputError, match="workers must be a whole number ≥ 1, got 0"):
+        grade_retriever(retriever, ["q"], store="l.db", workers=0)
     with pytest.raises(rs.InputError, match=r"node_postprocessors is a list, as in \[reranker\], got MetadataReplace"):
         SelectivityEvaluator(retriever, node_postprocessors=MetadataReplacementPostProcessor(target_metadata_key="x"))
     with pytest.raises(rs.InputError, match=r"asked 'q1', which are keys of the labels, .* not \{text: id\}"):
@@ -59,10 +61,8 @@ def test_ragas_samples_by_context_ids() -> None:
     from rag_selectivity_ragas import run_from_dataset
     from ragas import EvaluationDataset
 
-    rows = [
-        {"user_input": "what is a?", "retrieved_context_ids": ["d1", 2]},
-        {"user_input": "what is b?", "retrieved_context_ids": ["d1"]},
-    ]
+    lists = {"what is a?": ["d1", 2], "what is b?": ["d1"]}
+    rows = [{"user_input": query, "retrieved_context_ids": ids} for query, ids in lists.items()]
     run = run_from_dataset(EvaluationDataset.from_list(rows))
     assert run["what is a?"] == ["d1", "2"]
     assert measured(run) == 0.5
@@ -97,4 +97,6 @@ def test_a_misspelt_option_is_an_error_before_anything_is_asked() -> None:
         SelectivityEvaluator(Other(), labels=QRELS, **wrong)
     with pytest.raises(rs.InputError, match="'unjudgd'; did you mean"):
         of_rows([{"user_input": "what is a?", "retrieved_context_ids": ["d1"]}], QRELS, **wrong)
+    with pytest.raises(rs.InputError, match="workers must be a whole number ≥ 1, got 0"):
+        selectivity(Counting(), None, QRELS, workers=0)
     assert asked == []

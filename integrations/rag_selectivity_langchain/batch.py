@@ -6,6 +6,7 @@ from typing import Any
 from rag_selectivity import InputError, Report
 from rag_selectivity.hosted import AUTO, Retrieved, check_retriever, labelled_queries, labels_for, measure_hosted
 from rag_selectivity.single import Steps, document_candidates
+from rag_selectivity.tables.cells import check_whole
 from rag_selectivity_langchain.documents import document_of, texts_and_scores
 
 #: How reports of this package word their next steps.
@@ -51,7 +52,7 @@ def selectivity(
     """
     given = labels_for(labels, **options)
     asked = labelled_queries(questions, given)
-    retrievers = retrievers_of(retriever)
+    retrievers = retrievers_of(retriever, workers)
     config = {"max_concurrency": workers}
     found = {
         name: retrieved(name, asked, each.batch(list(asked.values()), config, return_exceptions=True))
@@ -81,14 +82,15 @@ def retrieved(name: str, questions: Mapping[str, str], outcomes: Sequence[Any]) 
     return found
 
 
-def retrievers_of(given: Any) -> dict[str, Any]:
-    """{name: retriever} of what a user gives.
+def retrievers_of(given: Any, workers: int) -> dict[str, Any]:
+    """{name: retriever} of what a user gives, to be asked by so many workers.
 
     Raises
     ------
     InputError
-        If one cannot be asked, such as a vector store.
+        If one cannot be asked, such as a vector store; or without a worker, which would wait for ever.
     """
+    check_whole("workers", workers)
     retrievers = dict(given) if isinstance(given, Mapping) else {"retriever": given}
     for name, each in retrievers.items():
         check_retriever(name, each, "abatch", "store.as_retriever()")

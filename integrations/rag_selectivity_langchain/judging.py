@@ -115,7 +115,7 @@ async def agrade_retriever(
     """
     asked = queries_of(questions)
     found = {}
-    for name, each in retrievers_of(retriever).items():
+    for name, each in retrievers_of(retriever, workers).items():
         outcomes = await each.abatch(list(asked.values()), {"max_concurrency": workers}, return_exceptions=True)
         found[name] = retrieved(name, asked, outcomes)
         check_retrieved(name, found[name])

@@ -243,8 +243,6 @@ class SelectivityEvaluator(RetrieverEvaluator):  # type: ignore[misc,unused-igno
             If there are no queries or labels, all retrievals fail, no label is found among the retrieved nodes or in
             the index, or `identity="auto"` cannot tell the right id.
         """
-        if not isinstance(workers, int) or workers < 1:
-            raise InputError(f"workers must be a whole number ≥ 1, got {workers!r}")
         labels = self._labels
         if not labels.by_query and getattr(dataset, "relevant_docs", None) is not None:
             labels = labels_for(dataset, **self._options)
@@ -267,8 +265,7 @@ class SelectivityEvaluator(RetrieverEvaluator):  # type: ignore[misc,unused-igno
         )
         self._taken = measured.identity
         facts, notes = self._about(pipeline, size, name)
-        known = measured.report.runs[name].input["retrieval"]
-        facts["retrieval"] = {**known, "sync": pipeline.only_sync is not None}
+        facts["retrieval"] = {**measured.report.runs[name].input["retrieval"], "sync": pipeline.only_sync is not None}
         report = measured.report.with_input(name, facts, notes)
         if self._makes_metrics:
             self.metrics = self._own_metrics(labels, size, measured.passages_of)

@@ -11,6 +11,7 @@ from llama_index.core.workflow import StartEvent
 
 from rag_selectivity.hosted import Retrieved
 from rag_selectivity.single import candidates, passage_identity
+from rag_selectivity.tables.cells import check_whole
 
 
 def parts_of(node: BaseNode) -> dict[str, Any]:
@@ -84,6 +85,7 @@ class Pipeline:
 
     async def retrieve_all(self, queries: Mapping[str, str], workers: int) -> dict[str, Retrieved]:
         """The retrievals of {query: text}."""
+        check_whole("workers", workers)
         gate = asyncio.Semaphore(workers)
 
         async def one(text: str) -> Retrieved:

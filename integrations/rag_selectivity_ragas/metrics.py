@@ -157,8 +157,7 @@ class RowFigures:
     def figures(self, sample: Any) -> tuple[QueryFigure, ...]:
         """The figures of a sample, in the order of the measures."""
         row = row_of(sample)
-        expected = None if self._given else row.expected()
-        grades = row.own_grades or self.labels.of_query(row.query, relevant=expected)
+        grades = row.own_grades or self.labels.of_query(row.query, relevant=None if self._given else row.expected())
         passages = self._named(row, grades or {})
         if grades is None:
             self._doubt_labels(row.query)
