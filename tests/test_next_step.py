@@ -33,6 +33,25 @@ def test_the_command_of_the_next_step_runs_as_it_is_printed(sample, monkeypatch)
     assert "<html" in (sample / command[-1]).read_text()
 
 
+@pytest.mark.parametrize(("graded", "k"), [(5, 3), (2, 4)])
+def test_a_proposed_grading_is_as_deep_as_that_of_the_labels_and_goes_on_in_their_store(graded, k, sample, monkeypatch):
+    monkeypatch.chdir(sample)
+
+    async def judge(messages, schema):
+        return {"reason": "words", "grade": 1 + len(messages[-1]["content"]) % 5}
+
+    labels = f"{graded}.db"
+    rs.grade("queries.jsonl", "corpus.jsonl", "bm25.trec", store=labels, judge=judge, pool_depth=graded, progress=False)
+    alone = printed("evaluate", labels, "bm25.trec", "--k", str(k), "--corpus-size", "1000", "--format", "json")
+    acts = [re.match(r"Have ([\d,]+) .*?: (.*)", act) for act in json.loads(alone)["trust"]["acts"]]
+    for act in filter(None, acts):
+        more = json.loads(printed(*shlex.split(act[2])[1:], "--dry-run", "--format", "json"))["pairs"] - 60 * graded
+        assert more == int(act[1].replace(",", ""))
+    both = printed("evaluate", labels, "bm25.trec", "dense.trec", "--k", str(k))
+    assert f"--store {labels} --model MODEL --pool-depth {max(graded, k)}\n" in both
+    assert len(acts) == 3
+
+
 def test_texts_that_lie_beside_the_runs_are_named_and_others_are_in_capitals(sample) -> None:
     given = [str(sample / "labels.db"), f"mine={sample / 'bm25.trec'}", "--corpus-size", "1000"]
     line = next(line for line in printed("evaluate", *given).splitlines() if line.startswith("Next: "))

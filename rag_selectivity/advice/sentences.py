@@ -185,6 +185,7 @@ def what_next(decision: Decision, at_k: Report, losses: Losses | None, fails: st
     retrieval must work, and ids must meet.
     """
     best, apart = at_k.runs[decision.best].judged, at_k.trust.ids_apart
+    graded = max(known.depth, decision.K) if (known := at_k.provenance) and known.depth else None
     acts = [f"Mend the retrieval first: {fails}."] if fails else []
     if apart is not None:
         acts.append(f"Mend the ids {'too' if fails else 'first'}: {apart[1]}.")
@@ -193,7 +194,7 @@ def what_next(decision: Decision, at_k: Report, losses: Losses | None, fails: st
     pairs = [pair.unequal.figures for pair in decision.pairs if pair.unequal and pair.verdict == JUDGED_IN_PART]
     if apart is None and not fails and pairs:
         lists = enumeration(dict.fromkeys(f"{pair['not_graded']}'s list" for pair in pairs))
-        acts.append(f"Grade {lists} too: {at_k.steps.lists()}")
+        acts.append(f"Grade {lists} too: {at_k.steps.lists(graded)}")
     if best and best.qrels and best.qrels.origins and (left := best.qrels.origins.open):
         goes_on = "the command or call that graded the others goes on"
         acts.append(f"Finish the grading: no grade yet for {counted(left, 'pair')} in {best.qrels.source}; {goes_on}.")
@@ -203,12 +204,11 @@ def what_next(decision: Decision, at_k: Report, losses: Losses | None, fails: st
     if not acts:
         # What the best run shows may lack labels, and there may be few questions.
         lacking = unlabelled_part(best, decision.K)
-        grade = f"{lacking} has no label; have an LLM grade all of it: {at_k.steps.lists()}"
+        grade = f"{lacking} has no label; have an LLM grade all of it: {at_k.steps.lists(graded)}"
         empty = 0 if best is None else int((best.returned[~best.missing] == 0).sum())
         failed = f"Look at the {counted(empty, 'retrieval')} that failed or came back empty."
         acts = [*_too_few(decision.queries, FEWEST), *([failed] if empty else []), *([grade] if lacking else [])]
-    if not acts:
-        return Answer("next", "Nothing that these lists and labels can show.", None)
+    acts = acts or ["Nothing that these lists and labels can show."]
     # Commands can be pasted: they end without a full stop, and so they come last.
     return Answer("next", acts[0], None, " ".join(sorted(acts[1:], key=lambda act: not act.endswith("."))))
 

@@ -71,6 +71,9 @@ class Provenance(Plain):
         Which labels no figure rests on, and why; empty if all are used.
     only_expected : bool
         Whether every label has the same relevant grade, and nobody is named as its source: expected ids.
+    depth : int or None
+        The greatest depth down to which lists were graded; None if whole lists were, or it is not known. No file has
+        it.
     """
 
     labels: int
@@ -87,6 +90,7 @@ class Provenance(Plain):
     cost_of_a_grade: float | None = None
     unused: str = ""
     only_expected: bool = False
+    depth: int | None = field(default=None, repr=False)
 
     @classmethod
     def of(cls, qrels: Qrels, *, scale: Scale | None = None) -> Provenance:
@@ -122,6 +126,7 @@ class Provenance(Plain):
             outdated=origins.outdated,
             drawn_for_people=origins.drawn_for_people,
             cost_of_a_grade=origins.cost_of_a_grade,
+            depth=max(filter(None, origins.pools.values()), default=None),
         )
 
     def with_people(self, found: Agreement | None, drawn: Mapping[str, int], *, calibrated: bool) -> Provenance:

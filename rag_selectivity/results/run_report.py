@@ -162,8 +162,7 @@ class OfRuns(Generic[_R]):
 
     def run_like(self, name: str, runs: int) -> _R:
         """A run of a stored report by name. If both sides have only one run, its name does not matter."""
-        if name not in self.runs and len(self.runs) == runs == 1:
-            return next(iter(self.runs.values()))
+        name = next(iter(self.runs)) if len(self.runs) == runs == 1 else name
         if name not in self.runs:
             raise InputError(f"{self.path} has no run {name!r} (it has: {', '.join(self.runs)})")
         return self.runs[name]

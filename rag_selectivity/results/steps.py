@@ -1,8 +1,9 @@
 """How the steps are written that a report proposes: as calls in Python, or as whole commands with the files given."""
 
+import json
 import shlex
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from rag_selectivity.results.plain import Plain
 
@@ -31,26 +32,33 @@ class Steps(Plain):
     #: What uses people's labels.
     human: ClassVar[str] = "human=…"
 
-    def lists(self) -> str:
-        """The step that grades what was retrieved."""
-        return f'{self.grade}(…, store="labels.db")'
+    def lists(self, depth: int | None) -> str:
+        """The step that grades what was retrieved, down to a depth; None for all of it."""
+        return self._grading(depth)
 
-    def controls(self, each: int) -> str:
-        """The step that grades random controls.
+    def controls(self, each: int, depth: int | None) -> str:
+        """The step that grades random controls beside what was graded down to a depth.
 
-        >>> Steps().controls(3), Steps("grade_dataset").controls(3)
-        ('grade(…, controls=3)', 'grade_dataset(…, corpus=index, controls=3)')
+        >>> Steps().controls(3, None)
+        'grade(…, controls=3, store="labels.db")'
+        >>> Steps("grade_dataset", labels="my.db").controls(3, 5)
+        'grade_dataset(…, corpus=index, pool_depth=5, controls=3, store="my.db")'
         """
-        corpus = "" if self.grade == "grade" else "corpus=index, "
-        return f"{self.grade}(…, {corpus}controls={each})"
+        return self._grading(depth, "…" if self.grade == "grade" else "…, corpus=index", controls=each)
 
     def tail(self, tail: str, depth: int) -> str:
         """The step that grades a tail below a depth.
 
         >>> Steps("grade_dataset", "…, pool={question: ids}").tail("200:10", 10)
-        'grade_dataset(…, pool={question: ids}, pool_depth=10, tail="200:10")'
+        'grade_dataset(…, pool={question: ids}, pool_depth=10, tail="200:10", store="labels.db")'
         """
-        return f'{self.grade}({self.given}, pool_depth={depth}, tail="{tail}")'
+        return self._grading(depth, self.given, tail=tail)
+
+    def _grading(self, depth: int | None, given: str = "…", **drawn: Any) -> str:
+        """The call with the store of the labels; the grades of another file cannot grow."""
+        options = {"pool_depth": depth, **drawn, "store": self.labels if self.labels.endswith(".db") else "labels.db"}
+        words = [f"{name}={json.dumps(each, ensure_ascii=False)}" for name, each in options.items() if each]
+        return f"{self.grade}({', '.join([given, *words])})"
 
     def draw(self, draw: str) -> str:
         """The command that makes the page on which people label; no call in Python makes it at once.
@@ -70,25 +78,14 @@ class Commands(Steps):
 
     human = "--human FILE"
 
-    def lists(self) -> str:
-        """The command that grades what was retrieved, into a store of its own."""
-        return self._grading(store="STORE")
+    def _grading(self, depth: int | None, given: str = "", **drawn: Any) -> str:
+        """The command.
 
-    def controls(self, each: int) -> str:
-        """The command that grades random controls.
-
-        >>> [Commands(labels=labels).controls(3).split()[9] for labels in ("labels.db", "grades.trec")]
-        ['labels.db', 'STORE']
+        >>> [Commands(labels=labels).controls(3, 5)[75:] for labels in ("labels.db", "grades.trec")]
+        ['labels.db --model MODEL --pool-depth 5 --controls 3', 'STORE --model MODEL --pool-depth 5 --controls 3']
         """
-        return self._grading("--controls", str(each))
-
-    def tail(self, tail: str, depth: int) -> str:
-        """The command that grades a tail below a depth."""
-        return self._grading("--pool-depth", str(depth), "--tail", tail)
-
-    def _grading(self, *options: str, store: str | None = None) -> str:
-        pools = [word for run in self.files for word in ("--pool", run.rpartition("=")[2])]
-        # The grades of another file cannot grow.
-        store = store or (self.labels if self.labels.endswith(".db") else "STORE")
-        grade = ["rag-selectivity", "grade", "--queries", self.queries, "--corpus", self.corpus, *pools]
-        return shlex.join([*grade, "--store", store, "--model", "MODEL", *options])
+        store = self.labels if self.labels.endswith(".db") else "STORE"
+        options: list[tuple[str, Any]] = [("pool", run.rpartition("=")[2]) for run in self.files]
+        options += [("store", store), ("model", "MODEL"), ("pool-depth", depth), *drawn.items()]
+        words = [word for name, each in options if each for word in (f"--{name}", str(each))]
+        return shlex.join(["rag-selectivity", "grade", "--queries", self.queries, "--corpus", self.corpus, *words])

@@ -181,7 +181,7 @@ class Trust:
         # Labels by people leave controls unused.
         if queries and is_sized and "control" not in known.chosen and not known.calibrated:
             controls = f"{counted(CONTROLS * queries, 'random passage')} graded{self._cost(CONTROLS * queries)}"
-            acts.append(f"Have {controls}: {self.steps.controls(CONTROLS)}")
+            acts.append(f"Have {controls}: {self.steps.controls(CONTROLS, known.depth)}")
         # Nobody can label more pairs than there are, and controls are not drawn.
         pairs = min(PEOPLE, known.labels - known.chosen.get("control", 0))
         if self._nothing_calibrated or (not known.calibrated and self._check is None):
@@ -193,7 +193,7 @@ class Trust:
         if self._closed() is not None and "tail" not in known.chosen:
             tail = f"{counted(grades, 'passage')} below the pool graded{self._cost(grades)}"
             deeper = "Retrieve further down, and have a tail of that graded: what the runs missed is not known."
-            acts.append(f"Have {tail}: {self.steps.tail(TAIL, self.depth or 10)}" if grades else deeper)
+            acts.append(f"Have {tail}: {self.steps.tail(TAIL, known.depth or self.depth or 10)}" if grades else deeper)
         return tuple(acts)
 
     def _cost(self, grades: int) -> str:
