@@ -37,12 +37,6 @@ def same(actual: dict[str, float], expected: dict[str, float]) -> None:
     assert {k: actual[k] for k in expected} == pytest.approx(expected, abs=1e-12, nan_ok=True)
 
 
-def test_the_worked_example() -> None:
-    figures = one(GRADES, list("bdef"), 4)
-    assert figures["RA-nWG"] == pytest.approx(0.2282608695652174, abs=1e-15)
-    same(figures, {"N-Recall4+": 1 / 3, "N-Recall5": 0, "Precision4+": 1 / 4, "Harm": 0, "Judged": 1})
-
-
 def test_per_query_shows_why() -> None:
     report = rs.evaluate(
         {"q": GRADES},
