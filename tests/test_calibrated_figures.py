@@ -135,7 +135,8 @@ def test_what_labels_cannot_tell_is_undefined_with_the_reason(lacks) -> None:
     human, judge, runs = world(judge_error=0.3)
     some = drawn(human, judge, runs, 200)
     if lacks == "a stratum":
-        some = {q: {p: g for p, g in row.items() if judge[q][p] != 4} for q, row in some.items()}
+        left = {q: {p for p in found[:10] if judge[q][p] == 4} for q, found in runs["one"].items()}
+        some = {q: {p: g for p, g in row.items() if p not in left[q]} for q, row in some.items()}
     elif lacks == "all but one query":
         some = {"q0": human["q0"]}
     else:
@@ -143,12 +144,20 @@ def test_what_labels_cannot_tell_is_undefined_with_the_reason(lacks) -> None:
     some = {q: row for q, row in some.items() if row}
     report = evaluated(judge, {"one": runs["one"]}, human=some)
     figure = report["RA-nWG@10"]
-    assert math.isnan(figure.value)
-    assert math.isnan(figure.low)
-    assert not math.isnan(figure.as_judged)
+    assert [math.isnan(end) for end in (figure.value, figure.low, figure.as_judged)] == [True, True, False]
     text = {"a stratum": "graded 4 in the top 10", "all but one query": "of one query"}.get(lacks, "outside the top 10")
     assert text in figure.reason
-    assert str(report).replace("\n", " ").count("no figure for RA-nWG@10") == 1
+    words = " ".join(report.details().split())
+    assert words.count("no figure for RA-nWG@10") == 1
+    # Figures that nothing calibrates are not said to be calibrated by so many labels.
+    assert (" calibrated by " in words) == (lacks == "what is below the top")
+    if lacks == "all but one query":
+        assert "; people checked only 25 grades of the judge. " in words
+    if lacks == "a stratum":
+        runs["two"] = {q: [p for p in human[q] if p not in found[:10]] for q, found in runs["one"].items()}
+        words = str(evaluated(judge, runs, human=some)).replace("\n", " ")
+        assert "Trust: Labels by people calibrate the figures, some of them roughly, but not those of one;" in words
+        assert "Next: Let a person grade 200 pairs: " in words
 
 
 # -- labels that settle queries --------------------------------------------------------------------------

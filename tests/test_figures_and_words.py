@@ -54,10 +54,7 @@ def test_the_figures_of_a_comparison_give_the_difference_that_it_prints(sample) 
     assert row.value - row.baseline_value == pytest.approx(row.difference, abs=1e-12)
     assert (row.value, row.basis) == (pytest.approx(completed.as_judged), "as judged")
     assert completed.basis == "with a tail"
-    assert row.caveats[0].text == (
-        "These figures and their difference are as judged; the report has the figures completed from a sample of the "
-        "tail."
-    )
+    assert row.caveats[0].text.endswith("; the report has the figures completed from a sample of the tail.")
 
 
 @pytest.mark.parametrize(("usual", "ours"), [("recall@2", "R@2"), ("precision@2", "P@2"), ("hit_rate@2", "Success@2")])

@@ -268,15 +268,6 @@ def test_without_a_decision_the_table_says_how_many_queries_and_which_k_it_is_ab
     assert "60 labels that do not say who gave them cover 100% of the top 1." in " ".join(text.split())
 
 
-def test_what_the_answer_about_trust_says_of_all_figures_marks_none(report) -> None:
-    """That no person has checked the judge holds for every figure: the JSON keeps the caveat, the table has no mark."""
-    at_ten = report.with_decision(decide(report, k=10))
-    for text in (str(at_ten), at_ten.to_markdown()):
-        assert "Harm@10 and Success@10" not in text
-        assert text.lower().count("no person has checked the judge") == 1
-    assert "agreement-unknown" in {each.code for each in report["bm25", "Harm@10"].caveats}
-
-
 def test_one_query_that_is_left_out_is_one_query() -> None:
     labels, lists = {f"q{i}": {"a": 1} for i in range(4)}, {f"q{i}": ["a", "b"] for i in range(1, 5)}
     shown = rs.evaluate(labels, {"run": lists}, corpus_size=9, depths=[1])

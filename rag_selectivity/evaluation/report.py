@@ -291,15 +291,14 @@ def _complete_by_controls(estimates: Estimates, figures: Figures, bootstrap: Boo
 
 def _notes_on_people(ground: Ground, figures: Mapping[str, Completed]) -> list[str]:
     """What a report says of the labels by people."""
-    notes = [
-        f"{ground.calibrated_by}, by the judge's grade and the place in the lists, over {DRAWS} completions; figures "
-        f"of single queries are as judged"
-    ]
+    undefined = {key: figure.reason for key, figure in figures.items() if figure.reason is not None}
+    how = f"by the judge's grade and the place in the lists, over {DRAWS} completions"
+    calibrated = f"{ground.calibrated_by}, {how}; figures of single queries are as judged"
+    notes = [calibrated] if len(undefined) < len(figures) else []
     if settling := int((ground.settling >= 0).sum()):
         notes.append(f"{counted(settling, 'further label')} of people settle the success of queries one by one")
     if any(figure.rough for figure in figures.values()):
         notes.append("rough: most queries have fewer than two relevant passages, and the interval can be too narrow")
-    undefined = {key: figure.reason for key, figure in figures.items() if figure.reason is not None}
     keys = {reason: ", ".join(key for key in undefined if undefined[key] == reason) for reason in undefined.values()}
     return notes + [f"no figure for {of_reason}, since {reason}" for reason, of_reason in keys.items()]
 

@@ -179,11 +179,8 @@ class Provenance(Plain):
         apart = sum(count for name, count in self.drawn_for_people.items() if not name or name.startswith("file:"))
         if apart and self.judges:
             pairs = counted(apart, "pair that people graded was", "pairs that people graded were")
-            text = (
-                f"{pairs} not drawn by this tool: pairs that somebody picked can make the judge look better or worse "
-                f"than it is."
-            )
-            yield Caveat(NOT_DRAWN, text, SOFT, {"pairs": apart})
+            worth = "pairs that somebody picked can make the judge look better or worse than it is."
+            yield Caveat(NOT_DRAWN, f"{pairs} not drawn by this tool: {worth}", SOFT, {"pairs": apart})
 
 
 def agreement_of(human: IntArray, judge: IntArray, queries: list[str], scale: Scale) -> Agreement | None:

@@ -263,10 +263,8 @@ class Report(OfRuns[RunReport], Result):
             If the report was read from a file.
         """
         if self.path is not None:
-            raise InputError(
-                f"{self.path} holds the figures, and the page needs the lists of the runs and the texts too: evaluate "
-                f"the runs again"
-            )
+            needed = "the page needs the lists of the runs and the texts too"
+            raise InputError(f"{self.path} holds the figures, and {needed}: evaluate the runs again")
         return super().to_html(**options)
 
     def _repr_html_(self) -> str:

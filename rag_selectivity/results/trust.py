@@ -130,10 +130,9 @@ class Trust:
         """What may be concluded, and the facts behind it in a second sentence; empty without runs."""
         if not self.runs:
             return ""
-        standing, answer = self._concluded
-        if standing == UNCHECKED and self.provenance is not None and self.provenance.only_expected:
-            labels = self.provenance.labels
-            what = f"{labels:,} expected passages are" if labels != 1 else "expected passage is"
+        (standing, answer), known = self._concluded, self.provenance
+        if standing == UNCHECKED and known is not None and known.only_expected:
+            what = f"{known.labels:,} expected passages are" if known.labels != 1 else "expected passage is"
             only = f"Only the {what} known; all others count as not relevant."
             return " ".join([only, *self._of_other_lists()])
         facts = self._by_whom()
@@ -148,10 +147,11 @@ class Trust:
         if standing != NOTHING and equal:
             several = f"{len(equal)} figures" if len(equal) > 1 else equal[0]
             facts += f"; if the grades were shuffled, {several} could look the same"
-        if self._judges:
-            check = self._check
-            kappa = "" if check is None else f"{number(check.value)}{ends_text(check.low, check.high)}"
-            facts += f"; kappa of judge and people: {kappa}" if kappa else "; no person has checked the judge"
+        if known is not None and known.judges:
+            grades = counted(known.compared, "grade")
+            who = f"people checked only {grades} of" if known.compared else "no person has checked"
+            kappa = None if (x := self._check) is None else f"{number(x.value)}{ends_text(x.low, x.high)}"
+            facts += f"; {who} the judge" if kappa is None else f"; kappa of judge and people: {kappa}"
         if self.queries < (_FEW_QUERIES if standing == NOTHING else FEW):
             facts += f"; they are of {counted(self.queries, 'query', 'queries')}: add queries first"
         return " ".join([f"{answer}. {facts}.", *self._of_other_lists()])
@@ -184,7 +184,7 @@ class Trust:
             acts.append(f"Have {controls}: {self.steps.controls(CONTROLS, known.depth)}")
         # Nobody can label more pairs than there are, and controls are not drawn.
         pairs = min(PEOPLE, known.labels - known.chosen.get("control", 0))
-        if self._nothing_calibrated or (not known.calibrated and self._check is None):
+        if self._uncalibrated or (not known.calibrated and self._check is None):
             acts.append(f"Let a person grade {counted(pairs, 'pair')}: {self.steps.draw(f'calibrate:{pairs}')}")
         elif not known.calibrated and self.runs:
             acts.append(f"Calibrate the figures by people's labels: {self.steps.human}")
@@ -244,17 +244,18 @@ class Trust:
         return next((level for level in (STRONG, SOFT) if any(_has(cell, CLOSED, level) for cell in cells)), None)
 
     @property
-    def _nothing_calibrated(self) -> bool:
-        """Whether people's labels were given, and no figure could be calibrated by them."""
-        cells = [cell for run in self.runs.values() for cell in run.estimates.values() if cell.basis == CALIBRATED]
-        return bool(cells) and all(math.isnan(cell.value) for cell in cells)
+    def _uncalibrated(self) -> list[str]:
+        """The runs of which people's labels could calibrate no figure."""
+        cells = ([x for x in run.estimates.values() if x.basis == CALIBRATED] for run in self.runs.values())
+        unknown = [{math.isnan(cell.value) for cell in of_run} == {True} for of_run in cells]
+        return [name for name, is_unknown in zip(self.runs, unknown, strict=True) if is_unknown]
 
     @property
     def _concluded(self) -> tuple[str, str]:
         """The standing of the labels, and what may be concluded from them."""
         if self.ids_apart is not None:
             return NOTHING, f"{self.ids_apart[0][0].upper()}{self.ids_apart[0][1:]}"
-        if self._nothing_calibrated:
+        if (without := self._uncalibrated) and len(without) == len(self.runs):
             return NOTHING, "The labels by people are too few, or of too few kinds, to calibrate a figure"
         figures, closed = list(self._figures()), self._closed()
         cells = [cell for _, _, cell in figures]
@@ -276,6 +277,7 @@ class Trust:
             return NOTHING, f"{NO_BETTER}{UNLESS_PERFECT * perfect}"
         if any(cell.basis == CALIBRATED for cell in cells):
             roughly = ", some of them roughly" if any(cell.rough for cell in cells) else ""
+            roughly += f", but not those of {enumeration(without)}" if without else ""
             beyond = f"; {'apart from random controls, which they leave unused, ' * has_controls}{only}"
             return CHECKED, f"Labels by people calibrate the figures{roughly}{beyond * (closed is not None)}"
         if closed is None:
@@ -313,7 +315,9 @@ class Trust:
             return
         judges = [f"{count:,} by {f'the judge {name}' if name else 'a judge'}" for name, count in known.judges.items()]
         people = [f"{count:,} by {name}" for name, count in known.annotators.items()]
-        yield f"{counted(known.labels, 'label')}: {enumeration([*judges, *people])}."
+        grades = sum(known.judges.values()) + sum(known.annotators.values())
+        several = f" from {grades:,} grades" if grades > known.labels else ""
+        yield f"{counted(known.labels, 'label')}{several}: {enumeration([*judges, *people])}."
         ways = [f"{n:,} {WAYS[how]}" for how, n in known.chosen.items() if how != "control" or not known.unused]
         yield f"Their passages: {enumeration(ways)}." if ways else "How their passages were chosen is not known."
         if known.unused:
