@@ -86,7 +86,7 @@ def test_marks_in_the_table_are_those_of_the_comparison_with_the_baseline(report
     assert line.figures["BoR"].ceiling == report[line.run, "BoR_max@5"].value
 
 
-def test_arms_over_different_queries_are_tested_unpaired() -> None:
+def test_arms_over_different_queries_are_tested_unpaired(tmp_path, monkeypatch) -> None:
     grades, runs = synthetic(weak=0.1, better=3.0)
     arms = {
         "weak": {q: row for i, (q, row) in enumerate(runs["weak"].items()) if i % 2},
@@ -97,6 +97,16 @@ def test_arms_over_different_queries_are_tested_unpaired() -> None:
     row = comparison["better", "RA-nWG@5"]
     assert (decision.pairs[0].difference, decision.pairs[0].p_adjusted) == (row.difference, row.p)
     assert decision["system"].text.startswith("better beats weak (+.")
+    monkeypatch.chdir(tmp_path)
+    labels = [f"{q} 0 {d} {grade}\n" for q, row in grades.items() for d, grade in row.items()]
+    (tmp_path / "qrels.trec").write_text("".join(labels))
+    for name, arm in arms.items():
+        lines = [f"{q} 0 {d} {i} {-i} r\n" for q, row in arm.items() for i, d in enumerate(row)]
+        (tmp_path / f"{name}.trec").write_text("".join(lines))
+    words = ["evaluate", "qrels.trec", "weak.trec", "better.trec", "--scale", "utility", "--k", "5"]
+    for more in ([], ["--baseline", "weak"]):
+        shown = CliRunner().invoke(app, [*words, "-c", "intervals.unpaired=true", *more]).stdout
+        assert f"System: {decision['system'].text}\n" in shown
     assert decide(comparison.report, k=5)["system"].text.endswith("nothing was tested.")
 
 

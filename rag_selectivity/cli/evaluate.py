@@ -154,6 +154,7 @@ def evaluate(
         "tokens": lengths if at_budgets or not is_costed else None,
         # A live list ends where the prompt did: there is nothing further down that could have been read.
         **({"short_lists": "returned"} if retrieved.is_live else {}),
+        **({"missing_query": "skip"} if given.unpaired else {}),
         **rules.chosen(),
     }
     depths = depths or retrieved.depths
