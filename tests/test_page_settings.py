@@ -22,9 +22,9 @@ def test_a_gate_is_checked_and_the_page_is_written(folder) -> None:
     failed = page(folder, "--fail-if", "P@1 < .9")
     assert failed.returncode == 1
     assert "gate failed: bm25: P@1 = 0.5 < 0.9" in failed.stderr
-    assert "1 gate failed: bm25: P@1 = 0.5 &lt; 0.9. " in (folder / "page.html").read_text()
+    assert "Gates failed: bm25: P@1 = 0.5 &lt; 0.9. " in (folder / "page.html").read_text()
     assert page(folder, "--fail-if", "P@1 < .5").returncode == 0
-    assert "gate failed" not in (folder / "page.html").read_text()
+    assert "Gates failed" not in (folder / "page.html").read_text()
 
 
 def test_a_page_has_no_other_format(folder) -> None:

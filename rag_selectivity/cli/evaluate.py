@@ -16,7 +16,6 @@ from rag_selectivity.cli.output import Format, note, put_rows
 from rag_selectivity.cli.retrieved import Retrieved, Spans, is_live
 from rag_selectivity.errors import InputError
 from rag_selectivity.results.steps import Commands
-from rag_selectivity.wording import counted
 
 if TYPE_CHECKING:
     from rag_selectivity.results.report import Report
@@ -238,7 +237,8 @@ def _with_gates(report: Report, failed: Sequence[str] | InputError) -> Report:
         return report
     said = f"The gates could not be checked: {failed}."
     if not isinstance(failed, InputError):
-        said = f"{counted(len(failed), 'gate')} failed: {'; '.join(failed)}."
+        # A gate fails for each run.
+        said = f"Gates failed: {'; '.join(failed)}."
     answers = {each.code: each for each in report.decision.answers}
     answers["next"] = replace(answers["next"], text=f"{said} {answers['next'].text}")
     return report.with_decision(replace(report.decision, answers=tuple(answers.values())), report.changes)
