@@ -14,20 +14,6 @@ def measured(run: rs.Run) -> float:
     return rs.evaluate(QRELS, {"r": run}, measures=["Success"], depths=[1])["r", "Success@1"].value
 
 
-def test_langchain_documents_by_id_and_by_metadata() -> None:
-    from langchain_core.documents import Document
-    from rag_selectivity_langchain import run_from_documents
-
-    def document(passage: str) -> Document:
-        return Document(id=f"uuid-{passage}", page_content=passage, metadata={"source": passage})
-
-    retrieved = {"what is a?": [document("d1"), document("d2")], "what is b?": [document("d1")]}
-    assert run_from_documents(retrieved)["what is a?"] == ["uuid-d1", "uuid-d2"]
-    assert measured(run_from_documents(retrieved, identity="source")) == 0.5
-    with pytest.raises(rs.InputError, match="query 'q': document 'x' has no id"):
-        run_from_documents({"q": [Document(page_content="x")]})
-
-
 def test_llama_index_nodes_of_a_real_retriever() -> None:
     from llama_index.core import MockEmbedding, VectorStoreIndex
     from llama_index.core.base.base_retriever import BaseRetriever

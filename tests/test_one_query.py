@@ -139,6 +139,7 @@ def test_whether_there_is_junk_is_said_by_the_labels_that_are_given() -> None:
 def test_a_query_without_labels_or_a_list() -> None:
     of_none = figures_of_query(["Success@1", "BoR@1"], {"a": 1}, [], corpus_size=9)
     assert [each.value for each in of_none] == pytest.approx([0.0, math.nan], nan_ok=True)
+    assert of_none[1].reason.endswith("has no figure for one query: aggregate the figures of all queries")
     unlabelled = figures_of_query(["Success@1", "BoR@1"], None, ["a"], corpus_size=9)
     assert {(each.reason, each.outcome) for each in unlabelled} == {("nobody judged this query", None)}
 

@@ -70,14 +70,6 @@ def test_the_figures_of_all_queries_make_the_estimate_of_evaluate(measure) -> No
         assert getattr(estimate, name) == pytest.approx(getattr(expected, name), rel=1e-12, nan_ok=True), name
 
 
-def test_a_ratio_of_means_is_nan_for_one_query_and_says_so() -> None:
-    (figure,) = figures("BoR@5", QUERIES[:1])
-    assert math.isnan(figure.value)
-    assert figure.reason == (
-        "BoR@5 is a ratio of means and has no figure for one query: aggregate the figures of all queries"
-    )
-
-
 def test_unjudged_queries_count_in_the_total_alone() -> None:
     unjudged = [evaluate_query("Harm@5", Labels.of(GRADES, scale="utility").of_query("nobody"), ["d1"])] * 3
     assert unjudged[0].reason == "nobody judged this query"

@@ -17,7 +17,7 @@ def documents() -> list[Any]:
     pytest.importorskip("langchain_core")
     from langchain_core.documents import Document
 
-    return [Document(id=id_, page_content=f"text {id_}") for id_ in ("d1", "d2")]
+    return [Document(id=id_, page_content=f"text {id_}", metadata={"doc": f"of {id_}"}) for id_ in ("d1", "d2")]
 
 
 @pytest.fixture
@@ -71,6 +71,7 @@ def test_pairs_of_a_document_and_its_score(documents, retriever) -> None:
 
     pairs = [(document, 0.5) for document in documents]
     assert run_from_documents({"who?": pairs}).to_dict() == {"who?": ["d1", "d2"]}
+    assert run_from_documents({"who?": pairs}, identity="doc").to_dict() == {"who?": ["of d1", "of d2"]}
     with pytest.warns(rs.SelectivityWarning, match="1 of 2 retrieved passages have the score NaN, in 1 of 1 lists"):
         run_from_documents({"who?": [pairs[0], (documents[1], float("nan"))]})
     assert identity_of(pairs[0]) == "d1"
@@ -88,6 +89,8 @@ def test_what_is_no_document_is_an_error_that_names_it(documents, retriever) -> 
 
     with pytest.raises(rs.InputError, match=r"query 'who\?'.*must return Documents.*got str"):
         run_from_documents({"who?": ["d1"]})  # type: ignore[list-item]
+    with pytest.raises(rs.InputError, match=r"query 'who\?': document 'x' has no id"):
+        run_from_documents({"who?": [type(documents[0])(page_content="x")]})
     with pytest.raises(rs.InputError, match=r"query 'who\?'.*must return Documents.*got str"):
         selectivity(retriever(found=["d1"]), ["who?"], LABELS, corpus_size=64)
 
