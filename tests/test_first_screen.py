@@ -136,15 +136,6 @@ def test_a_notebook_shows_the_answers_above_the_table(report) -> None:
     assert page.count('scope="col"') == 5
 
 
-def test_the_page_shows_the_answers_above_a_table_of_five_columns(report) -> None:
-    page = report.to_html()
-    assert page.index("May I believe it?") < page.index("<table")
-    first = page[page.index("<table") : page.index("</table>")]
-    assert first.count('scope="col"') == 5
-    # Nothing is lost: the other figures stand below.
-    assert "PROC" in page[page.index("</table>") :]
-
-
 def test_a_reader_can_follow_each_count_of_queries(report) -> None:
     text = " ".join(str(report).split())
     counts = {name: report["bm25", f"{name}@10"].n for name in ("RA-nWG", "Success", "Harm")}
@@ -173,11 +164,6 @@ def test_what_is_not_whole_is_not_called_whole() -> None:
 
 LABELS = {f"q{i}": {"a": 1} for i in range(30)}
 LISTS = {query: ["b", "a", "c"] for query in LABELS}
-
-
-def test_one_run_says_that_it_is_alone() -> None:
-    text = str(rs.evaluate(LABELS, {"only": LISTS}, corpus_size=50))
-    assert answers_of(text)["System"].startswith("only is the only run")
 
 
 def test_without_a_label_that_counts_each_line_still_says_something() -> None:
