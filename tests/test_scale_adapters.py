@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from rag_selectivity import InputError
-from rag_selectivity.single import Labels
 
 ragas = pytest.importorskip("ragas")
 pytest.importorskip("llama_index.core")
@@ -87,11 +86,6 @@ def test_results_of_llama_index_without_n() -> None:
     )
     report = report_from_results([result], bootstrap=None)
     assert "number of chunks in your index" in report.absent["BoR"]
-
-
-def test_labels_name_what_the_scale_may_be() -> None:
-    with pytest.raises(InputError, match="scale='utility'"):
-        Labels.of({"a?": {"d1": 5, "d2": 1}})
 
 
 def test_grades_of_rows_that_have_no_junk_say_that_there_is_none() -> None:
