@@ -286,7 +286,7 @@ def test_up_to_three_of_the_queries_that_are_left_out_are_named(tmp_path) -> Non
     screen = " ".join(str(report).split())
     assert "4 queries of the qrels are missing from run (q5, q6, q7, …)." in screen
     assert "3 queries not in the qrels were left out of run (q0, q1, q2)." in screen
-    assert "Harm is over 2 of run's 6 queries: the others have no list, or an empty one." in screen
+    assert "Harm is over 2 of run's 6 queries: the others have no list, or none of its passages counts." in screen
     assert answers_of(str(report))["Next"] == "Mend the run first: run has no list for 4 of 6 queries."
     report.save(tmp_path / "report.json")
     assert "(q5, q6, q7, …)" in str(read_report(tmp_path / "report.json"))

@@ -97,6 +97,12 @@ def test_lists_that_end_leave_the_upper_end_open():
         advised = which_k(joined(labels, run, corpus_size=size))
         assert (advised.value, advised.high) == (2, None)
         assert advised.reason == "the lists end at rank 2, so more is not tested"
+    longer = {query: [*ids, "u", "v"] for query, ids in run.items()}
+    labels = {query: {"x": 0, **dict.fromkeys(row, 1)} for query, row in labels.items()}
+    report = rs.evaluate(labels, {"r": longer}, unjudged="condense", scale="trec")
+    answers = decide(report, k=2).answers
+    assert "the labelled parts of the lists end at rank 2, so more is not tested" in answers[1].text
+    assert answers[2].text == "Not known for r: no labelled candidates beyond K = 2 were given (pool=…, --pool)."
 
 
 @pytest.mark.parametrize(("relevant", "most"), [(2, ""), (9, ", counting at most 3 a query")])

@@ -239,29 +239,30 @@ def _answers(decision: Decision, at_k: Report, leader: str, evidence: Measure) -
     figure, pool = at_k[best, evidence], at_depth(at_k.runs[best].estimates, PROC(), decision.K)
     caveats = {each.code: each for cell in (figure, pool) if cell is not None for each in cell.caveats}
     is_closed, reach = CLOSED in caveats, caveats.get(DOWN_TO)
-    losses, has_candidates = _losses(at_k, best, evidence)
+    losses, why = _losses(at_k, best, evidence)
     if losses is not None:
         # What no run retrieved is not known of closed labels, and so neither is what more candidates would gain.
         known = losses.of if reach is None else f"evidence down to rank {reach.figures['last_rank']}"
         of = losses.of if losses.of == QUERIES else "labelled evidence" if is_closed else known
         losses = replace(losses, of=of, more=losses.more * is_believed, widen=0.0 if is_closed else losses.widen)
-    yield sentences.where_the_loss_is(decision, losses, closed=is_closed, candidates=has_candidates)
+    yield sentences.where_the_loss_is(decision, losses, why, closed=is_closed)
     yield sentences.what_next(decision, at_k, losses, fails, believed=is_believed)
     # What is shown by the grades of a judge whom nobody checked is no reason to believe them: the words say both.
     yield Answer("trust", verdict, trust.standing == CHECKED and (None if judges else True), " ".join(trust.facts))
 
 
-def _losses(at_k: Report, run: str, measure: Measure) -> tuple[Losses | None, bool]:
-    """The losses of a run, and whether it has candidates beyond K.
+def _losses(at_k: Report, run: str, measure: Measure) -> tuple[Losses | None, str]:
+    """The losses of a run, and why they are not known, if they are not.
 
     Where its figures rest on completed labels, the losses are those figures, without tests.
     """
     judged, kept = at_k.runs[run].judged, at_k[run, measure]
     found = None if judged is None else losses_of(judged, measure, at_k.bootstrap)
     if found is None or kept.basis not in _COMPLETED:
-        return found, found is not None
+        labelled = "labelled " if judged is not None and judged.policy.unjudged == "condense" else ""
+        return found, f"no {labelled}candidates beyond K = {at_k.depths[0]} were given (pool=…, --pool)"
     pool, share = (at_depth(at_k.runs[run].estimates, each, at_k.depths[0]) for each in (PROC(), PercentPROC()))
     if pool is None or share is None or not isinstance(measure, RANWG) or math.isnan(pool.value + kept.value):
-        return None, True
+        return None, "with labels completed by people or a tail, its candidates have no figure"
     rerank, widen = pool.value - kept.value, share.value - kept.value
-    return replace(found, pool=pool.value, selected=share.value, rerank=rerank, widen=widen, more=""), True
+    return replace(found, pool=pool.value, selected=share.value, rerank=rerank, widen=widen, more=""), ""

@@ -154,11 +154,9 @@ _LOOK = {
 }
 
 
-def where_the_loss_is(decision: Decision, losses: Losses | None, *, closed: bool, candidates: bool) -> Answer:
-    """Which step of the best run loses evidence, and in how many queries."""
+def where_the_loss_is(decision: Decision, losses: Losses | None, why: str, *, closed: bool) -> Answer:
+    """Which step of the best run loses evidence, and in how many queries; `why` the losses are not known."""
     if losses is None:
-        why = f"no candidates beyond K = {decision.K} were given (pool=…, --pool)"
-        why = "with labels completed by people or a tail, its candidates have no figure" if candidates else why
         return Answer("loss", f"Not known for {decision.best}: {why}.", False)
     evidence, each = f"{percent(losses.pool)} of the {losses.of}", " on average"
     if losses.of == QUERIES:

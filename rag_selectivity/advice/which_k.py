@@ -175,8 +175,7 @@ def _advised(judged: JudgedRun, measure: Evidence, curve: EvidenceCurve, bootstr
     added, half = np.diff(mean, prepend=0.0), len(mean) // 2
     flat = value == len(mean) > 1 and added[:half].mean() - added[half:].mean() < curve.worth
     low = high = None
-    size = 0.0 if bootstrap is None else effective_size(curve.by_unit(bootstrap).mask[:, 0])
-    if bootstrap is not None and size >= _FEWEST:
+    if bootstrap is not None and (size := effective_size(curve.by_unit(bootstrap).mask[:, 0])) >= _FEWEST:
         # Resamples of few queries vary too little, by as much as the normal distribution beside Student's t.
         tail = special.ndtr(special.stdtrit(size - 1, (1 - bootstrap.level) / 2) * np.sqrt(size / (size - 1)))
         ends = np.quantile(curve.resampled(bootstrap), [tail, 1 - tail], method="inverted_cdf")
@@ -190,5 +189,6 @@ def _advised(judged: JudgedRun, measure: Evidence, curve: EvidenceCurve, bootstr
         last = min(labelled + FOLLOWING, int(lengths.max()))
         ended = f"below rank {labelled} most slots have no label; grade down to rank {last} to know more"
     else:
-        ended = f"the lists end at rank {listed}, so more is not tested" if reached >= listed and not is_whole else ""
+        lists = "labelled parts of the lists" if judged.policy.unjudged == "condense" else "lists"
+        ended = f"the {lists} end at rank {listed}, so more is not tested" if reached >= listed and not is_whole else ""
     return AdvisedK(value, low, None if ended else high, ended or reason, flat, bool(ended), count, evidence)

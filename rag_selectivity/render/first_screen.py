@@ -336,7 +336,7 @@ def _counts_of_queries(report: Report, columns: Sequence[Shown]) -> Iterator[str
         yield f"Of the {of}, {enumeration(parts)}: the labels of the others hold nothing that the measure counts.{also}"
     harm = ((run, x.estimate) for column in columns if column.name == "Harm" for run, x in column.figures.items())
     if lacking := dict.fromkeys(f"{x.n:,} of {run}'s {x.n_total:,} queries" for run, x in harm if 0 < x.n < x.n_total):
-        yield f"Harm is over {enumeration(lacking)}: the others have no list, or an empty one."
+        yield f"Harm is over {enumeration(lacking)}: the others have no list, or none of its passages counts."
 
 
 #: Where the number and the first ids of queries are, and what is said of them.
