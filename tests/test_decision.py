@@ -165,7 +165,7 @@ def test_under_ten_queries_tie_no_runs_and_advise_no_reranking(queries) -> None:
 def test_a_run_that_loses_by_lists_that_it_lacks_is_said_to_lack_them() -> None:
     labels = {f"q{n}": {**dict.fromkeys("stuvwxyz", 0), "d": 1} for n in range(40)}
     runs = {"part": {q: ["d"] for q in list(labels)[10:]}, "whole": {q: ["d"] for q in labels}}
-    lacks = "part has no list for 10 of 40 queries, which count as failures"
+    lacks = "part has no list for 10 of 40 queries, each a failure"
     assert decide(rs.evaluate(labels, runs), k=1)["system"].text == f"whole beats part (+.25 of the queries); {lacks}."
 
 

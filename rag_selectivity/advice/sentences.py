@@ -42,7 +42,7 @@ def which_system(decision: Decision, doubt: str, lacks: Sequence[str], *, judges
     (first, *others), measure = figures, decision.measure
     best = figures[first]
     if math.isnan(best.value):
-        return Answer("system", f"No run has a {measure}: {best.reason}.", False)
+        return Answer("system", f"No run has a figure of {measure}: {best.reason}.", False)
     if not others:
         figure = f" ({measure} {number(best.value)}{ends_text(best.low, best.high)})"
         return Answer("system", f"{first} is the only run{'' if equals_placebo(best) else figure}.", None)
@@ -82,8 +82,8 @@ def which_system(decision: Decision, doubt: str, lacks: Sequence[str], *, judges
         parts.append(what + would if math.isfinite(gap) else what)
     parts += [f"{'open' if parts else 'Open'}: {each.text.rstrip('.')}" for each in unequal.values() if each]
     parts += [f"{several(untested)} {'was' if len(untested) == 1 else 'were'} not tested"] if untested else []
-    parts += [f"{enumeration(lacks)}, which count as failures"] if lacks else []
-    ends = [f"{first} and {run}: {share(x.difference)} [{share(x.low)}, {share(x.high)}]" for run, x in tested.items()]
+    parts += [f"{enumeration(lacks)}, each a failure"] if lacks else []
+    ends = [f"{first} and {run}: {share(x.difference)}{ends_text(x.low, x.high, share)}" for run, x in tested.items()]
     parts += [f"all by {judges} grades"] if judges else []
     more = "; intervals are not corrected" + (", and all of this is as judged" if best.basis == WITH_TAIL else "")
     return Answer("system", f"{'; '.join(parts)}.", bool(known), f"{'; '.join(ends)}{more}.")
