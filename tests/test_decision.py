@@ -316,7 +316,7 @@ def test_people_who_label_what_was_graded_do_not_open_closed_labels() -> None:
     options = {"scale": "utility", "corpus_size": 500, "human": human}
     report = rs.evaluate(labels, {"r": lists}, **options)
     decision = decide(report, k=5)
-    only = "only retrieved passages were graded, so nothing is known about what the runs missed"
+    only = "only retrieved passages were graded, so nothing is known about the others"
     assert decision["trust"].text.startswith("Labels by people calibrate the figures")
     assert f"; {only}. " in decision["trust"].text
     assert "hold junk and success, by what was graded, is" in decision["K"].text

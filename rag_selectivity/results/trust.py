@@ -16,7 +16,7 @@ from rag_selectivity.results.provenance import Provenance
 from rag_selectivity.results.run_report import RunReport
 from rag_selectivity.results.steps import Steps
 from rag_selectivity.trust.agreement import TOO_FEW
-from rag_selectivity.wording import counted, ends_text, enumeration, number, percent
+from rag_selectivity.wording import counted, ends_text, enumeration, number, percent, several
 
 #: The codes of caveats that decide what may be concluded.
 CLOSED, EQUALS_PLACEBO = "closed-labels", "equals-placebo"
@@ -130,23 +130,23 @@ class Trust:
         """What may be concluded, and the facts behind it in a second sentence; empty without runs."""
         if not self.runs:
             return ""
-        (standing, answer), known = self._concluded, self.provenance
+        (standing, answer), known, depth = self._concluded, self.provenance, self.depth
         if standing == UNCHECKED and known is not None and known.only_expected:
             what = f"{known.labels:,} expected passages are" if known.labels != 1 else "expected passage is"
             only = f"Only the {what} known; all others count as not relevant."
             return " ".join([only, *self._of_other_lists()])
         facts = self._by_whom()
-        depth = self.depth
         judged = [None if depth is None else at_depth(run.estimates, Judged(), depth) for run in self.runs.values()]
         if shares := [cell.value for cell in judged if cell is not None and not math.isnan(cell.value)]:
             ends = dict.fromkeys(percent(share).replace(".0%", "%") for share in (min(shares), max(shares)))
             facts += f" cover{'s' * facts.startswith('1 label ')} {' to '.join(ends)} of the top {depth}"
         # PROC and %PROC stand in no table of the first screen.
-        figures = ((str(m), cell) for _, m, cell in self._figures() if "PROC" not in m.name)
-        equal = list(dict.fromkeys(key for key, cell in figures if _has(cell, EQUALS_PLACEBO)))
-        if standing != NOTHING and equal:
-            several = f"{len(equal)} figures" if len(equal) > 1 else equal[0]
-            facts += f"; if the grades were shuffled, {several} could look the same"
+        figures = [(run, str(m)) for run, m, x in self._figures() if "PROC" not in m.name and _has(x, EQUALS_PLACEBO)]
+        if standing != NOTHING and figures:
+            runs, measures = (list(dict.fromkeys(names)) for names in zip(*figures, strict=True))
+            which = f"{len(figures)} figures" if len(measures) > 1 else measures[0]
+            of = f" of {several(runs)}" if len(runs) < len(self.runs) else ""
+            facts += f"; if the grades were shuffled, {which}{of} could be as high"
         if known is not None and known.judges:
             grades = counted(known.compared, "grade")
             who = f"people checked only {grades} of" if known.compared else "no person has checked"
@@ -260,7 +260,7 @@ class Trust:
         figures, closed = list(self._figures()), self._closed()
         cells = [cell for _, _, cell in figures]
         graded = f"passages of the top {self.depth}" if closed == STRONG else "retrieved passages"
-        only = f"only {graded} were graded, so nothing is known about what the runs missed"
+        only = f"only {graded} were graded, so nothing is known about the others"
         has_controls = self.provenance is not None and "control" in self.provenance.chosen
         controlled = [cell for _, measure, cell in figures if measure.name == "BoR" and cell.basis == WITH_CONTROLS]
         # By the interval, or without one as far as no model is needed.
@@ -316,8 +316,8 @@ class Trust:
         judges = [f"{count:,} by {f'the judge {name}' if name else 'a judge'}" for name, count in known.judges.items()]
         people = [f"{count:,} by {name}" for name, count in known.annotators.items()]
         grades = sum(known.judges.values()) + sum(known.annotators.values())
-        several = f" from {grades:,} grades" if grades > known.labels else ""
-        yield f"{counted(known.labels, 'label')}{several}: {enumeration([*judges, *people])}."
+        more = f" from {grades:,} grades" if grades > known.labels else ""
+        yield f"{counted(known.labels, 'label')}{more}: {enumeration([*judges, *people])}."
         ways = [f"{n:,} {WAYS[how]}" for how, n in known.chosen.items() if how != "control" or not known.unused]
         yield f"Their passages: {enumeration(ways)}." if ways else "How their passages were chosen is not known."
         if known.unused:
@@ -344,8 +344,8 @@ class Trust:
                 over_random, low = run.estimates.get(key), over_lists["low"]
                 if over_random is not None and over_random.low > 0 and low is not None and low <= 0:
                     figure = f"{over_lists['measure']} {number(over_lists['value'])}"
-                    also = f"the list of another query serves as well ({figure}{ends_text(low, over_lists['high'])})"
-                    yield f"{name}'s lists beat a random draw, but not one another: {also}."
+                    figure += ends_text(low, over_lists["high"])
+                    yield f"{name}'s lists beat a random draw, but those of other queries may serve as well ({figure})."
 
 
 def _has(cell: Estimate, code: str, *levels: str) -> bool:
