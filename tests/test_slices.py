@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import rag_selectivity as rs
+from rag_selectivity.advice import decide
 from rag_selectivity.errors import InputError
 from rag_selectivity.figures.by import by_value
 from rag_selectivity.inference.bootstrap import Bootstrap
@@ -125,6 +126,12 @@ def values_of(by: object, **options: object) -> dict[str, dict[str, int]]:
     found = rs.evaluate(LABELS, {"one": RUNS["one"]}, measures=["Success"], bootstrap=None, by=by, **options, **OPTIONS)
     slices = found.runs["one"].slices
     return {column: {value: part.queries for value, part in by_value.items()} for column, by_value in slices.items()}
+
+
+def test_the_details_show_slices_at_the_k_of_the_decision(report) -> None:
+    tables = report.with_decision(decide(report, k=3)).details().split("one by language")[1].split("other by")[0]
+    assert "Success@3" in tables
+    assert "Success@10" not in tables
 
 
 def test_counts_of_labels() -> None:

@@ -208,7 +208,7 @@ def what_next(decision: Decision, at_k: Report, losses: Losses | None, fails: st
         acts = [*_too_few(decision.queries, FEWEST), *([failed] if empty else []), *([grade] if lacking else [])]
     acts = acts or ["Nothing that these lists and labels can show."]
     # Commands can be pasted: they end without a full stop, and so they come last.
-    return Answer("next", acts[0], None, " ".join(sorted(acts[1:], key=lambda act: not act.endswith("."))))
+    return Answer("next", acts[0], None, "\n".join(sorted(acts[1:], key=lambda act: not act.endswith("."))))
 
 
 def _too_few(queries: int, least: int) -> list[str]:

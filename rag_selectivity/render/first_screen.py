@@ -178,7 +178,7 @@ def _answers_without(report: Report, reason: str) -> Iterator[Answer]:
     yield Answer("system", alone if len(report.runs) == 1 else f"Open: {reason.rstrip('.')}.", None)
     yield Answer("K", f"{about}; lists of runs would show which K is enough.", None)
     yield Answer("loss", "Open: lists of runs, and what was there before selection, would show it.", None)
-    yield Answer("next", act, None, " ".join(others))
+    yield Answer("next", act, None, "\n".join(others))
     yield Answer("trust", trust.verdict, None, " ".join(trust.facts))
 
 
@@ -282,7 +282,7 @@ def _own(estimate: Estimate) -> Iterator[Caveat]:
 
 def _of_its_ceiling(figures: Iterable[RunFigure]) -> str:
     """What the name of a column ends with, whose figures stand beside the most that is possible."""
-    return " of its ceiling" if any(figure.ceiling is not None for figure in figures) else ""
+    return "" if all(x.ceiling is None or math.isnan(x.ceiling) for x in figures) else " of its ceiling"
 
 
 # -- notes ---------------------------------------------------------------------------------------------

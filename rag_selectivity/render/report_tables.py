@@ -11,7 +11,7 @@ from rag_selectivity.errors import InputError
 from rag_selectivity.judged.token_budget import is_budget
 from rag_selectivity.measures.base import Measure, Real, parse_measure
 from rag_selectivity.measures.chance import BoR, BoR_max, Delta, Lambda, regime
-from rag_selectivity.measures.plan import at_depth, nearest_depth, without_depth
+from rag_selectivity.measures.plan import USUAL_DEPTH, at_depth, nearest_depth, without_depth
 from rag_selectivity.measures.utility import PROC, PercentPROC
 from rag_selectivity.render.blocks import (
     BLANK,
@@ -47,7 +47,7 @@ def report_blocks(report: Report) -> Iterable[Block]:
     """What the first screen has no room for: further notes, and more on its answers; then the blocks of each run."""
     screen = first_screen(report)
     yield from map(Note, screen.notes[MOST_NOTES:])
-    yield from (Note(answer.more) for answer in screen.answers if answer.more)
+    yield from (Note(line) for answer in screen.answers for line in answer.more.splitlines())
     for name, run in report.runs.items():
         size = f", N = {report.corpus_size:,}" if report.corpus_size is not None else ""
         weighted = "" if report.weights is None else " (weighted)"
@@ -66,7 +66,7 @@ def run_blocks(report: Report, name: str) -> Iterator[Block]:
     yield from notes(_notes(report, run))
     for column, by_value in run.slices.items():
         yield Heading(f"{name} by {column}")
-        yield from _slice_blocks(by_value)
+        yield from _slice_blocks(report, by_value)
 
 
 # -- the figures of a run ------------------------------------------------------------------------------------
@@ -173,11 +173,11 @@ def _notes(report: Report, run: RunReport) -> Iterator[str]:
 # -- slices --------------------------------------------------------------------------------------------------
 
 
-def _slice_blocks(by_value: Mapping[str, Slice]) -> Iterator[Block]:
-    """A row for each slice, at the depth nearest to the usual one, and notes."""
+def _slice_blocks(report: Report, by_value: Mapping[str, Slice]) -> Iterator[Block]:
+    """A row for each slice, at the depth nearest to the K of the decision, or to the usual one, and notes."""
     parts = list(by_value.values())
     measures = [parse_measure(key) for key in parts[0].estimates]
-    shown = at_one_depth(measures)
+    shown = at_one_depth(measures, report)
     columns = [(str(measure), entry("estimates", str(measure)), _style_of(measure)) for measure in shown]
     name: Column = ("", lambda part: f"{part.value}{FEW if part.few else ''}")
     yield table_of(parts, name, "queries", *columns, breaks=True)
@@ -186,8 +186,7 @@ def _slice_blocks(by_value: Mapping[str, Slice]) -> Iterator[Block]:
     if left_out := len(measures) - len(shown):
         others = f"{counted(left_out, 'further figure')} of each slice at other depths"
         yield Note(f"{others}: in JSON, CSV and DataFrames", "note")
-    figures = [(part.value, name, each) for part in parts for name, each in part.estimates.items()]
-    figures = [each for each in figures if parse_measure(each[1]) in shown]
+    figures = [(part.value, str(measure), part[measure]) for part in parts for measure in shown]
     of_slices = ((value, name, caveat) for value, name, each in figures for caveat in each.caveats)
     yield from notes(caveat_lines(of_slices, len(parts)))
     yield from reasons((f"{name} of {value}", each.value, each.reason) for value, name, each in figures)
@@ -199,10 +198,11 @@ def reasons(figures: Iterable[tuple[str, float, str | None]]) -> Iterator[Note]:
     yield from notes(f"no {', '.join(names)}: {reason}" for reason, names in missing.items())
 
 
-def at_one_depth(measures: Sequence[Measure]) -> list[Measure]:
+def at_one_depth(measures: Sequence[Measure], report: Report) -> list[Measure]:
     """The measures at the one rank that a table shows, and all that are at no rank."""
     ranks = {measure: measure.at for measure in measures if isinstance(measure.at, int) and not is_budget(measure.at)}
-    return [measure for measure in measures if measure not in ranks or measure.at == nearest_depth(ranks.values())]
+    near = nearest_depth(ranks.values(), USUAL_DEPTH if report.decision is None else report.decision.K)
+    return [measure for measure in measures if measure not in ranks or measure.at == near]
 
 
 @shown(Comparison, "Runs compared")
@@ -214,7 +214,7 @@ def comparison_blocks(comparison: Comparison) -> Iterable[Block]:
         for column, by_value in comparison.slices.items():
             if rows := [row for part in by_value.values() for row in part.rows if row.run == name]:
                 yield Heading(f"{name} compared with {comparison.baseline} by {column}")
-                yield from _slice_differences(rows, comparison.settings)
+                yield from _slice_differences(rows, comparison)
     if comparison.settings["paired"] and any(row.test for row in comparison.rows):
         yield Note("the first answer tests all pairs of runs, in one measure and as a family of their own")
     if comparison.report.decision is not None:
@@ -276,10 +276,10 @@ def _findings(rows: Sequence[RunDifference], settings: Mapping[str, Any]) -> Ite
         yield Note(f"largest differences in {first.measure}: {moved}")
 
 
-def _slice_differences(rows: Sequence[RunDifference], settings: Mapping[str, Any]) -> Iterator[Block]:
+def _slice_differences(rows: Sequence[RunDifference], comparison: Comparison) -> Iterator[Block]:
     """The differences of a run in the slices of a column."""
     tested = dict.fromkeys(row.measure for row in rows if row.test and isinstance(row.measure, Measure))
-    shown = [row for measure in at_one_depth(list(tested)) for row in rows if row.measure == measure]
+    shown = [row for measure in at_one_depth(list(tested), comparison.report) for row in rows if row.measure == measure]
     yield table_of(
         shown,
         ("", "measure"),
@@ -287,14 +287,14 @@ def _slice_differences(rows: Sequence[RunDifference], settings: Mapping[str, Any
         ("n", lambda row: row.n if row.n == row.n_baseline else f"{row.n:,}, {row.n_baseline:,}"),
         ("base", "baseline_value"),
         ("run", "value"),
-        _interval_column(settings),
+        _interval_column(comparison.settings),
         ("p Holm", "p_adjusted", p_value),
         ("verdict", lambda row: BLANK if row.few else row.verdict),
     )
     if any(row.few for row in shown):
         yield Note(f"{FEW} under {FEWEST} queries: no verdict")
     yield from reasons((f"{row.measure} of {_slice_of(row)}", row.difference, row.reason) for row in shown)
-    yield Note(f"p Holm: over {counted(settings['family_of_slices'], 'test')} in all slices")
+    yield Note(f"p Holm: over {counted(comparison.settings['family_of_slices'], 'test')} in all slices")
 
 
 def _slice_of(row: RunDifference) -> str:
