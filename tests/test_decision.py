@@ -214,7 +214,7 @@ def test_a_given_k_stands_beside_the_advised_one(report) -> None:
 
 @pytest.mark.parametrize("k", [3, None])
 def test_the_answer_on_k_is_about_one_run(k) -> None:
-    grades = {f"q{i}": {"a": 5, "b": 5, "c": 5, "x": 1} for i in range(30)}
+    grades = {f"q{i}": {"a": 5, "b": 5, "c": 5, "x": 1, **{f"j{j}": 1 for j in range(9)}} for i in range(30)}
     lists = {"early": ["a", "y", *"uvwxst"], "late": [*"xyz", "a", "b", "c"]}
     runs = {name: dict.fromkeys(grades, each) for name, each in lists.items()}
     decision = decide(rs.evaluate(grades, runs, corpus_size=50, scale="utility"), k=k)
@@ -327,6 +327,77 @@ def test_people_who_label_what_was_graded_do_not_open_closed_labels() -> None:
     assert " as judged over 40 queries" in message
 
 
+def whole_world(seed: int = 0, queries: int = 60, passages: int = 40):
+    """Grades of all passages for each query, and a run for each share of noise in its order."""
+    draw = np.random.default_rng(seed)
+    grades = {
+        f"q{i}": {f"d{j}": int(draw.choice([1, 1, 1, 1, 2, 3, 4, 5])) for j in range(passages)} for i in range(queries)
+    }
+
+    def run(noise: float) -> dict[str, list[str]]:
+        score = {q: {d: g + noise * draw.normal() for d, g in row.items()} for q, row in grades.items()}
+        return {q: sorted(row, key=lambda d, row=row: -row[d]) for q, row in score.items()}
+
+    return grades, run
+
+
+def decided(grades, runs, k=5, **options):
+    return decide(rs.evaluate(grades, runs, scale="utility", corpus_size=40, **options), k=k)
+
+
+def test_of_a_perfect_order_nothing_is_lost() -> None:
+    grades, run = whole_world()
+    grades = {q: {d: 5 if g > 3 else 1 for d, g in row.items()} for q, row in grades.items()}
+    assert decided(grades, {"perfect": run(0)})["loss"].text.endswith(": nothing is lost in these queries.")
+    assert decided(grades, {"noisy": run(1)})["loss"].text.endswith("; the rest is lost by its order.")
+
+
+def test_few_clusters_are_the_first_thing_to_mend() -> None:
+    grades, run = whole_world()
+    clusters = {query: i % 4 for i, query in enumerate(grades)}
+    decision = decided(grades, {"a": run(0.5), "b": run(2)}, bootstrap=rs.Bootstrap(500, clusters=clusters))
+    assert decision["next"].text == "Add questions of other clusters: these are of 4 clusters; have at least 20."
+
+
+def test_missing_lists_advise_no_k_and_few_empty_ones_are_named() -> None:
+    grades, run = whole_world()
+    whole = run(0.5)
+    half = {query: passages for i, (query, passages) in enumerate(whole.items()) if i % 2}
+    assert (
+        "none is advised for half: 30 of 60 retrievals failed, came back empty or"
+        in decided(grades, {"half": half})["K"].text
+    )
+    decision = decided(grades, {"most": {**whole, "q1": [], "q2": []}})
+    assert "Look at the 2 retrievals that failed or came back empty." in decision["next"].more
+
+
+def test_questions_without_a_figure_are_counted_among_all() -> None:
+    grades, run = whole_world()
+    few = {query: row if i < 6 else dict.fromkeys(row, 1) for i, (query, row) in enumerate(grades.items())}
+    assert decided(few, {"a": run(0.5)})["next"].text.startswith(
+        "Add questions with labels: 6 of 60 have a figure: too few"
+    )
+
+
+def test_bits_are_not_claimed_where_the_figure_says_nothing() -> None:
+    grades, run = whole_world()
+    runs = {"good": run(0.5), "luck": run(1e9)}
+    decision = decided(grades, runs)
+    assert "as frequent as by chance" in decision["K"].text
+    alone = decided(grades, {"luck": runs["luck"]})
+    assert "none is advised for luck: it is not shown to be better than luck" in alone["K"].text
+    assert alone["next"].text.startswith("Mend the retrieval: its lists are not shown to be better than luck.")
+
+
+def test_nothing_is_shown_where_ids_do_not_meet() -> None:
+    grades, run = whole_world()
+    runs = {"good": run(0.2), "bad": run(5)}
+    other = {f"{query}/x" if i % 2 else query: passages for i, (query, passages) in enumerate(runs["bad"].items())}
+    decision = decided(grades, {"good": runs["good"], "bad": other})
+    assert decision["system"].text.startswith("Open until the ids meet")
+    assert all(figure.verdict is None for line in decision.lines for figure in line.figures.values())
+
+
 def test_labels_that_show_nothing_choose_no_run_and_no_k() -> None:
     """Controls show that this judge accepts anything; by its labels one run is far better, and one K is enough."""
     labels, runs, controls = judged_by(0.9, number=5)
@@ -337,7 +408,7 @@ def test_labels_that_show_nothing_choose_no_run_and_no_k() -> None:
     nothing = "By these labels no run is shown to be better than luck"
     assert decision["system"].text.startswith(f"{nothing}; own has the highest Success@10")
     assert not any(answer.shown for answer in decision.answers)
-    assert decision["K"].text.startswith("10 as given; none is advised for own: these labels show nothing about the")
+    assert decision["K"].text.startswith("10 as given; none is advised for own: it is not shown to be better than luck")
     assert "by chance" not in decision["K"].text
 
 

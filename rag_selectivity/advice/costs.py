@@ -18,7 +18,6 @@ from rag_selectivity.tables.cells import cost_or_length, is_missing
 from rag_selectivity.tables.forms import AS_THEY_ARE, IdForm
 from rag_selectivity.tables.names import COLUMNS, find_column, optional_column
 from rag_selectivity.tables.small import per, rows_by_id, run_of
-from rag_selectivity.wording import counted
 
 #: The kinds of cost, in the order of every view.
 KINDS = ("tokens", "milliseconds", "price")
@@ -96,10 +95,8 @@ def read_costs(
         if measured and not of_run:
             notes.append(f"{name}: there are no measured costs of this run")
         elif measured and not any(query in of_run for query in evaluated):
-            raise InputError(
-                f"{name}: none of the {counted(len(of_run), 'query', 'queries')} with costs ({examples(of_run)}) is "
-                f"one of the {len(evaluated)} that are evaluated ({examples(evaluated)}): compare the query ids"
-            )
+            sides = f"{examples(of_run)} have costs, and {examples(evaluated)} are evaluated"
+            raise InputError(f"{name}: no query with costs is evaluated ({sides}): compare the query ids")
         for kind in KINDS:
             if known := [of_run[query][kind] for query in evaluated if kind in of_run.get(query, {})]:
                 means.setdefault(name, {})[kind] = float(np.mean(known))

@@ -29,7 +29,6 @@ from rag_selectivity.results.report import Report
 from rag_selectivity.results.trust import CHECKED, CLOSED, NO_BETTER, NOTHING
 from rag_selectivity.tables.cells import check_whole
 
-_COMPLETED = (CALIBRATED, WITH_TAIL)
 _TURNED = {BETTER: WORSE, WORSE: BETTER}
 
 
@@ -112,7 +111,9 @@ def decide(
     testing = Testing(report.bootstrap, paired)
     rows = _differences(list(combinations(order, 2)), at_k, columns[:1], testing)
     pairs = tuple(map(_pair, as_family(rows, testing, at_k.runs)[0]))
-    verdicts = _verdicts(((at_k, columns), (report, asked)), pairs, baseline, testing)
+    # Where ids do not meet, nothing is shown.
+    tables = (at_k, columns), (report, asked)
+    verdicts = {} if at_k.trust.ids_apart else _verdicts(tables, pairs, baseline, testing)
     figures = {name: _figures(at_k, report, name, [*columns, *asked], verdicts) for name in order}
     decision = Decision(
         K=depth,
@@ -223,7 +224,7 @@ def _figures(
 
 def _answers(decision: Decision, at_k: Report, leader: str, evidence: Measure) -> Iterator[Answer]:
     # At an advised K another run than that of the advice can be the best: K is then about that run.
-    best, trust, judged = decision.best, at_k.trust, at_k.runs[decision.best].judged
+    best, trust, judged = decision.best, at_k.trust, at_k.runs[decision.best].figures.join
     is_believed, judges = trust.standing != NOTHING, trust.unchecked_judges
     (fails, most_fail), verdict = sentences.outage(judged), trust.verdict
     doubt = "Open until the ids meet" if trust.ids_apart else NO_BETTER
@@ -234,7 +235,7 @@ def _answers(decision: Decision, at_k: Report, leader: str, evidence: Measure) -
     told = is_believed or (is_unequal and not (most_fail or trust.ids_apart))
     yield sentences.which_system(decision, "" if told else doubt, sentences.without_lists(at_k), judges=judges)
     about = leader if decision.K_from == "advised" and not fails else best
-    part = sentences.unlabelled_part(at_k.runs[about].judged, decision.K)
+    part = sentences.unlabelled_part(at_k.runs[about].figures.join, decision.K)
     yield sentences.which_k(decision, about, fails, part, judges=judges, believed=is_believed)
     figure, pool = at_k[best, evidence], at_depth(at_k.runs[best].estimates, PROC(), decision.K)
     caveats = {each.code: each for cell in (figure, pool) if cell is not None for each in cell.caveats}
@@ -256,10 +257,10 @@ def _losses(at_k: Report, run: str, measure: Measure) -> tuple[Losses | None, st
 
     Where its figures rest on completed labels, the losses are those figures, without tests.
     """
-    judged, kept = at_k.runs[run].judged, at_k[run, measure]
-    found = None if judged is None else losses_of(judged, measure, at_k.bootstrap)
-    if found is None or kept.basis not in _COMPLETED:
-        labelled = "labelled " if judged is not None and judged.policy.unjudged == "condense" else ""
+    judged, kept = at_k.runs[run].figures.join, at_k[run, measure]
+    found = losses_of(judged, measure, at_k.bootstrap)
+    if found is None or kept.basis not in (CALIBRATED, WITH_TAIL):
+        labelled = "labelled " if judged.policy.unjudged == "condense" else ""
         return found, f"no {labelled}candidates beyond K = {at_k.depths[0]} were given (pool=…, --pool)"
     pool, share = (at_depth(at_k.runs[run].estimates, each, at_k.depths[0]) for each in (PROC(), PercentPROC()))
     if pool is None or share is None or not isinstance(measure, RANWG) or math.isnan(pool.value + kept.value):

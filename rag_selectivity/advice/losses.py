@@ -76,8 +76,7 @@ def losses_of(judged: JudgedRun, measure: Measure, bootstrap: Bootstrap | None) 
     widen = np.where(np.isnan(share), 1.0 if math.isnan(selected) else selected, share) * (1 - pool)
     more = ""
     if bootstrap is not None and not math.isnan(selected):
-        units, tail = bootstrap.units(judged.queries), (1 - bootstrap.level) / 2
-        units = None if units is None else units[used]
+        units, tail = bootstrap.units(np.array(judged.queries, object)[used].tolist()), (1 - bootstrap.level) / 2
         # The weighted mean has the sign of the mean of these products.
         behind = (widen - rerank) * weights / weights.max()
         for step, gain in ((SELECTION, behind), (RETRIEVER, -behind)):

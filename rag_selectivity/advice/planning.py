@@ -33,9 +33,6 @@ from rag_selectivity.trust.people import calibration_ground, judge_labels
 from rag_selectivity.trust.plan import expected_widths
 from rag_selectivity.wording import percent
 
-PLAN_SCHEMA = "rag-selectivity/plan/1"
-AUDIT_SCHEMA = "rag-selectivity/audit/1"
-
 #: Plans for more queries than this are refused; so many tests a comparison on the trec scale has.
 _MOST_QUERIES, TESTS = 10_000_000, len(COMPARED_DEPTHS)
 
@@ -75,7 +72,7 @@ def plan(
     rows = [{**row, "regime": regime(row["random_success"])} for row in figures]
     each_R = np.array(able, np.int64)
     healthy = bisect_left(range(1, size + 1), DEGRADED_FROM, key=lambda k: random_success(size, each_R, k, m)[0].mean())
-    given = {"schema": PLAN_SCHEMA, "corpus_size": size, "m": m, "left_out": len(counts) - len(able)}
+    given = {"schema": "rag-selectivity/plan/1", "corpus_size": size, "m": m, "left_out": len(counts) - len(able)}
     return {**given, "rows": rows, "max_K_for_random_success": healthy}
 
 
@@ -223,7 +220,7 @@ def audit(
     figures = {name: finite(report[measure @ depth].value) for name, measure in measures.items()}
     bor = report[BoR() @ depth].to_dict()
     figures |= {name: bor[name] for name in ("low", "high", "n", "n_total", "reason") if name in bor}
-    return {"schema": AUDIT_SCHEMA, **figures}
+    return {"schema": "rag-selectivity/audit/1", **figures}
 
 
 def _read_log(path: str | Path, given: Mapping[str, str]) -> JudgedRun:

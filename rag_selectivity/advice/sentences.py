@@ -67,15 +67,16 @@ def which_system(decision: Decision, doubt: str, lacks: Sequence[str], *, judges
         gaps = [share(best.value - figures[name].value) for name in beaten]
         by = gaps[0] if len(set(gaps)) == 1 else f"{gaps[0]} or more"
         doubt = "" if known else f", but with shuffled grades the figure of {several(doubtful)} could look the same"
-        parts.append(f"{first} beats {several(beaten)} (+{by}{_OF.get(measure.name, f' in {measure}')}){doubt}")
+        where = f" at K = {decision.K}" * any("@" in key for key in decision.lines[0].figures)
+        parts.append(f"{first} beats {several(beaten)} (+{by}{_OF.get(measure.name, f' in {measure}')}){where}{doubt}")
     these = counted(best.n, "query", "queries")
     if tied and best.n < FEW:
         parts.append(f"{several([first, *tied])}: {these} cannot tell which is better")
     elif tied:
         gap = max(tested[name].detectable for name in tied)
-        tie = f"{several(tied)} {'is' if len(tied) == 1 else 'are'} tied with it"
         # Without a gap that would show, nothing says how near they are.
-        are = "tied" if math.isfinite(gap) else "not told apart"
+        are, to = ("tied", "with") if math.isfinite(gap) else ("not told apart", "from")
+        tie = f"{several(tied)} {'is' if len(tied) == 1 else 'are'} {are} {to} it"
         what = tie if beaten else f"{several([first, *tied])} are {are} in {measure}"
         of = "" if beaten else _OF.get(measure.name, "")
         would = f": these {these} would show a gap of {share(np.ceil(100 * gap) / 100)}{of} or more 4 times in 5"
@@ -95,12 +96,12 @@ def without_lists(report: Report) -> list[str]:
     return [f"{run} has no list for {at.sum()} of {len(at)} queries" for run, at in missing.items() if at.any()]
 
 
-def outage(judged: JudgedRun | None) -> tuple[str, bool]:
-    """How many retrievals failed or came back empty, if it is certain that too many do; and whether most did."""
-    asked = np.empty(0) if judged is None else judged.returned[~judged.missing]
-    empty = int((asked == 0).sum())
-    failed = f"{empty:,} of {counted(len(asked), 'retrieval')} failed or came back empty"
-    most, (low, _) = 2 * empty > len(asked), clopper_pearson(empty, len(asked), 0.025)
+def outage(judged: JudgedRun) -> tuple[str, bool]:
+    """How many retrievals failed, if it is certain that too many do; and whether most did. A missing list is one."""
+    empty, asked = int((judged.returned == 0).sum()), len(judged)
+    how = "failed, came back empty or are missing" if judged.missing.any() else "failed or came back empty"
+    failed = f"{empty:,} of {counted(asked, 'retrieval')} {how}"
+    most, (low, _) = 2 * empty > asked, clopper_pearson(empty, asked, 0.025)
     return failed if most or low > _FAILING else "", most
 
 
@@ -114,7 +115,7 @@ def which_k(decision: Decision, run: str, fails: str, unlabelled: str, *, judges
     depth, advised = decision.K, decision.k_by_run[run]
     taken = f" as {decision.K_from}" if decision.K_from in ("given", "shown") else ""
     is_another = bool(taken) and (depth != advised.value or advised.open)
-    why = fails or (advised.reason if believed else "these labels show nothing about the retriever")
+    why = fails or (advised.reason if believed else "it is not shown to be better than luck")
     if fails or advised.value is None or not believed:
         text = f"{depth}{taken or ' is shown below'}; none is advised for {run}: {why}"
     elif is_another:
@@ -126,7 +127,7 @@ def which_k(decision: Decision, run: str, fails: str, unlabelled: str, *, judges
     if harm and math.isfinite(junk := harm.estimate.value) and (junk or not harm.estimate.possible):
         ends = ends_text(harm.estimate.low, harm.estimate.high, percent) if harm.estimate.basis in _ESTIMATED else ""
         known.append(f"{'at least ' if harm.estimate.possible else ''}{percent(junk)}{ends} of the slots hold junk")
-    if believed and bor and math.isfinite(bits := bor.estimate.value):
+    if believed and bor and math.isfinite(bits := bor.estimate.value) and not equals_placebo(bor.estimate):
         ends = ends_text(bor.estimate.low, bor.estimate.high) if bor.estimate.basis in _ESTIMATED else ""
         graded = ", by what was graded," if any(each.code == CLOSED for each in bor.estimate.caveats) else ""
         known.append(f"success{graded} is {amount(2**bits)} times as frequent as by chance (BoR {number(bits)}{ends})")
@@ -139,12 +140,10 @@ def which_k(decision: Decision, run: str, fails: str, unlabelled: str, *, judges
     return Answer("K", f"{text}.{at}", is_shown, more)
 
 
-def unlabelled_part(judged: JudgedRun | None, depth: int) -> str:
+def unlabelled_part(judged: JudgedRun, depth: int) -> str:
     """Which share of its top K has no label, and is not to count as the lowest grade; empty if none."""
-    if judged is None or judged.policy.unjudged == "worst":
-        return ""
-    labelled = Judged().outcome(judged, np.array([depth])).settled().value()[0]
-    return f"{percent(1 - labelled)} of the top {depth}" if labelled < 1 else ""
+    known = Judged().outcome(judged, np.array([depth])).settled().value()[0]
+    return "" if not known < 1 or judged.policy.unjudged == "worst" else f"{percent(1 - known)} of the top {depth}"
 
 
 #: What to look at where a step is shown to lose more than the other.
@@ -163,11 +162,12 @@ def where_the_loss_is(decision: Decision, losses: Losses | None, why: str, *, cl
         evidence, each = f"a success for {percent(losses.pool)} of the queries", ""
     kept = "" if math.isnan(part := losses.selected) else f"; the top {decision.K} keeps {percent(part)} of that{each}"
     held = f"{decision.best}'s {'candidates' if losses.given else 'lists'} hold {evidence}{kept}"
-    if losses.rerank == losses.widen == 0 and not closed:
+    if round(losses.rerank + losses.widen, 9) == 0 and not closed:
         lost = "no query loses its success" if losses.of == QUERIES else "nothing is lost in these queries"
         return Answer("loss", f"{held}: {lost}.", False)
     if closed or not losses.given:
         step = "which step loses the rest is not known without the candidates (pool=…, --pool)"
+        step = "the rest is lost by its order" if round(losses.widen, 9) == 0 else step
         return Answer("loss", f"{held}; {'what the runs missed is not known' if closed else step}.", False)
     queries = {step: losses.limits[f"{step}-limited"] for step in (SELECTION, RETRIEVER)}
     weak, other = sorted(queries, key=lambda step: (step != losses.more, -queries[step]))
@@ -182,38 +182,45 @@ def what_next(decision: Decision, at_k: Report, losses: Losses | None, fails: st
     Where the labels show nothing about the retriever, neither questions nor steps would change it. Before all else,
     retrieval must work, and ids must meet.
     """
-    best, apart = at_k.runs[decision.best].judged, at_k.trust.ids_apart
+    best, apart = at_k.runs[decision.best].figures.join, at_k.trust.ids_apart
     graded = max(known.depth, decision.K) if (known := at_k.provenance) and known.depth else None
-    acts = [f"Mend the retrieval first: {fails}."] if fails else []
+    acts = [f"Mend the retrieval first: {fails}."] if fails and not best.missing.any() else []
     if apart is not None:
-        acts.append(f"Mend the ids {'too' if fails else 'first'}: {apart[1]}.")
+        acts.append(f"Mend the ids {'too' if acts else 'first'}: {apart[1]}.")
     elif lacks := without_lists(at_k):
         acts.append(f"Mend the run{'s' * (len(lacks) > 1)} first: {enumeration(lacks)}.")
     pairs = [pair.unequal.figures for pair in decision.pairs if pair.unequal and pair.verdict == JUDGED_IN_PART]
     if apart is None and not fails and pairs:
         lists = enumeration(dict.fromkeys(f"{pair['not_graded']}'s list" for pair in pairs))
         acts.append(f"Grade {lists} too: {at_k.steps.lists(graded)}")
-    if best and best.qrels and best.qrels.origins and (left := best.qrels.origins.open):
+    if best.qrels and best.qrels.origins and (left := best.qrels.origins.open):
         goes_on = "the command or call that graded the others goes on"
         acts.append(f"Finish the grading: no grade yet for {counted(left, 'pair')} in {best.qrels.source}; {goes_on}.")
     labels = at_k.trust.acts
-    few = _too_few(min(decision.queries, decision.lines[0].figures[decision.measure.name].estimate.n), FEW)
+    estimate = decision.lines[0].figures[decision.measure.name].estimate
+    few = _too_few(min(decision.queries, estimate.n), FEW, decision.queries)
+    units = None if at_k.bootstrap is None else at_k.bootstrap.units(best.queries)
+    if units is not None and (clusters := len(np.unique(units))) < FEW:
+        few = [f"Add questions of other clusters: these are of {counted(clusters, 'cluster')}; have at least {FEWEST}."]
     acts += [*few, *labels] if few or not believed else [*_questions(decision), *labels, *_steps(decision, losses)]
+    empty = 0 if fails else int((best.returned[~best.missing] == 0).sum())
+    acts += [f"Look at the {counted(empty, 'retrieval')} that failed or came back empty."] * bool(empty)
     if not acts:
         # What the best run shows may lack labels, and there may be few questions.
         lacking = unlabelled_part(best, decision.K)
         grade = f"{lacking} has no label; have an LLM grade all of it: {at_k.steps.lists(graded)}"
-        empty = 0 if best is None else int((best.returned[~best.missing] == 0).sum())
-        failed = f"Look at the {counted(empty, 'retrieval')} that failed or came back empty."
-        acts = [*_too_few(decision.queries, FEWEST), *([failed] if empty else []), *([grade] if lacking else [])]
+        mend = f"Mend the retrieval: its lists are not shown to be better than luck. Look at {_LOOK[RETRIEVER]}."
+        is_poor = estimate.value < 0.5 and not (believed or CLOSED in {each.code for each in estimate.caveats})
+        asked = [mend] if is_poor else _too_few(decision.queries, FEWEST, decision.queries)
+        acts = [*asked, *([grade] if lacking else [])]
     acts = acts or ["Nothing that these lists and labels can show."]
     # Commands can be pasted: they end without a full stop, and so they come last.
     return Answer("next", acts[0], None, "\n".join(sorted(acts[1:], key=lambda act: not act.endswith("."))))
 
 
-def _too_few(queries: int, least: int) -> list[str]:
-    """What to do where there are fewer queries than `least`."""
-    few = counted(queries, "question is", "questions are")
+def _too_few(queries: int, least: int, of: int) -> list[str]:
+    """What to do where there are fewer queries than `least`: those with a figure, or all."""
+    few = f"{queries} of {of} have a figure:" if queries < of else counted(queries, "question is", "questions are")
     return [f"Add questions with labels: {few} too few; have at least {FEWEST}."] if 0 < queries < least else []
 
 
