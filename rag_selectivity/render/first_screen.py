@@ -25,7 +25,7 @@ from rag_selectivity.render.blocks import (
     shown,
     table_of,
 )
-from rag_selectivity.results.decision import Answer, Decision, RunFigure
+from rag_selectivity.results.decision import Answer, Decision, RunFigure, cost_text
 from rag_selectivity.results.difference import BETTER, UNCHANGED, WORSE
 from rag_selectivity.results.estimate import CALIBRATED, WITH_CONTROLS, Caveat, Estimate, mark_of
 from rag_selectivity.results.provenance import NO_AGREEMENT
@@ -314,7 +314,7 @@ def _notes(report: Report, decision: Decision | None, columns: Sequence[Shown]) 
     yield from left_out(report.runs)
     if decision is not None:
         of_runs = [(line.run, line.costs.items()) for line in decision.lines if line.costs]
-        if costs := [f"{run} {enumeration(f'{amount(x)} {kind}' for kind, x in each)}" for run, each in of_runs]:
+        if costs := [f"{run} {enumeration(cost_text(*x) for x in each)}" for run, each in of_runs]:
             yield f"Mean cost of a query: {'; '.join(costs)}."
         short = grouped(_short_lists(report, decision.K))
         if parts := [f"{enumeration(runs)} has more than {counted(k, 'passage')}" for k, runs in short.items()]:

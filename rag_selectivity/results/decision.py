@@ -169,10 +169,17 @@ class Cheapest(Plain):
 
     def __str__(self) -> str:
         """In words."""
-        return (
-            f"{self.run} is the cheapest run that keeps up with the best: {amount(self.cost)} {self.kind} a query at "
-            f"K = {self.K}"
-        )
+        said = f"{self.run} is the cheapest run that keeps up with the best"
+        return f"{said}: {cost_text(self.kind, self.cost)} a query at K = {self.K}"
+
+
+def cost_text(kind: str, cost: float) -> str:
+    """A cost of some kind in words.
+
+    >>> cost_text("tokens", 532), cost_text("price", 0.002)
+    ('532 tokens', 'a price of 0.002')
+    """
+    return f"a price of {amount(cost)}" if kind == "price" else f"{amount(cost)} {kind}"
 
 
 class Decision(Result):
