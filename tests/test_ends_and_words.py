@@ -47,11 +47,6 @@ def test_gates_on_success_use_clopper_and_pearson(successes, queries) -> None:
             assert check(report, [f"high(Success@1) > {limit!r}"])[0].passed == passes
 
 
-def test_gates_on_success_without_an_interval_stay_undefined() -> None:
-    (result,) = check(rate_report(3, 5, bootstrap=None), ["low(Success@1) < .1"])
-    assert "undefined" in result.message
-
-
 def test_an_exact_interval_is_called_exact() -> None:
     report = rate_report(7, 10)
     words = " ".join(explain(report, ["Success@1"]).figures[0].sentences)

@@ -1,7 +1,5 @@
 """Which K: the last rank at which one more passage is worth a twentieth of a decisive one, with its interval."""
 
-import json
-
 import numpy as np
 import pytest
 
@@ -235,16 +233,6 @@ def test_evidence_is_a_measure_like_any_other():
     assert report["Evidence@4"].value == pytest.approx((1.6 + 3) / 2)
     assert report["Evidence(enough=2)@4"].value == pytest.approx((1.6 + 2) / 2)
     assert report["Evidence@4"].n == 2
-    with pytest.raises(rs.InputError, match="did you mean"):
-        rs.parse_measure("Evidnce@4")
-
-
-def test_the_advice_as_json():
-    labels = {f"q{i}": ["a"] for i in range(20)}
-    advised = which_k(joined(labels, {q: ["a", *"bcdefgh"] for q in labels}))
-    data = json.loads(json.dumps(advised.to_dict()))
-    assert {"value", "low", "high", "reason", "evidence"} <= set(data)
-    assert (data["value"], data["low"], data["high"]) == (1, 1, 1)
 
 
 def test_the_advised_k_can_be_measured_without_a_second_join():
