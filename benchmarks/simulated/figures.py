@@ -290,7 +290,7 @@ def of_power(worlds: int, seed: int = 7, queries: tuple[int, ...] = (50, 200, 50
                 found = []
                 for _ in range(PILOTS):
                     pilot = [Outcome((side,), "") for side in successes(rng, n, 1, (rate, rate), rho)]
-                    gain = sensitivity(*pilot, level, 0.8)
+                    gain, _ = sensitivity(*pilot, level, 0.8)
                     # The first system wins so many of the queries that the second alone would have lost.
                     discordant = float((pilot[0].parts[0] != pilot[1].parts[0]).mean())
                     spread = max(discordant, gain)
@@ -303,7 +303,7 @@ def of_power(worlds: int, seed: int = 7, queries: tuple[int, ...] = (50, 200, 50
             found = []
             for _ in range(PILOTS):
                 one, two = graded(rng, "RA-nWG, equal", n, 1)
-                shift = sensitivity(Outcome((one,), ""), Outcome((two,), ""), level, 0.8)
+                shift, _ = sensitivity(Outcome((one,), ""), Outcome((two,), ""), level, 0.8)
                 one, two = graded(rng, "RA-nWG, equal", n, max(1, worlds // 16))
                 difference = paired_difference(Outcome((one + shift,), ""), Outcome((two,), ""), draws=10_000)
                 found.append(float((difference.p <= level).mean()))

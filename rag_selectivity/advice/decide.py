@@ -176,7 +176,7 @@ def _differences(pairs: Pairs, report: Report, measures: Sequence[Measure], test
 
 def _pair(row: RunDifference) -> Pair:
     """A pair of runs, the better one first, as `row` has it."""
-    names = ("run", "difference", "low", "high", "p_adjusted", "detectable", "verdict", "unequal")
+    names = ("run", "difference", "low", "high", "p_adjusted", "detectable", "times", "verdict", "unequal")
     # Where figures rest on completed labels and tests do not, the run that comes first can be the worse one.
     return Pair(other=row.baseline, apart=row.verdict == BETTER, **{name: getattr(row, name) for name in names})
 

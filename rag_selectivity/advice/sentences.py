@@ -229,7 +229,7 @@ def _questions(decision: Decision) -> Iterator[str]:
     best, queries = decision.best, decision.lines[0].figures[decision.measure.name].estimate.n
     tied = [pair for pair in decision.pairs if pair.run == best and not pair.apart and pair.difference > 0]
     for pair in sorted(tied, key=lambda pair: -pair.difference):
-        needed = queries * (pair.detectable / pair.difference) ** 2
+        needed = queries * pair.times
         if pair.verdict != JUDGED_IN_PART and math.isfinite(needed) and queries < needed <= _MOST_TIMES * queries:
             about = f"about {math.ceil(needed):,} in place of {queries} would show whether {best} beats {pair.other}"
             yield f"Ask more questions: {about} by {share(pair.difference)}."

@@ -165,19 +165,22 @@ def as_family(
     level = (1 - testing.level) / max(1, len(tests))
     found = []
     for key, row in zip(keys, rows, strict=True):
-        least = math.nan if runs is None else _detectable(row, runs, level, testing)
-        found.append(replace(row, p_adjusted=math.nan if key is None else adjusted[key], detectable=least))
+        least, times = (math.nan, math.nan) if runs is None else _detectable(row, runs, level, testing)
+        after_holm = math.nan if key is None else adjusted[key]
+        found.append(replace(row, p_adjusted=after_holm, detectable=least, times=times))
     how = {"paired": testing.paired, "draws": testing.draws, "power": testing.power}
     return tuple(found), {**how, "correction": "holm", "family": len(tests)}
 
 
-def _detectable(row: RunDifference, runs: Mapping[str, RunReport], level: float, testing: Testing) -> float:
-    """The smallest difference that would have been shown; NaN if the row was not tested query by query."""
+def _detectable(
+    row: RunDifference, runs: Mapping[str, RunReport], level: float, testing: Testing
+) -> tuple[float, float]:
+    """What `sensitivity` says of a row; NaN if it was not tested query by query."""
     one, other = (runs[name].figures for name in (row.run, row.baseline))
     first, second = one.outcome(row.measure), other.outcome(row.measure)
     is_tested = row.test not in ("", COMPLETED) and testing.paired
     if not is_tested or testing.bootstrap is None or first is None or second is None:
-        return math.nan
+        return math.nan, math.nan
     units = testing.bootstrap.units(other.queries)
     return detectable.sensitivity(first, second, level, testing.power, units=units, draws=testing.draws)
 

@@ -109,10 +109,8 @@ def compare(
     base = _baseline(judged, baseline, draws, power)
     if not paired:
         if bootstrap.clusters is not None or ground is not None:
-            raise InputError(
-                "clusters and labels by people (human) need comparisons over the same queries: leave out paired=False "
-                "(intervals.unpaired), or evaluate each run alone"
-            )
+            why = "clusters and labels by people (human) need comparisons over the same queries"
+            raise InputError(f"{why}: leave out paired=False (intervals.unpaired), or evaluate each run alone")
         judged[base].refuse_weights("an unpaired comparison")
     slicings = slicings_of(by, judged, ids=ids)
     judged, notes = _over_shared_queries(judged, base, paired, missing_query)
@@ -125,10 +123,8 @@ def compare(
     figures, chosen = measure_all(judged, measures, depths)
     for measure in chosen:
         if measure.higher_is_better is None:
-            raise InputError(
-                f"{measure} cannot be compared: it depends on corpus, judgments and K only and is the same for all "
-                f"runs; leave it out"
-            )
+            why = "it depends on corpus, judgments and K only and is the same for all runs"
+            raise InputError(f"{measure} cannot be compared: {why}; leave it out")
     report = report_on(figures, chosen, bootstrap, joined.notes, ground, slicings)
     pairs = [(name, base) for name in judged if name != base]
     every = differences(pairs, report.runs, report.measures, testing, ground)

@@ -181,10 +181,8 @@ class Bootstrap:
                 continue
             # Of what lies beyond a placebo, the figures themselves, which are the last part, say whether few differ.
             figures = estimand.parts[-1][inside, column]
-            seen, weights = (
-                ((figures / sizes)[:, None], sizes) if unequal else (np.stack([figures, sizes], axis=1), None)
-            )
-            if not bounded.few_differ(seen, weights):
+            seen = (figures / sizes)[:, None] if unequal else np.stack([figures, sizes], axis=1)
+            if not bounded.few_differ(seen, sizes if unequal else None):
                 continue
             # An unseen query stands for as much as an average one; where queries weigh unequally, for as much as the
             # average of what is weighed, so that the bound of rows that agree is that of their effective number.

@@ -1,6 +1,7 @@
 """The smallest true difference that a paired test would have shown, with a given power at a given level."""
 
 import math
+from bisect import bisect_left
 from functools import lru_cache
 
 from rag_selectivity.inference import mcnemar
@@ -10,6 +11,8 @@ from rag_selectivity.measures.base import FloatArray, Outcome
 from rag_selectivity.tables.ids import IntArray
 
 _HALVINGS = 40
+#: No more queries are looked for than so many times those that there are.
+_MOST_TIMES = 32
 
 
 # A success rate and its bits over random have the same pairs, and so the same smallest gain.
@@ -42,6 +45,19 @@ def rate_difference(n: int, discordant: float, level: float, power: float) -> fl
     if not reached(1.0):
         return math.inf
     return end_of(reached, 1.0, 0.0, _HALVINGS)[0]
+
+
+@lru_cache(maxsize=1024)
+def times_needed(n: int, won: float, lost: float, level: float, power: float) -> float:
+    """How many times n queries McNemar's exact test needs to show these shares of gains and losses; 32 stands for more.
+
+    The root of n does not tell: n queries may hold too few gains for the test, and the gap that they would show takes
+    more queries that differ than there are.
+
+    >>> times_needed(12, 4 / 12, 0.0, 0.05, 0.8) * 12
+    23.0
+    """
+    return bisect_left(range(_MOST_TIMES * n), power, key=lambda queries: mcnemar.power(queries, won, lost, level)) / n
 
 
 def mean_difference(gaps: FloatArray, level: float, power: float, draws: int) -> float:
@@ -82,10 +98,16 @@ def bits_of_gain(gain: float, rate: float) -> float:
 
 def sensitivity(
     first: Outcome, second: Outcome, level: float, power: float, *, units: IntArray | None = None, draws: int = 10_000
-) -> float:
-    """The smallest difference of two outcomes at one depth that `paired_difference` would have shown."""
+) -> tuple[float, float]:
+    """The smallest difference of two outcomes at one depth that `paired_difference` would have shown.
+
+    The second number says how many times their queries would show the difference that they have.
+    """
     pair = Pair.of(first, second, 0, units)
     if not pair.is_success_rate:
-        return mean_difference(pair.steps, level, power, draws)
-    gain = rate_difference(pair.n, float((pair.gaps != 0).mean()), level, power)
-    return bits_of_gain(gain, float(pair.other_top.mean())) if pair.form == "bits" else gain / float(pair.bottom.mean())
+        least = mean_difference(pair.steps, level, power, draws)
+        return least, (least / pair.value) ** 2 if pair.value else math.inf
+    won, lost = float((pair.gaps > 0).mean()), float((pair.gaps < 0).mean())
+    gain, times = rate_difference(pair.n, won + lost, level, power), times_needed(pair.n, won, lost, level, power)
+    is_bits, rate = pair.form == "bits", float(pair.other_top.mean())
+    return bits_of_gain(gain, rate) if is_bits else gain / float(pair.bottom.mean()), times

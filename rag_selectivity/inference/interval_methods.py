@@ -151,9 +151,8 @@ def bca_ends(estimands: Sequence[Estimand], resampled: FloatArray, tail: float) 
 
     ordered = np.sort(resampled, axis=1)  # NaN last
     present = ordered.shape[1] - np.isnan(ordered).sum(axis=1)
-    value, acceleration, effective = (
-        np.concatenate([getattr(each, name) for each in estimands]) for name in ("value", "acceleration", "effective")
-    )
+    names = "value", "acceleration", "effective"
+    value, acceleration, effective = (np.concatenate([getattr(each, name) for each in estimands]) for name in names)
     below, upto = _tie(ordered, value, present)
     with np.errstate(invalid="ignore", divide="ignore"):
         share = (below + upto) / (2 * present)

@@ -238,9 +238,8 @@ def _swap(pairs: Sequence[Pair], level: float, draws: int, seed: int) -> None:
         every, columns = n <= ALL_SWAPS, Columns()
         places = [columns.add(np.stack(pair.columns, axis=1)) for pair in group]
         matrix = columns.matrix()
-        signed = np.concatenate(
-            [signs @ matrix for signs in ([all_signs(n)] if every else drawn_signs(n, draws, seed))]
-        )
+        chunks = [all_signs(n)] if every else drawn_signs(n, draws, seed)
+        signed = np.concatenate([signs @ matrix for signs in chunks])
         for pair, of_pair in zip(group, places, strict=True):
             _conclude(pair, _swapped(pair.form, matrix[:, of_pair], signed[:, of_pair]), every, level, seed)
 
@@ -342,9 +341,8 @@ def welch(variances: Sequence[float], counts: Sequence[int]) -> tuple[float, flo
     parts = [variance / count if count else math.nan for variance, count in zip(variances, counts, strict=True)]
     if not sum(parts) > 0:
         return sum(parts), 1.0
-    return math.sqrt(sum(parts)), sum(parts) ** 2 / sum(
-        part**2 / (count - 1) for part, count in zip(parts, counts, strict=True)
-    )
+    squares = [part**2 / (count - 1) for part, count in zip(parts, counts, strict=True)]
+    return math.sqrt(sum(parts)), sum(parts) ** 2 / sum(squares)
 
 
 def skewed_ends(value: float, error: float, skewness: float, freedom: float, level: float) -> tuple[float, float]:

@@ -156,14 +156,11 @@ def _of_few(arms: list[_Arm], ends: tuple[float, float], level: float, seed: int
     means = [float(arm.top.mean()) for arm in arms]
 
     def interval(level: float) -> tuple[float, float]:
-        (low, high), (other_low, other_high) = (
-            bounded.ends(arm.top[:, None], lowest, highest, lambda sums: sums[:, 0], level, seed) for arm in arms
-        )
-        gap = means[0] - means[1]
-        return (
-            gap - math.hypot(means[0] - low, other_high - means[1]),
-            gap + math.hypot(high - means[0], means[1] - other_low),
-        )
+        sides = (bounded.ends(arm.top[:, None], lowest, highest, lambda sums: sums[:, 0], level, seed) for arm in arms)
+        (low, high), (other_low, other_high) = sides
+        below = math.hypot(means[0] - low, other_high - means[1])
+        above = math.hypot(high - means[0], means[1] - other_low)
+        return means[0] - means[1] - below, means[0] - means[1] + above
 
     p = _p_of(interval)
     return *settled(means[0] - means[1], p, *interval(level), level), p

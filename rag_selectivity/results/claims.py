@@ -90,9 +90,8 @@ class ClaimMeasure(Given):
         name, _, depth = map(str.strip, text.partition("@"))
         known = next((each for each in DEFINITIONS if each.casefold() == name.casefold()), None)
         if known is None:
-            raise InputError(
-                f"unknown measure of claims {name!r}{did_you_mean(name, DEFINITIONS)}; choose {', '.join(DEFINITIONS)}"
-            )
+            choose = f"{did_you_mean(name, DEFINITIONS)}; choose {', '.join(DEFINITIONS)}"
+            raise InputError(f"unknown measure of claims {name!r}{choose}")
         if not depth.isdecimal() or not int(depth):
             raise InputError(f"{text.strip()}: name the depth, as in {known}@5")
         return cls.named(known, int(depth))

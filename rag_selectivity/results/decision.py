@@ -1,5 +1,6 @@
 """Decision: which system, which K, where the loss is, what to do next, and how far the labels can be believed."""
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import field
 from typing import Any, Literal
@@ -130,8 +131,9 @@ class Pair(Plain):
     """Two runs under the measure that ranks the runs: the paired difference run − other.
 
     `p_adjusted` is corrected after Holm over all pairs of runs. `detectable` is the smallest true difference that would
-    have been shown. `verdict` is that of `RunDifference`; `apart` says whether it tells the two runs apart. `unequal`
-    is the caveat of a pair whose labels favour a run, as in `RunDifference`; it is not stored.
+    have been shown; so many `times` the queries would show this one. `verdict` is that of `RunDifference`; `apart` says
+    whether it tells the two runs apart. `unequal` is the caveat of a pair whose labels favour a run, as in
+    `RunDifference`; it and `times` are not stored.
     """
 
     run: str
@@ -143,6 +145,7 @@ class Pair(Plain):
     detectable: Number
     verdict: str
     apart: bool
+    times: float = field(default=math.nan, repr=False, compare=False)
     unequal: Caveat | None = field(default=None, repr=False, compare=False)
 
 

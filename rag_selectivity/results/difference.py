@@ -67,6 +67,8 @@ class RunDifference(Plain, kw_only=True):
     detectable : float
         The smallest true difference that would have been shown with the stated power, at the level of Holm's correction
         for the smallest p-value of the family. ∞ if so few queries can show none, NaN if it is unknown.
+    times : float
+        How many times the queries would show the observed difference with this power at this level; it is not stored.
     possible : (low, high) or None
         The possible range of the difference, if lists are judged in part.
     caveats : tuple of Caveat
@@ -104,6 +106,7 @@ class RunDifference(Plain, kw_only=True):
     p: float = math.nan
     p_adjusted: float = math.nan
     detectable: float = math.nan
+    times: float = field(default=math.nan, repr=False, compare=False)
     test: str = ""
     tested_as: str
     wins: int
@@ -167,10 +170,8 @@ def difference_of(rows: Sequence[RunDifference], run: str, measure: str | Measur
         if (row.run, str(row.measure)) == (run, str(measure)):
             return row
     runs, measures = dict.fromkeys(row.run for row in rows), dict.fromkeys(str(row.measure) for row in rows)
-    raise InputError(
-        f"{measure} of {run!r} was not compared: choose from the runs {', '.join(runs)} and the measures "
-        f"{', '.join(measures)}"
-    )
+    known = f"the runs {', '.join(runs)} and the measures {', '.join(measures)}"
+    raise InputError(f"{measure} of {run!r} was not compared: choose from {known}")
 
 
 # -- since a stored report --------------------------------------------------------------------------------
