@@ -227,9 +227,10 @@ def test_the_answer_on_k_is_about_one_run(k) -> None:
 def test_a_k_at_which_chance_succeeds_says_so() -> None:
     grades = {f"q{i}": {f"d{j}": 1 for j in range(9)} for i in range(30)}
     run = {q: [*(f"d{j}" for j in range(9)), *(f"x{j}" for j in range(3))] for q in grades}
-    decision = decide(rs.evaluate(grades, run, corpus_size=20, scale="trec"), k=10)
-    succeeds = "A random draw of 10 succeeds in more than 99.99% of the queries"
-    assert f"{succeeds}: K is in the collapse zone" in decision["K"].text
+    report = rs.evaluate(grades, run, corpus_size=20, scale="trec")
+    for k, chance, zone in ((10, "more than 99.99%", "collapse"), (2, "71.1%", "degraded")):
+        said = f"A random draw of {k} succeeds in {chance} of the queries: K is in the {zone} zone."
+        assert said in decide(report, k=k)["K"].text
 
 
 # -- where the loss is ----------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from rag_selectivity.evaluation.caveats import equals_placebo
 from rag_selectivity.inference.bounded import FEW
 from rag_selectivity.inference.exact import clopper_pearson
 from rag_selectivity.judged.judged_run import JudgedRun
-from rag_selectivity.measures.chance import DEGRADED_FROM
+from rag_selectivity.measures.chance import regime
 from rag_selectivity.measures.utility import Judged
 from rag_selectivity.results.decision import Answer, Decision
 from rag_selectivity.results.difference import JUDGED_IN_PART
@@ -132,9 +132,9 @@ def which_k(decision: Decision, run: str, fails: str, unlabelled: str, *, judges
         graded = ", by what was graded," if any(each.code == CLOSED for each in bor.estimate.caveats) else ""
         known.append(f"success{graded} is {amount(2**bits)} times as frequent as by chance (BoR {number(bits)}{ends})")
     at = f" At K = {depth}, {' and '.join(known)}." if known else ""
-    if bor and bor.ceiling is not None and (by_chance := 2**-bor.ceiling) >= DEGRADED_FROM:
+    if bor and bor.ceiling is not None and (zone := regime(by_chance := 2**-bor.ceiling)) != "healthy":
         draw = f"{f'By {judges} grades, a' if judges else 'A'} random draw of {depth} succeeds in {percent(by_chance)}"
-        at += f" {draw} of the queries: K is in the collapse zone."
+        at += f" {draw} of the queries: K is in the {zone} zone."
     is_shown = believed and advised.low is not None and not (advised.open or is_another or fails or unlabelled)
     more = unlabelled and f"{unlabelled} has no label and counts as worth nothing."
     return Answer("K", f"{text}.{at}", is_shown, more)
