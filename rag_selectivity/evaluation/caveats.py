@@ -116,12 +116,14 @@ def of_concentration(effective: float, n: int) -> tuple[Caveat, ...]:
 
     >>> [caveat.code for caveat in of_concentration(3.2, 200)], of_concentration(150.0, 200), of_concentration(28.6, 29)
     (['concentrated-chance'], (), ())
+    >>> of_concentration(10.2, 12)[0].text.partition(":")[0]
+    'In the random baseline some queries weigh more than others'
     """
     share = LEAST_SHARE if n >= LEAST_QUERIES else LEAST_SHARE_OF_FEW
     if math.isinf(effective) or n < 2 or effective >= min(LEAST_EFFECTIVE, share * n):
         return ()
-    few = f"In the random baseline some queries weigh far more than others: {n} count like {effective:.1f}."
-    return (Caveat(CONCENTRATED, f"{few} The interval is probably too narrow."),)
+    few = f"In the random baseline some queries weigh more than others: {n} count like {effective:.1f}."
+    return (Caveat(CONCENTRATED, f"{few} Its interval is probably too narrow."),)
 
 
 def of_strata(without: WithoutLabels | None) -> tuple[Caveat, ...]:
