@@ -34,7 +34,7 @@ NO_BETTER = "By these labels no run is shown to be better than luck"
 #: What the labels are worth after all checks.
 CHECKED, UNCHECKED, NOTHING = "checked", "unchecked", "nothing"
 #: The steps that `acts` proposes, in their usual sizes.
-CONTROLS, TAIL, PEOPLE = 3, "200:10", 200
+CONTROLS, TAIL, PEOPLE = 3, 10, 200
 #: With fewer, more queries are the first thing to add.
 _FEW_QUERIES = 30
 
@@ -189,11 +189,12 @@ class Trust:
         elif not known.calibrated and self.runs:
             acts.append(f"Calibrate the figures by people's labels: {self.steps.human}")
         left = [x["retrieved"] - x["judged"] for run in self.runs.values() if (x := run.input.get("passages"))]
-        grades = min([int(TAIL.split(":")[1]) * queries, *([sum(left)] if left else [])])
+        grades = min([TAIL * queries, *([sum(left)] if left else [])])
         if self._closed() is not None and "tail" not in known.chosen:
-            tail = f"{counted(grades, 'passage')} below the pool graded{self._cost(grades)}"
+            depth, tail = known.depth or self.depth or 10, f"{counted(grades, 'passage')} below the pool graded"
+            step = self.steps.tail(f"{max(200, 2 * depth)}:{TAIL}", depth)
             deeper = "Retrieve further down, and have a tail of that graded: what the runs missed is not known."
-            acts.append(f"Have {tail}: {self.steps.tail(TAIL, known.depth or self.depth or 10)}" if grades else deeper)
+            acts.append(f"Have {tail}{self._cost(grades)}: {step}" if grades else deeper)
         return tuple(acts)
 
     def _cost(self, grades: int) -> str:
