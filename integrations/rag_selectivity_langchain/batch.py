@@ -5,8 +5,7 @@ from typing import Any
 
 from rag_selectivity import InputError, Report
 from rag_selectivity.hosted import AUTO, Retrieved, check_retriever, labelled_queries, labels_for, measure_hosted
-from rag_selectivity.single import Steps, document_candidates
-from rag_selectivity.tables.cells import check_whole
+from rag_selectivity.single import Steps, check_whole, document_candidates
 from rag_selectivity_langchain.documents import document_of, texts_and_scores
 
 #: How reports of this package word their next steps.

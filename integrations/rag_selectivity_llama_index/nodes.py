@@ -10,8 +10,7 @@ from llama_index.core.schema import BaseNode, MetadataMode, NodeWithScore, Query
 from llama_index.core.workflow import StartEvent
 
 from rag_selectivity.hosted import Retrieved
-from rag_selectivity.single import candidates, passage_identity
-from rag_selectivity.tables.cells import check_whole
+from rag_selectivity.single import candidates, check_whole, passage_identity
 
 
 def parts_of(node: BaseNode) -> dict[str, Any]:

@@ -200,7 +200,7 @@ def what_next(decision: Decision, at_k: Report, losses: Losses | None, fails: st
     estimate = decision.lines[0].figures[decision.measure.name].estimate
     few = _too_few(min(decision.queries, estimate.n), FEW, decision.queries)
     units = None if at_k.bootstrap is None else at_k.bootstrap.units(best.queries)
-    if units is not None and (clusters := len(np.unique(units))) < FEW:
+    if units is not None and (clusters := len(np.unique(units))) < min(FEW, decision.queries):
         few = [f"Add questions of other clusters: these are of {counted(clusters, 'cluster')}; have at least {FEWEST}."]
     acts += [*few, *labels] if few or not believed else [*_questions(decision), *labels, *_steps(decision, losses)]
     empty = 0 if fails else int((best.returned[~best.missing] == 0).sum())
