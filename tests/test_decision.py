@@ -228,8 +228,8 @@ def test_a_k_at_which_chance_succeeds_says_so() -> None:
     grades = {f"q{i}": {f"d{j}": 1 for j in range(9)} for i in range(30)}
     run = {q: [*(f"d{j}" for j in range(9)), *(f"x{j}" for j in range(3))] for q in grades}
     report = rs.evaluate(grades, run, corpus_size=20, scale="trec")
-    for k, chance, zone in ((10, "more than 99.99%", "collapse"), (2, "71.1%", "degraded")):
-        said = f"A random draw of {k} succeeds in {chance} of the queries: K is in the {zone} zone."
+    for k, chance, zone in ((10, "more than 99.99%", "in"), (2, "71.1%", "near")):
+        said = f"A random draw of {k} succeeds in {chance} of the queries: K is {zone} the collapse zone."
         assert said in decide(report, k=k)["K"].text
 
 
@@ -350,7 +350,11 @@ def test_of_a_perfect_order_nothing_is_lost() -> None:
     grades, run = whole_world()
     grades = {q: {d: 5 if g > 3 else 1 for d, g in row.items()} for q, row in grades.items()}
     assert decided(grades, {"perfect": run(0)})["loss"].text.endswith(": nothing is lost in these queries.")
-    assert decided(grades, {"noisy": run(1)})["loss"].text.endswith("; the rest is lost by its order.")
+    assert decided(grades, {"noisy": run(1)})["loss"].text.endswith("; the rest stands below rank 5.")
+    # Nothing of what the list holds is in the top K, and the list holds a part only.
+    half = {query: [*[f"x{i}" for i in range(5)], "d0"] for query in grades}
+    few = {query: {**dict.fromkeys(row, 1), "d0": 5, "d1": 5} for query, row in grades.items()}
+    assert "which step loses the rest is not known" in decided(few, {"half": half})["loss"].text
 
 
 def test_few_clusters_are_the_first_thing_to_mend() -> None:

@@ -55,7 +55,7 @@ def test_success_says_little_where_a_random_draw_succeeds() -> None:
     two = {query: {"a": 1, "z": 1} for query in QUERIES}
     chance = 1 - math.comb(10, 6) / math.comb(12, 6)
     assert notes("Success", two, 6, corpus_size=12) == [
-        f"a random draw of 6 succeeds in {chance:.1%} of the queries: the degraded zone of BoR"
+        f"a random draw of 6 succeeds in {chance:.1%} of the queries: in or near BoR's collapse zone"
     ]
     assert notes("Success", two, 6, corpus_size=1000) == []
     assert notes("Success", two, 6) == []

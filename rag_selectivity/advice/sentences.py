@@ -134,7 +134,7 @@ def which_k(decision: Decision, run: str, fails: str, unlabelled: str, *, judges
     at = f" At K = {depth}, {' and '.join(known)}." if known else ""
     if bor and bor.ceiling is not None and (zone := regime(by_chance := 2**-bor.ceiling)) != "healthy":
         draw = f"{f'By {judges} grades, a' if judges else 'A'} random draw of {depth} succeeds in {percent(by_chance)}"
-        at += f" {draw} of the queries: K is in the {zone} zone."
+        at += f" {draw} of the queries: K is {'in' if zone == 'collapse' else 'near'} the collapse zone."
     is_shown = believed and advised.low is not None and not (advised.open or is_another or fails or unlabelled)
     more = unlabelled and f"{unlabelled} has no label and counts as worth nothing."
     return Answer("K", f"{text}.{at}", is_shown, more)
@@ -167,7 +167,7 @@ def where_the_loss_is(decision: Decision, losses: Losses | None, why: str, *, cl
         return Answer("loss", f"{held}: {lost}.", False)
     if closed or not losses.given:
         step = "which step loses the rest is not known without the candidates (pool=…, --pool)"
-        step = "the rest is lost by its order" if round(losses.widen, 9) == 0 else step
+        step = f"the rest stands below rank {decision.K}" if round(losses.pool, 9) == 1 else step
         return Answer("loss", f"{held}; {'what the runs missed is not known' if closed else step}.", False)
     queries = {step: losses.limits[f"{step}-limited"] for step in (SELECTION, RETRIEVER)}
     weak, other = sorted(queries, key=lambda step: (step != losses.more, -queries[step]))

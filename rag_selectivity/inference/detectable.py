@@ -11,8 +11,8 @@ from rag_selectivity.measures.base import FloatArray, Outcome
 from rag_selectivity.tables.ids import IntArray
 
 _HALVINGS = 40
-#: No more queries are looked for than so many times those that there are.
-_MOST_TIMES = 32
+#: With more pairs that differ the needed queries follow from the root of n, within a few per cent and at once.
+_FEW_DIFFER = 100
 
 
 # A success rate and its bits over random have the same pairs, and so the same smallest gain.
@@ -57,7 +57,7 @@ def times_needed(n: int, won: float, lost: float, level: float, power: float) ->
     >>> times_needed(12, 4 / 12, 0.0, 0.05, 0.8) * 12
     23.0
     """
-    return bisect_left(range(_MOST_TIMES * n), power, key=lambda queries: mcnemar.power(queries, won, lost, level)) / n
+    return bisect_left(range(32 * n), power, key=lambda queries: mcnemar.power(queries, won, lost, level)) / n
 
 
 def mean_difference(gaps: FloatArray, level: float, power: float, draws: int) -> float:
@@ -108,6 +108,7 @@ def sensitivity(
         least = mean_difference(pair.steps, level, power, draws)
         return least, (least / pair.value) ** 2 if pair.value else math.inf
     won, lost = float((pair.gaps > 0).mean()), float((pair.gaps < 0).mean())
-    gain, times = rate_difference(pair.n, won + lost, level, power), times_needed(pair.n, won, lost, level, power)
-    is_bits, rate = pair.form == "bits", float(pair.other_top.mean())
-    return bits_of_gain(gain, rate) if is_bits else gain / float(pair.bottom.mean()), times
+    gain, is_few = rate_difference(pair.n, won + lost, level, power), pair.n * (won + lost) < _FEW_DIFFER
+    least = bits_of_gain(gain, float(pair.other_top.mean())) if pair.form == "bits" else gain / pair.bottom.mean()
+    by_root = math.inf if won == lost else (gain / (won - lost)) ** 2
+    return float(least), times_needed(pair.n, won, lost, level, power) if is_few else by_root

@@ -162,8 +162,7 @@ def _of_few(arms: list[_Arm], ends: tuple[float, float], level: float, seed: int
         above = math.hypot(high - means[0], means[1] - other_low)
         return means[0] - means[1] - below, means[0] - means[1] + above
 
-    p = _p_of(interval)
-    return *settled(means[0] - means[1], p, *interval(level), level), p
+    return *settled(means[0] - means[1], p := _p_of(interval), *interval(level), level), p
 
 
 def _p_of(interval: Callable[[float], tuple[float, float]]) -> float:

@@ -65,9 +65,9 @@ def expected_widths(
         for time, people in enumerate(worlds):
             pairs = list(draw(count, _SEED + time))
             chosen = labels.judgments(labels.positions([query for query, _ in pairs]), [each for _, each in pairs])
-            human = np.where(np.isin(np.arange(every), chosen), people, UNLABELLED)
-            ground = Ground.of(labels, human)
-            for found in completed_figures(ground, judged, targets, plan, bootstrap, draws=_DRAWS).values():
+            human = np.full(every, UNLABELLED, np.int64)
+            human[chosen], options = people[chosen], (judged, targets, plan, bootstrap)
+            for found in completed_figures(Ground.of(labels, human), *options, draws=_DRAWS).values():
                 for key, each in found.items():
                     both = (each.fixed[1] - each.fixed[0]) / 2, (each.high - each.low) / 2
                     widths.setdefault(key, []).append(both)

@@ -8,7 +8,7 @@ import numpy as np
 
 from rag_selectivity.inference.correlation import FEWEST
 from rag_selectivity.measures.base import FloatArray, Measure, parse_measure
-from rag_selectivity.measures.chance import regime
+from rag_selectivity.measures.chance import DEGRADED_FROM
 from rag_selectivity.results.report import Report
 from rag_selectivity.results.run_report import FEWEST as FEW
 from rag_selectivity.results.workflows import FALLS, NOT_SHOWN, RISES, Following, Validation
@@ -128,8 +128,8 @@ def _failures(measure: Measure, k: int, runs: Sequence[AnsweredRun]) -> Iterator
         yield f"{percent(junk)} of the top {k} are not relevant, and nDCG has no penalty for them"
     if name == "Success" and all(run.table.facts.sizes is not None for run in runs):
         chance = mean(figures("RandomSuccess", rel=rel, m=getattr(measure, "m", 1)))
-        if (zone := regime(chance)) != "healthy":
-            yield f"a random draw of {k} succeeds in {percent(chance)} of the queries: the {zone} zone of BoR"
+        if chance >= DEGRADED_FROM:
+            yield f"a random draw of {k} succeeds in {percent(chance)} of the queries: in or near BoR's collapse zone"
 
 
 def _of_run(run: AnsweredRun) -> Iterator[str]:
