@@ -39,6 +39,8 @@ COMMANDS = (
     "demo",
 )
 _WIDTH = 116
+#: What the help of an option says that can be given several times.
+REPEATED = " Repeat for more."
 
 
 def reference() -> str:
@@ -47,6 +49,8 @@ def reference() -> str:
     if known.keys() != set(COMMANDS):
         raise SystemExit(f"COMMANDS and the commands differ: {', '.join(known.keys() ^ set(COMMANDS))}")
     shared = _shared(known)
+    paragraphs = Counter(text for name in COMMANDS for text in _paragraphs(known[name]))
+    of_several = [text for text, count in paragraphs.items() if count > 1]
     lines = [
         "# The command line",
         "",
@@ -76,11 +80,14 @@ def reference() -> str:
         "input. Its format follows from its content, packed by gzip, zstd or not. A label store cannot be `-`, since",
         "SQLite needs a file.",
         "",
-        "The suffix of `--output` sets the format: `.html`, `.json`, `.csv`, `.md` or `.tex`; `--format` overrides it.",
+        "The suffix of `--output`, the file to write, sets the format; `--format` overrides it. Without `--output`,",
+        "results go to standard output, as a table.",
         "",
         "The examples run in the folder that `rag-selectivity demo --write try` writes. Its README.md names the files.",
         "",
         "## Options of several commands",
+        "",
+        *of_several,
         "",
         *shared,
         "",
@@ -98,8 +105,8 @@ def reference() -> str:
         command = known[name]
         rows = [_row(each) for each in _listed(command)]
         own, others = [row for row in rows if row not in shared], [row for row in rows if row in shared]
-        lines += ["", f"## {name}", "", *_paragraphs(command), "", "```console"]
-        lines += [f"$ {wrapped(example, _WIDTH)}" for example in command.examples]
+        lines += ["", f"## {name}", "", *(text for text in _paragraphs(command) if text not in of_several), ""]
+        lines += ["```console", *(f"$ {wrapped(example, _WIDTH)}" for example in command.examples)]
         lines += ["```", *(["", *own] if own else [])]
         if others:
             names = ", ".join(map(_name, others))
@@ -142,7 +149,8 @@ def _is_common(parameter: Any) -> bool:
 
 def _row(parameter: Any) -> str:
     default = " (needed)" if parameter.required else _default(parameter.default)
-    return f"- {_names(parameter)}{default}: {_meaning(parameter)}"
+    repeated = " (repeatable)" if REPEATED in parameter.help else ""
+    return f"- {_names(parameter)}{default}{repeated}: {_meaning(parameter)}"
 
 
 def _name(row: str) -> str:
@@ -157,7 +165,12 @@ def _names(parameter: Any) -> str:
 
 
 def _meaning(parameter: Any) -> str:
-    return " ".join(parameter.help.split())
+    """Its help, without what holds for all."""
+    text = " ".join(parameter.help.split()).replace(REPEATED, "")
+    of_results = {"--output": ("File to write: ", " Default: standard output."), "--format": ("Format: ", " (default)")}
+    for everywhere in of_results.get(parameter.opts[0], ()):
+        text = text.replace(everywhere, "")
+    return text
 
 
 def _default(value: Any) -> str:

@@ -20,8 +20,12 @@ FAMILIES = {
     "classic": ("Classic", "With the conventions of trec_eval, and equal to its figures."),
     "udcg": ("Distraction", "What passages that are not relevant do to the LLM that reads them."),
 }
-#: What the definition of a measure says in lines of their own, in the order of the page.
+#: What the definition of a measure says in lines of their own, in the order of the page; `explain` prints the last.
 FACTS = ("Formula", "Range", "NaN", "Edge cases", "Source", "Example")
+#: What most measures have in common, and the page says once.
+USUAL = {"NaN": "never.", "Range": "0–1; higher is better."}
+#: What a measure may need besides labels and a run.
+NEEDS = ("the corpus size N", "labels on the utility scale, 1 to 5", "a pool of candidates, or a list longer than K")
 _FACT = re.compile(rf"^({'|'.join(FACTS)}): ", flags=re.M)
 
 
@@ -38,7 +42,7 @@ def reference() -> str:
         "# Measures",
         "",
         "Made from the measures themselves by `docs/make_reference.py`: change those, and run it.",
-        "`rag-selectivity explain NAME` prints the same.",
+        "`rag-selectivity explain NAME` prints the same, with a worked example.",
         "",
         "A measure is written `NAME`, `NAME@K` or `NAME(parameter=value)@K`, as in `BoR(rel=4,m=2)@20`. This is its",
         "name in commands, in Python, in JSON and in the columns of tables.",
@@ -54,7 +58,8 @@ def reference() -> str:
         "",
         "A figure over all queries is the mean over those for which it is defined, unless the formula says otherwise.",
         "NaN (`null` in JSON, with a reason) never enters a mean; the number of queries with a figure is beside it. A",
-        "measure below without a line on NaN always has a figure.",
+        "measure below without a line on NaN always has a figure. One without a line on its range is from 0 to 1, and",
+        "higher is better.",
         "[Reading the measures](../explanation/reading-the-measures.md) shows with drawings what they say, and has the",
         "[claim checks](../explanation/reading-the-measures.md#claim-checks), which ask an LLM about texts.",
         "",
@@ -62,6 +67,8 @@ def reference() -> str:
     for family, measures in families.items():
         links = " · ".join(f"[`{each.name}`](#{anchors[each]})" for each in measures)
         lines.append(f"- {FAMILIES[family][0]}: {links}")
+    needing = {need: [f"`{each.name}`" for each in ordered if need in needed(each)] for need in NEEDS}
+    lines += ["", *(f"- Needs {need}: {', '.join(names)}." for need, names in needing.items())]
     lines += ["", "## Parameters of several measures", "", *shared]
     for family, measures in families.items():
         title, about = FAMILIES[family]
@@ -84,18 +91,20 @@ def section(measure: type[Measure], shared: list[str], source: str) -> list[str]
     for paragraph in paragraphs:
         lines += ["", paragraph]
     lines.append("")
-    if facts["Formula"].casefold() not in paragraphs[0].casefold():
+    if not words(facts["Formula"]) <= words(" ".join(paragraphs[:2])):
         lines.append(f"- **Formula**: `{facts['Formula']}`")
-    known = {"NaN": "never.", "Source": source}
+    known = USUAL | {"Source": source}
     lines += [f"- **{fact}**: {facts[fact]}" for fact in FACTS[1:-1] if facts[fact] != known.get(fact)]
-    if needs := needed(measure):
-        lines.append(f"- **Needs**: {', '.join(needs)}.")
-    lines.append(f"- **Example**: {facts['Example']}.")
     rows = parameters(measure)
     lines += [f"- **Parameter** {row.removeprefix('- ')}" for row in rows if row not in shared]
     if names := [f"`{row.split('`')[1]}`" for row in rows if row in shared]:
         lines.append(f"- **[Shared parameters](#parameters-of-several-measures)**: {', '.join(names)}")
     return lines
+
+
+def words(text: str) -> set[str]:
+    """The words and operators: a formula whose words all stand in the first lines is not printed again."""
+    return set(re.findall(r"[^\W_]+|[−/·^]", text.casefold()))
 
 
 def parameters(measure: type[Measure]) -> list[str]:
@@ -115,13 +124,9 @@ def definition(measure: type[Measure]) -> tuple[list[str], dict[str, str]]:
 
 
 def needed(measure: type[Measure]) -> list[str]:
-    """What it needs besides labels and a run."""
-    needs = {
-        "the corpus size N": measure.needs_corpus_size,
-        "labels on the utility scale, 1 to 5": measure.required_scale == "utility",
-        "a pool of candidates, or a list longer than K": measure.uses_pool,
-    }
-    return [what for what, is_needed in needs.items() if is_needed]
+    """What it needs besides labels and a run, of `NEEDS`."""
+    needs = (measure.needs_corpus_size, measure.required_scale == "utility", measure.uses_pool)
+    return [what for what, is_needed in zip(NEEDS, needs, strict=True) if is_needed]
 
 
 def printed(value: object) -> str:
