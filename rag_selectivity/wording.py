@@ -67,8 +67,8 @@ MARKS = {"note": "", "soft": "†", "strong": "‡"}
 def percent(share: float) -> str:
     """A share as a percentage with one decimal, or with two near 0 % and 100 %; a share below 1 is never "100.0%".
 
-    >>> percent(0.5), percent(1.0), percent(0.9996), percent(0.99999)
-    ('50.0%', '100.0%', '99.96%', 'more than 99.99%')
+    >>> percent(0.4625), percent(1.0), percent(0.9996), percent(0.99999)
+    ('46.3%', '100.0%', '99.96%', 'more than 99.99%')
     """
     if math.isnan(share):
         return "–"
@@ -78,7 +78,8 @@ def percent(share: float) -> str:
         return "more than 99.99%"
     if 0 < share < 0.001 or 0.999 < share < 1:
         return f"{share:.2%}"
-    return f"{share:.1%}"
+    # As `number` rounds it, so that .4625 is not .463 in a table and 46.2% in the text beside it.
+    return f"{100 * float(f'{share:.3f}'):.1f}%"
 
 
 def amount(value: float) -> str:
