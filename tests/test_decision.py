@@ -406,12 +406,14 @@ def test_nothing_is_shown_where_ids_do_not_meet() -> None:
 def test_labels_that_show_nothing_choose_no_run_and_no_k() -> None:
     """Controls show that this judge accepts anything; by its labels one run is far better, and one K is enough."""
     labels, runs, controls = judged_by(0.9, number=5)
+    alike = decide(controlled((labels, runs | {"same": runs["own"]}, controls)), k=10)["system"].text
+    assert alike.endswith(", is that of own and same.")
     runs["other"] = {query: [f"x{i}" for i in range(30)] for query in runs["own"]}
     labels = {query: {**row, **dict.fromkeys(runs["other"][query], 0)} for query, row in labels.items()}
     decision = decide(controlled((labels, runs, controls), ids="exact"), k=10)
     assert next(iter(decision.pairs)).apart
     nothing = "By these labels no run is shown to be better than luck"
-    assert decision["system"].text.startswith(f"{nothing}; own has the highest Success@10")
+    assert decision["system"].text.startswith(f"{nothing}; the highest Success@10, ")
     assert not any(answer.shown for answer in decision.answers)
     assert decision["K"].text.startswith("10 as given; none is advised for own: it is not shown to be better than luck")
     assert "by chance" not in decision["K"].text
@@ -423,7 +425,7 @@ def test_what_a_perfect_run_would_give_too_is_not_called_worthless() -> None:
     runs = {"old": {q: ["x", "d"] for q in qrels}, "new": {q: ["d", "x"] for q in qrels}}
     decision = decide(rs.evaluate(qrels, runs, corpus_size=100), k=1)
     nothing = "By these labels no run is shown to be better than luck"
-    assert decision["system"].text.startswith(f"{nothing}; new has")
+    assert decision["system"].text.startswith(f"{nothing}; the highest Success@1, 1.00, is that of new.")
     assert decision["trust"].text.startswith(f"{nothing}, unless this is a perfect run. ")
 
 

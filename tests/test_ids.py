@@ -544,7 +544,7 @@ def test_ids_that_meet_in_half_of_the_lists_are_told_first(sample, labels, other
     options = {"corpus_size": 3000, "depths": [10], "bootstrap": None}
     report, heard = told(lambda: rs.evaluate(sample / labels, {"half": mixed, "whole": run}, **options))
     system, _, _, step, trust = str(report).splitlines()[:5]
-    assert system.startswith("System: Open until the ids meet; whole has the highest RA-nWG@10")
+    assert system.startswith("System: Open until the ids meet; the highest RA-nWG@10, ")
     assert step.startswith("Next: Mend the ids first: ")
     assert mend in step
     assert fact in trust

@@ -69,8 +69,7 @@ def losses_of(judged: JudgedRun, measure: Measure, bootstrap: Bootstrap | None) 
         return None
     pool, kept = ceiling[used], kept[used]
     weights, held = (np.ones(len(judged)) if judged.weights is None else judged.weights.values)[used], pool > 0
-    with np.errstate(invalid="ignore", divide="ignore"):
-        share = np.where(held, kept / pool, np.nan)
+    share = np.divide(kept, pool, out=np.full(len(pool), np.nan), where=held)
     selected = float(np.average(share[held], weights=weights[held])) if held.any() else math.nan
     rerank = pool - kept
     widen = np.where(np.isnan(share), 1.0 if math.isnan(selected) else selected, share) * (1 - pool)

@@ -49,7 +49,8 @@ def which_system(decision: Decision, doubt: str, lacks: Sequence[str], *, judges
     if all(figure.value == 0 for figure in figures.values()):
         return Answer("system", f"No run is best: {measure} is 0 for all of them.", False)
     if doubt:
-        return Answer("system", f"{doubt}; {first} has the highest {measure}, {share(best.value)}.", False)
+        highest = several([name for name, figure in figures.items() if figure.value == best.value])
+        return Answer("system", f"{doubt}; the highest {measure}, {share(best.value)}, is that of {highest}.", False)
     tested = {pair.other: pair for pair in decision.pairs if pair.run == first and not math.isnan(pair.p_adjusted)}
     unequal = {name: pair.unequal for name, pair in tested.items() if pair.verdict == JUDGED_IN_PART}
     if not tested:
@@ -213,7 +214,8 @@ def what_next(decision: Decision, at_k: Report, losses: Losses | None, fails: st
         is_poor = estimate.value < 0.5 and not (believed or CLOSED in {each.code for each in estimate.caveats})
         asked = [mend] if is_poor else _too_few(decision.queries, FEWEST, decision.queries)
         acts = [*asked, *([grade] if lacking else [])]
-    acts = acts or ["Nothing that these lists and labels can show."]
+    deeper = [f"Try a larger K: {advised.reason}."] if (advised := decision.k_by_run[decision.best]).open else []
+    acts = acts or deeper or ["Nothing that these lists and labels can show."]
     # Commands can be pasted: they end without a full stop, and so they come last.
     return Answer("next", acts[0], None, "\n".join(sorted(acts[1:], key=lambda act: not act.endswith("."))))
 
