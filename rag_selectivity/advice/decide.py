@@ -112,8 +112,7 @@ def decide(
     rows = _differences(list(combinations(order, 2)), at_k, columns[:1], testing)
     pairs = tuple(map(_pair, as_family(rows, testing, at_k.runs)[0]))
     # Where ids do not meet, nothing is shown.
-    tables = (at_k, columns), (report, asked)
-    verdicts = {} if at_k.trust.ids_apart else _verdicts(tables, pairs, baseline, testing)
+    verdicts = {} if at_k.trust.ids_apart else _verdicts([(at_k, columns), (report, asked)], pairs, baseline, testing)
     figures = {name: _figures(at_k, report, name, [*columns, *asked], verdicts) for name in order}
     decision = Decision(
         K=depth,
