@@ -24,6 +24,14 @@ def test_what_controls_show_does_not_hang_on_resamples(sample) -> None:
     assert (without.trust.standing == "nothing") == (with_intervals.trust.standing == "nothing")
 
 
+def test_controls_leave_nothing_open_of_a_figure_that_there_is_not(sample) -> None:
+    """Where lists repeat passages without a rule, BoR is undefined."""
+    twice = {query: [id for id in ids for _ in range(2)] for query, ids in rs.read_run(sample / "bm25.trec").lists()}
+    text = " ".join(rs.evaluate(sample / "labels.db", twice, corpus_size=1000, depths=[10]).details().split())
+    assert "random passages relevant." in text
+    assert "leaves open whether" not in text
+
+
 def test_what_labels_cannot_tell_is_no_word_against_an_interval_that_leaves_out_zero(sample) -> None:
     report = rs.evaluate(
         sample / "grades.trec", {"bm25": sample / "bm25.trec"}, corpus_size=1000, depths=[20], scale="utility"

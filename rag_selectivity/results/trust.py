@@ -330,9 +330,9 @@ class Trust:
         controls = next(filter(None, (run.input.get("controls") for run in self.runs.values())), None)
         if controls is not None:
             graded = f"{controls['relevant']:,} of {counted(controls['graded'], 'random passage')} relevant"
-            beats = self._beats_chance()
-            so = f"so {beats}" if beats else "which leaves open whether retrieval beats chance"
-            yield f"The judge called {graded}, {so}."
+            has_bits = any(cell.basis == WITH_CONTROLS for _, measure, cell in self._figures() if measure.name == "BoR")
+            is_open = ", which leaves open whether retrieval beats chance" * has_bits
+            yield f"The judge called {graded}{f', so {beats}' if (beats := self._beats_chance()) else is_open}."
         if (known := self.provenance) is not None and known.judges and (check := self._check) is not None:
             kappa = f"quadratic kappa {number(check.value)}{ends_text(check.low, check.high)}"
             kept = f"; {known.kept:,} of a tail keep the judge's grades without --human" if known.kept else ""
