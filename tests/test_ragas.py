@@ -13,24 +13,17 @@ from tests.judge_server import KEY, JudgeServer, Reply, texts
 from tests.ragas_rows import LABELS, ROWS, dataset, expected, run
 from tests.test_refusals import unasked
 
+m = pytest.importorskip("rag_selectivity_ragas", exc_type=ImportError)
 pytestmark = [
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),
     pytest.mark.contract,
     pytest.mark.usefixtures("no_socket_beyond_this_machine"),
 ]
 
-
-@pytest.fixture(scope="module")
-def m():
-    import rag_selectivity_ragas
-
-    return rag_selectivity_ragas
-
-
 # -- the batch path -------------------------------------------------------------------------------
 
 
-def test_every_kind_of_dataset_gives_the_cores_figures(m, tmp_path) -> None:
+def test_every_kind_of_dataset_gives_the_cores_figures(tmp_path) -> None:
     import datasets
     from ragas import Dataset
 
@@ -55,7 +48,7 @@ def test_every_kind_of_dataset_gives_the_cores_figures(m, tmp_path) -> None:
             assert (ours.value, ours.low, ours.n) == pytest.approx((theirs.value, theirs.low, theirs.n)), name
 
 
-def test_references_are_binary_relevance(m) -> None:
+def test_references_are_binary_relevance() -> None:
     rows = [{**row, "reference_context_ids": ["a", "z"]} for row in ROWS]
     report = m.selectivity(dataset(rows), depths=[1, 3], corpus_size=100)
     assert (report["Success@1"].value, report["R@3"].value) == (0.5, 0.25)
@@ -69,7 +62,7 @@ def test_references_are_binary_relevance(m) -> None:
         m.SelectivityMetric("RA-nWG@5", {"q0?": {"a": 1, "b": 0}})
 
 
-def test_queries_by_an_id_column_and_a_pool_before_reranking(m) -> None:
+def test_queries_by_an_id_column_and_a_pool_before_reranking() -> None:
     rows = [{**row, "qid": i, "pool_ids": ["d", "a", "b", "c"]} for i, row in enumerate(ROWS)]
     labels = {str(i): LABELS["q0?"] for i in range(8)}
     for pool in ("pool_ids", {str(i): ["d", "a", "b", "c"] for i in range(8)}):
@@ -85,7 +78,7 @@ def test_queries_by_an_id_column_and_a_pool_before_reranking(m) -> None:
         m.selectivity(rows, labels, scale="utility", id_column="qid", pool="candidates")
 
 
-def test_ids_that_no_label_names_in_half_of_ten_rows_are_doubted(m) -> None:
+def test_ids_that_no_label_names_in_half_of_ten_rows_are_doubted() -> None:
     labels = {f"q{i}?": {f"{i}/{rank}": 5 - 4 * (rank > 2) for rank in range(8)} for i in range(10)}
     rows = [{"user_input": query, "retrieved_context_ids": list(ids)} for query, ids in labels.items()]
     rows[::2] = [{**row, "retrieved_context_ids": [f"u{r}{i}" for r in "abcdefgh"]} for i, row in enumerate(rows[::2])]
@@ -93,7 +86,7 @@ def test_ids_that_no_label_names_in_half_of_ten_rows_are_doubted(m) -> None:
         m.selectivity(rows, labels, scale="utility", depths=[5])
 
 
-def test_grades_and_n_travel_in_rubrics_and_survive_hugging_face(m) -> None:
+def test_grades_and_n_travel_in_rubrics_and_survive_hugging_face() -> None:
     rows = [{**row, "rubrics": {"utility_grades": json.dumps(LABELS["q0?"]), "corpus_size": "1000"}} for row in ROWS]
     kept = dataset(dataset(rows).to_hf_dataset().to_list())
     report = m.selectivity(kept, depths=[2], measures=["RA-nWG", "BoR"])
@@ -110,7 +103,7 @@ def test_grades_and_n_travel_in_rubrics_and_survive_hugging_face(m) -> None:
 # -- metrics in both APIs -------------------------------------------------------------------------
 
 
-def test_evaluate_scores_as_the_core_does(m) -> None:
+def test_evaluate_scores_as_the_core_does() -> None:
     names = ["RA-nWG@2", "Harm@2", "Harm(max_grade=1)@2", "Precision4+@3", "nDCG(gain=exp)@3", "RR", "Judged@3"]
     result = run([m.SelectivityMetric(name, LABELS, scale="utility") for name in names])
     core = expected(names, bootstrap=None)
@@ -121,7 +114,7 @@ def test_evaluate_scores_as_the_core_does(m) -> None:
     assert result.to_pandas()["RA-nWG@2"].mean() == pytest.approx(core["RA-nWG@2"].value)
 
 
-def test_the_other_doors_give_the_same(m) -> None:
+def test_the_other_doors_give_the_same() -> None:
     metric = m.SelectivityMetric("RA-nWG@2", LABELS, scale="utility")
     values = [row["RA-nWG@2"] for row in expected(["RA-nWG"]).per_query()]
     sample = dataset().samples[1]
@@ -131,7 +124,7 @@ def test_the_other_doors_give_the_same(m) -> None:
     assert [found.value for found in metric.batch_score(ROWS)] == pytest.approx(values)
 
 
-def test_bor_is_a_ratio_of_means_and_never_a_mean(m) -> None:
+def test_bor_is_a_ratio_of_means_and_never_a_mean() -> None:
     labels = {**LABELS, "q1?": {"b": 1}}  # no success was possible there
     options = {"scale": "utility", "corpus_size": 1000}
     result = run([*m.BoR(labels, k=2, **options), *m.BoR(labels, k=3, **options)])
@@ -183,7 +176,7 @@ def found_texts(request) -> dict[str, str]:
     return texts({"messages": [{"content": whole}, {"content": whole}]})
 
 
-def test_a_dataset_without_labels_is_graded_once(m, tmp_path) -> None:
+def test_a_dataset_without_labels_is_graded_once(tmp_path) -> None:
     grades = {"text a": 5, "text b": 1, "text c": 2, "text d": 4, "text x": 1}
     store = tmp_path / "labels.db"
     with JudgeServer(by_tool(lambda r: {"reason": "r", "grade": grades[found_texts(r)["passage"]]})) as server:
@@ -216,7 +209,7 @@ def test_a_dataset_without_labels_is_graded_once(m, tmp_path) -> None:
         m.grade_dataset([{"user_input": "q?", "retrieved_context_ids": ["a"]}], ragas_llm(server), store)
 
 
-def test_four_claim_metrics_cost_no_more_than_one(m, tmp_path) -> None:
+def test_four_claim_metrics_cost_no_more_than_one(tmp_path) -> None:
     def answer(request) -> dict[str, Any]:
         found = found_texts(request)
         if "passage" not in found:

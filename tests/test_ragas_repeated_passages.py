@@ -5,10 +5,9 @@ import random
 
 import pytest
 
-ragas = pytest.importorskip("ragas")
+from tests.ragas_rows import run
 
-import rag_selectivity_ragas as adapter  # noqa: E402
-
+adapter = pytest.importorskip("rag_selectivity_ragas", exc_type=ImportError)
 pytestmark = [pytest.mark.contract, pytest.mark.filterwarnings("ignore::DeprecationWarning")]
 
 K, SIZE = 4, 300
@@ -24,19 +23,11 @@ def rows(repeating: int) -> tuple[list[dict], dict[str, dict[str, int]]]:
     return made, labels
 
 
-def evaluated(made, labels, **options):
-    from ragas import EvaluationDataset, evaluate
-
-    dataset = EvaluationDataset.from_list(made)
-    result = evaluate(dataset, metrics=adapter.BoR(labels, corpus_size=SIZE, k=K, **options), show_progress=False)
-    return dataset, result
-
-
 @pytest.mark.parametrize(("repeating", "undefined"), [(1, False), (4, False), (5, True)])
 def test_both_paths_have_one_rule(repeating, undefined) -> None:
     made, labels = rows(repeating)
-    dataset, result = evaluated(made, labels)
-    whole = adapter.selectivity(dataset, labels, corpus_size=SIZE, measures=["BoR"], depths=[K])[f"BoR@{K}"]
+    result = run(adapter.BoR(labels, corpus_size=SIZE, k=K), made)
+    whole = adapter.selectivity(made, labels, corpus_size=SIZE, measures=["BoR"], depths=[K])[f"BoR@{K}"]
     scorer = adapter.RowFigures(labels, corpus_size=SIZE, depths=[K])
     of_rows = adapter.bor_from_result([{**row, **scorer.score(**row)} for row in made])
     success = sum(bool(labels[row["user_input"]].keys() & {*row["retrieved_context_ids"]}) for row in made) / 40
@@ -53,12 +44,8 @@ def test_both_paths_have_one_rule(repeating, undefined) -> None:
 def test_counts_of_passages_are_a_rule() -> None:
     made, labels = rows(20)
     counts = {f"p{i}": 10 for i in range(30)}
-    dataset, result = evaluated(made, labels, passages_of=counts)
-    whole = adapter.selectivity(dataset, labels, corpus_size=SIZE, passages_of=counts, measures=["BoR"], depths=[K])[
-        f"BoR@{K}"
-    ]
+    options = {"corpus_size": SIZE, "measures": ["BoR"], "depths": [K]}
+    result = run(adapter.BoR(labels, corpus_size=SIZE, k=K, passages_of=counts), made)
+    whole = adapter.selectivity(made, labels, passages_of=counts, **options)[f"BoR@{K}"]
     assert adapter.bor_from_result(result).value == pytest.approx(whole.value, rel=1e-12)
-    ruled = adapter.selectivity(
-        dataset, labels, corpus_size=SIZE, measures=["BoR"], depths=[K], duplicates="count_once"
-    )[f"BoR@{K}"]
-    assert not math.isnan(ruled.value)
+    assert not math.isnan(adapter.selectivity(made, labels, duplicates="count_once", **options)[f"BoR@{K}"].value)

@@ -7,16 +7,10 @@ import numpy as np
 import pytest
 
 import rag_selectivity as rs
-from tests.ragas_rows import LABELS, ROWS, expected, run
+from tests.ragas_rows import LABELS, ROWS, dataset, expected, run
 
+m = pytest.importorskip("rag_selectivity_ragas", exc_type=ImportError)
 pytestmark = [pytest.mark.filterwarnings("ignore::DeprecationWarning"), pytest.mark.contract]
-
-
-@pytest.fixture(scope="module")
-def m():
-    import rag_selectivity_ragas
-
-    return rag_selectivity_ragas
 
 
 # -- experiments -------------------------------------------------------------------------------------
@@ -36,7 +30,7 @@ def in_experiment(scored, rows=ROWS, fail=()):
     return data, asyncio.run(measured.arun(data, name="run"))
 
 
-def test_one_call_gives_all_figures_of_a_row_and_one_the_report(m) -> None:
+def test_one_call_gives_all_figures_of_a_row_and_one_the_report() -> None:
     figures = m.RowFigures(LABELS, scale="utility", corpus_size=1000, depths=[1, 2])
     data, found = in_experiment(lambda row: figures.ascore(**row))
     names = ["Success@1", "Success@2", "RandomSuccess@1", "RandomSuccess@2", "RA-nWG@1", "RA-nWG@2", "Harm@1", "Harm@2"]
@@ -57,10 +51,9 @@ def test_one_call_gives_all_figures_of_a_row_and_one_the_report(m) -> None:
     assert "an experiment drops rows that fail: give asked=dataset, so that they count" in notes
 
 
-def test_rows_that_an_experiment_dropped_count_as_failures(m) -> None:
+def test_rows_that_an_experiment_dropped_count_as_failures() -> None:
     figures = m.RowFigures(LABELS, scale="utility", corpus_size=1000, depths=[2])
     data, found = in_experiment(lambda row: figures.ascore(**row), fail={"q1?", "q3?"})
-    assert len(found) == 6
     options = {"scale": "utility", "corpus_size": 1000, "depths": [2], "measures": ["Success", "BoR"]}
     report = m.selectivity(found, LABELS, asked=data, **options)
     lists = {row["user_input"]: row["retrieved_context_ids"] for row in ROWS if row["user_input"] not in ("q1?", "q3?")}
@@ -72,7 +65,23 @@ def test_rows_that_an_experiment_dropped_count_as_failures(m) -> None:
     assert (m.bor_from_result(found, total=data).n, m.bor_from_result(found, total=data).n_total) == (6, 8)
 
 
-def test_an_undefined_figure_of_a_row_is_none(m) -> None:
+def test_what_found_nothing_counts_by_references_that_are_texts() -> None:
+    rows = [{name: row[name] for name in ("user_input", "retrieved_contexts")} for row in ROWS]
+    rows = [{**row, "reference_contexts": ["text a"], "reference_context_ids": []} for row in rows]
+    data, found = in_experiment(lambda row: asyncio.sleep(0, {}), rows, fail={"q1?"})
+    options = {"depths": [1], "measures": ["Success", "R"]}
+    empty = {**rows[1], "retrieved_contexts": None, "retrieved_context_ids": []}
+    unlabelled = {**rows[0], "user_input": "who?", "reference_contexts": []}
+    for given, asked in ((found, data), (dataset([empty, *rows[2:], rows[0], unlabelled]), None)):
+        report = m.selectivity(given, asked=asked, **options)
+        assert [(report[name].value, report[name].n) for name in ("Success@1", "R@1")] == [(3 / 8, 8)] * 2
+    scored = [each.value for each in m.SelectivityMetric("R@1").batch_score([empty, rows[3], unlabelled])]
+    assert scored == pytest.approx([0, 1, math.nan], nan_ok=True)
+    with pytest.raises(rs.InputError, match="no sample has labels"):
+        m.selectivity([empty, {**empty, "user_input": "who?", "retrieved_context_ids": ["a"]}])
+
+
+def test_an_undefined_figure_of_a_row_is_none() -> None:
     figures = m.RowFigures({"q0?": {"a": 1}}, measures=["P", "RR"], depths=[1])
     assert figures.score(user_input="who?", retrieved_context_ids=["a"]) == {"P@1": None, "RR": None}
     with pytest.raises(rs.InputError, match="BoR@1 is a ratio of means"):
@@ -84,7 +93,7 @@ def test_an_undefined_figure_of_a_row_is_none(m) -> None:
 # -- many rows at the same time --------------------------------------------------------------------
 
 
-def test_one_faulty_row_does_not_touch_those_measured_with_it(m) -> None:
+def test_one_faulty_row_does_not_touch_those_measured_with_it() -> None:
     rows = [*ROWS[:4], {**ROWS[4], "utility_grades": {"a": 9}}, *ROWS[5:]]
     metric = m.SelectivityMetric("RA-nWG@2", LABELS, scale="utility")
     plain = expected(["RA-nWG"]).per_query()
@@ -103,14 +112,14 @@ ONE_BY_ONE = ["Harm@2", "RA-nWG@2", "Success@2", "RandomSuccess@2", "PROC@2", "n
 
 
 @pytest.mark.parametrize("name", ONE_BY_ONE)
-def test_rows_one_after_another_have_the_figures_of_evaluate_to_the_last_bit(m, name) -> None:
+def test_rows_one_after_another_have_the_figures_of_evaluate_to_the_last_bit(name) -> None:
     core = [row[name] for row in expected([name], (2,), corpus_size=1000).per_query()]
     metric = m.SelectivityMetric(name, LABELS, scale="utility", corpus_size=1000)
     found = [metric.score(**row).value for row in ROWS]
     assert [None if math.isnan(value) else value for value in found] == core
 
 
-def test_a_row_without_a_labelled_id_still_goes_by_its_texts_or_another_column(m) -> None:
+def test_a_row_without_a_labelled_id_still_goes_by_its_texts_or_another_column() -> None:
     labels = {**LABELS, "who?": {"doc1": 5, "doc2": 1}, "when?": by_texts({"when?": {"a": 5, "b": 1}})["when?"]}
     metric = m.SelectivityMetric("Harm@2", labels, scale="utility")
     other = {"user_input": "who?", "retrieved_context_ids": ["x", "y"], "document": ["doc1", "doc2"]}
@@ -128,7 +137,7 @@ def by_texts(labels=LABELS):
 
 
 @pytest.mark.parametrize("absent", [None, [], "missing", "nowhere"])
-def test_rows_without_ids_go_by_their_texts_beside_rows_with_ids(m, absent) -> None:
+def test_rows_without_ids_go_by_their_texts_beside_rows_with_ids(absent) -> None:
     labels = {query: row if i % 2 else by_texts({query: row})[query] for i, (query, row) in enumerate(LABELS.items())}
     rows = []
     for i, row in enumerate(ROWS):
@@ -145,13 +154,13 @@ def test_rows_without_ids_go_by_their_texts_beside_rows_with_ids(m, absent) -> N
     assert np.mean(run([m.SelectivityMetric("RA-nWG@2", labels, scale="utility")], rows)["RA-nWG@2"]) == wanted
 
 
-def test_a_passage_without_an_id_leaves_the_others_theirs(m) -> None:
+def test_a_passage_without_an_id_leaves_the_others_theirs() -> None:
     rows = [{**row, "retrieved_context_ids": [*row["retrieved_context_ids"][:2], None]} for row in ROWS]
     report = m.selectivity(rows, LABELS, scale="utility", depths=[2], measures=["RA-nWG"])
     assert report["RA-nWG@2"].value == expected(["RA-nWG"])["RA-nWG@2"].value
 
 
-def test_ids_of_an_ingestion_give_way_to_what_the_labels_name(m) -> None:
+def test_ids_of_an_ingestion_give_way_to_what_the_labels_name() -> None:
     """New uuids in the ids; labels by the texts, or by a column with the documents."""
     rows = [{**row, "retrieved_context_ids": [f"{i}-{p}" for p in range(3)]} for i, row in enumerate(ROWS)]
     core = expected(["RA-nWG"])["RA-nWG@2"].value
@@ -171,7 +180,7 @@ def test_ids_of_an_ingestion_give_way_to_what_the_labels_name(m) -> None:
         m.selectivity(rows, LABELS, scale="utility", identity="pages")
 
 
-def test_the_ids_of_another_tenant_are_doubted(m) -> None:
+def test_the_ids_of_another_tenant_are_doubted() -> None:
     rows = [{"user_input": f"q{i}?", "retrieved_context_ids": ["x1", "x2"]} for i in range(12)]
     labels = {row["user_input"]: {"a": 5, "b": 1} for row in rows}
     metric = m.SelectivityMetric("RA-nWG@2", labels, scale="utility")
@@ -185,7 +194,7 @@ def test_the_ids_of_another_tenant_are_doubted(m) -> None:
 
 
 @pytest.mark.parametrize(("known", "asked"), [("q1", 1), ("who is it?", 10)])
-def test_questions_that_labels_do_not_know_are_doubted_once(m, known, asked) -> None:
+def test_questions_that_labels_do_not_know_are_doubted_once(known, asked) -> None:
     """At the first row if the labels have ids of one word; else at the tenth."""
     rows = [{"user_input": f"what is {i}?", "retrieved_context_ids": ["a"]} for i in range(12)]
     first, other = (m.SelectivityMetric("Success@2", {known: ["a"]}) for _ in range(2))
@@ -199,7 +208,7 @@ def test_questions_that_labels_do_not_know_are_doubted_once(m, known, asked) -> 
         m.BoR({known: ["a"]}, id_column="query_id")
 
 
-def test_n_comes_from_a_store_with_the_chunks_of_labelled_documents(m) -> None:
+def test_n_comes_from_a_store_with_the_chunks_of_labelled_documents() -> None:
     from langchain_core.documents import Document
     from langchain_core.embeddings import DeterministicFakeEmbedding
     from langchain_core.vectorstores import InMemoryVectorStore
@@ -233,7 +242,7 @@ def test_n_comes_from_a_store_with_the_chunks_of_labelled_documents(m) -> None:
 # -- what hosts hide -------------------------------------------------------------------------------
 
 
-def test_a_dataset_that_went_through_csv_is_named_with_the_mend(m, tmp_path) -> None:
+def test_a_dataset_that_went_through_csv_is_named_with_the_mend(tmp_path) -> None:
     from ragas import Dataset
 
     Dataset(name="rows", backend="local/csv", root_dir=str(tmp_path), data=ROWS).save()

@@ -83,7 +83,9 @@ def selectivity(
     known, expected = _labels_of(everything, labels, options)
     names = {key: (key, row.query, row.user_input) for key, row in everything.items()}
     grades = {key: known.of_query(*names[key], relevant=expected.get(key)) or {} for key in everything}
-    if not any(grades.values()) and not known.by_query:
+    # Labels of rows that found nothing say nothing of whether those of the others can be found.
+    found_some = [grades[key] for key, row in everything.items() if row.ids or row.texts] or grades.values()
+    if not any(found_some) and not known.by_query:
         if any(row.fields.get("reference_context_ids") for row in everything.values()):
             raise InputError(
                 "samples have reference_context_ids, but no retrieved_context_ids to find them in: if what they have "

@@ -49,10 +49,12 @@ class Row:
     fields: Mapping[str, Any]
 
     def expected(self) -> list[str] | None:
-        """What the row itself says should be retrieved: ids if it retrieved ids, else texts."""
+        """What the row itself says should be retrieved: ids if it retrieved ids, else texts; None for nothing."""
         where = f"sample {self.number}"
         ids = None if self.ids is None else _list(self.fields, "reference_context_ids", where)
-        return _list(self.fields, "reference_contexts", where) if ids is None and self.texts is not None else ids
+        by_text = not ids and (self.texts is not None or not self.ids)
+        # An empty list is no reference, as in Ragas' own metrics.
+        return (_list(self.fields, "reference_contexts", where) if by_text else ids) or None
 
     def passages(self, wanted: Collection[str]) -> list[dict[str, str]]:
         """For each passage every id by which labels may know it; `wanted` are the labels, which spell its text."""
@@ -143,7 +145,7 @@ def row_of(sample: Any, number: int = 1, id_column: str | None = None) -> Row:
     ids, texts = _retrieved(fields, where, question)
     grades, size = _own(fields, "utility_grades"), _own(fields, "corpus_size")
     own_grades = None if grades is None else _own_grades(grades, where)
-    own_size = None if size is None else whole_count(_number(size), f"{where}: corpus_size")
+    own_size = None if size is None else whole_count(size, f"{where}: corpus_size")
     return Row(number, query, question, ids, texts, own_grades, own_size, fields)
 
 
@@ -237,10 +239,6 @@ def _own(fields: Mapping[str, Any], name: str) -> Any:
     if value is None and isinstance(rubrics := fields.get("rubrics"), Mapping):
         value = rubrics.get(name)
     return None if isinstance(value, str) and not value else value
-
-
-def _number(value: Any) -> Any:
-    return int(value) if isinstance(value, str) and value.strip().isdecimal() else value
 
 
 def _own_grades(value: Any, where: str) -> dict[str, int]:
