@@ -167,11 +167,12 @@ def test_a_fault_never_breaks_the_chain_and_is_seen(caplog) -> None:
         identity_of(Document(page_content="x"), "id")
 
 
-def test_errors_leave_nothing_behind_and_attempts_are_one() -> None:
-    class Broken(BaseRetriever):
-        def _get_relevant_documents(self, query: str, *, run_manager: Any) -> list[Document]:
-            raise ConnectionError("the index is away")
+class Broken(BaseRetriever):
+    def _get_relevant_documents(self, query: str, *, run_manager: Any) -> list[Document]:
+        raise ConnectionError("the index is away")
 
+
+def test_errors_leave_nothing_behind_and_attempts_are_one() -> None:
     callback = SelectivityCallback(BY_TEXT, scale="utility", rerank="rerank")
     config = {"callbacks": [callback]}
     with pytest.raises(ConnectionError):
@@ -180,23 +181,37 @@ def test_errors_leave_nothing_behind_and_attempts_are_one() -> None:
     failing = WordRetriever() | RunnableLambda(lambda documents: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         failing.invoke(ASKED, config=config)
-    assert (callback.traffic.failed, callback.traffic.retrievals) == (1, 2)
+    with pytest.raises(ConnectionError):
+        Broken().with_fallbacks([Broken()]).invoke(ASKED, config=config)
+    assert (callback.traffic.failed, callback.traffic.retrievals) == (2, 3)
 
 
-def test_a_retry_that_succeeds_is_no_failure() -> None:
+@pytest.mark.parametrize("way", ["retry", "fallback", "chain", "fallback in vain first"])
+def test_an_attempt_that_succeeds_is_no_failure(way) -> None:
     tries: list[str] = []
 
     class Once(WordRetriever):
         def _get_relevant_documents(self, query: str, *, run_manager: Any) -> list[Document]:
             tries.append(query)
-            if len(tries) == 1:
+            if len(tries) % 2:
                 raise ConnectionError("the index is away")
             return super()._get_relevant_documents(query, run_manager=run_manager)
 
-    retried = Once().with_retry(wait_exponential_jitter=False)
-    callback = with_callback(lambda config: retried.invoke(ASKED, config=config))
-    assert len(tries) == 2
-    assert records(callback) == [(ASKED, POOL, None)]
+    chain_of = RunnableLambda(lambda query: query)
+    again = {
+        "chain": (chain_of | Broken()).with_fallbacks([chain_of | WordRetriever()]),
+        "retry": Once().with_retry(wait_exponential_jitter=False),
+        "fallback": Broken().with_fallbacks([WordRetriever()]),
+        "fallback in vain first": Broken().with_fallbacks([Broken()]).with_fallbacks([WordRetriever()]),
+    }[way]
+
+    def work(config: Any) -> None:
+        again.invoke(ASKED, config=config)
+        asyncio.run(again.ainvoke(ASKED, config=config))
+        chain(again).invoke(ASKED, config=config)
+
+    callback = with_callback(work)
+    assert records(callback) == [(ASKED, POOL, None)] * 3
     assert callback.traffic.failed == 0
 
 

@@ -400,11 +400,3 @@ def test_a_retrieval_that_outlives_its_chain_is_recorded() -> None:
     run_sync(RunnableLambda(begin), ASKED, under(callback))
     threads[0].join()
     assert settled(callback) == [(ASKED, POOL, None)]
-
-
-def test_memory_does_not_grow_with_agents() -> None:
-    callback = watching(kept=10)
-    made = agent([search], [("search", ASKED)])
-    for _ in range(20):
-        run_sync(made, QUESTION, under(callback))
-    assert len(callback.monitor.retrievals) == 10

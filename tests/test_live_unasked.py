@@ -74,36 +74,6 @@ def test_a_trace_holds_what_was_asked_in_vain(tmp_path) -> None:
     assert unseen in screen
 
 
-def test_an_agent_of_langchain_that_never_searches_fails_its_question() -> None:
-    agents, messages = pytest.importorskip("langchain.agents"), pytest.importorskip("langchain_core.messages")
-    from langchain_core.documents import Document
-    from langchain_core.language_models.fake_chat_models import FakeMessagesListChatModel
-    from langchain_core.retrievers import BaseRetriever
-    from langchain_core.tools import create_retriever_tool
-    from rag_selectivity_langchain import SelectivityCallback
-
-    class Search(BaseRetriever):
-        def _get_relevant_documents(self, query, *, run_manager):
-            return [Document(id=each, page_content=each) for each in LISTS[query]]
-
-    class Model(FakeMessagesListChatModel):
-        def bind_tools(self, tools, **options):
-            return self
-
-    callback = SelectivityCallback(LABELS, corpus_size=100, identity="id")
-    for number, question in enumerate(list(LABELS)[:4]):
-        call = {"name": "search", "args": {"query": question}, "id": "1"}
-        told = [messages.AIMessage("", tool_calls=[call])] if number else []
-        model = Model(responses=[*told, messages.AIMessage("an answer")])
-        agent = agents.create_agent(model, [create_retriever_tool(Search(), "search", "Searches.")])
-        agent.invoke({"messages": [("user", question)]}, config={"callbacks": [callback]})
-    report = callback.report()
-    assert (report["Success"].value, report["Success"].n) == (0.75, 4)
-    screen = " ".join(str(report).split())
-    assert "1 labelled question was asked and nothing was shown for it (question 0?): counted as empty lists" in screen
-    assert "no retrieval was seen for 6 labelled queries (question 4?, question 5?, question 6?, …)" in screen
-
-
 def _span(number: int, name: str, **attributes: object) -> dict[str, object]:
     value = [{"key": key.replace("__", "."), "value": {"stringValue": str(each)}} for key, each in attributes.items()]
     return {"traceId": f"{number + 1:032x}", "spanId": f"{number + 1:016x}", "name": name, "attributes": value}

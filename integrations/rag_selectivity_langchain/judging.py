@@ -44,14 +44,10 @@ class ChatModelJudge(ModelJudge):
         class_name = type(model).__name__
         if not hasattr(model, "ainvoke"):
             raise GradingError(f"a chat model of LangChain is needed, got {class_name}")
-        super().__init__(
-            name or first_text(model, "model", "model_name", "model_id") or class_name,
-            # ChatOpenAI is of the provider openai.
-            {
-                "provider": class_name.removeprefix("Chat").removesuffix("Chat").lower(),
-                **known_settings(model, ("temperature", "max_tokens")),
-            },
-        )
+        # ChatOpenAI is of the provider openai.
+        settings = {"provider": class_name.removeprefix("Chat").removesuffix("Chat").lower()}
+        settings |= known_settings(model, ("temperature", "max_tokens"))
+        super().__init__(name or first_text(model, "model", "model_name", "model_id") or class_name, settings)
         self._model: Any = model
 
     async def complete(self, conversation: Sequence[Message], schema: type[BaseModel]) -> tuple[Any, Usage | None]:

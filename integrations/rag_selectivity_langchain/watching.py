@@ -12,6 +12,7 @@ from weakref import WeakValueDictionary
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
+from langchain_core.runnables.config import var_child_runnable_config
 
 from rag_selectivity import InputError, Report
 from rag_selectivity.live.calls import CallTree, Kind
@@ -242,7 +243,9 @@ class SelectivityCallback(RetrievalWatcher, BaseCallbackHandler):  # type: ignor
 
 def _told_parent(told: Mapping[str, Any]) -> int | None:
     """The parent's id as a number: as the key of a dictionary, an id is hashed in Python every time."""
-    parent: UUID | None = told.get("parent_run_id")
+    # An outermost `with_fallbacks` gives what it calls no parent, but for the context.
+    around: Any = var_child_runnable_config.get() or {}
+    parent: UUID | None = told.get("parent_run_id") or getattr(around.get("callbacks"), "parent_run_id", None)
     return None if parent is None else parent.int
 
 

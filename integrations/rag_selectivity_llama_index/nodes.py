@@ -54,9 +54,8 @@ def texts_of(asked: Any) -> Iterator[str]:
     elif isinstance(asked, ChatMessage):
         yield asked.content or ""
     elif isinstance(asked, StartEvent):
-        yield from texts_of(
-            {**{name: getattr(asked, name) for name in type(asked).model_fields}, **dict(asked.items())}
-        )
+        declared = {name: getattr(asked, name) for name in type(asked).model_fields}
+        yield from texts_of({**declared, **dict(asked.items())})
     elif isinstance(asked, Mapping):
         for value in asked.values():
             yield from texts_of(value)

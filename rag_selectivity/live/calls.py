@@ -74,7 +74,7 @@ class _Call:
 
     def drop_attempts(self) -> None:
         """Take out what failed of the same query in the call around: this call is another attempt."""
-        self.root.take(lambda each: each.failed and each.around is self.above and each.query == self.query)
+        self.root.take(lambda each: each.failed and each.query == self.query and each.around in [*_path(self.above)])
 
     def take_inside(self, call: _Call) -> list[_Retrieved]:
         """Take out the retrievals inside a call that have not failed."""
@@ -117,8 +117,8 @@ class CallTree:
 
     A call without a query id of its own has that of the call around it.
 
-    A retrieval that failed is handed over with an empty list when the call around it ends, unless another attempt at
-    the same query within that call succeeded; attempts that all failed are one.
+    A retrieval that failed is handed over with an empty list when the call around it ends without an error, unless
+    another attempt at the same query within that call succeeded; attempts that all failed are one.
 
     Parameters
     ----------
@@ -288,7 +288,10 @@ class CallTree:
         if of is root:
             return root.take(lambda each: not any(call.is_open for call in _path(each.around)))
         done = root.take_inside(of) if of.kind is Kind.TOOL else []
-        done += root.take(lambda each: each.failed and each.around is of)
+        for each in root.take(lambda each: each.failed and each.around is of):
+            # Another attempt may be made in the call around.
+            each.around = of.above
+            (root.held if failed else done).append(each)
         while len(root.held) > self._most_held:
             done.append(root.held.pop(0))
         return done

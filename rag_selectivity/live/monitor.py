@@ -482,10 +482,8 @@ class RetrievalWatcher(Watcher):
         InputError
             As `Monitor.report`, with the last fault of the watching if there was one.
         """
-        faults = (
-            f"{counted(self.guard.count, 'error')} in watching, so that retrievals are missing or incomplete; the last:"
-        )
-        notes = [f"{faults} {self.guard.last}"] if self.guard.count else []
+        faults = f"{counted(self.guard.count, 'error')} in watching: retrievals are missing or incomplete; the last"
+        notes = [f"{faults}: {self.guard.last}"] if self.guard.count else []
         try:
             return self.monitor.report(**options).with_input(self.monitor.name, {}, notes)
         except InputError as error:
