@@ -101,6 +101,8 @@ def test_texts_of_a_langchain_store_have_the_ids_of_retrieved_documents(kind, tm
 
 # -- Ragas -----------------------------------------------------------------------------------------
 
+QID = {"id_column": "qid"}
+
 
 def rows(k: int = 4, **without: bool) -> list[dict[str, Any]]:
     fields = {
@@ -118,9 +120,7 @@ def rows(k: int = 4, **without: bool) -> list[dict[str, Any]]:
 def test_ragas_labels_with_controls_give_the_figures_of_the_core(ragas, tmp_path) -> None:
     rule, core = Rule(), in_core(tmp_path, 4, controls=5)
     for corpus in (TEXTS, lang_memory()):
-        labels = ragas.grade_dataset(
-            rows(), rule.judge, tmp_path / "labels.db", id_column="qid", corpus=corpus, controls=5
-        )
+        labels = ragas.grade_dataset(rows(), rule.judge, tmp_path / "labels.db", corpus=corpus, controls=5, **QID)
         report = ragas.selectivity(rows(), labels, corpus_size=len(TEXTS), id_column="qid", measures=BOR, depths=[4])
         assert_equal(report, core)
     assert report["BoR@4"].basis == "with controls"
@@ -148,9 +148,7 @@ def test_ragas_tail_of_a_pool(ragas, tmp_path) -> None:
     options = {"pool_depth": 4, "tail": "12:3"}
     core = in_core(tmp_path, 4, **options)
     pool = {query: ranked(text, 12) for query, text in QUESTIONS.items()}
-    labels = ragas.grade_dataset(
-        rows(), Rule().judge, tmp_path / "l.db", id_column="qid", pool=pool, corpus=TEXTS, **options
-    )
+    labels = ragas.grade_dataset(rows(), Rule().judge, tmp_path / "l.db", pool=pool, corpus=TEXTS, **QID, **options)
     report = ragas.selectivity(rows(), labels, corpus_size=len(TEXTS), id_column="qid", measures=BOR, depths=[4])
     assert_equal(report, core)
     assert report["RA-nWG@4"].basis == "with a tail"
@@ -178,18 +176,23 @@ def test_two_ragas_datasets_graded_into_one_store_are_measured_by_the_same_label
     few, backwards = rows(3), [{**row, "retrieved_context_ids": row["retrieved_context_ids"][::-1]} for row in rows(6)]
     for row in backwards:
         row["retrieved_contexts"] = [TEXTS[name] for name in row["retrieved_context_ids"]]
-    given, store = {"id_column": "qid"}, tmp_path / "two.db"
-    ragas.grade_dataset(backwards, Rule().judge, store, corpus=TEXTS, controls=2, **given)
-    labels = ragas.grade_dataset(few, Rule().judge, store, **given)
+    for each in (few, backwards):
+        each[-1] |= {"retrieved_context_ids": [], "retrieved_contexts": []}
+    store = tmp_path / "two.db"
+    ragas.grade_dataset(backwards, Rule().judge, store, corpus=TEXTS, controls=2, **QID)
+    labels = ragas.grade_dataset(few, Rule().judge, store, **QID)
     assert labels.to_dict() == rs.read_qrels(store).to_dict()
-    runs = {name: ragas.run_from_dataset(each, **given) for name, each in (("few", few), ("backwards", backwards))}
+    runs = {name: ragas.run_from_dataset(each, **QID) for name, each in (("few", few), ("backwards", backwards))}
     options = {"corpus_size": len(TEXTS), "measures": ["RA-nWG", "BoR", "Judged"], "depths": [3]}
     by_labels, by_store = (rs.evaluate(each, runs, **options) for each in (labels, store))
+    # What found nothing was asked, and counts; nothing of it is left to grade.
+    assert by_store.trust.facts == by_labels.trust.facts
+    assert ragas.selectivity(few, store, **QID, **options)["BoR@3"].n == len(few)
     for name in runs:
         assert by_labels[name, "Judged@3"].value == 1.0
         assert by_labels.runs[name].estimates == by_store.runs[name].estimates
     # Of some of the questions, nothing of the others is returned.
-    one = ragas.grade_dataset(few[:1], Rule().judge, store, **given)
+    one = ragas.grade_dataset(few[:1], Rule().judge, store, **QID)
     assert one.to_dict() == {few[0]["qid"]: labels[few[0]["qid"]]}
 
 

@@ -132,14 +132,13 @@ async def agrade(
     _check(extras, samples, batch, order)
     retried = _kinds(retry_failed)
     gate = gate or Gate(limits, budget)
-    instructions = Rubric.of(rubric)
     asked = judge_of(judge)
     pools = pool if isinstance(pool, list) and not (pool and isinstance(pool[0], (tuple, list))) else [pool]
-    prompt = GradingPrompt(instructions, tuple(extras))
+    prompt = GradingPrompt(Rubric.of(rubric), tuple(extras))
     with Store.of_run(store, dry_run=dry_run) as labels:
         pairs = labels.new_pool()
         in_tail, drawn = fill_pool(pairs, queries, corpus, pools, pool_depth, tail, controls, seed)
-        settings = labels.settings_id(settings_of(asked, instructions, extras, batch, seed))
+        settings = labels.settings_id(settings_of(asked, prompt.rubric, extras, batch, seed))
         pairs.ask_for(settings, samples=samples, batch=batch, by_rank=order == "rank")
         cached, failed, absent = pairs.counts()
         missing = pairs.find(retried=None if retried is None else (*PASSING, *retried))
@@ -167,7 +166,6 @@ async def agrade(
         with asking(asked, gate, missing, "grading", progress) as runner:
             runner.needs_answer = not cached
             await _Grading(labels, pairs, prompt, batch, seed).finish(runner)
-        spending = gate.spending
         runner.raise_if_fatal(f"; new grades in {labels.path}: {runner.answered:,}" if runner.answered else "")
         without_grade = sum(pairs.counts()[1:])
         return Grading(
@@ -175,9 +173,9 @@ async def agrade(
             **runner.told(),
             graded=runner.answered,
             left=max(0, without_grade - runner.failed - common["earlier_failures"]),
-            requests=spending.requests,
-            usage_from=spending.usage_from,
-            cost_from=spending.cost_from,
+            requests=gate.spending.requests,
+            usage_from=gate.spending.usage_from,
+            cost_from=gate.spending.cost_from,
             served_models=tuple(sorted(runner.served)),
             way=None if runner.way is None else json.loads(runner.way),
             last_answer=runner.last_answer,

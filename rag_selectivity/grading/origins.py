@@ -237,7 +237,7 @@ def _pools(draws: Iterable[Draw]) -> dict[str, int | None]:
 def store_labels(path: Path, judges: Sequence[str] | None = None, humans: bool = True) -> Qrels:
     """The labels of a store, as `read_labels` gives them."""
     with Store(path, read_only=True) as store:
-        qrels = labels_in(store, judges, humans=humans)
+        qrels = labels_in(store, judges, humans=humans, queries=store.found_nothing())
     if not len(qrels):
         raise InputError(f"{path}: the label store has no grades yet")
     return without_outside_by_people(qrels)

@@ -18,7 +18,7 @@ from rag_selectivity.grading.limits import Limits
 from rag_selectivity.grading.origins import labels_in, without_outside_by_people
 from rag_selectivity.grading.rubric import DEFAULT_RUBRIC, Rubric
 from rag_selectivity.grading.runner import blocking
-from rag_selectivity.grading.store import Store
+from rag_selectivity.grading.store import Draw, Origin, Store
 from rag_selectivity.indexes.texts import corpus_texts
 from rag_selectivity.judged.qrels import Qrels
 from rag_selectivity.judged.run import Run
@@ -223,7 +223,6 @@ async def label_lists(
             f"nothing was retrieved for any of the {len(queries):,} queries, so there is nothing to grade: is the "
             "index empty, or its filter too narrow? (how-to: empty-retrievals)"
         )
-    check_whole("controls", controls, 0)
     texts = _texts(passages, {passage for _, passage in listed}, corpus, identity, controls)
     runs = [Run.of(pool) for pool in pools if pool]
     done = await agrade(queries, texts, runs, store=store, judge=judge, controls=controls, **options)
@@ -232,6 +231,7 @@ async def label_lists(
     asked = {query: query for each in several for query in each}
     how = {name: options[name] for name in ("extras", "batch", "seed") if name in options}
     with Store(store) as kept:
+        kept.put_origins((query, "", Origin(Draw("pool"))) for query in asked.keys() - {query for query, _ in listed})
         name = kept.judge_named(settings_of(judge, Rubric.of(options.get("rubric", DEFAULT_RUBRIC)), **how))
         labels = labels_in(kept, [name], people_first=True, queries=asked)
     return without_outside_by_people(labels.under(asked))

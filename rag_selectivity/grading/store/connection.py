@@ -19,7 +19,7 @@ _MARKS = f"PRAGMA application_id = {APPLICATION}", f"PRAGMA user_version = {VERS
 
 # A row of `labels` is a grade, or any other answer as JSON in `value`: then the hash of its question stands in the
 # place of the query's. Rows are long, and their keys are hashes: rows are appended, and only a small index is written
-# at random places.
+# at random places. A row of `origins` without a passage is a query for which nothing was retrieved.
 TABLES = (
     """CREATE TABLE settings (
         id INTEGER PRIMARY KEY, fingerprint BLOB NOT NULL UNIQUE, kind TEXT NOT NULL, model TEXT NOT NULL,

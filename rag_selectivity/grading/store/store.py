@@ -289,11 +289,15 @@ class Store:
         cost = self._looked_up("SELECT avg(cost) FROM labels WHERE grade IS NOT NULL", ())[0][0]
         return None if cost is None else float(cost)
 
+    def found_nothing(self) -> list[str]:
+        """The queries for which nothing was retrieved, so that there was nothing to grade."""
+        return [row[0] for row in self._looked_up("SELECT query_id FROM origins WHERE passage_id = ''", ())]
+
     def open_pairs(self) -> int:
         """How many of the pairs that were chosen have no answer of a judge or a person, and no failure that lasts."""
         pair, passing = "SELECT query_id, passage_id FROM", records.PASSING
         answered = f"USING (query_hash, passage_hash) WHERE coalesce(failure, '') NOT IN ({_places(passing)})"
-        graded = f"{pair} origins EXCEPT {pair} pairs JOIN labels {answered} EXCEPT {pair} human"
+        graded = f"{pair} origins WHERE passage_id != '' EXCEPT {pair} pairs JOIN labels {answered} EXCEPT {pair} human"
         return int(self._looked_up(f"SELECT count(*) FROM ({graded})", passing)[0][0])
 
     # -- labels -----------------------------------------------------------------------------------
