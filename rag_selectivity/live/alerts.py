@@ -129,7 +129,7 @@ class _Watched:
             self._weights = (-self.limit if self.quantile is None else self.quantile - 1, 1.0, 0.0)
             self._high = math.inf if self.quantile is None and found.name in _UNBOUNDED else 1.0
         self.outcome: Outcome | None = None
-        self._largest, self._seen = 0.0, 0
+        self._largest, self._seen, self._without = 0.0, 0, 0
         self._window: deque[tuple[float, ...]] = deque(maxlen=window)
         self._false_alarm_every, self._is_raised = false_alarm_every, False
         self._begin()
@@ -164,7 +164,12 @@ class _Watched:
                 LOG.error("alert %r: %s is no mean, so it cannot be tested", self.text, self.measure)
         self.outcome = outcome
         rows = np.stack([part[:, 0] for part in outcome.parts], axis=1)
-        return list(map(tuple, rows[~np.isnan(rows[:, 0])].tolist()))
+        known = rows[~np.isnan(rows[:, 0])]
+        before, self._without = self._without, 0 if len(known) else self._without + len(rows)
+        if before < (self._window.maxlen or 0) <= self._without:
+            silent = f"alert {self.text!r} cannot go off: no figure in {self._without:,} retrievals"
+            LOG.warning("%s, since %s", silent, outcome.reasons[0])
+        return list(map(tuple, known.tolist()))
 
     def _begin(self) -> None:
         self._detector: RiseDetector[_Mark] = RiseDetector(self._false_alarm_every)
@@ -313,7 +318,7 @@ class Alerts:
                 self._add(watched, [(float(value),)])
 
     def figures(self, outcomes: Mapping[Measure, Outcome]) -> None:
-        """Take in measured retrievals: the outcome of each measure that can be said, at its depth."""
+        """Take in measured retrievals: the outcome of each measure at its depth."""
         for watched in self._watched:
             if watched.measure is not None and watched.measure in outcomes:
                 self._add(watched, watched.take(outcomes[watched.measure]))

@@ -21,6 +21,7 @@ from rag_selectivity.errors import InputError, SelectivityWarning
 from rag_selectivity.evaluation.doubts import passages_apart
 from rag_selectivity.indexes import documents_in_index, given_size
 from rag_selectivity.inference.bootstrap import Bootstrap
+from rag_selectivity.judged.policy import resolve_policy
 from rag_selectivity.judged.terms import size_of
 from rag_selectivity.live.alerts import FALSE_ALARM_EVERY, Alarm, Alerts
 from rag_selectivity.live.asked import Asked
@@ -98,6 +99,8 @@ class Monitor(Shared):
         The form in which the ids of passages are those of the labels, as in `rag_selectivity.evaluate`. `"exact"` says
         that they are right. Without it, ten or more retrievals without one labelled passage are an error, and no alert
         about a measure goes out.
+    duplicates : {"count_once", "drop", "error"}, optional
+        A passage twice in a list, as in `rag_selectivity.Policy`. A list with one that is an error is not measured.
     name : str
         Name of the run in the report.
     seed : int
@@ -141,6 +144,7 @@ class Monitor(Shared):
         trace: str | Path | None = None,
         trace_texts: bool = False,
         ids: str | None = None,
+        duplicates: str | None = None,
         name: str = "live",
         seed: int = 7,
     ) -> None:
@@ -159,8 +163,10 @@ class Monitor(Shared):
             own = [measure.at for measure in asked if isinstance(measure.at, int)]
             depths = given_depths([*depths, *own], ()).tolist()
         self.measures = tuple(dict.fromkeys(measure.without_depth for measure in asked))
+        # A list keeps its own order, and is as long as it is.
+        policy = resolve_policy(None, order="rank", short_lists="returned", duplicates=duplicates)
         self._window = Window(
-            name, self.labels, corpus_size, counts, self.measures, depths, alerted, deque(maxlen=kept), form
+            name, self.labels, corpus_size, counts, self.measures, depths, alerted, deque(maxlen=kept), form, policy
         )
         self._trace = TraceWriter(trace, texts=trace_texts) if trace is not None else None
         #: All retrievals, and the outcomes of the last requests by their ids.

@@ -80,9 +80,8 @@ class Retrieval:
         if self.failed.__class__ is not bool and not isinstance(self.failed, np.bool_):
             raise InputError(f"Retrieval: failed must be True or False, got {self.failed!r}")
         for name, amount in (("tokens", self.tokens), ("seconds", self.seconds)):
-            if amount is not None and (
-                not isinstance(amount, Real) or amount < 0 or (isinstance(amount, int) and amount >= 1 << 63)
-            ):
+            is_odd = not isinstance(amount, Real) or amount < 0 or (isinstance(amount, int) and amount >= 1 << 63)
+            if amount is not None and is_odd:
                 raise InputError(f"Retrieval: {name} must be a number ≥ 0, got {amount!r}")
         if self.texts is not None and not isinstance(self.texts, Mapping):
             raise InputError(f"Retrieval: texts must be {{passage: text}}, got {self.texts!r}")

@@ -14,7 +14,7 @@ from rag_selectivity.figures.figures import Facts, Figures
 from rag_selectivity.inference.bootstrap import Bootstrap
 from rag_selectivity.judged.joining import join
 from rag_selectivity.judged.judged_run import JudgedRun
-from rag_selectivity.judged.policy import resolve_policy
+from rag_selectivity.judged.policy import Policy
 from rag_selectivity.judged.qrels import Qrels
 from rag_selectivity.judged.run import Run
 from rag_selectivity.live.retrieval import Retrieval
@@ -37,8 +37,6 @@ from rag_selectivity.wording import counted, named
 _MOST_REASONS, _OTHER_REASONS = 100, "other reasons, which are not named"
 #: The slots of an empty list if nothing was shown so far.
 _SLOTS_IF_UNKNOWN = 10
-#: A list keeps its own order, and is as long as it is.
-_POLICY = resolve_policy(None, order="rank", short_lists="returned")
 #: Notes about the traffic: what each counts, and what is said of it.
 _NOTES = {
     "lost_outcomes": ("outcome", "came with an id that no known retrieval has: not counted"),
@@ -78,6 +76,7 @@ class Window:
         As many as its limit allows.
     form : IdForm
         In which passage ids are those of the labels; it may say that they are right, even if none is ever retrieved.
+    policy : Policy
 
     Raises
     ------
@@ -94,6 +93,7 @@ class Window:
     alerted: Sequence[Measure]
     kept: deque[Retrieval]
     form: IdForm
+    policy: Policy
     #: Of what alerts are about, over all retrievals so far: where it is undefined for the whole.
     _undefined: dict[Measure, Refusal | None] = field(default_factory=dict)
     _refused: Counter[str] = field(default_factory=Counter)
@@ -108,7 +108,7 @@ class Window:
     def __post_init__(self) -> None:
         junk = {"q": {"d": max(1, scale_named(self.labels.scale).lowest)}}
         size, scale = self.corpus_size, self.labels.scale
-        probe = join(Qrels.of(junk), Run.of({"q": ["d"]}), corpus_size=size, scale=scale, policy=_POLICY)
+        probe = join(Qrels.of(junk), Run.of({"q": ["d"]}), corpus_size=size, scale=scale, policy=self.policy)
         for measure in [*self.measures, *self.alerted]:
             measure.outcome(probe, _depth_of(measure))
 
@@ -161,14 +161,13 @@ class Window:
         return replace(retrieval, shown=self.form.spelled(retrieval.shown, labels), pool=pool)
 
     def _known(self, outcomes: Mapping[Measure, Outcome]) -> dict[Measure, Outcome]:
-        """Those figures that can be said of the whole."""
+        """The same figures, undefined if they cannot be said of the whole."""
         for measure, outcome in outcomes.items():
             self._undefined[measure] = joint_refusal((self._undefined.get(measure), outcome.refused))
         # While passages came and none was labelled, ids may be those of something else: no alarm must rest on that.
         if not self._met.known and self._met.lists and not self.form.exact:
             return {}
-        refused = {measure for measure, why in self._undefined.items() if why is not None and why.refused[0]}
-        return {measure: each for measure, each in outcomes.items() if each.premise and measure not in refused}
+        return {each: replace(of, refused=self._undefined[each]).settled() for each, of in outcomes.items()}
 
     def _refuse(self, error: Exception) -> None:
         reason = str(error)
@@ -196,7 +195,7 @@ class Window:
             corpus_size=sizes,
             passages_of=self.passages_of,
             scale=self.labels.scale,
-            policy=_POLICY,
+            policy=self.policy,
             name=self.name,
             ids="exact" if self.form.exact else None,
         )

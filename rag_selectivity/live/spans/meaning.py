@@ -46,12 +46,8 @@ class Document:
 
     def completed(self, other: Document) -> Document:
         """The same with what another record of it knows."""
-        return Document(
-            self.id if self.id is not None else other.id,
-            self.text if self.text is not None else other.text,
-            self.metadata or other.metadata,
-            self.nan_score or other.nan_score,
-        )
+        id_, text = _first((self.id, other.id)), _first((self.text, other.text))
+        return Document(id_, text, self.metadata or other.metadata, self.nan_score or other.nan_score)
 
 
 #: Documents of which some were lost.

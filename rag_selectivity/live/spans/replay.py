@@ -145,9 +145,8 @@ class SpanReader:
 
     def _ids(self, documents: Sequence[Document], span: str, problems: Problems) -> tuple[str, ...]:
         """The names of a span's documents."""
-        return tuple(
-            [self._name(each, f"passage {rank} of span {span}", problems) for rank, each in enumerate(documents, 1)]
-        )
+        ranked = enumerate(documents, 1)
+        return tuple([self._name(each, f"passage {rank} of span {span}", problems) for rank, each in ranked])
 
     def _passages(self, documents: Sequence[Document], span: str) -> Passages:
         """Documents of a span, named."""

@@ -48,9 +48,8 @@ class ToolDefinition:
         >>> ToolDefinition.of({"name": "now", "description": "The time.", "input_schema": {"type": "object"}})
         ToolDefinition(name='now', description='The time.', parameters={'type': 'object'}, tokens=20)
         """
-        inner = next(
-            (each for key in ("function", "toolSpec") if isinstance(each := definition.get(key), Mapping)), definition
-        )
+        within = (definition.get(key) for key in ("function", "toolSpec"))
+        inner = next((each for each in within if isinstance(each, Mapping)), definition)
         schemas = (inner.get(key) for key in ("parameters", "input_schema", "inputSchema"))
         schema = next((each for each in schemas if isinstance(each, Mapping)), None)
         if schema is not None and isinstance(schema.get("json"), Mapping):
