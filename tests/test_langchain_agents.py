@@ -136,16 +136,8 @@ def run_stream(graph: Any, given: Any, config: Any) -> None:
     assert list(graph.stream(given, config=config))
 
 
-def run_batch(graph: Any, given: Any, config: Any) -> None:
-    graph.batch([given], config=config)
-
-
 def run_async(graph: Any, given: Any, config: Any) -> None:
     asyncio.run(graph.ainvoke(given, config=config))
-
-
-def run_abatch(graph: Any, given: Any, config: Any) -> None:
-    asyncio.run(graph.abatch([given], config=config))
 
 
 def run_events(graph: Any, given: Any, config: Any) -> None:
@@ -155,7 +147,7 @@ def run_events(graph: Any, given: Any, config: Any) -> None:
     assert asyncio.run(events())
 
 
-WAYS = [run_sync, run_stream, run_batch, run_async, run_abatch, run_events]
+WAYS = [run_sync, run_stream, run_async, run_events]
 Way = Callable[[Any, Any, Any], None]
 
 

@@ -115,15 +115,16 @@ def documents_of_tool(output: Any) -> list[Document] | None:
 
 def questions_in(inputs: Any, depth: int = 3) -> Iterator[str]:
     """The texts of what a chain or graph is given: of a message, of a list of messages the last first, of a state."""
+    if isinstance(inputs, BaseMessage):
+        yield text_of(inputs)
+        inputs = inputs.content
     if isinstance(inputs, str):
         yield inputs
-    elif isinstance(inputs, BaseMessage):
-        yield text_of(inputs)
-    elif depth and isinstance(inputs, (list, tuple)):
-        for each in reversed(inputs):
-            yield from questions_in(each, depth - 1)
+    elif depth < 2 and isinstance(inputs, list) and inputs and isinstance(inputs[0], dict):
+        # The content blocks of a message.
+        yield from (str(each["text"]) for each in inputs if isinstance(each, dict) and "text" in each)
     elif depth and not isinstance(inputs, Document):
-        for each in _fields(inputs).values():
+        for each in reversed(inputs) if isinstance(inputs, (list, tuple)) else _fields(inputs).values():
             yield from questions_in(each, depth - 1)
 
 
