@@ -26,6 +26,8 @@ def test_llama_index_nodes_of_a_real_retriever() -> None:
             return [NodeWithScore(node=TextNode(id_=passage, text=passage), score=1.0) for passage in ("d1", "d2")]
 
     retriever = Fixed()
+    with pytest.raises(rs.InputError, match=r"run_from_nodes: give \{query id: list of nodes\}, got None"):
+        run_from_nodes(None)
     run = run_from_nodes({query: retriever.retrieve(query) for query in QRELS})
     assert run.to_dict() == {query: ["d1", "d2"] for query in QRELS}
     assert measured(run) == 0.5

@@ -47,22 +47,13 @@ def test_langchain_callbacks(copied, documents, retriever) -> None:
 
 @pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy])
 def test_other_watchers(copied) -> None:
-    from rag_selectivity.live.tools import ToolMonitor
+    pytest.importorskip("langchain_core")
+    pytest.importorskip("llama_index.core")
+    from rag_selectivity_langchain import ToolSelectivityCallback
+    from rag_selectivity_llama_index import LiveSelectivity, LiveToolSelectivity
 
-    watchers: list[Any] = [rs.Monitor(LABELS), ToolMonitor(LABELS)]
-    try:
-        from rag_selectivity_langchain import ToolSelectivityCallback
-
-        watchers.append(ToolSelectivityCallback(LABELS))
-    except rs.MissingExtraError:
-        pass
-    try:
-        from rag_selectivity_llama_index import LiveSelectivity, LiveToolSelectivity
-
-        watchers += [LiveSelectivity(LABELS), LiveToolSelectivity(LABELS)]
-    except rs.MissingExtraError:
-        pass
-    for watcher in watchers:
+    for kind in (rs.Monitor, rs.ToolMonitor, ToolSelectivityCallback, LiveSelectivity, LiveToolSelectivity):
+        watcher = kind(LABELS)
         assert copied({"watcher": watcher})["watcher"] is watcher
 
 
@@ -89,6 +80,9 @@ def test_what_is_no_document_is_an_error_that_names_it(documents, retriever) -> 
 
     with pytest.raises(rs.InputError, match=r"query 'who\?'.*must return Documents.*got str"):
         run_from_documents({"who?": ["d1"]})  # type: ignore[list-item]
+    for nothing in (None, documents, {"who?": None}):
+        with pytest.raises(rs.InputError, match=r"run_from_documents: give \{query id: list of documents\}, got "):
+            run_from_documents(nothing)
     with pytest.raises(rs.InputError, match=r"query 'who\?': document 'x' has no id"):
         run_from_documents({"who?": [type(documents[0])(page_content="x")]})
     with pytest.raises(rs.InputError, match=r"query 'who\?'.*must return Documents.*got str"):

@@ -120,7 +120,6 @@ def bor_from_result(
     try:
         rows = [{each.name: each.score for each in case.metrics_data or () if each.name in pair} for case in cases]
     except (AttributeError, TypeError):
-        raise InputError(
-            f"bor_from_result: give what deepeval.evaluate returns, or a list of TestResult, got {result!r:.80}"
-        ) from None
+        mend = "give what deepeval.evaluate returns, or a list of TestResult"
+        raise InputError(f"bor_from_result: {mend}, got {result!r:.80}") from None
     return bits_over_random_of_rows(rows, total=total, bootstrap=bootstrap)[f"BoR@{k}"]

@@ -50,6 +50,8 @@ def run_from_documents(
     `identity` says how a document is known: `id`, `text` (a hash of its text) or a metadata key. One that has none is
     an InputError. As `selectivity` does, it warns of scores that are NaN and of documents without text.
     """
+    if not isinstance(retrieved, Mapping) or None in retrieved.values():
+        raise InputError(f"run_from_documents: give {{query id: list of documents}}, got {retrieved!r:.80}")
     lists: dict[str, list[str]] = {}
     for query, documents in retrieved.items():
         try:

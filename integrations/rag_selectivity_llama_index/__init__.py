@@ -12,7 +12,7 @@ try:
 except ImportError as error:
     raise MissingExtraError("llama-index-core", "llama-index", "rag_selectivity_llama_index") from error
 
-from rag_selectivity import Run
+from rag_selectivity import InputError, Run
 from rag_selectivity.hosted import Retrieved, check_retrieved
 from rag_selectivity.single import load_on_first_use
 from rag_selectivity_llama_index.evaluator import (
@@ -57,6 +57,8 @@ def run_from_nodes(retrieved: Mapping[str, Sequence[NodeWithScore]], *, identity
     `identity` says how the labels know a node, as in `identity_of`. A node that has no such id is an InputError. As
     `SelectivityEvaluator` does, it warns of scores that are NaN and of nodes without text.
     """
+    if not isinstance(retrieved, Mapping) or None in retrieved.values():
+        raise InputError(f"run_from_nodes: give {{query id: list of nodes}}, got {retrieved!r:.80}")
     found = {
         query: Retrieved(texts=[text_of(each.node) for each in nodes], scores=[each.score for each in nodes])
         for query, nodes in retrieved.items()

@@ -331,8 +331,6 @@ class SynthesizerModel(PipelineModel):
 
     async def answer(self, shown: PassagePrompt) -> str:
         """Synthesize an answer from the passages as nodes."""
-        nodes = [
-            NodeWithScore(node=TextNode(id_=id_, text=text), score=1 / rank)
-            for rank, (id_, text) in enumerate(shown.passages, 1)
-        ]
+        ranked = [TextNode(id_=id_, text=text) for id_, text in shown.passages]
+        nodes = [NodeWithScore(node=node, score=1 / rank) for rank, node in enumerate(ranked, 1)]
         return str(await self._synthesizer.asynthesize(shown.question, nodes=nodes))
