@@ -104,7 +104,7 @@ def section(measure: type[Measure], shared: list[str], source: str) -> list[str]
 
 def words(text: str) -> set[str]:
     """The words and operators: a formula whose words all stand in the first lines is not printed again."""
-    return set(re.findall(r"[^\W_]+|[−/·^]", text.casefold()))
+    return set(re.findall(r"[^\W_]+|[−/·^]", re.sub(r"@K|\(R\)", "", text).casefold()))
 
 
 def parameters(measure: type[Measure]) -> list[str]:
