@@ -159,7 +159,7 @@ def test_ragas_tail_of_a_pool(ragas, tmp_path) -> None:
 
 def test_a_pool_with_texts_names_passages_as_rows_without_ids_do(ragas, tmp_path) -> None:
     """By their texts: else a passage that the pool and a row hold is graded twice, and met by one of them only."""
-    pool = {query: {name: TEXTS[name] for name in ranked(text, 8)} for query, text in QUESTIONS.items()}
+    pool = {query: {name: f"{TEXTS[name]}\n" for name in ranked(text, 8)} for query, text in QUESTIONS.items()}
     found = []
     for name, some in (("ids", rows()), ("texts", rows(retrieved_context_ids=True))):
         store, rule = tmp_path / name, Rule()
