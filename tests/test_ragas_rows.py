@@ -81,6 +81,17 @@ def test_what_found_nothing_counts_by_references_that_are_texts() -> None:
         m.selectivity([empty, {**empty, "user_input": "who?", "retrieved_context_ids": ["a"]}])
 
 
+def test_references_that_are_no_whole_chunks_are_named() -> None:
+    texts = [["ext  b"], ["a text x", "text b of c"], ["b"]]
+    parts = [{**r, "retrieved_context_ids": None, "reference_contexts": texts[i % 3]} for i, r in enumerate(ROWS)]
+    whole = {**parts[0], "user_input": "who?", "reference_contexts": ["text c", "c"]}
+    with pytest.warns(rs.SelectivityWarning, match="8 of 9 samples have references that are parts of retrieved texts"):
+        report = m.selectivity([*parts, whole], depths=[3])
+    assert report.runs["ragas"].notes[0].endswith("not whole chunks, and count as missed; give whole chunks, or ids")
+    with pytest.raises(rs.InputError, match="8 of 8 samples have references that are parts of retrieved texts"):
+        m.selectivity(parts)
+
+
 def test_an_undefined_figure_of_a_row_is_none() -> None:
     figures = m.RowFigures({"q0?": {"a": 1}}, measures=["P", "RR"], depths=[1])
     assert figures.score(user_input="who?", retrieved_context_ids=["a"]) == {"P@1": None, "RR": None}

@@ -177,8 +177,7 @@ class SelectivityEvaluator(RetrieverEvaluator):  # type: ignore[misc,unused-igno
         depths = given_depths(depths, ()).tolist()
         own_labels = labels_for(labels, **options)
         if not isinstance(node_postprocessors, Sequence | None):
-            given = type(node_postprocessors).__name__
-            raise InputError(f"node_postprocessors is a list, as in [reranker], got {given}")
+            raise InputError(f"node_postprocessors is a list, as in [reranker], got {node_postprocessors!r:.80}")
         steps = list(node_postprocessors) if node_postprocessors else None
         super().__init__(metrics=list(metrics or []), retriever=retriever, node_postprocessors=steps)
         self._given, self._labels, self._identity = labels, own_labels, identity
@@ -283,10 +282,8 @@ class SelectivityEvaluator(RetrieverEvaluator):  # type: ignore[misc,unused-igno
             why = f"since it has no asynchronous code ({pipeline.only_sync})"
             notes.append(f"The retriever was asked in threads, {why}.")
         if size is not None and at_end is not None and size != at_end:
-            notes.append(
-                f"the index held {size:,} passages at the beginning and {at_end:,} at the end: N is {size:,}; evaluate "
-                f"again while nothing is added or removed"
-            )
+            held = f"the index held {size:,} passages at the beginning and {at_end:,} at the end: N is {size:,}"
+            notes.append(f"{held}; evaluate again while nothing is added or removed")
             warn(f"{name}: {notes[-1]}", "index-changed", stacklevel=4)
         return {"index": {"passages": size, "passages_at_end": at_end}}, notes
 

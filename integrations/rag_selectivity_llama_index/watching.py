@@ -91,8 +91,7 @@ class LiveSelectivity(SpanWatcher, RetrievalWatcher):
     def attach(self) -> Self:
         """Start watching."""
         # LlamaIndex makes no span of a reranker's own asynchronous code (LLMRerank). Its decorator takes effect once.
-        asynchronous = vars(BaseNodePostprocessor)["apostprocess_nodes"]
-        spanned = get_dispatcher().span(asynchronous)
+        spanned = get_dispatcher().span(vars(BaseNodePostprocessor)["apostprocess_nodes"])
         BaseNodePostprocessor.apostprocess_nodes = spanned  # type: ignore[method-assign,unused-ignore]
         return super().attach()
 

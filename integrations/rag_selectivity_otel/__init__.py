@@ -91,8 +91,7 @@ class SelectivitySpanProcessor(RetrievalWatcher, SpanProcessor):  # type: ignore
             key = (span.context.trace_id, span.context.span_id)
             parent = None if span.parent is None else (span.parent.trace_id, span.parent.span_id)
             with self._lock:
-                operation = None if parent is None else self._of_span.get(parent)
-                operation = _Operation(key) if operation is None else operation
+                operation = self._of_span.get(parent or key) or _Operation(key)
                 operation.members.append(key)
                 self._of_span[key] = operation
                 oldest = next(iter(self._of_span.values())) if len(self._of_span) > _MOST_SPANS else None
@@ -217,9 +216,8 @@ def observe_figures(source: Report | Monitor, *, meter: Any = None) -> None:
         sources = _observed.setdefault(meter, {})
         sources.update(dict.fromkeys(runs, source))
     if is_new:
-        callbacks = [lambda _: _observations(sources)]
-        description = "Figures of retrieval over all labelled queries"
-        meter.create_observable_gauge("rag_selectivity.figure", callbacks, description=description)
+        said = "Figures of retrieval over all labelled queries"
+        meter.create_observable_gauge("rag_selectivity.figure", [lambda _: _observations(sources)], description=said)
 
 
 def _observations(sources: Mapping[str, Report | Monitor]) -> list[Any]:

@@ -7,7 +7,7 @@ from typing import Any
 from ragas.experiment import Experiment
 
 from rag_selectivity import InputError, Qrels, Report, Run
-from rag_selectivity.errors import examples
+from rag_selectivity.errors import examples, warn
 from rag_selectivity.hosted import AUTO, Retrieved, check_has, check_retrieved, labels_for, measure_hosted
 from rag_selectivity.single import Labels, Steps
 from rag_selectivity.tables.matching import labels_found
@@ -86,14 +86,10 @@ def selectivity(
     # Labels of rows that found nothing say nothing of whether those of the others can be found.
     found_some = [grades[key] for key, row in everything.items() if row.ids or row.texts] or grades.values()
     if not any(found_some) and not known.by_query:
-        if any(row.fields.get("reference_context_ids") for row in everything.values()):
-            raise InputError(
-                "samples have reference_context_ids, but no retrieved_context_ids to find them in: if what they have "
-                "as retrieved_contexts are ids, rename the column to retrieved_context_ids; else give these ids too"
-            )
         raise InputError(
-            "no sample has labels: pass labels={question: [relevant ids]}, a qrels file or a label store, or a dataset "
-            "with utility_grades, reference_context_ids or reference_contexts; grade_dataset has an LLM make labels"
+            "no sample has labels that it could meet: pass labels={question: [relevant ids]}, a qrels file or a label "
+            "store, or rows with utility_grades, with reference_context_ids beside retrieved_context_ids (what stands "
+            "in retrieved_contexts is a text) or with reference_contexts; grade_dataset has an LLM make labels"
         )
     controlled = known.provenance is not None and "control" in known.provenance.chosen
     # Controls are random passages: labels with controls know passages, and no document stands for several.
@@ -101,8 +97,14 @@ def selectivity(
     size, counts, notes = corpus_of(corpus_size, passages_of, () if controlled or identity == TEXT else labelled)
     passages = {key: row.passages(grades[key]) for key, row in rows.items()}
     by_text = sum(row.ids is None for row in rows.values())
+    known_by = labels_found((grades[key], of_row) for key, of_row in passages.items())
+    if parts := sum(row.has_parts(grades[key]) for key, row in rows.items()):
+        fact = f"{parts:,} of {len(rows):,} samples have references that are parts of retrieved texts, or hold them"
+        notes.append(f"{fact}: they are not whole chunks, and count as missed; give whole chunks, or ids")
+        if not any(known_by.values()):
+            raise InputError(notes[-1])
+        warn(notes[-1], "ids-partly-match", stacklevel=3)
     if identity == AUTO:
-        known_by = labels_found((grades[key], of_row) for key, of_row in passages.items())
         of_ids, of_texts = ({number for number, _ in known_by.get(name, ())} for name in (ID, TEXT))
         if by_texts := [key for i, key in enumerate(rows) if of_ids - of_texts and i in of_texts - of_ids]:
             rows |= {key: replace(rows[key], ids=None) for key in by_texts}
