@@ -131,6 +131,7 @@ def test_without_a_depth_it_is_what_was_shown() -> None:
     traffic = monitor.traffic
     assert (traffic.retrievals, traffic.empty, traffic.longest, traffic.tokens, traffic.seconds) == (3, 1, 10, 65, 1)
     assert "BoR@20" not in monitor.report().runs["live"].estimates
+    assert '(short_lists="returned"), those without a depth of all of it' in monitor.report().runs["live"].notes[0]
     assert "1 retrieval returned nothing" in monitor.report().details()
 
 

@@ -268,7 +268,7 @@ class Window:
     def _notes(self, traffic: Traffic, kept: int, queries: int) -> Iterable[str]:
         shown = f"; {traffic.shown:.3g} shown on average" if traffic.failed < traffic.retrievals else ""
         seen = f"{counted(traffic.retrievals, 'retrieval')}, {traffic.labelled:,} with labels{shown}"
-        yield f"{seen}. Figures without a depth are of all that was shown"
+        yield f'{seen}. Figures are of what was shown (short_lists="returned"), those without a depth of all of it'
         if kept < self._measured:
             yield f"figures over the last {counted(kept, 'retrieval')} that were measured"
         if queries < kept:
