@@ -391,10 +391,14 @@ def test_few_differ_counts_queries_beside_the_commonest_value() -> None:
     assert isinf(bits(np.zeros(5), np.ones(5)).value[0])
 
 
+def shown_gap(gaps: np.ndarray, draws: int) -> float:
+    return mean_difference(gaps, 0.05, 0.8, draws, len(gaps) - 1)
+
+
 @pytest.mark.parametrize("n", [6, 17, 60])
 def test_the_smallest_difference_has_the_power_asked_for(n: int) -> None:
     gaps = np.random.default_rng(n).gamma(2, size=n)
-    found = mean_difference(gaps, 0.05, 0.8, 10_000)
+    found = shown_gap(gaps, 10_000)
     limit = stats.t.ppf(0.975, n - 1)
     assert stats.nct.sf(limit, n - 1, found * np.sqrt(n) / gaps.std(ddof=1)) == pytest.approx(0.8, abs=1e-6)
 
@@ -423,13 +427,13 @@ def test_few_figures_that_differ_have_ends_that_mirror_those_of_the_exchanged_ru
 def test_no_difference_is_shown_by_too_few_units_or_draws() -> None:
     gaps = np.random.default_rng(0).normal(size=40)
     # Signs of n units give p-values down to 2/2^n; more than sixteen are drawn, with p-values down to 1/(draws + 1).
-    assert isinf(mean_difference(gaps[:5], 0.05, 0.8, 10_000))
-    assert mean_difference(gaps[:6], 0.05, 0.8, 10_000) < inf
-    assert isinf(mean_difference(gaps[:17], 0.05, 0.8, 18))
-    assert mean_difference(gaps[:17], 0.05, 0.8, 19) < inf
-    assert mean_difference(gaps[:16], 0.05, 0.8, 18) < inf
-    assert isnan(mean_difference(gaps[:1], 0.05, 0.8, 10_000))
-    assert isnan(mean_difference(np.ones(9), 0.05, 0.8, 10_000))
+    assert isinf(shown_gap(gaps[:5], 10_000))
+    assert shown_gap(gaps[:6], 10_000) < inf
+    assert isinf(shown_gap(gaps[:17], 18))
+    assert shown_gap(gaps[:17], 19) < inf
+    assert shown_gap(gaps[:16], 18) < inf
+    assert isnan(shown_gap(gaps[:1], 10_000))
+    assert isnan(shown_gap(np.ones(9), 10_000))
 
 
 @pytest.mark.parametrize("form", ["mean", "ratio", "bits"])

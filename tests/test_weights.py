@@ -184,6 +184,22 @@ def test_p_is_the_share_of_all_swaps(seed) -> None:
     assert (found.low[0] <= 0 <= found.high[0]) == (found.p[0] > 0.05)
 
 
+def test_bits_share_the_test_of_the_successes_that_one_query_could_turn() -> None:
+    """Nearly all weight is on one query, in which the runs do not differ; in twelve others one of them is better."""
+    labels = {f"q{i}": ["d"] for i in range(60)}
+    runs = {"new": {q: ["d"] for q in labels}, "old": {q: ["x" if i < 12 else "d"] for i, q in enumerate(labels)}}
+    weights = {query: 1000.0 if i == 59 else 1.0 for i, query in enumerate(labels)}
+    options = {"corpus_size": 500, "depths": [1], "measures": ["BoR", "Success"], "weights": weights}
+    for order in (options["measures"], options["measures"][::-1]):
+        found = rs.compare(labels, runs, baseline="old", **{**options, "measures": order})
+        rows = [found["new", key] for key in ("BoR@1", "Success@1")]
+        assert all(row.p > 0.05 and row.low < 0 < row.high and row.verdict == "no difference shown" for row in rows)
+        # One query holds .94 of the weight.
+        assert rows[1].detectable > 0.8
+        line = next(line for line in decide(found.report, k=1, baseline="old").lines if line.run == "new")
+        assert {line.figures[name].verdict for name in ("BoR", "Success")} == {"no difference shown"}
+
+
 def test_few_successes_of_heavy_queries_do_not_make_a_narrow_interval() -> None:
     weights = np.array([1.0] * 38 + [50.0, 50.0])
     success = (np.arange(40.0) < 3).astype(float)[:, None]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 from typing import Any
 
 import numpy as np
@@ -160,7 +160,8 @@ def as_family(
     share counts once; rows of slices with few queries are no part of the family.
     """
     keys = [(row.by, row.run, row.baseline, row.tested_as) if row.test and not row.few else None for row in rows]
-    tests = {key: row.p for key, row in zip(keys, rows, strict=True) if key is not None}
+    # Of rows that share a test, the one with the largest p-value comes last and stays.
+    tests = dict(sorted(((key, row.p) for key, row in zip(keys, rows, strict=True) if key), key=itemgetter(1)))
     adjusted = dict(zip(tests, holm(np.array(list(tests.values()))).tolist(), strict=True))
     level = (1 - testing.level) / max(1, len(tests))
     found = []

@@ -42,9 +42,7 @@ def rate_difference(n: int, discordant: float, level: float, power: float) -> fl
         spread = max(discordant, gain)
         return mcnemar.power(n, (spread + gain) / 2, (spread - gain) / 2, level) >= power
 
-    if not reached(1.0):
-        return math.inf
-    return end_of(reached, 1.0, 0.0, _HALVINGS)[0]
+    return end_of(reached, 1.0, 0.0, _HALVINGS)[0] if reached(1.0) else math.inf
 
 
 @lru_cache(maxsize=1024)
@@ -60,7 +58,7 @@ def times_needed(n: int, won: float, lost: float, level: float, power: float) ->
     return bisect_left(range(32 * n), power, key=lambda queries: mcnemar.power(queries, won, lost, level)) / n
 
 
-def mean_difference(gaps: FloatArray, level: float, power: float, draws: int) -> float:
+def mean_difference(gaps: FloatArray, level: float, power: float, draws: int, freedom: float) -> float:
     """The smallest mean difference that a sign-flip test shows with the given power, from the units' differences.
 
     The power is that of Student's t test, which approximates that of the sign-flip test. NaN if all differences are
@@ -69,17 +67,18 @@ def mean_difference(gaps: FloatArray, level: float, power: float, draws: int) ->
     Parameters
     ----------
     gaps : float64[units]
+    freedom : float
+        Degrees of freedom: with weights, less than the number of units suggests.
     """
     from scipy.special import nctdtr, stdtrit
 
-    n = len(gaps)
-    spread = float(gaps.std(ddof=1)) if n > 1 else 0.0
+    n, spread = len(gaps), float(gaps.std(ddof=1)) if len(gaps) > 1 else 0.0
     if not spread > 0:
         return math.nan
     if 2.0 ** (1 - min(n, 1000)) > level or (n > 16 and 1 / (draws + 1) > level):
         return math.inf
-    limit = -float(stdtrit(n - 1.0, level / 2))
-    gap, _ = end_of(lambda gap: 1 - float(nctdtr(n - 1.0, gap, limit)) >= power, 4 * limit + 20, 0.0, _HALVINGS)
+    limit = -float(stdtrit(freedom, level / 2))
+    gap, _ = end_of(lambda gap: 1 - float(nctdtr(freedom, gap, limit)) >= power, 4 * limit + 20, 0.0, _HALVINGS)
     return gap * spread / math.sqrt(n)
 
 
@@ -105,7 +104,12 @@ def sensitivity(
     """
     pair = Pair.of(first, second, 0, units)
     if not pair.is_success_rate:
-        least = mean_difference(pair.steps, level, power, draws)
+        least = mean_difference(pair.steps, level, power, draws, max(pair.effective - 1, 1.0))
+        if pair.same_bottom and pair.ends is not None:
+            # What one further query could turn is not shown.
+            turned, size = (pair.ends[1] - pair.ends[0]) * pair.unseen, float(pair.sizes.sum())
+            in_bits = bits_of_gain(turned / size, float(pair.other_top.sum()) / size)
+            least = max(least, in_bits if pair.form == "bits" else turned / float(pair.bottom.sum()))
         return least, (least / pair.value) ** 2 if pair.value else math.inf
     won, lost = float((pair.gaps > 0).mean()), float((pair.gaps < 0).mean())
     gain, is_few = rate_difference(pair.n, won + lost, level, power), pair.n * (won + lost) < _FEW_DIFFER

@@ -167,7 +167,7 @@ class Pair:
         Where large differences are rare and small ones go the other way, a sample without a large one looks as sure as
         can be: with 8 queries, and one large difference expected, swaps reject equal means in .34 of all samples.
         """
-        if self.form != "mean" or self.ends is None or not self.n:
+        if not self.same_bottom or self.ends is None or not self.n:
             return math.nan
         return abs(float(self.gaps.sum())) / ((self.ends[1] - self.ends[0]) * self.unseen)
 
@@ -355,9 +355,8 @@ def skewed_ends(value: float, error: float, skewness: float, freedom: float, lev
     reach = -float(stdtrit(freedom, (1 - level) / 2))
 
     def untransformed(x: float) -> float:
-        if abs(skewness) < _SYMMETRIC:
-            return x
-        return 3 / skewness * (float(np.cbrt(1 + skewness * (x - skewness / 6))) - 1)
+        root = float(np.cbrt(1 + skewness * (x - skewness / 6)))
+        return x if abs(skewness) < _SYMMETRIC else 3 / skewness * (root - 1)
 
     return value - error * untransformed(reach), value - error * untransformed(-reach)
 
