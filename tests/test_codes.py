@@ -109,6 +109,8 @@ def test_the_command_lists_and_explains() -> None:
     assert all(f"\n{name} (" in listed for name in all_codes())
     page = run_command("explain", "closed-labels").stdout
     assert page.startswith("closed-labels (caveat: strong, soft)\n")
+    for column in ("predicted change", "slots per relevant", "so many show at most"):
+        assert run_command("explain", column).stdout.startswith(f"{column} (column)\n\n")
     wrong = run_command("explain", "closed-label")
     assert wrong.returncode == 2
     assert 'did you mean "closed-labels"' in wrong.stderr

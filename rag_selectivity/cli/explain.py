@@ -78,14 +78,14 @@ def _list_of_names() -> str:
 
 
 def _page_of(name: str) -> str:
-    """What is said of a measure or a code."""
-    from rag_selectivity.explain.codes import all_codes
+    """What is said of a measure, a code or a column."""
+    from rag_selectivity.explain.codes import COLUMNS, all_codes
     from rag_selectivity.measures import REGISTRY, parse_measure
     from rag_selectivity.measures import explain as definition
 
-    if name in (codes := all_codes()):
-        return str(codes[name])
-    known = [*REGISTRY.aliases, *REGISTRY, *codes]
+    if name in (pages := all_codes() | COLUMNS):
+        return str(pages[name])
+    known = [*REGISTRY.aliases, *REGISTRY, *pages]
     without_parameters = re.split(r"[(@]", name)[0].strip()
     if without_parameters.casefold() not in map(str.casefold, known):
         near = did_you_mean(without_parameters, known, most=3) or ";"

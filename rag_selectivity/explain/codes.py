@@ -8,20 +8,18 @@ from pathlib import Path
 #: Where a wheel puts the page, and where it stands in a checkout.
 _PAGES = (Path(__file__).with_name("caveats.md"), Path(__file__).parents[2] / "docs" / "reference" / "caveats.md")
 _SECTION = re.compile(
-    r"^### (?P<name>[a-z-]+)\n\n\*(?P<kind>Caveat|Warning|Remark)(?:: (?P<levels>[a-z, ]+))?\.\* "
-    r"(?P<text>.*?)(?=\n\n#|\n\Z)",
-    flags=re.M | re.S,
+    r"^### ([a-z-]+)\n\n\*(Caveat|Warning|Remark)(?:: ([a-z, ]+))?\.\* (.*?)(?=\n\n#|\n\Z)", flags=re.M | re.S
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Code:
-    """A caveat, a warning or a remark.
+    """A caveat, a warning, a remark, or a column of a table.
 
     Attributes
     ----------
     name : str
-    kind : {"caveat", "warning", "remark"}
+    kind : {"caveat", "warning", "remark", "column"}
     levels : tuple of str
         Those that a caveat can have: strong, soft, note. Empty for the others.
     text : str
@@ -53,12 +51,14 @@ def all_codes() -> dict[str, Code]:
     ('strong', 'soft')
     """
     page = next(path for path in _PAGES if path.exists()).read_text(encoding="utf-8")
-    return {
-        found["name"]: Code(
-            found["name"],
-            found["kind"].lower(),
-            tuple(found["levels"].split(", ")) if found["levels"] else (),
-            found["text"],
-        )
-        for found in _SECTION.finditer(page)
-    }
+    found = ((name, kind.lower(), levels, text) for name, kind, levels, text in _SECTION.findall(page))
+    return {name: Code(name, kind, tuple(filter(None, levels.split(", "))), text) for name, kind, levels, text in found}
+
+
+#: What the columns of tables hold that are no measures.
+_COLUMNS = {
+    "predicted change": "That of BoR from the K above, with the Success of both, if chance grows as K does.",
+    "slots per relevant": "K divided by the mean R of the queries. Below 1 no K passages can hold all of them.",
+    "so many show at most": "The bits that these random passages show if all lists succeed and none is relevant.",
+}
+COLUMNS = {name: Code(name, "column", (), text) for name, text in _COLUMNS.items()}
