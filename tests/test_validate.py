@@ -105,18 +105,6 @@ def test_interval_and_p_value_never_disagree(seed, n, level) -> None:
             assert (interval.low > 0 or interval.high < 0) == (found.p <= 1 - level)
 
 
-def test_equal_measures_differ_by_nothing_and_have_an_interval() -> None:
-    x = np.arange(20.0)
-    y = np.random.default_rng(0).normal(size=20) + x / 5
-    one, other = correlated([Series(x, y, np.arange(20)), Series(x**3, y, np.arange(20))], draws=300, seed=1)
-    gap = one[SPEARMAN].minus(other[SPEARMAN])
-    assert gap.same
-    assert gap.value == 0
-    assert gap.p == 1
-    interval = gap.interval(0.95)
-    assert interval.low < 0 < interval.high
-
-
 @pytest.mark.parametrize(
     ("furthest", "sign", "bias"), [*itertools.product((1.0, 2.0), (1, -1), (-0.9, -0.3, 0.0, 0.3))]
 )
@@ -404,6 +392,16 @@ def test_over_runs_needs_four_of_them(world) -> None:
     scores = {run: {q: j + i % 3 for i, q in enumerate(qrels)} for j, run in enumerate(runs)}
     rows = [row for row in rs.validate(report, scores, bootstrap=rs.Bootstrap(50)).rows if row.over == "runs"]
     assert [(row.n, row.run) for row in rows] == [(5, None)]
+
+
+def test_no_measure_is_best_where_all_go_the_wrong_way(world) -> None:
+    report, rows = world
+    turned = [{**row, "score": -row["score"]} for row in rows]
+    found = rs.validate(report, turned, bootstrap=rs.Bootstrap(resamples=100))
+    assert any("fall as" in sentence for sentence in found.summary)
+    assert not any("better than Harm" in sentence for sentence in found.summary)
+    assert {gap.verdict for gap in found.differences if "Harm" in gap.measure + gap.other} == {"not shown"}
+    assert all(segment.summary.startswith("No measure goes the right way in these ") for segment in found.segments)
 
 
 # -- what scores may look like ---------------------------------------------------------------------

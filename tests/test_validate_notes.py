@@ -79,3 +79,15 @@ def test_scores_without_passages_are_one_a_query_whatever_the_run() -> None:
         "scores, row 37: query 'q0' without passages (k = 0), the same for every run, has a score already; "
         "give one score for each answer, such as the mean of several"
     )
+
+
+def test_it_is_said_over_what_there_is_no_correlation() -> None:
+    qrels = {query: {"a": 1, "b": i % 2} for i, query in enumerate(QUERIES)}
+    report = rs.evaluate(qrels, dict.fromkeys("rstu", RUN), measures=["P"], depths=[2], bootstrap=None)
+    scores = {name: {query: i % 3 for i, query in enumerate(QUERIES)} for name in "rstu"}
+    found = rs.validate(report, scores, bootstrap=rs.Bootstrap(20))
+    assert [note for note in found.notes if note.startswith("no correlation")] == [
+        "no correlation of P@2 over runs within queries: all figures are the same",
+        "no correlation of P@2 over runs: all figures are the same",
+    ]
+    assert "The same over these runs: mean figure with mean score (intervals over queries; other runs" in str(found)

@@ -151,7 +151,7 @@ class FollowingDifference(Plain):
     p, p_holm : float
         `p_holm` is corrected for all pairs. NaN if both order the queries in the same way.
     verdict : str
-        `follows better`, `follows worse` or `not shown`.
+        `follows better`, `follows worse` or `not shown`. Not shown if both go the wrong way.
     """
 
     measure: str

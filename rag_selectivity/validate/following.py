@@ -82,18 +82,18 @@ def with_correlations(rows: Sequence[Row], bootstrap: Bootstrap) -> list[Row]:
 def differences_of(rows: Iterable[Row], level: float) -> list[FollowingDifference]:
     """Each pair of measures at the same K, by Holm's correction over all pairs."""
     pairs = [
-        (str(one.measure), str(other.measure), one.oriented.minus(other.oriented))
-        for one, other in combinations(rows, 2)
-        if one.k == other.k
+        (one, other, one.oriented.minus(other.oriented)) for one, other in combinations(rows, 2) if one.k == other.k
     ]
     pairs = [each for each in pairs if not each[2].reason]
     tested = [math.nan if gap.same else gap.p for _, _, gap in pairs]
     differences = []
     for (one, other, gap), p, p_holm in zip(pairs, tested, holm(np.array(tested)).tolist(), strict=True):
         verdict = NOT_SHOWN
-        if p_holm <= 1 - level:
+        # A measure that goes the wrong way follows nothing better than one that goes further the wrong way.
+        if p_holm <= 1 - level and max(one.oriented.value, other.oriented.value) > 0:
             verdict = "follows better" if gap.value > 0 else "follows worse"
-        differences.append(FollowingDifference(one, other, gap.interval(level), p, p_holm, verdict))
+        names = str(one.measure), str(other.measure)
+        differences.append(FollowingDifference(*names, gap.interval(level), p, p_holm, verdict))
     return differences
 
 

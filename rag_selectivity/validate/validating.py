@@ -109,8 +109,7 @@ def validate(
         raise InputError(f"the borders of K/N_p must be numbers above 0, as in [0.5, 1, 2], got {borders!r}")
     found = _validated(runs, chosen, between, sampling)
     left_out = dict.fromkeys(str(each.without_depth) for each in measures if not each.per_query)
-    notes = notes_of(found, report, read, runs, left_out)
-    return replace(found, summary=tuple(summary_of(found)), notes=tuple(notes))
+    return replace(found, summary=tuple(summary_of(found)), notes=tuple(notes_of(found, report, read, runs, left_out)))
 
 
 def _validated(

@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from rag_selectivity.inference.correlation import FEWEST
+from rag_selectivity.inference.correlation import FEWEST, SPEARMAN
 from rag_selectivity.measures.base import FloatArray, Measure, parse_measure
 from rag_selectivity.measures.chance import DEGRADED_FROM
 from rag_selectivity.results.report import Report
 from rag_selectivity.results.run_report import FEWEST as FEW
-from rag_selectivity.results.workflows import FALLS, NOT_SHOWN, RISES, Following, Validation
+from rag_selectivity.results.workflows import FALLS, NOT_SHOWN, QUERIES, RISES, Following, Validation
 from rag_selectivity.tables.scores import AnswerScores
 from rag_selectivity.validate.answers import AnsweredRun
 from rag_selectivity.validate.following import Row, beaten_by, differences_of
@@ -61,19 +61,20 @@ def _name(row: Following) -> str:
 
 
 def of_segment(rows: Sequence[Row], level: float, sets: int, queries: int) -> str:
-    """Which measure has the highest correlation in a segment, and what it is shown to be better than."""
+    """Which measure follows the answers best in a segment, and what it is shown to be better than."""
     known = [row for row in rows if not row.oriented.reason]
     if not known:
         return f"No measure has a correlation here: {rows[0].oriented.reason}."
     row = max(known, key=lambda row: row.oriented.value)
-    best, rho = str(row.measure), row.oriented.value
-    strongest, value = ("highest", rho) if row.measure.higher_is_better else ("strongest", -rho)
-    text = f"{best} has the {strongest} correlation in these {counted(sets, 'set')} of "
-    text += f"{counted(queries, 'query', 'queries')} ({number(value)})"
-    if beaten := beaten_by(differences_of(rows, level)).get(best, []):
-        text += f", and it is shown to follow the answers better than {enumeration(beaten)}"
-    elif len(rows) > 1:
-        text += ", but it is not shown to follow the answers better than another measure"
+    best, these = str(row.measure), f"these {counted(sets, 'set')} of {counted(queries, 'query', 'queries')}"
+    if row.oriented.value <= 0:
+        text = f"No measure goes the right way in {these}: the answers are not better where its figures are"
+    else:
+        text = f"{best} follows the answers best in {these} (correlation {number(row.found[SPEARMAN].value)})"
+        if beaten := beaten_by(differences_of(rows, level)).get(best, []):
+            text += f", and it is shown to follow them better than {enumeration(beaten)}"
+        elif len(rows) > 1:
+            text += ", but it is not shown to follow them better than another measure"
     return f"{text}. Fewer than {FEW} queries say little." if queries < FEW else f"{text}."
 
 
@@ -88,9 +89,10 @@ def notes_of(
         yield "no column k says from how many passages the answers were made: the figures at all depths are compared"
     for run in runs:
         yield from _of_run(run)
-    for reason in dict.fromkeys(row.spearman.reason for row in result.rows if row.spearman.reason):
-        names = dict.fromkeys(_name(row) for row in result.rows if row.spearman.reason == reason)
-        yield f"no correlation of {enumeration(names)}, or not for each run: {reason}"
+    for over, reason in dict.fromkeys((row.over, row.spearman.reason) for row in result.rows if row.spearman.reason):
+        names = dict.fromkeys(_name(row) for row in result.rows if (row.over, row.spearman.reason) == (over, reason))
+        each = ", or not for each run" if over == QUERIES and len(runs) > 1 else ""
+        yield f"no correlation of {enumeration(names)} over {over}{each}: {reason}"
     undefined = [f"{row.measure} in {row.undefined:,}" for row in result.main_rows if row.undefined]
     if undefined:
         yield f"undefined in queries that have a score, and left out there: {enumeration(undefined)}"
