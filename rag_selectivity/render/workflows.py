@@ -120,7 +120,7 @@ def validation_blocks(result: Validation) -> Iterator[Block]:
     yield _correlations(result.main_rows, level)
     for over, words in (
         (WITHIN, "The same between runs, within each query (how hard a query is does not count)"),
-        (RUNS, "The same over runs: mean figure with mean score"),
+        (RUNS, "The same over these runs: mean figure with mean score (intervals over queries; other runs may differ)"),
     ):
         if rows := [row for row in result.rows if row.over == over]:
             yield Heading(words)
