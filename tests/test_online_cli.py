@@ -105,11 +105,6 @@ def test_a_record_of_another_format_is_refused(schema, message, sample, tmp_path
     assert (status, f"records.jsonl:2: schema: {message}" in said) == (2, True), said
 
 
-def test_a_log_that_is_missing_is_named(tmp_path) -> None:
-    status, _, said = of_command("online", "preference", tmp_path / "gone.jsonl")
-    assert (status, "gone.jsonl: there is no such file" in said) == (2, True), said
-
-
 @pytest.mark.parametrize("suffix", [".csv", ".parquet"])
 def test_records_are_written_as_json_lines_alone(suffix, sample, tmp_path) -> None:
     runs = [f"a={sample / 'bm25.trec'}", f"b={sample / 'dense.trec'}"]

@@ -178,12 +178,25 @@ def test_rates_are_the_score_test_and_its_inversion(n, other_n, data) -> None:
     hits, other = data.draw(st.integers(0, n)), data.draw(st.integers(0, other_n))
     found = two_arms.rates(hits, n, other, other_n, 0.95)
     assert (found.p <= 0.05) == (not found.low <= 0 <= found.high)
-    if 0 < hits + other < n + other_n:
+    if not two_arms.are_few(hits, n, other, other_n):
         reference = proportion.test_proportions_2indep(other, other_n, hits, n, method="score", correction=True)
         assert found.p == pytest.approx(reference.pvalue, rel=1e-6)
-    if 2 <= hits <= n - 2 and 2 <= other <= other_n - 2:
         for end in (found.low, found.high):
             assert score_p(hits, n, other, other_n, end) == pytest.approx(0.05, abs=1e-4)
+
+
+@pytest.mark.parametrize(("n", "other_n"), [(1, 5), (1, 20), (2, 30), (5, 5), (18, 18), (25, 25)])
+def test_small_arms_that_are_equal_are_rarely_told_apart(n, other_n) -> None:
+    """The exact rate of false verdicts, over all outcomes, at the share of hits where it is largest."""
+    told = [
+        [
+            compare_arms(np.arange(n) < x, np.arange(other_n) < y, sequential=False).verdict != "not yet"
+            for y in range(other_n + 1)
+        ]
+        for x in range(n + 1)
+    ]
+    outcomes = [stats.binom.pmf(np.arange(k + 1), k, np.linspace(0.01, 0.99, 99)[:, None]) for k in (n, other_n)]
+    assert ((outcomes[0] @ np.array(told)) * outcomes[1]).sum(axis=1).max() <= 0.06
 
 
 def test_means_are_scipys_welch_test() -> None:

@@ -58,8 +58,6 @@ class MeanEvidence:
         return self.total / self.n if self.n else math.nan
 
     def add(self, differences: FloatArray) -> None:
-        if not len(differences):
-            return
         before = self.total + np.concatenate([[0.0], np.cumsum(differences)[:-1]])
         believed = before / (self.n + 1 + np.arange(len(differences)))
         bound = _BELIEVED * self.reach
@@ -101,10 +99,8 @@ def log_gamma_mixture(surplus: float, spread: float, rho: float) -> float:
     from scipy.special import gammainc, gammaln
 
     shape, rate = spread + rho, surplus + spread + rho
-    if rate <= 0:
-        return -math.inf
     prior = rho * math.log(rho) - float(gammaln(rho)) - math.log(float(gammainc(rho, rho)))
-    tail = float(gammainc(shape, rate))
+    tail = float(gammainc(shape, rate)) if rate > 0 else 0.0
     if tail <= 0:
         return -math.inf
     return prior + float(gammaln(shape)) + math.log(tail) - shape * math.log(rate) + surplus + spread
@@ -129,9 +125,8 @@ class Blocks:
     def add(self, first: FloatArray, second: FloatArray) -> FloatArray:
         """The differences of the blocks that are complete with these values."""
         joined = [np.concatenate([old, new]) for old, new in zip(self._waiting, (first, second), strict=True)]
-        count = min(len(values) // size for values, size in zip(joined, self.sizes, strict=True))
-        means = []
-        for side, (values, size) in enumerate(zip(joined, self.sizes, strict=True)):
-            means.append(values[: count * size].reshape(count, size).mean(axis=1) if count else np.empty(0))
-            self._waiting[side] = values[count * size :].copy()
-        return means[1] - means[0]
+        arms = list(zip(joined, self.sizes, strict=True))
+        count = min(len(values) // size for values, size in arms)
+        self._waiting = [values[count * size :].copy() for values, size in arms]
+        of_first, of_second = (values[: count * size].reshape(count, size).mean(axis=1) for values, size in arms)
+        return np.asarray(of_second - of_first)

@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+_HALVINGS = 24
+
 
 @dataclass(frozen=True, slots=True)
 class Interval:
@@ -66,6 +68,30 @@ def settled(value: float, p: float, low: float, high: float, level: float, null:
     else:
         high = min(high, math.nextafter(null, -math.inf))
     return min(low, value), max(high, value)
+
+
+def difference_ends(one: Interval, other: Interval) -> tuple[float, float]:
+    """The ends of one minus the other, independent of it, from the intervals of both (MOVER).
+
+    Zou and Donner 2008, Construction of confidence limits about effect measures.
+
+    >>> [round(end, 4) for end in difference_ends(Interval(0.5, 0.2, 0.9), Interval(0.25, 0.0, 0.55))]
+    [-0.1743, 0.7217]
+    """
+    value = one.value - other.value
+    below = math.hypot(one.value - one.low, other.high - other.value)
+    return value - below, value + math.hypot(one.high - one.value, other.value - other.low)
+
+
+def p_of(interval: Callable[[float], tuple[float, float]]) -> float:
+    """1 − the highest level at which the interval excludes 0."""
+
+    def excludes(level: float) -> bool:
+        low, high = interval(level)
+        return not low <= 0 <= high
+
+    lowest = 1e-3
+    return 1 - end_of(excludes, lowest, 1.0, _HALVINGS)[0] if excludes(lowest) else 1.0
 
 
 def end_of(holds: Callable[[float], bool], inside: float, outside: float, halvings: int = 60) -> tuple[float, float]:

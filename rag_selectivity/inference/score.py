@@ -178,7 +178,6 @@ def _ends_of_bits(
     with np.errstate(invalid="ignore", divide="ignore"):
         middle = np.where(known, np.log2(first / second), np.where(first > 0, _WIDEST, -_WIDEST))
     low, high = _ends(score, middle, level, -_WIDEST, _WIDEST)
-    none = (first == 0) & (second == 0)
-    low = np.where((first == 0) | none, -np.inf, low)
-    high = np.where((second == 0) | none, np.inf, high)
+    low = np.where(first == 0, -np.inf, low)
+    high = np.where(second == 0, np.inf, high)
     return np.where(low <= -_WIDEST + 1, -np.inf, low), np.where(high >= _WIDEST - 1, np.inf, high)

@@ -6,13 +6,17 @@ from dataclasses import dataclass
 import numpy as np
 
 from rag_selectivity.inference import score
-from rag_selectivity.inference.interval import Tested, settled
+from rag_selectivity.inference.exact import clopper_pearson
+from rag_selectivity.inference.interval import Interval, Tested, difference_ends, p_of, settled
 from rag_selectivity.inference.paired import skewed_ends, skewed_p, welch
 from rag_selectivity.inference.sign_share import log_e
 from rag_selectivity.measures.base import FloatArray
 
 #: The prior of the share of an arm, in impressions, around the planned share.
 _PRIOR = 100.0
+#: Hits and misses that the smaller arm is expected to have in a score test. With fewer, it finds a difference between
+#: equal arms in up to 11 % of the tests at a level of 5 %; from here on in up to 6 %.
+_FEWEST_EXPECTED = 15
 
 
 @dataclass(slots=True)
@@ -60,28 +64,49 @@ class ArmMoments:
         return max(0.0, adjusted) / (self.n - 1)
 
 
+def are_few(hits: int, n: int, other_hits: int, other_n: int) -> bool:
+    """Whether fewer hits or misses are expected in the smaller arm than the score test needs.
+
+    >>> are_few(5, 40, 9, 400), are_few(200, 400, 210, 400)
+    (True, False)
+    """
+    share = (hits + other_hits) / (n + other_n)
+    return min(n, other_n) * min(share, 1 - share) < _FEWEST_EXPECTED
+
+
 def rates(hits: int, n: int, other_hits: int, other_n: int, level: float) -> Tested:
     """The score test of two rates, and Miettinen and Nurminen's interval, which inverts it: second minus first.
+
+    With few hits or misses: an interval from Clopper and Pearson's of both arms, and the p-value that inverts it.
 
     >>> found = rates(30, 200, 50, 200, 0.95)
     >>> round(found.p, 4), round(found.low, 4), round(found.high, 4)
     (0.0125, 0.0218, 0.1784)
+    >>> found = rates(0, 1, 5, 5, 0.95)
+    >>> round(found.p, 2), round(found.low, 2), found.high
+    (0.16, -0.11, 1.0)
     """
     difference, p = other_hits / other_n - hits / n, rates_p(hits, n, other_hits, other_n)
-    low, high = (float(end) for end in score.unpaired_difference(other_hits, other_n, hits, n, level))
+    ends_of = _ends_of_few if are_few(hits, n, other_hits, other_n) else score.unpaired_difference
+    low, high = map(float, ends_of(other_hits, other_n, hits, n, level))
     return Tested(difference, p, *settled(difference, p, low, high, level))
 
 
 def rates_p(hits: int, n: int, other_hits: int, other_n: int) -> float:
-    """The p-value of the score test alone, which costs a hundredth of the interval."""
+    """The p-value alone, which costs a hundredth of the interval of the score test."""
     from scipy.special import ndtr
 
+    if are_few(hits, n, other_hits, other_n):
+        return p_of(lambda level: _ends_of_few(other_hits, other_n, hits, n, level))
     total = n + other_n
     pooled = (hits + other_hits) / total
-    variance = pooled * (1 - pooled) * (1 / n + 1 / other_n) * total / max(total - 1, 1)
-    if variance <= 0:
-        return 1.0
+    variance = pooled * (1 - pooled) * (1 / n + 1 / other_n) * total / (total - 1)
     return float(2 * ndtr(-abs(other_hits / other_n - hits / n) / math.sqrt(variance)))
+
+
+def _ends_of_few(hits: int, n: int, other_hits: int, other_n: int, level: float) -> tuple[float, float]:
+    lows, highs = clopper_pearson(np.array([hits, other_hits]), np.array([n, other_n]), (1 - level) / 2)
+    return difference_ends(Interval(hits / n, lows[0], highs[0]), Interval(other_hits / other_n, lows[1], highs[1]))
 
 
 def means(first: ArmMoments, second: ArmMoments, level: float, slope: float = 0.0) -> Tested:

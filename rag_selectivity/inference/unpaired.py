@@ -5,20 +5,18 @@ means and bits alike.
 """
 
 import math
-from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 
 from rag_selectivity.errors import InputError
 from rag_selectivity.inference import bounded, score
-from rag_selectivity.inference.interval import end_of, settled
+from rag_selectivity.inference.interval import Interval, difference_ends, p_of, settled
 from rag_selectivity.inference.paired import Difference, influence, skewed_ends, skewed_p, welch
 from rag_selectivity.measures.base import FloatArray, Outcome
 
 #: Two probabilities with a smaller relative difference are equal: rounding must not decide a test.
 _SAME = 1e-7
-_HALVINGS = 24
 
 
 def unpaired_difference(first: Outcome, second: Outcome, *, level: float = 0.95, seed: int = 7) -> Difference:
@@ -73,14 +71,14 @@ def _of_column(
         return value, *_of_few(arms, known, level, seed), "exact"
     if of_successes and form == "bits":
         low, high = _of_bits(one, other, level)
-        p = _p_of(lambda level: _of_bits(one, other, level))
+        p = p_of(lambda level: _of_bits(one, other, level))
     elif math.isfinite(value):
         moments = _moments([influence(arm.top, arm.bottom, form) for arm in arms])
         if not moments[0] > 0:
             # Queries that all have the same ratio do not show that others have it.
             return value, math.nan, math.nan, math.nan, "studentized"
         low, high = skewed_ends(value, *moments, level)
-        p = _p_of(lambda level: _of_bits(one, other, level)) if of_successes else skewed_p(value, *moments)
+        p = p_of(lambda level: _of_bits(one, other, level)) if of_successes else skewed_p(value, *moments)
     else:
         low, high, p = -math.inf, math.inf, 1.0
     return value, *settled(value, p, low, high, level), p, "studentized"
@@ -125,8 +123,7 @@ def _of_bits(one: _Arm, other: _Arm, level: float) -> tuple[float, float]:
     from scipy.special import stdtrit
 
     hits, other_hits = float(one.top.sum()), float(other.top.sum())
-    ends = score.unpaired_ratio(hits, len(one.top), other_hits, len(other.top), level)
-    low, high = (float(end) for end in ends)
+    low, high = map(float, score.unpaired_ratio(hits, len(one.top), other_hits, len(other.top), level))
     shift = math.log2(float(other.bottom.mean()) / float(one.bottom.mean()))
     error, _, freedom = _moments([arm.bottom / arm.bottom.mean() / math.log(2) for arm in (one, other)])
     reach = -float(stdtrit(freedom, (1 - level) / 2)) * error
@@ -148,29 +145,12 @@ def _fisher(hits: int, n: int, other_hits: int, other_n: int) -> float:
 
 
 def _of_few(arms: list[_Arm], ends: tuple[float, float], level: float, seed: int) -> tuple[float, float, float]:
-    """Where few queries of an arm differ: an interval from those of both arms (MOVER), and the p-value that inverts it.
-
-    Zou and Donner 2008, Construction of confidence limits about effect measures.
-    """
+    """Where few queries of an arm differ: an interval from those of both arms, and the p-value that inverts it."""
     lowest, highest = (np.array([end]) for end in ends)
     means = [float(arm.top.mean()) for arm in arms]
 
     def interval(level: float) -> tuple[float, float]:
         sides = (bounded.ends(arm.top[:, None], lowest, highest, lambda sums: sums[:, 0], level, seed) for arm in arms)
-        (low, high), (other_low, other_high) = sides
-        below = math.hypot(means[0] - low, other_high - means[1])
-        above = math.hypot(high - means[0], means[1] - other_low)
-        return means[0] - means[1] - below, means[0] - means[1] + above
+        return difference_ends(*(Interval(mean, *side) for mean, side in zip(means, sides, strict=True)))
 
-    return *settled(means[0] - means[1], p := _p_of(interval), *interval(level), level), p
-
-
-def _p_of(interval: Callable[[float], tuple[float, float]]) -> float:
-    """1 − the highest level at which the interval excludes 0."""
-
-    def excludes(level: float) -> bool:
-        low, high = interval(level)
-        return not low <= 0 <= high
-
-    lowest = 1e-3
-    return 1 - end_of(excludes, lowest, 1.0, _HALVINGS)[0] if excludes(lowest) else 1.0
+    return *settled(means[0] - means[1], p := p_of(interval), *interval(level), level), p

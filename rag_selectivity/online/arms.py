@@ -166,10 +166,13 @@ def compare_arms(
     -----
     Sequential, values are paired in their order (in blocks of the planned shares), and the evidence is on the
     differences of pairs: an empirical-Bernstein confidence sequence (`MeanEvidence`). Once: the score test with
-    Miettinen and Nurminen's interval for rates, Welch's t-test for means and with a covariate.
+    Miettinen and Nurminen's interval for rates, Welch's t-test for means and with a covariate. Where fewer than 15 hits
+    or misses are expected in the smaller arm, the interval of two rates comes from Clopper and Pearson's intervals of
+    both (MOVER), and p from it. Equal arms of any size are then told apart in at most 6 % of the tests at 5 %.
 
     References
     ----------
+    Miettinen and Nurminen 1985; Zou and Donner 2008, Construction of confidence limits about effect measures;
     Johari, Koomen, Pekelis and Walsh 2022, Always valid inference; Deng, Xu, Kohavi and Walker 2013 (CUPED).
 
     Examples
@@ -239,8 +242,7 @@ class TwoArms:
             steps = self._covariate_blocks.add(others[0], others[1])
             self._balance.add(steps)
             differences = differences - self._predictable_slopes(differences, steps) * steps
-        if len(differences):
-            self._evidence.add(differences)
+        self._evidence.add(differences)
 
     def p(self) -> float:
         """The two-sided p-value of no difference; NaN where nothing can be said."""
@@ -271,6 +273,7 @@ class TwoArms:
         metric = self.metric
         wanted = metric.margin if detect is None else detect
         needed = None if wanted is None else self._needed(wanted, level, power)
+        once = "Welch" if not self._is_of_counts else "Clopper-Pearson" if two_arms.are_few(*self._hits()) else "score"
         decide = _guarded if metric.guardrail else verdict_on
         return ArmComparison(
             metric=metric.name,
@@ -289,7 +292,7 @@ class TwoArms:
             higher_is_better=metric.higher_is_better,
             guardrail=metric.guardrail,
             sequential=self.sequential,
-            test="empirical Bernstein on pairs" if self.sequential else "score" if self._is_of_counts else "Welch",
+            test="empirical Bernstein on pairs" if self.sequential else once,
             planned=self._share,
             sample_ratio_p=ratio_p,
             slope=slope,
