@@ -294,9 +294,7 @@ def _few_gaps(pair: Pair) -> float | None:
         return None
     values = pair.gaps[pair.gaps != 0]
     sizes = np.abs(values)
-    if not len(values):
-        return 1.0
-    if sizes.max() - sizes.min() <= _SAME * sizes.max():
+    if len(values) and sizes.max() - sizes.min() <= _SAME * sizes.max():
         return float(mcnemar.two_sided_p((values > 0).sum(), (values < 0).sum()))
     if len(values) <= _ENUMERATED:
         sums = all_signs(len(values)) @ values
