@@ -92,6 +92,13 @@ def test_references_that_are_no_whole_chunks_are_named() -> None:
         m.selectivity(parts)
 
 
+def test_the_k_of_the_first_answers_is_among_the_depths() -> None:
+    row = {"retrieved_context_ids": list("axbcdefghi"), "reference_context_ids": ["a", "b"]}
+    report = m.selectivity([{**row, "user_input": f"q{i}?"} for i in range(40)], corpus_size=1000)
+    assert (report.depths, report["BoR@3"].n) == ((1, 2, 3, 5, 10), 40)
+    assert "K: 3 [3, 3] for ragas" in str(report)
+
+
 def test_an_undefined_figure_of_a_row_is_none() -> None:
     figures = m.RowFigures({"q0?": {"a": 1}}, measures=["P", "RR"], depths=[1])
     assert figures.score(user_input="who?", retrieved_context_ids=["a"]) == {"P@1": None, "RR": None}

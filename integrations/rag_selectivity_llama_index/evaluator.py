@@ -316,7 +316,5 @@ class SelectivityEvaluator(RetrieverEvaluator):  # type: ignore[misc,unused-igno
         names = self._options.get("measures") or default_query_measures(labels.scale, sized=size is not None)
         # A ratio of means has no figure for a query: it stands in the report.
         measures = [measure for measure in map(parse_measure, names) if measure.per_query]
-        return [
-            SelectivityMetric(each, labels, corpus_size=size, passages_of=passages_of)
-            for each in at_depths(measures, self._options["depths"])
-        ]
+        chosen = at_depths(measures, self._options["depths"])
+        return [SelectivityMetric(each, labels, corpus_size=size, passages_of=passages_of) for each in chosen]

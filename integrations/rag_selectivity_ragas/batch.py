@@ -7,6 +7,7 @@ from typing import Any
 from ragas.experiment import Experiment
 
 from rag_selectivity import InputError, Qrels, Report, Run
+from rag_selectivity.advice import depths_with_k
 from rag_selectivity.errors import examples, warn
 from rag_selectivity.hosted import AUTO, Retrieved, check_has, check_retrieved, labels_for, measure_hosted
 from rag_selectivity.single import Labels, Steps
@@ -72,6 +73,7 @@ def selectivity(
         If an index cannot be counted, nothing is labelled, no id finds a label, or ids of several kinds do, if some
         samples have no N and others do, or binary labels meet a measure of 1–5 grades.
     """
+    options.setdefault("depths", None if options.get("measures") else depths_with_k)
     rows = rows_of(dataset, id_column=id_column)
     dropped: dict[str, Row] = {}
     if asked is not None:

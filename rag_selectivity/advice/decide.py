@@ -14,7 +14,7 @@ from rag_selectivity.advice.which_k import Advice
 from rag_selectivity.compare.differences import Pairs, Testing, as_family, differences, known_baseline
 from rag_selectivity.errors import InputError
 from rag_selectivity.evaluation.caveats import DOWN_TO
-from rag_selectivity.evaluation.evaluate import measure_all
+from rag_selectivity.evaluation.evaluate import measure_all, usual_depths
 from rag_selectivity.evaluation.report import report_on
 from rag_selectivity.judged.judged_run import JudgedRun
 from rag_selectivity.measures import Measure
@@ -132,6 +132,14 @@ def decide(
     return replace(decision, answers=tuple(_answers(decision, at_k, advice.leader, evidence @ depth)))
 
 
+def depths_with_k(judged: Mapping[str, JudgedRun]) -> list[int]:
+    """The usual depths and the K that is advised: as `depths` of `evaluate`, its report holds those of its decision.
+
+    For the usual measures. K does not depend on its interval.
+    """
+    return sorted({*usual_depths(judged).tolist(), Advice.of(judged, (), None).K})
+
+
 # -- the figures ---------------------------------------------------------------------------------------------
 
 
@@ -144,9 +152,8 @@ def _measures(report: Report, success: Success, ranking: Measure, depth: int) ->
     """All that a decision shows at its K: the usual measures, and those that the report was asked for."""
     is_sized = all(run.judged is not None and run.judged.corpus_size is not None for run in report.runs.values())
     named = {each.name: each for each in (success, *(kind(rel=success.rel, m=success.m) for kind in (BoR, BoR_max)))}
-    names = default_measures(report.scale, sized=is_sized, pooled=True, classic=True)
     here = (each for each in report.measures if each.at in (None, depth) and not isinstance(each.cutoff, Real))
-    usual = [named.get(name, name) for name in names]
+    usual = [named.get(x, x) for x in default_measures(report.scale, sized=is_sized, pooled=True, classic=True)]
     return wanted_measures([*usual, *without_depth([*here, ranking])], report.scale, sized=is_sized)
 
 

@@ -151,8 +151,7 @@ def _smallest_lasting(enough: Callable[[int], bool], differing: float) -> int:
         high *= 2
     high = bisect_left(range(high), True, high // 2, key=enough)
     # A tooth is two or three differing queries wide. If their number varies by many more, the teeth average out.
-    smooth = high * differing * (1 - differing) > 100
-    teeth = 4 if smooth else math.ceil(3 * high / math.sqrt(high * differing)) + 20
+    teeth = 4 if high * differing * (1 - differing) > 100 else math.ceil(3 * high / math.sqrt(high * differing)) + 20
     return next((n + 1 for n in range(high + teeth, high, -1) if not enough(n)), high)
 
 
