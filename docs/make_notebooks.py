@@ -29,8 +29,8 @@ def notebooks() -> list[Path]:
     return sorted(TUTORIALS.glob("*.ipynb"))
 
 
-def executed(path: Path) -> Any:
-    """The notebook with the outputs of a run in a new kernel; the stored outputs are left out before.
+def executed(path: Path, commands: Path = Path(sys.executable).parent) -> Any:
+    """The notebook with the outputs of a run in a new kernel, whose commands are those of a folder.
 
     Raises
     ------
@@ -49,18 +49,17 @@ def executed(path: Path) -> Any:
             coalesce_streams=True,
             resources={"metadata": {"path": folder}},
         )
-        client.execute(env=settings(folder))
+        client.execute(env=settings(folder, commands))
     return cleaned(notebook)
 
 
-def settings(folder: str) -> dict[str, str]:
+def settings(folder: str, commands: Path) -> dict[str, str]:
     """The environment of a kernel: this copy of the packages, and nothing of the user's own configuration."""
     paths = [str(ROOT), str(ROOT / "integrations"), os.environ.get("PYTHONPATH", "")]
     return {
         **os.environ,
         "PYTHONPATH": os.pathsep.join(filter(None, paths)),
-        # The commands of a cell are those of this Python.
-        "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")]),
+        "PATH": os.pathsep.join([str(commands), os.environ.get("PATH", "")]),
         "TMPDIR": folder,
         "IPYTHONDIR": str(Path(folder) / "ipython"),
         "COLUMNS": "100",

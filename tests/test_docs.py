@@ -30,6 +30,7 @@ __all__ = ["registries_as_before"]  # a fixture
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
 PAGES = sorted(page for page in DOCS.rglob("*.md") if "_build" not in page.parts)
+NOTEBOOKS = sorted(DOCS.glob("[!_]*/*.ipynb"))
 NEEDS = {
     "frameworks/ragas": "ragas",
     "frameworks/llama-index": "llama_index.core",
@@ -61,6 +62,19 @@ def blocks(page: Path, language: str) -> list[tuple[int, str]]:
 # -- Python ----------------------------------------------------------------------------------------
 
 
+def run_blocks(page: Path, found: list[tuple[int, str]], sample: Path, tmp_path: Path, monkeypatch: Any) -> None:
+    """Run blocks of a page one after the other, in a copy of the sample data."""
+    own = tmp_path / "try"
+    shutil.copytree(sample, own)
+    monkeypatch.chdir(own)
+    write_files(page, own)
+    monkeypatch.syspath_prepend(own)
+    names: dict[str, Any] = {"__name__": "__main__"}
+    for line, code in found:
+        # Blank lines in front, so that a traceback names the line of the page.
+        exec(compile("\n" * (line - 1) + code, str(page), "exec", dont_inherit=True), names)
+
+
 @pytest.mark.parametrize("page", [page for page in PAGES if name_of(page) not in ALONE], ids=name_of)
 @pytest.mark.usefixtures("no_socket_beyond_this_machine", "registries_as_before")
 def test_python_blocks_run_in_their_order(page, sample, tmp_path, monkeypatch, capsys) -> None:
@@ -68,15 +82,7 @@ def test_python_blocks_run_in_their_order(page, sample, tmp_path, monkeypatch, c
         return
     if name_of(page) in NEEDS:
         pytest.importorskip(NEEDS[name_of(page)])
-    own = tmp_path / "try"
-    shutil.copytree(sample, own)
-    monkeypatch.chdir(own)
-    write_files(page, own)
-    monkeypatch.syspath_prepend(own)
-    names: dict[str, Any] = {"__name__": "__main__"}
-    for line, code in blocks(page, "python"):
-        # Blank lines in front, so that a traceback names the line of the page.
-        exec(compile("\n" * (line - 1) + code, str(page), "exec", dont_inherit=True), names)
+    run_blocks(page, blocks(page, "python"), sample, tmp_path, monkeypatch)
     shown = [line for _, text in blocks(page, 'text title="printed"') for line in text.splitlines()]
     printed = capsys.readouterr().out.splitlines()
     # "…" at the end says that the line goes on.
@@ -90,9 +96,7 @@ def test_python_blocks_run_in_a_process_of_their_own(name, sample, tmp_path) -> 
     own = tmp_path / "try"
     shutil.copytree(sample, own)
     code = "\n".join(text for _, text in blocks(DOCS / f"{name}.md", "python"))
-    done = subprocess.run(
-        [sys.executable, "-c", code], cwd=own, capture_output=True, text=True, check=False, timeout=300
-    )
+    done = run_command("-c", code, cwd=own)
     assert done.returncode == 0, done.stderr[-3000:]
 
 
@@ -112,12 +116,7 @@ def test_recipes_run_after_the_other_blocks_of_their_page(
 ) -> None:
     for package in filter(None, (NEEDS.get(name_of(page)), needed)):
         pytest.importorskip(package)
-    own = tmp_path / "try"
-    shutil.copytree(sample, own)
-    monkeypatch.chdir(own)
-    names: dict[str, Any] = {"__name__": "__main__"}
-    for start, text in [*blocks(page, "python"), (line, code)]:
-        exec(compile("\n" * (start - 1) + text, str(page), "exec", dont_inherit=True), names)
+    run_blocks(page, [*blocks(page, "python"), (line, code)], sample, tmp_path, monkeypatch)
 
 
 # -- commands --------------------------------------------------------------------------------------
@@ -230,7 +229,7 @@ def anchors(page: Path) -> set[str]:
 
 
 @pytest.mark.parametrize(
-    "page", [*PAGES, ROOT / "README.md", ROOT / "CONTRIBUTING.md"], ids=lambda page: f"{page.parent.name}/{page.name}"
+    "page", [*PAGES, *NOTEBOOKS, *ROOT.glob("*.md")], ids=lambda page: f"{page.parent.name}/{page.name}"
 )
 def test_links_lead_somewhere(page) -> None:
     text = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.S | re.M)
@@ -270,7 +269,7 @@ def test_every_page_is_reached_by_indexes() -> None:
         new = {(index.parent / link).resolve() for link in links} - reached
         reached |= new
         indexes += [page for page in new if page.name == "index.md"]
-    pages = {*PAGES, *DOCS.glob("[!_]*/*.ipynb")} - {DOCS / "index.md"}
+    pages = {*PAGES, *NOTEBOOKS} - {DOCS / "index.md"}
     assert sorted(page.relative_to(DOCS).as_posix() for page in pages - reached) == []
 
 

@@ -2,15 +2,21 @@
 
 import copy
 import importlib.util
+import json
 import re
 import runpy
+import sys
+import threading
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
+from socketserver import StreamRequestHandler, ThreadingTCPServer
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+
+from tests.forked_cli import run_command
 
 pytestmark = pytest.mark.contract
 
@@ -63,13 +69,10 @@ def figures_without_source(notebook: Any) -> list[str]:
     printed = "\n".join(text for cell in notebook.cells for text in maker.texts_of(cell))
     known = [_value(each) for each in re.findall(r"\d*\.\d+%?|\d+%?", printed)]
     # Code and links have numbers of other kinds.
-    texts = (re.sub(r"(?s)```.*?```|`[^`]*`|\]\([^)]*\)", "", cell.source) for cell in notebook.cells if is_text(cell))
+    sources = (cell.source for cell in notebook.cells if cell.cell_type == "markdown")
+    texts = (re.sub(r"(?s)```.*?```|`[^`]*`|\]\([^)]*\)", "", source) for source in sources)
     figures = [figure for text in texts for figure in FIGURE.findall(text)]
     return [each for each in figures if not any(_rounds_to(value, each) for value in known)]
-
-
-def is_text(cell: Any) -> bool:
-    return bool(cell.cell_type == "markdown")
 
 
 def _value(figure: str) -> float:
@@ -81,15 +84,37 @@ def _rounds_to(value: float, figure: str) -> bool:
     return abs(value - _value(figure)) <= 0.5 * 10**-decimals + 1e-9
 
 
+#: What the cells call: it has its command run by a process that has imported everything.
+COMMAND = """#!{python} -IS
+import json, os, socket, sys
+with socket.create_connection(("127.0.0.1", {port})) as asked, asked.makefile("rw") as file:
+    print(json.dumps([sys.argv[1:], os.getcwd(), {{**os.environ}}]), file=file, flush=True)
+    code, out, error = json.load(file)
+sys.stdout.write(out)
+sys.stderr.write(error)
+sys.exit(code)
+"""
+
+
+class Commands(StreamRequestHandler):
+    """Runs the commands of cells, of which one notebook has twenty, in forks."""
+
+    def handle(self) -> None:
+        words, folder, env = json.loads(self.rfile.readline())
+        done = run_command(*words, cwd=Path(folder), env=env)
+        self.wfile.write(json.dumps([done.returncode, done.stdout, done.stderr]).encode())
+
+
 @pytest.fixture(scope="module")
-def ran() -> Iterator[dict[str, Future[Any]]]:
+def ran(tmp_path_factory) -> Iterator[dict[str, Future[Any]]]:
     """What each notebook prints now; they run side by side, since each waits for its kernel to start."""
-    with ThreadPoolExecutor(len(PAGES)) as pool:
-        yield {page.stem: pool.submit(maker.executed, page) for page in PAGES if not lacking(page)}
-
-
-def test_the_notebooks_are_those_whose_needs_are_known() -> None:
-    assert {page.stem for page in PAGES} == set(NEEDS)
+    command = tmp_path_factory.mktemp("commands") / "rag-selectivity"
+    with ThreadingTCPServer(("127.0.0.1", 0), Commands) as server, ThreadPoolExecutor(len(PAGES)) as pool:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        command.write_text(COMMAND.format(python=sys.executable, port=server.server_address[1]), encoding="utf-8")
+        command.chmod(0o755)
+        yield {page.stem: pool.submit(maker.executed, page, command.parent) for page in PAGES if not lacking(page)}
+        server.shutdown()
 
 
 @pytest.mark.slow
@@ -117,20 +142,6 @@ def test_a_notebook_was_run_from_its_first_cell_to_its_last(page) -> None:
     code = [cell for cell in nbformat.read(page, as_version=4).cells if cell.cell_type == "code"]
     assert [cell.execution_count for cell in code] == list(range(1, len(code) + 1))
     assert any("(a picture)" in maker.texts_of(cell) for cell in code)
-
-
-@each_notebook
-def test_a_notebook_is_in_the_index_and_its_links_lead_somewhere(page) -> None:
-    assert f"({page.name})" in (TUTORIALS / "index.md").read_text(encoding="utf-8")
-    texts = (cell.source for cell in nbformat.read(page, as_version=4).cells if cell.cell_type == "markdown")
-    targets = [target for text in texts for target in re.findall(r"\]\(([^)]+)\)", text)]
-    assert targets
-    for target in targets:
-        path, _, anchor = target.partition("#")
-        place = page.parent / path
-        assert place.is_file(), target
-        titles = re.findall(r"^#+ (.*)$", place.read_text(encoding="utf-8"), flags=re.MULTILINE)
-        assert not anchor or anchor in {title.replace("`", "").casefold().replace(" ", "-") for title in titles}, target
 
 
 @each_notebook
