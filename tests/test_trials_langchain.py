@@ -147,35 +147,25 @@ def test_a_document_s_id_in_the_metadata_is_found(trial, made) -> None:
 
 @pytest.mark.parametrize("store", STORES)
 def test_ids_given_to_the_store_are_found(trial, store) -> None:
-    named = [
-        Document(id=f"{chunk.metadata['source']}#{i}", page_content=chunk.page_content)
-        for i, chunk in enumerate(trial.chunks)
-    ]
-    chunks_of: dict[str, list[str]] = {}
-    for document in named:
-        chunks_of.setdefault(str(document.id).partition("#")[0], []).append(str(document.id))
+    named = {f"{source_of(chunk)}#{i}": chunk for i, chunk in enumerate(trial.chunks)}
     inherited = {
-        query: {chunk: grade for source, grade in row.items() for chunk in chunks_of.get(source, ())}
+        query: {name: row[source_of(chunk)] for name, chunk in named.items() if source_of(chunk) in row}
         for query, row in trial.grades.items()
     }
-    retriever = store(named, trial.embedding).as_retriever(search_kwargs={"k": 10})
+    documents = [Document(id=name, page_content=chunk.page_content) for name, chunk in named.items()]
+    retriever = store(documents, trial.embedding).as_retriever(search_kwargs={"k": 10})
     report = watch(trial, retriever, inherited).report()
     assert_same(report, evaluated(trial, inherited, exported(trial, retriever, lambda document: str(document.id))))
     assert report.runs["live"].input["identity"]["taken"] == "id"
-
-
-@pytest.fixture(scope="module")
-def unnamed(trial: Trial) -> Any:
-    """A store with the chunks and nothing that tells their document."""
-    bare = [Document(page_content=chunk.page_content) for chunk in trial.chunks]
-    return memory(bare, trial.embedding).as_retriever(search_kwargs={"k": 10})
 
 
 def by_text(trial: Trial, grades: Grades) -> Grades:
     return {query: {text_id(trial.documents[name]): g for name, g in row.items()} for query, row in grades.items()}
 
 
-def test_text_hashes_of_documents_do_not_pass_for_those_of_chunks(trial, unnamed) -> None:
+def test_text_hashes_of_documents_do_not_pass_for_those_of_chunks(trial) -> None:
+    bare = [Document(page_content=chunk.page_content) for chunk in trial.chunks]
+    unnamed = memory(bare, trial.embedding).as_retriever(search_kwargs={"k": 10})
     with pytest.warns(rs.SelectivityWarning, match="too few labels are found to tell the right id: text finds most"):
         callback = watch(trial, unnamed, by_text(trial, trial.grades))
     with pytest.raises(rs.InputError, match='If the id is right, give identity="text"'):
@@ -185,17 +175,3 @@ def test_text_hashes_of_documents_do_not_pass_for_those_of_chunks(trial, unnamed
         report = explicit.report()
     hashes = exported(trial, unnamed, lambda document: text_id(document.page_content))
     assert_same(report, evaluated(trial, by_text(trial, trial.grades), hashes))
-
-
-def test_text_hashes_of_chunks_simply_work(trial, unnamed) -> None:
-    texts: dict[str, list[str]] = {}
-    for chunk in trial.chunks:
-        texts.setdefault(source_of(chunk), []).append(chunk.page_content)
-    graded = {
-        query: {text_id(text): grade for name, grade in row.items() for text in texts.get(name, ())}
-        for query, row in trial.grades.items()
-    }
-    report = watch(trial, unnamed, graded).report()
-    assert report.runs["live"].input["identity"]["taken"] == "text"
-    hashes = exported(trial, unnamed, lambda document: text_id(document.page_content))
-    assert_same(report, evaluated(trial, graded, hashes))
