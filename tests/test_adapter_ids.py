@@ -78,23 +78,11 @@ def test_langsmith(wrong) -> None:
 
 
 @pytest.mark.parametrize("wrong", [*NO_IDS[:1], *NO_IDS[2:]], ids=repr)
-def test_a_scorer_of_one_query_as_mlflow_and_deepeval_use_it(wrong) -> None:
+def test_a_scorer_of_one_query_as_the_metrics_of_frameworks_use_it(wrong) -> None:
     scorer = rs.single.QueryScorer("P@2", labels=LABELS)
     assert scorer.figures([1.0, np.int64(8)], "who?")[0].value == 1.0
     with pytest.raises(rs.InputError, match=r"document|passage"):
         scorer.figures(["1", wrong], "who?")
-
-
-@pytest.mark.parametrize("wrong", NO_IDS, ids=repr)
-def test_llama_index_metric(wrong) -> None:
-    pytest.importorskip("llama_index.core")
-    from rag_selectivity_llama_index import SelectivityMetric
-
-    metric = SelectivityMetric("P@2")
-    assert metric.compute("who?", ["1", "8"], [1, 8.0]).score == 1.0
-    if not isinstance(wrong, dict):
-        with pytest.raises(rs.InputError, match=r"document|passage"):
-            metric.compute("who?", ["1", "8"], ["1", wrong])
 
 
 def test_mlflow_documents_with_content_in_place_of_page_content() -> None:

@@ -44,10 +44,6 @@ def test_llama_index() -> None:
         assert live.report()["BoR@1"].value == 6
     with pytest.raises(rs.InputError, match="dict does not tell how many passages"):
         SelectivityEvaluator(Retriever(), corpus_size={"q": 3}, **options)
-    some = Retriever()
-    vars(some).update(docstore=index.docstore, node_ids=["n1"])
-    with pytest.raises(rs.InputError, match="unknown how many passages the filter leaves"):
-        SelectivityEvaluator(Retriever(), corpus_size=some, **options)
 
 
 def test_langchain() -> None:

@@ -122,7 +122,7 @@ def test_llama_index_counts_what_a_filter_leaves_or_asks(kind, nodes, tmp_path) 
 def test_what_no_store_can_count_is_not_guessed(nodes, tmp_path) -> None:
     index = llama_index("qdrant", nodes, tmp_path)
     for options in ({"doc_ids": ["d1"]}, {"vector_store_kwargs": {"shard_identifier": "a"}}):
-        with pytest.raises(rs.InputError, match="give this number as corpus_size="):
+        with pytest.raises(rs.InputError, match="unknown how many passages the filter leaves: give this number as"):
             corpus_size_of_index(index.as_retriever(**options))
 
 

@@ -3,6 +3,7 @@
 import asyncio
 import threading
 import time
+from contextlib import suppress
 from typing import ClassVar
 
 import pytest
@@ -223,24 +224,50 @@ def test_two_retrievers_and_one_reranker_are_one_retrieval() -> None:
     assert recorded(lambda: work(ASKED)) == [(ASKED, ("n5", "n4"), ("n1", "n3", "n5", "n4"))]
 
 
-def test_what_fails_after_retrieval_counts_and_what_fails_before_is_an_empty_list() -> None:
-    class Broken(WordRetriever):
-        def _retrieve(self, query_bundle):
-            raise ConnectionError("the index is away")
+class Down(BaseNodePostprocessor):
+    def _postprocess_nodes(self, nodes, query_bundle=None):
+        raise ConnectionError("the reranker is away")
 
-    class Exploding(BaseNodePostprocessor):
-        def _postprocess_nodes(self, nodes, query_bundle=None):
-            raise RuntimeError("reranker down")
 
-    def work() -> None:
-        with pytest.raises(ConnectionError):
-            engine(retriever=Broken()).query(ASKED)
-        with pytest.raises(RuntimeError):
-            engine(Exploding()).query(ASKED)
+class Tolerant(CustomQueryEngine):
+    """Answers from what was retrieved if its reranker fails."""
 
-    live = watched(work)
-    assert (live.monitor.traffic.retrievals, live.monitor.traffic.failed) == (2, 1)
-    assert {each.shown for each in live.monitor.retrievals} == {(), POOL}
+    def custom_query(self, query_str: str) -> Response:
+        nodes = WordRetriever().retrieve(query_str)
+        with suppress(ConnectionError):
+            nodes = Down().postprocess_nodes(nodes)
+        return Response(response="…", source_nodes=nodes)
+
+
+class Away(WordRetriever):
+    def _retrieve(self, query_bundle):
+        raise ConnectionError("the index is away")
+
+
+class Mute(MockLLM):
+    def complete(self, *arguments, **options):
+        raise ConnectionError("the model is away")
+
+
+@pytest.mark.parametrize(
+    ("work", "expected"),
+    [
+        (lambda: engine(retriever=Away()).query(ASKED), ((), None)),
+        (lambda: engine(Down()).query(ASKED), ((), POOL)),
+        (lambda: asyncio.run(engine(KeepLast(), Down()).aquery(ASKED)), ((), POOL)),
+        (lambda: chat(Down()).chat(ASKED), ((), POOL)),
+        (lambda: Tolerant().query(ASKED), (POOL, None)),
+        (lambda: RetrieverQueryEngine.from_args(WordRetriever(), llm=Mute()).query(ASKED), (POOL, None)),
+    ],
+)
+def test_what_fails_before_the_model_is_asked_has_shown_it_nothing(work, expected) -> None:
+    def ask() -> None:
+        with suppress(ConnectionError):
+            work()
+
+    live = watched(ask)
+    assert [(each.shown, each.pool) for each in live.monitor.retrievals] == [expected]
+    assert live.monitor.traffic.failed == (not expected[0])
 
 
 def test_many_at_once_and_a_tag_for_the_query_id() -> None:

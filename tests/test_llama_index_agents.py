@@ -28,7 +28,7 @@ from tests.llama_index_world import (
     tools,
     watched,
 )
-from tests.test_llama_index import KeepLast, WordRetriever
+from tests.test_llama_index import Away, Down, KeepLast, WordRetriever
 from tests.three_questions import QUERIES
 
 pytestmark = [pytest.mark.filterwarnings("ignore::DeprecationWarning"), pytest.mark.contract]
@@ -172,29 +172,22 @@ def test_a_retrieval_that_outlives_its_workflow_counts() -> None:
 # -- what goes wrong inside ------------------------------------------------------------------------
 
 
-class Away(WordRetriever):
-    def _retrieve(self, query_bundle: Any) -> list[NodeWithScore]:
-        raise ConnectionError("the index is away")
-
-
-@pytest.mark.parametrize("how", ["raises", "cancel_run", "timeout", "wait_for"])
+@pytest.mark.parametrize("how", ["retriever", "reranker", "cancel_run", "timeout", "wait_for"])
 def test_a_failure_that_the_agent_swallows_is_a_failure(how) -> None:
     async def ask() -> None:
         late = Late(30)
-        retriever = Away() if how == "raises" else late
-        agent = FunctionAgent(
-            tools=tools(retriever=retriever), llm=that_calls([ASK, LOOK]), timeout=3.0 if how == "timeout" else None
-        )
+        failing = tools(Down()) if how == "reranker" else tools(retriever=Away() if how == "retriever" else late)
+        agent = FunctionAgent(tools=failing, llm=that_calls([ASK, LOOK]), timeout=3.0 if how == "timeout" else None)
         handler = agent.run(user_msg=ASKED)
         while how in ("cancel_run", "wait_for") and late.begun < 2:
             # However slow the machine is: what has not begun cannot fail.
             await asyncio.sleep(0.005)
         if how == "cancel_run":
             await handler.cancel_run()
-        swallowed = contextlib.nullcontext() if how == "raises" else pytest.raises((Exception, asyncio.CancelledError))
-        with swallowed:
+        errors = () if how in ("retriever", "reranker") else (Exception, asyncio.CancelledError)
+        with pytest.raises(errors) if errors else contextlib.nullcontext():
             await asyncio.wait_for(handler, 0.05 if how == "wait_for" else None)
 
     live = watched(ask)
-    assert_recorded(live, [("q1", (), None)] * 2)
+    assert_recorded(live, [(query, (), pool if how == "reranker" else None) for query, _, pool in BOTH])
     assert live.monitor.traffic.failed == 2

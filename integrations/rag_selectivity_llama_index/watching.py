@@ -76,7 +76,8 @@ class LiveSelectivity(SpanWatcher, RetrievalWatcher):
     count_tokens : callable, optional
         Text → tokens; default: four characters a token.
 
-    A retrieval that raises an error, is cancelled, or returns None counts as an empty list.
+    A retrieval that raises an error, is cancelled, or returns None counts as an empty list. So does one whose
+    postprocessor does, unless what called both goes on without it.
 
     Use it as a context manager, or call `attach()` and `detach()`. A fault in here never reaches the
     application: it is logged, and counted in `faults`.
@@ -131,21 +132,21 @@ class LiveSelectivity(SpanWatcher, RetrievalWatcher):
         """A call is over."""
         kind, passages = self._calls.kind_of(id_), None
         with self.guard:
-            if kind is Kind.RETRIEVE and result is None:
+            if result is None and kind in (Kind.RETRIEVE, Kind.SELECT):
                 self._calls.fail(id_)
             elif kind is Kind.RETRIEVE:
                 alone = self._calls.alone(id_)
                 # Where it is part of something, that may select from its nodes.
                 passages = self._passages(result, named=alone is None or self.monitor.wants_ids(*alone))
             elif kind is Kind.SELECT:
-                passages = self._passages(result or ())
+                passages = self._passages(result)
             elif kind is Kind.ANSWER:
                 passages = self._passages(getattr(result, "source_nodes", None) or ())
         with self.guard:
             self._calls.end(id_, passages)
 
     def span_drop(self, id_: str, bound_args: Any, instance: Any = None, err: Any = None, **_: Any) -> None:
-        """A call has failed; what was retrieved before that still counts, and a retrieval under way is a failure."""
+        """A call has failed, and with it a retrieval that is under way, or whose postprocessor let the call fail."""
         with self.guard:
             self._calls.fail(id_)
 

@@ -86,7 +86,7 @@ class _Retrieved:
     """A retrieval that is over, until it is known what was selected from it.
 
     `final` is what a fusing or compressing retriever left of its pool, until a selection (`selected`) left less.
-    `around` is the call that it was part of.
+    `around` is the call that it was part of, `error_in` the call that the error of a selection from it has reached.
     """
 
     query: str
@@ -97,6 +97,7 @@ class _Retrieved:
     final: Passages | None = None
     failed: bool = False
     selected: bool = False
+    error_in: _Call | None = None
 
     @property
     def shown(self) -> Passages:
@@ -118,7 +119,8 @@ class CallTree:
     A call without a query id of its own has that of the call around it.
 
     A retrieval that failed is handed over with an empty list when the call around it ends without an error, unless
-    another attempt at the same query within that call succeeded; attempts that all failed are one.
+    another attempt at the same query within that call succeeded; attempts that all failed are one. A retrieval whose
+    selection failed has failed if the error reaches a call that both are part of; who catches it may show its passages.
 
     Parameters
     ----------
@@ -194,6 +196,11 @@ class CallTree:
         with self._lock:
             if (failed := self._calls.get(call)) is None:
                 return
+            reached = [each for each in failed.root.held if each.error_in is failed]
+            for lost in _worked_on(failed) if failed.kind is Kind.SELECT and failed.retrieval is None else reached:
+                lost.error_in = failed.above
+                if failed in _path(lost.around):
+                    lost.failed, lost.final = True, Passages(())
             done: list[_Retrieved] = []
             inside = [each for each in failed.root.below.values() if failed in _path(each)]
             for each in [each for each in inside if each.kind is Kind.RETRIEVE and each.retrieval is None]:
@@ -254,10 +261,9 @@ class CallTree:
             if not (inside := of.root.take_inside(of)):
                 seconds = self._clock() - of.started
                 return [_Retrieved(of.query, of.query_id, of.above, passages, seconds)] if passages.ids else []
-            only = inside[0] if len(inside) == 1 else None
-            if only is not None and only.shown.ids == passages.ids:
+            if len(inside) == 1 and inside[0].shown.ids == passages.ids:
                 return inside
-            query = (only is None and of.query) or inside[-1].query
+            query = (len(inside) > 1 and of.query) or inside[-1].query
             return [_merged(inside, passages, query=query)]
         if of.kind is Kind.ANSWER:
             done = of.root.take_inside(of)
@@ -340,7 +346,7 @@ def _path(call: _Call | None) -> Iterator[_Call]:
 def _merged(parts: Sequence[_Retrieved], final: Passages, **changes: Any) -> _Retrieved:
     """Retrievals as one with one pool, of which `final` was shown."""
     pool, seconds = union([each.pool for each in parts]), sum(each.seconds for each in parts)
-    return replace(parts[-1], pool=pool, seconds=seconds, final=final, **changes)
+    return replace(parts[-1], pool=pool, seconds=seconds, final=final, error_in=None, **changes)
 
 
 # -- what a selection works on ---------------------------------------------------------------------------

@@ -126,7 +126,7 @@ class Identity:
             if telling:
                 self.chosen = choose_identity([(self._labels[name], passages) for name, passages in names])
                 self.doubt = None
-                return self.release()
+                return self.give_up()
         except InputError as error:
             self.doubt = error
             if len(telling) >= QUERIES_TO_CHOOSE_BY:
@@ -138,12 +138,8 @@ class Identity:
         return list(map(self._named, done))
 
     def give_up(self) -> list[Waiting]:
-        """End the waiting without a choice, if there are doubts. Returns what was waiting."""
+        """End the waiting, without a choice if there are doubts; returns what was waiting, by the ids known now."""
         self.has_failed = self.doubt is not None
-        return self.release()
-
-    def release(self) -> list[Waiting]:
-        """What was waiting, by the ids that are known now."""
         done, self._waiting = self._waiting, []
         return list(map(self._named, done))
 
@@ -160,8 +156,7 @@ class Identity:
     def _named(self, seen: Waiting) -> Waiting:
         """The same retrieval with plain ids."""
         retrieval, known = seen.retrieval, self.settled
-        pool, texts = retrieval.pool, retrieval.texts
-        if self.given != AUTO or CandidateId not in set(map(type, (*retrieval.shown, *(pool or ())))):
+        if self.given != AUTO or CandidateId not in set(map(type, (*retrieval.shown, *(retrieval.pool or ())))):
             return seen
 
         def name(id_: str) -> str:
@@ -172,7 +167,7 @@ class Identity:
         named = replace(
             retrieval,
             shown=tuple(map(name, retrieval.shown)),
-            pool=None if pool is None else tuple(map(name, pool)),
-            texts=None if texts is None else {name(id_): text for id_, text in texts.items()},
+            pool=None if retrieval.pool is None else tuple(map(name, retrieval.pool)),
+            texts=None if retrieval.texts is None else {name(id_): text for id_, text in retrieval.texts.items()},
         )
         return replace(seen, retrieval=named)

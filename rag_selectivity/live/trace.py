@@ -146,14 +146,13 @@ class TraceWriter(LineWriter):
 
     def write(self, retrieval: Retrieval, at: float) -> None:
         """Append a retrieval that happened at a time, in seconds since 1970."""
-        pool, seconds = retrieval.pool, retrieval.seconds
         names = ("query", "query_id", "corpus_size", "tokens", "id", "arm", "outcome")
         row = {
             **{name: plain(getattr(retrieval, name)) for name in names},
             **({} if self.texts else _hidden(retrieval)),
             "shown": list(map(str, retrieval.shown)),
-            "pool": None if pool is None else list(map(str, pool)),
-            "seconds": None if seconds is None else plain(round(float(seconds), 6)),
+            "pool": None if retrieval.pool is None else list(map(str, retrieval.pool)),
+            "seconds": None if retrieval.seconds is None else plain(round(float(retrieval.seconds), 6)),
             "failed": bool(retrieval.failed) or None,
             "texts": dict(retrieval.texts) if self.texts and retrieval.texts is not None else None,
         }

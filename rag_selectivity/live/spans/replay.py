@@ -186,14 +186,13 @@ class SpanReader:
         if not retrieval.query and retrieval.query_id is None:
             self.problems[Problem.NO_QUERY] += 1
             return
-        pool, seconds, texts = retrieval.pool, retrieval.seconds, retrieval.texts
+        pool, seconds = retrieval.pool, retrieval.seconds
         if pool is not None and _LOST in pool:
             self.problems[Problem.CUT_POOL] += 1
             pool = None
         if seconds is not None and not 0 <= seconds < math.inf:
             seconds = None
-        if texts is not None:
-            texts = {id_: text for id_, text in texts.items() if text}
+        texts = retrieval.texts and {id_: text for id_, text in retrieval.texts.items() if text}
         self._record(replace(retrieval, pool=pool, seconds=seconds, texts=texts))
 
     # -- a trace as calls --------------------------------------------------------------------------------
@@ -358,7 +357,7 @@ def retrievals_of_spans(
     known += choice.decide()
     if choice.doubt is not None:
         raise InputError(f"{path}: {choice.doubt}")
-    retrievals = [each.retrieval for each in (*known, *choice.release())]
+    retrievals = [each.retrieval for each in (*known, *choice.give_up())]
     facts, notes = choice.about()
     if reader.problems.facts:
         facts = {"spans": reader.problems.facts, **facts}
