@@ -260,7 +260,7 @@ def test_one_query_that_is_left_out_is_one_query() -> None:
     # Each note stands once, also where the details stand below it.
     for text in (" ".join(str(shown).split()), " ".join(shown.details().split())):
         assert text.count("1 query of the qrels is missing from run (q0).") == 1
-        assert text.count("1 query not in the qrels was left out of run (q4).") == 1
+        assert text.count("1 query without labels was left out of run (q4).") == 1
 
 
 def test_one_query_compared_is_one() -> None:
@@ -285,7 +285,7 @@ def test_up_to_three_of_the_queries_that_are_left_out_are_named(tmp_path) -> Non
     report = rs.evaluate(labels, {"run": lists}, corpus_size=9, depths=[1], scale="utility")
     screen = " ".join(str(report).split())
     assert "4 queries of the qrels are missing from run (q5, q6, q7, …)." in screen
-    assert "3 queries not in the qrels were left out of run (q0, q1, q2)." in screen
+    assert "3 queries without labels were left out of run (q0, q1, q2)." in screen
     assert "Harm is over 2 of run's 6 queries: the others have no list, or none of its passages counts." in screen
     assert answers_of(str(report))["Next"] == "Mend the run first: run has no list for 4 of 6 queries."
     report.save(tmp_path / "report.json")

@@ -342,7 +342,7 @@ def _counts_of_queries(report: Report, columns: Sequence[Shown]) -> Iterator[str
 #: Where the number and the first ids of queries are, and what is said of them.
 _LEFT_OUT = (
     ("missing_from_run", "first_missing", "of the qrels", ("is", "are"), "missing from"),
-    ("not_in_qrels", "first_unknown", "not in the qrels", ("was", "were"), "left out of"),
+    ("not_in_qrels", "first_unknown", "without labels", ("was", "were"), "left out of"),
 )
 
 
