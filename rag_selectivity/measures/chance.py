@@ -471,14 +471,15 @@ def regime(random_success: float) -> str:
 
     If one hit makes a success, all queries have the same R, and the corpus is large, these limits are lambda 1 and 3,
     as published. Otherwise lambda does not determine the success of a random draw, so the limits are on RandomSuccess.
+    Of one that is not known (NaN) nothing is to be warned of: `healthy`.
     Source: "The 99% Success Paradox", ICLR Blogposts 2026.
 
-    >>> regime(0.31), regime(0.826), regime(1.0)
-    ('healthy', 'degraded', 'collapse')
+    >>> regime(0.31), regime(0.826), regime(1.0), regime(math.nan)
+    ('healthy', 'degraded', 'collapse', 'healthy')
     """
-    if random_success < DEGRADED_FROM:
-        return "healthy"
-    return "degraded" if random_success < COLLAPSE_FROM else "collapse"
+    if random_success >= COLLAPSE_FROM:
+        return "collapse"
+    return "degraded" if random_success >= DEGRADED_FROM else "healthy"
 
 
 @dataclass(frozen=True, slots=True)

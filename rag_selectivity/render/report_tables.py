@@ -102,7 +102,7 @@ def _style_of(base: Measure) -> Callable[[Estimate], str]:
 
 def _ceiling(estimate: Estimate) -> str:
     """A ceiling with the regime of its K, unless that is healthy: it is −log2 of the mean RandomSuccess."""
-    of_k = "healthy" if math.isnan(estimate.value) else regime(2**-estimate.value)
+    of_k = regime(2**-estimate.value)
     return bare(estimate) if of_k == "healthy" else f"{of_k} {bare(estimate)}"
 
 
