@@ -233,6 +233,28 @@ def test_a_k_at_which_chance_succeeds_says_so() -> None:
         assert said in decide(report, k=k)["K"].text
 
 
+def test_no_control_that_is_relevant_puts_no_k_in_the_collapse_zone() -> None:
+    labels, runs, controls = judged_by(0.0, number=3)
+    decision = decide(controlled((labels, runs, controls)), k=10)
+    assert "random draw" not in decision["K"].text
+
+
+def test_where_any_list_succeeds_a_smaller_k_is_the_next_step() -> None:
+    grades = {f"q{i}": {f"d{j}": 5 if j == i % 3 else 1 for j in range(12)} for i in range(40)}
+    lists = {q: [f"d{j}" for j in range(12)] for q in grades}
+    step = decide(rs.evaluate(grades, lists, corpus_size=12, scale="utility"), k=12)["next"].text
+    assert step.startswith(
+        "Try K = 3: each further rank adds evidence worth less than one decisive passage in 20 queries"
+    )
+
+
+def test_labels_of_another_list_are_too_few_to_rerank_this_one() -> None:
+    grades = {f"q{i}": {**dict.fromkeys((f"j{j}" for j in range(9)), 1), "d": 5} for i in range(40)}
+    lists = {q: ["x", "y", "z", "d", "u"] for q in grades}
+    step = decide(rs.evaluate(grades, lists, scale="utility"), k=3)["next"].text
+    assert step == '100.0% of the top 3 has no label; have an LLM grade all of it: grade(…, store="labels.db")'
+
+
 # -- where the loss is ----------------------------------------------------------------------------------------
 
 PASSAGES = [f"d{i}" for i in range(40)]
@@ -379,9 +401,7 @@ def test_missing_lists_advise_no_k_and_few_empty_ones_are_named() -> None:
 def test_questions_without_a_figure_are_counted_among_all() -> None:
     grades, run = whole_world()
     few = {query: row if i < 6 else dict.fromkeys(row, 1) for i, (query, row) in enumerate(grades.items())}
-    assert decided(few, {"a": run(0.5)})["next"].text.startswith(
-        "Add questions with labels: 6 of 60 have a figure: too few"
-    )
+    assert decided(few, {"a": run(0.5)})["next"].text.startswith("Add questions with labels: 6 of 60 count: too few")
 
 
 def test_bits_are_not_claimed_where_the_figure_says_nothing() -> None:

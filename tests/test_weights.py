@@ -194,6 +194,7 @@ def test_bits_share_the_test_of_the_successes_that_one_query_could_turn() -> Non
         found = rs.compare(labels, runs, baseline="old", **{**options, "measures": order})
         rows = [found["new", key] for key in ("BoR@1", "Success@1")]
         assert all(row.p > 0.05 and row.low < 0 < row.high and row.verdict == "no difference shown" for row in rows)
+        assert decide(found.report, k=1)["next"].text.startswith("Add questions with labels: 1.1 of 60 count: too few")
         # One query holds .94 of the weight.
         assert rows[1].detectable > 0.8
         line = next(line for line in decide(found.report, k=1, baseline="old").lines if line.run == "new")

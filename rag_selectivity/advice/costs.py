@@ -116,17 +116,13 @@ def measured_costs(costs: Any, runs: Sequence[str], form: IdForm = AS_THEY_ARE) 
                 raise InputError(f"{where}: there is no run {run!r}{meant} (the runs are {', '.join(runs)})")
             if query in result.setdefault(run, {}):
                 raise InputError(f"{where}: query {query!r} has costs already; give their mean in one row")
-            result[run][query] = _costs_of(row, where)
+            find_column([*row], "costs", where, [name for kind in KINDS for name in COLUMNS[kind]])
+            cells = {kind: row[name] for kind in KINDS if (name := optional_column([*row], COLUMNS[kind])) is not None}
+            known = {kind: cell for kind, cell in cells.items() if not is_missing(cell)}
+            result[run][query] = {kind: cost_or_length(cell, f"{where}: {kind}") for kind, cell in known.items()}
     if not result:
         raise InputError("costs: there are no rows; give one row for each query")
     return result
-
-
-def _costs_of(row: Mapping[str, Any], where: str) -> dict[str, float]:
-    """{kind: cost} of a row, of which an empty cell is left out."""
-    find_column([*row], "costs", where, [name for kind in KINDS for name in COLUMNS[kind]])
-    cells = {kind: row[name] for kind in KINDS if (name := optional_column([*row], COLUMNS[kind])) is not None}
-    return {kind: cost_or_length(cell, f"{where}: {kind}") for kind, cell in cells.items() if not is_missing(cell)}
 
 
 def cheapest_run(costs: Costs, advice: Advice, bootstrap: Bootstrap | None) -> Cheapest | None:

@@ -241,7 +241,7 @@ def _answers(decision: Decision, at_k: Report, leader: str, evidence: Measure) -
     told = is_believed or (is_unequal and not (most_fail or trust.ids_apart))
     yield sentences.which_system(decision, "" if told else doubt, sentences.without_lists(at_k), judges=judges)
     about = leader if decision.K_from == "advised" and not fails else best
-    part = sentences.unlabelled_part(at_k.runs[about].figures.join, decision.K)
+    part = sentences.unlabelled_share(at_k.runs[about].figures.join, decision.K)
     yield sentences.which_k(decision, about, fails, part, judges=judges, believed=is_believed)
     figure, pool = at_k[best, evidence], at_depth(at_k.runs[best].estimates, PROC(), decision.K)
     caveats = {each.code: each for cell in (figure, pool) if cell is not None for each in cell.caveats}

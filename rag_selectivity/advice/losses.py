@@ -78,9 +78,8 @@ def losses_of(judged: JudgedRun, measure: Measure, bootstrap: Bootstrap | None) 
         units, tail = bootstrap.units(np.array(judged.queries, object)[used].tolist()), (1 - bootstrap.level) / 2
         # The weighted mean has the sign of the mean of these products.
         behind = (widen - rerank) * weights / weights.max()
-        for step, gain in ((SELECTION, behind), (RETRIEVER, -behind)):
-            if highest_mean(gain, -1.0, 1.0, tail, units) < 0:
-                more = step
+        gains = (SELECTION, behind), (RETRIEVER, -behind)
+        more = next((step for step, gain in gains if highest_mean(gain, -1.0, 1.0, tail, units) < 0), "")
     limits = Counter(diagnosis(*factors) for factors in zip(pool.tolist(), share.tolist(), strict=True))
     held_by_pool, rerank_gain, widen_gain = (float(np.average(x, weights=weights)) for x in (pool, rerank, widen))
     given, of = not judged.own_pool.all(), QUERIES if isinstance(measure, Success) else "evidence"

@@ -64,8 +64,7 @@ def plan(
     counts, size = relevant_counts(relevant), whole_count(corpus_size, "corpus_size")
     if not (able := [count for count in counts if count >= m]):
         raise InputError(f"no query has enough relevant passages for a success, which needs {m}: lower m, or correct R")
-    none = [0] * len(able)
-    joined = replace(JudgedRun.from_counts([size] * len(able), none, able, none), policy=Policy())
+    joined = replace(JudgedRun.from_counts([size] * len(able), [0] * len(able), able, [0] * len(able)), policy=Policy())
     depths = default_depths(size).tolist() if depths is None else depths
     report = evaluate_joined({"plan": joined}, measures=list(columns.values()), depths=depths, bootstrap=None)
     figures = [{"K": k, **{name: report[each @ k].value for name, each in columns.items()}} for k in report.depths]

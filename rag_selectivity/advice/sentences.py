@@ -18,6 +18,7 @@ from rag_selectivity.results.estimate import CALIBRATED, WITH_CONTROLS, WITH_TAI
 from rag_selectivity.results.report import Report
 from rag_selectivity.results.run_report import FEWEST
 from rag_selectivity.results.trust import CLOSED
+from rag_selectivity.trust.placebo import hold_junk
 from rag_selectivity.wording import amount, counted, ends_text, enumeration, number, percent, several, share
 
 #: A gain below this is nothing to work for, and more queries than so many times those that there are are not asked for.
@@ -106,10 +107,10 @@ def outage(judged: JudgedRun) -> tuple[str, bool]:
     return failed if most or low > _FAILING else "", most
 
 
-def which_k(decision: Decision, run: str, fails: str, unlabelled: str, *, judges: str, believed: bool) -> Answer:
+def which_k(decision: Decision, run: str, fails: str, unlabelled: float, *, judges: str, believed: bool) -> Answer:
     """The K of the decision, and of one run what is advised and what K costs: junk, bits, what chance would do.
 
-    It is not shown where a part of the ranks is `unlabelled`.
+    It is not shown where a share of the ranks is `unlabelled`.
 
     Where many retrievals fail, as `fails` says, what the others hold advises no K.
     """
@@ -137,14 +138,14 @@ def which_k(decision: Decision, run: str, fails: str, unlabelled: str, *, judges
         draw = f"{f'By {judges} grades, a' if judges else 'A'} random draw of {depth} succeeds in {percent(by_chance)}"
         at += f" {draw} of the queries: K is {'in' if zone == 'collapse' else 'near'} the collapse zone."
     is_shown = believed and advised.low is not None and not (advised.open or is_another or fails or unlabelled)
-    more = unlabelled and f"{unlabelled} has no label and counts as worth nothing."
+    more = f"{percent(unlabelled)} of the top {depth} has no label and counts as worth nothing." if unlabelled else ""
     return Answer("K", f"{text}.{at}", is_shown, more)
 
 
-def unlabelled_part(judged: JudgedRun, depth: int) -> str:
-    """Which share of its top K has no label, and is not to count as the lowest grade; empty if none."""
-    known = Judged().outcome(judged, np.array([depth])).settled().value()[0]
-    return "" if not known < 1 or judged.policy.unjudged == "worst" else f"{percent(1 - known)} of the top {depth}"
+def unlabelled_share(judged: JudgedRun, depth: int) -> float:
+    """The share of its top K that has no label; 0 where that is to count as the lowest grade."""
+    known = float(Judged().outcome(judged, np.array([depth])).settled().value()[0])
+    return 1 - known if known < 1 and judged.policy.unjudged != "worst" else 0.0
 
 
 #: What to look at where a step is shown to lose more than the other.
@@ -195,34 +196,36 @@ def what_next(decision: Decision, at_k: Report, losses: Losses | None, fails: st
         lists = enumeration(dict.fromkeys(f"{pair['not_graded']}'s list" for pair in pairs))
         acts.append(f"Grade {lists} too: {at_k.steps.lists(graded)}")
     if best.qrels and best.qrels.origins and (left := best.qrels.origins.open):
-        goes_on = "the command or call that graded the others goes on"
-        acts.append(f"Finish the grading: no grade yet for {counted(left, 'pair')} in {best.qrels.source}; {goes_on}.")
+        acts.append(f"Finish the grading: no grade yet for {counted(left, 'pair')} in {best.qrels.source}; run again.")
     labels = at_k.trust.acts
     estimate = decision.lines[0].figures[decision.measure.name].estimate
-    few = _too_few(min(decision.queries, estimate.n), FEW, decision.queries)
+    few = _too_few(min(decision.queries, estimate.n, estimate.effective or math.inf), FEW, decision.queries)
     units = None if at_k.bootstrap is None else at_k.bootstrap.units(best.queries)
     if units is not None and (clusters := len(np.unique(units))) < min(FEW, decision.queries):
         few = [f"Add questions of other clusters: these are of {counted(clusters, 'cluster')}; have at least {FEWEST}."]
+    lacking = unlabelled_share(best, decision.K)
+    part = f"{percent(lacking)} of the top {decision.K} has no label; have an LLM grade all of it"
+    grade = [f"{part}: {at_k.steps.lists(graded)}"] if lacking else []
+    # Labels that call passages of other lists junk say little of a list that holds few of them.
+    acts += grade if lacking > 0.5 and hold_junk(best) else []
     acts += [*few, *labels] if few or not believed else [*_questions(decision), *labels, *_steps(decision, losses)]
     empty = 0 if fails else int((best.returned[~best.missing] == 0).sum())
     acts += [f"Look at the {counted(empty, 'retrieval')} that failed or came back empty."] * bool(empty)
     if not acts:
         # What the best run shows may lack labels, and there may be few questions.
-        lacking = unlabelled_part(best, decision.K)
-        grade = f"{lacking} has no label; have an LLM grade all of it: {at_k.steps.lists(graded)}"
         mend = f"Mend the retrieval: its lists are not shown to be better than luck. Look at {_LOOK[RETRIEVER]}."
         is_poor = estimate.value < 0.5 and not (believed or CLOSED in {each.code for each in estimate.caveats})
-        asked = [mend] if is_poor else _too_few(decision.queries, FEWEST, decision.queries)
-        acts = [*asked, *([grade] if lacking else [])]
-    deeper = [f"Try a larger K: {advised.reason}."] if (advised := decision.k_by_run[decision.best]).open else []
-    acts = acts or deeper or ["Nothing that these lists and labels can show."]
+        acts = [*([mend] if is_poor else _too_few(decision.queries, FEWEST, decision.queries)), *grade]
+    advised = decision.k_by_run[decision.best]
+    other = "a larger K" if advised.open else f"K = {advised.value}" * ((advised.value or decision.K) < decision.K)
+    acts = acts or [f"Try {other}: {advised.reason}." if other else "Nothing that these lists and labels can show."]
     # Commands can be pasted: they end without a full stop, and so they come last.
     return Answer("next", acts[0], None, "\n".join(sorted(acts[1:], key=lambda act: not act.endswith("."))))
 
 
-def _too_few(queries: int, least: int, of: int) -> list[str]:
-    """What to do where there are fewer queries than `least`: those with a figure, or all."""
-    few = f"{queries} of {of} have a figure:" if queries < of else counted(queries, "question is", "questions are")
+def _too_few(queries: float, least: int, of: int) -> list[str]:
+    """What to do where fewer queries than `least` count: those with a figure, or as many as their weights leave."""
+    few = f"{queries:.2g} of {of} count:" if queries < of else counted(of, "question is", "questions are")
     return [f"Add questions with labels: {few} too few; have at least {FEWEST}."] if 0 < queries < least else []
 
 
@@ -243,8 +246,9 @@ def _steps(decision: Decision, losses: Losses | None) -> Iterator[str]:
     if losses is None:
         return
     what, kept = "candidates" if losses.given else "lists", 1.0 if math.isnan(losses.selected) else losses.selected
+    most = "about" if decision.lines[0].figures[decision.measure.name].estimate.basis in _ESTIMATED else "at most"
     then = f" if they then lack nothing, and the top {decision.K} keeps {percent(kept)} of it"
-    both = (f"Rerank the {what} better: at most", losses.rerank, ""), ("Retrieve more candidates:", losses.widen, then)
+    both = (f"Rerank the {what} better: {most}", losses.rerank, ""), ("Retrieve more candidates:", losses.widen, then)
     for act, gain, condition in sorted(both, key=lambda each: -each[1]):
         if gain >= _LEAST_GAIN:
             yield f"{act} +{share(gain)} of the {losses.of}{condition}."
