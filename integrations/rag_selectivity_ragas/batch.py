@@ -61,7 +61,8 @@ def selectivity(
     options
         `measures`, `depths`, `scale`, `grade_map`, `judges`, `human`, `bootstrap` and policies, as in
         `rag_selectivity.hosted.measure_hosted`; `utility_grades` are always on the utility scale. One depth
-        alone is the K of the first answers; with several, K is the one that the lists advise.
+        alone is the K of the first answers; else K is the one that the lists advise. Without depths and measures it is
+        measured too.
 
     Returns
     -------
