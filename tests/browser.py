@@ -97,9 +97,9 @@ class Window:
 def axe(page: Any, *, rules: Sequence[str] | None = None) -> list[str]:
     """The serious and critical faults that axe-core finds, each with its rule, its first elements and their number.
 
-    It takes from the page what it need not read, since axe-core takes milliseconds for each element: the later rows of
-    long tables and lists, and what is inside of pictures. Give it a tab that nothing else uses (`Window.opened`). The
-    script is evaluated by the browser's debugger, so that the page's Content-Security-Policy stays as it is.
+    What it need not read is out of the page meanwhile, since axe-core takes milliseconds for each element: the later
+    rows of long tables and lists, and what is inside of pictures. The script is evaluated by the browser's debugger, so
+    that the page's Content-Security-Policy stays as it is.
 
     Parameters
     ----------
@@ -108,10 +108,16 @@ def axe(page: Any, *, rules: Sequence[str] | None = None) -> list[str]:
     """
     page.evaluate(_axe_script())
     violations = page.evaluate(
-        """([unread, rules]) => {
-          for (const part of document.querySelectorAll(unread)) part.remove();
+        """async ([unread, rules]) => {
+          const taken = [...document.querySelectorAll(unread)].reverse().map((part) => {
+            const place = [part.parentNode, part, part.nextSibling];
+            part.remove();
+            return place;
+          });
           const only = rules ? {runOnly: {type: "rule", values: rules}} : {};
-          return axe.run({resultTypes: ["violations"], ...only}).then((found) => found.violations);
+          const found = await axe.run({resultTypes: ["violations"], ...only});
+          for (const [parent, part, next] of taken.reverse()) parent.insertBefore(part, next);
+          return found.violations;
         }""",
         [
             f"tbody > tr:nth-child(n+{ROWS}), table.figures tbody > tr:nth-child(n+{PLAIN_ROWS}), "
