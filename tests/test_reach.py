@@ -217,24 +217,6 @@ def test_rows_that_repeat_a_question_are_one_cluster_and_their_labels_count_once
     assert ragas.selectivity(rows() * 2, labels, ids="casefold", **options)["Harm@4"].value == once["Harm@4"].value
 
 
-def test_ragas_takes_n_and_the_chunks_of_documents_from_an_index(ragas) -> None:
-    gold = {query: {text.split()[0]: 1} for query, text in QUESTIONS.items()}
-    by_document = [
-        {**row, "retrieved_context_ids": [name.split("-")[0] for name in row["retrieved_context_ids"]]}
-        for row in rows()
-    ]
-    report = ragas.selectivity(by_document, gold, corpus_size=lang_memory(), id_column="qid", depths=[4])
-    core = rs.evaluate(
-        gold,
-        {"r": {row["qid"]: row["retrieved_context_ids"] for row in by_document}},
-        passages_of=dict.fromkeys(WORDS, 3),
-        depths=[4],
-    )
-    assert report["BoR@4"].value == core["BoR@4"].value
-    assert report.corpus_size == len(TEXTS)
-    assert "counted in InMemoryVectorStore; labels know its passages by word." in str(report.runs["ragas"].notes)
-
-
 # -- LlamaIndex and LangChain ----------------------------------------------------------------------
 
 
