@@ -238,7 +238,7 @@ def test_n_comes_from_a_store_with_the_chunks_of_labelled_documents() -> None:
     core = rs.evaluate(LABELS, {"r": lists}, scale="utility", passages_of=counts, measures=["BoR"], depths=[2])
     report = m.selectivity(rows, LABELS, scale="utility", corpus_size=store, measures=["BoR"], depths=[2])
     assert (report["BoR@2"].value, report.corpus_size) == (pytest.approx(core["BoR@2"].value), 15)
-    assert "counted in InMemoryVectorStore; labels know its passages by doc." in report.runs["ragas"].notes[0]
+    assert "counted in InMemoryVectorStore; labels know its passages by doc." in str(report.runs["ragas"].notes)
     for source in (store, store.as_retriever()):
         scored = run([*m.BoR(LABELS, scale="utility", corpus_size=source, k=2)], rows)
         assert m.bor_from_result(scored).value == pytest.approx(core["BoR@2"].value)
