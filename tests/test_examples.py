@@ -2,12 +2,12 @@
 
 import ast
 import re
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+
+from tests.forked_cli import run_command
 
 pytestmark = pytest.mark.contract
 
@@ -102,8 +102,7 @@ def test_grade_live_traffic(tmp_path, run) -> None:
 def test_langchain_tool_selection(tmp_path) -> None:
     pytest.importorskip("langchain_core")
     # In a process of its own, since it imports the standard library.
-    command = [sys.executable, EXAMPLES / "langchain_tool_selection.py", tmp_path]
-    printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    printed = run_command("-c", (EXAMPLES / "langchain_tool_selection.py").read_text(), tmp_path).stdout
     rows = [row.split() for row in printed.splitlines() if re.fullmatch(r" *[\d,]+ +1 +[\d.]+% +[\d.]+ +[\d.]+", row)]
     sizes, successes, bits = ([float(row[i].strip("%").replace(",", "")) for row in rows] for i in (0, 2, 3))
     # The functions differ between versions of Python; that success falls while bits rise does not.
