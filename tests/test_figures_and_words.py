@@ -32,6 +32,15 @@ def test_controls_leave_nothing_open_of_a_figure_that_there_is_not(sample) -> No
     assert "leaves open whether" not in text
 
 
+def test_slices_as_judged_beside_one_with_controls_are_named(sample) -> None:
+    runs = {name: sample / f"{name}.trec" for name in ("bm25", "dense")}
+    found = rs.compare(sample / "labels.db", runs, measures=["BoR"], depths=[5], corpus_size=1000, by="R")
+    bases = {part.rows[0].by[1]: part.rows[0].basis for part in found.slices["R"].values() if part.rows[0].n}
+    assert set(bases.values()) == {"as judged", "with controls"}
+    own = ", ".join(f"BoR@5 of {value}" for value, basis in bases.items() if basis == "as judged")
+    assert f"as judged, the other slices with random controls: {own}" in " ".join(found.details().split())
+
+
 def test_what_labels_cannot_tell_is_no_word_against_an_interval_that_leaves_out_zero(sample) -> None:
     report = rs.evaluate(
         sample / "grades.trec", {"bm25": sample / "bm25.trec"}, corpus_size=1000, depths=[20], scale="utility"

@@ -33,7 +33,7 @@ from rag_selectivity.render.blocks import (
 )
 from rag_selectivity.render.first_screen import MOST_NOTES, NO_FIGURE, cost_notes, first_screen
 from rag_selectivity.results.difference import BETTER, UNCHANGED, VERDICTS, WORSE, Changes, FigureChange, RunDifference
-from rag_selectivity.results.estimate import CALIBRATED, NOTE, WITH_CONTROLS, Estimate
+from rag_selectivity.results.estimate import AS_JUDGED, CALIBRATED, NOTE, WITH_CONTROLS, Estimate
 from rag_selectivity.results.report import Comparison, Report
 from rag_selectivity.results.run_report import FEWEST, RunReport, Slice
 from rag_selectivity.wording import between, counted, enumeration, level_text, number, signed
@@ -50,9 +50,8 @@ def report_blocks(report: Report) -> Iterable[Block]:
     yield from (Note(line) for answer in screen.answers for line in answer.more.splitlines())
     for name, run in report.runs.items():
         size = f", N = {report.corpus_size:,}" if report.corpus_size is not None else ""
-        weighted = "" if report.weights is None else " (weighted)"
-        queries = counted(len(run.queries) or run.evaluated, "query", "queries")
-        yield Heading(f"{name}: {queries}{weighted}{size}, {report.scale} scale")
+        queries = counted(len(run.queries) or run.evaluated, "query", "queries") + " (weighted)" * bool(report.weights)
+        yield Heading(f"{name}: {queries}{size}, {report.scale} scale")
         yield from run_blocks(report, name)
     if report.decision is not None:
         yield from cost_notes(report.decision)
@@ -95,9 +94,7 @@ def _over_k(report: Report, name: str, run: RunReport) -> Table:
 
 
 def _style_of(base: Measure) -> Callable[[Estimate], str]:
-    if isinstance(base, BoR_max):
-        return _ceiling
-    return bare if base.higher_is_better is None else cell
+    return _ceiling if isinstance(base, BoR_max) else bare if base.higher_is_better is None else cell
 
 
 def _ceiling(estimate: Estimate) -> str:
@@ -145,7 +142,7 @@ def _with_controls(run: RunReport) -> Table:
         ("with random passages", lambda row: row[0]),
         ("bits", lambda row: row[1]),
         ("at least", lambda row: max(row[1].shown, 0.0)),
-        ("so many show at most", lambda row: facts["can_show"].get(row[0])),
+        ("so many show at most", lambda row: max(facts["can_show"].get(row[0], math.nan), 0.0)),
         ("without them", lambda row: row[1].as_judged),
         ("random passages", lambda row: facts["used"].get(row[0], facts["graded"])),
         breaks=True,
@@ -261,8 +258,7 @@ def _findings(rows: Sequence[RunDifference], settings: Mapping[str, Any]) -> Ite
         if row.possible is not None:
             yield Note(f"{row.measure}: the difference is {between(row.possible)}, whatever the unjudged passages are")
     yield from map(Note, caveat_lines(("", str(row.measure), each) for row in rows for each in row.caveats))
-    calibrated = [row for row in rows if row.basis == CALIBRATED]
-    if calibrated:
+    if calibrated := [row for row in rows if row.basis == CALIBRATED]:
         of_labels = ((row.measure, math.nan if row.as_judged is None else row.as_judged) for row in calibrated)
         as_judged = ", ".join(f"{measure} {signed(value)}" for measure, value in of_labels)
         yield Note(f"differences as judged: {as_judged}; W/T/L and the queries below are as judged too")
@@ -294,6 +290,9 @@ def _slice_differences(rows: Sequence[RunDifference], comparison: Comparison) ->
     if any(row.few for row in shown):
         yield Note(f"{FEW} under {FEWEST} queries: no verdict")
     yield from reasons((f"{row.measure} of {_slice_of(row)}", row.difference, row.reason) for row in shown)
+    mixed = {row.measure for row in shown if row.basis == WITH_CONTROLS}
+    if own := [f"{x.measure} of {_slice_of(x)}" for x in shown if x.n and x.measure in mixed and x.basis == AS_JUDGED]:
+        yield Note(f"as judged, the other slices with random controls: {', '.join(own)}")
     yield Note(f"p Holm: over {counted(comparison.settings['family_of_slices'], 'test')} in all slices")
 
 
