@@ -18,11 +18,12 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from importlib import import_module
 from itertools import count
 from pathlib import Path
+from socketserver import StreamRequestHandler, ThreadingTCPServer
 from typing import Any
 
 import rag_selectivity as rs
@@ -228,6 +229,36 @@ class ForkedProcess:
     def kill(self) -> None:
         """End the process at once."""
         self.send_signal(signal.SIGKILL)
+
+
+COMMAND = """#!{python} -IS
+import json, os, socket, sys
+with socket.create_connection(("127.0.0.1", {port})) as asked, asked.makefile("rw") as file:
+    print(json.dumps([sys.argv[1:], os.getcwd(), {{**os.environ}}]), file=file, flush=True)
+    code, out, error = json.load(file)
+sys.stdout.write(out)
+sys.stderr.write(error)
+sys.exit(code)
+"""
+
+
+class _Commands(StreamRequestHandler):
+    def handle(self) -> None:
+        words, folder, env = json.loads(self.rfile.readline())
+        done = run_command(*words, cwd=Path(folder), env=env)
+        self.wfile.write(json.dumps([done.returncode, done.stdout, done.stderr]).encode())
+
+
+@contextmanager
+def command_in(folder: Path) -> Iterator[None]:
+    """A script `rag-selectivity` in a folder, for shells and notebooks, which has its command run in a fork."""
+    script = folder / "rag-selectivity"
+    with ThreadingTCPServer(("127.0.0.1", 0), _Commands) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        script.write_text(COMMAND.format(python=sys.executable, port=server.server_address[1]), encoding="utf-8")
+        script.chmod(0o755)
+        yield
+        server.shutdown()
 
 
 if __name__ == "__main__":

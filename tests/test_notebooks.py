@@ -2,21 +2,17 @@
 
 import copy
 import importlib.util
-import json
 import re
 import runpy
-import sys
-import threading
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
-from socketserver import StreamRequestHandler, ThreadingTCPServer
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from tests.forked_cli import run_command
+from tests.forked_cli import command_in
 
 pytestmark = pytest.mark.contract
 
@@ -84,37 +80,12 @@ def _rounds_to(value: float, figure: str) -> bool:
     return abs(value - _value(figure)) <= 0.5 * 10**-decimals + 1e-9
 
 
-#: What the cells call: it has its command run by a process that has imported everything.
-COMMAND = """#!{python} -IS
-import json, os, socket, sys
-with socket.create_connection(("127.0.0.1", {port})) as asked, asked.makefile("rw") as file:
-    print(json.dumps([sys.argv[1:], os.getcwd(), {{**os.environ}}]), file=file, flush=True)
-    code, out, error = json.load(file)
-sys.stdout.write(out)
-sys.stderr.write(error)
-sys.exit(code)
-"""
-
-
-class Commands(StreamRequestHandler):
-    """Runs the commands of cells, of which one notebook has twenty, in forks."""
-
-    def handle(self) -> None:
-        words, folder, env = json.loads(self.rfile.readline())
-        done = run_command(*words, cwd=Path(folder), env=env)
-        self.wfile.write(json.dumps([done.returncode, done.stdout, done.stderr]).encode())
-
-
 @pytest.fixture(scope="module")
 def ran(tmp_path_factory) -> Iterator[dict[str, Future[Any]]]:
     """What each notebook prints now; they run side by side, since each waits for its kernel to start."""
-    command = tmp_path_factory.mktemp("commands") / "rag-selectivity"
-    with ThreadingTCPServer(("127.0.0.1", 0), Commands) as server, ThreadPoolExecutor(len(PAGES)) as pool:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        command.write_text(COMMAND.format(python=sys.executable, port=server.server_address[1]), encoding="utf-8")
-        command.chmod(0o755)
-        yield {page.stem: pool.submit(maker.executed, page, command.parent) for page in PAGES if not lacking(page)}
-        server.shutdown()
+    folder = tmp_path_factory.mktemp("commands")
+    with command_in(folder), ThreadPoolExecutor(len(PAGES)) as pool:
+        yield {page.stem: pool.submit(maker.executed, page, folder) for page in PAGES if not lacking(page)}
 
 
 @pytest.mark.slow

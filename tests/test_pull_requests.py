@@ -16,6 +16,7 @@ import yaml
 
 import rag_selectivity as rs
 from rag_selectivity.advice import decide
+from tests.forked_cli import command_in
 
 ROOT = Path(__file__).resolve().parents[1]
 #: What runs retrieve: on main, and in a pull request that makes one run better and the other one worse.
@@ -51,14 +52,15 @@ class Done:
         return (self.folder / "comment.md").read_text(encoding="utf-8")
 
 
-def run_job(event: str, folder: Path, cache: Path, qualities: dict[str, float]) -> Done:
+def run_job(event: str, folder: Path, commands: Path, qualities: dict[str, float]) -> Done:
     """Run the steps of the first workflow as GitHub does: in a fresh folder, until one fails."""
     folder.mkdir()
     write_data(folder, qualities)
     job = workflow("retrieval.yml")["jobs"]["measure"]
     done = Done(folder)
     env = {**os.environ, **job["env"], "GITHUB_STEP_SUMMARY": str(folder / "summary.md")}
-    env["PATH"] = f"{commands(folder)}{os.pathsep}{env['PATH']}"
+    cache = commands / "cache.json"
+    env["PATH"] = f"{commands}{os.pathsep}{env['PATH']}"
     for step in job["steps"]:
         if not applies(step, event):
             continue
@@ -93,17 +95,6 @@ def applies(step: dict[str, Any], event: str) -> bool:
     return asked.group(1) == event
 
 
-def commands(folder: Path) -> Path:
-    """A folder with `rag-selectivity` and `python`, those of the tests."""
-    place = folder / "bin"
-    place.mkdir()
-    for name, arguments in (("rag-selectivity", " -m rag_selectivity"), ("python", "")):
-        script = place / name
-        script.write_text(f'#!/bin/sh\nexec "{sys.executable}"{arguments} "$@"\n')
-        script.chmod(0o755)
-    return place
-
-
 def write_data(folder: Path, qualities: dict[str, float]) -> None:
     """grades.trec, and a retrieve.py that writes the runs."""
     grades = (f"{q} 0 {p} {grade}\n" for q, row in GRADES.items() for p, grade in row.items())
@@ -134,15 +125,16 @@ def found(query: str, quality: float, draws: np.random.Generator) -> list[str]:
 def jobs(tmp_path_factory) -> dict[str, Done]:
     """A pull request before main was measured, main, and a pull request that is compared with it."""
     place = tmp_path_factory.mktemp("jobs")
-    cache = place / "cache.json"
-    return {
-        name: run_job(event, place / name, cache, qualities)
-        for name, event, qualities in (
-            ("first", "pull_request", MAIN),
-            ("main", "push", MAIN),
-            ("changed", "pull_request", CHANGED),
-        )
-    }
+    (place / "python").symlink_to(sys.executable)
+    with command_in(place):
+        return {
+            name: run_job(event, place / name, place, qualities)
+            for name, event, qualities in (
+                ("first", "pull_request", MAIN),
+                ("main", "push", MAIN),
+                ("changed", "pull_request", CHANGED),
+            )
+        }
 
 
 def texts_of(done: Done) -> list[str]:
