@@ -394,7 +394,7 @@ def test_an_alarm_when_it_begins_and_when_it_ends(caplog) -> None:
         assert 2 < alarm.n <= 150, alarm
         assert alarm.since > 1e9
     harm = next(alarm for alarm in heard if alarm.condition == "Harm > .4")
-    assert str(harm).endswith("UTC (the true figure is probably lower)")
+    assert str(harm).endswith("UTC (the true figure may be nearer to the limit)")
     assert harm.value == 0.5
     assert f"ALARM Harm > .4: 0.5 over the last {harm.n} retrievals since" in caplog.text
     record(400, "good?", ["a"], 10)

@@ -1,4 +1,4 @@
-"""Alarms about live retrievals: conditions such as `BoR < 2` or `p95(seconds) > 2`, by a sequential test."""
+"""Alarms about live retrievals: conditions such as `Success < .8` or `p95(seconds) > 2`, by a sequential test."""
 
 import logging
 import math
@@ -61,7 +61,7 @@ class Alarm:
     Attributes
     ----------
     condition : str
-        As it was given: `BoR < 2`.
+        As it was given: `Success < .8`.
     value : float
         The figure over the last `n` retrievals that have one. A quantile: over at most `window` of them. They are
         those since the change probably began, which show it most: the true figure is probably less extreme.
@@ -81,8 +81,8 @@ class Alarm:
 
     def __str__(self) -> str:
         began = f" since {datetime.fromtimestamp(self.since, UTC):%Y-%m-%d %H:%M:%S} UTC" if self.since > 0 else ""
-        # The moment was chosen because the figure is beyond the limit, so the true one is probably nearer to it.
-        true = f" (the true figure is probably {'lower' if '>' in self.condition else 'higher'})" if self.raised else ""
+        # The moment was chosen because the figure is beyond the limit.
+        true = " (the true figure may be nearer to the limit)" if self.raised else ""
         over = f"{amount(self.value)} over the last {counted(self.n, 'retrieval')}{began}{true}"
         return f"{'ALARM' if self.raised else 'No longer'} {self.condition}: {over}"
 
@@ -109,7 +109,7 @@ class _Watched:
 
     def __init__(self, text: str, window: int, false_alarm_every: float) -> None:
         if (found := parts_of(text, r"p\d{1,2}")) is None:
-            raise InputError(f"alert {text!r} is no condition such as 'BoR < 2', 'tokens > 8000' or 'p95(seconds) > 2'")
+            raise InputError(f"alert {text!r} is no condition such as 'Harm > .4' or 'p95(seconds) > 2'")
         self.text, self.figure, self.above = text.strip(), found.name, found.sign[0] == ">"
         self.limit = limit_of(found.limit, f"alert {text!r}")
         percent = int(found.calls[0][1:]) if found.calls else None
@@ -238,7 +238,7 @@ class _Watched:
 
 
 class Alerts:
-    """Watches conditions such as `BoR < 2`, `Harm@10 > .3`, `tokens > 8000`, `p95(seconds) > 2` or `failed > .05`.
+    """Watches conditions such as `Success < .8`, `Harm@10 > .3`, `tokens > 8000`, `p95(seconds) > 2` or `failed > .05`.
 
     Below .074 bits of BoR_max a random draw succeeds in 95 % of the queries: the collapse zone. A measure without a
     depth is of all that was shown.
@@ -250,6 +250,8 @@ class Alerts:
 
     - A condition on a mean (or on a ratio of means such as BoR, or its logarithm) is about the mean of one quantity for
       each retrieval: `BoR < 2` holds if success − 4 · random success is below 0 on average.
+    - If every retrieval fails, `Success < .8` goes off after 9 of them and `Success < .5` after 21, but `BoR < L` after
+      about 15 · 2^(BoR_max − L): after 1,253 for `BoR < 2` at a BoR_max of 8.4 bits. Set L near BoR_max.
     - `p95(seconds) > 2` holds if more than 5 % of the retrievals take more than 2 seconds.
     - While a condition does not hold, the expected number of retrievals until a false alarm is at least
       `false_alarm_every`; likewise, while it holds, until an alarm that it holds no longer. Each condition has a test

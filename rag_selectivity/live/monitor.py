@@ -82,8 +82,9 @@ class Monitor(Shared):
     scale, grade_map
         As in `rag_selectivity.evaluate`.
     alerts : sequence of str
-        Conditions such as `"BoR < 2"`, `"BoR_max < .074"`, `"Harm > .4"`, `"tokens > 8000"`, `"p95(seconds) > 2"` or
-        `"outcome < .6"`. A sequential test decides: `rag_selectivity.live.alerts.Alerts` says what it promises.
+        Conditions such as `"Success < .8"`, `"BoR_max < .074"`, `"Harm > .4"`, `"tokens > 8000"`, `"p95(seconds) > 2"`
+        or `"outcome < .6"`. A sequential test decides: `rag_selectivity.live.alerts.Alerts` says what it promises, and
+        after how many failures in a row it goes off.
     window : int
         Retrievals of the property `window`.
     false_alarm_every : float

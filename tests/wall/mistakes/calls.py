@@ -202,7 +202,7 @@ CALLS: dict[str, tuple[Any, ...]] = {
     "a text for what was shown": (lambda: rs.Retrieval("who?", "d1"), WRONG, "list", "'d1'", "['d1']"),
     "tokens below 0": (lambda: rs.Retrieval("who?", ["d1"], tokens=-1), WRONG, "tokens", "-1"),
     "a report of no retrieval": (lambda: rs.Monitor(LABELS).report(), WRONG, "no retrieval"),
-    "an alert that cannot be read": (lambda: rs.Monitor(LABELS, alerts=["BoR << 3"]), WRONG, "'BoR << 3'", "BoR < 2"),
+    "an alert that cannot be read": (lambda: rs.Monitor(LABELS, alerts=["BoR << 3"]), WRONG, "'BoR << 3'", "Harm > .4"),
     "one alert as a text": (lambda: rs.Monitor(LABELS, alerts="BoR < 3"), WRONG, "alerts", "['BoR < 3']"),
     "a sample of 200 %": (lambda: rs.Monitor(LABELS, sample_rate=2), WRONG, "sample_rate", "2"),
     "more tools than the catalogue": (lambda: rs.ToolMonitor(catalogue=3, relevant=9), WRONG, "relevant", "9", "3"),
