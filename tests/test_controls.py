@@ -179,6 +179,17 @@ def test_clusters_of_one_query_each_are_no_clusters() -> None:
 # -- no relevant control -----------------------------------------------------------------------------------
 
 
+def test_nothing_lies_between_two_ends_where_no_list_has_a_relevant_passage() -> None:
+    queries = [f"q{i}" for i in range(12)]
+    controls, run = {query: {"c": 0} for query in queries}, {query: ["x"] for query in queries}
+    kind = {query: "ab"[i % 2] for i, query in enumerate(queries)}
+    about = {"controls": controls, "corpus_size": 100, "depths": [1], "measures": ["BoR"], "by": {"kind": kind}}
+    found = rs.evaluate({query: {"d": 1, "x": 0} for query in queries}, {"r": run}, **about)
+    why = "none of the {} controls is relevant, and no list has a relevant passage in its top 1"
+    assert found["BoR@1"].reason == why.format(12)
+    assert f"no BoR@1 of a, b: {why.format(6)}" in " ".join(found.details().split())
+
+
 def test_without_a_relevant_control_the_figure_is_between_two_ends() -> None:
     result = report(judged_by(0.0, number=3))
     bits = result["BoR@10"]

@@ -69,6 +69,8 @@ def test_each_slice_has_a_winner_of_its_own() -> None:
     shown, part = compared.details(), compared.slices["kind"]["long"]["bm25", "Success@1"]
     assert "The figures of the groups by kind are among the details." in str(compared)
     assert "bm25 compared with dense by kind" in shown
+    alone = rs.compare(labels, runs, measures=["BoR"], corpus_size=100, depths=[1]).details()
+    assert "largest differences of single queries behind BoR@1: q" in alone
     assert {f"{part.baseline_value:.3f}", f"{part.value:.3f}"} <= {*shown.split("by kind")[-1].split()}
 
 

@@ -164,7 +164,7 @@ def _notes(report: Report, run: RunReport) -> Iterator[str]:
     if run is list(report.runs.values())[-1]:
         missing = grouped((reason, measure) for measure, reason in report.absent.items())
         yield from (f"{enumeration(measures)} could not be measured: {reason}" for reason, measures in missing.items())
-        yield from caveat_lines(("", "all figures", each) for each in run.label_caveats if each.level != NOTE)
+        yield from caveat_lines(("", "all, marked or not", each) for each in run.label_caveats if each.level != NOTE)
 
 
 # -- slices --------------------------------------------------------------------------------------------------
@@ -181,18 +181,17 @@ def _slice_blocks(report: Report, by_value: Mapping[str, Slice]) -> Iterator[Blo
     if any(part.few for part in parts):
         yield Note(f"{FEW} under {FEWEST} queries: the figures say little", "note")
     if left_out := len(measures) - len(shown):
-        others = f"{counted(left_out, 'further figure')} of each slice at other depths"
-        yield Note(f"{others}: in JSON, CSV and DataFrames", "note")
+        yield Note(f"{counted(left_out, 'figure')} of each slice at other depths: in JSON, CSV and DataFrames", "note")
     figures = [(part.value, str(measure), part[measure]) for part in parts for measure in shown]
     of_slices = ((value, name, caveat) for value, name, each in figures for caveat in each.caveats)
     yield from notes(caveat_lines(of_slices, len(parts)))
-    yield from reasons((f"{name} of {value}", each.value, each.reason) for value, name, each in figures)
+    yield from reasons((f"{name} of", value, each.value, each.reason) for value, name, each in figures)
 
 
-def reasons(figures: Iterable[tuple[str, float, str | None]]) -> Iterator[Note]:
-    """Why figures do not exist; those with the same reason together."""
-    missing = grouped((why, name) for name, value, why in figures if why is not None and math.isnan(value))
-    yield from notes(f"no {', '.join(names)}: {reason}" for reason, names in missing.items())
+def reasons(figures: Iterable[tuple[str, str, float, str | None]]) -> Iterator[Note]:
+    """Why figures do not exist, from what there is none of, and where; those with the same reason together."""
+    missing = grouped(((what, why), where) for what, where, value, why in figures if why and math.isnan(value))
+    yield from notes(f"no {what} {', '.join(places)}: {why}" for (what, why), places in missing.items())
 
 
 def at_one_depth(measures: Sequence[Measure], report: Report) -> list[Measure]:
@@ -262,14 +261,15 @@ def _findings(rows: Sequence[RunDifference], settings: Mapping[str, Any]) -> Ite
         of_labels = ((row.measure, math.nan if row.as_judged is None else row.as_judged) for row in calibrated)
         as_judged = ", ".join(f"{measure} {signed(value)}" for measure, value in of_labels)
         yield Note(f"differences as judged: {as_judged}; W/T/L and the queries below are as judged too")
-    yield from reasons((f"calibrated difference for {x.measure}", x.difference, x.reason) for x in calibrated)
+    yield from reasons(("calibrated difference for", x.measure, x.difference, x.reason) for x in calibrated)
     if any(not math.isnan(row.detectable) for row in tested):
         power, family = level_text(settings["power"]), counted(settings["family"], "test")
         least = f"the smallest true difference that is shown with a power of {power}, at the level of"
         yield Note(f"shows ≥: {least} Holm's correction for a family of {family}")
     if (first := next((row for row in rows if row.moved), None)) is not None:
         moved = ", ".join(f"{m.query} ({number(m.baseline_value)} → {number(m.value)})" for m in first.moved)
-        yield Note(f"largest differences in {first.measure}: {moved}")
+        of_queries = isinstance(first.measure, Measure) and first.measure.per_query
+        yield Note(f"largest differences {'in' if of_queries else 'of single queries behind'} {first.measure}: {moved}")
 
 
 def _slice_differences(rows: Sequence[RunDifference], comparison: Comparison) -> Iterator[Block]:
@@ -289,7 +289,7 @@ def _slice_differences(rows: Sequence[RunDifference], comparison: Comparison) ->
     )
     if any(row.few for row in shown):
         yield Note(f"{FEW} under {FEWEST} queries: no verdict")
-    yield from reasons((f"{row.measure} of {_slice_of(row)}", row.difference, row.reason) for row in shown)
+    yield from reasons((f"{row.measure} of", _slice_of(row), row.difference, row.reason) for row in shown)
     mixed = {row.measure for row in shown if row.basis == WITH_CONTROLS}
     if own := [f"{x.measure} of {_slice_of(x)}" for x in shown if x.n and x.measure in mixed and x.basis == AS_JUDGED]:
         yield Note(f"as judged, the other slices with random controls: {', '.join(own)}")

@@ -28,7 +28,7 @@ from rag_selectivity.tables.ids import IntArray
 from rag_selectivity.trust.people import BoolArray
 from rag_selectivity.trust.placebo import tails
 from rag_selectivity.trust.sampled_totals import sampled_total
-from rag_selectivity.wording import counted, number
+from rag_selectivity.wording import counted
 
 #: Draws for figures without an interval, whose median alone is wanted.
 _DRAWS_OF_A_MEDIAN = 1000
@@ -222,10 +222,10 @@ def _controlled(
         return Controlled(value + 0.0, low + 0.0, high + 0.0, shown, can_show, total, narrow=narrow)
     low, high = (math.nan, math.nan) if math.isnan(sum(ends)) else sorted(ends)
     no_hit = f"none of the {counted(total, 'control')} is relevant"
-    reason = f"{no_hit}: only the ends of the figure are known"
-    if shown is not None:
-        below, use = "shown" if shown > 0 else "nothing is shown", f"low({measure @ depth}) or shown({measure @ depth})"
-        reason = f"{no_hit}: the figure is between {number(low)} ({below}) and {number(high)} (as judged); use {use}"
+    use = f"; use low({measure @ depth}) or shown({measure @ depth})" if shown is not None else ""
+    reason = f"{no_hit}, so only the ends of the figure are known{use}"
+    if at.success_rate == 0:
+        reason = f"{no_hit}, and no list has a relevant passage in its top {depth}"
     return Controlled(math.nan, low, high, shown, can_show, total, reason)
 
 
