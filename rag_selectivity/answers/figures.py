@@ -180,7 +180,7 @@ def _why(kind: str, n: int, first: float, second: float) -> str | None:
     if kind == "bits" and first == 0:
         return "no answer is right with the run"
     if kind == "bits" and second == 0:
-        return "no answer is right with random passages; the lower end of the interval is what is shown"
+        return "no answer is right with random passages, so the bits have no upper end"
     return None
 
 

@@ -74,7 +74,7 @@ class Shown(Plain):
     ----------
     run : str
         A run; or `closed-book` (no passages), `random` (K random passages of the corpus), `ideal` (all relevant
-        passages and nothing else), or `junk` (the relevant passages and K hard negatives).
+        passages and nothing else), or `junk` (the relevant passages and K hard negatives, in random places).
     k : int or None
         The depth; of `junk` the number of hard negatives; 0 of `closed-book`; None of `ideal`.
     order : {"best-first", "worst-first", "shuffled", "middle"}
@@ -87,7 +87,7 @@ class Shown(Plain):
 
     def __str__(self) -> str:
         if self.run == JUNK:
-            return f"relevant + {self.k} junk"
+            return f"relevant + {self.k} junk shuffled"
         depth = "" if self.k is None or self.run in (CLOSED_BOOK, IDEAL) else f"@{self.k}"
         return f"{self.run}{depth}" + ("" if self.order == BEST_FIRST else f" {self.order}")
 
