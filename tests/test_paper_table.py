@@ -34,7 +34,10 @@ def test_a_comparison_marks_the_best_and_names_what_is_worse() -> None:
     ]
     caption = latex.partition(r"\caption{")[2].partition("\n")[0]
     assert "n = 40 queries, N = 100 passages, utility scale, relevant from grade 4." in caption
+    assert "A superscript names the systems that are significantly worse at the 95" in caption
     assert f"Holm's correction over {comparison.settings['family']} tests" in caption
+    none = rs.compare(LABELS, {name: RUNS[name] for name in ("alike", "bad_one")}, **GIVEN).to_latex()
+    assert "No system is shown to be significantly worse at the 95" in none
 
 
 def test_a_range_and_what_has_no_direction_make_no_figure_the_best() -> None:
@@ -42,7 +45,7 @@ def test_a_range_and_what_has_no_direction_make_no_figure_the_best() -> None:
     report = rs.evaluate(labels, RUNS, scale="utility", corpus_size=100, measures=["Harm@2", "RandomSuccess@2"])
     assert [cells[1] for cells in rows(report.to_latex())] == ["Harm@2", *["0.500 to 1.000", "0.000", "0.500 to 1.000"]]
     assert "bold" not in report.to_latex().replace(r"\textbf", "bold")
-    assert "To be doubted: closed-labels, partly-judged (rag-selectivity explain)." in report.to_latex()
+    assert "Caveats: closed-labels, partly-judged (rag-selectivity explain)." in report.to_latex()
 
 
 def test_the_baseline_names_the_systems_that_are_worse_than_it() -> None:

@@ -20,7 +20,7 @@ from rag_selectivity.results.estimate import Estimate
 from rag_selectivity.results.report import Comparison, Report
 from rag_selectivity.results.result import VIEWS, Result
 from rag_selectivity.tables.grades import scale_named
-from rag_selectivity.wording import MARKS, counted, level_text
+from rag_selectivity.wording import counted, level_text
 
 _MORE = Lines(["All figures, intervals and notes: --details, or details() in Python."])
 
@@ -88,8 +88,7 @@ def as_latex(result: Result) -> str:
         for name, *cells in zip(names, *columns, strict=True)
     ]
     heads = ["system", *(latex_text(str(measure)) for measure in measures)]
-    bold = any(r"\textbf" in cell for column in columns for cell in column)
-    return latex_of(heads, rows, _caption(result, report, figures.values(), bold))
+    return latex_of(heads, rows, _caption(result, report, figures.values(), "".join(map("".join, columns))))
 
 
 def _figures(result: Report | Comparison, report: Report) -> dict[str, dict[Measure, Estimate]]:
@@ -125,19 +124,20 @@ def _cells(
         yield f"{figure}$^{{{worse[name].rstrip(',')}}}$" if worse[name] else figure
 
 
-def _caption(result: Report | Comparison, report: Report, figures: Iterable[Mapping[Any, Estimate]], bold: bool) -> str:
+def _caption(result: Report | Comparison, report: Report, figures: Iterable[Mapping[Any, Estimate]], cells: str) -> str:
     size = "" if report.corpus_size is None else f", N = {report.corpus_size:,} passages"
-    n = counted(report.trust.queries, "query", "queries")
-    text = f"{counted(len(report.runs), 'system')}, n = {n}{size}, {report.scale} scale"
-    text += f", relevant from grade {scale_named(report.scale).relevant_from}."
-    text += " The best figure of a column is bold." * bold
+    text = f"{counted(len(report.runs), 'system')}, n = {counted(report.trust.queries, 'query', 'queries')}{size}, "
+    text += f"{report.scale} scale, relevant from grade {scale_named(report.scale).relevant_from}."
+    text += " The best figure of a column is bold." * (r"\textbf" in cells)
+    text += " A ≥ stands before the lower end of a figure that is not known." * (r"\geq" in cells)
     if isinstance(result, Comparison):
         kind = "paired tests" if result.settings["paired"] else "tests of independent samples"
         tests, level = counted(result.settings["family"], "test"), level_text(result.settings["level"])
-        text += f" A superscript names the systems that are significantly worse at the {level} level: {kind} of each "
-        text += f"system against {result.baseline}, with Holm's correction over {tests}."
-    codes = {each.code for of_run in figures for x in of_run.values() for each in x.caveats if MARKS[each.level]}
-    return latex_text(text + f" To be doubted: {', '.join(sorted(codes))} (rag-selectivity explain)." * bool(codes))
+        text += " A superscript names the systems that are" if "$^{" in cells else " No system is shown to be"
+        text += f" significantly worse at the {level} level: {kind} of each system against {result.baseline}, with "
+        text += f"Holm's correction over {tests}."
+    codes = {each.code for of_run in figures for x in of_run.values() for each in x.caveats}
+    return latex_text(text + f" Caveats: {', '.join(sorted(codes))} (rag-selectivity explain)." * bool(codes))
 
 
 VIEWS.update(text=as_text, markdown=as_markdown, latex=as_latex, page=_page, notebook=notebook_html)
