@@ -5,7 +5,7 @@ import json
 import pytest
 
 from rag_selectivity import Monitor, Retrieval
-from rag_selectivity.online import interleave, join_records, preference
+from rag_selectivity.online import join_records, preference
 from tests.forked_cli import run_command
 
 pytestmark = pytest.mark.contract
@@ -29,12 +29,14 @@ def test_a_log_is_joined_and_decided(sample, tmp_path) -> None:
 
 
 def test_runs_are_interleaved(sample, tmp_path) -> None:
-    place = tmp_path / "drafted.jsonl"
+    place = tmp_path / "drafted.txt"
     words = ["online", "interleave", f"a={sample / 'bm25.trec'}", f"b={sample / 'dense.trec'}"]
     assert of_command(*words, "--k", 5, "-o", place)[0] == 0
     rows = [json.loads(line) for line in place.read_text().splitlines()]
     assert len(rows) == 60
     assert {len(row["passages"]) for row in rows} == {5}
+    assert of_command(*words, "--k", 5)[1] == place.read_text()
+    assert sum(1 for _ in join_records(place)) == 60
     status, _, said = of_command(*words[:3])
     assert status == 2
     assert "takes two runs, got 1" in said
@@ -113,14 +115,6 @@ def test_records_are_written_as_json_lines_alone(suffix, sample, tmp_path) -> No
     assert not list(tmp_path.iterdir())
 
 
-def test_drafts_read_back(sample, tmp_path) -> None:
-    runs = [f"a={sample / 'bm25.trec'}", f"b={sample / 'dense.trec'}"]
-    place = tmp_path / "drafted.txt"
-    assert of_command("online", "interleave", *runs, "--k", 5, "-o", place)[0] == 0
-    assert of_command("online", "interleave", *runs, "--k", 5)[1] == place.read_text()
-    assert sum(1 for _ in join_records(place)) == 60
-
-
 @pytest.mark.parametrize(
     ("line", "more", "message"),
     [
@@ -153,11 +147,3 @@ def test_a_metric_that_no_row_has_is_named(more, tmp_path) -> None:
     assert (status, "no row has a value of empty: leave the metric out" in said) == (2, True), said
     status, _, said = of_command(*words, "--metric", "cited", "--covariate", "cited=before:0:1")
     assert (status, "no row has a value of 'before'; the first row has" in said) == (2, True), said
-
-
-def test_control_characters_of_ids_are_shown(tmp_path) -> None:
-    draft = interleave({"\x1b[2Ja": ["d1"], "b": ["d2"]}, k=2, seed="i")
-    (tmp_path / "records.jsonl").write_text(json.dumps(draft.record("q", {"d2": 1})) + "\n")
-    printed = of_command("online", "preference", tmp_path / "records.jsonl")[1]
-    assert "\x1b" not in printed
-    assert r"\x1b[2Ja" in printed
