@@ -261,7 +261,7 @@ def _findings(rows: Sequence[RunDifference], settings: Mapping[str, Any]) -> Ite
         of_labels = ((row.measure, math.nan if row.as_judged is None else row.as_judged) for row in calibrated)
         as_judged = ", ".join(f"{measure} {signed(value)}" for measure, value in of_labels)
         yield Note(f"differences as judged: {as_judged}; W/T/L and the queries below are as judged too")
-    yield from reasons(("calibrated difference for", x.measure, x.difference, x.reason) for x in calibrated)
+    yield from reasons(("calibrated difference for", str(x.measure), x.difference, x.reason) for x in calibrated)
     if any(not math.isnan(row.detectable) for row in tested):
         power, family = level_text(settings["power"]), counted(settings["family"], "test")
         least = f"the smallest true difference that is shown with a power of {power}, at the level of"
