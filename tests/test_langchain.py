@@ -293,6 +293,16 @@ def test_run_evaluators_take_documents_dicts_and_ids() -> None:
     assert binary({"documents": documents}, {"relevant": ["n1", "n5"]})["score"] == 0.5
 
 
+def test_the_k_of_the_first_answers_is_measured_too() -> None:
+    labels = {f"{i}?": [f"d{i}"] for i in range(30)}
+    found = RunnableLambda(
+        lambda asked: [Document(id=name, page_content=name) for name in ("x", "y", f"d{asked[:-1]}")]
+    )
+    report = selectivity(found, None, labels, corpus_size=40)
+    assert report.depths == (1, 2, 3)
+    assert report["BoR@3"].low < report["BoR@3"].value
+
+
 def test_ids_that_meet_in_part_and_passages_without_any_are_told() -> None:
     labels, queries = {f"q{i}": [f"d{i}"] for i in range(15)}, {f"q{i}": f"{i}?" for i in range(15)}
     apart = {q: [f"docs/{name}.md" for name in row] if int(q[1:]) < 10 else row for q, row in labels.items()}

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rag_selectivity import InputError, Report
+from rag_selectivity.advice import depths_with_k
 from rag_selectivity.hosted import AUTO, Retrieved, check_retriever, labelled_queries, labels_for, measure_hosted
 from rag_selectivity.single import Steps, check_whole, document_candidates
 from rag_selectivity_langchain.documents import document_of, texts_and_scores
@@ -49,6 +50,7 @@ def selectivity(
     InputError
         If no question has labels, all retrievals fail, no id finds a label, or the stores differ in N.
     """
+    options.setdefault("depths", None if options.get("measures") else depths_with_k)
     given = labels_for(labels, **options)
     asked = labelled_queries(questions, given)
     retrievers = retrievers_of(retriever, workers)

@@ -134,9 +134,7 @@ def _fields(value: Any) -> Mapping[str, Any]:
     update = getattr(value, "update", None)
     if isinstance(update, Mapping):
         return update
-    if dataclasses.is_dataclass(value) or hasattr(type(value), "model_fields"):
-        return dict(vars(value))
-    return {}
+    return dict(vars(value)) if dataclasses.is_dataclass(value) or hasattr(type(value), "model_fields") else {}
 
 
 def _only(values: Iterable[Any]) -> list[Document]:

@@ -207,7 +207,7 @@ def what_next(decision: Decision, at_k: Report, losses: Losses | None, fails: st
     part = f"{percent(lacking)} of the top {decision.K} has no label; have an LLM grade all of it"
     grade = [f"{part}: {at_k.steps.lists(graded)}"] if lacking else []
     # Labels that call passages of other lists junk say little of a list that holds few of them.
-    acts += grade if lacking > 0.5 and hold_junk(best) else []
+    acts += grade if lacking > 0.75 and hold_junk(best) else []
     acts += [*few, *labels] if few or not believed else [*_questions(decision), *labels, *_steps(decision, losses)]
     empty = 0 if fails else int((best.returned[~best.missing] == 0).sum())
     acts += [f"Look at the {counted(empty, 'retrieval')} that failed or came back empty."] * bool(empty)
