@@ -1,6 +1,7 @@
 """What `SelectivityEvaluator` makes of ids, of N, of retrievals that fail, and of retrievers that are only sync."""
 
 import asyncio
+import contextlib
 import logging
 import math
 import warnings
@@ -15,8 +16,11 @@ pytest.importorskip("llama_index.core")
 
 from llama_index.core import MockEmbedding, VectorStoreIndex
 from llama_index.core.base.base_retriever import BaseRetriever
+from llama_index.core.llms import MockLLM
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
-from llama_index.core.schema import NodeRelationship, NodeWithScore, RelatedNodeInfo, TextNode
+from llama_index.core.query_engine import RetrieverQueryEngine
+from llama_index.core.retrievers import QueryFusionRetriever, RecursiveRetriever
+from llama_index.core.schema import IndexNode, NodeRelationship, NodeWithScore, RelatedNodeInfo, TextNode
 from rag_selectivity_llama_index import SelectivityEvaluator, report_from_results, run_from_nodes
 
 pytestmark = pytest.mark.contract
@@ -192,6 +196,53 @@ def test_n_is_asked_when_the_evaluation_begins() -> None:
     evaluator = SelectivityEvaluator(retriever, labels=LABELS, depths=[2])
     retriever.index.insert_nodes([TextNode(text="one more")])
     assert evaluator.evaluate_dataset(QUERIES).report.corpus_size == 21
+
+
+def links(*objects) -> list[IndexNode]:
+    """Three links to the first node of each document."""
+    targets = enumerate(NODES[::2] * 3)
+    return [IndexNode(id_=f"{i}", text="link", index_id=node.id_, obj=node if objects else None) for i, node in targets]
+
+
+def vectors(nodes, **options) -> BaseRetriever:
+    return VectorStoreIndex(nodes, embed_model=MockEmbedding(embed_dim=2)).as_retriever(similarity_top_k=9, **options)
+
+
+def recursive(**options) -> RecursiveRetriever:
+    return RecursiveRetriever("root", {"root": vectors([*links(), NODES[1]])}, **options)
+
+
+def fused(*retrievers) -> QueryFusionRetriever:
+    return QueryFusionRetriever(list(retrievers), num_queries=1, use_async=False, llm=MockLLM(), similarity_top_k=4)
+
+
+def n_of(retriever, unknown: str | None = None) -> int | None:
+    """N by the index, and what a warning says of it."""
+    with pytest.warns(rs.SelectivityWarning, match=unknown) if unknown else contextlib.nullcontext():
+        evaluator = SelectivityEvaluator(
+            retriever, labels={"q": {"n0-0": 1}}, depths=[2], ids="exact", identity="node_id"
+        )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return evaluator.evaluate_dataset({"q": "about 0"}, bootstrap=None).report.corpus_size
+
+
+def test_n_counts_what_links_lead_to() -> None:
+    assert n_of(recursive(node_dict={node.node_id: node for node in NODES})) == 11
+    assert n_of(vectors(links("with objects"))) == 10
+    engine = RetrieverQueryEngine.from_args(vectors(NODES), llm=MockLLM())
+    engines = RecursiveRetriever("root", {"root": vectors(links()[:1])}, {"n0-0": engine})
+    assert n_of(engines, "did not say how many passages it can return: .*what its links lead to") is None
+
+
+def test_n_of_a_hybrid_counts_each_node_once_or_names_what_it_cannot_count() -> None:
+    class Bare(BaseRetriever):
+        def _retrieve(self, query_bundle):
+            return [NodeWithScore(node=NODES[0])]
+
+    assert n_of(fused(vectors(NODES), Bare()), "QueryFusionRetriever did not say .*Bare") is None
+    BM25Retriever = pytest.importorskip("llama_index.retrievers.bm25").BM25Retriever
+    assert n_of(fused(vectors(NODES[:12]), BM25Retriever.from_defaults(nodes=NODES[8:]))) == 20
 
 
 # -- retrievals that fail ------------------------------------------------------------------------------

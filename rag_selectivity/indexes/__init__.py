@@ -12,14 +12,8 @@ from rag_selectivity.errors import InputError, SelectivityWarning
 from rag_selectivity.indexes.llama_index import of_llama_index
 from rag_selectivity.indexes.stores import Contents, of_store
 from rag_selectivity.indexes.stores import StoredPassage as StoredPassage
+from rag_selectivity.tables import matching
 from rag_selectivity.tables.cells import shown, whole_count
-from rag_selectivity.tables.matching import (
-    QUERIES_TO_CHOOSE_BY,
-    ChosenIdentity,
-    Observed,
-    choose_identity,
-    labels_found,
-)
 from rag_selectivity.tables.small import PassageCounts
 
 T = TypeVar("T")
@@ -49,12 +43,8 @@ def corpus_size_of_index(index: Any) -> int | None:
 
 def stored_passages(index: Any) -> list[StoredPassage] | None:
     """The passages that an index can return, or None if it cannot list them; as in `corpus_size_of_index`."""
-
-    def listed(found: Contents) -> list[StoredPassage] | None:
-        passages = found.passages()
-        return None if passages is None else list(passages)
-
-    return _asked(index, listed, "which passages it can return", "passages_of= if they are chunks of documents")
+    instead = "passages_of= if they are chunks of documents"
+    return _asked(index, Contents.listed, "which passages it can return", instead)
 
 
 def passages_of_index(index: Any, identity: str) -> dict[str, int] | None:
@@ -86,24 +76,25 @@ def passages_of_index(index: Any, identity: str) -> dict[str, int] | None:
     return Counter(id_ for each in stored if (id_ := each.by(identity)) is not None)
 
 
-def chosen_identity(observed: Sequence[Observed], index: Any = None) -> ChosenIdentity:
+def chosen_identity(observed: Sequence[matching.Observed], index: Any = None) -> matching.ChosenIdentity:
     """The id that the labels choose: among what was retrieved or, where this tells too little, in the index.
 
     Raises
     ------
     InputError
-        As `choose_identity`, unless the index has half of the labels or more by one id.
+        As `matching.choose_identity`, unless the index has half of the labels or more by one id.
     """
-    first = observed[:QUERIES_TO_CHOOSE_BY]
+    first = observed[: matching.QUERIES_TO_CHOOSE_BY]
     try:
-        return choose_identity(first)
+        return matching.choose_identity(first)
     except InputError:
         labels = {label for labels_of_query, _ in first for label in labels_of_query}
         with suppress(InputError):
             stored = (passage.candidates for passage in stored_passages(index) or ())
-            chosen = choose_identity([(labels, [ids for ids in stored if not labels.isdisjoint(ids.values())])])
+            known = [ids for ids in stored if not labels.isdisjoint(ids.values())]
+            chosen = matching.choose_identity([(labels, known)])
             if 2 * chosen.found >= len(labels) and any(passages for _, passages in first):
-                found = len(labels_found(first).get(chosen.name, ()))
+                found = len(matching.labels_found(first).get(chosen.name, ()))
                 return replace(chosen, found=found, queries=len(first), in_index=chosen.found)
         raise
 
@@ -132,8 +123,7 @@ def given_size(corpus_size: Any) -> int | None:
     if corpus_size is None:
         return None
     if isinstance(corpus_size, (str, Real)):
-        number: Any = corpus_size
-        if isinstance(number, (bool, str)) or not number >= 1:
+        if isinstance(corpus_size, (bool, str)) or not float(corpus_size) >= 1:
             raise InputError(f"corpus_size must be a whole number ≥ 1, got {shown(corpus_size)}")
         return whole_count(corpus_size, "corpus_size")
     size = corpus_size_of_index(corpus_size)

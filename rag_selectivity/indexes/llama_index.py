@@ -7,29 +7,19 @@ What restricts a retriever is {"filters": `MetadataFilters`, "node_ids": ids}, w
 import json
 from collections.abc import Iterator, Mapping
 from functools import partial
+from itertools import compress, repeat
 from typing import Any
 
-from rag_selectivity.indexes.stores import (
-    Contents,
-    Passages,
-    Reader,
-    StoredPassage,
-    filter_not_counted,
-    of_store,
-    qdrant,
-    reader_of,
-)
+from rag_selectivity.indexes import stores
+from rag_selectivity.indexes.stores import Contents, Passages, Reader, StoredPassage
 
 #: What else restricts a query, which no store here can count.
-_UNCOUNTED = (
-    *("where", "where_document", "qdrant_filters", "shard_identifier", "namespace", "tenant", "partition"),
-    *("filter", "filters", "doc_ids"),
-)
+_UNCOUNTED = "where where_document qdrant_filters shard_identifier namespace tenant partition filter filters doc_ids"
 
 
 def of_llama_index(index: Any, restriction: Mapping[str, Any] | None = None) -> Contents | None:
     """The contents of an index, a store, a docstore or a retriever; None for anything else."""
-    reader = reader_of(index, _READERS)
+    reader = stores.reader_of(index, _READERS)
     return None if reader is None else reader(index, restriction or {})
 
 
@@ -42,13 +32,13 @@ def _retriever(index: Any, restriction: Mapping[str, Any]) -> Contents | None:
     A retriever that merges nodes into their parents is counted by the nodes of its index, from which it starts.
     """
     if "filters" in restriction:
-        raise filter_not_counted(index)
-    own, parts = _restriction(index), _parts(index)
-    found = [of_llama_index(part, own) for part in parts]
-    known = [each for each in found if each is not None]
-    if not known or len(known) < len(found):
-        return None
-    return known[0] if len(known) == 1 else Contents(lambda: _together(known))
+        raise stores.filter_not_counted(index)
+    own = _restriction(index)
+    found = [(type(part).__name__, of_llama_index(part, own)) for part in _parts(index)]
+    known = [each for _, each in found if each is not None]
+    if known and (unknown := {name for name, each in found if each is None}):
+        raise LookupError(f"the nodes of {', '.join(sorted(unknown))} cannot be counted")
+    return known[0] if len(known) == 1 else Contents(lambda: _together(known)) if known else None
 
 
 def _together(parts: list[Contents]) -> Passages:
@@ -58,13 +48,30 @@ def _together(parts: list[Contents]) -> Passages:
     return {each.ids["node_id"]: each for passages in lists for each in passages or ()}.values()
 
 
+def _recursive(index: Any, restriction: Mapping[str, Any]) -> Contents:
+    """A RecursiveRetriever: the nodes to which those of its retriever link (IndexNode), and those that are no links."""
+    retriever, *others = index._retriever_dict.values()
+    found = of_llama_index(retriever, restriction)
+    if others or index._query_engine_dict or found is None or (listed := found.passages()) is None:
+        raise LookupError("what its links lead to cannot be counted")
+    nodes = [_of_node(index._node_dict[each.link]) if each.link else each for each in listed]
+    return Contents(lambda: _together([Contents(lambda: nodes)]))
+
+
+def _bm25(index: Any, restriction: Mapping[str, Any]) -> Contents:
+    """A BM25Retriever, which keeps its nodes as a store does, with a mask of those that its filters leave."""
+    rows = compress(index.corpus, index.corpus_weight_mask or repeat(True))
+    nodes = [_of_payload(StoredPassage({"id": row["node_id"]}, row)) for row in rows]
+    return Contents(lambda: nodes)
+
+
 def _parts(index: Any) -> list[Any]:
     """What it retrieves from: other retrievers and indexes, without these stores, without these a docstore."""
     # Retrievers that make their own filters for each query, and those whose nodes stand for other retrievers.
     if getattr(index, "object_map", None) or any("AutoRetriever" in cls.__name__ for cls in type(index).__mro__):
         return []
-    held = [(reader_of(each, _READERS), each) for each in {id(each): each for each in _held_by(index)}.values()]
-    for readers in ((_retriever, _index), (_store,), (_docstore,)):
+    held = [(stores.reader_of(each, _READERS), each) for each in {id(each): each for each in _held_by(index)}.values()]
+    for readers in ((_retriever, _recursive, _bm25, _index), (_store,), (_docstore,)):
         if found := [each for reader, each in held if reader in readers]:
             return found
     return []
@@ -74,8 +81,8 @@ def _restriction(index: Any) -> dict[str, Any]:
     # By the names of the constructor's arguments, under which retrievers keep them.
     kept = {name.strip("_"): value for name, value in _attributes(index).items()}
     options = {"doc_ids": kept.get("doc_ids"), **(kept.get("kwargs") or {}), **(kept.get("vector_store_kwargs") or {})}
-    if any(map(options.get, _UNCOUNTED)):
-        raise filter_not_counted(index)
+    if any(map(options.get, _UNCOUNTED.split())):
+        raise stores.filter_not_counted(index)
     filters = (each for each in kept.values() if type(each).__name__ == "MetadataFilters" and each.filters)
     found = ("filters", next(filters, None)), ("node_ids", kept.get("node_ids"))
     return {name: value for name, value in found if value}
@@ -110,39 +117,47 @@ def _index(index: Any, restriction: Mapping[str, Any]) -> Contents | None:
         # What was deleted from the store alone stands in the index still.
         listed = {node: None for node in _ids_in_memory(store, restriction) if node in listed}
     elif "filters" in restriction:
-        raise filter_not_counted(index if store is None else store)
-    return Contents(lambda: map(_of_node, index.docstore.get_nodes([*listed], raise_error=False)), lambda: len(listed))
+        raise stores.filter_not_counted(index if store is None else store)
+    ids = [*listed]
+
+    def found(some: list[str] = ids) -> list[StoredPassage]:
+        return list(map(_of_node, index.docstore.get_nodes(some, raise_error=False)))
+
+    # Nodes that stand for others come last; several of them may stand for one.
+    is_own = [each.ids["node_id"] for each in found(ids[-1:])] == ids[-1:]
+    return Contents(lambda: _together([Contents(found)]), (lambda: len(ids)) if is_own else None)
 
 
 def _store(index: Any, restriction: Mapping[str, Any]) -> Contents | None:
     """A vector store: that in memory, and those over Chroma, FAISS, Qdrant and LanceDB, which are asked."""
     if _is_in_memory(index):
-        ids = _ids_in_memory(index, restriction)
-        return Contents(lambda: [_in_memory(index, node) for node in ids])
+        return Contents(lambda: [_in_memory(index, node) for node in _ids_in_memory(index, restriction)])
     is_qdrant = type(index).__name__ == "QdrantVectorStore"
-    points = qdrant(index.client, index.collection_name) if is_qdrant else None
+    points = stores.qdrant(index.client, index.collection_name) if is_qdrant else None
     # The others pass over the ids of nodes.
     filters, allowed = restriction.get("filters"), restriction.get("node_ids") if is_qdrant else None
     if filters or allowed:
         if points is None and type(index).__name__ not in ("ChromaVectorStore", "LanceDBVectorStore"):
-            raise filter_not_counted(index)
+            raise stores.filter_not_counted(index)
         limit = {} if points is None else {"limit": points.size() or 1}
         nodes = partial(index.get_nodes, None, filters=filters, **limit)
         return Contents(lambda: [_of_node(node) for node in nodes() if not allowed or node.node_id in allowed])
     # A LanceDB table, or the client, which is the collection of Chroma or FAISS' index.
-    found = points or of_store(index.table if type(index).__name__ == "LanceDBVectorStore" else index.client)
+    found = points or stores.of_store(index.table if type(index).__name__ == "LanceDBVectorStore" else index.client)
     return None if found is None else Contents(lambda: _of_payloads(found.passages()), found.count)
 
 
 def _docstore(index: Any, restriction: Mapping[str, Any]) -> Contents | None:
     """The docstore of a retriever that has no index: its nodes, if none is the parent of another."""
     if restriction:
-        raise filter_not_counted(index)
+        raise stores.filter_not_counted(index)
     nodes = list(index.docs.values())
     return None if any(node.child_nodes for node in nodes) else Contents(lambda: list(map(_of_node, nodes)))
 
 
 _READERS: dict[str, Reader] = {
+    "llama_index.RecursiveRetriever": _recursive,
+    "llama_index.BM25Retriever": _bm25,
     "llama_index.BaseRetriever": _retriever,
     "llama_index.BaseIndex": _index,
     "llama_index.BasePydanticVectorStore": _store,
@@ -164,13 +179,15 @@ def _ids_in_memory(index: Any, restriction: Mapping[str, Any]) -> list[str]:
 
 
 def _in_memory(index: Any, node: str) -> StoredPassage:
-    document = index.data.text_id_to_ref_doc_id.get(node)
-    metadata = (index.data.metadata_dict or {}).get(node) or {}
-    return StoredPassage({"node_id": node, "ref_doc_id": _id_or_none(document)}, metadata)
+    ids = {"node_id": node, "ref_doc_id": _id_or_none(index.data.text_id_to_ref_doc_id.get(node))}
+    return StoredPassage(ids, (index.data.metadata_dict or {}).get(node) or {})
 
 
 def _of_node(node: Any) -> StoredPassage:
-    return StoredPassage({"node_id": node.node_id, "ref_doc_id": node.ref_doc_id}, node.metadata, node.get_content())
+    """A node, or the one that an IndexNode has as its object, which a retriever returns in its place."""
+    node = getattr(node, "obj", None) or node
+    ids = {"node_id": node.node_id, "ref_doc_id": node.ref_doc_id}
+    return StoredPassage(ids, node.metadata, node.get_content(), getattr(node, "index_id", None))
 
 
 def _of_payloads(stored: Passages) -> Passages:
@@ -182,7 +199,8 @@ def _of_payload(stored: StoredPassage) -> StoredPassage:
     payload = stored.metadata
     node = json.loads(payload.get("_node_content") or "{}")
     ids = {"node_id": stored.ids["id"], "ref_doc_id": _id_or_none(payload.get("ref_doc_id"))}
-    return StoredPassage(ids, node.get("metadata", payload), node.get("text") if stored.text is None else stored.text)
+    text = node.get("text") if stored.text is None else stored.text
+    return StoredPassage(ids, node.get("metadata", payload), text, node.get("index_id"))
 
 
 def _id_or_none(document: Any) -> Any:

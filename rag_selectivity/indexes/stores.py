@@ -28,11 +28,14 @@ class StoredPassage:
     metadata : mapping
     text : str or None
         None if the index does not hold it.
+    link : str or None
+        The id of what it stands for, as an IndexNode of LlamaIndex does.
     """
 
     ids: Mapping[str, Any]
     metadata: Mapping[str, Any] = field(default_factory=dict)
     text: str | None = None
+    link: str | None = None
 
     def by(self, identity: str) -> str | None:
         """The id of this name, as `identity=` takes it; None if the passage has none."""
@@ -54,11 +57,14 @@ class Contents:
     passages: Callable[[], Passages]
     count: Callable[[], int] | None = None
 
+    def listed(self) -> list[StoredPassage] | None:
+        found = self.passages()
+        return None if found is None else list(found)
+
     def size(self) -> int | None:
         if self.count is not None:
             return int(self.count())
-        found = self.passages()
-        return None if found is None else sum(1 for _ in found)
+        return None if (listed := self.listed()) is None else len(listed)
 
 
 Reader = Callable[[Any, Any], Contents | None]
@@ -94,11 +100,6 @@ def _chroma(collection: Any, filter: Any) -> Contents:
                 yield StoredPassage({"id": name}, metadata or {}, text)
 
     return Contents(passages, collection.count if filter is None else None)
-
-
-def _faiss(index: Any, filter: Any) -> Contents:
-    """An index of FAISS, which holds vectors alone."""
-    return Contents(lambda: None, lambda: index.ntotal)
 
 
 def qdrant(client: Any, name: str, filter: Any = None) -> Contents:
@@ -144,11 +145,6 @@ def _store_retriever(index: Any, filter: Any) -> Contents | None:
     return found
 
 
-def _retriever(index: Any, filter: Any) -> Contents | None:
-    """A retriever that passes on what another one returns, perhaps reranked or compressed."""
-    return of_store(getattr(index, "base_retriever", None))
-
-
 def _parents(index: Any, filter: Any) -> Contents:
     """A retriever that finds by the vectors of children and returns their parents: N counts the parents."""
     if any(map(index.search_kwargs.get, ("filter", *_OTHER_RESTRICTIONS))):
@@ -184,13 +180,15 @@ def _listed(documents: Iterable[Any], keeps: Callable[[Any], bool]) -> list[Stor
 
 _READERS: dict[str, Reader] = {
     "chromadb.Collection": _chroma,
-    "faiss.Index": _faiss,
+    # It holds vectors alone.
+    "faiss.Index": lambda index, filter: Contents(lambda: None, lambda: index.ntotal),
     "qdrant_client.QdrantClient": _only_collection,
     "lancedb.Table": _lance,
     "langchain_core.VectorStoreRetriever": _store_retriever,
     "langchain_core.InMemoryVectorStore": _memory_store,
     "langchain_classic.MultiVectorRetriever": _parents,
-    "langchain_core.BaseRetriever": _retriever,
+    # It passes on what another one returns, perhaps reranked or compressed.
+    "langchain_core.BaseRetriever": lambda index, filter: of_store(getattr(index, "base_retriever", None)),
     "langchain_chroma.Chroma": lambda index, filter: _chroma(index._collection, filter),
     "langchain_qdrant.QdrantVectorStore": _qdrant_store,
     "langchain_community.FAISS": _faiss_store,

@@ -13,8 +13,6 @@ from rag_selectivity.tables.matching import labels_found
 from rag_selectivity.tables.small import read_texts
 from rag_selectivity.wording import counted, enumeration
 
-__all__ = ["corpus_texts"]
-
 _GIVE = "give the texts of all passages as corpus={id: text}"
 
 
