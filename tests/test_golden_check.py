@@ -51,8 +51,9 @@ def test_ids_without_a_text(tmp_path) -> None:
 def test_near_duplicate_queries_are_grouped(tmp_path) -> None:
     asked = {"a": "How do I rerank passages?", "b": "how do I rerank  passages", "c": "What is the licence?"}
     golden = build(tmp_path / "set", labels={q: {"d1": 5} for q in asked}, queries=asked).golden
-    groups = [f.items for f in check(golden).findings if f.code == "near-duplicate-queries"]
-    assert [sorted(group) for (group,) in groups] == [["a", "b"]]
+    (found,) = [f for f in check(golden).findings if f.code == "near-duplicate-queries"]
+    assert [sorted(group) for group in found.items] == [["a", "b"]]
+    assert found.text.startswith("1 group of queries asks nearly the same, 2 queries in all ('a', 'b'): ")
     assert all(f.code != "near-duplicate-queries" for f in check(golden, threshold=1.0).findings)
 
 

@@ -62,8 +62,8 @@ _FOUND: dict[str, tuple[str, tuple[str, ...], str]] = {
     ),
     "near-duplicate-queries": (
         WARNING,
-        ("group",),
-        "{n} of queries ask nearly the same ({some}): they are not independent, so that intervals become too narrow; "
+        ("group of queries asks", "groups of queries ask"),
+        "{n} nearly the same, {size:,} queries in all ({some}): not being independent, they make intervals too narrow; "
         "keep one of each, with its weight (golden build --group ngrams), or give them as -c intervals.clusters=FILE",
     ),
     "query-without-labels": (
@@ -267,8 +267,8 @@ def check(
 def _found(code: str, ids: Sequence[Any], **values: Any) -> Finding:
     """The finding of a code about some ids, or groups of ids."""
     level, noun, text = _FOUND[code]
-    of_group = ids[0] if ids and code == "near-duplicate-queries" else ids
-    words = text.format(n=counted(len(ids), *noun), some=examples(map(str, of_group)), **values)
+    of_group, size = (ids[0], sum(map(len, ids))) if ids and code == "near-duplicate-queries" else (ids, len(ids))
+    words = text.format(n=counted(len(ids), *noun), some=examples(map(str, of_group)), size=size, **values)
     return Finding(code.partition(" ")[0], level, words, tuple(ids))
 
 
