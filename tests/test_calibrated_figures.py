@@ -153,6 +153,8 @@ def test_what_labels_cannot_tell_is_undefined_with_the_reason(lacks) -> None:
     assert (" calibrated by " in words) == (lacks == "what is below the top")
     if lacks == "all but one query":
         assert "; people checked only 25 grades of the judge. " in words
+        compared = rs.compare(judge, runs, human=some, scale="utility", measures=["RA-nWG"], depths=[10])
+        assert "calibrated by" not in compared.details()
     if lacks == "a stratum":
         runs["two"] = {q: [p for p in human[q] if p not in found[:10]] for q, found in runs["one"].items()}
         words = str(evaluated(judge, runs, human=some)).replace("\n", " ")

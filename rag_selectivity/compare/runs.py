@@ -130,7 +130,7 @@ def compare(
     every = differences(pairs, report.runs, report.measures, testing, ground)
     rows, how = as_family(every, testing, report.runs)
     settings = {**bootstrap.settings, **how, **weights_settings(judged)}
-    if ground is not None:
+    if ground is not None and any(row.as_judged is not None and row.reason is None for row in rows):
         notes[:0] = [f"{ground.calibrated_by}; {_ALIKE}", *filter(None, [ground.controls_left_out])]
     slices, family = _in_slices(pairs, report, testing, slicings)
     if slicings:
