@@ -227,6 +227,8 @@ def test_lists_that_end_before_the_k_are_noted_once() -> None:
     for k, short_lists, times in ((4, "requested", 1), (3, "requested", 0), (4, "returned", 0)):
         shown = str(rs.evaluate(LABELS, runs, depths=[k], short_lists=short_lists))
         assert shown.replace("\n", " ").count(note) == times
+    details = rs.evaluate(LABELS, {"r": LISTS}, depths=[3, 5, 9]).details()
+    assert "no list has more than 3 passages: at K = 5 and 9 the missing are neither" in " ".join(details.split())
 
 
 def test_no_decision_is_no_error() -> None:

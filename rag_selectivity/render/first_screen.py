@@ -316,7 +316,8 @@ def _notes(report: Report, decision: Decision | None, columns: Sequence[Shown]) 
         of_runs = [(line.run, line.costs.items()) for line in decision.lines if line.costs]
         if costs := [f"{run} {enumeration(cost_text(*x) for x in each)}" for run, each in of_runs]:
             yield f"Mean cost of a query: {'; '.join(costs)}."
-        short = grouped(_short_lists(report, decision.K))
+        longest = ((longest_list(run), name) for name, run in report.runs.items())
+        short = grouped((k, name) for k, name in longest if 0 < k < decision.K)
         if parts := [f"{enumeration(runs)} has more than {counted(k, 'passage')}" for k, runs in short.items()]:
             yield f"No list of {enumeration(parts)}: at K = {decision.K} the missing are neither relevant nor junk."
     if "BoR" in report.absent:
@@ -355,13 +356,10 @@ def left_out(runs: Mapping[str, RunReport]) -> Iterator[str]:
             yield f"{enumeration(parts)}."
 
 
-def _short_lists(report: Report, depth: int) -> Iterator[tuple[int, str]]:
-    """The longest list of each run in which it ends before a depth, where the slots below it count."""
-    for name, run in report.runs.items():
-        if run.judged is not None and run.judged.policy.short_lists == "requested":
-            longest = int(run.judged.returned.max(initial=0))
-            if 0 < longest < depth:
-                yield longest, name
+def longest_list(run: RunReport) -> int:
+    """The passages of a run's longest list, where the slots below it count; 0 where they do not."""
+    judged = run.judged
+    return int(judged.returned.max(initial=0)) if judged and judged.policy.short_lists == "requested" else 0
 
 
 def _without_figure(report: Report, figures: Iterable[tuple[str, RunFigure]]) -> Iterator[str]:

@@ -31,7 +31,7 @@ from rag_selectivity.render.blocks import (
     shown,
     table_of,
 )
-from rag_selectivity.render.first_screen import MOST_NOTES, NO_FIGURE, cost_notes, first_screen
+from rag_selectivity.render.first_screen import MOST_NOTES, NO_FIGURE, cost_notes, first_screen, longest_list
 from rag_selectivity.results.difference import BETTER, UNCHANGED, VERDICTS, WORSE, Changes, FigureChange, RunDifference
 from rag_selectivity.results.estimate import AS_JUDGED, CALIBRATED, NOTE, WITH_CONTROLS, Estimate
 from rag_selectivity.results.report import Comparison, Report
@@ -152,6 +152,9 @@ def _with_controls(run: RunReport) -> Table:
 def _notes(report: Report, run: RunReport) -> Iterator[str]:
     """Figures that are missing, and the caveats; the first screen has said what was left out."""
     yield from (note for note in run.notes if note.startswith(NO_FIGURE))
+    if deeper := [str(k) for k in report.cutoffs if 0 < (longest := longest_list(run)) < k]:
+        ends = f"no list has more than {counted(longest, 'passage')}: at K = {enumeration(deeper)}"
+        yield f"{ends} the missing are neither relevant nor junk"
     of_all = {each.code for each in run.label_caveats}
     own = (
         (key, str(replace(parse_measure(key), at=None)), caveat)
