@@ -23,8 +23,29 @@ from tests.hostile_server import (
 
 pytestmark = pytest.mark.contract
 
+#: Each says 4.
+FORMS = [
+    "4/5",
+    "4 / 5",
+    "**4/5**",
+    "Grade: 4/5",
+    "Grade: **4** out of 5",
+    "The passage is useful.\n\nGrade (1-5): 4",
+    '{"Reason": "x", "Grade": 4}',
+    '{"REASON": "x", "GRADE": "4/5"}',
+    '{"reason": "x", "grade": "4/5"}',
+    "<grade>4</grade>",
+    "<reason>It helps.</reason>\n<grade> 4 </grade>",
+    "评分：4",
+    "理由：相关。\n评分：4/5",
+    "評価：4",
+    "Score: 4/5",
+    "Rating: 4",
+    "grade = 4.0",
+]
 #: Answers in which exactly one grade can be read, each with that grade.
 READABLE: list[tuple[Mode, int]] = [
+    *((says(text), 4) for text in FORMS),
     (says('{"reason": "r", "grade": "4"}'), 4),
     (says('{"reason": "r", "grade": 4.0}'), 4),
     (says('{"reason": "r", "grade": "5 "}'), 5),
@@ -81,6 +102,16 @@ UNREADABLE = [
     '{"reason": "r", "grade": NaN}',
     '{"reason": "r", "grade": 1e999}',
     '<think>{"reason": "r", "grade": 4}</think>',
+    "4/10",
+    "Grade: 4/10",
+    "Grade: 3-4",
+    "Grade: 4.5/5",
+    "Grade: 6/5",
+    '{"reason": "x", "grade": "4/10"}',
+    '{"Grade": 4, "grade": 5}',
+    "<grade>4</grade><grade>2</grade>",
+    "评分：4 评分：2",
+    "Grade: 45",
     "[" * 5000,
 ]
 
@@ -137,13 +168,6 @@ def test_a_larger_limit_that_does_not_help_is_tried_once(tmp_path) -> None:
     assert others == {200}
     assert (done.code, done.data["errors"]) == (1, {"cut": 1})
     assert rows(tmp_path)[3]["failure"] == "cut"
-
-
-def test_the_default_limit_is_a_thousand_tokens(tmp_path) -> None:
-    write_pairs(tmp_path, 2)
-    with HostileServer() as server:
-        run(tmp_path, server.url)
-        assert {request.body.get("max_completion_tokens") for request in server.requests} == {1000}
 
 
 # -- batches --------------------------------------------------------------------------------------

@@ -10,7 +10,6 @@ from tests.hostile_server import (
     HostileServer,
     Reply,
     Request,
-    answer,
     but,
     fails,
     good,
@@ -54,22 +53,6 @@ def test_the_way_to_ask_steps_down_once(tmp_path, refused: tuple[str, ...], way:
     assert {json.loads(row["way"])["answer"] for row in rows(tmp_path).values()} == {ways[0]}
 
 
-@pytest.mark.parametrize(
-    ("feature", "arguments"), [("max_completion_tokens", ()), ("temperature", ("-c", "judge.temperature=0"))]
-)
-@pytest.mark.parametrize("status", [400, 422, 501])
-def test_a_refused_parameter_costs_one_request(tmp_path, feature: str, arguments: tuple[str, ...], status: int) -> None:
-    write_pairs(tmp_path, 12)
-    with HostileServer(refuses(feature, status=status)) as server:
-        done = run(tmp_path, server.url, *arguments)
-        assert feature in server.requests[0].body
-        assert all(feature not in request.body for request in server.requests[1:])
-        assert len(server.requests) == done.data["requests"] == 13
-        assert all(request.limit is not None for request in server.requests)
-        assert {request.way for request in server.requests} == {"json_schema"}
-    assert (done.code, grades(tmp_path)) == (0, ALL)
-
-
 def test_a_server_that_refuses_everything_by_name_is_asked_in_plain_text(tmp_path) -> None:
     write_pairs(tmp_path, 12)
     everything = ("json_schema", "json_object", "tools", "temperature", "max_completion_tokens")
@@ -102,18 +85,6 @@ def test_a_first_pair_that_is_refused_for_itself_takes_nothing_from_the_others(t
     # What it lacks is guessed once, for the first pair.
     assert asked.count((0,)) <= 8
     assert asked.count((5,)) == 1
-
-
-def test_a_server_that_ignores_the_response_format_is_read_all_the_same(tmp_path) -> None:
-    write_pairs(tmp_path, 12)
-
-    def ignores(request: Request, n: int) -> Reply:
-        return Reply(f"Surely. My answer is:\n\n```json\n{answer(request)}\n```\n")
-
-    with HostileServer(ignores) as server:
-        done = run(tmp_path, server.url)
-        assert len(server.requests) == 12
-    assert (done.code, grades(tmp_path)) == (0, ALL)
 
 
 def test_what_was_found_is_found_again_by_the_next_run_only(tmp_path) -> None:
@@ -189,12 +160,6 @@ def test_the_key_comes_from_the_named_variable(tmp_path) -> None:
     assert (wrong.code, right.code, unset.code) == (2, 0, 2)
     assert "NOT_SET" in unset.err
     assert "sk-other" not in wrong.said + right.said + unset.said
-
-
-def test_no_key_is_needed_where_a_server_is_named(tmp_path) -> None:
-    write_pairs(tmp_path, 3)
-    with HostileServer() as server:
-        assert run(tmp_path, server.url, env={"OPENAI_API_KEY": ""}).code == 0
 
 
 # -- the model that answers -----------------------------------------------------------------------

@@ -134,57 +134,7 @@ def test_an_endpoint_that_answers_with_errors_is_not_asked_six_times_a_pair(tmp_
     assert len(grades(tmp_path)) == 24
 
 
-def test_an_empty_account_that_answers_200_ends_the_run(tmp_path) -> None:
-    write_pairs(tmp_path, 24)
-    with HostileServer(body({"error": {"message": "insufficient_quota: pay first", "code": "429"}})) as server:
-        done = run(tmp_path, server.url)
-        assert len(server.requests) == 1
-    assert done.code == 2
-    assert "pay first" in done.err
-
-
-# -- forms of a grade -----------------------------------------------------------------------------
-
-FORMS = [
-    "4/5",
-    "4 / 5",
-    "**4/5**",
-    "Grade: 4/5",
-    "Grade: **4** out of 5",
-    "The passage is useful.\n\nGrade (1-5): 4",
-    '{"Reason": "x", "Grade": 4}',
-    '{"REASON": "x", "GRADE": "4/5"}',
-    '{"reason": "x", "grade": "4/5"}',
-    "<grade>4</grade>",
-    "<reason>It helps.</reason>\n<grade> 4 </grade>",
-    "评分：4",
-    "理由：相关。\n评分：4/5",
-    "評価：4",
-    "Score: 4/5",
-    "Rating: 4",
-    "grade = 4.0",
-]
-NO_FORMS = [
-    "4/10",
-    "Grade: 4/10",
-    "Grade: 3-4",
-    "Grade: 4.5/5",
-    "Grade: 6/5",
-    '{"reason": "x", "grade": "4/10"}',
-    '{"Grade": 4, "grade": 5}',
-    "<grade>4</grade><grade>2</grade>",
-    "评分：4 评分：2",
-    "Grade: 45",
-]
-
-
-def test_each_usual_form_of_a_grade_is_read_and_nothing_is_guessed(tmp_path) -> None:
-    forms = [*FORMS, *NO_FORMS]
-    write_pairs(tmp_path, 2 * len(forms))
-    with HostileServer(per_passage({2 * i: says(text) for i, text in enumerate(forms)})) as server:
-        run(tmp_path, server.url, "--concurrency", "2")
-    stored = grades(tmp_path)
-    assert {t: stored.get(2 * i) for i, t in enumerate(forms)} == {**dict.fromkeys(FORMS, 4), **dict.fromkeys(NO_FORMS)}
+# -- empty passages ---------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("batch", ["1", "5"])

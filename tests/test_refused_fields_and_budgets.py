@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.endpoint_runs import cli, grades, rows, run, write_pairs
-from tests.hostile_server import MODEL, HostileServer, Mode, Reply, Request, after, fails, good, grade_of
+from tests.hostile_server import MODEL, HostileServer, Mode, Reply, Request, after, fails, good, grade_of, refuses
 
 pytestmark = pytest.mark.contract
 
@@ -28,19 +28,27 @@ def forbids(field: str, status: int, text: str, in_200: bool = False) -> Mode:
 
 
 COLD = ("-c", "judge.temperature=0")
-#: A field, the words of its refusal, arguments that send it, and a status; a negative one is told within a 200.
-REFUSED = [("temperature", NO_TEMPERATURE, COLD, n) for n in (400, 401, 403, 404, 409, 422, 429, 500, 501, 503, -403)]
+#: A field, how it is refused, and arguments that send it.
+REFUSED: list[tuple[str, Mode, tuple[str, ...]]] = [
+    ("temperature", forbids("temperature", status, NO_TEMPERATURE), COLD)
+    for status in (400, 401, 403, 404, 409, 422, 429, 500, 501, 503)
+]
+REFUSED.append(("temperature", forbids("temperature", 403, NO_TEMPERATURE, in_200=True), COLD))
 for status in (403, 404, 500):
-    REFUSED.append(("response_format", "This key may not use response_format.", (), status))
-    REFUSED.append(("max_completion_tokens", "Unknown field max_completion_tokens", (), status))
+    for field, text in (
+        ("response_format", "This key may not use response_format."),
+        ("max_completion_tokens", "Unknown field max_completion_tokens"),
+    ):
+        REFUSED.append((field, forbids(field, status, text), ()))
+for status in (400, 422, 501):
+    for field, arguments in (("temperature", COLD), ("max_completion_tokens", ())):
+        REFUSED.append((field, refuses(field, status=status), arguments))
 
 
-@pytest.mark.parametrize(("field", "text", "arguments", "status"), REFUSED)
-def test_any_field_that_was_sent_is_left_out(
-    tmp_path, field: str, text: str, arguments: tuple[str, ...], status: int
-) -> None:
+@pytest.mark.parametrize(("field", "mode", "arguments"), REFUSED)
+def test_any_field_that_was_sent_is_left_out(tmp_path, field: str, mode: Mode, arguments: tuple[str, ...]) -> None:
     write_pairs(tmp_path, 6)
-    with HostileServer(forbids(field, abs(status), text, in_200=status < 0)) as server:
+    with HostileServer(mode) as server:
         done = run(tmp_path, server.url, *arguments)
         # `response_format` has two values to try.
         refused = 2 if field == "response_format" else 1
@@ -48,6 +56,7 @@ def test_any_field_that_was_sent_is_left_out(
         assert fields[:refused] == [True] * refused
         assert len(fields) == refused + 6
         assert field == "response_format" or not any(fields[1:])
+        assert all(request.limit is not None for request in server.requests)
     assert (done.code, grades(tmp_path)) == (0, ALL), done.said
     assert field != "temperature" or done.data["way"]["refused"] == ["temperature"]
 
@@ -76,13 +85,19 @@ def test_a_refusal_for_another_reason_takes_no_field_from_others(tmp_path, statu
     assert {row["failure"] for row in rows(tmp_path).values()} - {None} == ({kind} if kind != "fatal" else set())
 
 
-def test_a_rate_limit_that_names_the_limit_of_tokens_is_one(tmp_path) -> None:
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Limit of 8000 tokens per minute reached; reduce max_completion_tokens.",
+        "You exceeded your current quota, please check your plan and billing details. Please retry in 0.1s.",
+    ],
+)
+def test_a_limit_that_passes_takes_no_field_and_ends_no_run(tmp_path, text: str) -> None:
     write_pairs(tmp_path, 3)
-    text = "Limit of 8000 tokens per minute reached; reduce max_completion_tokens."
-    with HostileServer(after(1, fails(429, text, headers={"retry-after": "0"}), good)) as server:
+    with HostileServer(after(1, fails(429, text, code=429, headers={"retry-after": "0"}))) as server:
         done = run(tmp_path, server.url, "-c", "judge.attempts=1", "--concurrency", "1")
         assert all("max_completion_tokens" in request.body for request in server.requests)
-    assert set(done.data["errors"]) == {"rate_limit"}
+    assert done.data["errors"] == {"rate_limit": 2}
 
 
 # -- answers and claims ---------------------------------------------------------------------------
@@ -139,6 +154,7 @@ SPENT: dict[str, Mode] = {
     "openai, inactive": fails(429, "Your account is not active.", type="billing_not_active", code="billing_not_active"),
     "fireworks": fails(412, "Account a-1 is suspended, possibly due to reaching the monthly spending limit."),
     "groq": fails(400, "Organization has been restricted.", code="organization_restricted"),
+    "within a 200": lambda request, n: Reply(body=b'{"error": {"message": "insufficient_quota", "code": "429"}}'),
 }
 
 
@@ -165,12 +181,3 @@ def test_claims_and_answers_go_on_after_payment_too(tmp_path, command: str) -> N
         server.requests.clear()
         paid = cli(tmp_path, *words)
         assert (paid.code, len(server.requests) > 0) == (0, True), paid.said
-
-
-def test_a_quota_that_refills_is_a_rate_limit(tmp_path) -> None:
-    write_pairs(tmp_path, 3)
-    text = "You exceeded your current quota, please check your plan and billing details. Please retry in 0.1s."
-    mode = fails(429, text, code=429, headers={"retry-after": "0"})
-    with HostileServer(after(1, mode)) as server:
-        done = run(tmp_path, server.url, "-c", "judge.attempts=1", "--concurrency", "1")
-    assert done.data["errors"] == {"rate_limit": 2}
