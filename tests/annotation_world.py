@@ -4,23 +4,8 @@ import json
 from pathlib import Path
 
 from rag_selectivity.grading.store import Store
+from tests.report_worlds import HOSTILE
 from tests.test_store import put_texts
-
-#: What a passage could try on a page, a sheet or a terminal.
-HOSTILE = (
-    "</script><script>window.harmed = 1</script>",
-    "<img src=x onerror='window.harmed = 1'><link rel=stylesheet href=https://evil.test/a.css>",
-    "<!-- <script>",
-    "‮turned round⁦",
-    "&lt;b&gt; &amp; ]]>",
-    "one two three",
-    "tower " + "x" * 3000,
-    "",
-    "nul \x00 and \x1b[2J escape",
-    "塔 was built, 漢字, العربية, 😀",
-    "lone half",
-    "=HYPERLINK(1)",
-)
 
 
 class World:

@@ -1,13 +1,11 @@
 """Six real runs on Cranfield, made without a network: BM25, its reranked top 50, LSA, both merged, two dense ones.
 
-The given files are `bm25` and `lsa`; the others are made from the texts. `python -m tests.six_runs DATA FOLDER` writes
-all six as TREC files.
+The given files are `bm25` and `lsa`; the others are made from the texts.
 """
 
 import json
 import re
 import shutil
-import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import cache
@@ -158,22 +156,3 @@ def _best(scores: Mapping[str, float], depth: int) -> dict[str, float]:
     rounded = {passage: round(float(score), 6) for passage, score in scores.items()}
     ordered = sorted(rounded.items(), key=lambda item: (item[1], item[0]), reverse=True)
     return dict(ordered[:depth])
-
-
-if __name__ == "__main__":
-    import rag_selectivity as rs
-
-    cranfield, target = map(Path, sys.argv[1:])
-    written = write_six_runs(cranfield, target)
-    report = rs.evaluate(
-        cranfield / "qrels.trec",
-        written,
-        corpus_size=CORPUS_SIZE,
-        scale="utility",
-        measures=["RA-nWG", "Success", "BoR"],
-        depths=[10],
-        bootstrap=None,
-    )
-    for each in NAMES:
-        figures = " ".join(f"{key} {report[each, key].value:.4f}" for key in ("RA-nWG@10", "Success@10", "BoR@10"))
-        print(f"{each:12} {figures}")

@@ -11,8 +11,9 @@ from rag_selectivity.grading.rubric import DEFAULT_RUBRIC
 from rag_selectivity.grading.store import Store
 from rag_selectivity.people import import_answers, read_answers
 from rag_selectivity.people.task import AnnotationTask
-from tests.annotation_world import HOSTILE, World
+from tests.annotation_world import World
 from tests.browser import Window, axe
+from tests.report_worlds import HOSTILE
 from tests.test_annotation import task_of
 
 pytest.importorskip("jinja2", reason="the page needs Jinja2 (the extra `report`)")
