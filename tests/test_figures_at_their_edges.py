@@ -47,14 +47,14 @@ def test_the_ends_of_kappa_are_as_far_as_its_jackknife_says(chance) -> None:
     assert found.high - found.value == pytest.approx(1.96 * spread, rel=0.3)
 
 
-@pytest.mark.parametrize("seed", range(4))
-def test_quantiles_with_ties_interpolate_between_the_middles_of_equal_figures(seed) -> None:
-    rng = np.random.default_rng(seed)
-    ordered = np.sort(rng.integers(0, 9, 40) / 8)
+@pytest.mark.parametrize(("n", "different"), [(40, 9), (40, 9999), (1, 9), (2, 9), (7, 9)])
+def test_quantiles_interpolate_between_the_middles_of_equal_figures(n, different) -> None:
+    """Of figures without ties they are Hazen's."""
+    ordered = np.sort(np.random.default_rng(n).integers(0, different, n) / 8)
     distinct, first, times = np.unique(ordered, return_index=True, return_counts=True)
     levels = [0.0, 0.003, 0.025, 0.2, 0.5, 0.61, 0.975, 0.999, 1.0]
-    found = [_mid_quantile(ordered[None, :], np.array([level]), np.array([40]))[0] for level in levels]
-    expected = np.interp(np.array(levels) * 40, first + times / 2, distinct)
+    found = [_mid_quantile(ordered[None, :], np.array([level]), np.array([n]))[0] for level in levels]
+    expected = np.interp(np.array(levels) * n, first + times / 2, distinct)
     np.testing.assert_allclose(found, expected, atol=1e-12)
 
 
@@ -73,17 +73,17 @@ def test_bits_of_few_weighted_successes_have_the_ends_of_their_rate() -> None:
     assert low - 0.1 < found.low <= low + 1e-9  # an unseen query may lower it
 
 
-def test_the_average_precision_of_a_random_draw_is_that_of_all_orders() -> None:
-    """AP of lists of 3 of 5 passages, of which two are relevant, under all orders."""
-    labels = {"q": {"a": 1, "b": 1, "c": 0, "d": 0, "e": 0}}
-    found = rs.evaluate(
-        labels, {"r": {"q": ["a", "c", "b"]}}, corpus_size=5, measures=["AP@3"], depths=None, scale="trec"
-    )
+@pytest.mark.parametrize(("lists", "size"), [({"q1": "acb"}, 5), ({"q1": "ax", "q2": ""}, 6)])
+def test_the_average_precision_of_a_random_draw_is_that_of_all_orders(lists, size) -> None:
+    """Of a corpus with two relevant passages; for a query without a list nothing is drawn."""
+    runs, k = {"r": {query: list(passages) for query, passages in lists.items()}}, len(lists["q1"])
+    labels = {query: {"a": 1, "b": 1} for query in lists}
+    found = rs.evaluate(labels, runs, corpus_size=size, measures=[f"AP@{k}"], depths=None, scale="trec")
     every = []
-    for order in itertools.permutations("abcde"):
-        hits = [name in "ab" for name in order[:3]]
-        every.append(Fraction(sum(Fraction(sum(hits[: i + 1]), i + 1) for i in range(3) if hits[i]), 2))
-    assert found["AP@3"].placebo == pytest.approx(float(sum(every) / len(every)), abs=1e-12)
+    for order in itertools.permutations("abcdef"[:size], k):
+        hits = [name in "ab" for name in order]
+        every.append(Fraction(sum(Fraction(sum(hits[: i + 1]), i + 1) for i in range(k) if hits[i]), 2))
+    assert found[f"AP@{k}"].placebo == pytest.approx(float(sum(every) / len(every)) / len(lists), abs=1e-12)
 
 
 def test_enrichment_on_other_queries_has_ends_as_far_as_its_variance_says() -> None:
@@ -112,16 +112,3 @@ def test_lambda_that_rests_on_controls_has_the_ends_of_their_rate() -> None:
     )["lambda@10"]
     rate = binomtest(75, 1500).proportion_ci(0.95)
     assert (found.low, found.high) == pytest.approx((10 * rate.low, 10 * rate.high), rel=0.1)
-
-
-def test_a_draw_for_a_query_without_a_list_has_no_average_precision() -> None:
-    """A draw of 2 of 6 passages, of which two are relevant, and one of nothing."""
-    labels = {q: {"a": 1, "b": 1} for q in ("q1", "q2")}
-    found = rs.evaluate(
-        labels, {"r": {"q1": ["a", "x"], "q2": []}}, corpus_size=6, measures=["AP@2"], depths=None, scale="trec"
-    )["AP@2"]
-    every = []
-    for first, second in itertools.permutations("abcdef", 2):
-        hits = [first in "ab", second in "ab"]
-        every.append(Fraction(hits[0] + (Fraction(1 + hits[0], 2) if hits[1] else 0), 2))
-    assert found.placebo == pytest.approx(float(sum(every) / len(every)) / 2, abs=1e-12)

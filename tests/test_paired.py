@@ -237,16 +237,22 @@ def of_other_queries(x1, n1, x2, n2, *, difference=None, ratio=None) -> float:
     return (x1 / n1 - ratio * x2 / n2) / (p1 * (1 - p1) / n1 + ratio**2 * p2 * (1 - p2) / n2) ** 0.5
 
 
+@pytest.mark.parametrize("level", [0.8, 0.95])
 @pytest.mark.parametrize(
-    "counts", [(56, 70, 48, 80), (3, 12, 11, 15), (7, 7, 4, 9), (1, 30, 2, 8), (5, 20, 0, 20), (0, 20, 5, 20)]
+    "counts",
+    [
+        *((56, 70, 48, 80), (3, 12, 11, 15), (7, 7, 4, 9), (1, 30, 2, 8), (5, 20, 0, 20), (0, 20, 5, 20)),
+        *((1, 1, 0, 1), (1, 1, 1, 1)),
+    ],
 )
-def test_rates_of_other_queries_end_where_the_constrained_likelihood_says(counts) -> None:
-    for end, sign in zip(score.unpaired_difference(*map(float, counts), 0.95), (1, -1), strict=True):
+def test_rates_of_other_queries_end_where_the_constrained_likelihood_says(counts, level) -> None:
+    reached = stats.norm.ppf((1 + level) / 2)
+    for end, sign in zip(score.unpaired_difference(*map(float, counts), level), (1, -1), strict=True):
         if abs(end) < 1:
-            assert of_other_queries(*counts, difference=float(end)) == pytest.approx(sign * 1.959964, abs=2e-4)
-    for end, sign in zip(score.unpaired_ratio(*map(float, counts), 0.95), (1, -1), strict=True):
+            assert of_other_queries(*counts, difference=float(end)) == pytest.approx(sign * reached, abs=2e-4)
+    for end, sign in zip(score.unpaired_ratio(*map(float, counts), level), (1, -1), strict=True):
         if counts[0 if sign > 0 else 2]:
-            assert of_other_queries(*counts, ratio=float(2**end)) == pytest.approx(sign * 1.959964, abs=2e-4)
+            assert of_other_queries(*counts, ratio=float(2**end)) == pytest.approx(sign * reached, abs=2e-4)
         else:
             assert end == -sign * inf
 

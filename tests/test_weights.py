@@ -16,9 +16,7 @@ from rag_selectivity.advice.losses import losses_of
 from rag_selectivity.errors import InputError
 from rag_selectivity.gates import check
 from rag_selectivity.inference.bootstrap import Bootstrap
-from rag_selectivity.inference.exact import weighted_rate
 from rag_selectivity.inference.paired import paired_difference
-from rag_selectivity.judged.query_weights import effective_size
 from rag_selectivity.measures.base import Outcome
 from rag_selectivity.measures.chance import BoR
 from rag_selectivity.results.stored import read_report
@@ -154,19 +152,6 @@ def test_queries_of_weight_0_are_left_out() -> None:
 
 
 # -- intervals and tests ----------------------------------------------------------------------------------
-
-
-def test_a_weighted_rate_has_the_bounds_of_its_effective_number() -> None:
-    from scipy.stats import beta
-
-    x = np.array([1.0, 0, 1, 1, 0, 0, 1, 1, 0, 1])
-    weights = np.array([9.0, 1, 1, 2, 2, 1, 4, 1, 1, 1])
-    # Where all agree, the bound is that of Kish's effective number.
-    low, high = weighted_rate(np.ones((10, 1)), weights[:, None], 0.025)[:, 0]
-    assert (low, high) == (pytest.approx(0.025 ** (1 / effective_size(weights))), 1.0)
-    # Equal weights: Clopper and Pearson.
-    low, high = weighted_rate(x[:, None], np.ones((10, 1)), 0.025)[:, 0]
-    assert (low, high) == (pytest.approx(beta.ppf(0.025, 6, 5)), pytest.approx(beta.ppf(0.975, 7, 4)))
 
 
 @pytest.mark.parametrize("seed", range(12))
