@@ -71,10 +71,8 @@ def to_html(report: Report, *, title: str = "What retrieval is worth", **given: 
     explored = None if decision is None else explorer(report, decision.K, decision=decision, **given)
     details = {name: html_of(run_blocks(report, name)) for name in report.runs}
     if decision is not None:
-        details = {
-            f"All runs at K = {decision.K}": html_of([decision_table(decision), *cost_notes(decision)]),
-            **details,
-        }
+        of_all = html_of([decision_table(decision), *cost_notes(decision)])
+        details = {f"All runs at K = {decision.K}": of_all, **details}
     screen = first_screen(report)
     groups = pictures[:_FIRST_PICTURES], pictures[_FIRST_PICTURES:]
     return _rendered(
@@ -142,13 +140,9 @@ def _cell(figure: RunFigure | None, ends: tuple[float, float]) -> dict[str, str]
 
 def _ends(figures: Iterable[RunFigure]) -> tuple[float, float]:
     """The ends of the axis that all runs share; NaN where nothing can be drawn."""
-    numbers = [
-        number
-        for each in figures
-        for number in each.estimate.possible
-        or (each.estimate.value, each.estimate.low, each.estimate.high, _ceiling(each))
-        if math.isfinite(number)
-    ]
+    known = ((figure.estimate, _ceiling(figure)) for figure in figures)
+    ends = (each.possible or (each.value, each.low, each.high, ceiling) for each, ceiling in known)
+    numbers = [number for each in ends for number in each if math.isfinite(number)]
     return min(numbers, default=math.nan), max(numbers, default=math.nan)
 
 

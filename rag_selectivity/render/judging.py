@@ -2,6 +2,7 @@
 
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
+from operator import itemgetter
 
 import numpy as np
 from numpy.typing import NDArray
@@ -76,12 +77,8 @@ def agreement_blocks(report: JudgeReport) -> Iterator[Block]:
         yield Note(f"by people: the judge's grades of {_PAIRS}, completed by people's labels; for these queries")
         yield from map(Note, filter(None, map(_open_ranking, report.ranks)))
     if biases := [(kind, group, bias) for kind, by in report.biases.items() for group, bias in by.items()]:
-        yield table_of(
-            biases,
-            ("", lambda row: row[0]),
-            (" ", lambda row: row[1]),
-            ("judge minus people [interval]", lambda row: row[2]),
-        )
+        heads = "", " ", "judge minus people [interval]"
+        yield table_of(biases, *((head, itemgetter(place)) for place, head in enumerate(heads)))
     yield Note("To calibrate figures by people's labels: rag-selectivity evaluate LABELS RUN --human HUMAN.")
 
 

@@ -31,15 +31,16 @@ def blocks_of(result: Result) -> Iterable[Block]:
 
 
 def _first(result: Result) -> list[Block]:
-    """The first screen of a report and of a comparison, and what changed since a stored report."""
+    """The first screen of a report and of a comparison, slices that disagree, and changes since a stored report."""
     about: dict[str, Any] = {}
+    turned = report_tables.turned(result) if isinstance(result, Comparison) else ()
     if isinstance(result, Comparison):
         about = {"baseline": result.baseline, "paired": result.settings["paired"]}
         result = result.report
     if not isinstance(result, Report):
         return []
     changes = () if result.changes is None else report_tables.change_blocks(result.changes)
-    return [*first_screen(result, **about).blocks(), *changes]
+    return [*first_screen(result, **about).blocks(), *turned, *changes]
 
 
 def as_text(result: Result, *, ruled: bool = True, details: bool = False) -> str:
