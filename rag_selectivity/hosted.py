@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from inspect import signature
 from typing import Any
@@ -28,6 +29,7 @@ from rag_selectivity.indexes import (
     documents_in_index,
     given_size,
     passages_of_index,
+    passages_under_filter,
 )
 from rag_selectivity.inference.bootstrap import Bootstrap
 from rag_selectivity.judged.policy import Policy, resolve_policy
@@ -106,8 +108,8 @@ class Evaluated:
         The id by which passages go.
     chosen : ChosenIdentity or None
         How it was chosen; None if it was given.
-    grades : {query: {passage: grade}}
-        Of the labelled queries.
+    labels : Labels
+        Those of passages that the filter of the retriever leaves, if it has one.
     passages_of : PassageCounts or None
         The number of passages of each document, if passages go by an id of documents.
     """
@@ -115,7 +117,7 @@ class Evaluated:
     report: Report
     identity: str | None
     chosen: ChosenIdentity | None
-    grades: Mapping[str, Mapping[str, int]]
+    labels: Labels
     passages_of: Any
 
 
@@ -173,11 +175,12 @@ def measure_hosted(
     given = labels_for(labels, human=human, judges=judges, grade_map=grade_map, scale=scale, measures=measures)
     called = {query: (query, names) if isinstance(names, str) else names for query, names in queries.items()}
     found = {query: given.of_query(*called[query], relevant=(expected or {}).get(query)) for query in queries}
-    if not (grades := {query: row for query, row in found.items() if row is not None}):
+    grades = {query: row for query, row in found.items() if row is not None}
+    names = {query: given.name_of(*called[query]) for query in grades}
+    if not grades or (given.by_query and not any(names.values())):
         raise no_labels(queries, given)
     doubts = {name: check_retrieved(name, lists) for name, lists in runs.items()}
     form = IdForm.of(options.get("ids"))
-    names = {query: given.name_of(*called[query]) for query in grades}
     asks = {form(query): (called[query][1] or query).strip() for query in grades}
     bootstrap, more = options.pop("bootstrap", Bootstrap()), list[str]()
     if again := len(asks) - len({*asks.values()}):
@@ -194,12 +197,14 @@ def measure_hosted(
     if 0 < without < len(passages):
         more.append(f"{without:,} of {len(passages):,} retrieved passages have no {taken or 'id'}, and so no label")
     size, counts = _corpus(corpus_size, passages_of, indexes or {}, taken)
+    corpus = passages_under_filter(index, taken) if taken and len(indexes or {}) == 1 else None
     pools = {
         name: {query: [_by(ids, taken) for ids in each.candidates] for query, each in lists.items()}
         for name, lists in runs.items()
         if any(each.pool is not None for each in lists.values())
     }
     is_sized = size is not None or counts is not None
+    ids = "exact" if _index_knows_more(observed, taken, index) else None
     report = evaluate(
         given.judgments(grades, names),
         {name: {query: each.by(taken) for query, each in lists.items()} for name, lists in runs.items()},
@@ -209,14 +214,17 @@ def measure_hosted(
         scale=given.scale,
         measures=measures or default_measures(given.scale, sized=is_sized, pooled=bool(pools), classic=True),
         human=_people_named(human, {query: (names[query], *called[query]) for query in grades}, grade_map),
-        **{"ids": "exact" if _index_knows_more(observed, taken, index) else None, "bootstrap": bootstrap, **options},
+        **{"ids": ids, "bootstrap": bootstrap, "corpus": corpus, **options},
     )
     report = report.with_steps(replace(steps or Steps(), labels=report.steps.labels, files=report.steps.files))
     for name, lists in runs.items():
         facts = {"identity": {"taken": taken} if chosen is None else chosen.facts, "retrieval": _facts(lists)}
         notes = [] if chosen is None else [chosen.line]
         report = report.with_input(name, facts if indexes else {}, [*notes, *doubts[name], *more])
-    return Evaluated(report, taken, chosen, grades, counts)
+    if corpus is not None:
+        rows = given.by_query.items()
+        given = replace(given, by_query={q: {p: g for p, g in row.items() if p in corpus} for q, row in rows})
+    return Evaluated(report, taken, chosen, given, counts)
 
 
 def _corpus(
@@ -235,13 +243,9 @@ def _corpus(
         size = next(iter(sizes.values()))
     if not indexes or counts is not None or size is None or identity is None or identity in _OWN:
         return size, counts
-    try:
-        return size, documents_in_index(next(iter(indexes.values())), identity)
-    except InputError:
-        # Beside a number that was given, a filter that nobody can count does no harm.
-        if corpus_size is None:
-            raise
-        return size, None
+    with suppress(InputError):  # beside a number that was given, a filter that nobody can count does no harm
+        counts = documents_in_index(next(iter(indexes.values())), identity)
+    return size, counts
 
 
 def labels_for(

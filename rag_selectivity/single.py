@@ -548,10 +548,8 @@ def bits_over_random_of_rows(
     given = [dict(row) for row in rows]
     names = {name for row in given for name in row if name.startswith("Success") and f"Random{name}" in row}
     if not names:
-        raise InputError(
-            f"none of the {len(given)} rows has Success and RandomSuccess at one depth: evaluate both, and look at the "
-            f"errors of the rows"
-        )
+        fact = f"none of the {len(given)} rows has Success and RandomSuccess at one depth"
+        raise InputError(f"{fact}: evaluate both, and look at the errors of the rows")
     found = {}
     for success in sorted(names):
         hits, chances = (
@@ -639,10 +637,8 @@ def _rates(name: str, column: Iterable[float]) -> FloatArray:
         raise InputError(f"{name} must hold numbers between 0 and 1, or NaN where a query has none") from None
     wrong = np.flatnonzero((rates < 0) | (rates > 1)) if rates.ndim == 1 else np.zeros(1, np.int64)
     if len(wrong):
-        raise InputError(
-            f"{name} holds {shown(given[wrong[0]])} in place {wrong[0]}; give numbers between 0 and 1, or NaN where a "
-            f"query has none"
-        )
+        fact = f"{name} holds {shown(given[wrong[0]])} in place {wrong[0]}"
+        raise InputError(f"{fact}; give numbers between 0 and 1, or NaN where a query has none")
     return rates
 
 
@@ -650,9 +646,8 @@ def _meant(total: int | None, given: int) -> int:
     """How many queries were meant to be measured."""
     meant = given if total is None else whole_count(total, "total")
     if meant < given:
-        raise InputError(
-            f"total is {meant:,}, and there are {given:,} queries; give how many were meant to be measured"
-        )
+        fact = f"total is {meant:,}, and there are {given:,} queries"
+        raise InputError(f"{fact}; give how many were meant to be measured")
     return meant
 
 

@@ -21,6 +21,7 @@ from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from llama_index.core.query_engine import RetrieverQueryEngine
 from llama_index.core.retrievers import QueryFusionRetriever, RecursiveRetriever
 from llama_index.core.schema import IndexNode, NodeRelationship, NodeWithScore, RelatedNodeInfo, TextNode
+from llama_index.core.vector_stores import MetadataFilter, MetadataFilters
 from rag_selectivity_llama_index import SelectivityEvaluator, report_from_results, run_from_nodes
 
 pytestmark = pytest.mark.contract
@@ -243,6 +244,35 @@ def test_n_of_a_hybrid_counts_each_node_once_or_names_what_it_cannot_count() -> 
     assert n_of(fused(vectors(NODES), Bare()), "QueryFusionRetriever did not say .*Bare") is None
     BM25Retriever = pytest.importorskip("llama_index.retrievers.bm25").BM25Retriever
     assert n_of(fused(vectors(NODES[:12]), BM25Retriever.from_defaults(nodes=NODES[8:]))) == 20
+
+
+@pytest.mark.parametrize("others", [{}, dict.fromkeys(map(str, range(10)), 1)])
+def test_r_counts_what_a_filter_leaves_as_n_does(others) -> None:
+    nodes = [TextNode(id_=f"{i}", text=f"text {i}", metadata={"odd": i % 2}) for i in range(20)]
+    retriever = vectors(nodes, filters=MetadataFilters(filters=[MetadataFilter(key="odd", value=1)]))
+    labels = {"q": {**others, "0": 5, "1": 5, "2": 5, "19": 5}, "no odd one": {**others, "4": 5}}
+    options = {"scale": "utility", "depths": [2], "measures": ["RandomSuccess", "RA-nWG"]}
+    evaluation = SelectivityEvaluator(retriever, labels=labels, identity="node_id", **options).evaluate_dataset()
+    report = evaluation.report
+    assert report.corpus_size == 10
+    assert (report["RandomSuccess@2"].value, report["RandomSuccess@2"].n) == (pytest.approx(1 - 28 / 45), 1)
+    assert "judged passages are not in the corpus" in notes(report)
+    row = report.per_query()[-1]
+    assert evaluation.results[0].metric_vals_dict == {name: row[name] for name in ("RandomSuccess@2", "RA-nWG@2")}
+    assert evaluation.results[0].expected_ids == ["1", "19"]
+
+
+@pytest.mark.parametrize("by_text", [False, True])
+def test_results_have_the_figures_of_their_evaluation(by_text) -> None:
+    graded = {query: {f"n{i}-0": 5, f"n{i}-1": 1} for i, query in enumerate(QUERIES.values() if by_text else QUERIES)}
+    options = {"corpus_size": 20, "depths": [2], "measures": ["BoR", "R"]}
+    evaluation = SelectivityEvaluator(Numbers(), labels=graded, scale="utility", **options).evaluate_dataset(QUERIES)
+    assert evaluation.results[1].expected_ids == ["n1-0"]
+    of_results = report_from_results(evaluation.results, graded, scale="utility", **options)
+    for report in (of_results, report_from_results(evaluation.results, **options)):
+        assert [report[key].value for key in ("BoR@2", "R@2")] == [math.log2(1 / 0.1), 1]
+    with pytest.raises(rs.InputError, match="no query has labels: the queries are"):
+        report_from_results(evaluation.results, {"another": {"n1-0": 1}}, **options)
 
 
 # -- retrievals that fail ------------------------------------------------------------------------------

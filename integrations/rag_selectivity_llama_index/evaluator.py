@@ -86,7 +86,7 @@ def report_from_results(
     return measure_hosted(
         {name: found},
         labels,
-        {key: result.query for key, result in by_key.items()},
+        {key: (getattr(result, "query_id", key), result.query) for key, result in by_key.items()},
         expected={key: result.expected_ids for key, result in by_key.items()},
         steps=STEPS,
         identity=None,
@@ -113,6 +113,12 @@ def answer_scores(results: Sequence[EvaluationResult]) -> dict[str, float | None
             raise InputError(f"result {number} does not name its query: evaluate with the query")
     keys = numbered_queries(str(result.query) for result in results)
     return {key: None if result.invalid_result else result.score for key, result in zip(keys, results, strict=True)}
+
+
+class SelectivityResult(RetrievalEvalResult):  # type: ignore[misc,unused-ignore]
+    """A RetrievalEvalResult that knows the id of its query; the relevant passages are the expected ids."""
+
+    query_id: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,14 +180,13 @@ class SelectivityEvaluator(RetrieverEvaluator):  # type: ignore[misc,unused-igno
         if not isinstance(identity, str):
             raise InputError(f"identity must be the name of an id, such as 'node_id', got {identity!r:.80}")
         check_retriever("retriever", retriever, "retrieve", "index.as_retriever()")
-        depths = given_depths(depths, ()).tolist()
         own_labels = labels_for(labels, **options)
         if not isinstance(node_postprocessors, Sequence | None):
             raise InputError(f"node_postprocessors is a list, as in [reranker], got {node_postprocessors!r:.80}")
         steps = list(node_postprocessors) if node_postprocessors else None
         super().__init__(metrics=list(metrics or []), retriever=retriever, node_postprocessors=steps)
         self._given, self._labels, self._identity = labels, own_labels, identity
-        self._options = {**options, "depths": depths}
+        self._options = {**options, "depths": given_depths(depths, ()).tolist()}
         self._makes_metrics = metrics is None
         if self._makes_metrics:
             self.metrics = self._own_metrics(own_labels, self._size(), None)
@@ -267,10 +272,10 @@ class SelectivityEvaluator(RetrieverEvaluator):  # type: ignore[misc,unused-igno
         facts["retrieval"] = {**measured.report.runs[name].input["retrieval"], "sync": pipeline.only_sync is not None}
         report = measured.report.with_input(name, facts, notes)
         if self._makes_metrics:
-            self.metrics = self._own_metrics(labels, size, measured.passages_of)
+            self.metrics = self._own_metrics(measured.labels, size, measured.passages_of)
         caveats = {key: [caveat.text for caveat in each.caveats] for key, each in report.run(name).estimates.items()}
         results = [
-            self._result(text, list(measured.grades.get(query, ())), retrieved[query], query, caveats)
+            self._result(text, measured.labels.of_query(query, text) or {}, retrieved[query], query, caveats)
             for query, text in queries.items()
         ]
         return Evaluation(report, results)
@@ -278,9 +283,8 @@ class SelectivityEvaluator(RetrieverEvaluator):  # type: ignore[misc,unused-igno
     def _about(self, pipeline: Pipeline, size: int | None, name: str) -> tuple[dict[str, Any], list[str]]:
         """Facts and notes about the retriever and its index, once all queries are asked."""
         at_end, notes = self._size(), []
-        if pipeline.only_sync is not None:
-            why = f"since it has no asynchronous code ({pipeline.only_sync})"
-            notes.append(f"The retriever was asked in threads, {why}.")
+        if (sync := pipeline.only_sync) is not None:
+            notes.append(f"The retriever was asked in threads, since it has no asynchronous code ({sync}).")
         if size is not None and at_end is not None and size != at_end:
             held = f"the index held {size:,} passages at the beginning and {at_end:,} at the end: N is {size:,}"
             notes.append(f"{held}; evaluate again while nothing is added or removed")
@@ -292,11 +296,12 @@ class SelectivityEvaluator(RetrieverEvaluator):  # type: ignore[misc,unused-igno
         return given_size(self._options.get("corpus_size")) or corpus_size_of_index(self.retriever) or None
 
     def _result(
-        self, text: str, expected: list[str], retrieved: Retrieved, query_id: str, caveats: Mapping[str, list[str]]
+        self, text: str, grades: dict[str, int], retrieved: Retrieved, query_id: str, caveats: Mapping[str, list[str]]
     ) -> RetrievalEvalResult:
         form = IdForm.of(self._options.get("ids"))
-        found, texts, figures = form.spelled(retrieved.by(self._taken), expected), list(retrieved.texts), {}
-        pool = form.spelled(Retrieved(retrieved.candidates).by(self._taken), expected)
+        found, texts, figures = form.spelled(retrieved.by(self._taken), grades), list(retrieved.texts), {}
+        pool = form.spelled(Retrieved(retrieved.candidates).by(self._taken), grades)
+        expected = [passage for passage, grade in grades.items() if grade >= self._labels.relevant_from]
         known = {"query_id": query_id, "pool": pool if self.node_postprocessors else None}
         for metric in self.metrics:
             name, extra = metric.metric_name, known if isinstance(metric, SelectivityMetric) else {}
@@ -308,9 +313,8 @@ class SelectivityEvaluator(RetrieverEvaluator):  # type: ignore[misc,unused-igno
                 continue
             if caveats.get(name):
                 figures[name].metadata["caveats"] = caveats[name]
-        return RetrievalEvalResult(
-            query=text, expected_ids=expected, retrieved_ids=found, retrieved_texts=texts, metric_dict=figures
-        )
+        ids = {"expected_ids": expected, "retrieved_ids": found}
+        return SelectivityResult(query_id=query_id, query=text, **ids, retrieved_texts=texts, metric_dict=figures)
 
     def _own_metrics(self, labels: Labels, size: int | None, passages_of: Any) -> list[SelectivityMetric]:
         names = self._options.get("measures") or default_query_measures(labels.scale, sized=size is not None)

@@ -76,6 +76,14 @@ def passages_of_index(index: Any, identity: str) -> dict[str, int] | None:
     return Counter(id_ for each in stored if (id_ := each.by(identity)) is not None)
 
 
+def passages_under_filter(index: Any, identity: str) -> dict[str, int] | None:
+    """`passages_of_index` of a retriever with a filter; None without one."""
+    with suppress(InputError):  # of a filter that nobody can count
+        if _asked(index, lambda found: found.filtered, "whether it filters", "corpus_size="):
+            return passages_of_index(index, identity)
+    return None
+
+
 def chosen_identity(observed: Sequence[matching.Observed], index: Any = None) -> matching.ChosenIdentity:
     """The id that the labels choose: among what was retrieved or, where this tells too little, in the index.
 

@@ -38,7 +38,10 @@ def _retriever(index: Any, restriction: Mapping[str, Any]) -> Contents | None:
     known = [each for _, each in found if each is not None]
     if known and (unknown := {name for name, each in found if each is None}):
         raise LookupError(f"the nodes of {', '.join(sorted(unknown))} cannot be counted")
-    return known[0] if len(known) == 1 else Contents(lambda: _together(known)) if known else None
+    if not known:
+        return None
+    every = known[0] if len(known) == 1 else Contents(lambda: _together(known))
+    return Contents(every.passages, every.count, filtered=bool(own) or any(each.filtered for each in known))
 
 
 def _together(parts: list[Contents]) -> Passages:
@@ -55,14 +58,14 @@ def _recursive(index: Any, restriction: Mapping[str, Any]) -> Contents:
     if others or index._query_engine_dict or found is None or (listed := found.passages()) is None:
         raise LookupError("what its links lead to cannot be counted")
     nodes = [_of_node(index._node_dict[each.link]) if each.link else each for each in listed]
-    return Contents(lambda: _together([Contents(lambda: nodes)]))
+    return Contents(lambda: _together([Contents(lambda: nodes)]), filtered=found.filtered)
 
 
 def _bm25(index: Any, restriction: Mapping[str, Any]) -> Contents:
     """A BM25Retriever, which keeps its nodes as a store does, with a mask of those that its filters leave."""
     rows = compress(index.corpus, index.corpus_weight_mask or repeat(True))
     nodes = [_of_payload(StoredPassage({"id": row["node_id"]}, row)) for row in rows]
-    return Contents(lambda: nodes)
+    return Contents(lambda: nodes, filtered=bool(index.corpus_weight_mask))
 
 
 def _parts(index: Any) -> list[Any]:
@@ -107,13 +110,12 @@ def _index(index: Any, restriction: Mapping[str, Any]) -> Contents | None:
     store = getattr(index, "vector_store", None)
     if getattr(store, "stores_text", False):
         return _store(store, restriction)
-    struct = index.index_struct
-    nodes = getattr(struct, "nodes", None) or getattr(struct, "node_ids", None)
-    nodes = struct.nodes_dict.values() if hasattr(struct, "nodes_dict") else nodes
+    kept = index.index_struct
+    nodes = getattr(kept, "nodes_dict", {}).values() or getattr(kept, "nodes", None) or getattr(kept, "node_ids", None)
     if nodes is None:
         return None
     listed = dict.fromkeys(nodes)
-    if _is_in_memory(store):
+    if hasattr(getattr(store, "data", None), "embedding_dict"):  # in memory
         # What was deleted from the store alone stands in the index still.
         listed = {node: None for node in _ids_in_memory(store, restriction) if node in listed}
     elif "filters" in restriction:
@@ -130,7 +132,7 @@ def _index(index: Any, restriction: Mapping[str, Any]) -> Contents | None:
 
 def _store(index: Any, restriction: Mapping[str, Any]) -> Contents | None:
     """A vector store: that in memory, and those over Chroma, FAISS, Qdrant and LanceDB, which are asked."""
-    if _is_in_memory(index):
+    if hasattr(getattr(index, "data", None), "embedding_dict"):  # in memory
         return Contents(lambda: [_in_memory(index, node) for node in _ids_in_memory(index, restriction)])
     is_qdrant = type(index).__name__ == "QdrantVectorStore"
     points = stores.qdrant(index.client, index.collection_name) if is_qdrant else None
@@ -144,7 +146,8 @@ def _store(index: Any, restriction: Mapping[str, Any]) -> Contents | None:
         return Contents(lambda: [_of_node(node) for node in nodes() if not allowed or node.node_id in allowed])
     # A LanceDB table, or the client, which is the collection of Chroma or FAISS' index.
     found = points or stores.of_store(index.table if type(index).__name__ == "LanceDBVectorStore" else index.client)
-    return None if found is None else Contents(lambda: _of_payloads(found.passages()), found.count)
+    # Nodes as LlamaIndex writes them to a store: each as JSON in one key, and its flat metadata beside it.
+    return found and Contents(lambda: (listed := found.passages()) and map(_of_payload, listed), found.count)
 
 
 def _docstore(index: Any, restriction: Mapping[str, Any]) -> Contents | None:
@@ -163,10 +166,6 @@ _READERS: dict[str, Reader] = {
     "llama_index.BasePydanticVectorStore": _store,
     "llama_index.BaseDocumentStore": _docstore,
 }
-
-
-def _is_in_memory(index: Any) -> bool:
-    return hasattr(getattr(index, "data", None), "embedding_dict")
 
 
 def _ids_in_memory(index: Any, restriction: Mapping[str, Any]) -> list[str]:
@@ -190,17 +189,11 @@ def _of_node(node: Any) -> StoredPassage:
     return StoredPassage(ids, node.metadata, node.get_content(), getattr(node, "index_id", None))
 
 
-def _of_payloads(stored: Passages) -> Passages:
-    """Nodes from what LlamaIndex writes to a store: each as JSON in one key, and its flat metadata beside it."""
-    return None if stored is None else map(_of_payload, stored)
-
-
 def _of_payload(stored: StoredPassage) -> StoredPassage:
     payload = stored.metadata
     node = json.loads(payload.get("_node_content") or "{}")
     ids = {"node_id": stored.ids["id"], "ref_doc_id": _id_or_none(payload.get("ref_doc_id"))}
-    text = node.get("text") if stored.text is None else stored.text
-    return StoredPassage(ids, node.get("metadata", payload), text, node.get("index_id"))
+    return StoredPassage(ids, node.get("metadata", payload), stored.text or node.get("text"), node.get("index_id"))
 
 
 def _id_or_none(document: Any) -> Any:

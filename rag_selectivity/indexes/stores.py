@@ -52,10 +52,14 @@ Passages = Iterable[StoredPassage] | None
 
 @dataclass(frozen=True, slots=True)
 class Contents:
-    """Which passages can be returned, or None, and how many; without a count, they are counted one by one."""
+    """Which passages can be returned, or None, and how many; without a count, they are counted one by one.
+
+    `filtered` says whether a filter leaves these of an index.
+    """
 
     passages: Callable[[], Passages]
     count: Callable[[], int] | None = None
+    filtered: bool = False
 
     def listed(self) -> list[StoredPassage] | None:
         found = self.passages()
@@ -138,8 +142,7 @@ def _lance(table: Any, filter: Any) -> Contents:
 
 def _store_retriever(index: Any, filter: Any) -> Contents | None:
     options = index.search_kwargs
-    others = any(map(options.get, _OTHER_RESTRICTIONS))
-    found = None if others else of_store(index.vectorstore, options.get("filter"))
+    found = None if any(map(options.get, _OTHER_RESTRICTIONS)) else of_store(index.vectorstore, options.get("filter"))
     if found is None and options.keys() & {"filter", *_OTHER_RESTRICTIONS}:
         raise filter_not_counted(index.vectorstore)
     return found

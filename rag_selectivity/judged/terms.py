@@ -176,7 +176,7 @@ def _sizes(given: int | dict[str, int], qrels: Qrels, judged: IntArray) -> IntAr
     if len(off := np.flatnonzero(judged > result)):
         raise InputError(
             f"query {qrels.queries[off[0]]!r} has {judged[off[0]]} judged passages, more than the corpus size "
-            f"N = {result[off[0]]}: correct the corpus size"
+            f"N = {result[off[0]]}: correct corpus_size, or leave out the labels of passages that the index lacks"
         )
     return result
 
