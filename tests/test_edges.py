@@ -84,8 +84,9 @@ def test_a_short_list_is_compared_with_a_full_draw_unless_asked_otherwise() -> N
         (([10], [11], [1], [0]), "query '1': K = 11 is more than N = 10"),
         (([10], [5], [11], [0]), "query '1': R = 11 is more than N = 10"),
         (([10, 10], [5, 5], [1, 1], [1, 2]), r"query '2': hit = 2 is more than min\(K, R\) = 1"),
-        (([10], [5], [-1], [0]), "R of query number 1 is -1"),
-        (([10], [5], [1.5], [0]), "R of query number 1 is 1.5"),
+        (([10], [5], [-1], [0]), "counts: R of query number 1 is -1; give a whole number"),
+        (([9] * 3, [3] * 3, [1, 2.5, 0.5], [1, 0, 1]), r"counts: R of query number 2 is 2\.5; give a whole number"),
+        (([9], [-1], [1], [0]), "counts: K of query number 1 is -1; give a whole number"),
         (([10], [5], ["x"], [0]), "R of query number 1 is 'x'"),
         (([10], [5, 5], [1], [0]), "differ in length"),
     ],
@@ -93,10 +94,3 @@ def test_a_short_list_is_compared_with_a_full_draw_unless_asked_otherwise() -> N
 def test_impossible_counts_are_refused(counts, message) -> None:
     with pytest.raises(InputError, match=message):
         rs.JudgedRun.from_counts(*counts)
-
-
-def test_a_count_that_is_none_is_named_with_its_query() -> None:
-    with pytest.raises(InputError, match=r"counts: R of query number 2 is 2\.5; give a whole number"):
-        rs.JudgedRun.from_counts(N=[9, 9, 9], K=[3, 3, 3], R=[1, 2.5, 0.5], hit=[1, 0, 1])
-    with pytest.raises(InputError, match="counts: K of query number 1 is -1; give a whole number"):
-        rs.JudgedRun.from_counts(N=[9], K=[-1], R=[1], hit=[0])

@@ -55,7 +55,7 @@ def test_t_lies_between_the_ends_that_its_interval_rests_on(measure) -> None:
         assert outcome.ends_at(column) == pytest.approx(tuple(outcome.parts[0][::-1, column]))
 
 
-@given(RELEVANCE, st.integers(0, 4), st.sampled_from([0.1, 0.25, 0.5, 0.9]))
+@given(RELEVANCE, st.integers(0, 4), st.sampled_from([0, 0.1, 0.25, 0.5, 0.9, 1]))
 @settings(max_examples=60, deadline=None)
 def test_f_by_alpha_is_the_weighted_harmonic_mean(relevance, further, alpha) -> None:
     depth = len(relevance)
@@ -66,6 +66,9 @@ def test_f_by_alpha_is_the_weighted_harmonic_mean(relevance, further, alpha) -> 
         return
     precision, recall = sum(relevance) / depth, sum(relevance) / total
     assert actual == pytest.approx(1 / (alpha / precision + (1 - alpha) / recall))
+    if alpha:
+        beta = (1 / alpha - 1) ** 0.5
+        assert one(relevance, f"F(beta={beta!r})@{depth}", further=further).value == pytest.approx(actual)
 
 
 def test_fe_estimates_r_from_twice_the_depth() -> None:

@@ -37,7 +37,7 @@ def same(actual: dict[str, float], expected: dict[str, float]) -> None:
     assert {k: actual[k] for k in expected} == pytest.approx(expected, abs=1e-12, nan_ok=True)
 
 
-def test_per_query_shows_why() -> None:
+def test_per_query_shows_what_the_pool_was_worth() -> None:
     report = rs.evaluate(
         {"q": GRADES},
         {"r": {"q": list("bdef")}},
@@ -47,15 +47,9 @@ def test_per_query_shows_why() -> None:
         depths=[4],
     )
     (row,) = report.per_query()
-    assert row["RA-nWG.w5"] == 1
-    assert row["RA-nWG.w4"] == 0.25
-    assert row["RA-nWG.w3"] == pytest.approx(1 / 30)
-    assert row["RA-nWG@4.G_obs"] == pytest.approx(0.35)
     assert row["RA-nWG@4.G_pool"] == pytest.approx(0.5 + 2 / 30)
-    assert row["RA-nWG@4.G_oracle"] == pytest.approx(1.5 + 1 / 30)
     assert row["PROC@4"] == pytest.approx(row["RA-nWG@4.G_pool"] / row["RA-nWG@4.G_oracle"])
     assert row["%PROC@4"] == pytest.approx(row["RA-nWG@4.G_obs"] / row["RA-nWG@4.G_pool"])
-    assert row["diagnosis@4"] == "retriever-limited"
 
 
 def test_a_rare_3_outweighs_a_common_4_and_the_oracle_takes_it() -> None:
