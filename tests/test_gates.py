@@ -358,21 +358,6 @@ def test_hashes_are_equal_where_labels_are(one, other, order) -> None:
             assert (my_hash == their_hash) == (mine == theirs)
 
 
-def test_a_stored_report_has_the_figures_of_every_query_to_the_last_digit(tmp_path, data, dropped) -> None:
-    where = data / "cranfield"
-    measures = ["Success", "BoR", "EF", "RA-nWG", "%PROC(aggregate=ratio)", "Harm", "AP", "IPrec@0.5", "nDCG@7"]
-    options = {"corpus_size": 1400, "scale": "utility", "measures": measures, "depths": [1, 5, 10]}
-    written = rs.evaluate(where / "qrels.trec", {"bm25": where / "runs" / "bm25.trec"}, bootstrap=None, **options)
-    keys = list(written.runs["bm25"].estimates)
-    # Harm of lists that are judged in part is a range.
-    same = [f"drop({key}) {sign} 0" for key in keys for sign in "<>" if not key.startswith(("Harm", "lambda", "BoR_"))]
-    assert len(same) > 30
-    assert dropped(written, written, *same) == []
-    text = (tmp_path / "before.json").read_text(encoding="utf-8")
-    assert json.loads(text) == written.to_dict()
-    assert len(text) < 400_000
-
-
 def test_a_failed_gate_leaves_the_output_and_names_itself(tmp_path) -> None:
     def command(*words: str) -> tuple[int, str, str]:
         done = run_command(*words, cwd=tmp_path)
