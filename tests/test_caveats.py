@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 import rag_selectivity as rs
-from rag_selectivity.judged.origins import Chosen, LabelOrigins
-from rag_selectivity.judged.qrels import Qrels
+from rag_selectivity.judged.origins import Chosen
 from rag_selectivity.live.monitor import Monitor
 from rag_selectivity.live.retrieval import Retrieval
 from rag_selectivity.results.trust import CLOSED, EQUALS_PLACEBO
+from tests.label_origins import with_origins
 
 pytestmark = pytest.mark.inside
 
@@ -161,18 +161,6 @@ def test_a_perfect_run_over_lists_of_exactly_the_relevant_passages_is_named_as_a
 
 
 # -- origins decide ------------------------------------------------------------------------------------------
-
-
-def with_origins(labels, chosen, **facts):
-    rows = [(q, p, g) for q, row in labels.items() for p, g in row.items()]
-    n = len(rows)
-    none = {
-        "by_person": np.zeros(n, bool),
-        "judge_grade": np.array([g for *_, g in rows]),
-        "tail_size": np.zeros(n, np.int64),
-    }
-    kinds = np.array([int(chosen(q, p)) for q, p, _ in rows], np.uint8)
-    return Qrels.from_records(rows, scale="utility", origins=LabelOrigins(chosen=kinds, **none, **facts))
 
 
 def test_one_of_two_pooled_runs_evaluated_alone_is_still_closed(cranfield):

@@ -8,9 +8,10 @@ from scipy.stats import beta
 
 import rag_selectivity as rs
 from rag_selectivity.advice.decide import decide
-from rag_selectivity.judged.origins import Chosen, LabelOrigins
+from rag_selectivity.judged.origins import Chosen
 from rag_selectivity.judged.qrels import Qrels
 from tests.conftest import DATA
+from tests.label_origins import with_origins
 
 pytestmark = pytest.mark.inside
 
@@ -219,23 +220,15 @@ def test_controls_are_no_labels() -> None:
     assert figures[0] == [text.replace("label but the random controls", "label") for text in figures[1]]
 
 
-def with_origins(labels, drawn) -> Qrels:
-    rows = [(q, p, g, 1) for q, row in labels.items() for p, g in row.items()]
-    rows += [(q, p, g, 4) for q, row in drawn.items() for p, g in row.items()]
-    count = len(rows)
-    origins = LabelOrigins(
-        np.array([row[3] for row in rows], np.uint8),
-        np.zeros(count, bool),
-        np.array([row[2] for row in rows]),
-        np.zeros(count, np.int64),
-    )
-    return Qrels.from_records([row[:3] for row in rows], scale="trec", origins=origins)
+def in_a_store(labels, drawn) -> Qrels:
+    every = {query: row | drawn[query] for query, row in labels.items()}
+    return with_origins(every, lambda _, p: Chosen.CONTROL if p.startswith("c") else Chosen.POOL, scale="trec")
 
 
 def test_controls_of_a_store_and_separate_ones_give_the_same() -> None:
     labels, runs, drawn = judged_by(0.05, number=5)
     separate = report((labels, runs, drawn))
-    stored = report((with_origins(labels, drawn), runs, None))
+    stored = report((in_a_store(labels, drawn), runs, None))
     assert stored["BoR@10"] == separate["BoR@10"]
     facts = stored.runs["own"].input["controls"]
     assert facts["queries"] == QUERIES
@@ -270,7 +263,7 @@ def test_a_control_with_a_label_is_a_label() -> None:
 
 def test_a_control_that_people_call_relevant_keeps_the_grade_of_the_judge() -> None:
     labels, runs, drawn = judged_by(0.05, number=5)
-    stored = with_origins(labels, drawn)
+    stored = in_a_store(labels, drawn)
     row = next(i for i, passage in enumerate(stored.passages) if passage == "c4-2")
     stored.grade[row] = 1
     stored.origins.by_person[row] = True
@@ -283,12 +276,12 @@ def test_a_control_that_people_call_relevant_keeps_the_grade_of_the_judge() -> N
 def test_a_sampled_tail_stands_for_the_rest_of_it() -> None:
     labels, runs, drawn = judged_by(0.0, number=10)
     drawn["q1"]["c1-0"] = 1
-    stored = with_origins(labels, drawn)
+    stored = in_a_store(labels, drawn)
     rows = np.flatnonzero([passage.endswith("-10") for passage in stored.passages])
     stored.origins.chosen[rows] = int(Chosen.TAIL)
     stored.origins.tail_size[rows] = 100
     stored.grade[rows] = 1
-    plain = with_origins(labels, drawn)
+    plain = in_a_store(labels, drawn)
     plain.grade[rows] = 1
     tail, pooled = (report((of, runs, None), measures=["RandomSuccess"])["RandomSuccess@10"] for of in (stored, plain))
     # Each query has about 100 more relevant passages in 2,000.
@@ -304,7 +297,7 @@ def test_a_sampled_tail_stands_for_the_rest_of_it() -> None:
 def test_lambda_counts_what_two_labels_of_a_tail_stand_for() -> None:
     """λ is a mean of K/N · (known relevant + relevant of the tail) where no control is relevant."""
     labels, runs, drawn = judged_by(0.0, number=10)
-    stored = with_origins(labels, drawn)
+    stored = in_a_store(labels, drawn)
     rows = np.flatnonzero([passage.startswith("d") and passage.endswith(("-9", "-10")) for passage in stored.passages])
     stored.origins.chosen[rows] = int(Chosen.TAIL)
     stored.origins.tail_size[rows] = 60
@@ -337,7 +330,7 @@ def test_what_is_shown_beside_tails_of_different_sizes_is_true() -> None:
     long = [f"q{i}" for i in range(0, QUERIES, 10)]
     for i in range(QUERIES):
         labels[f"q{i}"] |= {f"t{i}-{j}": int(f"q{i}" in long and j < 8) for j in range(10)}
-    stored = with_origins(labels, drawn)
+    stored = in_a_store(labels, drawn)
     rows = np.flatnonzero([passage.startswith("t") for passage in stored.passages])
     stored.origins.chosen[rows] = int(Chosen.TAIL)
     stored.origins.tail_size[rows] = [400 if stored.queries[stored.query[row]] in long else 12 for row in rows]
@@ -350,7 +343,7 @@ def test_what_is_shown_beside_tails_of_different_sizes_is_true() -> None:
 
 def test_tails_of_which_few_queries_have_labels_bound_what_a_draw_finds() -> None:
     labels, runs, drawn = judged_by(0.0, number=10)
-    stored = with_origins(labels, drawn)
+    stored = in_a_store(labels, drawn)
     drawn_of_tail = {f"q{i}": ("-9", "-10")[: i % 3] for i in range(QUERIES)}
     rows = np.array(
         [

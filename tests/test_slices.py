@@ -13,9 +13,10 @@ from rag_selectivity.errors import InputError
 from rag_selectivity.figures.by import by_value
 from rag_selectivity.inference.bootstrap import Bootstrap
 from rag_selectivity.judged.judged_run import JudgedRun
-from rag_selectivity.judged.origins import Chosen, LabelOrigins
+from rag_selectivity.judged.origins import Chosen
 from rag_selectivity.measures.base import Outcome
 from rag_selectivity.results.stored import read_report
+from tests.label_origins import with_origins
 
 pytestmark = pytest.mark.inside
 
@@ -256,21 +257,11 @@ def test_few_labels_of_a_slice_leave_a_wide_interval_and_none_leave_no_figure() 
 
 def test_a_slice_completes_the_tails_of_its_queries() -> None:
     """Of each query 4 passages and 2 of the ranks 5 to 10 are graded; the other four ranks of the tail are not."""
-    labels, runs, passages = {}, {}, []
-    for i, query in enumerate(QUERIES):
-        runs[query] = [f"d{j}" for j in range(10)]
-        labels[query] = {"d0": 5, "d1": 2, "d2": 1, "d3": 1, "d5": 5 if HARD[query] == "hard" else 1, "d8": 1}
-        passages += [(query, passage) for passage in labels[query]]
-        assert i < N
-    qrels = rs.Qrels.of(labels)
-    in_tail = np.array([passage in ("d5", "d8") for _, passage in passages])
-    qrels.origins = LabelOrigins(
-        np.where(in_tail, int(Chosen.TAIL), int(Chosen.POOL)).astype(np.uint8),
-        np.zeros(len(passages), bool),
-        qrels.grade,
-        np.where(in_tail, 6, 0),
-        tail_ranks=(5, 10),
-    )
+    rest = {"d1": 2, "d2": 1, "d3": 1, "d8": 1}
+    labels = {query: {"d0": 5, "d5": 5 if HARD[query] == "hard" else 1, **rest} for query in QUERIES}
+    runs = {query: [f"d{j}" for j in range(10)] for query in QUERIES}
+    tail = {"of_tail": 6, "tail_ranks": (5, 10)}
+    qrels = with_origins(labels, lambda _, p: Chosen.TAIL if p in ("d5", "d8") else Chosen.POOL, **tail)
     report = rs.evaluate(qrels, {"one": runs}, scale="utility", depths=[4], measures=["N-Recall4+"], by={"kind": HARD})
     easy, hard = (report.runs["one"].slices["kind"][kind]["N-Recall4+@4"] for kind in ("easy", "hard"))
     assert easy.basis == hard.basis == "with a tail"

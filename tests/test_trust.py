@@ -10,6 +10,7 @@ from rag_selectivity.judged.origins import Chosen, LabelOrigins
 from rag_selectivity.judged.qrels import Qrels
 from rag_selectivity.results.provenance import Provenance
 from tests.judge_server import texts
+from tests.label_origins import with_origins
 
 pytestmark = pytest.mark.inside
 
@@ -78,9 +79,8 @@ def test_a_tail_of_the_own_list_is_in_the_list() -> None:
     """Of ranks 5 to 10 two passages a query are graded: the other four are candidates of the run too."""
     grades = {f"q{i}": [5 * (i % 4 > 0) or 1, 1, 1, 1, 5 * (i % 3 == 0) or 1, 1] for i in range(40)}
     labels = {query: dict(zip(["d0", "d1", "d2", "d3", "d5", "d8"], of, strict=True)) for query, of in grades.items()}
-    qrels, flags = rs.Qrels.of(labels), np.tile([Chosen.POOL] * 4 + [Chosen.TAIL] * 2, 40).astype(np.uint8)
-    sizes = np.where(flags == Chosen.TAIL, 6, 0)
-    qrels.origins = LabelOrigins(flags, np.zeros(240, bool), qrels.grade, sizes, tail_ranks=(5, 10))
+    tail = {"of_tail": 6, "tail_ranks": (5, 10)}
+    qrels = with_origins(labels, lambda _, p: Chosen.TAIL if p in ("d5", "d8") else Chosen.POOL, **tail)
     run, measures = {query: [f"d{j}" for j in range(10)] for query in labels}, ["RA-nWG", "PROC", "%PROC", "Success"]
     found = rs.evaluate(qrels, run, scale="utility", measures=measures, depths=[4])
     assert found["PROC@4"].value == 1
