@@ -1,7 +1,7 @@
 """`labels agree`: how far a judge agrees with human labels, and whether it ranks runs as people do."""
 
 import math
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
@@ -11,7 +11,7 @@ import numpy as np
 
 from rag_selectivity.errors import InputError, warn
 from rag_selectivity.evaluation.joining import join_runs
-from rag_selectivity.grading.origins import label_rows, left_out_as_targeted
+from rag_selectivity.grading.origins import labels_in, left_out_as_targeted
 from rag_selectivity.grading.store import Store
 from rag_selectivity.inference.bootstrap import Bootstrap
 from rag_selectivity.inference.interval import Interval
@@ -25,7 +25,7 @@ from rag_selectivity.tables.cells import check_whole
 from rag_selectivity.tables.grades import Scale, scale_named
 from rag_selectivity.tables.ids import IntArray
 from rag_selectivity.tables.small import read_texts
-from rag_selectivity.trust.agreement import Agreement, DrawnTables, Pairs, agreement
+from rag_selectivity.trust.agreement import Agreement, DrawnTables, Sample, agreement
 from rag_selectivity.trust.completions import DRAWS, quantile, stretched_ends
 from rag_selectivity.trust.people import (
     UNLABELLED,
@@ -94,6 +94,10 @@ def agree(
 
     Notes
     -----
+    The figures are for all pairs that the judge graded, except random controls and grades of which people labelled no
+    pair: a label stands for pairs with the same grade of the judge, as many as its draw says (`labels draw`), or in
+    equal parts. Two of one store are compared on the pairs that both graded.
+
     The verdict on ranking rests on the share of the top K that is relevant: the judge's grades of the passages that
     only one of two runs has are completed by people's labels within each of its grades and each of the runs. It is
     about these queries, which are not resampled. Other figures of runs: `evaluate(labels, runs, human=people)`.
@@ -122,27 +126,26 @@ def agree(
     judged = {} if runs is None else join_runs(ground.labels, runs, scale=scale).judged
     if len(judged) == 1:
         raise InputError(f"agree ranks two runs or more, got {next(iter(judged))} alone: give another")
+    if not ground.has_people:
+        raise InputError("people graded random controls alone, which say nothing about the pairs of a pool")
     depth = list_depth or min(10, max((int(run.returned.max(initial=1)) for run in judged.values()), default=1))
     top = ground.tops(judged, depth)
     possible = scale.lowest, scale.highest or scale.lowest
-    found = agreement(*_pairs(ground, ground.human >= 0), grades=possible, bootstrap=bootstrap)
+    # Two of a store are compared on what both graded: neither is the one who was checked.
+    compared = ground.human >= 0 if two else np.ones(len(ground.human), bool)
+    found = agreement(ground.sample(compared), grades=possible, bootstrap=bootstrap)
     provenance, itself = Provenance(len(by_judge.query)), None
     if is_store(labels):
         provenance = Provenance.of(read_qrels(labels, judges=judges, humans=False), scale=scale)
         itself = _with_itself(labels, judges, bootstrap)
     biases: dict[str, dict[str, Interval]] = {}
     for kind, name, group in _groups(ground, judged, top, depth, corpus):
-        biases.setdefault(kind, {})[name] = _bias(ground, group, (*ground.levels.tolist(), *possible), bootstrap)
+        sample, grades = ground.sample(group & compared), (*ground.levels.tolist(), *possible)
+        biases.setdefault(kind, {})[name] = _bias(sample, grades, bootstrap)
     slots = depth * int((~np.logical_and.reduce([run.missing for run in judged.values()])).sum())
     ranks = tuple(_ranking(ground, pair, top, slots, depth, bootstrap) for pair in combinations(judged, 2))
-    provenance = provenance.with_people(found, ground.drawn_for_people, calibrated=False)
+    provenance = provenance.with_people(found, ground.drawn_for_people, two[0] if two else "people")
     return JudgeReport(found, itself, provenance, ranks, biases)
-
-
-def _pairs(ground: Ground, member: BoolArray) -> Pairs:
-    """People's grades, the judge's, and the queries of some judgments."""
-    labels, rows = ground.labels, np.flatnonzero(member)
-    return ground.human[rows], labels.grade[rows], [labels.queries[i] for i in labels.query[rows].tolist()]
 
 
 # -- does the judge rank runs as people do? --------------------------------------------------------------------
@@ -192,17 +195,11 @@ def _ranking(
 # -- judge minus people by run, rank and length ----------------------------------------------------------------
 
 
-def _bias(ground: Ground, group: BoolArray, possible: Sequence[int], bootstrap: Bootstrap) -> Interval:
-    """The mean of the judge's grade minus people's in a group of the judgments.
-
-    A label counts for the pairs of its group with the judge's grade, since the rare grades are drawn more often.
-    """
-    known, grade = group & (ground.human >= 0), ground.labels.grade
-    if not known.any():
+def _bias(sample: Sample, possible: Sequence[int], bootstrap: Bootstrap) -> Interval:
+    """The mean of the judge's grade minus people's in a group of the judgments."""
+    if not len(sample[0]):
         return Interval.undefined("people labelled none of these pairs")
-    pairs, labelled = (np.bincount(grade[of], minlength=max(possible) + 1) for of in (group, known))
-    weight = (pairs / np.maximum(labelled, 1))[grade[known]]
-    return DrawnTables(_pairs(ground, known), possible, bootstrap, weight / weight.mean()).bias()
+    return DrawnTables(sample, possible, bootstrap).bias()
 
 
 def _groups(
@@ -255,16 +252,19 @@ def _graded_by(source: Any, one: str, other: str) -> PeoplesLabels:
         graded = [label for label in store.graded_by_people() if label.annotator in (one, other)]
     left_out = {each.pair: each.design for each in graded if each.is_targeted or each.is_adjudication}
     notes = (left_out_as_targeted(left_out),) if left_out else ()
-    return PeoplesLabels(_by_judges(source, [one], left_out), None, {}, notes)
+    return PeoplesLabels(replace(_by_judges(source, [one], left_out), origins=None), None, {}, notes)
 
 
-def _by_judges(source: Any, judges: Sequence[str] | None, without: Container[tuple[str, str]] = ()) -> Qrels:
+def _by_judges(source: Any, judges: Sequence[str] | None, without: Collection[tuple[str, str]] = ()) -> Qrels:
     """The grades of the judges, as they gave them, without some pairs."""
     if not is_store(source):
         return Qrels.of(source, judges=judges)
     with Store(source, read_only=True) as store:
-        given = label_rows(store, judges=judges, humans=False, as_given=True)
-        return Qrels.from_records([row for row in given if row[:2] not in without], source=str(source))
+        given = labels_in(store, judges, humans=False, as_given=True)
+    # People who are named are judges too.
+    origins = None if given.origins is None else replace(given.origins, by_person=np.zeros(given.size, bool))
+    rows = given.judgments(given.positions([query for query, _ in without]), [passage for _, passage in without])
+    return replace(given, origins=origins).take(np.setdiff1d(np.arange(given.size), rows))
 
 
 def _with_itself(source: Any, judges: Sequence[str] | None, bootstrap: Bootstrap) -> Agreement | None:
@@ -272,5 +272,5 @@ def _with_itself(source: Any, judges: Sequence[str] | None, bootstrap: Bootstrap
     with Store(source, read_only=True) as store:
         rows = [*store.grades_by_pair(judges, as_given=True, repeats=True)]
     twice = [(*each[:2], query) for query, _, by_judge in rows for each in by_judge.values() if len(each) > 1]
-    columns = (list(column) for column in zip(*twice, strict=True))
-    return agreement(*columns, grades=(1, 5), bootstrap=bootstrap) if twice else None
+    sample: Any = (*zip(*twice, strict=True), 1)
+    return agreement(sample, grades=(1, 5), bootstrap=bootstrap) if twice else None

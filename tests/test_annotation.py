@@ -330,3 +330,37 @@ def test_answers_that_cannot_be_taken_are_refused_whole(world, change, message) 
 
 
 # -- the command line -------------------------------------------------------------------------------------
+
+
+# -- what the labels say of the judge ------------------------------------------------------------------------
+
+
+def test_a_sample_speaks_for_all_pairs_that_the_judge_graded(world) -> None:
+    # The judge is right in the lists, and too kind outside of them.
+    people = {pair: grade if i % 20 < 3 else max(1, grade - 2) for i, (pair, grade) in enumerate(world.grades.items())}
+    bias = sum(world.grades[pair] - grade for pair, grade in people.items()) / len(people)
+    for draw in ("calibrate:80", "calibrate:40"):
+        task = task_of(world, draw, runs={"bm": world.run}, list_depth=3)
+        with Store(world.store) as store:
+            given = [(item.query, item.passage) for item in task.items if item.sample == 0]
+            store.put_human_labels(HumanLabel(*pair, "ada", people[pair], draw=task.draw) for pair in given)
+        report = rs.agree(
+            world.store, world.store, runs={"bm": world.run, "back": world.run}, bootstrap=rs.Bootstrap(50)
+        )
+        assert report.agreement.of == report.agreement.confusion.sum() == 400
+        assert report.agreement.bias.value == pytest.approx(bias, abs=0.1)
+        judged = rs.evaluate(rs.read_qrels(world.store, judges=["strict-judge"]), {"r": world.run}, measures=["Harm"])
+        assert judged.provenance.agreement.kappa_quadratic.value == report.agreement.kappa_quadratic.value
+    assert "120 pairs of 20 queries, which stand for the 400 that the judge graded: " in " ".join(str(report).split())
+
+
+def test_a_judge_like_people_is_at_least_moderate_and_two_graders_go_by_their_names(world) -> None:
+    with Store(world.store) as store:
+        for name in ("ada", "ben"):
+            store.put_human_labels(HumanLabel(*pair, name, grade) for pair, grade in world.grades.items())
+    for judges, other in ((["ada", "ben"], "ada"), (["strict-judge", "ben"], "ben")):
+        text = " ".join(str(rs.agree(labels=world.store, judges=judges)).split())
+        assert "the agreement is at least moderate" in text
+        assert f"agreement with {other}:" in text
+        assert f"{other} \\ judge" in text
+        assert "people" not in text.partition("To calibrate")[0]

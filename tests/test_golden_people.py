@@ -234,7 +234,7 @@ def test_agreement_with_a_judge_leaves_targeted_labels_out(world) -> None:
     evaluated = rs.evaluate(
         rs.read_qrels(world.store, judges=["strict-judge"]), {"r": world.run}, measures=["Harm"], depths=[5]
     )
-    assert evaluated.provenance.compared == 100
+    assert evaluated.provenance.agreement.n == 100
 
 
 # -- annotators beside each other -------------------------------------------------------------------------

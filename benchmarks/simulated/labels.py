@@ -72,7 +72,7 @@ class World:
     def truth(self) -> dict[str, float]:
         """The figures of very many queries."""
         query, human, judge = self.sample(np.random.default_rng(1), 100_000)
-        found = agreement(human, judge, (query // 10_000).astype(str), bootstrap=rs.Bootstrap(resamples=1))
+        found = agreement((human, judge, (query // 10_000).astype(str), 1), bootstrap=rs.Bootstrap(resamples=1))
         return {name: getattr(found, name).value for name in FIGURES}
 
 
@@ -95,7 +95,7 @@ def coverage(task: tuple[World, int, int]) -> dict[str, float]:
     held: dict[str, list[bool]] = {name: [] for name in FIGURES}
     for _ in range(samples):
         query, human, judge = world.sample(rng, queries)
-        found = agreement(human, judge, query.astype(str), grades=(1, 5), bootstrap=rs.Bootstrap(resamples=400))
+        found = agreement((human, judge, query.astype(str), 1), grades=(1, 5), bootstrap=rs.Bootstrap(resamples=400))
         for name in FIGURES:
             interval = getattr(found, name)
             if not np.isnan(interval.low):
@@ -118,8 +118,8 @@ def of_verdicts(samples: int) -> Iterator[Line]:
         rng, world = np.random.default_rng(queries), World(judge, "even", 0.0, 3)
         said = dict.fromkeys(("good", "moderate", "poor", "undetermined"), 0.0)
         for _ in range(samples):
-            query, human, given = world.sample(rng, queries)
-            found = agreement(human, given, query.astype(str), grades=(1, 5), bootstrap=rs.Bootstrap(resamples=400))
+            query, *both = world.sample(rng, queries)
+            found = agreement((*both, query.astype(str), 1), grades=(1, 5), bootstrap=rs.Bootstrap(resamples=400))
             said[found.verdict] += 1 / samples
         yield Line(f"{judge}, {queries} queries", said)
 

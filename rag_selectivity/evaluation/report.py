@@ -88,10 +88,9 @@ def _provenance(run: JudgedRun, ground: Ground | None) -> Provenance | None:
     known = Provenance.of(run.qrels, scale=run.scale)
     if ground is None:
         return known
-    rows = np.flatnonzero(ground.human >= 0)
-    queries = [ground.labels.queries[i] for i in ground.labels.query[rows].tolist()]
-    found = agreement_of(ground.human[rows], ground.labels.grade[rows], queries, run.scale)
-    return replace(known.with_people(found, ground.drawn_for_people, calibrated=True), unused=ground.controls_left_out)
+    found = agreement_of(ground, run.scale)
+    known = known.with_people(found, ground.drawn_for_people)
+    return replace(known, unused=ground.controls_left_out, calibrated=True)
 
 
 @dataclass(frozen=True)

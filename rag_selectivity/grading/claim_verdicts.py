@@ -182,10 +182,10 @@ def compared_with_people(
     same = {key: given for key, given in shared.items() if given.fingerprint in ("", verdicts[key].fingerprint(key[1]))}
     found: Agreement | None = None
     if same:
+        by_people = [int(given.supported) for given in same.values()]
+        sample = by_people, [int(verdicts[key].supported) for key in same], [query for query, _, _ in same], 1
         found = agreement(
-            [int(given.supported) for given in same.values()],
-            [int(verdicts[key].supported) for key in same],
-            [query for query, _, _ in same],
+            sample,
             grades=(0, 1),
             bootstrap=Bootstrap(bootstrap.resamples, bootstrap.seed, bootstrap.level, clusters=bootstrap.clusters),
         )
@@ -198,4 +198,4 @@ def compared_with_people(
     if outdated := len(shared) - len(same):
         what = "is about a text that has changed since" if outdated == 1 else "are about texts that have changed since"
         notes.append(f"{counted(outdated, 'verdict')} of {name} {what}, and left out")
-    return known.with_people(found, counts, calibrated=False), found, tuple(notes)
+    return known.with_people(found, counts), found, tuple(notes)

@@ -76,8 +76,7 @@ class Tail:
             raise InputError(f"tail (--tail) must be the last rank and passages to draw, as in 200:10, got {text!r}")
         if pool_depth is None:
             raise InputError(
-                "a tail (--tail) begins below the pool, so the pool needs a depth: give pool_depth (--pool-depth), "
-                "such as the largest K that you will measure"
+                "for a tail (--tail) the pool needs a depth: give pool_depth (--pool-depth), as your largest K"
             )
         if int(last) <= pool_depth:
             raise InputError(

@@ -103,10 +103,8 @@ def label_table(store: Store, *, judges: list[str] | None = None) -> list[dict[s
     for row in rows:
         for name, value in row.items():
             if type(value) is float and not math.isfinite(value):
-                raise InputError(
-                    f"{store.path}: query {row['query_id']!r}, passage {row['passage_id']!r}: {name} is {value:g}, "
-                    f"which no grading stores: another program changed it; correct it there, or take an older copy"
-                )
+                where = f"query {row['query_id']!r}, passage {row['passage_id']!r}: {name} is {value:g}"
+                raise InputError(f"{store.path}: {where}, which no grading stores: take an older copy")
     if judges is None:
         return rows
     known = sorted({row[what] for row in rows for what in ("judge", "model") if what in row})
@@ -232,10 +230,8 @@ def _of_export(file: Path) -> Incoming:
             check_version(row["schema"], LABEL_SCHEMA, f"{where}: schema", f"not a label of {LABEL_SCHEMA}")
         query, passage = (checked_id(str(row[f"{what}_id"]), where, what) for what in ("query", "passage"))
         if grade is not None and not 1 <= grade <= 5:
-            raise InputError(
-                f"{where}: query {query!r}, passage {passage!r}: grade {grade} is off the scale of label stores, "
-                f"1 to 5; correct it"
-            )
+            wrong = f"grade {grade} is off the scale of label stores, 1 to 5"
+            raise InputError(f"{where}: query {query!r}, passage {passage!r}: {wrong}")
         try:
             origins = [Origin.from_dict(origin) for origin in json_value(row.get("origins") or "[]")]
             of_query, of_passage = (None if is_missing(row.get(name)) else bytes.fromhex(row[name]) for name in _HASHES)
@@ -262,10 +258,8 @@ def _of_export(file: Path) -> Incoming:
         sample = label.key[3]
         annotator, draw = str(row["judge"]), origins[0].draw if origins else None
         if given.setdefault((query, passage, annotator, sample), grade) != grade:
-            raise InputError(
-                f"{where}: query {query!r}, passage {passage!r}: {annotator} graded it "
-                f"{given[query, passage, annotator, sample]} and {grade}; remove one"
-            )
+            both = f"{annotator} graded it {given[query, passage, annotator, sample]} and {grade}; remove one"
+            raise InputError(f"{where}: query {query!r}, passage {passage!r}: {both}")
         texts = of_query, of_passage
         incoming.people.append(HumanLabel(query, passage, annotator, grade, label.reason, *texts, sample, draw))
     return incoming

@@ -1,6 +1,8 @@
 """The labels of stores and of their exports as judgments, with their origins as columns beside them."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +13,7 @@ from rag_selectivity.grading.store.records import Pair
 from rag_selectivity.judged.origins import NO_GRADE, Chosen, LabelOrigins
 from rag_selectivity.judged.qrels import Qrels
 from rag_selectivity.tables.cells import names_in
+from rag_selectivity.tables.columns import FloatArray
 from rag_selectivity.tables.exact import kind_of
 from rag_selectivity.tables.ids import IntArray
 from rag_selectivity.wording import counted, enumeration
@@ -115,10 +118,11 @@ def labels_in(
     *,
     humans: bool = True,
     people_first: bool = False,
+    as_given: bool = False,
     queries: Iterable[str] = (),
 ) -> Qrels:
     """One grade for each pair of a store, with its origins; the parameters are those of `LabelReading`."""
-    reading = LabelReading(store, judges=judges, humans=humans, people_first=people_first)
+    reading = LabelReading(store, judges=judges, humans=humans, as_given=as_given, people_first=people_first)
     qrels = Qrels.from_records(reading.rows(), queries=queries, source=str(store.path), scale="utility")
     qrels.origins = _stored_origins(store, qrels, reading, humans)
     return qrels
@@ -132,7 +136,7 @@ def _stored_origins(store: Store, qrels: Qrels, reading: LabelReading, humans: b
     by_person, judge_grade = np.zeros(len(qrels.query), bool), qrels.grade.copy()
     person_grade = np.full(len(qrels.query), NO_GRADE)
     for column, pairs in ((judge_grade, reading.by_people), (person_grade, reading.checked)):
-        rows, places = _rows_of(qrels, [query for query, _ in pairs], [passage for _, passage in pairs])
+        rows, places = _rows_of(qrels, pairs)
         column[rows] = np.array([NO_GRADE if grade is None else grade for grade in pairs.values()], np.int64)[places]
         by_person[rows] = pairs is reading.by_people
     person_grade[by_person] = qrels.grade[by_person]
@@ -146,7 +150,7 @@ def _stored_origins(store: Store, qrels: Qrels, reading: LabelReading, humans: b
     used = np.zeros(len(flags), bool)
     for some in store.origin_numbers():
         queries, passages, all_numbers, all_sizes = zip(*some, strict=True)
-        rows, places = _rows_of(qrels, queries, passages)
+        rows, places = _rows_of(qrels, zip(queries, passages, strict=True))
         numbers, sizes = np.array(all_numbers, np.int64)[places], np.array(all_sizes, np.int64)[places]
         np.bitwise_or.at(chosen, rows, flags[numbers])
         # Rows of a pair come in the order of the draws, and the last assignment to a place counts.
@@ -158,24 +162,46 @@ def _stored_origins(store: Store, qrels: Qrels, reading: LabelReading, humans: b
         kept = of_tail & by_person & (judge_grade != NO_GRADE)
         qrels.grade[kept], by_person[kept] = judge_grade[kept], False
     if targeted := store.targeted_pairs():
-        rows, _ = _rows_of(qrels, [query for query, _ in targeted], [passage for _, passage in targeted])
+        rows, _ = _rows_of(qrels, targeted)
         chosen[rows[person_grade[rows] != NO_GRADE]] |= int(Chosen.TARGETED)
     known = {number: draw for number, draw in draws.items() if used[number]}
+    depths = [draw.depth or 0 for draw in known.values() if draw.kind == "pool"]
     return LabelOrigins(
         chosen,
         by_person,
         judge_grade,
         tail_size,
         tail_ranks=_tail_ranks(known),
-        pools=_pools(known.values()),
+        depth=None if 0 in depths else max(depths, default=None),
         judges=dict(reading.judges),
         person_grade=person_grade,
+        stand_for=_stand_for(store, qrels),
         annotators=reading.annotators or (store.people() if by_person.any() else {}),
         drawn_for_people=store.drawn_for_people() if humans else {},
         outdated=len({x.pair for x in store.graded_by_people() if x.is_outdated}) if humans else 0,
         cost_of_a_grade=store.cost_of_a_grade(),
         open=store.open_pairs(),
     )
+
+
+def _stand_for(store: Store, qrels: Qrels) -> FloatArray:
+    """How many graded pairs each pair that people graded stands for by its draw: float64[judgments]; NaN if unknown.
+
+    The weights of a draw in a stratum are equal, and their sum is what the stratum has: most in its first draw, since
+    later ones draw from the rest. All labels of a stratum share it.
+    """
+    drawn: dict[tuple[str, float], set[Pair]] = {}
+    for query, passage, origin in store.origins("person"):
+        if "weight" in origin.detail:
+            drawn.setdefault((origin.detail["stratum"], origin.detail["weight"]), set()).add((query, passage))
+    graded, sizes = store.grades_of_people(current=True), dict[str, float]()
+    for (stratum, weight), pairs in drawn.items():
+        sizes[stratum] = max(sizes.get(stratum, 0), weight * len(pairs))
+    stratum_of = {pair: stratum for (stratum, _), pairs in drawn.items() for pair in pairs & graded.keys()}
+    labels, result = Counter(stratum_of.values()), np.full(len(qrels.query), np.nan)
+    rows, places = _rows_of(qrels, stratum_of)
+    result[rows] = np.array([sizes[each] / labels[each] for each in stratum_of.values()], np.float64)[places]
+    return result
 
 
 def without_outside_by_people(qrels: Qrels) -> Qrels:
@@ -198,16 +224,17 @@ def without_outside_by_people(qrels: Qrels) -> Qrels:
         return qrels
     warn(
         f"{qrels.source or 'qrels'}: {counted(int(foreign.sum()), 'label')} left out that people alone gave to "
-        f"random passages outside the lists, since a judge graded the lists: both sides of a random baseline need "
-        f"the same judge (have it grade random passages with `grade --controls` or `--tail`)",
+        f"random passages outside the lists, since a judge graded the lists (have it grade random passages with "
+        f"`grade --controls` or `--tail`)",
         "outside-by-people",
         stacklevel=5,
     )
     return qrels.take(~foreign)
 
 
-def _rows_of(qrels: Qrels, queries: Sequence[str], passages: Sequence[str]) -> tuple[IntArray, IntArray]:
+def _rows_of(qrels: Qrels, pairs: Iterable[Pair]) -> tuple[IntArray, IntArray]:
     """The judgments of some pairs, and the place of each in the list of pairs; a pair without judgment is left out."""
+    queries, passages = zip(*pairs, strict=True) if pairs else ((), ())
     judgments = qrels.judgments(qrels.positions(queries), passages)
     places = np.flatnonzero(judgments >= 0)
     return judgments[places], places
@@ -219,16 +246,6 @@ def _tail_ranks(draws: Mapping[int, Draw]) -> tuple[int, int] | None:
         draw.how for _, draw in sorted(draws.items()) if draw.kind == "tail" and draw.how.keys() >= {"first", "last"}
     ]
     return (int(tails[-1]["first"]), int(tails[-1]["last"])) if tails else None
-
-
-def _pools(draws: Iterable[Draw]) -> dict[str, int | None]:
-    """The runs whose top ranks were graded, each with its greatest depth (None: the whole lists)."""
-    pools: dict[str, int | None] = {}
-    for draw in draws:
-        if draw.kind == "pool":
-            known = pools.get(draw.source, 0)
-            pools[draw.source] = None if known is None or draw.depth is None else max(known, draw.depth)
-    return pools
 
 
 # -- files ---------------------------------------------------------------------------------------------------
@@ -255,8 +272,8 @@ def reasons_in(path: str | Path, judges: list[str] | None = None) -> dict[tuple[
         }
 
 
-def people_in(path: str | Path) -> tuple[list[tuple[str, str, int]], dict[str, int], list[str]]:
-    """(query, passage, grade) of people's labels of pairs that were drawn at random, {draw: pairs}, and notes.
+def people_in(path: str | Path) -> tuple[Qrels, dict[str, int], list[str]]:
+    """People's labels of pairs that were drawn at random, {draw: pairs}, and notes.
 
     Raises
     ------
@@ -268,7 +285,9 @@ def people_in(path: str | Path) -> tuple[list[tuple[str, str, int]], dict[str, i
         grades = store.grades_of_people(current=True)
         targeted = {pair: design for pair, design in store.targeted_pairs().items() if pair in grades}
         others, draws = (*TARGETED_DRAWS, ADJUDICATION), store.drawn_for_people().items()
-    rows = [(*pair, median_grade(given)) for pair, given in grades.items() if pair not in targeted]
+        rows = [(*pair, median_grade(given)) for pair, given in grades.items() if pair not in targeted]
+        labels = Qrels.from_records(rows, source=str(path), scale="utility")
+        labels.origins = replace(LabelOrigins.unknown(len(rows)), stand_for=_stand_for(store, labels))
     notes = _contradictions(grades)
     if outdated:
         query, passage = outdated[0]
@@ -279,14 +298,11 @@ def people_in(path: str | Path) -> tuple[list[tuple[str, str, int]], dict[str, i
     if targeted:
         notes.append(left_out_as_targeted(targeted))
     if not rows and targeted:
-        raise InputError(
-            f"{path}: all {len(targeted):,} labels by people are of pairs that were chosen by what was known of "
-            f"their labels ({enumeration(sorted(set(targeted.values())))}), which say nothing about other pairs: have "
-            f"people label pairs of labels draw --draw calibrate:N"
-        )
+        all_left_out = f"all {left_out_as_targeted(targeted)}"
+        raise InputError(f"{path}: {all_left_out}; have people label pairs of labels draw --draw calibrate:N")
     if not rows:
         raise InputError(f"{path}: the label store has no labels by people for the texts it holds now")
-    return rows, {name: count for name, count in draws if name.partition(":")[0] not in others}, notes
+    return labels, {name: count for name, count in draws if name.partition(":")[0] not in others}, notes
 
 
 def left_out_as_targeted(targeted: Mapping[tuple[str, str], str]) -> str:

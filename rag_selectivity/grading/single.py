@@ -219,10 +219,8 @@ async def label_lists(
     pools = [{query: list(dict.fromkeys(ids)) for query, ids in each.items() if ids} for each in several]
     listed = {(query, passage) for pool in pools for query, ids in pool.items() for passage in ids}
     if not listed:
-        raise InputError(
-            f"nothing was retrieved for any of the {len(queries):,} queries, so there is nothing to grade: is the "
-            "index empty, or its filter too narrow? (how-to: empty-retrievals)"
-        )
+        why = "is the index empty, or its filter too narrow? (how-to: empty-retrievals)"
+        raise InputError(f"nothing was retrieved for any of the {len(queries):,} queries: {why}")
     texts = _texts(passages, {passage for _, passage in listed}, corpus, identity, controls)
     runs = [Run.of(pool) for pool in pools if pool]
     done = await agrade(queries, texts, runs, store=store, judge=judge, controls=controls, **options)
@@ -242,10 +240,8 @@ def _texts(
 ) -> Mapping[str, str]:
     """Texts of the lists, and of the corpus if it is needed."""
     if controls and corpus is None:
-        raise InputError(
-            "controls are drawn from all passages that could have been retrieved: give them too, as corpus=index (an "
-            "index, a vector store) or corpus={id: text}"
-        )
+        give = "corpus=index (an index, a vector store) or corpus={id: text}"
+        raise InputError(f"controls are drawn from all passages that could have been retrieved: give {give}")
     if corpus is None or not (controls or listed - passages.keys()):
         return passages
     known = corpus_texts(corpus, identity, listed)
@@ -253,8 +249,7 @@ def _texts(
     if unknown and controls:
         warn(
             f"corpus: {counted(len(unknown), 'retrieved passage is', 'retrieved passages are')} not in it, such as "
-            f"{examples(unknown)}: controls are drawn from a corpus that lacks them; give the one that was "
-            f"searched",
+            f"{examples(unknown)}: draw controls from the corpus that was searched",
             "outside-corpus",
             stacklevel=3,
         )

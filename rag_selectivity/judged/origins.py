@@ -44,13 +44,15 @@ class LabelOrigins(Rows):
     person_grade : int64[judgments] or None
         The grade that people gave to the pair; −1 if none did. It is the judgment's grade where that is a person's;
         elsewhere it checks the judge. None: only the grades that are a person's are known.
+    stand_for : float64[judgments] or float
+        How many graded pairs a pair that people graded stands for by the draw that chose it; NaN if it is not known.
     tail_size : int64[judgments]
         For a pair drawn from a tail: the number of passages that its query's tail has, drawn or not; else 0.
     tail_ranks : (first, last) or None
         The ranks that tails were drawn from, from 1, both included: of one run, or of several fused. Of several, what
         the fused order has above the first rank and no run has there is a part of the tail.
-    pools : {name of a run: depth or None}
-        The runs whose top ranks were graded; None: whole lists.
+    depth : int or None
+        The greatest depth down to which lists were graded; None if whole lists were, or it is not known.
     judges, annotators : {name: number of its grades}
     drawn_for_people : {name of the draw: number of pairs}
         How the pairs that people graded were drawn, such as `calibrate:200`; empty name: not by this tool.
@@ -67,8 +69,9 @@ class LabelOrigins(Rows):
     judge_grade: IntArray
     tail_size: IntArray
     person_grade: IntArray | None = None
+    stand_for: NDArray[np.float64] | float = np.nan
     tail_ranks: tuple[int, int] | None = None
-    pools: Mapping[str, int | None] = field(default_factory=dict)
+    depth: int | None = None
     judges: Mapping[str, int] = field(default_factory=dict)
     annotators: Mapping[str, int] = field(default_factory=dict)
     drawn_for_people: Mapping[str, int] = field(default_factory=dict)
@@ -79,8 +82,8 @@ class LabelOrigins(Rows):
     @classmethod
     def unknown(cls, count: int, chosen: int = 0) -> LabelOrigins:
         """The origins of judgments of which only the flags are known."""
-        nobody, none = np.full(count, NO_GRADE, np.int64), np.zeros(count, np.int64)
-        return cls(np.full(count, int(chosen), np.uint8), np.zeros(count, bool), nobody, none, nobody)
+        nobody, none, unknown = (np.full(count, value) for value in (NO_GRADE, 0, np.nan))
+        return cls(np.full(count, int(chosen), np.uint8), np.zeros(count, bool), nobody, none, nobody, unknown)
 
     def of_people(self, grade: IntArray) -> IntArray:
         """The grades that people gave, −1 where none did; `grade` is that of each judgment."""

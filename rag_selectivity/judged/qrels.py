@@ -336,8 +336,7 @@ class Qrels(Pairs):
         if len(off := np.flatnonzero(graded & ~np.isin(self.grade, list(mapping)))):
             raise InputError(f"{self._row_text(off[0])} is not in the grade map; add {self.grade[off[0]]}:NEW to it")
         new = np.array([mapping.get(grade, 1) for grade in self.grade.tolist()], np.int64)
-        origins = self.origins
-        if origins is not None:
+        if (origins := self.origins) is not None:
             given = origins.judge_grade, origins.of_people(self.grade)
             judge, person = (np.array([mapping.get(each, NO_GRADE) for each in of.tolist()], np.int64) for of in given)
             origins = replace(origins, judge_grade=judge, person_grade=person)

@@ -110,8 +110,8 @@ def stored_task(store: Store, id: str) -> StoredTask | None:
     """A task of a store by its id; None if the store has no such task."""
     origins = {
         (query, passage): origin
-        for query, passage, origin in store.origins()
-        if origin.draw.kind == "person" and origin.draw.how.get("task") == id
+        for query, passage, origin in store.origins("person")
+        if origin.draw.how.get("task") == id
     }
     if not origins:
         return None

@@ -1,13 +1,13 @@
 """What a judge was asked: grading, agreement with people, the choice of α, claim checks; their tables and sentences."""
 
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from operator import itemgetter
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rag_selectivity.inference.interval import Interval
 from rag_selectivity.render.blocks import (
     Block,
     Column,
@@ -28,7 +28,7 @@ from rag_selectivity.results.grading import DrawnPart, Grading
 from rag_selectivity.results.trust import AS_PEOPLE, INVERTS, OPEN, Ranking
 from rag_selectivity.results.usage import Usage
 from rag_selectivity.results.workflows import Calibration, JudgeReport
-from rag_selectivity.trust.agreement import TOO_FEW, UNDETERMINED, Agreement
+from rag_selectivity.trust.agreement import MODERATE, TOO_FEW, UNDETERMINED, Agreement
 from rag_selectivity.trust.controls import ControlPower
 from rag_selectivity.wording import counted, percent, signed
 
@@ -50,10 +50,11 @@ _VERDICTS = {AS_PEOPLE: "ranks them as people do", INVERTS: "inverts their order
 _PAIRS = "passages that only one of the two runs has"
 
 
-@shown(JudgeReport, "How far a judge agrees with people")
+@shown(JudgeReport, "How far a judge agrees")
 def agreement_blocks(report: JudgeReport) -> Iterator[Block]:
     """How far a judge agrees with people, and whether it ranks runs as they do."""
     agreement, itself = report.agreement, report.itself
+    other = "people" if report.provenance is None else next(iter(report.provenance.annotators), "people")
     yield Note(report.trust.text)
     yield Note(verdict_on(agreement, "pair"))
     yield from map(Note, report.trust.acts)
@@ -63,40 +64,41 @@ def agreement_blocks(report: JudgeReport) -> Iterator[Block]:
         ("value [interval]", lambda name: getattr(agreement, name)),
         ("with itself", lambda name: None if itself is None else getattr(itself, name).value),
     )
-    yield confusion_table(agreement, [*map(str, agreement.levels)], agreement.bias_by_grade)
+    yield confusion_table(agreement, [*map(str, agreement.levels)], agreement.bias_by_grade, other)
     if not report.ranks:
-        yield Note("Whether the judge ranks runs as people do is not tested: give --run a=FILE --run b=FILE.")
+        yield Note(f"Whether the judge ranks runs as {other} would is not tested: give --run a=FILE --run b=FILE.")
     else:
         yield table_of(
             report.ranks,
             (report.ranks[0].measure, lambda each: " minus ".join(each.runs)),
             ("by the judge", "as_judged", signed),
-            ("by people [interval]", "difference"),
+            (f"by {other} [interval]", "difference"),
             ("the judge", "verdict", _VERDICTS.__getitem__),
         )
-        yield Note(f"by people: the judge's grades of {_PAIRS}, completed by people's labels; for these queries")
+        yield Note(f"by {other}: the judge's grades of {_PAIRS}, completed by labels of {other}; for these queries")
         yield from map(Note, filter(None, map(_open_ranking, report.ranks)))
     if biases := [(kind, group, bias) for kind, by in report.biases.items() for group, bias in by.items()]:
-        heads = "", " ", "judge minus people [interval]"
+        heads = "", " ", f"judge minus {other} [interval]"
         yield table_of(biases, *((head, itemgetter(place)) for place, head in enumerate(heads)))
     yield Note("To calibrate figures by people's labels: rag-selectivity evaluate LABELS RUN --human HUMAN.")
 
 
 def verdict_on(agreement: Agreement, unit: str) -> str:
     """The verdict on an agreement, and why."""
-    verdict = agreement.verdict
-    verdict = verdict if verdict in (TOO_FEW, UNDETERMINED) else f"the agreement is {verdict}"
+    least, known = "at least " * (agreement.verdict == MODERATE), agreement.verdict in (TOO_FEW, UNDETERMINED)
+    verdict = agreement.verdict if known else f"the agreement is {least}{agreement.verdict}"
     drawn = "" if agreement.clusters is None else f" in {counted(agreement.clusters, 'cluster')}"
-    of_queries = counted(agreement.queries, "query", "queries")
-    return f"{counted(agreement.n, unit)} of {of_queries}{drawn}: {verdict}. {agreement.reason}"
+    drawn += f", which stand for the {agreement.of:,} that the judge graded" if agreement.of > agreement.n else ""
+    pairs = f"{counted(agreement.n, unit)} of {counted(agreement.queries, 'query', 'queries')}{drawn}"
+    return f"{pairs}: {verdict}. {agreement.reason}"
 
 
-def confusion_table(agreement: Agreement, names: Sequence[str], biases: Mapping[int, Interval] | None = None) -> Table:
-    """The pairs by people's grade (rows) and the judge's, and the bias at each grade of people."""
-    rows = zip(names, agreement.levels, agreement.confusion.tolist(), strict=True)
+def confusion_table(found: Agreement, names: Sequence[str], biases: Any = None, other: str = "people") -> Table:
+    """The pairs by the grade of people, or one other (rows), and the judge's, and the bias at each grade of theirs."""
+    rows = zip(names, found.levels, found.confusion.tolist(), strict=True)
     by_judge: list[Column] = [(name, lambda row, at=place: row[2][at]) for place, name in enumerate(names)]
     bias: list[Column] = [] if biases is None else [("bias", lambda row: biases.get(row[1]))]
-    return table_of(rows, ("people \\ judge", lambda row: row[0]), *by_judge, *bias)
+    return table_of(rows, (f"{other} \\ judge", lambda row: row[0]), *by_judge, *bias)
 
 
 def _open_ranking(each: Ranking) -> str | None:
@@ -286,10 +288,8 @@ def _notes(report: ClaimReport, depth: int) -> Iterator[Note]:
     run = next(iter(report.runs.values()))
     yield from map(Note, caveat_lines(("", "all figures", caveat) for caveat in run.label_caveats))
     if "groundedness" in report.checks:
-        yield Note(
-            f"Groundedness: {DEFINITIONS['Groundedness']}. It says whether responses keep to their "
-            f"passages, and nothing about what the passages lack."
-        )
+        what = "It says whether responses keep to their passages, and nothing about what the passages lack."
+        yield Note(f"Groundedness: {DEFINITIONS['Groundedness']}. {what}")
     greedy = sum(not check.smallest_is_exact(depth) for each in report.runs.values() for check in each.samples)
     if greedy and "recall" in report.checks:
         yield Note(

@@ -13,8 +13,8 @@ from rag_selectivity.judged.qrels import Qrels
 from rag_selectivity.results.estimate import NOTE, SOFT, STRONG, Caveat, Estimate
 from rag_selectivity.results.plain import Plain
 from rag_selectivity.tables.grades import Scale, scale_named
-from rag_selectivity.tables.ids import IntArray
 from rag_selectivity.trust.agreement import POOR, TOO_FEW, Agreement, agreement
+from rag_selectivity.trust.people import Ground
 from rag_selectivity.wording import counted
 
 ONE_JUDGE, NO_AGREEMENT, LOW_AGREEMENT = "one-judge", "agreement-unknown", "agreement-too-low"
@@ -53,9 +53,7 @@ class Provenance(Plain):
     by_people : int
         Labels whose grade is a person's.
     agreement : Check or None
-        Of judge and people, over the pairs that both graded; None if there are too few of them.
-    compared : int
-        The number of these pairs.
+        Of judge and people, by the pairs that both graded; None without any.
     kept : int
         Labels of a tail that people graded too, and that keep the judge's grades, since people graded not all of it.
     outdated : int
@@ -82,7 +80,6 @@ class Provenance(Plain):
     annotators: Mapping[str, int] = field(default_factory=dict)
     by_people: int = 0
     agreement: Check | None = None
-    compared: int = 0
     kept: int = 0
     outdated: int = 0
     drawn_for_people: Mapping[str, int] = field(default_factory=dict)
@@ -111,34 +108,33 @@ class Provenance(Plain):
             # Its source may hold labels of more queries than these.
             judges = dict.fromkeys(judges, int((origins.judge_grade != NO_GRADE).sum()))
         # Pairs that were chosen by what was known of their labels say nothing about how far judge and people agree.
-        people, at_random = origins.of_people(qrels.grade), ~origins.are(Chosen.TARGETED)
-        both = np.flatnonzero((people != NO_GRADE) & at_random & (origins.judge_grade != NO_GRADE))
-        queries = [qrels.queries[i] for i in qrels.query[both].tolist()]
+        people = origins.of_people(qrels.grade)
+        at_random = np.where(origins.are(Chosen.TARGETED), NO_GRADE, people)
+        judged = np.flatnonzero((origins.judge_grade != NO_GRADE) & (at_random != NO_GRADE).any())
+        by_judge = replace(qrels.take(judged), grade=origins.judge_grade[judged])
+        both = agreement_of(Ground.of(by_judge, at_random[judged], stand_for=origins.take(judged).stand_for), scale)
         return cls(
             labels=len(qrels.query),
             chosen={how: count for how, count in chosen.items() if count},
             judges=judges,
             annotators=origins.annotators,
             by_people=int(origins.by_person.sum()),
-            agreement=Check.of(agreement_of(people[both], origins.judge_grade[both], queries, scale)),
-            compared=len(both),
+            agreement=Check.of(both),
             kept=int(((people != NO_GRADE) & ~origins.by_person & origins.are(Chosen.TAIL)).sum()),
             outdated=origins.outdated,
             drawn_for_people=origins.drawn_for_people,
             cost_of_a_grade=origins.cost_of_a_grade,
-            depth=max(filter(None, origins.pools.values()), default=None),
+            depth=origins.depth,
         )
 
-    def with_people(self, found: Agreement | None, drawn: Mapping[str, int], *, calibrated: bool) -> Provenance:
-        """The same, with labels that people gave apart: their agreement with the judge, and how they were drawn."""
+    def with_people(self, found: Agreement | None, drawn: Mapping[str, int], other: str = "people") -> Provenance:
+        """The same, with labels that people, or one other, gave apart: how they agree with the judge and were drawn."""
         return replace(
             self,
-            judges=self.judges or {"": self.labels},
-            annotators={"people": 0 if found is None else found.n},
+            judges=self.judges or self.annotators or {"": self.labels},
+            annotators={other: 0 if found is None else found.n},
             agreement=Check.of(found),
-            compared=0 if found is None else found.n,
             drawn_for_people=drawn,
-            calibrated=calibrated,
         )
 
     @property
@@ -160,9 +156,9 @@ class Provenance(Plain):
             return
         if (found := self.agreement) is None or found.verdict == TOO_FEW:
             text = "No person has checked the judge."
-            if self.compared:
-                text = f"People checked only {counted(self.compared, 'grade')} of the judge: too few to tell."
-            yield Caveat(NO_AGREEMENT, text, SOFT, {"pairs": self.compared})
+            if found is not None:
+                text = f"People checked only {counted(found.n, 'grade')} of the judge: too few to tell."
+            yield Caveat(NO_AGREEMENT, text, SOFT, {"pairs": 0 if found is None else found.n})
         elif found.verdict == POOR:
             text = f"The judge agrees too little with people. {found.reason}"
             yield Caveat(LOW_AGREEMENT, text, STRONG, {"pairs": found.n, "kappa": found.kappa_quadratic.value})
@@ -183,9 +179,9 @@ class Provenance(Plain):
             yield Caveat(NOT_DRAWN, f"{pairs} not drawn by this tool: {worth}", SOFT, {"pairs": apart})
 
 
-def agreement_of(human: IntArray, judge: IntArray, queries: list[str], scale: Scale) -> Agreement | None:
+def agreement_of(ground: Ground, scale: Scale) -> Agreement | None:
     """The agreement of judge and people, with few resamples, since it is said in passing; None without pairs."""
-    if not len(human):
+    if not ground.has_people:
         return None
     grades = None if scale.highest is None else (scale.lowest, scale.highest)
-    return agreement(human, judge, queries, grades=grades, bootstrap=Bootstrap(1000))
+    return agreement(ground.sample(), grades=grades, bootstrap=Bootstrap(1000))

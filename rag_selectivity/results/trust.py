@@ -148,8 +148,8 @@ class Trust:
             of = f" of {several(runs)}" if len(runs) < len(self.runs) else ""
             facts += f"; if the grades were shuffled, {which}{of} could be as high"
         if known is not None and known.judges:
-            grades = counted(known.compared, "grade")
-            who = f"people checked only {grades} of" if known.compared else "no person has checked"
+            checked = known.agreement and counted(known.agreement.n, "grade")
+            who = f"people checked only {checked} of" if checked else "no person has checked"
             kappa = None if (x := self._check) is None else f"{number(x.value)}{ends_text(x.low, x.high)}"
             facts += f"; {who} the judge" if kappa is None else f"; kappa of judge and people: {kappa}"
         if self.queries < (_FEW_QUERIES if standing == NOTHING else FEW):
@@ -336,7 +336,8 @@ class Trust:
         if (known := self.provenance) is not None and known.judges and (check := self._check) is not None:
             kappa = f"quadratic kappa {number(check.value)}{ends_text(check.low, check.high)}"
             kept = f"; {known.kept:,} of a tail keep the judge's grades without --human" if known.kept else ""
-            yield f"The judge's agreement with people: {kappa} over {check.n:,} pairs{kept}."
+            other = next(iter(known.annotators), "") if len(known.annotators) == 1 and not self.runs else "people"
+            yield f"The judge's agreement with {other}: {kappa} over {check.n:,} pairs{kept}."
 
     def _of_other_lists(self) -> Iterator[str]:
         """Whose lists beat a random draw, and are not shown to beat the lists of the other queries."""

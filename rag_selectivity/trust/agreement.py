@@ -26,8 +26,8 @@ _CELLS_AT_ONCE, _MOST_LEVELS = 1 << 20, 50
 GOOD, MODERATE, POOR, TOO_FEW, UNDETERMINED = "good", "moderate", "poor", "too few to tell", "undetermined"
 
 
-#: People's grades, the judge's, and the queries of some pairs.
-Pairs = tuple[IntArray, IntArray, Sequence[str]]
+#: People's grades, the judge's, and the queries of some pairs, and how many pairs each stands for.
+Sample = tuple[Sequence[int] | IntArray, Sequence[int] | IntArray, Sequence[str], FloatArray | int]
 
 
 @dataclass(frozen=True)
@@ -37,6 +37,9 @@ class Agreement:
     Attributes
     ----------
     n, queries : int
+        The pairs that both graded, and their queries.
+    of : int
+        The pairs that the figures are for, of which these are a sample; `n` where they are all.
     clusters : int or None
         The number of clusters; None without clusters.
     exact, within_one : Interval
@@ -57,7 +60,7 @@ class Agreement:
     levels : tuple of int
         All possible grades.
     confusion : int64[levels, levels]
-        Pairs by the human's grade (rows) and the judge's (columns).
+        The pairs that the figures are for by the human's grade (rows) and the judge's (columns).
     verdict : str
         `good`, `moderate`, `poor`, `undetermined` or `too few to tell`.
     reason : str
@@ -91,6 +94,7 @@ class Agreement:
 
     n: int
     queries: int
+    of: int
     clusters: int | None
     exact: Interval
     within_one: Interval
@@ -109,20 +113,14 @@ class Agreement:
 
 
 def agreement(
-    human: Sequence[int] | IntArray,
-    judge: Sequence[int] | IntArray,
-    queries: Sequence[str],
-    *,
-    grades: tuple[int, int] | None = None,
-    bootstrap: Bootstrap = Bootstrap(),
+    sample: Sample, *, grades: tuple[int, int] | None = None, bootstrap: Bootstrap = Bootstrap()
 ) -> Agreement:
     """The agreement of two sequences of grades of the same pairs.
 
     Parameters
     ----------
-    human, judge : int64[pairs]
-    queries : sequence of str
-        The query of each pair; for the intervals, queries are drawn whole.
+    sample : (human, judge, queries, stand_for)
+        For the intervals, queries are drawn whole. Each pair stands for so many; 1 if all stand for themselves alone.
     grades : (int, int), optional
         The lowest and the highest possible grade; by default those that occur. AC2's agreement by chance and the range
         of the bias depend on them.
@@ -134,15 +132,16 @@ def agreement(
     InputError
         If a query has no cluster.
 
-    >>> agreement([1, 2, 3, 3], [1, 2, 3, 2], ["p", "p", "q", "q"]).exact.value
+    >>> agreement(([1, 2, 3, 3], [1, 2, 3, 2], ["p", "p", "q", "q"], 1)).exact.value
     0.75
     """
-    drawn = DrawnTables((np.asarray(human, np.int64), np.asarray(judge, np.int64), queries), grades or (), bootstrap)
+    drawn, (human, _, queries, _) = DrawnTables(sample, grades or (), bootstrap), sample
     coefficients, bias, gaps = drawn.coefficients(), drawn.bias(), np.abs(drawn.gaps)
     verdict, reason = drawn.lacking if drawn.lacking[0] else _verdict(coefficients["kappa_quadratic"], bias)
     return Agreement(
         n=len(human),
         queries=len(set(queries)),
+        of=round(drawn.total.sum()),
         clusters=None if bootstrap.clusters is None else len(drawn.tables),
         exact=drawn.mean(gaps == 0, (0, 1)),
         within_one=drawn.mean(gaps <= 1, (0, 1)),
@@ -150,7 +149,7 @@ def agreement(
         bias=bias,
         bias_by_grade={level: drawn.bias(level) for level in np.unique(human).tolist()},
         levels=tuple(drawn.levels.tolist()),
-        confusion=drawn.total.astype(np.int64),
+        confusion=np.rint(drawn.total).astype(np.int64),
         verdict=verdict,
         reason=reason,
     )
@@ -166,10 +165,9 @@ def _verdict(kappa: Interval, bias: Interval) -> tuple[str, str]:
     if kappa.low >= GOOD_KAPPA and bias.within(GOOD_BIAS):
         return GOOD, f"{shown} is at or above {GOOD_KAPPA}, and that of the bias is within ±{GOOD_BIAS} grades."
     ends = f"{bias.low:+.3f} to {bias.high:+.3f}".replace("-", "−")
-    return MODERATE, (
-        f'{shown} is at or above {LEAST_KAPPA}. For "good" it must be at or above {GOOD_KAPPA}, and the interval of '
-        f"the bias must be within ±{GOOD_BIAS} grades (it is {ends})."
-    )
+    ends += "; more queries narrow it" if bias.low <= GOOD_BIAS and bias.high >= -GOOD_BIAS else ""
+    wide = f"and the interval of the bias must be within ±{GOOD_BIAS} grades (it is {ends})"
+    return MODERATE, f'{shown} is at or above {LEAST_KAPPA}. For "good" it must be at or above {GOOD_KAPPA}, {wide}.'
 
 
 class DrawnTables:
@@ -187,7 +185,9 @@ class DrawnTables:
     tables : float64[units, human, judge]
         The pairs of a unit by human grade and judge's grade, each with its weight.
     total : float64[human, judge]
-        All pairs.
+        All pairs, each with its weight.
+    labels : int
+        The number of pairs.
     sums : float64[draws, human, judge]
     unseen : float64[draws]
         The weight of the unseen unit.
@@ -195,9 +195,10 @@ class DrawnTables:
         The probability outside an interval on either side.
     """
 
-    def __init__(self, pairs: Pairs, grades: Iterable[int], bootstrap: Bootstrap, weight: Any = 1) -> None:
+    def __init__(self, sample: Sample, grades: Iterable[int], bootstrap: Bootstrap) -> None:
         """From pairs and their weights; `grades` are possible beside those that occur."""
-        human, judge, queries = pairs
+        *grades_of_both, queries, stand_for = sample
+        human, judge = (np.asarray(side, np.int64) for side in grades_of_both)
         given = np.concatenate([human, judge, [*grades]]).astype(np.int64)
         lowest, highest = int(given.min()), int(given.max())
         self.levels, self.tail = np.arange(lowest, highest + 1), (1 - bootstrap.level) / 2
@@ -207,8 +208,8 @@ class DrawnTables:
         names, unit = np.unique(np.asarray(queries, object).astype(str), return_inverse=True)
         groups = bootstrap.units(names.tolist())
         unit = unit if groups is None else groups[unit]
-        tables = np.zeros((int(unit.max()) + 1, *self.gaps.shape))
-        np.add.at(tables, (unit, human - lowest, judge - lowest), weight)
+        tables, self.labels = np.zeros((int(unit.max()) + 1, *self.gaps.shape)), len(human)
+        np.add.at(tables, (unit, human - lowest, judge - lowest), stand_for)
         # A cluster may have no pair that both sides graded.
         self.tables = tables[tables.any(axis=(1, 2))]
         self.total = self.tables.sum(axis=0)
@@ -220,8 +221,8 @@ class DrawnTables:
     def bias(self, of_human: int | None = None) -> Interval:
         """The mean of the judge's grade minus the human's, over all pairs or those of one human grade.
 
-        >>> weights = np.array([1.5, 0.5])
-        >>> DrawnTables((np.array([1, 2]), np.array([3, 2]), ["p", "q"]), (1, 5), Bootstrap(), weights).bias().value
+        >>> sample = np.array([1, 2]), np.array([3, 2]), ["p", "q"], np.array([3.0, 1.0])
+        >>> DrawnTables(sample, (1, 5), Bootstrap()).bias().value
         1.5
         """
         rows = np.isin(self.levels, self.levels if of_human is None else of_human)
@@ -250,7 +251,7 @@ class DrawnTables:
     @property
     def lacking(self) -> tuple[str, str]:
         """The verdict where coefficients have no interval, and why; empty where they have one."""
-        if self.total.sum() < MIN_PAIRS or len(self.tables) < MIN_QUERIES:
+        if self.labels < MIN_PAIRS or len(self.tables) < MIN_QUERIES:
             need = f"at least {MIN_PAIRS} pairs of {MIN_QUERIES} queries or clusters"
             return TOO_FEW, f"An interval and a verdict need {need}."
         for who, axis in (("People", 1), ("The judge", 0)):
@@ -271,9 +272,8 @@ class DrawnTables:
         by_luck, agreeing = np.full((count, count), 1 / count**2), np.eye(count) / count
         # Agreement by chance hardly changes a rank coefficient if one grade is very common: reverse half of the unit.
         worst = (by_luck + agreeing[::-1]) / 2 if coefficient in (_alpha, _spearman) else by_luck
-        low, high = (
-            coefficient(self.sums + size * self.unseen[:, None, None] * unseen) for unseen in (worst, agreeing)
-        )
+        unseen = size * self.unseen[:, None, None]
+        low, high = (coefficient(self.sums + unseen * table) for table in (worst, agreeing))
         # Student's t for √(1 − value), which is stabler near 1, from the values without each unit; NaN if one is.
         n, without_each = len(self.tables), coefficient(self.total - self.tables)
         middle, others = np.sqrt(max(0.0, 1 - value)), np.sqrt(np.maximum(0.0, 1 - without_each))

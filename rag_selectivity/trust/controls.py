@@ -269,9 +269,9 @@ def _at(judged: JudgedRun, depth: int, rel: int | None, bootstrap: Bootstrap) ->
     lowest = float(clopper_pearson(success_rate * trials, trials, tail)[0])
     highest = most_found_outside(draw, int(drawn.max(initial=1)), tail) + most_in_tail + float(found.mean())
     likeness = 0.0 if _are_draws(draw) else float(np.quantile(alike, 1 - _SHOWN))
-    bounds = {"success_low": lowest, "chance_high": min(1.0, highest)}
-    of_lambda = {"expected": float((share * (known + more)).mean()), "per_rate": float((share * beyond).mean())}
-    return _AtDepth(draw, success, random, miss, rate, likeness, success_rate, **bounds, **of_lambda)
+    expected, per_rate = (float((share * passages).mean()) for passages in (known + more, beyond))
+    bounds = lowest, min(1.0, highest)
+    return _AtDepth(draw, success, random, miss, rate, likeness, success_rate, *bounds, expected, per_rate)
 
 
 # -- the judge's rate ----------------------------------------------------------------------------------

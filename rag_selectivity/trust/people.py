@@ -22,6 +22,7 @@ from rag_selectivity.tables.files import is_path
 from rag_selectivity.tables.forms import AS_THEY_ARE, IdForm
 from rag_selectivity.tables.grades import Scale, scale_named
 from rag_selectivity.tables.ids import IntArray
+from rag_selectivity.trust.agreement import Sample
 from rag_selectivity.wording import counted, enumeration
 
 __all__ = ["PeoplesLabels"]
@@ -92,10 +93,8 @@ class PeoplesLabels:
             for each in (self.drawn, self.settling)
         )
         if not drawn:
-            raise InputError(
-                f"human: the labels by people have queries {examples(self.drawn.queries)}, and those that are "
-                f"measured are {examples(names.values())}: do both use the same ids?"
-            )
+            both = f"{examples(self.drawn.queries)}, and those that are measured are {examples(names.values())}"
+            raise InputError(f"human: the labels by people have queries {both}: do both use the same ids?")
         return replace(self, drawn=drawn, settling=settling)
 
 
@@ -116,8 +115,7 @@ def people_of(source: Any, grade_map: str | Mapping[int, int] | None = None) -> 
         return replace(drawn, notes=(*drawn.notes, *settling.notes), settling=settling.drawn)
     if is_store(source):
         # The module that reads label stores stands above this one.
-        rows, draws, remarks = import_module("rag_selectivity.grading.origins").people_in(source)
-        labels = Qrels.from_records(rows, source=str(source), scale="utility")
+        labels, draws, remarks = import_module("rag_selectivity.grading.origins").people_in(source)
         return PeoplesLabels(labels, None, draws, tuple(remarks))
     labels = Qrels.of(source)
     origins = labels.origins
@@ -153,6 +151,8 @@ class Ground:
         The judge's labels on their scale, to whose rows the hits of `JudgedRun`s point.
     human : int64[judgments]
         A person's grade; −1 where there is none. Drawn at random within the judge's grades and the places.
+    stand_for : float64[judgments]
+        How many graded pairs a label in `human` stands for by the draw that chose it; NaN if it is not known.
     settling : int64[judgments]
         A person's grade of a pair that was labelled to settle its query, −1 elsewhere; none of these is in `human`.
     tail_open : int64[queries]
@@ -163,18 +163,16 @@ class Ground:
         The judgments that are labels; the others are random controls, which no figure here rests on.
     drawn_for_people : {draw: number of pairs}
         How the pairs that people labelled were drawn; the empty name: not by this tool.
-    labelled_controls : int
-        Random controls that people labelled, which no figure here rests on either.
     """
 
     labels: Qrels
     human: IntArray
+    stand_for: FloatArray
     settling: IntArray
     tail_open: IntArray
     in_tail: BoolArray
     counted: IntArray
     drawn_for_people: Mapping[str, int] = field(default_factory=dict)
-    labelled_controls: int = 0
 
     @classmethod
     def of(
@@ -183,6 +181,7 @@ class Ground:
         human: IntArray,
         drawn_for_people: Mapping[str, int] | None = None,
         settling: IntArray | None = None,
+        stand_for: FloatArray | float = np.nan,
     ) -> Ground:
         """From labels and people's grades; the tails are those of the labels' origins."""
         controls = labels.controls
@@ -192,8 +191,8 @@ class Ground:
         if labels.origins is not None:
             in_tail, size = labels.origins.tails(labels.query, len(labels))
             tail_open = size - np.bincount(labels.query[in_tail], minlength=len(labels))
-        counted, both = np.flatnonzero(~controls), int((controls & (human >= 0)).sum())
-        return cls(labels, by_people, settled, tail_open, in_tail, counted, drawn_for_people or {}, both)
+        stand_for, counted = np.broadcast_to(stand_for, human.shape), np.flatnonzero(~controls)
+        return cls(labels, by_people, stand_for, settled, tail_open, in_tail, counted, drawn_for_people or {})
 
     @property
     def scale(self) -> Scale:
@@ -217,6 +216,20 @@ class Ground:
         relevant = self.in_tail & (self.labels.grade >= self.scale.relevant_from)
         found = np.bincount(self.labels.query[relevant], minlength=len(self.labels))
         return bool((found * (found - 1)).sum() * (self.tail_open > 0).sum() > _IN_CLUMPS * found.sum() ** 2)
+
+    def sample(self, of: BoolArray | None = None) -> Sample:
+        """The pairs of some judgments, by default of all, that people labelled, and how many of these each stands for.
+
+        Those with one grade of the judge, in a tail or not, stand for all pairs with it: in the proportions of their
+        draws, or in equal parts if the draw of one is not known.
+        """
+        labels, graded = self.labels, self.counted if of is None else self.counted[of[self.counted]]
+        rows, cell = graded[self.human[graded] >= 0], 2 * labels.grade + self.in_tail
+        drawn = np.ones(len(rows)) if np.isnan(self.stand_for[rows]).any() else self.stand_for[rows]
+        every, of_drawn = np.bincount(cell[graded]), np.bincount(cell[rows], drawn)
+        stand_for = drawn * every[cell[rows]] / of_drawn[cell[rows]]
+        queries = [labels.queries[i] for i in labels.query[rows].tolist()]
+        return self.human[rows], labels.grade[rows], queries, stand_for
 
     @property
     def levels(self) -> IntArray:
@@ -278,9 +291,7 @@ class Ground:
         """That calibrated figures do not use the random controls; empty if there are none."""
         controls = len(self.labels.query) - len(self.counted)
         which = counted(controls, "random control is", "random controls are")
-        labelled = f", nor are people's labels of {self.labelled_controls:,} of them"
-        why = labelled if self.labelled_controls else ", since only the judge graded them"
-        return f"{which} not used{why}" if controls else ""
+        return f"{which} not used, labelled by people or not" if controls else ""
 
 
 def calibration_ground(
@@ -306,15 +317,15 @@ def calibration_ground(
         return Ground.of(labels, np.full(len(labels.query), UNLABELLED, np.int64)), []
     people = people_of(human, grade_map)
     notes = list(people.notes)
-    grades, settling = _placed(people.drawn, labels, IdForm.of(ids), notes), None
+    (grades, stand_for), settling = _placed(people.drawn, labels, IdForm.of(ids), notes), None
     if people.settling is not None:
         # What was drawn at random stays so, also if it later settled a query.
-        settling = np.where(grades >= 0, UNLABELLED, _placed(people.settling, labels, IdForm.of(ids), notes))
-    return Ground.of(labels, grades, people.draws, settling), notes
+        settling = np.where(grades >= 0, UNLABELLED, _placed(people.settling, labels, IdForm.of(ids), notes)[0])
+    return Ground.of(labels, grades, people.draws, settling, stand_for), notes
 
 
-def _placed(people: Qrels, labels: Qrels, form: IdForm, notes: list[str]) -> IntArray:
-    """People's grades by the judge's rows; −1 where there is none."""
+def _placed(people: Qrels, labels: Qrels, form: IdForm, notes: list[str]) -> tuple[IntArray, FloatArray]:
+    """People's grades by the judge's rows, −1 where there is none, and what each stands for by its draw."""
     where = people.source or "human"
     if not len(people.query):
         raise InputError(f"{where}: there are no labels by people: have them label pairs of labels draw")
@@ -334,6 +345,8 @@ def _placed(people: Qrels, labels: Qrels, form: IdForm, notes: list[str]) -> Int
     if len(known) >= _MANY_ALIKE and (people.grade[known] == labels.grade[rows[known]]).all():
         alike = f"all {len(known):,} labels by people equal the judge's grades"
         notes.append(f"{alike}: check that {where} is not a file of the judge's labels")
-    result = np.full(len(labels.query), UNLABELLED, np.int64)
+    result, stand_for = np.full(len(labels.query), UNLABELLED, np.int64), np.full(len(labels.query), np.nan)
     result[rows[known]] = people.grade[known]
-    return result
+    if (origins := people.take(known).origins) is not None:
+        stand_for[rows[known]] = origins.stand_for
+    return result, stand_for

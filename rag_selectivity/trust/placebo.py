@@ -173,7 +173,7 @@ def placebos_of(
     `of_labels` says whether grades are shuffled among the labelled passages, at each depth of a measure.
     """
     result = {}
-    weights = None if judged.weights is None else judged.weights.values
+    beside: Any = {"baseline": None, "weights": None if judged.weights is None else judged.weights.values}
     for (measure, at), outcome in zip(plan, outcomes, strict=True):
         if isinstance(measure.cutoff, Real) or not len(at) or measure.of_groups:
             continue
@@ -191,12 +191,7 @@ def placebos_of(
             known = among | (judged.corpus_size is not None)
             settled = [Outcome.beside(each).settled() for each in zip(*found, strict=True)]
             result[measure] = [
-                replace(
-                    each,
-                    parts=tuple(np.where(known, part, np.nan) for part in each.parts),
-                    baseline=None,
-                    weights=weights,
-                )
+                replace(each, parts=tuple(np.where(known, part, np.nan) for part in each.parts), **beside)
                 for each in settled
             ]
     return result

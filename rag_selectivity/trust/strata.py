@@ -128,8 +128,8 @@ class Strata:
         draft = model(stratum, human, np.zeros((strata, number)), weight)
         stands_for = np.bincount(stratum[kept], minlength=strata).astype(np.float64)
         stands_for += np.bincount(stratum[ground.in_tail], open_of_a_label[ground.in_tail], strata)
-        prior = stratified_prior(draft.counts, stands_for, np.repeat(listed, number))
         missing = _of_one_query(draft) or missing
+        prior = stratified_prior(draft.counts, stands_for, np.repeat(listed, number))
         if queries is not None:
             # Two pseudo-labels a stratum, spread as people's grades are expected in all queries.
             part, expected = ground.over(queries), draft.counts + prior

@@ -392,8 +392,7 @@ def _refuse_other_texts(connection: Connection, incoming: Incoming) -> None:
         query, passage, what = wrong[0]
         raise InputError(
             f"{len(wrong):,} of the labels are of other texts than the store has: the {what} of query {query!r}, "
-            f"passage {passage!r} has changed (nothing was imported). Import into a new store, or label these texts "
-            f"again"
+            f"passage {passage!r} has changed (nothing was imported). Import into a new store, or label them again"
         )
 
 

@@ -62,10 +62,8 @@ class Store:
             what = "a folder" if self.path.is_dir() else "a pipe"
             raise InputError(f"{self.path}: a label store is an SQLite file and cannot be {what}; name its file")
         if (read_only or not create) and not self.path.exists():
-            raise InputError(
-                f"{self.path}: there is no such label store; check the path, or make one: `grade` puts a judge's "
-                f"labels into it, `labels import` those of a file"
-            )
+            make = "make one: `grade` fills it with a judge's labels, `labels import` with those of a file"
+            raise InputError(f"{self.path}: there is no such label store; check the path, or {make}")
         if not self.path.parent.is_dir():
             raise InputError(f"{self.path}: the folder does not exist; make it first")
         self.read_only = read_only
@@ -464,12 +462,14 @@ class Store:
         with self._reading() as connection:
             return records.draws_of(connection)
 
-    def origins(self) -> Iterator[tuple[str, str, Origin]]:
-        """(query id, passage id, origin) rows, by the ids; a pair of several draws occurs several times."""
+    def origins(self, kind: str | None = None) -> Iterator[tuple[str, str, Origin]]:
+        """(query id, passage id, origin) rows, by the ids; a pair of several draws (of a kind) occurs several times."""
         with self._reading() as connection:
-            draws = records.draws_of(connection)
+            draws = {number: draw for number, draw in records.draws_of(connection).items() if kind in (None, draw.kind)}
             rows = connection.execute(
-                "SELECT query_id, passage_id, draw, rank, detail FROM origins ORDER BY query_id, passage_id, draw"
+                "SELECT query_id, passage_id, draw, rank, detail FROM origins"
+                f" WHERE draw IN ({_places(draws)}) ORDER BY query_id, passage_id, draw",
+                [*draws],
             )
             for query, passage, number, rank, detail in rows:
                 yield query, passage, Origin(draws[number], rank, json.loads(detail) if detail else {})
