@@ -31,7 +31,7 @@ from rag_selectivity.tables.names import find_column
 from rag_selectivity.tables.small import rows_of
 from rag_selectivity.trust.people import calibration_ground, judge_labels
 from rag_selectivity.trust.plan import expected_widths
-from rag_selectivity.wording import percent
+from rag_selectivity.wording import percent, several
 
 #: Plans for more queries than this are refused; so many tests a comparison on the trec scale has.
 _MOST_QUERIES, TESTS = 10_000_000, len(COMPARED_DEPTHS)
@@ -170,7 +170,7 @@ def plan_human(
     """How wide calibrated intervals will be with so many labels by people, and how many labels halve them.
 
     People's grades of all pairs are simulated (from the labels by people so far, or from the share of pairs in which
-    they agree with the judge), labels are drawn as `calibrate_draw` draws them, and the figures are calibrated: three
+    they agree with the judge), labels are drawn as `calibrate_draw` draws them, and the figures are calibrated: six
     times for each number of labels.
     """
     check_whole("the number of labels by people", number)
@@ -188,8 +188,8 @@ def plan_human(
     agreed = f"a stated agreement of {percent(float(agreement or 0))}, with errors at random"
     basis = f"simulated from {agreed if people is None else f'{int((people >= 0).sum())} labels of people so far'}"
     notes = [
-        f"{basis}; means of three simulations",
-        "half_width: half the width of the interval to expect for these very queries, narrower with more labels",
+        f"{basis}; means of six simulations and of {several([*named])}",
+        "half_width: half the width of the interval to expect for these very queries, no wider with more labels",
         "with_queries: the same with the uncertainty from the choice of queries, as evaluate prints it",
     ]
     halved = dict[str, int | None]()
