@@ -268,6 +268,7 @@ def test_results_have_the_figures_of_their_evaluation(by_text) -> None:
     options = {"corpus_size": 20, "depths": [2], "measures": ["BoR", "R"]}
     evaluation = SelectivityEvaluator(Numbers(), labels=graded, scale="utility", **options).evaluate_dataset(QUERIES)
     assert evaluation.results[1].expected_ids == ["n1-0"]
+    assert repr(evaluation) == str(evaluation.report)
     of_results = report_from_results(evaluation.results, graded, scale="utility", **options)
     for report in (of_results, report_from_results(evaluation.results, **options)):
         assert [report[key].value for key in ("BoR@2", "R@2")] == [math.log2(1 / 0.1), 1]

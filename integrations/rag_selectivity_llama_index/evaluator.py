@@ -82,9 +82,8 @@ def report_from_results(
     `bootstrap` and policies.
     """
     by_key = dict(zip(numbered_queries(result.query for result in results), results, strict=True))
-    found = {key: Retrieved.by_id(result.retrieved_ids, result.retrieved_texts) for key, result in by_key.items()}
     return measure_hosted(
-        {name: found},
+        {name: {key: Retrieved.by_id(each.retrieved_ids, each.retrieved_texts) for key, each in by_key.items()}},
         labels,
         {key: (getattr(result, "query_id", key), result.query) for key, result in by_key.items()},
         expected={key: result.expected_ids for key, result in by_key.items()},
@@ -123,10 +122,13 @@ class SelectivityResult(RetrievalEvalResult):  # type: ignore[misc,unused-ignore
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
-    """The core's report, and LlamaIndex's results query by query."""
+    """The core's report, which is printed, and LlamaIndex's results query by query."""
 
     report: Report
     results: list[RetrievalEvalResult]
+
+    def __repr__(self) -> str:
+        return str(self.report)
 
 
 class SelectivityEvaluator(RetrieverEvaluator):  # type: ignore[misc,unused-ignore]
@@ -310,8 +312,7 @@ class SelectivityEvaluator(RetrieverEvaluator):  # type: ignore[misc,unused-igno
             except ValueError as error:
                 # LlamaIndex's own metrics raise for an empty retrieval.
                 warn(f"{name} of {text!r}: {error}", "rows-left-out", stacklevel=3)
-                continue
-            if caveats.get(name):
+            if name in figures and caveats.get(name):
                 figures[name].metadata["caveats"] = caveats[name]
         ids = {"expected_ids": expected, "retrieved_ids": found}
         return SelectivityResult(query_id=query_id, query=text, **ids, retrieved_texts=texts, metric_dict=figures)
