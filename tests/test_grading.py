@@ -247,3 +247,20 @@ def test_rubric_files(tmp_path) -> None:
         for name, message in (("few.toml", "the levels must be 1 to 5, got"), ("no.toml", "no such file")):
             with pytest.raises(rs.InputError, match=message):
                 graded(server, tmp_path / "t.db", rubric=tmp_path / name)
+
+
+def test_a_summary_adds_up_where_another_process_grades_too(tmp_path) -> None:
+    asked: list[str] = []
+    texts, store = ({"q": "who?"}, {f"p{n}": f"text {n}" for n in range(5)}), tmp_path / "l.db"
+
+    async def judge(messages, schema):
+        asked.append("")
+        if len(asked) == 1:
+            rs.grade(*texts, {"q": ["p3", "p4"]}, store=store, judge=judge, progress=False)
+        return {"reason": "words", "grade": 3}
+
+    limits = rs.Limits(concurrency=1)
+    done = rs.grade(*texts, {"q": [*texts[1]]}, store=store, judge=judge, limits=limits, progress=False)
+    assert (done.graded, done.by_others, len(asked)) == (3, 2, 5)
+    said = " ".join(str(done).split())
+    assert "3 graded by judge, 0 in the store before, 0 failed, 0 left, 2 graded by other processes meanwhile" in said

@@ -167,12 +167,13 @@ async def agrade(
             runner.needs_answer = not cached
             await _Grading(labels, pairs, prompt, batch, seed).finish(runner)
         runner.raise_if_fatal(f"; new grades in {labels.path}: {runner.answered:,}" if runner.answered else "")
-        without_grade = sum(pairs.counts()[1:])
+        with_grade, *without = pairs.counts()
         return Grading(
             **common,
             **runner.told(),
             graded=runner.answered,
-            left=max(0, without_grade - runner.failed - common["earlier_failures"]),
+            by_others=max(0, with_grade - cached - runner.answered),
+            left=max(0, sum(without) - runner.failed - common["earlier_failures"]),
             requests=gate.spending.requests,
             usage_from=gate.spending.usage_from,
             cost_from=gate.spending.cost_from,

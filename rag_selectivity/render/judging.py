@@ -142,15 +142,15 @@ def _pairs(grading: Grading) -> str:
 
 
 def _done(grading: Grading) -> Iterator[str]:
+    others = f", {grading.by_others:,} graded by other processes meanwhile" if grading.by_others else ""
     yield (
         f"{_pairs(grading)}: {grading.graded:,} graded by {grading.judge}, {grading.cached:,} in the "
-        f"store before, {grading.failed:,} failed, {grading.left:,} left"
+        f"store before, {grading.failed:,} failed, {grading.left:,} left{others}"
     )
     yield from _drawn(grading)
     extent = {"estimate": "estimated", "both": "partly estimated"}.get(grading.usage_from or "")
     counting = f" ({extent}: the endpoint did not count them)" if extent else ""
-    source = "" if grading.cost is None else " (by the prices given)"
-    source = " (as the endpoint says)" if grading.cost_from == "server" else source
+    source = {"prices": " (by the prices given)", "server": " (as the endpoint says)"}.get(grading.cost_from or "", "")
     yield f"{counted(grading.requests, 'request')}, {_tokens(grading.usage)}{counting}{cost_text(grading.cost)}{source}"
     if grading.way is not None:
         answer = grading.way["answer"] if grading.way["answer"] != "text" else "the JSON schema in words"

@@ -94,6 +94,8 @@ class Grading(Asked, Result, kw_only=True):
     cached, graded, left : int
         Labels that were in the store before, new labels, and labels that are still to be asked for. Each pair needs
         as many labels as there are samples.
+    by_others : int
+        Labels that other processes put into the store meanwhile.
     same_texts : int
         Pairs with the same texts as another pair, whose labels are theirs.
     earlier_failures : int
@@ -123,6 +125,7 @@ class Grading(Asked, Result, kw_only=True):
     cached: int
     graded: int = 0
     left: int
+    by_others: int = 0
     same_texts: int = 0
     earlier_failures: int
     requests: int = 0
