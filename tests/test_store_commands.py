@@ -74,3 +74,8 @@ def test_failures_by_reason_with_an_example_of_each(folder) -> None:
         "mini: 1 × refusal",
         "  message: it will not",
     ]
+
+
+def test_failures_are_no_labels_of_an_export(folder) -> None:
+    done = run_command("labels", "export", "labels.db", "labels.jsonl", cwd=folder)
+    assert "wrote 4 labels to labels.jsonl" in done.stderr

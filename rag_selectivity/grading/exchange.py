@@ -43,7 +43,7 @@ _HASHES = ("query_hash", "passage_hash")
 
 
 def export_labels(store: Store, path: str | Path, *, judges: list[str] | None = None) -> int:
-    """Write the labels of a store to a file, or nothing if that fails; how many rows.
+    """Write the labels of a store to a file, or nothing if that fails; how many labels, without failures.
 
     A `.trec`, `.qrels` or `.txt` file holds qrels with one grade for each pair (`judges` as in `label_rows`), and does
     not say where they come from. A `.jsonl`, `.csv` or `.parquet` file holds every label with its reason, judge,
@@ -56,7 +56,7 @@ def export_labels(store: Store, path: str | Path, *, judges: list[str] | None = 
         return len(lines)
     rows = label_table(store, judges=judges)
     write_rows(target, rows)
-    return len(rows)
+    return sum(row["grade"] is not None for row in rows)
 
 
 def qrels_lines(store: Store, *, judges: Sequence[str] | None = None) -> list[str]:
