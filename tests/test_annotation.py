@@ -364,3 +364,8 @@ def test_a_judge_like_people_is_at_least_moderate_and_two_graders_go_by_their_na
         assert f"agreement with {other}:" in text
         assert f"{other} \\ judge" in text
         assert "people" not in text.partition("To calibrate")[0]
+
+
+def test_pairs_drawn_for_people_are_no_open_pairs_of_the_judge(world) -> None:
+    task_of(world, "random:2", runs={"bm": world.run})
+    assert rs.read_qrels(world.store).origins.open == 0

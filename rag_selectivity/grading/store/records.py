@@ -356,8 +356,7 @@ def write_all(connection: Connection, incoming: Incoming, *, replace_labels: boo
         if known is not None and not replace_labels and None not in (*known, label.grade) and known[0] != label.grade:
             raise InputError(
                 f"query {label.query!r}, passage {label.passage!r}: {label.annotator} graded it {known[0]} in the "
-                f"store and {label.grade} in the file (nothing was imported). Give --replace (replace=True) to take "
-                f"the new grades, or another --annotator"
+                f"store and {label.grade} in the file (nothing was imported). Give --replace or another --annotator"
             )
         says_more = any(each is not None for each in (label.reason, label.query_hash, label.passage_hash, label.draw))
         if says_more or known != (label.grade,):

@@ -292,11 +292,12 @@ class Store:
         return [row[0] for row in self._looked_up("SELECT query_id FROM origins WHERE passage_id = ''", ())]
 
     def open_pairs(self) -> int:
-        """How many of the pairs that were chosen have no answer of a judge or a person, and no failure that lasts."""
+        """How many pairs that were chosen, but not for people, have no answer and no failure that lasts."""
         pair, passing = "SELECT query_id, passage_id FROM", records.PASSING
         answered = f"USING (query_hash, passage_hash) WHERE coalesce(failure, '') NOT IN ({_places(passing)})"
         graded = f"{pair} origins WHERE passage_id != '' EXCEPT {pair} pairs JOIN labels {answered} EXCEPT {pair} human"
-        return int(self._looked_up(f"SELECT count(*) FROM ({graded})", passing)[0][0])
+        for_people = f"{pair} origins WHERE draw IN (SELECT id FROM draws WHERE kind = 'person')"
+        return int(self._looked_up(f"SELECT count(*) FROM ({graded} EXCEPT {for_people})", passing)[0][0])
 
     # -- labels -----------------------------------------------------------------------------------
 
