@@ -24,6 +24,7 @@ from tests.forked_cli import run_command
 from tests.judge_server import KEY, JudgeServer
 from tests.test_claims import FAST, respond
 from tests.test_html import Page
+from tests.test_readers import table
 
 pytestmark = pytest.mark.inside
 
@@ -368,7 +369,7 @@ def filled(report, wrong=(), pairs=200, **more) -> list[dict[str, str]]:
 def test_agreement_with_people_by_the_formula_of_kappa(tmp_path) -> None:
     report = checked(tmp_path)
     rows = filled(report, wrong={1, 5, 9, 20, 33})
-    write_csv(tmp_path / "people.csv", rows)
+    (tmp_path / "people.csv").write_bytes(table(rows, "csv"))
     compared = checked(tmp_path, human=tmp_path / "people.csv")
     assert compared.calls == 0
     pairs = [(row["verdict"] == "yes", row["claim"] in row["passage"].split()) for row in rows]
@@ -399,14 +400,6 @@ def test_verdicts_of_changed_texts_or_not_drawn_are_told(tmp_path) -> None:
     assert "people-not-drawn" in {caveat.code for caveat in by_hand.runs["run"].caveats}
     skipped = [{**row, "verdict": "skip" if i else row["verdict"]} for i, row in enumerate(rows)]
     assert checked(tmp_path, human=skipped).agreement.n == 1
-
-
-def write_csv(path, rows) -> None:
-    text = io.StringIO()
-    writer = csv.DictWriter(text, list(rows[0]))
-    writer.writeheader()
-    writer.writerows(rows)
-    path.write_text(text.getvalue(), encoding="utf-8")
 
 
 # -- the page, JSON and the command -----------------------------------------------------------------------
@@ -473,7 +466,7 @@ def test_the_command_from_files_to_a_page_a_gate_and_a_sheet(tmp_path) -> None:
         assert run(words)[:2] == (0, "")
         rows = list(csv.DictReader(io.StringIO((tmp_path / "people.csv").read_text(encoding="utf-8"))))
         assert len(rows) == 12
-        write_csv(tmp_path / "people.csv", [{**row, "verdict": "no"} for row in rows])
+        (tmp_path / "people.csv").write_bytes(table([{**row, "verdict": "no"} for row in rows], "csv"))
         gates = "--fail-if ContextRecall@2<=1 --fail-if drop(ContextRecall@2)>1 --against before.json"
         code, _, told = run(f"other.trec one=one.trec --human people.csv {gates} --output page.html")
         assert (code, "has no run 'other' (it has: one)" in told) == (2, True)

@@ -16,19 +16,6 @@ QRELS = "q1 0 a 5\nq1 0 b 1\nq2 0 c 4\n"
 RUN = "q1 Q0 a 1 9.5 t\nq1 Q0 x 2 8.5 t\nq2 Q0 x 1 7 t\nq2 Q0 c 2 6 t\n"
 
 
-def command(*arguments, cwd, **options) -> subprocess.CompletedProcess[str]:
-    if not options:
-        return run_command(*arguments, cwd=cwd)
-    return subprocess.run(
-        [sys.executable, "-m", "rag_selectivity", *map(str, arguments)],
-        cwd=cwd,
-        capture_output=True,
-        text=True,
-        check=False,
-        **options,
-    )
-
-
 @pytest.fixture
 def folder(tmp_path):
     (tmp_path / "qrels.trec").write_text(QRELS)
@@ -37,7 +24,7 @@ def folder(tmp_path):
 
 
 def evaluate(folder, *arguments) -> subprocess.CompletedProcess[str]:
-    return command("evaluate", "qrels.trec", "bm25.trec", "--scale", "utility", *arguments, cwd=folder)
+    return run_command("evaluate", "qrels.trec", "bm25.trec", "--scale", "utility", *arguments, cwd=folder)
 
 
 def test_json_equals_the_librarys(folder) -> None:

@@ -15,6 +15,7 @@ import pytest
 
 import rag_selectivity as rs
 from rag_selectivity import Monitor, Retrieval
+from tests.forked_cli import run_command
 
 pytestmark = pytest.mark.contract
 
@@ -153,17 +154,17 @@ def test_without_a_depth_a_failure_has_as_many_slots_as_the_other_lists_have_on_
 
 @FAILING
 @HOW
-def test_a_trace_that_is_read_back(share, how, tmp_path: Path, run_cli) -> None:
+def test_a_trace_that_is_read_back(share, how, tmp_path: Path) -> None:
     monitor = Monitor(LABELS, trace=tmp_path / "trace.jsonl", trace_texts=True, **OPTIONS)
     for query, ids in lists(share).items():
         monitor.record(Retrieval(query, ids, failed=how == "fails" and not ids))
     monitor.close()
-    assert of_trace(tmp_path, run_cli) == pytest.approx(right(share), abs=1e-9)
+    assert of_trace(tmp_path) == pytest.approx(right(share), abs=1e-9)
 
 
 @FAILING
 @HOW
-def test_a_file_of_spans(share, how, tmp_path: Path, run_cli) -> None:
+def test_a_file_of_spans(share, how, tmp_path: Path) -> None:
     def span(i: int, query: str, ids: list[str]) -> dict[str, Any]:
         values = {"openinference.span.kind": "RETRIEVER", "input.value": query}
         values |= {f"retrieval.documents.{place}.document.id": each for place, each in enumerate(ids)}
@@ -181,29 +182,16 @@ def test_a_file_of_spans(share, how, tmp_path: Path, run_cli) -> None:
     spans = [span(i, query, ids) for i, (query, ids) in enumerate(lists(share).items())]
     document = {"resourceSpans": [{"scopeSpans": [{"spans": spans}]}]}
     (tmp_path / "trace.jsonl").write_text(json.dumps(document))
-    assert of_trace(tmp_path, run_cli) == pytest.approx(right(share), abs=1e-9)
+    assert of_trace(tmp_path) == pytest.approx(right(share), abs=1e-9)
 
 
-def of_trace(folder: Path, run_cli: Callable[..., Any]) -> float:
+def of_trace(folder: Path) -> float:
     lines = [f"{query}\t{passage}\t1\n" for query, row in LABELS.items() for passage in row]
     (folder / "qrels.tsv").write_text("query\tdocid\tgrade\n" + "".join(lines))
     options = ["--corpus-size", "100", "--measure", "BoR@2", "--resamples", "0", "--format", "json"]
-    done = run_cli("evaluate", folder / "qrels.tsv", folder / "trace.jsonl", *options)
-    return float(next(iter(json.loads(done)["runs"].values()))["measures"]["BoR@2"]["value"])
-
-
-@pytest.fixture
-def run_cli() -> Callable[..., str]:
-    from typer.testing import CliRunner
-
-    from rag_selectivity.cli.app import app
-
-    def run(*arguments: Any) -> str:
-        done = CliRunner().invoke(app, [str(each) for each in arguments])
-        assert not done.exit_code, done.output
-        return done.stdout
-
-    return run
+    done = run_command("evaluate", "qrels.tsv", "trace.jsonl", *options, cwd=folder)
+    (run,) = json.loads(done.stdout)["runs"].values()
+    return float(run["measures"]["BoR@2"]["value"])
 
 
 # -- frameworks ------------------------------------------------------------------------------------

@@ -86,16 +86,6 @@ def test_measuring_dicts_needs_no_extra() -> None:
     assert python(code).stdout.strip() == "3.0"
 
 
-def test_trec_files_are_read_without_pyarrow(tmp_path) -> None:
-    (tmp_path / "q").write_text("q 0 d 1\n")
-    (tmp_path / "r").write_text("q Q0 d 1 1.0 t\n")
-    code = (
-        f"import sys; sys.modules['pyarrow'] = None; import rag_selectivity as rs;"
-        f"print(rs.evaluate({str(tmp_path / 'q')!r}, {str(tmp_path / 'r')!r}, corpus_size=8)['r', 'BoR@1'].value)"
-    )
-    assert python(code).stdout.strip() == "3.0"
-
-
 @pytest.mark.parametrize(
     ("module", "package", "extra"),
     [

@@ -211,36 +211,26 @@ def file_of(folder: Path, reader: Reader, data: str | bytes) -> Path:
     return path
 
 
-def expected(reader: Reader, query: str = "q1", passage: str = "d1") -> list[str]:
+def expected(reader: Reader, folder: Path, query: str = "q1", passage: str = "d1") -> list[str]:
     """What is read of a file with these values, which a plain file shows by itself."""
-    return [text.replace("Q-0", query).replace("D-0", passage) for text in _AS_READ[reader.suffix, reader.text]]
-
-
-_AS_READ: dict[tuple[str, str], list[str]] = {}
+    (plain := folder / "plain").mkdir()
+    as_read = reader.read(file_of(plain, reader, content(reader, "Q-0", "D-0")))
+    return [text.replace("Q-0", query).replace("D-0", passage) for text in as_read]
 
 
 @pytest.fixture(params=READERS)
-def reader(request, tmp_path) -> Reader:
-    return plainly(READERS[request.param], tmp_path)
-
-
-def plainly(reader: Reader, folder: Path) -> Reader:
-    """A reader, after a file without anything awkward was read by it."""
-    if (reader.suffix, reader.text) not in _AS_READ:
-        _AS_READ[reader.suffix, reader.text] = reader.read(file_of(folder, reader, content(reader, "Q-0", "D-0")))
-        for left in folder.iterdir():
-            left.unlink()
-    return reader
+def reader(request) -> Reader:
+    return READERS[request.param]
 
 
 # -- encodings and line ends ------------------------------------------------------------------------------
 
 
 def test_a_byte_order_mark_and_windows_line_ends_change_nothing(reader, tmp_path) -> None:
-    text = content(reader)
+    text, as_read = content(reader), expected(reader, tmp_path)
     for data in (b"\xef\xbb\xbf" + text.encode(), text.replace("\n", "\r\n").encode(), text.rstrip("\n").encode()):
         path = file_of(tmp_path, reader, data)
-        assert reader.read(path) == expected(reader)
+        assert reader.read(path) == as_read
         path.with_suffix(".db").unlink(missing_ok=True)
 
 
@@ -266,9 +256,9 @@ def test_a_file_without_content_is_an_error(reader, tmp_path, data) -> None:
 @pytest.mark.parametrize("character", ["\x85", "\u2028", "\u2029", "\xa0", "\x1e", "\ufeff", "é", "漢", "😀"])
 @pytest.mark.parametrize("name", IDS)
 def test_every_character_but_two_kinds_belongs_to_an_id(tmp_path, name, character) -> None:
-    reader = plainly(READERS[name], tmp_path)
-    query, passage = f"q{character}1", f"d{character}1"
-    assert reader.read(file_of(tmp_path, reader, content(reader, query, passage))) == expected(reader, query, passage)
+    reader, query, passage = READERS[name], f"q{character}1", f"d{character}1"
+    found = reader.read(file_of(tmp_path, reader, content(reader, query, passage)))
+    assert found == expected(reader, tmp_path, query, passage)
 
 
 @pytest.mark.parametrize("where", ["query", "passage"])

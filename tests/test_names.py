@@ -1,6 +1,5 @@
 """Measures as values: what prints parses, and a typo is answered."""
 
-import inspect
 from contextlib import suppress
 
 import pytest
@@ -157,11 +156,3 @@ def test_mistakes_are_named(text, message) -> None:
 def test_any_text_is_a_measure_or_an_input_error(text) -> None:
     with suppress(InputError):
         assert parse_measure(str(parse_measure(text))) == parse_measure(text)
-
-
-@pytest.mark.parametrize("name", REGISTRY)
-def test_every_measure_says_its_definition_and_source(name) -> None:
-    text = inspect.getdoc(REGISTRY[name])
-    assert text
-    assert len(text.split()) > 20
-    assert "NaN" in text or "mean" in text

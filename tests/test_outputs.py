@@ -23,6 +23,7 @@ from rag_selectivity.render.writers import markdown_of
 from rag_selectivity.tables.writing import csv_text, without_apostrophe
 from tests.test_html import Page
 from tests.test_markdown_files import RENDERERS, shown
+from tests.test_readers import table
 
 pytestmark = [pytest.mark.filterwarnings("ignore::rag_selectivity.SelectivityWarning"), pytest.mark.inside]
 
@@ -73,14 +74,6 @@ def command(*words: str) -> tuple[int, str, str]:
     return done.exit_code, done.stdout, done.stderr
 
 
-def write_csv(path: str, rows: list[dict[str, object]]) -> None:
-    """As another program writes it: with ids as they are."""
-    with open(path, "w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, rows[0])
-        writer.writeheader()
-        writer.writerows(rows)
-
-
 @pytest.fixture
 def files(tmp_path, monkeypatch) -> Path:
     """Labels and a run as CSV, with ids that are formulas and escape sequences."""
@@ -88,9 +81,10 @@ def files(tmp_path, monkeypatch) -> Path:
     # A reader of CSV takes a carriage return for the end of a row, and UTF-8 lacks halves of surrogate pairs.
     ids = {"q1": "=1+1", "q2": "q\x1b[2J\x9b\u202e", "q3": "-q"}
     rows = [{"query_id": ids[q], "passage_id": p, "grade": g} for q, row in GRADED.items() for p, g in row.items()]
-    write_csv("labels.csv", rows)
+    Path("labels.csv").write_bytes(table(rows, "csv"))
     ranked = [(ids[q], p, 9 - i) for q, found in LISTS.items() for i, p in enumerate(found)]
-    write_csv("run.csv", [{"query_id": q, "passage_id": p, "score": s} for q, p, s in ranked])
+    rows = [{"query_id": q, "passage_id": p, "score": s} for q, p, s in ranked]
+    Path("run.csv").write_bytes(table(rows, "csv"))
     return tmp_path
 
 

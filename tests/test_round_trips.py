@@ -1,6 +1,5 @@
 """What is written and read again is the same, for any legal id and value; what is illegal is refused, unwritten."""
 
-import csv
 import gzip
 import json
 import os
@@ -30,7 +29,7 @@ from rag_selectivity.results.stored import json_schema, read_report
 from rag_selectivity.tables.cells import LARGEST_GRADE
 from rag_selectivity.tables.grades import parse_grade_map
 from rag_selectivity.tables.writing import write_rows
-from tests.test_readers import scored
+from tests.test_readers import scored, table
 from tests.test_store import put
 
 pytestmark = [pytest.mark.filterwarnings("ignore::rag_selectivity.SelectivityWarning"), pytest.mark.inside]
@@ -86,10 +85,7 @@ def write_table(path: Path, rows: list[dict[str, Any]]) -> None:
     """By the package's writer, but CSV, in which it puts apostrophes; gzipped after that."""
     plain = path.with_suffix("") if path.suffix == ".gz" else path
     if plain.suffix == ".csv":
-        with plain.open("w", newline="", encoding="utf-8") as file:
-            writer = csv.DictWriter(file, rows[0])
-            writer.writeheader()
-            writer.writerows(rows)
+        plain.write_bytes(table(rows, "csv"))
     else:
         write_rows(plain, rows)
     if plain != path:

@@ -1,6 +1,5 @@
 """Small tables beside labels and runs: every form gives the same figures, and what is wrong is named with its place."""
 
-import csv
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -9,6 +8,7 @@ from typing import Any
 import pytest
 
 import rag_selectivity as rs
+from tests.test_readers import table
 
 pytestmark = [pytest.mark.filterwarnings("ignore::rag_selectivity.SelectivityWarning"), pytest.mark.contract]
 
@@ -59,13 +59,7 @@ TABLES: dict[str, tuple[Callable[[Any], Any], str, str, dict[str, Any]]] = {
 
 
 def write(path: Path, rows: list[dict[str, Any]]) -> Path:
-    if path.suffix == ".jsonl":
-        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    else:
-        with path.open("w", newline="") as file:
-            writer = csv.DictWriter(file, rows[0])
-            writer.writeheader()
-            writer.writerows(rows)
+    path.write_bytes(table(rows, path.suffix[1:]))
     return path
 
 

@@ -20,23 +20,15 @@ def written(folder: Path, **texts: str) -> dict[str, Path]:
     return paths
 
 
-def test_ids_with_a_blank_do_not_meet_by_their_first_words(tmp_path):
-    files = written(tmp_path, qrels="q1 0 chunk 1 1\n", run="q1 Q0 chunk 0 1 3.5 t\n")
-    with pytest.raises(rs.InputError, match=r"qrels\.trec:1: expected 4 fields .*found 5.*blank"):
-        rs.evaluate(files["qrels"], {"r": files["run"]}, measures=["P"], depths=[1])
-    with pytest.raises(rs.InputError, match=r"run\.trec:1: expected 6 fields .*found 7.*blank"):
-        rs.evaluate({"q1": {"chunk": 1}}, {"r": files["run"]}, measures=["P"], depths=[1])
-
-
 @pytest.mark.parametrize("lines", [1, 3000])
 def test_a_long_line_is_named_wherever_it_stands(tmp_path, lines):
     many = "".join(f"q{i} Q0 d1 1 3.5 t\n" for i in range(lines))
     files = written(tmp_path, qrels=QRELS, run=many + "q9999 Q0 d 1 1 3.5 t\n")
-    with pytest.raises(rs.InputError, match=rf"run\.trec:{lines + 1}: expected 6 fields"):
+    with pytest.raises(rs.InputError, match=rf"run\.trec:{lines + 1}: expected 6 fields .*found 7.*blank"):
         rs.read_run(files["run"])
     labels = "".join(f"q{i} 0 d1 1\n" for i in range(lines))
     files = written(tmp_path, qrels=labels + "q9999 0 d 1 1\n")
-    with pytest.raises(rs.InputError, match=rf"qrels\.trec:{lines + 1}: expected 4 fields"):
+    with pytest.raises(rs.InputError, match=rf"qrels\.trec:{lines + 1}: expected 4 fields .*found 5.*blank"):
         rs.read_qrels(files["qrels"])
 
 
