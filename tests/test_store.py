@@ -49,6 +49,8 @@ def test_a_human_label_wins_and_several_judges_have_their_median(tmp_path) -> No
         assert rs.read_qrels(path)["q"] == {"a": 2, "b": 4}
         put(store, "large", {("q", "a"): 5, ("q", "b"): 4})
         assert rs.read_qrels(path)["q"] == {"a": 2, "b": 4}  # of two the lower
+        report = rs.evaluate(path, {"mine": {"q": ["a", "b"]}}, bootstrap=None)
+        assert "by 2 judges (the lower grade counts)" in report.trust.verdict
         assert rs.read_qrels(path, judges=["large"])["q"] == {"a": 5, "b": 4}
         put(store, "third", {("q", "a"): 3})
         assert rs.read_qrels(path)["q"] == {"a": 3, "b": 4}

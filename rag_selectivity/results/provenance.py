@@ -155,10 +155,9 @@ class Provenance(Plain):
         if not self.judges or self.by_people >= self.labels or self.calibrated:
             return
         if (found := self.agreement) is None or found.verdict == TOO_FEW:
-            text = "No person has checked the judge."
-            if found is not None:
-                text = f"People checked only {counted(found.n, 'grade')} of the judge: too few to tell."
-            yield Caveat(NO_AGREEMENT, text, SOFT, {"pairs": 0 if found is None else found.n})
+            checked = found and f"People checked only {counted(found.n, 'grade')} of the judge: too few to tell."
+            text, pairs = checked or "No person has checked the judge.", 0 if found is None else found.n
+            yield Caveat(NO_AGREEMENT, text, SOFT, {"pairs": pairs})
         elif found.verdict == POOR:
             text = f"The judge agrees too little with people. {found.reason}"
             yield Caveat(LOW_AGREEMENT, text, STRONG, {"pairs": found.n, "kappa": found.kappa_quadratic.value})

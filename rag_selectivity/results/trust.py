@@ -302,7 +302,8 @@ class Trust:
         if (known := self.provenance) is None:
             return "labels that do not say who gave them"
         judges, people = list(known.judges), list(known.annotators)
-        names = [f"{len(judges)} judges"] if len(judges) > 1 else [name or "a judge" for name in judges]
+        counts = "(the lower grade counts)" if len(judges) == 2 else "(the median counts)"
+        names = [f"{len(judges)} judges {counts}"] if len(judges) > 1 else [name or "a judge" for name in judges]
         names += [f"{len(people)} people"] if len(people) > 1 else people
         who = "that does not say who gave it" if known.labels == 1 else "that do not say who gave them"
         return f"{counted(known.labels, 'label')} {f'by {enumeration(names)}' if names else who}"
