@@ -7,6 +7,7 @@ from collections import Counter
 import pytest
 
 import rag_selectivity as rs
+from rag_selectivity.grading.exchange import import_labels
 from rag_selectivity.grading.store import Draw, HumanLabel, Origin, Store, digest
 from rag_selectivity.people import Answer, draw_pairs, import_answers, write_answers
 from rag_selectivity.people.making import judge_labels, make_tasks
@@ -369,3 +370,14 @@ def test_a_judge_like_people_is_at_least_moderate_and_two_graders_go_by_their_na
 def test_pairs_drawn_for_people_are_no_open_pairs_of_the_judge(world) -> None:
     task_of(world, "random:2", runs={"bm": world.run})
     assert rs.read_qrels(world.store).origins.open == 0
+
+
+def test_labels_of_a_draw_are_of_the_pairs_that_it_drew(world) -> None:
+    task, target = task_of(world, "agree:40"), world.folder / "ada.qrels"
+    for pairs, refused in ((list(task.drawn), 0), (list(world.grades), 360)):
+        target.write_text("".join(f"{query} 0 {passage} 3\n" for query, passage in pairs))
+        if refused:
+            with pytest.raises(rs.InputError, match=rf"the store did not draw {refused} pairs by agree:40, such as"):
+                import_labels(world.store, target, origin="person", drawn="agree:40")
+        else:
+            assert import_labels(world.store, target, origin="person", drawn="agree:40").labels == 40

@@ -252,10 +252,7 @@ class CorpusOrder:
     def of(cls, corpus: Any) -> CorpusOrder:
         """The ids of a file, a mapping or rows; an InputError if they can be read only once."""
         if isinstance(corpus, Iterator):
-            raise InputError(
-                "corpus: controls are drawn from all of its ids, and their texts are read afterwards, but this corpus "
-                "can be read only once; give a list, a mapping or a file"
-            )
+            raise InputError("corpus: controls read it twice, and it can be read only once; give a list or a file")
         if isinstance(corpus, Mapping):
             return cls([id_text(key, "corpus", "passage") for key in corpus])
         return cls([id_ for id_, _ in read_texts(corpus, "corpus")])

@@ -165,7 +165,8 @@ def import_labels(
         How the pairs of qrels were chosen: the top ranks of a run, drawn from the ranks below, drawn from the corpus,
         or drawn for the person. Default: unknown.
     drawn : str, optional
-        For the origin `person`: the name of the draw, such as `calibrate:200`.
+        For the origin `person`: the name of the draw, such as `calibrate:200`. If the store made it, the pairs must be
+        of those that it drew.
     replace : bool
         Take new grades in place of other grades that the same person gave to the same pair.
 
@@ -177,10 +178,8 @@ def import_labels(
     """
     file, kind = Path(path), kind_of(Path(path))
     if kind == "store":
-        raise InputError(
-            f"{file} is a label store: write its labels with `rag-selectivity labels export {file.name} labels.jsonl`, "
-            f"and import labels.jsonl"
-        )
+        write = f"rag-selectivity labels export {file.name} labels.jsonl"
+        raise InputError(f"{file} is a label store: write its labels with `{write}`, and import labels.jsonl")
     is_table = kind in ("jsonl", "parquet", *SEPARATORS)
     is_export = kind == "exported" or (is_table and set(_IDENTITY) <= set(next(read_records(file))[1]))
     if origin is not None:
@@ -197,6 +196,11 @@ def import_labels(
         incoming = _of_person(file, name, grade_map, origin, drawn)
         result = Imported(len(incoming.people), name, origin or "unknown")
     with nullcontext(store) if isinstance(store, Store) else Store(store) as opened:
+        rows = () if drawn is None else opened.origins("person")
+        known = {(query, passage) for query, passage, each in rows if each.draw.how.get("design") == drawn}
+        if known and (others := [label.pair for label in incoming.people if label.pair not in known]):
+            first = f"such as query {others[0][0]!r}, passage {others[0][1]!r}: import these without --drawn"
+            raise InputError(f"{file}: the store did not draw {counted(len(others), 'pair')} by {drawn}, {first}")
         opened.put_all(incoming, replace=replace)
     return result
 

@@ -291,10 +291,8 @@ def people_in(path: str | Path) -> tuple[Qrels, dict[str, int], list[str]]:
     notes = _contradictions(grades)
     if outdated:
         query, passage = outdated[0]
-        notes.append(
-            f"{counted(len(outdated), 'label')} by people not used, since the query or passage has another text now, "
-            f"such as query {query!r}, passage {passage!r}"
-        )
+        such = f"such as query {query!r}, passage {passage!r}"
+        notes.append(f"{counted(len(outdated), 'label')} by people not used, since their texts have changed, {such}")
     if targeted:
         notes.append(left_out_as_targeted(targeted))
     if not rows and targeted:
