@@ -54,21 +54,6 @@ def test_measures_over_groups_are_those_of_renamed_passages(seed) -> None:
             np.testing.assert_array_equal(columns[0][f"{name}(distinct=true)@{depth}"], columns[1][key])
 
 
-def test_two_copies_of_the_decisive_passage_are_one() -> None:
-    labels = {"q": {"a": 5, "copy of a": 5, "b": 5, "c": 1}}
-    lists = {"q": ["a", "copy of a"]}
-    report = evaluated(
-        labels,
-        lists,
-        ["RA-nWG@2", "RA-nWG(distinct=true)@2", "Precision4+(distinct=true)@2", "Redundancy@2"],
-        groups={"a": "1", "copy of a": "1"},
-    )
-    assert report["RA-nWG@2"].value == 1.0
-    assert report["RA-nWG(distinct=true)@2"].value == 0.5
-    assert report["Precision4+(distinct=true)@2"].value == 0.5
-    assert report["Redundancy@2"].value == 0.5
-
-
 @pytest.mark.parametrize("budget", [None, 250])
 def test_redundancy_counts_what_repeats_a_group_above(budget) -> None:
     groups, qrels, run = world(9)

@@ -94,14 +94,8 @@ def test_bits_are_those_of_the_mean_success_and_the_mean_chance_of_each_k() -> N
 def test_a_budget_beside_depths_changes_none_of_their_figures() -> None:
     tokens, qrels, run = world(6)
     alone = evaluated(qrels, run, ["RA-nWG", "Harm", "BoR"], depths=[1, 5], bootstrap=rs.Bootstrap(500))
-    both = evaluated(
-        qrels,
-        run,
-        ["RA-nWG", "RA-nWG@100tok", "Harm", "BoR", "BoR@100tok"],
-        depths=[1, 5],
-        bootstrap=rs.Bootstrap(500),
-        tokens=tokens,
-    )
+    budgets = ["RA-nWG", "RA-nWG@100tok", "Harm", "BoR", "BoR@100tok"]
+    both = evaluated(qrels, run, budgets, depths=[1, 5], bootstrap=rs.Bootstrap(500), tokens=tokens)
     assert {key: both["r", key] for key in alone.runs["r"].estimates} == alone.runs["r"].estimates
     assert both.depths == (1, 5)
     assert [str(each) for each in both.cutoffs] == ["1", "5", "100tok"]
