@@ -165,21 +165,13 @@ def test_a_trace_that_is_read_back(share, how, tmp_path: Path) -> None:
 @FAILING
 @HOW
 def test_a_file_of_spans(share, how, tmp_path: Path) -> None:
-    def span(i: int, query: str, ids: list[str]) -> dict[str, Any]:
-        values = {"openinference.span.kind": "RETRIEVER", "input.value": query}
-        values |= {f"retrieval.documents.{place}.document.id": each for place, each in enumerate(ids)}
-        values |= {} if ids or how == "fails" else {"output.value": "[]"}
-        return {
-            "traceId": f"{i + 1:032x}",
-            "spanId": f"{i + 1:016x}",
-            "name": "search",
-            "startTimeUnixNano": str(10 * i),
-            "endTimeUnixNano": str(10 * i + 5),
-            "status": {"code": 2} if how == "fails" and not ids else {},
-            "attributes": [{"key": key, "value": {"stringValue": value}} for key, value in values.items()],
-        }
+    from tests.test_spans import search, span_json
 
-    spans = [span(i, query, ids) for i, (query, ids) in enumerate(lists(share).items())]
+    spans = []
+    for i, (query, ids) in enumerate(lists(share).items()):
+        empty = {} if ids or how == "fails" else {"output.value": "[]"}
+        span = search(ids, query, f"s{i}", failed=how == "fails" and not ids, start=10 * i, end=10 * i + 5, **empty)
+        spans.append(span_json(span._replace(trace=f"t{i}")))
     document = {"resourceSpans": [{"scopeSpans": [{"spans": spans}]}]}
     (tmp_path / "trace.jsonl").write_text(json.dumps(document))
     assert of_trace(tmp_path) == pytest.approx(right(share), abs=1e-9)
