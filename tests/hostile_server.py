@@ -474,11 +474,3 @@ class HostileServer:
             await writer.drain()
         self.answered.append((request, reply))
         return not reply.close
-
-
-def free_port() -> int:
-    """A port on which nothing listens."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port

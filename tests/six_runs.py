@@ -20,7 +20,6 @@ from scipy.sparse import csr_array
 NAMES = ("bm25", "bm25+rerank", "lsa", "hybrid", "dense-small", "dense-large")
 GIVEN = ("bm25", "lsa")
 RERANKED, MERGED, DENSE = 50, 200, 50
-CORPUS_SIZE = 1400
 #: A word in more than this share of the texts says nothing about one of them.
 COMMON = 0.3
 

@@ -20,7 +20,6 @@ from tests.hostile_server import (
     filtered,
     first,
     flagged,
-    free_port,
     good,
     hangs,
     html_page,
@@ -63,16 +62,6 @@ def test_a_fatal_answer_midway_keeps_what_is_done_and_fails_no_pair(tmp_path) ->
         server.mode = good
         rest = run(tmp_path, server.url)
     assert (rest.code, rest.data["cached"], rest.data["graded"]) == (0, 12, 28)
-
-
-def test_nothing_listens(tmp_path) -> None:
-    write_pairs(tmp_path, 10)
-    port = free_port()
-    done = run(tmp_path, f"http://127.0.0.1:{port}/v1", json_format=False)
-    assert done.code == 2
-    assert "nothing listens at" in done.said
-    assert f"127.0.0.1:{port}" in done.said
-    assert not (tmp_path / "labels.db").exists() or rows(tmp_path) == {}
 
 
 def test_a_server_that_dies_midway_stops_the_run_and_another_goes_on(tmp_path) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.endpoint_runs import Finished, cli, grades, run, write_pairs
+from tests.endpoint_runs import Finished, cli, grades, rows, run, write_pairs
 from tests.hostile_server import FAILS_ONE, HostileServer, Reply, Request, fails, first, good
 from tests.test_refused_fields_and_budgets import words_of
 
@@ -114,6 +114,7 @@ def test_an_address_where_nothing_listens_is_named_without_it(tmp_path, place: s
         2,
         True,
     ), done.said
+    assert not (tmp_path / "labels.db").exists() or rows(tmp_path) == {}
     refuse_secret(tmp_path, done)
 
 
@@ -219,11 +220,8 @@ def test_a_proxy_that_is_none_is_a_mistake(tmp_path) -> None:
 # -- a store that another program has changed -----------------------------------------------------
 
 
-EVERYTHING = [("labels", "reason"), ("human", "reason")]
-
-
 @pytest.mark.parametrize("value", ["x'ff00fe'", "x'6f6b'"])
-@pytest.mark.parametrize(("table", "column"), [*EVERYTHING, ("labels", "error")])
+@pytest.mark.parametrize(("table", "column"), [("labels", "reason"), ("human", "reason"), ("labels", "error")])
 def test_bytes_in_the_place_of_a_text_are_damage(tmp_path, table: str, column: str, value: str) -> None:
     write_pairs(tmp_path, 3)
     with HostileServer(first(1, FAILS_ONE["too_long"])) as server:
