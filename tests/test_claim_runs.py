@@ -386,6 +386,9 @@ def test_agreement_with_people_by_the_formula_of_kappa(tmp_path) -> None:
     assert codes == {"one-judge"}
     assert {each.code for each in report.runs["run"].caveats} == {"one-judge", "agreement-unknown"}
     assert "people \\ judge" in str(compared)
+    (tmp_path / "people.csv").write_bytes(table([{**row, "verdict": "yes"} for row in rows], "csv"))
+    kind = checked(tmp_path, human=tmp_path / "people.csv").runs["run"].caveats
+    assert "of the judge: undetermined." in next(each.text for each in kind if each.code == "agreement-unknown")
 
 
 def test_verdicts_of_changed_texts_or_not_drawn_are_told(tmp_path) -> None:

@@ -13,7 +13,7 @@ from rag_selectivity.judged.qrels import Qrels
 from rag_selectivity.results.estimate import NOTE, SOFT, STRONG, Caveat, Estimate
 from rag_selectivity.results.plain import Plain
 from rag_selectivity.tables.grades import Scale, scale_named
-from rag_selectivity.trust.agreement import POOR, TOO_FEW, Agreement, agreement
+from rag_selectivity.trust.agreement import POOR, Agreement, agreement
 from rag_selectivity.trust.people import Ground
 from rag_selectivity.wording import counted
 
@@ -154,8 +154,8 @@ class Provenance(Plain):
         # Nothing is to be said of judges where people gave all grades, or where theirs calibrate the figures.
         if not self.judges or self.by_people >= self.labels or self.calibrated:
             return
-        if (found := self.agreement) is None or found.verdict == TOO_FEW:
-            checked = found and f"People checked only {counted(found.n, 'grade')} of the judge: too few to tell."
+        if (found := self.agreement) is None or found.kappa_quadratic.reason:
+            checked = found and f"People checked only {counted(found.n, 'grade')} of the judge: {found.verdict}."
             text, pairs = checked or "No person has checked the judge.", 0 if found is None else found.n
             yield Caveat(NO_AGREEMENT, text, SOFT, {"pairs": pairs})
         elif found.verdict == POOR:
