@@ -106,10 +106,13 @@ def sensitivity(
     if not pair.is_success_rate:
         least = mean_difference(pair.steps, level, power, draws, max(pair.effective - 1, 1.0))
         if pair.same_bottom and pair.ends is not None:
-            # What one further query could turn is not shown.
-            turned, size = (pair.ends[1] - pair.ends[0]) * pair.unseen, float(pair.sizes.sum())
-            in_bits = bits_of_gain(turned / size, float(pair.other_top.sum()) / size)
-            least = max(least, in_bits if pair.form == "bits" else turned / float(pair.bottom.sum()))
+            # What one further query could turn is not shown, and no difference is beyond the ends.
+            span, rate = pair.ends[1] - pair.ends[0], float(pair.other_top.sum() / pair.sizes.sum())
+            most = span * float(pair.sizes.sum() / pair.bottom.sum())
+            turned = most / pair.effective
+            if pair.form == "bits":
+                turned, most = bits_of_gain(span / pair.effective, rate), -math.log2(rate) if rate else math.inf
+            least = math.inf if max(least, turned) > most else max(least, turned)
         return least, (least / pair.value) ** 2 if pair.value else math.inf
     won, lost = float((pair.gaps > 0).mean()), float((pair.gaps < 0).mean())
     gain, is_few = rate_difference(pair.n, won + lost, level, power), pair.n * (won + lost) < _FEW_DIFFER

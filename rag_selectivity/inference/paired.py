@@ -50,7 +50,7 @@ class Difference:
     low, high : the interval; it contains 0 if and only if p is more than 1 − level
     p : the two-sided p-value
     test : `exact` if all swaps were counted, `randomised` if drawn, `bounded` if one more query could turn the sign
-    turned_by : how many further queries, as far the other way as can be, would turn a difference of means; or NaN
+    turned_by : how many further queries, as far the other way as can be, would turn the difference; or NaN
     """
 
     value: FloatArray
@@ -162,7 +162,7 @@ class Pair:
 
     @property
     def turned_by(self) -> float:
-        """How many further queries, as far the other way as can be, would turn a difference of means.
+        """How many further queries, as far the other way as can be, would turn a difference; NaN of two denominators.
 
         Where large differences are rare and small ones go the other way, a sample without a large one looks as sure as
         can be: with 8 queries, and one large difference expected, swaps reject equal means in .34 of all samples.
@@ -311,8 +311,7 @@ def _inverted(pair: Pair, sums: FloatArray, at: tuple[float, float], every: bool
     open_ended = np.isnan(roots).any(axis=0) | (np.abs(sums[1]) > abs(b) * (1 + _SAME))
     lows = np.sort(np.where(open_ended, -np.inf, roots[0]))
     highs = np.sort(np.where(open_ended, np.inf, roots[1]))
-    rejected = (1 - level) * (len(lows) + (0 if every else 1))
-    place = math.floor(rejected + 1e-9) - (0 if every else 1)
+    place = math.floor((1 - level) * (len(lows) + (0 if every else 1)) + 1e-9) - (0 if every else 1)
     low, high = (-np.inf, np.inf) if place < 0 else (lows[place], highs[len(highs) - 1 - place])
     if pair.form != "bits":
         span = math.inf if pair.form != "mean" or pair.ends is None else pair.ends[1] - pair.ends[0]
@@ -379,8 +378,7 @@ def influence(top: FloatArray, bottom: FloatArray, form: str) -> FloatArray:
 
 def _is_coarse(pair: Pair) -> bool:
     """Whether too few units differ from the most common one for an interval from subsets."""
-    figures = [pair.gaps] if pair.same_bottom else [pair.top, pair.other_top]
-    rows = np.stack(figures, axis=1)
+    rows = np.stack([pair.gaps] if pair.same_bottom else [pair.top, pair.other_top], axis=1)
     return bounded.few_differ(rows / pair.sizes[:, None], pair.sizes) if pair.weighted else bounded.few_differ(rows)
 
 
@@ -413,8 +411,7 @@ def _bounded(pair: Pair, level: float, seed: int) -> tuple[float, float, float]:
 @cache
 def all_signs(count: int) -> FloatArray:
     """All combinations of signs: float64[2^count, count]."""
-    bits = (np.arange(1 << count)[:, None] >> np.arange(count)) & 1
-    return np.where(bits == 1, 1.0, -1.0)
+    return np.where((np.arange(1 << count)[:, None] >> np.arange(count)) & 1, 1.0, -1.0)
 
 
 def drawn_signs(count: int, draws: int, seed: int) -> Iterator[FloatArray]:
