@@ -72,7 +72,7 @@ def test_names_that_ir_measures_has_stay_its_own() -> None:
 
 def test_an_empty_run_is_a_failure_and_mistakes_are_said() -> None:
     assert ir_measures.calc_aggregate([m.RAnWG @ 2], QRELS, {}) == {m.RAnWG @ 2: 0.0}
-    with pytest.raises(rs.InputError, match=r"BoR@2 needs the number of passages in the corpus, as in BoR\(N=1000\)"):
+    with pytest.raises(rs.InputError, match=r"BoR@2 needs N, the corpus' number of passages, as in BoR\(N=1000\)"):
         ir_measures.calc_aggregate([m.BoR @ 2], QRELS, RUN)
     with pytest.raises(rs.InputError, match="scale='utility'"):
         ir_measures.calc_aggregate([m.BoR(N=1000) @ 2], QRELS, RUN)

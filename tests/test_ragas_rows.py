@@ -82,14 +82,31 @@ def test_what_found_nothing_counts_by_references_that_are_texts() -> None:
 
 
 def test_references_that_are_no_whole_chunks_are_named() -> None:
-    texts = [["ext  b"], ["a text x", "text b of c"], ["b"]]
-    parts = [{**r, "retrieved_context_ids": None, "reference_contexts": texts[i % 3]} for i, r in enumerate(ROWS)]
-    whole = {**parts[0], "user_input": "who?", "reference_contexts": ["text c", "c"]}
-    with pytest.warns(rs.SelectivityWarning, match="8 of 9 samples have references that are parts of retrieved texts"):
-        report = m.selectivity([*parts, whole], depths=[3])
+    def row(i, retrieved, *references):
+        return {"user_input": f"q{i}?", "retrieved_contexts": retrieved, "reference_contexts": [*references]}
+
+    said = "labelled samples have references that are parts of retrieved texts, or hold them"
+    one, two = "the first chunk of the text", "the second chunk of the text"
+    parts = [row(i, [f"{one} and more", two], [one, f"more of {two}"][i % 2]) for i in range(9)]
+    # Neither a few words nor a part of what was found whole count.
+    others = [row(9, [one], one), row(10, [one]), row(11, [one], "the first"), row(12, [f"{one} b"], one, f"{one} b")]
+    with pytest.warns(rs.SelectivityWarning, match=f"9 of 12 {said}"):
+        report = m.selectivity([*parts, *others], depths=[1])
     assert report.runs["ragas"].notes[0].endswith("not whole chunks, and count as missed; give whole chunks, or ids")
-    with pytest.raises(rs.InputError, match="8 of 8 samples have references that are parts of retrieved texts"):
-        m.selectivity(parts)
+    all_parts = [*parts, row(9, [one], f"{one} and more")]
+    with pytest.raises(rs.InputError, match=f"10 of 10 {said}"):
+        m.selectivity(all_parts)
+    # A reference that is found whole does not hide another one, which is a part.
+    both = [row(i, [two, f"{one} and more"], one, two) for i in range(10)]
+    for rows, found in ((all_parts, 0), (both, 1)):
+        with pytest.warns(rs.SelectivityWarning, match=f"10 of 10 {said}"):
+            assert m.selectivity(rows, ids="exact", depths=[1])["Success@1"].value == found
+    # Few of all that was missed, or rows whose ids meet in another form, have an error of their own.
+    few = [all_parts[9], *(row(i, ["z"], two) for i in range(9))]
+    ids = {"user_input": "who?", "retrieved_context_ids": ["D"], "reference_context_ids": ["d"]}
+    for rows, error in ((few, "no passage that ragas retrieved"), ([*parts, ids], "casefold")):
+        with pytest.warns(rs.SelectivityWarning, match="of 10"), pytest.raises(rs.InputError, match=error):
+            m.selectivity(rows, depths=[1])
 
 
 def test_the_k_of_the_first_answers_is_among_the_depths() -> None:
@@ -131,8 +148,7 @@ ONE_BY_ONE = ["Harm@2", "RA-nWG@2", "Success@2", "RandomSuccess@2", "PROC@2", "n
 @pytest.mark.parametrize("name", ONE_BY_ONE)
 def test_rows_one_after_another_have_the_figures_of_evaluate_to_the_last_bit(name) -> None:
     core = [row[name] for row in expected([name], (2,), corpus_size=1000).per_query()]
-    metric = m.SelectivityMetric(name, LABELS, scale="utility", corpus_size=1000)
-    found = [metric.score(**row).value for row in ROWS]
+    found = [m.SelectivityMetric(name, LABELS, scale="utility", corpus_size=1000).score(**row).value for row in ROWS]
     assert [None if math.isnan(value) else value for value in found] == core
 
 

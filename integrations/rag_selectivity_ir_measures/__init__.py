@@ -70,8 +70,7 @@ class SelectivityEvaluator(providers.Evaluator):  # type: ignore[misc,unused-ign
         for measure in self.measures:
             size, scale = measure["N"], measure["scale"] or measure.MEASURE.required_scale
             if size is None and measure.MEASURE.needs_corpus_size:
-                needs = f"{measure} needs the number of passages in the corpus"
-                raise InputError(f"{needs}, as in {measure.NAME}(N=1000)@10")
+                raise InputError(f"{measure} needs N, the corpus' number of passages, as in {measure.NAME}(N=1000)@10")
             if (size, scale) not in joins:
                 joins[size, scale] = join(self.qrels, lists, corpus_size=size, scale=scale, ids="exact")
                 check_join(joins[size, scale], "run")

@@ -211,8 +211,7 @@ class UtilityEvaluator(_JudgingEvaluator):
         **options: Any,
     ) -> None:
         super().__init__(llm, store=store, **options)
-        default = "Precision4+" if pool is None else "RA-nWG"
-        self._measure = per_query_measure(measure or default, needs_depth=False)
+        self._measure = per_query_measure(measure or ("Precision4+" if pool is None else "RA-nWG"), needs_depth=False)
         self._pool = dict(pool or {})
 
     async def _evaluated(self, query: str, contexts: list[str], reference: str | None) -> dict[str, Any]:

@@ -72,8 +72,7 @@ class LiveToolSelectivity(SpanWatcher, ToolWatcher):
     def span_exit(self, id_: str, bound_args: Any, instance: Any = None, result: Any = None, **_: Any) -> None:
         """A call is over."""
         with self.guard:
-            method = _method(id_)
-            if method == "call_tool" and result is not None:
+            if _method(id_) == "call_tool" and result is not None:
                 self.monitor.ran(str(result.tool_name), failed=bool(result.tool_output.is_error))
             step = self._steps.take(id_)
             if step is not None and result is not None:

@@ -210,11 +210,10 @@ def observe_figures(source: Report | Monitor, *, meter: Any = None) -> None:
     if not isinstance(source, (Report, Monitor)):
         raise InputError(f"source must be a Report or a Monitor, got {type(source).__name__}")
     meter = metrics.get_meter("rag_selectivity") if meter is None else meter
-    runs = [source.name] if isinstance(source, Monitor) else list(source.runs)
     with _lock:
         is_new = meter not in _observed
         sources = _observed.setdefault(meter, {})
-        sources.update(dict.fromkeys(runs, source))
+        sources.update(dict.fromkeys([source.name] if isinstance(source, Monitor) else source.runs, source))
     if is_new:
         said = "Figures of retrieval over all labelled queries"
         meter.create_observable_gauge("rag_selectivity.figure", [lambda _: _observations(sources)], description=said)

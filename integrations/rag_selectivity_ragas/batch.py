@@ -11,7 +11,8 @@ from rag_selectivity.advice import depths_with_k
 from rag_selectivity.errors import examples, warn
 from rag_selectivity.hosted import AUTO, Retrieved, check_has, check_retrieved, labels_for, measure_hosted
 from rag_selectivity.single import Labels, Steps
-from rag_selectivity.tables.matching import labels_found
+from rag_selectivity.tables.forms import IdForm
+from rag_selectivity.tables.matching import Match, labels_found
 from rag_selectivity_ragas.rows import ID, IDS, TEXT, UTILITY_GRADES, Row, asked_rows, corpus_of, items_of, rows_of
 
 
@@ -102,9 +103,12 @@ def selectivity(
     by_text = sum(row.ids is None for row in rows.values())
     known_by = labels_found((grades[key], of_row) for key, of_row in passages.items())
     if parts := sum(row.has_parts(grades[key]) for key, row in rows.items()):
-        fact = f"{parts:,} of {len(rows):,} samples have references that are parts of retrieved texts, or hold them"
+        of = sum(bool(grades[key]) for key in rows)
+        fact = f"{parts:,} of {of:,} labelled samples have references that are parts of retrieved texts, or hold them"
         notes.append(f"{fact}: they are not whole chunks, and count as missed; give whole chunks, or ids")
-        if not any(known_by.values()):
+        sides = [([id_ for ids in of_row for id_ in ids.values()], grades[key]) for key, of_row in passages.items()]
+        match = Match(sides)
+        if 2 * parts > of and not match.met and match.better is None and not IdForm.of(options.get("ids")).exact:
             raise InputError(notes[-1])
         warn(notes[-1], "ids-partly-match", stacklevel=3)
     if identity == AUTO:

@@ -53,13 +53,12 @@ class RagasJudge(ModelJudge):
     async def complete(self, conversation: Sequence[Message], schema: type[BaseModel]) -> tuple[Any, Usage | None]:
         """Ask once; Ragas does not say how many tokens it took."""
         if isinstance(self._llm, BaseRagasLLM):
-            prompt_value = StringPromptValue(text=_as_text(with_schema(conversation, schema)))
-            result = await self._llm.agenerate_text(prompt_value)
-            return result.generations[0][0].text, None
-        prompt = _as_text(conversation)
+            prompt = StringPromptValue(text=_as_text(with_schema(conversation, schema)))
+            return (await self._llm.agenerate_text(prompt)).generations[0][0].text, None
+        text = _as_text(conversation)
         if getattr(self._llm, "is_async", True):
-            return await self._llm.agenerate(prompt, schema), None
-        return await asyncio.to_thread(self._llm.generate, prompt, schema), None
+            return await self._llm.agenerate(text, schema), None
+        return await asyncio.to_thread(self._llm.generate, text, schema), None
 
 
 def _as_text(conversation: Sequence[Message]) -> str:

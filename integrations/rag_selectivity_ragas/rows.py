@@ -57,10 +57,12 @@ class Row:
         return (_list(self.fields, "reference_contexts", where) if by_text else ids) or None
 
     def has_parts(self, wanted: Collection[str]) -> bool:
-        """Whether no reference is a retrieved text, but one is a part of such a text or holds it; `wanted` as below."""
+        """Whether a reference that was not retrieved is a part of a text that was, or holds it; `wanted` as below."""
         given = {*(_list(self.fields, "reference_contexts", f"sample {self.number}") or ())}.intersection(wanted)
-        texts, references = ({"".join(each.split()) for each in some} - {""} for some in (self.texts or (), given))
-        return texts.isdisjoint(references) and any(a in b or b in a for a in texts for b in references)
+        texts, references = ({"".join(each.split()) for each in some} for some in (self.texts or (), given))
+        pairs = (sorted((a, b), key=len) for a in texts - references for b in references - texts)
+        # A few words may be in any text.
+        return any(len(part) >= 20 and part in whole for part, whole in pairs)
 
     def passages(self, wanted: Collection[str]) -> list[dict[str, str]]:
         """For each passage every id by which labels may know it; `wanted` are the labels, which spell its text."""
