@@ -17,8 +17,7 @@ NO_IDS = [[1, 8], {"id": 1}, None, 1.5, nan, True, b"1", Ellipsis]
 @pytest.mark.parametrize("ids", [["1", "8"], [1, 8], [1.0, 8.0], np.array([1, 8]), np.array([1.0, 8.0]), ("1", 8.0)])
 def test_ragas_whole_numbers_are_ids(ragas, ids) -> None:
     row = {"user_input": "who?", "retrieved_context_ids": ids}
-    report = ragas.selectivity([row], LABELS, measures=["P"], depths=[2], bootstrap=None)
-    assert report["P@2"].value == 1.0
+    assert ragas.selectivity([row], LABELS, measures=["P"], depths=[2], bootstrap=None)["P@2"].value == 1.0
     assert asyncio.run(ragas.SelectivityMetric("P@2", LABELS).ascore(**row)).value == 1.0
     assert ragas.RowFigures(LABELS, measures=["Success"], depths=[2]).score(**row) == {"Success@2": 1.0}
     own = {"user_input": "who?", "retrieved_context_ids": ["1", "8"], "reference_context_ids": ids}
@@ -69,8 +68,7 @@ def test_langsmith(wrong) -> None:
     from rag_selectivity_langchain import run_evaluator, summary_evaluator
 
     options = {"corpus_size": 10}
-    whole = summary_evaluator("P@2", **options)([{"documents": [1.0, 8.0]}], [{"relevant": ["1", "8"]}])
-    assert whole["score"] == 1.0
+    assert summary_evaluator("P@2", **options)([{"documents": [1.0, 8.0]}], [{"relevant": ["1", "8"]}])["score"] == 1.0
     with pytest.raises(rs.InputError, match=r"documents"):
         summary_evaluator("P@2", **options)([{"documents": ["1", wrong]}], [{"relevant": ["1", "8"]}])
     with pytest.raises(rs.InputError, match=r"documents"):
@@ -88,8 +86,7 @@ def test_a_scorer_of_one_query_as_the_metrics_of_frameworks_use_it(wrong) -> Non
 def test_mlflow_documents_with_content_in_place_of_page_content() -> None:
     documents = [{"content": "Ada wrote it"}, {"page_content": "", "content": "Babbage"}, {"text": "Rome"}]
     labels = {"who?": {rs.single.text_id("Ada wrote it"): 1, rs.single.text_id("Babbage"): 1}}
-    scorer = rs.single.QueryScorer("P@3", labels=labels)
-    assert scorer.figures(documents, "who?")[0].value == pytest.approx(2 / 3)
+    assert rs.single.QueryScorer("P@3", labels=labels).figures(documents, "who?")[0].value == pytest.approx(2 / 3)
     pytest.importorskip("mlflow")
     import rag_selectivity_mlflow
 

@@ -23,8 +23,7 @@ FAST = rs.Limits(concurrency=2, backoff=0.01, attempts=2)
 def graded(judge, tmp_path) -> Any:
     assert isinstance(judge, Judge)
     done = rs.grade(QUERIES, CORPUS, POOL, store=tmp_path / "s.db", judge=judge, limits=FAST)
-    again = rs.grade(QUERIES, CORPUS, POOL, store=tmp_path / "s.db", judge=judge, limits=FAST)
-    assert again.cached == done.graded
+    assert rs.grade(QUERIES, CORPUS, POOL, store=tmp_path / "s.db", judge=judge, limits=FAST).cached == done.graded
     return done
 
 
@@ -73,8 +72,7 @@ def model_at(framework: str, url: str) -> Any:
     """A model of a framework, with the framework's real client where there is one."""
     openai = pytest.importorskip("openai")
     if framework == "ragas":
-        llms = pytest.importorskip("ragas.llms")
-        return llms.llm_factory("m", client=openai.AsyncOpenAI(base_url=url, api_key=KEY))
+        return pytest.importorskip("ragas.llms").llm_factory("m", client=openai.AsyncOpenAI(base_url=url, api_key=KEY))
     if framework == "langchain":
         return pytest.importorskip("langchain_openai").ChatOpenAI(model="m", base_url=url, api_key=KEY, max_retries=0)
     from llama_index.core.llms.mock import MockLLM

@@ -55,8 +55,7 @@ def test_figures_of_a_query_are_those_of_evaluate_and_a_ratio_has_none(report) -
     for metric in ir_measures.iter_calc([m.RAnWG @ 2, m.Harm @ 2], QRELS, RUN):
         core = by_query[metric.query_id][NAMES[repr(metric.measure)]]
         assert metric.value == pytest.approx(math.nan if core is None else core, nan_ok=True)
-    bor = m.BoR(N=1000, scale="utility") @ 2
-    result = bor.calc(QRELS, RUN)
+    result = (m.BoR(N=1000, scale="utility") @ 2).calc(QRELS, RUN)
     assert result.aggregated == pytest.approx(report["BoR@2"].value)
     assert [math.isnan(each.value) for each in result.per_query] == [True] * 4
 
@@ -97,5 +96,4 @@ def test_an_experiment_of_pyterrier_shows_the_same_figures(report, measures, mon
     found = pt.Transformer.from_df(pd.DataFrame(rows, columns=["qid", "docno", "score", "rank"]))
     table = pt.Experiment([found], topics, qrels, eval_metrics=list(measures), names=["run"], batch_size=batch_size)
     figures = {core: table.loc[0, str(measure)] for measure, core in measures.items()}
-    expected = {core: report[core].value for core in measures.values()}
-    assert figures == pytest.approx(expected, rel=1e-12, nan_ok=True)
+    assert figures == pytest.approx({core: report[core].value for core in measures.values()}, rel=1e-12, nan_ok=True)

@@ -26,8 +26,7 @@ def store(tmp_path_factory):
 
 
 def evaluated(lists, *measures: str) -> rs.Report:
-    graded = {query: LABELS[query] for query in lists}
-    return rs.evaluate(graded, {"app": lists}, measures=measures, **OPTIONS)
+    return rs.evaluate({query: LABELS[query] for query in lists}, {"app": lists}, measures=measures, **OPTIONS)
 
 
 def row(question: str, documents: list) -> dict:

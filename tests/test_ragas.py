@@ -117,8 +117,7 @@ def test_evaluate_scores_as_the_core_does() -> None:
 def test_the_other_doors_give_the_same() -> None:
     metric = m.SelectivityMetric("RA-nWG@2", LABELS, scale="utility")
     values = [row["RA-nWG@2"] for row in expected(["RA-nWG"]).per_query()]
-    sample = dataset().samples[1]
-    assert metric.single_turn_score(sample) == pytest.approx(values[1])
+    assert metric.single_turn_score(dataset().samples[1]) == pytest.approx(values[1])
     assert metric.score(**ROWS[1]).value == pytest.approx(values[1])
     assert asyncio.run(metric.ascore(**ROWS[1])).value == pytest.approx(values[1])
     assert [found.value for found in metric.batch_score(ROWS)] == pytest.approx(values)
@@ -190,8 +189,7 @@ def test_a_dataset_without_labels_is_graded_once(tmp_path) -> None:
     from_store = m.selectivity(dataset(), store, depths=[2])
     assert f"labels draw {store} ragas=RUN --queries QUERIES" in " ".join(from_labels.trust.acts)
     assert from_labels["RA-nWG@2"] == from_store["RA-nWG@2"]
-    of_three = m.selectivity(ROWS[:3], store, depths=[2])
-    assert "9 labels: 9 by the judge m." in " ".join(of_three.details().split())
+    assert "9 labels: 9 by the judge m." in " ".join(m.selectivity(ROWS[:3], store, depths=[2]).details().split())
     blank = {"user_input": "q?", "retrieved_contexts": [" ", ""]}
     for call, given in ((m.grade_dataset, [unasked, store]), (m.selectivity, [{"q?": []}])):
         with pytest.warns(rs.SelectivityWarning, match="2 of 2 retrieved passages have no text"):

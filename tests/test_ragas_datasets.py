@@ -27,8 +27,7 @@ def test_a_frame_is_a_dataset() -> None:
     assert report["BoR@1"].value == selectivity(ROWS, LABELS, **OPTIONS)["BoR@1"].value == 5
     assert run_from_dataset(pandas.DataFrame(ROWS)).to_dict() == {"who?": ["d1", "x"], "when?": ["x", "y"]}
     assert answer_scores(pandas.DataFrame(ROWS), "score") == {"who?": 1.0, "when?": None}
-    polars = pytest.importorskip("polars")
-    assert selectivity(polars.DataFrame(ROWS), LABELS, **OPTIONS)["BoR@1"].value == 5
+    assert selectivity(pytest.importorskip("polars").DataFrame(ROWS), LABELS, **OPTIONS)["BoR@1"].value == 5
 
 
 def test_a_frame_with_texts_alone_and_missing_cells() -> None:
@@ -39,8 +38,7 @@ def test_a_frame_with_texts_alone_and_missing_cells() -> None:
             {"user_input": "when?", "retrieved_contexts": ["two"], "retrieved_context_ids": ["d2"]},
         ]
     )
-    report = selectivity(frame, {"who?": {"one": 1}, "when?": {"d2": 1}}, measures=["P"], **OPTIONS)
-    assert report["P@1"].value == 1
+    assert selectivity(frame, {"who?": {"one": 1}, "when?": {"d2": 1}}, measures=["P"], **OPTIONS)["P@1"].value == 1
     # As grade_dataset names them: all by texts.
     assert run_from_dataset(frame).to_dict() == {"who?": [text_id("one")], "when?": [text_id("two")]}
     assert list(run_from_dataset(frame, identity="retrieved_context_ids")["when?"]) == ["d2"]
@@ -55,10 +53,8 @@ def test_the_columns_of_former_times(truth) -> None:
     rows = [{"question": "who?", "contexts": ["one", "two"], "answer": "Ada", **truth}]
     labels = {"who?": {"one": 1}}
     assert selectivity(rows, labels, measures=["P"], **{**OPTIONS, "depths": [2]})["P@2"].value == 0.5
-    figures = RowFigures(labels, measures=["P"], depths=[2])
-    assert asyncio.run(figures.ascore(**rows[0])) == {"P@2": 0.5}
-    datasets = pytest.importorskip("datasets")
-    of_hub = datasets.Dataset.from_list(rows)
+    assert asyncio.run(RowFigures(labels, measures=["P"], depths=[2]).ascore(**rows[0])) == {"P@2": 0.5}
+    of_hub = pytest.importorskip("datasets").Dataset.from_list(rows)
     assert selectivity(of_hub, labels, measures=["P"], **{**OPTIONS, "depths": [2]})["P@2"].value == 0.5
 
 
