@@ -103,19 +103,20 @@ def sensitivity(
     The second number says how many times their queries would show the difference that they have.
     """
     pair = Pair.of(first, second, 0, units)
-    if not pair.is_success_rate:
-        least = mean_difference(pair.steps, level, power, draws, max(pair.effective - 1, 1.0))
-        if pair.same_bottom and pair.ends is not None:
-            # What one further query could turn is not shown, and no difference is beyond the ends.
-            span, rate = pair.ends[1] - pair.ends[0], float(pair.other_top.sum() / pair.sizes.sum())
-            most = span * float(pair.sizes.sum() / pair.bottom.sum())
-            turned = most / pair.effective
-            if pair.form == "bits":
-                turned, most = bits_of_gain(span / pair.effective, rate), -math.log2(rate) if rate else math.inf
-            least = math.inf if max(least, turned) > most else max(least, turned)
+    size, freedom = float(pair.sizes.sum()), max(pair.effective - 1, 1.0)
+    if not pair.same_bottom or pair.ends is None:
+        least = mean_difference(pair.steps, level, power, draws, freedom)
         return least, (least / pair.value) ** 2 if pair.value else math.inf
-    won, lost = float((pair.gaps > 0).mean()), float((pair.gaps < 0).mean())
-    gain, is_few = rate_difference(pair.n, won + lost, level, power), pair.n * (won + lost) < _FEW_DIFFER
-    least = bits_of_gain(gain, float(pair.other_top.mean())) if pair.form == "bits" else gain / pair.bottom.mean()
-    by_root = math.inf if won == lost else (gain / (won - lost)) ** 2
-    return float(least), times_needed(pair.n, won, lost, level, power) if is_few else by_root
+    won, lost, gap = *(float((sign * pair.gaps > 0).mean()) for sign in (1, -1)), float(pair.gaps.sum()) / size
+    if pair.is_success_rate:
+        gain = rate_difference(pair.n, won + lost, level, power)
+    else:
+        steps, span = (pair.gaps - gap * pair.sizes) / pair.sizes.mean(), pair.ends[1] - pair.ends[0]
+        gain = mean_difference(steps, level, power, draws, freedom)
+        # What one further query could turn is not shown, and no difference is beyond the ends.
+        gain = math.inf if gain > span else max(gain, span / pair.effective)
+    rate, chance = (float(column.sum()) / size for column in (pair.other_top, pair.bottom))
+    least = bits_of_gain(gain, rate) if pair.form == "bits" else gain / chance
+    if pair.is_success_rate and pair.n * (won + lost) < _FEW_DIFFER:
+        return least, times_needed(pair.n, won, lost, level, power)
+    return least, (gain / gap) ** 2 if gap else math.inf

@@ -31,9 +31,7 @@ def blocks_of(outcome: Outcome) -> list[FloatArray]:
     if counts is None and defined.all():
         return [*outcome.parts, np.ones_like(outcome.parts[0])]
     parts = [np.where(defined, part, 0.0) for part in outcome.parts]
-    if counts is None:
-        return [*parts, defined.astype(np.float64)]
-    return [*(part * counts for part in parts), counts]
+    return [*parts, defined.astype(np.float64)] if counts is None else [*(part * counts for part in parts), counts]
 
 
 @dataclass(frozen=True)
