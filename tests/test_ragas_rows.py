@@ -79,6 +79,26 @@ def test_what_found_nothing_counts_by_references_that_are_texts() -> None:
     assert scored == pytest.approx([0, 1, math.nan], nan_ok=True)
     with pytest.raises(rs.InputError, match="no sample has labels"):
         m.selectivity([empty, {**empty, "user_input": "who?", "retrieved_context_ids": ["a"]}])
+    # What has no reference at all leaves those that found nothing as failures.
+    failed = m.selectivity([*([{**empty, "reference_context_ids": ["a"]}] * 3), unlabelled], **options)
+    assert "3 of 3 retrievals failed or came back empty" in str(failed)
+
+
+@pytest.mark.parametrize("by", ["retrieved_contexts", "retrieved_context_ids"])
+def test_what_found_nothing_has_the_kind_of_reference_by_which_others_go(by) -> None:
+    both = {"reference_contexts": ["text a", "text c"], "reference_context_ids": ["a"]}
+    rows = [{"user_input": row["user_input"], by: row[by], **both} for row in ROWS]
+    data, found = in_experiment(lambda row: asyncio.sleep(0, {}), rows, fail={"q0?", "q1?"})
+    nothing = {"retrieved_contexts": None, "retrieved_context_ids": None}
+    wanted = m.selectivity(
+        [{**row, by: row[by] if i > 1 else []} for i, row in enumerate(rows)], corpus_size=99, depths=[1]
+    )
+    for empty in ("retrieved_contexts", "retrieved_context_ids"):
+        for given, asked in ((found, data), ([*({**row, **nothing, empty: []} for row in rows[:2]), *rows[2:]], None)):
+            report = m.selectivity(given, asked=asked, corpus_size=99, depths=[1])
+            assert [report[name].value for name in ("BoR@1", "R@1")] == [
+                wanted[name].value for name in ("BoR@1", "R@1")
+            ]
 
 
 def test_references_that_are_no_whole_chunks_are_named() -> None:

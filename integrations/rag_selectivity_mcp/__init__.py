@@ -144,8 +144,7 @@ class WatchedSession:
     """A session whose calls of tools are recorded; everything else is the session's own."""
 
     def __init__(self, session: Client | ClientSession, tools: ToolSelectivity, server: str = "") -> None:
-        self.session, self.server = session, server
-        self._tools = tools
+        self.session, self._tools, self.server = session, tools, server
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.session, name)

@@ -232,8 +232,7 @@ def _observations(sources: Mapping[str, Report | Monitor]) -> list[Any]:
 def _figures(run: str, source: Report | Monitor) -> Iterator[Any]:
     if isinstance(source, Monitor) and not source.traffic.labelled:
         return
-    report = source.report() if isinstance(source, Monitor) else source
-    for key, estimate in report.runs[run].estimates.items():
+    for key, estimate in (source.report() if isinstance(source, Monitor) else source).runs[run].estimates.items():
         measure = parse_measure(key)
         attributes: dict[str, Any] = {"run": run, "measure": str(replace(measure, at=None))}
         if measure.at is not None:

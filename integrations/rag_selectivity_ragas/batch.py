@@ -11,7 +11,6 @@ from rag_selectivity.advice import depths_with_k
 from rag_selectivity.errors import examples, warn
 from rag_selectivity.hosted import AUTO, Retrieved, check_has, check_retrieved, labels_for, measure_hosted
 from rag_selectivity.single import Labels, Steps
-from rag_selectivity.tables.forms import IdForm
 from rag_selectivity.tables.matching import Match, labels_found
 from rag_selectivity_ragas.rows import ID, IDS, TEXT, UTILITY_GRADES, Row, asked_rows, corpus_of, items_of, rows_of
 
@@ -84,12 +83,16 @@ def selectivity(
         dropped = {key: row for key, row in wanted.items() if key not in rows}
         rows = {key: rows[key] for key in wanted if key in rows} | rows
     everything = rows | dropped
-    known, expected = _labels_of(everything, labels, options)
+    known = _labels_of(everything, labels, options)
+    found_some = {key: row for key, row in rows.items() if labels is None and (row.ids or row.texts)}
+    # What found nothing goes by the kind of reference by which most others go: so many more by texts than by ids.
+    more = sum(-1 if row.ids and row.references(False) else 1 for row in found_some.values() if row.expected(False))
+    expected = {} if labels is not None else {key: row.expected(more > 0) for key, row in everything.items()}
     names = {key: (key, row.query, row.user_input) for key, row in everything.items()}
     grades = {key: known.of_query(*names[key], relevant=expected.get(key)) or {} for key in everything}
-    # Labels of rows that found nothing say nothing of whether those of the others can be found.
-    found_some = [grades[key] for key, row in everything.items() if row.ids or row.texts] or grades.values()
-    if not any(found_some) and not known.by_query:
+    # Labels of rows that found nothing say nothing of whether the references of others, if they have some, can be met.
+    unmet = any(row.references(by_text) for row in found_some.values() for by_text in (False, True))
+    if not known.by_query and not any(grades[key] for key in (found_some if unmet else everything)):
         raise InputError(
             "no sample has labels that it could meet: pass labels={question: [relevant ids]}, a qrels file or a label "
             "store, or rows with utility_grades, with reference_context_ids beside retrieved_context_ids (what stands "
@@ -108,7 +111,7 @@ def selectivity(
         notes.append(f"{fact}: they are not whole chunks, and count as missed; give whole chunks, or ids")
         sides = [([id_ for ids in of_row for id_ in ids.values()], grades[key]) for key, of_row in passages.items()]
         match = Match(sides)
-        if 2 * parts > of and not match.met and match.better is None and not IdForm.of(options.get("ids")).exact:
+        if 2 * parts > of and not match.met and match.better is None and "exact" not in str(options.get("ids")):
             raise InputError(notes[-1])
         warn(notes[-1], "ids-partly-match", stacklevel=3)
     if identity == AUTO:
@@ -153,17 +156,15 @@ def selectivity(
     return measured.report.with_input(name, {"identity": facts}, notes)
 
 
-def _labels_of(
-    rows: Mapping[str, Row], labels: Any, options: Mapping[str, Any]
-) -> tuple[Labels, dict[str, list[str] | None]]:
-    """The labels that were given and those of the rows themselves; without any given, what rows expect too."""
+def _labels_of(rows: Mapping[str, Row], labels: Any, options: Mapping[str, Any]) -> Labels:
+    """The labels that were given and those of the rows themselves."""
     known = labels_for(labels, **options)
     if own := {key: row.own_grades for key, row in rows.items() if row.own_grades is not None}:
         qrels = Qrels.of({**known.by_query, **own})
         # A row that could have junk among its grades says so by having grades.
         qrels.levels = UTILITY_GRADES
         known = labels_for(qrels, **{"scale": "utility", **options})
-    return known, {} if labels is not None else {key: row.expected() for key, row in rows.items()}
+    return known
 
 
 def _sizes(rows: Mapping[str, Row], size: Any) -> Any:

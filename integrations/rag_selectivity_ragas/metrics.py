@@ -157,7 +157,8 @@ class RowFigures:
     def figures(self, sample: Any) -> tuple[QueryFigure, ...]:
         """The figures of a sample, in the order of the measures."""
         row = row_of(sample)
-        grades = row.own_grades or self.labels.of_query(row.query, relevant=None if self._given else row.expected())
+        relevant = None if self._given else row.expected(row.ids is None)
+        grades = row.own_grades or self.labels.of_query(row.query, relevant=relevant)
         passages = self._named(row, grades or {})
         if grades is None:
             self._doubt_labels(row.query)

@@ -48,17 +48,19 @@ class Row:
     corpus_size: int | None
     fields: Mapping[str, Any]
 
-    def expected(self) -> list[str] | None:
-        """What the row itself says should be retrieved: ids if it retrieved ids, else texts; None for nothing."""
-        where = f"sample {self.number}"
-        ids = None if self.ids is None else _list(self.fields, "reference_context_ids", where)
-        by_text = not ids and (self.texts is not None or not self.ids)
+    def references(self, by_text: bool) -> list[str]:
+        """What the row itself says should be retrieved, by texts or by ids."""
         # An empty list is no reference, as in Ragas' own metrics.
-        return (_list(self.fields, "reference_contexts", where) if by_text else ids) or None
+        return _list(self.fields, f"reference_context{'s' if by_text else '_ids'}", f"sample {self.number}") or []
+
+    def expected(self, by_text: bool) -> list[str] | None:
+        """The references of the kind that was retrieved, ids first; if nothing was, of any, texts first `by_text`."""
+        kinds = [kind for kind, found in ((False, self.ids), (True, self.texts)) if found] or [by_text, not by_text]
+        return next(filter(None, map(self.references, kinds)), None)
 
     def has_parts(self, wanted: Collection[str]) -> bool:
         """Whether a reference that was not retrieved is a part of a text that was, or holds it; `wanted` as below."""
-        given = {*(_list(self.fields, "reference_contexts", f"sample {self.number}") or ())}.intersection(wanted)
+        given = {*self.references(True)}.intersection(wanted)
         texts, references = ({"".join(each.split()) for each in some} for some in (self.texts or (), given))
         pairs = (sorted((a, b), key=len) for a in texts - references for b in references - texts)
         # A few words may be in any text.
