@@ -171,8 +171,7 @@ def test_a_join_keeps_its_counts_when_it_is_pickled_or_restricted() -> None:
     judged = join_runs(QRELS, RUN, passages_of=COUNTS, scale="utility").judged["run"]
     assert pickle.loads(pickle.dumps(judged)).relevant_in_corpus().tolist() == [4, 4, 1, 0]
     assert judged.relevant_in_corpus(2).tolist() == [4, 7, 1, 2]
-    some = judged.over(np.array([False, True, False, True]))
-    assert some.relevant_in_corpus().tolist() == [4, 0]
+    assert judged.over(np.array([False, True, False, True])).relevant_in_corpus().tolist() == [4, 0]
 
 
 # -- what is refused, and what is said -------------------------------------------------------------
@@ -303,8 +302,7 @@ def test_the_page_shows_the_figures_of_cranfield(data) -> None:
         "wrong": rs.evaluate(labels, by_document, corpus_size=len(chunks), duplicates="drop", **options),
     }  # fmt: skip
     # Without counts, the number of chunks as N is refused; it would have been the last of these.
-    refused = rs.evaluate(labels, by_document, corpus_size=len(chunks), **options)
-    assert math.isnan(refused["BoR@10"].value)
+    assert math.isnan(rs.evaluate(labels, by_document, corpus_size=len(chunks), **options)["BoR@10"].value)
 
     page = (ROOT / "docs" / "how-to" / "chunks-and-documents.md").read_text(encoding="utf-8")
     repeats = np.mean([10 - len(set(best[:10])) for best in by_document.values()])

@@ -76,8 +76,7 @@ def test_every_code_of_a_warning_is_in_use() -> None:
 
 
 def test_every_caveat_has_a_page_and_no_other() -> None:
-    caveats = {code.name: code.levels for code in all_codes().values() if code.kind == "caveat"}
-    assert caveats == CAVEATS
+    assert {code.name: code.levels for code in all_codes().values() if code.kind == "caveat"} == CAVEATS
 
 
 def test_messages_name_only_how_tos_that_there_are() -> None:
@@ -107,8 +106,7 @@ def test_every_section_of_the_page_is_a_code() -> None:
 def test_the_command_lists_and_explains() -> None:
     listed = run_command("explain").stdout
     assert all(f"\n{name} (" in listed for name in all_codes())
-    page = run_command("explain", "closed-labels").stdout
-    assert page.startswith("closed-labels (caveat: strong, soft)\n")
+    assert run_command("explain", "closed-labels").stdout.startswith("closed-labels (caveat: strong, soft)\n")
     for column in ("predicted change", "slots per relevant", "so many show at most"):
         assert run_command("explain", column).stdout.startswith(f"{column} (column)\n\n")
     wrong = run_command("explain", "closed-label")

@@ -130,8 +130,7 @@ def test_a_small_stratum_without_a_label_joins_the_nearest_grade(world) -> None:
     assert len(told) == 1
     assert f"judge graded {key[3]} in the top {DEPTH} of {key[key[2].index(True)]} only" in told.pop()
     assert "nearest grade" in found.details()
-    report = rs.evaluate(judge, two, **options)
-    assert math.isfinite(report["bm25", "Harm@5"].value)
+    assert math.isfinite(rs.evaluate(judge, two, **options)["bm25", "Harm@5"].value)
 
 
 def test_a_place_without_any_label_is_bounded_by_the_worst_and_the_best() -> None:

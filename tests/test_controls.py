@@ -250,15 +250,13 @@ def test_a_control_in_the_list_is_left_out_and_counted() -> None:
     assert result["BoR@10"] == report((labels, runs, without))["BoR@10"]
     assert result["Success@10"] == report((labels, runs, without))["Success@10"]
     # At K = 5 the list does not hold it: it is a control like the others.
-    deep = report((labels, runs, moved), depths=[5])["BoR@5"]
-    assert deep != report((labels, runs, without), depths=[5])["BoR@5"]
+    assert report((labels, runs, moved), depths=[5])["BoR@5"] != report((labels, runs, without), depths=[5])["BoR@5"]
 
 
 def test_a_control_with_a_label_is_a_label() -> None:
     labels, runs, drawn = judged_by(0.05, number=5)
     twice = {**drawn, "q2": {**drawn["q2"], "d2-1": labels["q2"]["d2-1"]}}
-    result = report((labels, runs, twice))
-    assert result["BoR@10"] == report((labels, runs, drawn))["BoR@10"]
+    assert report((labels, runs, twice))["BoR@10"] == report((labels, runs, drawn))["BoR@10"]
 
 
 def test_a_control_that_people_call_relevant_keeps_the_grade_of_the_judge() -> None:

@@ -63,7 +63,6 @@ def test_langchain() -> None:
 
     report = selectivity(Retriever(), ["who?"], LABELS, corpus_size=store, depths=[1], bootstrap=None)
     assert report["BoR@1"].value == 6
-    summary = summary_evaluator("BoR@1", corpus_size=store)([{"documents": ["n1"]}], [{"relevant": ["n1"]}])
-    assert summary["score"] == 6
+    assert summary_evaluator("BoR@1", corpus_size=store)([{"documents": ["n1"]}], [{"relevant": ["n1"]}])["score"] == 6
     of_run = run_evaluator("RandomSuccess@1", corpus_size=store, scale="trec")
     assert of_run({"documents": ["n1"]}, {"relevant": ["n1"]})["score"] == pytest.approx(1 / 64)

@@ -62,8 +62,7 @@ def test_what_is_not_known_of_all_runs_names_no_cheapest() -> None:
         "short: there are no measured costs of this run",
         "poor: the mean of milliseconds is over 30 of 80 queries",
     )
-    of_poor = next(line.costs for line in decision.lines if line.run == "poor")
-    assert of_poor == {"milliseconds": np.mean(range(30))}
+    assert next(line.costs for line in decision.lines if line.run == "poor") == {"milliseconds": np.mean(range(30))}
     text = str(rs.evaluate(LABELS, RUNS, corpus_size=1000).with_decision(decision))
     assert "Mean cost of a query: poor 14.5 milliseconds." in text
 

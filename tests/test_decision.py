@@ -116,8 +116,7 @@ def test_a_run_over_other_queries_is_not_called_alike() -> None:
     half = {query: row for i, (query, row) in enumerate(runs["weak"].items()) if i % 2}
     arms = {**runs, "elsewhere": half}
     comparison = rs.compare(grades, arms, scale="utility", measures=["RA-nWG"], depths=[5], paired=False)
-    decision = decide(comparison.report, k=5)
-    assert decision["system"].text.endswith("of the evidence); elsewhere was not tested.")
+    assert decide(comparison.report, k=5)["system"].text.endswith("of the evidence); elsewhere was not tested.")
 
 
 @pytest.mark.slow
@@ -235,8 +234,7 @@ def test_a_k_at_which_chance_succeeds_says_so() -> None:
 
 def test_no_control_that_is_relevant_puts_no_k_in_the_collapse_zone() -> None:
     labels, runs, controls = judged_by(0.0, number=3)
-    decision = decide(controlled((labels, runs, controls)), k=10)
-    assert "random draw" not in decision["K"].text
+    assert "random draw" not in decide(controlled((labels, runs, controls)), k=10)["K"].text
 
 
 def test_where_any_list_succeeds_a_smaller_k_is_the_next_step() -> None:
@@ -404,8 +402,7 @@ def test_questions_without_a_figure_are_counted_among_all() -> None:
 def test_bits_are_not_claimed_where_the_figure_says_nothing() -> None:
     grades, run = whole_world()
     runs = {"good": run(0.5), "luck": run(1e9)}
-    decision = decided(grades, runs)
-    assert "as frequent as by chance" in decision["K"].text
+    assert "as frequent as by chance" in decided(grades, runs)["K"].text
     alone = decided(grades, {"luck": runs["luck"]})
     assert "none is advised for luck: it is not shown to be better than luck" in alone["K"].text
     assert alone["next"].text.startswith("Mend the retrieval: its lists are not shown to be better than luck.")

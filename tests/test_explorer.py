@@ -144,8 +144,7 @@ def test_columns_to_filter_by(world, tmp_path) -> None:
     assert cells == ["what" if i % 3 else "how" for i in range(len(world.ids) - 2)] + ["", ""]
     assert shown.counts[-1] == "2 queries are not in the table of queries."
     rows = [{"query_id": "q1", "n": 3}, {"query_id": "q2", "language": None}]
-    table = read_query_table(rows, world.ids)
-    assert table.columns == {"n": {"q1": "3"}, "language": {}}
+    assert read_query_table(rows, world.ids).columns == {"n": {"q1": "3"}, "language": {}}
 
 
 # -- size ----------------------------------------------------------------------------------------------------

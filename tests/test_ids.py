@@ -300,8 +300,7 @@ def test_the_form_holds_for_pool_controls_sizes_and_corpus() -> None:
     assert report["PROC@1"].value == 1.0
     assert report["BoR@1"].as_judged == pytest.approx(9.966, abs=0.01)
     assert report.runs["run"].input["controls"]["graded"] == 2 * len(QRELS)
-    by_corpus = rs.evaluate(QRELS, {"run": UPPER}, corpus=corpus, depths=[1], ids="casefold")
-    assert by_corpus.corpus_size == 422
+    assert rs.evaluate(QRELS, {"run": UPPER}, corpus=corpus, depths=[1], ids="casefold").corpus_size == 422
 
 
 # -- units, corpora, and ids that are right ---------------------------------------------------------------

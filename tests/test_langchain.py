@@ -139,8 +139,7 @@ def test_a_rerank_step_outside_of_retrievers_by_its_run_name() -> None:
         asyncio.run(chain(WordRetriever() | rerank).ainvoke(ASKED, config=config))
         chain(WordRetriever()).invoke(ASKED, config=config)  # no such step: recorded at the end of the chain
 
-    callback = with_callback(work, rerank="rerank")
-    assert records(callback) == [(ASKED, POOL[::-1][:2], POOL)] * 2 + [(ASKED, POOL, None)]
+    assert records(with_callback(work, rerank="rerank")) == [(ASKED, POOL[::-1][:2], POOL)] * 2 + [(ASKED, POOL, None)]
 
 
 def test_a_fault_never_breaks_the_chain_and_is_seen(caplog) -> None:
@@ -289,8 +288,7 @@ def test_run_evaluators_take_documents_dicts_and_ids() -> None:
         run_evaluator("BoR@2")
     with pytest.raises(rs.InputError, match="name the depth"):
         summary_evaluator("BoR")
-    binary = run_evaluator("R@2")
-    assert binary({"documents": documents}, {"relevant": ["n1", "n5"]})["score"] == 0.5
+    assert run_evaluator("R@2")({"documents": documents}, {"relevant": ["n1", "n5"]})["score"] == 0.5
 
 
 def test_the_k_of_the_first_answers_is_measured_too() -> None:

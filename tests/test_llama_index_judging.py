@@ -58,8 +58,7 @@ def test_a_set_of_contexts_is_graded_once_and_scored(tmp_path) -> None:
     nodes = [NodeWithScore(node=TextNode(text=text)) for text in contexts]
     again = evaluator.evaluate_response(query="who?", response=Response("…", source_nodes=nodes))
     assert (again.score, again.response, graders.calls) == (0.5, "…", 4)
-    labels = Labels.of(tmp_path / "s.db")
-    assert labels.of_query("who?") == {text_id(text): int(text[-1]) for text in contexts}
+    assert Labels.of(tmp_path / "s.db").of_query("who?") == {text_id(text): int(text[-1]) for text in contexts}
     clean = evaluator.evaluate(query="who?", contexts=["fact 5"])
     assert (clean.harm, clean.score) == (0.0, 1.0)
 
