@@ -49,8 +49,7 @@ class Costs:
         """
         known = dict(self.measured.get(run, {}))
         if run in self.lists:
-            means = self.lists[run].means()
-            known["tokens"] = float(means[min(K, len(means)) - 1])
+            known["tokens"] = float(self.lists[run].means()[:K][-1])
         return {kind: known[kind] for kind in KINDS if kind in known}
 
 

@@ -216,9 +216,10 @@ def what_next(decision: Decision, at_k: Report, losses: Losses | None, fails: st
         mend = f"Mend the retrieval: its lists are not shown to be better than luck. Look at {_LOOK[RETRIEVER]}."
         is_poor = estimate.value < 0.5 and not (believed or CLOSED in {each.code for each in estimate.caveats})
         acts = [*([mend] if is_poor else _too_few(decision.queries, FEWEST, decision.queries)), *grade]
-    advised = decision.k_by_run[decision.best]
-    other = "a larger K" if advised.open else f"K = {advised.value}" * ((advised.value or decision.K) < decision.K)
-    acts = acts or [f"Try {other}: {advised.reason}." if other else "Nothing that these lists and labels can show."]
+    advised, luck = decision.k_by_run[decision.best], f"at K = {decision.K} luck may do as well"
+    other = "a larger K" if advised.open else f"K = {advised.value}" * (advised.value not in (None, decision.K))
+    other, why = (other, advised.reason) if believed else ("a smaller K" * (decision.K > 1), luck)
+    acts = acts or [f"Try {other}: {why}." if other else "Nothing that these lists and labels can show."]
     # Commands can be pasted: they end without a full stop, and so they come last.
     return Answer("next", acts[0], None, "\n".join(sorted(acts[1:], key=lambda act: not act.endswith("."))))
 
