@@ -94,9 +94,10 @@ def agree(
 
     Notes
     -----
-    The figures are for all pairs that the judge graded, except random controls and grades of which people labelled no
-    pair: a label stands for pairs with the same grade of the judge, as many as its draw says (`labels draw`), or in
-    equal parts. Two of one store are compared on the pairs that both graded.
+    Labels of draws of this tool (`labels draw`) stand for all pairs that the judge graded, each for as many with the
+    same grade as its draw says, except random controls and grades of which people labelled no pair. If the draw of a
+    label is not known, the figures are for the labelled pairs alone. Two of one store are compared on the pairs that
+    both graded.
 
     The verdict on ranking rests on the share of the top K that is relevant: the judge's grades of the passages that
     only one of two runs has are completed by people's labels within each of its grades and each of the runs. It is

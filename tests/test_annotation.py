@@ -4,6 +4,7 @@ import json
 import math
 from collections import Counter
 
+import numpy as np
 import pytest
 
 import rag_selectivity as rs
@@ -12,6 +13,7 @@ from rag_selectivity.grading.store import Draw, HumanLabel, Origin, Store, diges
 from rag_selectivity.people import Answer, draw_pairs, import_answers, write_answers
 from rag_selectivity.people.making import judge_labels, make_tasks
 from rag_selectivity.people.task import AnnotationTask
+from rag_selectivity.trust.agreement import agreement
 from tests.annotation_world import World
 
 pytestmark = pytest.mark.inside
@@ -330,9 +332,6 @@ def test_answers_that_cannot_be_taken_are_refused_whole(world, change, message) 
     assert not labels_of(world)
 
 
-# -- the command line -------------------------------------------------------------------------------------
-
-
 # -- what the labels say of the judge ------------------------------------------------------------------------
 
 
@@ -381,3 +380,39 @@ def test_labels_of_a_draw_are_of_the_pairs_that_it_drew(world) -> None:
                 import_labels(world.store, target, origin="person", drawn="agree:40")
         else:
             assert import_labels(world.store, target, origin="person", drawn="agree:40").labels == 40
+
+
+def _of_two_grades(seed: int, labels_of_1: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """People's grades, the judge's (85 % are 1) and queries of 800 pairs, and which people label: few of grade 1."""
+    random, query = np.random.default_rng(seed), np.repeat(np.arange(40), 20).astype(str)
+    judge = np.where(random.random(800) < 0.15, 5, 1)
+    human = np.where(random.random(800) < np.where(judge == 5, 0.8, 0.1), 5, 1)
+    ones = random.choice(np.flatnonzero(judge == 1), labels_of_1, replace=False)
+    return human, judge, query, np.concatenate([np.flatnonzero(judge == 5), ones])
+
+
+@pytest.mark.parametrize("labels_of_1", [3, 10])
+def test_few_labels_that_stand_for_many_pairs_leave_wide_intervals(labels_of_1) -> None:
+    names, few = ("exact", "kappa", "kappa_quadratic", "ac2", "alpha", "spearman", "bias"), rs.Bootstrap(200)
+    held = dict.fromkeys(names, 0)
+    for seed in range(60):
+        *every, rows = _of_two_grades(seed, labels_of_1)
+        stand_for = np.where(every[1] == 5, 1, (every[1] == 1).sum() / labels_of_1)
+        truth = agreement((*every, 1), grades=(1, 5), bootstrap=few)
+        found = agreement((*(column[rows] for column in every), stand_for[rows]), grades=(1, 5), bootstrap=few)
+        for name in names:
+            held[name] += getattr(found, name).low <= getattr(truth, name).value <= getattr(found, name).high
+    assert min(held.values()) / 60 >= 0.93, held
+
+
+def test_labels_of_an_unknown_draw_speak_for_themselves_alone() -> None:
+    human, judge, query, rows = _of_two_grades(0, 2)
+    judged = {each: {f"d{i}": int(judge[i]) for i in np.flatnonzero(query == each)} for each in query}
+    people = {each: {f"d{i}": int(human[i]) for i in rows if query[i] == each} for each in query[rows]}
+    run = {each: list(row) for each, row in judged.items()}
+    report = rs.agree(people, judged, runs={"r": run, "s": run}, list_depth=20, bootstrap=rs.Bootstrap(50))
+    assert report.agreement.of is None
+    assert report.agreement.confusion.sum() == report.agreement.n == len(rows)
+    assert report.agreement.bias.value == report.biases["run"]["r"].value == np.mean(judge[rows] - human[rows])
+    alone = f"{len(rows)} pairs of {report.agreement.queries} queries, and for these alone, since"
+    assert f"{alone} how they were drawn is not known: " in " ".join(str(report).split())

@@ -54,17 +54,8 @@ def test_controls_beside_peoples_labels_are_said_to_be_unused_once(world) -> Non
     store, runs, people = world
     report = evaluated(store, runs, human=people)
     text = report.trust.text
-    assert "240 random controls are not used" in text
+    assert "240 random controls are not used, labelled by people or not" in text
     assert "closed" not in text
     assert " ".join(report.details().split()).count("240 random controls") == 1
     found = rs.compare(store, runs, corpus_size=1000, depths=[DEPTH], measures=["Harm"], human=people)
     assert [note for note in found.notes if "240 random controls are not used" in note]
-
-
-def test_controls_that_people_labelled_are_not_dropped_in_silence(world) -> None:
-    store, runs, people = world
-    labels = rs.read_qrels(store)
-    control = next((q, p) for q in labels for p in labels[q] if p.startswith("z"))
-    more = {**people, control[0]: {**people.get(control[0], {}), control[1]: 1}}
-    report = evaluated(store, runs, human=more)
-    assert "240 random controls are not used, labelled by people or not" in report.trust.text

@@ -115,15 +115,13 @@ def written(value: Any) -> str:
 
 def cell(estimate: Any, style: Callable[[float], str] = number, *, interval: bool = True) -> str:
     """A figure: its value with the ends of its interval, or its possible range; what else it rests on; its mark."""
-    ends = ends_text(estimate.low, estimate.high, style) if interval else ""
+    text = style(estimate.value) + (ends_text(estimate.low, estimate.high, style) if interval else "")
     if not isinstance(estimate, Estimate):
-        return f"{style(estimate.value)}{ends}"
+        return text
     if estimate.possible is not None:
         text = " to ".join(dict.fromkeys(map(style, estimate.possible)))
     elif math.isnan(estimate.value) and math.isfinite(estimate.low):
         text = f"≥ {style(estimate.low)}"
-    else:
-        text = f"{style(estimate.value)}{ends}"
     if interval and estimate.basis in (CALIBRATED, WITH_TAIL) and estimate.as_judged is not None:
         text += f"{' rough' if estimate.rough else ''} (as judged {style(estimate.as_judged)})"
     return text + estimate.mark

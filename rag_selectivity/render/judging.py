@@ -88,7 +88,10 @@ def verdict_on(agreement: Agreement, unit: str) -> str:
     least, known = "at least " * (agreement.verdict == MODERATE), agreement.verdict in (TOO_FEW, UNDETERMINED)
     verdict = agreement.verdict if known else f"the agreement is {least}{agreement.verdict}"
     drawn = "" if agreement.clusters is None else f" in {counted(agreement.clusters, 'cluster')}"
-    drawn += f", which stand for the {agreement.of:,} that the judge graded" if agreement.of > agreement.n else ""
+    if agreement.of is None:
+        drawn += ", and for these alone, since how they were drawn is not known"
+    elif agreement.of > agreement.n:
+        drawn += f", which stand for the {agreement.of:,} that the judge graded"
     pairs = f"{counted(agreement.n, unit)} of {counted(agreement.queries, 'query', 'queries')}{drawn}"
     return f"{pairs}: {verdict}. {agreement.reason}"
 

@@ -127,9 +127,8 @@ def validation_blocks(result: Validation) -> Iterator[Block]:
             yield _correlations(rows, level)
     yield from map(Note, result.summary)
     for segment in result.segments:
-        yield Heading(
-            f"{segment.name}: {counted(segment.sets, 'set')} of {counted(segment.queries, 'query', 'queries')}"
-        )
+        queries = counted(segment.queries, "query", "queries")
+        yield Heading(f"{segment.name}: {counted(segment.sets, 'set')} of {queries}")
         yield _correlations(segment.rows, level)
         yield Note(segment.summary)
     yield from notes(result.notes)

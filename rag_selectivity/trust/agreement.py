@@ -26,8 +26,8 @@ _CELLS_AT_ONCE, _MOST_LEVELS = 1 << 20, 50
 GOOD, MODERATE, POOR, TOO_FEW, UNDETERMINED = "good", "moderate", "poor", "too few to tell", "undetermined"
 
 
-#: People's grades, the judge's, and the queries of some pairs, and how many pairs each stands for.
-Sample = tuple[Sequence[int] | IntArray, Sequence[int] | IntArray, Sequence[str], FloatArray | int]
+#: People's grades, the judge's, and the queries of some pairs, and how many pairs each stands for; NaN: not known.
+Sample = tuple[Sequence[int] | IntArray, Sequence[int] | IntArray, Sequence[str], FloatArray | float]
 
 
 @dataclass(frozen=True)
@@ -38,8 +38,9 @@ class Agreement:
     ----------
     n, queries : int
         The pairs that both graded, and their queries.
-    of : int
-        The pairs that the figures are for, of which these are a sample; `n` where they are all.
+    of : int or None
+        The pairs that the figures are for, of which these are a sample; `n` where they are all. None: not known how
+        these were drawn, so that the figures are for them alone.
     clusters : int or None
         The number of clusters; None without clusters.
     exact, within_one : Interval
@@ -69,12 +70,14 @@ class Agreement:
     Notes
     -----
     The drawn units are the queries, or their clusters. All intervals come from Dirichlet(1, …, 1) weights over the
-    units and one unseen unit of average size, so that none has width zero. For shares and biases the unseen unit is at
-    the end of the range (Gaffke's bound). For coefficients all grades are equally common in the unseen unit. For the
-    lower end it agrees only by chance (for alpha and Spearman's rho half of it is graded in reverse); for the upper end
-    it agrees fully. The interval of a coefficient also includes that of Student's t for √(1 − coefficient) with the
-    jackknife's error, widened by a tenth. A coefficient has no interval with fewer than 30 pairs or 10 units, or if
-    either side gave only one grade: such intervals would not keep their level.
+    units and one unseen unit of average size, so that none has width zero. If pairs stand for unequal numbers, it is
+    the average of what is weighed, since few labels of a heavy grade may miss all of its errors. For shares and biases
+    the unseen unit is at the end of the range (Gaffke's bound). For coefficients all grades are equally common in an
+    unseen unit of average size. For the lower end it agrees only by chance (for alpha and Spearman's rho half of it is
+    graded in reverse); for the upper end it agrees fully. What it has beyond has the judge's grades, with people's as
+    far off as can be, or equal. The interval of a coefficient also includes that of Student's t for
+    √(1 − coefficient) with the jackknife's error, widened by a tenth. A coefficient has no interval with fewer than 30
+    pairs or 10 units, or if either side gave only one grade: such intervals would not keep their level.
 
     The verdict is
 
@@ -94,7 +97,7 @@ class Agreement:
 
     n: int
     queries: int
-    of: int
+    of: int | None
     clusters: int | None
     exact: Interval
     within_one: Interval
@@ -120,7 +123,8 @@ def agreement(
     Parameters
     ----------
     sample : (human, judge, queries, stand_for)
-        For the intervals, queries are drawn whole. Each pair stands for so many; 1 if all stand for themselves alone.
+        For the intervals, queries are drawn whole. Each pair stands for so many; 1 if all stand for themselves alone,
+        NaN if that is not known.
     grades : (int, int), optional
         The lowest and the highest possible grade; by default those that occur. AC2's agreement by chance and the range
         of the bias depend on them.
@@ -141,7 +145,7 @@ def agreement(
     return Agreement(
         n=len(human),
         queries=len(set(queries)),
-        of=round(drawn.total.sum()),
+        of=None if np.isnan(sample[-1]).any() else round(drawn.total.sum()),
         clusters=None if bootstrap.clusters is None else len(drawn.tables),
         exact=drawn.mean(gaps == 0, (0, 1)),
         within_one=drawn.mean(gaps <= 1, (0, 1)),
@@ -188,6 +192,8 @@ class DrawnTables:
         All pairs, each with its weight.
     labels : int
         The number of pairs.
+    weighted : bool
+        Whether they have unequal weights.
     sums : float64[draws, human, judge]
     unseen : float64[draws]
         The weight of the unseen unit.
@@ -208,8 +214,9 @@ class DrawnTables:
         names, unit = np.unique(np.asarray(queries, object).astype(str), return_inverse=True)
         groups = bootstrap.units(names.tolist())
         unit = unit if groups is None else groups[unit]
-        tables, self.labels = np.zeros((int(unit.max()) + 1, *self.gaps.shape)), len(human)
-        np.add.at(tables, (unit, human - lowest, judge - lowest), stand_for)
+        tables, weight = np.zeros((int(unit.max()) + 1, *self.gaps.shape)), np.nan_to_num(stand_for, nan=1.0)
+        np.add.at(tables, (unit, human - lowest, judge - lowest), weight)
+        self.labels, self.weighted = len(human), bool(np.ptp(weight) > 0)
         # A cluster may have no pair that both sides graded.
         self.tables = tables[tables.any(axis=(1, 2))]
         self.total = self.tables.sum(axis=0)
@@ -237,11 +244,16 @@ class DrawnTables:
         """
         total, number = (_over_cells(self.total * each) for each in (values * counted, counted))
         drawn, of_drawn = (_over_cells(self.sums * each) for each in (values * counted, counted))
-        # All values of the unseen unit, which is of average size, are at an end of the range.
-        unseen = self.unseen * (number / np.count_nonzero(_over_cells(self.tables * counted)))
+        # All values of the unseen unit are at an end of the range.
+        unseen = self.unseen * self._size(counted)
         low, high = ((drawn + unseen * end) / (of_drawn + unseen) for end in bounds)
         ends = max(np.quantile(low, self.tail), bounds[0]), min(np.quantile(high, 1 - self.tail), bounds[1])
         return Interval(float(total / number), float(ends[0]), float(ends[1]))
+
+    def _size(self, counted: Any = True) -> float:
+        """How many pairs an unseen unit has; where they weigh unequally, the average of what is weighed."""
+        sizes = _over_cells(self.tables * counted)
+        return float((sizes**2).sum() / sizes.sum() if self.weighted else sizes.sum() / np.count_nonzero(sizes))
 
     def coefficients(self) -> dict[str, Interval]:
         """Kappas, AC2, alpha and Spearman's rho."""
@@ -272,8 +284,11 @@ class DrawnTables:
         by_luck, agreeing = np.full((count, count), 1 / count**2), np.eye(count) / count
         # Agreement by chance hardly changes a rank coefficient if one grade is very common: reverse half of the unit.
         worst = (by_luck + agreeing[::-1]) / 2 if coefficient in (_alpha, _spearman) else by_luck
-        unseen = size * self.unseen[:, None, None]
-        low, high = (coefficient(self.sums + unseen * table) for table in (worst, agreeing))
+        # Beyond an average size, the unseen unit has the grades that the judge gave, at their worst or best.
+        more, far = (self._size() - size) * self.total.sum(axis=0) / self.total.sum(), _gaps(count)
+        far = far == far.max(axis=0)
+        tables = size * worst + more * far / far.sum(axis=0), size * agreeing + np.diag(more)
+        low, high = (coefficient(self.sums + self.unseen[:, None, None] * table) for table in tables)
         # Student's t for √(1 − value), which is stabler near 1, from the values without each unit; NaN if one is.
         n, without_each = len(self.tables), coefficient(self.total - self.tables)
         middle, others = np.sqrt(max(0.0, 1 - value)), np.sqrt(np.maximum(0.0, 1 - without_each))

@@ -267,11 +267,10 @@ def _at(judged: JudgedRun, depth: int, rel: int | None, bootstrap: Bootstrap) ->
     success = success_draws(succeeded, units, bootstrap.resamples, rng)
     trials, success_rate = effective_units(units), float(succeeded.mean())
     lowest = float(clopper_pearson(success_rate * trials, trials, tail)[0])
-    highest = most_found_outside(draw, int(drawn.max(initial=1)), tail) + most_in_tail + float(found.mean())
+    highest = min(1.0, most_found_outside(draw, int(drawn.max(initial=1)), tail) + most_in_tail + float(found.mean()))
     likeness = 0.0 if _are_draws(draw) else float(np.quantile(alike, 1 - _SHOWN))
     expected, per_rate = (float((share * passages).mean()) for passages in (known + more, beyond))
-    bounds = lowest, min(1.0, highest)
-    return _AtDepth(draw, success, random, miss, rate, likeness, success_rate, *bounds, expected, per_rate)
+    return _AtDepth(draw, success, random, miss, rate, likeness, success_rate, lowest, highest, expected, per_rate)
 
 
 # -- the judge's rate ----------------------------------------------------------------------------------

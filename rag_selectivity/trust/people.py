@@ -220,14 +220,15 @@ class Ground:
     def sample(self, of: BoolArray | None = None) -> Sample:
         """The pairs of some judgments, by default of all, that people labelled, and how many of these each stands for.
 
-        Those with one grade of the judge, in a tail or not, stand for all pairs with it: in the proportions of their
-        draws, or in equal parts if the draw of one is not known.
+        Those with one grade of the judge, in a tail or not, stand for all pairs with it, in the proportions of their
+        draws. If the draw of one is not known, each stands for itself: who looks for errors finds more than there are.
         """
         labels, graded = self.labels, self.counted if of is None else self.counted[of[self.counted]]
         rows, cell = graded[self.human[graded] >= 0], 2 * labels.grade + self.in_tail
-        drawn = np.ones(len(rows)) if np.isnan(self.stand_for[rows]).any() else self.stand_for[rows]
-        every, of_drawn = np.bincount(cell[graded]), np.bincount(cell[rows], drawn)
-        stand_for = drawn * every[cell[rows]] / of_drawn[cell[rows]]
+        every, of_drawn = np.bincount(cell[graded]), np.bincount(cell[rows], self.stand_for[rows])
+        stand_for = self.stand_for[rows] * every[cell[rows]] / of_drawn[cell[rows]]
+        if np.isnan(self.stand_for[self.human >= 0]).any():
+            stand_for = np.full(len(rows), 1.0 if len(rows) == len(graded) else np.nan)
         queries = [labels.queries[i] for i in labels.query[rows].tolist()]
         return self.human[rows], labels.grade[rows], queries, stand_for
 
@@ -340,8 +341,9 @@ def _placed(people: Qrels, labels: Qrels, form: IdForm, notes: list[str]) -> tup
         raise InputError(f"no pair was graded by both: {both}; do both use the same ids?")
     if len(unused):
         first = f"query {people.queries[people.query[unused[0]]]!r}, passage {people.passages[unused[0]]!r}"
-        why = f"no judge graded the pair, such as {first}"
-        notes.append(f"{counted(len(unused), 'label')} by people not used, since {why}")
+        notes.append(
+            f"{counted(len(unused), 'label')} by people not used, since no judge graded the pair, such as {first}"
+        )
     if len(known) >= _MANY_ALIKE and (people.grade[known] == labels.grade[rows[known]]).all():
         alike = f"all {len(known):,} labels by people equal the judge's grades"
         notes.append(f"{alike}: check that {where} is not a file of the judge's labels")

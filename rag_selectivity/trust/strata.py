@@ -207,8 +207,7 @@ def _served(
         return serving, None, None
     place, level = divmod(int(empty[0]), number)
     more = "" if len(empty) == 1 else f", nor of {counted(len(empty) - 1, 'other stratum', 'other strata')}"
-    several = int(pairs[empty[0]])
-    which = "the pair" if several == 1 else f"any of the {several:,} pairs"
+    which = "the pair" if (several := int(pairs[empty[0]])) == 1 else f"any of the {several:,} pairs"
     without = f"no person labelled {which} that the judge graded {levels[level]} {names[place]}{more}"
     of_lists = np.repeat(listed, number)
     for part in (of_lists, ~of_lists):
@@ -233,9 +232,8 @@ def _served(
 
 def _of_one_query(model: Model) -> tuple[str, bool] | None:
     known = model.label >= 0
-    if len(np.unique(model.query[known])) == 1 and len(np.unique(model.query)) > 1 and not known.all():
-        return "all labels by people are of one query", False
-    return None
+    one = len(np.unique(model.query[known])) == 1 and len(np.unique(model.query)) > 1 and not known.all()
+    return ("all labels by people are of one query", False) if one else None
 
 
 # -- what people would say of the other pairs -------------------------------------------------------------
@@ -294,8 +292,7 @@ class Model:
         known = self.label >= 0
         cell = self.query[known] * len(self.prior) + self.stratum[known]
         cells, number = np.unique(cell, return_counts=True)
-        steps = np.zeros(self.queries)
-        np.add.at(steps, self.query[known], self.steps[self.label[known]])
+        steps = np.bincount(self.query[known], self.steps[self.label[known]], self.queries).astype(np.float64)
         return cells // len(self.prior), cells % len(self.prior), number, steps
 
     @cached_property
@@ -351,19 +348,17 @@ class Model:
         """The mode of each query's effect given its known labels, and the deviation of its normal approximation."""
         query, stratum, number, given = self._given
         precision = 1.0 / spread**2
-        mode = np.zeros(self.queries)
-        curvature = np.full(self.queries, precision)
-        if len(query):
-            shares, powers = base[stratum], np.vander(self.steps, 3, increasing=True)
-            for _ in range(_NEWTON_ROUNDS):
-                tilted = shares * np.exp(mode[:, None] * self.steps)[query]
-                total, first, second = (tilted @ powers).T
-                mean = first / total
-                variance = second / total - mean**2
-                curvature = precision + np.bincount(query, number * variance, minlength=self.queries)
-                slope = given - np.bincount(query, number * mean, minlength=self.queries) - precision * mode
-                # A full step can overshoot where one label of a rare grade pulls; half the range is always enough.
-                mode = mode + np.clip(slope / curvature, -1.5, 1.5)
+        mode: FloatArray = np.zeros(self.queries)
+        shares, powers = base[stratum], np.vander(self.steps, 3, increasing=True)
+        for _ in range(_NEWTON_ROUNDS):
+            tilted = shares * np.exp(mode[:, None] * self.steps)[query]
+            total, first, second = (tilted @ powers).T
+            mean = first / total
+            variance = second / total - mean**2
+            curvature = precision + np.bincount(query, number * variance, minlength=self.queries)
+            slope = given - np.bincount(query, number * mean, minlength=self.queries) - precision * mode
+            # A full step can overshoot where one label of a rare grade pulls; half the range is always enough.
+            mode = mode + np.clip(slope / curvature, -1.5, 1.5)
         return mode, 1.0 / np.sqrt(curvature)
 
 
@@ -391,11 +386,10 @@ def _raked(
         return chances
     starts = np.flatnonzero(np.diff(stratum, prepend=-1))
     total = np.add.reduceat(counted, starts)[:, None]
-    wanted = shares[stratum[starts]]
     lengths = np.diff(np.append(starts, len(stratum)))
     for _ in range(_RAKE_ROUNDS):
         mean = np.add.reduceat(chances * counted[:, None], starts, axis=0) / total
-        chances *= np.repeat(wanted / np.maximum(mean, _LEAST_SHARE), lengths, axis=0)
+        chances *= np.repeat(shares[stratum[starts]] / np.maximum(mean, _LEAST_SHARE), lengths, axis=0)
         chances /= chances.sum(axis=1, keepdims=True)
     return chances
 
@@ -415,8 +409,7 @@ def stratified_prior(counts: FloatArray, stands_for: FloatArray, listed: BoolArr
     prior = np.full(counts.shape, LISTED_PRIOR)
     if (~listed).any():
         levels = counts.shape[1]
-        labelled = counts.sum(axis=1)
-        weight = np.where(~listed & (labelled > 0), stands_for / np.maximum(labelled, 1.0), 0.0)
+        weight = np.where(listed, 0.0, stands_for / np.maximum(counts.sum(axis=1), 1.0))
         number = counts[~listed].sum()
         pooled = weight @ counts
         pooled = pooled / pooled.sum() if pooled.sum() > 0 else np.full(levels, 1.0 / levels)
