@@ -182,26 +182,6 @@ def test_each_retrieval_of_an_agent_counts() -> None:
     assert (callback.report()["Success@1"].value, callback.report()["Success@1"].n) == (sum(hits) / 3, 3)
 
 
-def test_a_tool_that_swallows_the_error_of_its_retriever() -> None:
-    class Away(BaseRetriever):
-        def _get_relevant_documents(self, query: str, *, run_manager: Any) -> list[Document]:
-            raise ConnectionError("the index is away")
-
-    @tool
-    def careful(query: str) -> str:
-        """Search."""
-        try:
-            return str(Away().invoke(query))
-        except ConnectionError:
-            return "nothing found"
-
-    callback = watching()
-    run_sync(agent([careful], [("careful", ASKED)]), QUESTION, under(callback))
-    assert settled(callback) == [(ASKED, (), None)]
-    assert callback.traffic.failed == 1
-    assert callback.report()["Success"].value == 0
-
-
 def test_many_agents_at_once_are_not_mixed_up() -> None:
     callback = watching()
 

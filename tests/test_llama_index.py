@@ -232,10 +232,13 @@ class Down(BaseNodePostprocessor):
 class Tolerant(CustomQueryEngine):
     """Answers from what was retrieved if its reranker fails."""
 
+    llm: MockLLM = MockLLM()
+
     def custom_query(self, query_str: str) -> Response:
         nodes = WordRetriever().retrieve(query_str)
         with suppress(ConnectionError):
             nodes = Down().postprocess_nodes(nodes)
+        self.llm.complete("What is in these?")
         return Response(response="…", source_nodes=nodes)
 
 
@@ -258,6 +261,7 @@ class Mute(MockLLM):
         (lambda: chat(Down()).chat(ASKED), ((), POOL)),
         (lambda: Tolerant().query(ASKED), (POOL, None)),
         (lambda: RetrieverQueryEngine.from_args(WordRetriever(), llm=Mute()).query(ASKED), (POOL, None)),
+        (lambda: Tolerant(llm=Mute()).query(ASKED), (POOL, None)),
     ],
 )
 def test_what_fails_before_the_model_is_asked_has_shown_it_nothing(work, expected) -> None:

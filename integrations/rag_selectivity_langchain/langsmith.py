@@ -188,8 +188,7 @@ def _query(row: Any, question: str | None, number: int) -> str:
         return str(row["run"].id)
     inputs = getattr(row["example"], "inputs", None) or {}
     if question not in inputs:
-        raise InputError(
-            f"row {number}: the inputs of its example have no {question!r}{did_you_mean(question, inputs)}: name the "
-            f"key as question=…, or give question=None to go by the ids of the runs"
-        )
+        mend = "name the key as question=…, or give question=None to go by the ids of the runs"
+        missing = f"row {number}: the inputs of its example have no {question!r}{did_you_mean(question, inputs)}"
+        raise InputError(f"{missing}: {mend}")
     return str(inputs[question])

@@ -12,6 +12,7 @@ from weakref import WeakValueDictionary
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
+from langchain_core.runnables import RunnableWithFallbacks
 from langchain_core.runnables.config import var_child_runnable_config
 
 from rag_selectivity import InputError, Report
@@ -114,7 +115,7 @@ class SelectivityCallback(RetrievalWatcher, BaseCallbackHandler):  # type: ignor
             query_id = self._query_id(told.get("metadata"), (str(query),))
             self._calls.begin(run_id.int, parent, Kind.RETRIEVE, query=str(query), query_id=query_id)
             self._watch_task(run_id.int)
-            _RETRIEVER.set((run_id.int, _told_parent(told)))
+            _RETRIEVER.set((run_id.int, self._told_parent(told)))
 
     def on_retriever_end(self, documents: Any, *, run_id: UUID, **told: Any) -> None:
         """A retriever has found its documents."""
@@ -142,7 +143,9 @@ class SelectivityCallback(RetrievalWatcher, BaseCallbackHandler):  # type: ignor
             if self._rerank is None or told.get("name") != self._rerank:
                 # What the user asked is in the inputs of the outermost chain or graph.
                 asked = None if parent is not None else self._query_id(told.get("metadata"), questions_in(inputs))
-                self._calls.begin(run_id.int, parent, Kind.OTHER, query_id=asked)
+                kind = Kind.ATTEMPTS if told.get("name") == RunnableWithFallbacks.__name__ else Kind.OTHER
+                again = any(tag.startswith("retry:attempt:") for tag in told.get("tags") or ())
+                self._calls.begin(run_id.int, parent, kind, query_id=asked, again=again)
                 return
             self._has_reranked = True
             lists = document_lists(inputs)
@@ -183,13 +186,23 @@ class SelectivityCallback(RetrievalWatcher, BaseCallbackHandler):  # type: ignor
 
         `retrievers` is the number of retrievers that are running, with the run itself, if one of them called it.
         """
-        around, parent = _RETRIEVER.get(), _told_parent(told)
+        around, parent = _RETRIEVER.get(), self._told_parent(told)
         if around is None or around[0] == run_id.int or around[1] != parent or self._calls.kind_of(around[0]) is None:
             return parent
         watched = self._tasks.get(around[0])
         if watched is not None and watched[0] is _current_task() and _retrievers_running() < retrievers:
             return parent  # it was cancelled, and the task goes on
         return around[0]
+
+    def _told_parent(self, told: Mapping[str, Any]) -> int | None:
+        """The parent's id as a number: as the key of a dictionary, an id is hashed in Python every time."""
+        parent: UUID | None = told.get("parent_run_id")
+        # What `with_fallbacks` calls is told to be called by what called it; the context knows better.
+        config: Any = var_child_runnable_config.get() or {}
+        around: UUID | None = getattr(config.get("callbacks"), "parent_run_id", None)
+        if around is not None and (parent is None or self._calls.is_inside(around.int, parent.int)):
+            parent = around
+        return None if parent is None else parent.int
 
     def _query_id(self, metadata: Mapping[str, Any] | None, texts: Iterable[str]) -> str | None:
         """The id in the metadata, else the first of some texts that has labels."""
@@ -230,8 +243,7 @@ class SelectivityCallback(RetrievalWatcher, BaseCallbackHandler):  # type: ignor
 
     def _watch_task(self, run_id: int) -> None:
         """LangChain does not tell that a retriever was cancelled; its task is over then."""
-        task = _current_task()
-        if task is not None and self._tasks.get(run_id) is None:
+        if (task := _current_task()) is not None and self._tasks.get(run_id) is None:
             when_over = partial(self._fail, UUID(int=run_id))
             self._tasks.keep(run_id, (task, when_over))
             task.add_done_callback(when_over)
@@ -239,14 +251,6 @@ class SelectivityCallback(RetrievalWatcher, BaseCallbackHandler):  # type: ignor
     def _leave_task(self, run_id: int) -> None:
         if (watched := self._tasks.take(run_id)) is not None:
             watched[0].remove_done_callback(watched[1])
-
-
-def _told_parent(told: Mapping[str, Any]) -> int | None:
-    """The parent's id as a number: as the key of a dictionary, an id is hashed in Python every time."""
-    # An outermost `with_fallbacks` gives what it calls no parent, but for the context.
-    around: Any = var_child_runnable_config.get() or {}
-    parent: UUID | None = told.get("parent_run_id") or getattr(around.get("callbacks"), "parent_run_id", None)
-    return None if parent is None else parent.int
 
 
 def _query_of_tool(text: str, inputs: Mapping[str, Any] | None) -> str:

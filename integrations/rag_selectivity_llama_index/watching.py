@@ -133,7 +133,7 @@ class LiveSelectivity(SpanWatcher, RetrievalWatcher):
         kind, passages = self._calls.kind_of(id_), None
         with self.guard:
             if result is None and kind in (Kind.RETRIEVE, Kind.SELECT):
-                self._calls.fail(id_)
+                self._calls.fail(id_, returned=True)
             elif kind is Kind.RETRIEVE:
                 alone = self._calls.alone(id_)
                 # Where it is part of something, that may select from its nodes.

@@ -133,10 +133,8 @@ def _samples(dataset: Any) -> Iterable[Any]:
     samples: Iterable[Any] = getattr(inner, "samples", inner)
     no_list = isinstance(samples, (str, bytes, Mapping)) or not isinstance(samples, Iterable)
     if no_list or not getattr(samples, "shape", 1):
-        raise InputError(
-            f"a dataset of samples is needed, got {type(dataset).__name__}: load it, as in "
-            f"EvaluationDataset.from_jsonl(path), or give a list of dicts"
-        )
+        mend = "load it, as in EvaluationDataset.from_jsonl(path), or give a list of dicts"
+        raise InputError(f"a dataset of samples is needed, got {type(dataset).__name__}: {mend}")
     return samples
 
 
@@ -237,10 +235,9 @@ def _from_json(text: str, name: str, where: str) -> Any:
     try:
         return json.loads(text)
     except (ValueError, RecursionError):
-        raise InputError(
-            f"{where}: {name} is a text, not a list or dict ({text[:40]!r}): write json.dumps(…), or save and load the "
-            f"dataset with ragas' local/jsonl (local/csv turns lists into texts)"
-        ) from None
+        mend = "or save and load the dataset with ragas' local/jsonl (local/csv turns lists into texts)"
+        wrong = f"{where}: {name} is a text, not a list or dict ({text[:40]!r})"
+        raise InputError(f"{wrong}: write json.dumps(…), {mend}") from None
 
 
 def _own(fields: Mapping[str, Any], name: str) -> Any:

@@ -165,11 +165,16 @@ class _Watched:
         self.outcome = outcome
         rows = np.stack([part[:, 0] for part in outcome.parts], axis=1)
         known = rows[~np.isnan(rows[:, 0])]
-        before, self._without = self._without, 0 if len(known) else self._without + len(rows)
+        if not len(known):
+            self.lack(len(rows), outcome.reasons[0])
+        return list(map(tuple, known.tolist()))
+
+    def lack(self, count: int, why: str) -> None:
+        """So many retrievals more have no figure; once a window of them lacks it, the log says why."""
+        before, self._without = self._without, self._without + count
         if before < (self._window.maxlen or 0) <= self._without:
             silent = f"alert {self.text!r} cannot go off: no figure in {self._without:,} retrievals"
-            LOG.warning("%s, since %s", silent, outcome.reasons[0])
-        return list(map(tuple, known.tolist()))
+            LOG.warning("%s, since %s", silent, why)
 
     def _begin(self) -> None:
         self._detector: RiseDetector[_Mark] = RiseDetector(self._false_alarm_every)
@@ -178,14 +183,14 @@ class _Watched:
     def add(self, parts: tuple[float, ...]) -> Alarm | None:
         """Take in the parts of one retrieval; the alarm if a change is shown."""
         self._window.append(parts)
+        self._without = 0
         if self._weights is None:
             return None
         before, now = self._total, time.time()
         mark = _Mark(before.n, before.sums or (0.0,) * len(parts), now)
         tested = parts if self.quantile is None else (float(parts[0] > self.limit or parts[0] == self._beyond),)
         value, lowest, highest = self._excess(tested, *self._weights)
-        rises = self.above != self._is_raised
-        bet = (value, -lowest) if rises else (-min(value, highest), highest)
+        bet = (value, -lowest) if self.above != self._is_raised else (-min(value, highest), highest)
         is_shown = self._detector.add(*bet, mark)
         self._total = _Mark(mark.n + 1, tuple(map(sum, zip(mark.sums, parts, strict=True))), now)
         return self._change(self._detector.mark or mark) if is_shown else None
@@ -251,7 +256,8 @@ class Alerts:
     - A condition on a mean (or on a ratio of means such as BoR, or its logarithm) is about the mean of one quantity for
       each retrieval: `BoR < 2` holds if success − 4 · random success is below 0 on average.
     - If every retrieval fails, `Success < .8` goes off after 9 of them and `Success < .5` after 21, but `BoR < L` after
-      about 15 · 2^(BoR_max − L): after 1,253 for `BoR < 2` at a BoR_max of 8.4 bits. Set L near BoR_max.
+      about 15 · 2^(BoR_max − L): after 1,253 for `BoR < 2` at a BoR_max of 8.4 bits. Set L a little below the usual
+      BoR.
     - `p95(seconds) > 2` holds if more than 5 % of the retrievals take more than 2 seconds.
     - While a condition does not hold, the expected number of retrievals until a false alarm is at least
       `false_alarm_every`; likewise, while it holds, until an alarm that it holds no longer. Each condition has a test
@@ -319,10 +325,12 @@ class Alerts:
             if watched.figure == "outcome":
                 self._add(watched, [(float(value),)])
 
-    def figures(self, outcomes: Mapping[Measure, Outcome]) -> None:
-        """Take in measured retrievals: the outcome of each measure at its depth."""
+    def figures(self, outcomes: Mapping[Measure, Outcome] | str) -> None:
+        """Take in measured retrievals: the outcome of each measure at its depth; or why one could not be measured."""
         for watched in self._watched:
-            if watched.measure is not None and watched.measure in outcomes:
+            if watched.measure is not None and isinstance(outcomes, str):
+                watched.lack(1, outcomes)
+            elif watched.measure is not None and not isinstance(outcomes, str) and watched.measure in outcomes:
                 self._add(watched, watched.take(outcomes[watched.measure]))
 
     def _add(self, watched: _Watched, rows: Iterable[tuple[float, ...]]) -> None:

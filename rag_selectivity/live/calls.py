@@ -28,6 +28,7 @@ class Kind(Enum):
     SELECT = "select"
     ANSWER = "answer"
     TOOL = "tool"
+    ATTEMPTS = "attempts"
     OTHER = "other"
 
 
@@ -45,10 +46,14 @@ class _Call:
     query_id: str | None
     given: Collection[str]
     started: float
+    #: Whether the call around it tries the same again.
+    again: bool = False
     is_open: bool = True
     #: Of the outermost one: whether a retriever was asked inside it.
     has_retrieved: bool = False
     children: list[Passages] = field(default_factory=list)
+    #: Retrievals whose error, or that of a selection from them, has reached it.
+    reached: list[_Retrieved] = field(default_factory=list)
     retrieval: _Call | None = None
     tool: _Call | None = None
     root: _Call = field(init=False)
@@ -61,6 +66,9 @@ class _Call:
         self.root.below[self.id] = self
         self.root.has_retrieved |= self.kind is Kind.RETRIEVE
         if above is not None:
+            # It goes on, so that it has caught the error of a selection.
+            above.reached = [each for each in above.reached if each.failed]
+            above.kind = Kind.ATTEMPTS if self.again else above.kind
             self.retrieval = above if above.kind is Kind.RETRIEVE else above.retrieval
             self.tool = above if above.kind is Kind.TOOL else above.tool
             if self.query_id is None:
@@ -73,8 +81,10 @@ class _Call:
         return taken
 
     def drop_attempts(self) -> None:
-        """Take out what failed of the same query in the call around: this call is another attempt."""
-        self.root.take(lambda each: each.failed and each.query == self.query and each.around in [*_path(self.above)])
+        """Take out what failed of the same query, directly in the call around or in attempts: this is another one."""
+        tried = [each for call in _path(self.above) if call.kind is Kind.ATTEMPTS for each in call.reached]
+        tried += [each for each in self.root.held if each.around is self.above]
+        self.root.take(lambda each: each.failed and each.query == self.query and each in tried)
 
     def take_inside(self, call: _Call) -> list[_Retrieved]:
         """Take out the retrievals inside a call that have not failed."""
@@ -86,7 +96,7 @@ class _Retrieved:
     """A retrieval that is over, until it is known what was selected from it.
 
     `final` is what a fusing or compressing retriever left of its pool, until a selection (`selected`) left less.
-    `around` is the call that it was part of, `error_in` the call that the error of a selection from it has reached.
+    `around` is the call that it was part of.
     """
 
     query: str
@@ -97,7 +107,6 @@ class _Retrieved:
     final: Passages | None = None
     failed: bool = False
     selected: bool = False
-    error_in: _Call | None = None
 
     @property
     def shown(self) -> Passages:
@@ -118,9 +127,10 @@ class CallTree:
 
     A call without a query id of its own has that of the call around it.
 
-    A retrieval that failed is handed over with an empty list when the call around it ends without an error, unless
-    another attempt at the same query within that call succeeded; attempts that all failed are one. A retrieval whose
-    selection failed has failed if the error reaches a call that both are part of; who catches it may show its passages.
+    A retrieval that failed is handed over with an empty list when its error is caught, or reaches a tool, unless
+    another attempt at the same query succeeded: directly in the same call, or in fallbacks or a retry that the error
+    reached. Attempts that all failed are one. A retrieval whose selection failed has failed if the error reaches a call
+    that both are part of; who catches it, and goes on, may show its passages.
 
     Parameters
     ----------
@@ -162,17 +172,19 @@ class CallTree:
         query: str = "",
         query_id: str | None = None,
         given: Collection[str] = (),
+        again: bool = False,
     ) -> None:
         """A call begins. `given` are the ids of the passages that a selection gets, `query` is what it selects for.
 
-        A call that is under way already does not begin again: a framework may tell of it twice.
+        `again` says that the call around it tries the same again. A call that is under way already does not begin
+        anew: a framework may tell of it twice.
         """
         done: list[_Retrieved] = []
         with self._lock:
             if call in self._calls:
                 return
             above = self._calls.get(parent) if parent is not None else None
-            self._calls[call] = _Call(call, above, kind, query, query_id, given, self._clock())
+            self._calls[call] = _Call(call, above, kind, query, query_id, given, self._clock(), again)
             if len(self._calls) > _MOST_CALLS:
                 done = self._forget(next(iter(self._calls.values())).root)
         self._hand_over(done)
@@ -188,28 +200,34 @@ class CallTree:
             done = self._outcome(of, passages) + self._close(of)
         self._hand_over(done, over=of)
 
-    def fail(self, call: Hashable) -> None:
+    def fail(self, call: Hashable, *, returned: bool = False) -> None:
         """A call has raised an error or returned nothing; what was retrieved before that still counts.
+
+        Of a selection that `returned` nothing there is no error to be caught: nothing was shown.
 
         A retrieval inside it that is still under way was cancelled, which a framework may not tell.
         """
         with self._lock:
             if (failed := self._calls.get(call)) is None:
                 return
-            reached = [each for each in failed.root.held if each.error_in is failed]
-            for lost in _worked_on(failed) if failed.kind is Kind.SELECT and failed.retrieval is None else reached:
-                lost.error_in = failed.above
-                if failed in _path(lost.around):
-                    lost.failed, lost.final = True, Passages(())
             done: list[_Retrieved] = []
             inside = [each for each in failed.root.below.values() if failed in _path(each)]
             for each in [each for each in inside if each.kind is Kind.RETRIEVE and each.retrieval is None]:
                 seconds = self._clock() - each.started
                 each.drop_attempts()
                 failure = _Retrieved(each.query, each.query_id, each.above, Passages(()), seconds, failed=True)
-                (done if each.above is None else each.root.held).append(failure)
+                each.root.held.append(failure)
+                (each.above or each).reached.append(failure)
                 if each is not failed:
                     done += self._close(each)
+            if failed.kind is Kind.SELECT and failed.retrieval is None:
+                failed.reached += _worked_on(failed)
+            for lost in list(failed.reached):
+                if not lost.failed and (returned or failed in _path(lost.around)):
+                    lost.failed, lost.final = True, Passages(())
+                if failed.above is not None and not (lost.failed and failed.kind is Kind.TOOL):
+                    failed.reached.remove(lost)
+                    failed.above.reached.append(lost)
             done += self._close(failed, failed=True)
         self._hand_over(done, over=failed)
 
@@ -225,6 +243,10 @@ class CallTree:
         """The query and query id of a call that is under way and part of no other; None for any other."""
         known = self._calls.get(call)
         return None if known is None or known.above is not None else (known.query, known.query_id)
+
+    def is_inside(self, call: Hashable, around: Hashable) -> bool:
+        """Whether a call is under way inside another one."""
+        return any(each.id == around for each in _path(self._calls.get(call)))
 
     def kind_of(self, call: Hashable) -> Kind | None:
         """What a call that is under way does; None for any other."""
@@ -263,8 +285,7 @@ class CallTree:
                 return [_Retrieved(of.query, of.query_id, of.above, passages, seconds)] if passages.ids else []
             if len(inside) == 1 and inside[0].shown.ids == passages.ids:
                 return inside
-            query = (len(inside) > 1 and of.query) or inside[-1].query
-            return [_merged(inside, passages, query=query)]
+            return [_merged(inside, passages, query=(len(inside) > 1 and of.query) or inside[-1].query)]
         if of.kind is Kind.ANSWER:
             done = of.root.take_inside(of)
             if len(done) == 1 and not done[0].selected:
@@ -294,10 +315,7 @@ class CallTree:
         if of is root:
             return root.take(lambda each: not any(call.is_open for call in _path(each.around)))
         done = root.take_inside(of) if of.kind is Kind.TOOL else []
-        for each in root.take(lambda each: each.failed and each.around is of):
-            # Another attempt may be made in the call around.
-            each.around = of.above
-            (root.held if failed else done).append(each)
+        done += root.take(lambda each: each.failed and each in of.reached)
         while len(root.held) > self._most_held:
             done.append(root.held.pop(0))
         return done
@@ -346,7 +364,7 @@ def _path(call: _Call | None) -> Iterator[_Call]:
 def _merged(parts: Sequence[_Retrieved], final: Passages, **changes: Any) -> _Retrieved:
     """Retrievals as one with one pool, of which `final` was shown."""
     pool, seconds = union([each.pool for each in parts]), sum(each.seconds for each in parts)
-    return replace(parts[-1], pool=pool, seconds=seconds, final=final, error_in=None, **changes)
+    return replace(parts[-1], pool=pool, seconds=seconds, final=final, **changes)
 
 
 # -- what a selection works on ---------------------------------------------------------------------------

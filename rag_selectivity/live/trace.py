@@ -111,9 +111,8 @@ class LineWriter:
                 if self.is_closed:
                     self.lost += 1
                     return
-                line = f"{json_line(row)}\n".encode()
                 with opened_to_append(self.path) as file, named(self.path):
-                    append_whole(file, line)
+                    append_whole(file, f"{json_line(row)}\n".encode())
             except (InputError, TypeError, ValueError) as error:
                 self.lost += 1
                 if not isinstance(error, InputError):
@@ -324,9 +323,8 @@ class Trace:
             if (name := each.name_in(qrels) or by_hash.get(each.query_id or "") or by_hash.get(each.query))
         }
         if not query_of:
-            raise InputError(
-                f"{self.path}: none of the {len(self.retrievals)} retrievals is of a query in the qrels, by id or text"
-            )
+            none = f"none of the {len(self.retrievals)} retrievals is of a query in the qrels, by id or text"
+            raise InputError(f"{self.path}: {none}")
         return query_of
 
     def labels_from(self, qrels: Qrels) -> Qrels:

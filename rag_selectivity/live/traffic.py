@@ -36,8 +36,7 @@ class LogHistogram:
         if value is not None and 0 <= value < math.inf:
             self._total += 1
             self._sum += value
-            is_zero = value <= _LOWEST
-            self._counts[-math.inf if is_zero else round(math.log(min(value, _HIGHEST)) * _BINS_PER_E)] += 1
+            self._counts[-math.inf if value <= _LOWEST else round(math.log(min(value, _HIGHEST)) * _BINS_PER_E)] += 1
 
     @property
     def mean(self) -> float:

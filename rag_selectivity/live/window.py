@@ -117,16 +117,15 @@ class Window:
         """Why there are no figures, if ten retrievals or more brought no labelled passage; else None."""
         if self.form.exact or not self._met.nothing:
             return None
-        return (
-            f"not one labelled passage was retrieved in {self._met.lists:,} retrievals with labels: "
-            f"{self._met.sides('the retriever brought')}. Record passages by the ids of the labels (an adapter with "
-            f"identity='auto' looks for them). If the ids are right and the retriever found nothing, give ids='exact'"
-        )
+        unmet = f"not one labelled passage was retrieved in {self._met.lists:,} retrievals with labels"
+        mend = "Record passages by the ids of the labels (an adapter with identity='auto' looks for them)"
+        exact = "If the ids are right and the retriever found nothing, give ids='exact'"
+        return f"{unmet}: {self._met.sides('the retriever brought')}. {mend}. {exact}"
 
     # -- taking in ---------------------------------------------------------------------------------
 
-    def add(self, batch: Sequence[Retrieval]) -> Iterator[dict[Measure, Outcome]]:
-        """Take in retrievals that have labels; gives the figures that alerts are about, at their depths."""
+    def add(self, batch: Sequence[Retrieval]) -> Iterator[dict[Measure, Outcome] | str]:
+        """Take in retrievals that have labels; gives the figures that alerts are about, or why one has none."""
         self._lists += sum(bool(each.shown) for each in batch)
         self._passages += sum(len(each.shown) for each in batch)
         self._pooled |= any(each.pool is not None for each in batch)
@@ -140,7 +139,7 @@ class Window:
                 outcomes = {measure: measure.outcome(judged, _depth_of(measure)) for measure in self.alerted}
             except Exception as error:
                 if len(part) == 1:
-                    self._refuse(error)
+                    yield self._refuse(error)
                 else:
                     # One bad retrieval must not cost the others.
                     parts = [[each] for each in part]
@@ -169,13 +168,13 @@ class Window:
             return {}
         return {each: replace(of, refused=self._undefined[each]).settled() for each, of in outcomes.items()}
 
-    def _refuse(self, error: Exception) -> None:
+    def _refuse(self, error: Exception) -> str:
         reason = str(error)
         if not isinstance(error, InputError):
             LOG.error("run %r: a retrieval could not be measured", self.name, exc_info=error)
             reason = f"{type(error).__name__}: {error}"
-        is_kept = reason in self._refused or len(self._refused) < _MOST_REASONS
-        self._refused[reason if is_kept else _OTHER_REASONS] += 1
+        self._refused[reason if reason in self._refused or len(self._refused) < _MOST_REASONS else _OTHER_REASONS] += 1
+        return reason
 
     def _judged(self, retrievals: Mapping[str, Retrieval]) -> JudgedRun:
         """The join of retrievals, each under a name of its own."""
@@ -243,10 +242,8 @@ class Window:
             why = f"no retrieval could be measured so far: {next(iter(self._refused))}"
         elif without and not traffic.retrievals:
             were = counted(len(without), "labelled question was", "labelled questions were")
-            why = (
-                f"{were} asked{named([each.query for each in without], len(without))}, and no retrieval was seen: does "
-                f"the retriever get the callbacks, or run inside the watched call?"
-            )
+            asked = f"{were} asked{named([each.query for each in without], len(without))}, and no retrieval was seen"
+            why = f"{asked}: does the retriever get the callbacks, or run inside the watched call?"
         elif not traffic.retrievals:
             why = "no retrieval was recorded so far: if there were some, the log names what went wrong"
         elif not self.labels.by_query:
@@ -257,11 +254,10 @@ class Window:
                 f"empty"
             )
         else:
-            why = (
-                f"{counted(traffic.retrievals, 'retrieval')} so far, none of them with labels: are the labels' queries "
-                f'the ids or texts that were asked? Give the id where an agent rewrites them: config={{"metadata": '
-                f'{{"query_id": …}}}} in LangChain, else monitor.request(query_id=…)'
-            )
+            seen = f"{counted(traffic.retrievals, 'retrieval')} so far, none of them with labels"
+            mend = 'config={"metadata": {"query_id": …}} in LangChain, else monitor.request(query_id=…)'
+            unmet = f"{seen}: are the labels' queries the ids or texts that were asked?"
+            why = f"{unmet} Give the id where an agent rewrites them: {mend}"
         if why is not None:
             raise InputError(why)
 

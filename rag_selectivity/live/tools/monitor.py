@@ -296,10 +296,8 @@ class ToolMonitor(Shared):
 
     def _check_relevant(self, size: int) -> None:
         if self._relevant is not None and self._relevant > size:
-            raise InputError(
-                f"relevant={self._relevant} is more than the catalogue has, {counted(size, 'tool')}: correct one, or "
-                f"give the whole catalogue"
-            )
+            more = f"relevant={self._relevant} is more than the catalogue has, {counted(size, 'tool')}"
+            raise InputError(f"{more}: correct one, or give the whole catalogue")
 
     def _unknown_labels(self) -> dict[str, int]:
         """Tools that labels name as applicable and nobody has defined, with the number of queries."""

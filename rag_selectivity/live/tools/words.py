@@ -70,21 +70,17 @@ def _expected(cell: Confusion) -> str:
 
 def _lines(report: ToolReport) -> Iterable[str]:
     """What the tools cost and what they were worth, a line each."""
-    yield (
-        f"{counted(report.calls, 'model call')}, {report.shown:.3g} of {report.catalogue} tools shown on average: "
-        f"{report.tokens:,.0f} tokens of definitions a call"
-    )
+    seen = f"{counted(report.calls, 'model call')}, {report.shown:.3g} of {report.catalogue} tools shown on average"
+    yield f"{seen}: {report.tokens:,.0f} tokens of definitions a call"
     if report.shown >= report.catalogue:
         yield no_selection(report.catalogue, "always shown")
     elif report.regime is None:
         yield "How many tools apply to a query is not known: give labels, or relevant=… as an assumption"
     else:
         how = ", ".join("from labels" if name == "labels" else name for name, n in report.basis.items() if n)
-        yield (
-            f"With R = {report.relevant:.3g} ({how}) lambda is {report.lam:.2g}, and as many tools at random would "
-            f"serve in {percent(2**-report.BoR_max)} of the calls ({report.regime}): a perfect selector could show "
-            f"{report.BoR_max:.2g} bits"
-        )
+        known = f"With R = {report.relevant:.3g} ({how}) lambda is {report.lam:.2g}"
+        random = f"as many tools at random would serve in {percent(2**-report.BoR_max)} of the calls ({report.regime})"
+        yield f"{known}, and {random}: a perfect selector could show {report.BoR_max:.2g} bits"
         if report.healthy_K is not None and report.regime != "healthy":
             yield advice(report.healthy_K)
     if report.choice is not None:
@@ -113,10 +109,8 @@ def _of_choice(report: ToolReport, choice: ToolChoice) -> Iterable[str]:
         yield f"Selection: {_share(success)} of {counted(success.n, 'model call')} with labels were shown a right tool"
     if choice.calls:
         calls, no_answer = counted(choice.calls, "model call"), " that gave no answer" if choice.answers else ""
-        yield (
-            f"Choice: of {calls} with labels{no_answer} {percent(choice.right.value)} called a right tool, "
-            f"{_share(choice.wrong)} a wrong tool, {percent(choice.none.value)} no tool"
-        )
+        right = f"of {calls} with labels{no_answer} {percent(choice.right.value)} called a right tool"
+        yield f"Choice: {right}, {_share(choice.wrong)} a wrong tool, {percent(choice.none.value)} no tool"
     if 0 < choice.right_if_shown.n_total < choice.calls:
         shown = counted(choice.right_if_shown.n_total, "call")
         yield f"Where a right tool was shown ({shown}) it was called in {_share(choice.right_if_shown)}"
