@@ -244,6 +244,7 @@ def test_n_of_a_hybrid_counts_each_node_once_or_names_what_it_cannot_count() -> 
     assert n_of(fused(vectors(NODES), Bare()), "QueryFusionRetriever did not say .*Bare") is None
     BM25Retriever = pytest.importorskip("llama_index.retrievers.bm25").BM25Retriever
     assert n_of(fused(vectors(NODES[:12]), BM25Retriever.from_defaults(nodes=NODES[8:]))) == 20
+    assert n_of(BM25Retriever.from_defaults(nodes=links("with objects"))) == 10
 
 
 @pytest.mark.parametrize("others", [{}, dict.fromkeys(map(str, range(10)), 1)])

@@ -63,9 +63,11 @@ def _recursive(index: Any, restriction: Mapping[str, Any]) -> Contents:
 
 def _bm25(index: Any, restriction: Mapping[str, Any]) -> Contents:
     """A BM25Retriever, which keeps its nodes as a store does, with a mask of those that its filters leave."""
+    from llama_index.core.vector_stores.utils import metadata_dict_to_node
+
     rows = compress(index.corpus, index.corpus_weight_mask or repeat(True))
-    nodes = [_of_payload(StoredPassage({"id": row["node_id"]}, row)) for row in rows]
-    return Contents(lambda: nodes, filtered=bool(index.corpus_weight_mask))
+    nodes = list(map(_of_node, map(metadata_dict_to_node, rows)))
+    return Contents(lambda: _together([Contents(lambda: nodes)]), filtered=bool(index.corpus_weight_mask))
 
 
 def _parts(index: Any) -> list[Any]:
