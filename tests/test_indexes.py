@@ -227,6 +227,10 @@ def test_langchain_counts_what_its_store_can_return(kind, tmp_path) -> None:
     filtered = store.as_retriever(search_kwargs={"k": 1000, "filter": filter, **fetched})
     assert corpus_size_of_index(filtered) == len(filtered.invoke("d1 part 0")) == sum(GERMAN.values())
     assert passages_of_index(filtered, "source") == GERMAN
+    with pytest.warns(rs.SelectivityWarning, match="judged passages are not in the corpus"):  # R is that of the filter
+        pytest.importorskip("rag_selectivity_langchain").selectivity(
+            filtered, labels={"d1 part 0": list(DOCUMENTS)}, identity="source", depths=[2]
+        )
     with pytest.raises(rs.InputError, match="give this number as corpus_size="):
         corpus_size_of_index(store.as_retriever(search_kwargs={"where_document": {"$contains": "d1"}}))
 

@@ -5,7 +5,7 @@ in the object's own terms, or None.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from rag_selectivity.errors import InputError
@@ -145,7 +145,7 @@ def _store_retriever(index: Any, filter: Any) -> Contents | None:
     found = None if any(map(options.get, _OTHER_RESTRICTIONS)) else of_store(index.vectorstore, options.get("filter"))
     if found is None and options.keys() & {"filter", *_OTHER_RESTRICTIONS}:
         raise filter_not_counted(index.vectorstore)
-    return found
+    return found and replace(found, filtered=bool(options.get("filter")))
 
 
 def _parents(index: Any, filter: Any) -> Contents:
