@@ -474,7 +474,7 @@ def regime(random_success: float) -> str:
     Of one that is not known (NaN) nothing is to be warned of: `healthy`.
     Source: "The 99% Success Paradox", ICLR Blogposts 2026.
 
-    >>> regime(0.31), regime(0.826), regime(1.0), regime(math.nan)
+    >>> regime(0.31), regime(0.826), regime(1.0), regime(float("nan"))
     ('healthy', 'degraded', 'collapse', 'healthy')
     """
     if random_success >= COLLAPSE_FROM:
