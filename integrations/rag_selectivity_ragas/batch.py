@@ -95,8 +95,8 @@ def selectivity(
     if not known.by_query and not any(grades[key] for key in (found_some if unmet else everything)):
         raise InputError(
             "no sample has labels that it could meet: pass labels={question: [relevant ids]}, a qrels file or a label "
-            "store, or rows with utility_grades, with reference_context_ids beside retrieved_context_ids (what stands "
-            "in retrieved_contexts is a text) or with reference_contexts; grade_dataset has an LLM make labels"
+            "store, or rows with utility_grades, with reference_context_ids beside retrieved_context_ids (rename "
+            "retrieved_contexts, if it holds ids) or with reference_contexts; grade_dataset has an LLM make labels"
         )
     controlled = known.provenance is not None and "control" in known.provenance.chosen
     # Controls are random passages: labels with controls know passages, and no document stands for several.

@@ -131,9 +131,9 @@ def given_size(corpus_size: Any) -> int | None:
     if corpus_size is None:
         return None
     if isinstance(corpus_size, (str, Real)):
-        if isinstance(corpus_size, (bool, str)) or not float(corpus_size) >= 1:
+        if isinstance(corpus_size, (bool, str)) or (count := whole_count(corpus_size, "corpus_size")) < 1:
             raise InputError(f"corpus_size must be a whole number ≥ 1, got {shown(corpus_size)}")
-        return whole_count(corpus_size, "corpus_size")
+        return count
     if not (size := corpus_size_of_index(corpus_size)):
         kind = type(corpus_size).__name__
         raise InputError(f"corpus_size: {kind} does not tell how many passages it can return; give the number")
