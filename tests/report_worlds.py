@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from typer.testing import CliRunner
 
 import rag_selectivity as rs
 from tests.six_runs import NAMES, write_six_runs
@@ -86,6 +85,8 @@ class ReportWorld:
         return decision
 
     def _run(self, *options: str) -> None:
+        from typer.testing import CliRunner
+
         from rag_selectivity.cli.app import app
 
         given = ["evaluate", *self.arguments, "--resamples", "200", *options]
