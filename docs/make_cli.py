@@ -11,7 +11,6 @@ from typing import Any
 
 from rag_selectivity.cli.app import all_commands
 from rag_selectivity.cli.command import EVERY_COMMAND
-from rag_selectivity.cli.help import wrapped
 from rag_selectivity.cli.output import EXIT_CODES
 
 #: The commands in the order of the page.
@@ -38,7 +37,6 @@ COMMANDS = (
     "explain",
     "demo",
 )
-_WIDTH = 116
 #: What the help of an option says that can be given several times.
 REPEATED = " Repeat for more."
 
@@ -56,7 +54,7 @@ def reference() -> str:
         "",
         "Made from the commands themselves by `docs/make_cli.py`: change those, and run it.",
         "",
-        f"{' · '.join(f'[`{name}`](#{_anchor(name)})' for name in COMMANDS)}",
+        ", ".join(f"[`{name}`](#{_anchor(name)})" for name in COMMANDS),
         "",
         "## All commands",
         "",
@@ -64,26 +62,19 @@ def reference() -> str:
         "|---|---|",
         *(f"| {code} | {meaning} |" for code, meaning in EXIT_CODES.items()),
         "",
-        "A bug in rag-selectivity exits with 2. A command whose output is read by a program that stops early exits",
-        "with 1.",
+        "A bug exits with 2. A command whose reader stops early exits with 1.",
         "",
-        "Results go to standard output. Warnings, notes, progress and errors go to standard error. With",
+        "Results go to standard output; warnings, notes, progress and errors go to standard error. With",
         "`RAG_SELECTIVITY_DEBUG=1` in the environment an error shows its traceback.",
         "",
         *(_row(each) for each in known["evaluate"].params if _is_common(each)),
-        "- `--help`: Show the options that people use, and two examples.",
+        "- `--help`: Show the options that people use, and two examples for the folder of `demo --write try`.",
         "",
-        "`rag-selectivity --version` shows the version; `rag-selectivity --install-completion` completes commands and",
-        "options in your shell.",
+        "`rag-selectivity --version` shows the version; `--install-completion` completes commands and options in your",
+        "shell.",
         "",
-        "A file to read or write can be `-`, which is standard input or standard output. Only one file can be standard",
-        "input. Its format follows from its content, packed by gzip, zstd or not. A label store cannot be `-`, since",
-        "SQLite needs a file.",
-        "",
-        "The suffix of `--output`, the file to write, sets the format; `--format` overrides it. Without `--output`,",
-        "results go to standard output, as a table.",
-        "",
-        "The examples run in the folder that `rag-selectivity demo --write try` writes. Its README.md names the files.",
+        "A file can be `-`: standard input (for one file), or standard output. A label store cannot, since SQLite",
+        "needs a file. The suffix of `--output`, the file to write, sets the format; `--format` overrides it.",
         "",
         "## Options of several commands",
         "",
@@ -93,11 +84,10 @@ def reference() -> str:
         "",
         "## selectivity.toml",
         "",
-        "`rag-selectivity init` writes it from what lies in the folder. A command reads it in the working folder, or",
-        "where `--config` says. The labels and the runs are `qrels` and `runs` below `[data]`. An option has",
-        "its key (`corpus_size = 1000`) in the section of its heading in `--help-all`, Measures in `[data]`, Budget in",
-        "`[judge]`, but none under Tests, Number of queries and Output. The command line wins. What is asked for",
-        "seldom has only a key, which `-c rules.order=rank` gives there:",
+        "A command reads it in the working folder, or where `--config` says. The labels and the runs are `qrels` and",
+        "`runs` below `[data]`. An option has its key (`corpus_size = 1000`) in the section of its heading in",
+        "`--help-all`, Measures in `[data]`, Budget in `[judge]`, but none under Tests, Number of queries and Output.",
+        "The command line wins. These have only a key, which `-c rules.order=rank` gives on the command line:",
         "",
         *(f"- `{key}`: {meaning}" for key, meaning in sorted(_keys(known).items())),
     ]
@@ -105,9 +95,8 @@ def reference() -> str:
         command = known[name]
         rows = [_row(each) for each in _listed(command)]
         own, others = [row for row in rows if row not in shared], [row for row in rows if row in shared]
-        lines += ["", f"## {name}", "", *(text for text in _paragraphs(command) if text not in of_several), ""]
-        lines += ["```console", *(f"$ {wrapped(example, _WIDTH)}" for example in command.examples)]
-        lines += ["```", *(["", *own] if own else [])]
+        lines += ["", f"## {name}", "", *(text for text in _paragraphs(command) if text not in of_several)]
+        lines += ["", *own] if own else []
         if others:
             names = ", ".join(map(_name, others))
             lines += ["", f"[Shared](#options-of-several-commands): {names}."]

@@ -20,6 +20,7 @@ from typing import Any
 import pytest
 
 import rag_selectivity as rs
+from rag_selectivity.cli.app import all_commands
 from rag_selectivity.sample.files.judge import serve
 from tests.extensions import PAGE, install, registries_as_before, write_files
 from tests.forked_cli import run_command
@@ -133,7 +134,10 @@ class Command:
 
 
 def commands(page: Path) -> list[Command]:
-    """All `$ rag-selectivity …` of a page; a backslash goes on in the next line."""
+    """All `$ rag-selectivity …` of a page; a backslash goes on in the next line. Of cli.md, those of all helps."""
+    if page.name == "cli.md":
+        examples = [example for command in all_commands().values() for example in command.examples]
+        return [Command(at, each.removeprefix("rag-selectivity "), 0, ()) for at, each in enumerate(examples)]
     found = []
     for start, block in blocks(page, "console"):
         lines, number = block.splitlines(), 0
