@@ -98,7 +98,7 @@ def section(measure: type[Measure], shared: list[str], source: str) -> list[str]
     rows = parameters(measure)
     lines += [f"- **Parameter** {row.removeprefix('- ')}" for row in rows if row not in shared]
     if names := [f"`{row.split('`')[1]}`" for row in rows if row in shared]:
-        lines.append(f"- **[Shared parameters](#parameters-of-several-measures)**: {', '.join(names)}")
+        lines.append(f"- **[Parameters](#parameters-of-several-measures)**: {', '.join(names)}")
     return lines
 
 

@@ -235,18 +235,16 @@ class EF(BaselineMeasure):
 class BoR(EF):
     """Bits over Random: log2(mean Success / mean RandomSuccess), over the same queries.
 
-    The bits of selectivity that the retriever has over a random draw of the same size. With each bit, the success rate
-    is twice as large compared with that of the draw. A ratio of means: a single query has no value, and Success and
-    RandomSuccess are shown for it. Compare at equal K.
+    With each bit, the success rate is twice as high, compared with that of a random draw of the same size. A ratio of
+    means: a single query has no value, and Success and RandomSuccess are shown for it. Compare at equal K.
 
-    With `null=lists` the draw is not from the corpus: each query gets the list of another query, and the figure says
-    how much better its own list serves. A retriever that shows everybody the same popular passages can have many bits
-    over random, and has none over this. It is undefined for a part of the queries, and needs no corpus size.
+    With `null=lists` each query gets the list of another query in place of the draw. A retriever that shows everybody
+    the same popular passages can have many bits over random, and has none over this. It is undefined for a part of the
+    queries, and needs no corpus size.
 
-    Unjudged relevant passages make the true random baseline higher, so BoR is then too high. If random passages of the
-    corpus were graded by the judge of the labels (controls), `evaluate` estimates the baseline with that judge's rate
-    on them. The figure is then over all queries of the labels, those without a relevant label included; it is
-    log2(Success / RandomSuccess) under this judge's notion of relevance.
+    If relevant passages are unjudged, BoR is too high. If random passages of the corpus were graded by the judge of the
+    labels (controls), `evaluate` estimates the baseline with that judge's rate on them. The figure is then over all
+    queries of the labels, those without a relevant label too, and by this judge.
 
     Formula: log2(mean Success@K / mean RandomSuccess@K); with null=lists, log2(mean Success@K / the mean Success@K of
     all lists of other queries)
@@ -321,8 +319,7 @@ def _against_others(
 class BoR_max(BaselineMeasure):
     """The ceiling of BoR: −log2(mean RandomSuccess), the BoR of a perfect retriever at this K.
 
-    A property of corpus, judgments and K. Near 0 no retriever can show selectivity. Not the mean of the ceilings of
-    single queries.
+    Near 0 no retriever can show selectivity. Not the mean of the ceilings of single queries.
 
     Formula: −log2(mean RandomSuccess@K)
     Range: 0–∞, in bits.

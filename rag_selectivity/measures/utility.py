@@ -306,7 +306,7 @@ class NormalisedRecall(Measure):
 class NRecall4(NormalisedRecall):
     """Passages of grade 4 or 5 in the top K / min(K, all passages of grade 4 or 5).
 
-    Recall relative to what K slots can hold: 1 if the top K holds as many as possible.
+    1 if the top K holds as many as possible.
 
     Formula: passages of grade 4 or 5 in the top K / min(K, all of grade 4 or 5)
     Range: 0–1; higher is better.
@@ -407,7 +407,7 @@ class Harm(Measure):
 class Judged(Measure):
     """Share of the top K that is judged: how far to trust the other measures.
 
-    If it is low, the other measures count many unjudged passages as neither relevant nor harmful.
+    Other measures count unjudged passages as neither relevant nor harmful.
 
     Formula: judged passages in the top K / min(K, returned)
     Range: 0–1; higher is better.
@@ -432,8 +432,7 @@ class Redundancy(Measure):
     NaN: for an empty or missing list.
     Edge cases: The first passage of a group is no repetition. The same id twice is one. A passage without a group is
     like none but itself.
-    Source: the share of near-duplicates among results, as in Bernstein and Zobel (CIKM 2005), who find by it that
-    redundant relevant documents mislead evaluation.
+    Source: the share of near-duplicates among results, as in Bernstein and Zobel (CIKM 2005).
     Example: top 4 = a, b, a copy of a, another copy of a: Redundancy@4 = 2/4
     """
 
