@@ -19,8 +19,7 @@ from rag_selectivity.judged.judged_run import JudgedRun
 from rag_selectivity.judged.qrels import Qrels
 from rag_selectivity.judged.reading import read_qrels
 from rag_selectivity.results.provenance import Provenance
-from rag_selectivity.results.trust import AS_PEOPLE, INVERTS, OPEN, Ranking
-from rag_selectivity.results.workflows import JudgeReport
+from rag_selectivity.results.workflows import AS_PEOPLE, INVERTS, OPEN, JudgeReport, Ranking
 from rag_selectivity.tables.cells import check_whole
 from rag_selectivity.tables.grades import Scale, scale_named
 from rag_selectivity.tables.ids import IntArray

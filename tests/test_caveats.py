@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 import rag_selectivity as rs
+from rag_selectivity.evaluation.caveats import CLOSED, EQUALS_PLACEBO
 from rag_selectivity.judged.origins import Chosen
 from rag_selectivity.live.monitor import Monitor
 from rag_selectivity.live.retrieval import Retrieval
-from rag_selectivity.results.trust import CLOSED, EQUALS_PLACEBO
 from tests.label_origins import with_origins
 
 pytestmark = pytest.mark.inside

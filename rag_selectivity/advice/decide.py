@@ -10,10 +10,11 @@ import numpy as np
 from rag_selectivity.advice import sentences
 from rag_selectivity.advice.costs import Costs, cheapest_run
 from rag_selectivity.advice.losses import QUERIES, Losses, losses_of
+from rag_selectivity.advice.trust import NO_BETTER, trust_of
 from rag_selectivity.advice.which_k import Advice
 from rag_selectivity.compare.differences import Pairs, Testing, as_family, differences, known_baseline
 from rag_selectivity.errors import InputError
-from rag_selectivity.evaluation.caveats import DOWN_TO
+from rag_selectivity.evaluation.caveats import CLOSED, DOWN_TO
 from rag_selectivity.evaluation.evaluate import measure_all, usual_depths
 from rag_selectivity.evaluation.report import report_on
 from rag_selectivity.judged.judged_run import JudgedRun
@@ -25,8 +26,8 @@ from rag_selectivity.measures.utility import PROC, RANWG, PercentPROC
 from rag_selectivity.results.decision import Answer, Decision, Pair, RunFigure, RunLine
 from rag_selectivity.results.difference import BETTER, JUDGED_IN_PART, WORSE, RunDifference
 from rag_selectivity.results.estimate import CALIBRATED, WITH_TAIL
+from rag_selectivity.results.provenance import CHECKED, NOTHING, Trust
 from rag_selectivity.results.report import Report
-from rag_selectivity.results.trust import CHECKED, CLOSED, NO_BETTER, NOTHING
 from rag_selectivity.tables.cells import check_whole
 
 _TURNED = {BETTER: WORSE, WORSE: BETTER}
@@ -103,7 +104,8 @@ def decide(
     # What compares with chance has the test of Success.
     ranking = evidence if isinstance(evidence, RANWG) or first.needs_corpus_size else first
     at_k = _report_at(report, judged, _measures(report, success, ranking, depth), depth)
-    source = "assumed" if source == "advised" and at_k.trust.standing == NOTHING else source
+    trust = trust_of(at_k)
+    source = "assumed" if source == "advised" and trust.standing == NOTHING else source
     columns = list(dict.fromkeys([ranking.taken_at(depth), *_shown(each.taken_at(depth) for each in at_k.measures)]))
     # What was asked for at another depth stays there.
     asked = _shown(each for each in report.measures if each.at not in (None, depth))
@@ -112,7 +114,7 @@ def decide(
     rows = _differences(list(combinations(order, 2)), at_k, columns[:1], testing)
     pairs = tuple(map(_pair, as_family(rows, testing, at_k.runs)[0]))
     # Where ids do not meet, nothing is shown.
-    verdicts = {} if at_k.trust.ids_apart else _verdicts([(at_k, columns), (report, asked)], pairs, baseline, testing)
+    verdicts = {} if trust.ids_apart else _verdicts([(at_k, columns), (report, asked)], pairs, baseline, testing)
     figures = {name: _figures(at_k, report, name, [*columns, *asked], verdicts) for name in order}
     decision = Decision(
         K=depth,
@@ -129,7 +131,7 @@ def decide(
         notes=costs.notes,
         level=None if report.bootstrap is None else report.bootstrap.level,
     )
-    return replace(decision, answers=tuple(_answers(decision, at_k, advice.leader, evidence @ depth)))
+    return replace(decision, answers=tuple(_answers(decision, at_k, trust, advice.leader, evidence @ depth)))
 
 
 def depths_with_k(judged: Mapping[str, JudgedRun]) -> list[int]:
@@ -228,9 +230,9 @@ def _figures(
 # -- the answers ---------------------------------------------------------------------------------------------
 
 
-def _answers(decision: Decision, at_k: Report, leader: str, evidence: Measure) -> Iterator[Answer]:
+def _answers(decision: Decision, at_k: Report, trust: Trust, leader: str, evidence: Measure) -> Iterator[Answer]:
     # At an advised K another run than that of the advice can be the best: K is then about that run.
-    best, trust, judged = decision.best, at_k.trust, at_k.runs[decision.best].figures.join
+    best, judged = decision.best, at_k.runs[decision.best].figures.join
     is_believed, judges = trust.standing != NOTHING, trust.unchecked_judges
     (fails, most_fail), verdict = sentences.outage(judged), trust.verdict
     doubt = "Open until the ids meet" if trust.ids_apart else NO_BETTER
@@ -253,7 +255,7 @@ def _answers(decision: Decision, at_k: Report, leader: str, evidence: Measure) -
         of = losses.of if losses.of == QUERIES else "labelled evidence" if is_closed else known
         losses = replace(losses, of=of, more=losses.more * is_believed, widen=0.0 if is_closed else losses.widen)
     yield sentences.where_the_loss_is(decision, losses, why, closed=is_closed)
-    yield sentences.what_next(decision, at_k, losses, fails, believed=is_believed)
+    yield sentences.what_next(decision, at_k, losses, fails, trust)
     # What is shown by the grades of a judge whom nobody checked is no reason to believe them: the words say both.
     yield Answer("trust", verdict, trust.standing == CHECKED and (None if judges else True), " ".join(trust.facts))
 

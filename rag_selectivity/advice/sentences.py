@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from rag_selectivity.advice.losses import QUERIES, RETRIEVER, SELECTION, Losses
-from rag_selectivity.evaluation.caveats import equals_placebo
+from rag_selectivity.evaluation.caveats import CLOSED, equals_placebo
 from rag_selectivity.inference.bounded import FEW
 from rag_selectivity.inference.exact import clopper_pearson
 from rag_selectivity.judged.judged_run import JudgedRun
@@ -15,9 +15,9 @@ from rag_selectivity.measures.utility import Judged
 from rag_selectivity.results.decision import Answer, Decision
 from rag_selectivity.results.difference import JUDGED_IN_PART
 from rag_selectivity.results.estimate import CALIBRATED, WITH_CONTROLS, WITH_TAIL
+from rag_selectivity.results.provenance import NOTHING, Trust
 from rag_selectivity.results.report import Report
 from rag_selectivity.results.run_report import FEWEST
-from rag_selectivity.results.trust import CLOSED
 from rag_selectivity.trust.placebo import hold_junk
 from rag_selectivity.wording import amount, counted, ends_text, enumeration, number, percent, several, share
 
@@ -178,13 +178,13 @@ def where_the_loss_is(decision: Decision, losses: Losses | None, why: str, *, cl
     return Answer("loss", f"{held}. {steps} {queries[other]}{sure}.", bool(losses.more), look)
 
 
-def what_next(decision: Decision, at_k: Report, losses: Losses | None, fails: str, *, believed: bool) -> Answer:
+def what_next(decision: Decision, at_k: Report, losses: Losses | None, fails: str, trust: Trust) -> Answer:
     """The cheapest act that would change an answer: more questions, then controls, then people; else a better step.
 
     Where the labels show nothing about the retriever, neither questions nor steps would change it. Before all else,
     retrieval must work, and ids must meet.
     """
-    best, apart = at_k.runs[decision.best].figures.join, at_k.trust.ids_apart
+    best, apart, believed = at_k.runs[decision.best].figures.join, trust.ids_apart, trust.standing != NOTHING
     graded = max(known.depth, decision.K) if (known := at_k.provenance) and known.depth else None
     acts = [f"Mend the retrieval first: {fails}."] if fails and not best.missing.any() else []
     if apart is not None:
@@ -197,7 +197,6 @@ def what_next(decision: Decision, at_k: Report, losses: Losses | None, fails: st
         acts.append(f"Grade {lists} too: {at_k.steps.lists(graded)}")
     if best.qrels and best.qrels.origins and (left := best.qrels.origins.open):
         acts.append(f"Finish the grading: no grade yet for {counted(left, 'pair')} in {best.qrels.source}; run again.")
-    labels = at_k.trust.acts
     estimate = decision.lines[0].figures[decision.measure.name].estimate
     few = _too_few(min(decision.queries, estimate.n, estimate.effective or math.inf), FEW, decision.queries)
     units = None if at_k.bootstrap is None else at_k.bootstrap.units(best.queries)
@@ -208,6 +207,7 @@ def what_next(decision: Decision, at_k: Report, losses: Losses | None, fails: st
     grade = [f"{part}: {at_k.steps.lists(graded)}"] if lacking else []
     # Labels that call passages of other lists junk say little of a list that holds few of them.
     acts += grade if lacking > 0.75 and hold_junk(best) else []
+    labels = trust.acts
     acts += [*few, *labels] if few or not believed else [*_questions(decision), *labels, *_steps(decision, losses)]
     empty = 0 if fails else int((best.returned[~best.missing] == 0).sum())
     acts += [f"Look at the {counted(empty, 'retrieval')} that failed or came back empty."] * bool(empty)

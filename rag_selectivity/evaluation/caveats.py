@@ -30,13 +30,16 @@ from rag_selectivity.results.estimate import (
     Estimate,
 )
 from rag_selectivity.results.provenance import UNLABELLED_STRATA
-from rag_selectivity.results.trust import CLOSED, EQUALS_PLACEBO, UNLESS_PERFECT
 from rag_selectivity.tables.ids import IntArray
 from rag_selectivity.trust.placebo import AT_K, IN_LISTS, JUDGED_FROM, LabelReach, hold_junk, labelled_down_to
 from rag_selectivity.trust.strata import WithoutLabels
 from rag_selectivity.wording import counted, percent
 
 BY_CONSTRUCTION, DOWN_TO, AS_JUDGED_BASELINE = "by-construction", "down-to-rank", "as-judged-baseline"
+#: The codes of caveats that decide what may be concluded.
+CLOSED, EQUALS_PLACEBO = "closed-labels", "equals-placebo"
+#: In the caveat of a figure that a perfect run would give too.
+UNLESS_PERFECT = ", unless this is a perfect run"
 #: Below these, an interval that divides by a random baseline covers the true value too rarely (simulations.md in docs).
 LEAST_QUERIES, LEAST_SHARE, LEAST_SHARE_OF_FEW, LEAST_EFFECTIVE = 30, 2 / 3, 0.9, 100.0
 

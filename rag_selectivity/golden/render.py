@@ -3,12 +3,12 @@
 from collections.abc import Iterator
 from functools import partial
 
+from rag_selectivity.advice.trust import WAYS
 from rag_selectivity.golden.checking import Check
 from rag_selectivity.golden.differing import Difference
 from rag_selectivity.golden.manifest import Manifest
 from rag_selectivity.golden.reusability import BY_ORIGINS, LeftOut, Reusability
 from rag_selectivity.render.blocks import Block, Heading, Lines, Note, entry, shown, table_of
-from rag_selectivity.results.trust import WAYS
 from rag_selectivity.wording import counted, enumeration, percent, signed
 
 _SHOWN = 10

@@ -8,7 +8,7 @@ from typing import Any
 from rag_selectivity.advice.decide import decide
 from rag_selectivity.errors import InputError
 from rag_selectivity.measures.base import Measure, Real
-from rag_selectivity.measures.plan import USUAL_DEPTH, page_measures, without_depth
+from rag_selectivity.measures.plan import USUAL_DEPTH, nearest_depth, page_measures, without_depth
 from rag_selectivity.render.blocks import (
     BLANK,
     Block,
@@ -28,10 +28,9 @@ from rag_selectivity.render.blocks import (
 from rag_selectivity.results.decision import Answer, Decision, RunFigure, cost_text
 from rag_selectivity.results.difference import BETTER, UNCHANGED, WORSE
 from rag_selectivity.results.estimate import CALIBRATED, WITH_CONTROLS, Caveat, Estimate, mark_of
-from rag_selectivity.results.provenance import NO_AGREEMENT
+from rag_selectivity.results.provenance import NO_AGREEMENT, NOTHING
 from rag_selectivity.results.report import Report
 from rag_selectivity.results.run_report import RunReport
-from rag_selectivity.results.trust import NOTHING
 from rag_selectivity.wording import MARKS, amount, counted, enumeration, level_text, named, number
 
 #: The columns beside the run, in their order, where the report measured them; else what it was asked for.
@@ -101,7 +100,7 @@ def first_screen(report: Report, *, baseline: str | None = None, paired: bool = 
     """The answers, the table and the notes of a report."""
     known = decided_on(report, baseline=baseline, paired=paired)
     if isinstance(known, str):
-        decision, depth, answers = None, report.trust.depth, tuple(_answers_without(report, known))
+        decision, depth, answers = None, nearest_depth(report.depths), tuple(_answers_without(report, known))
     else:
         decision, depth, answers = known, known.K, (_first_answer(report, known), *known.answers[1:])
     runs = tuple(report.runs) if decision is None else tuple(line.run for line in decision.lines)
@@ -109,7 +108,7 @@ def first_screen(report: Report, *, baseline: str | None = None, paired: bool = 
     is_at_k = any(figure.measure.at == depth for column in columns for figure in column.figures.values())
     heading = "Whole lists" if depth is None else f"At K = {depth}" if is_at_k else "As asked for"
     if decision is None:
-        heading += f", {counted(report.trust.queries, 'query', 'queries')}"
+        heading += f", {counted(report.evaluated, 'query', 'queries')}"
     elif len(runs) > 1:
         is_seen = decision.measure in {each.measure for column in columns for each in column.figures.values()}
         heading += f", best first by {decision.measure}{'' if is_seen else ' of the first answer'}"
@@ -171,7 +170,7 @@ def _first_answer(report: Report, decision: Decision) -> Answer:
 
 def _answers_without(report: Report, reason: str) -> Iterator[Answer]:
     """What stands in the place of the answers where there is no decision."""
-    depth, trust = report.trust.depth, report.trust
+    depth, trust = nearest_depth(report.depths), report.trust
     act, *others = trust.acts or ("Measure with evaluate(labels, runs), which reads whole lists.",)
     alone = f"{next(iter(report.runs), 'none')} is the only run."
     about = "All that was shown counts" if depth is None else f"The table is about K = {depth}"
@@ -186,7 +185,7 @@ def _facts(report: Report, decision: Decision | None) -> str:
     """The number of runs and queries, N, the scale, K with its source, and the level of the intervals."""
     facts = [
         counted(len(report.runs), "run"),
-        counted(report.trust.queries if decision is None else decision.queries, "query", "queries"),
+        counted(report.evaluated if decision is None else decision.queries, "query", "queries"),
         *([] if report.corpus_size is None else [f"N = {report.corpus_size:,} passages"]),
         f"{report.scale} scale",
         *([] if report.weights is None else [f"weighted by {report.weights['source']}"]),
@@ -327,7 +326,7 @@ def _notes(report: Report, decision: Decision | None, columns: Sequence[Shown]) 
 
 def _counts_of_queries(report: Report, columns: Sequence[Shown]) -> Iterator[str]:
     """Over how many queries the figures are, where some queries have labels that give them no figure."""
-    total = report.trust.queries
+    total = report.evaluated
     figures = (figure for column in columns if column.name != "Harm" for figure in column.figures.values())
     counts = grouped((str(each.measure.without_depth), each.estimate.n) for each in figures)
     if over := grouped((max(each), name) for name, each in counts.items() if 0 < max(each) < total):

@@ -25,9 +25,8 @@ from rag_selectivity.render.blocks import (
 from rag_selectivity.render.report_tables import difference_blocks
 from rag_selectivity.results.claims import DEFINITIONS, OF_SUPPORT, SAMPLES, ClaimCheck, ClaimReport, ClaimRun
 from rag_selectivity.results.grading import DrawnPart, Grading
-from rag_selectivity.results.trust import AS_PEOPLE, INVERTS, OPEN, Ranking
 from rag_selectivity.results.usage import Usage
-from rag_selectivity.results.workflows import Calibration, JudgeReport
+from rag_selectivity.results.workflows import AS_PEOPLE, INVERTS, OPEN, Calibration, JudgeReport, Ranking
 from rag_selectivity.trust.agreement import MODERATE, TOO_FEW, UNDETERMINED, Agreement
 from rag_selectivity.trust.controls import ControlPower
 from rag_selectivity.wording import counted, percent, signed

@@ -95,7 +95,7 @@ def as_latex(result: Result) -> str:
 def _figures(result: Report | Comparison, report: Report) -> dict[str, dict[Measure, Estimate]]:
     """The figures of each run that were asked for: at their own depth, at that nearest to the K, or of whole lists."""
     known = decided_on(report, baseline=result.baseline if isinstance(result, Comparison) else None)
-    wanted = report.trust.depth if isinstance(known, str) else nearest_depth(report.depths, known.K)
+    wanted = nearest_depth(report.depths, *([] if isinstance(known, str) else [known.K]))
     figures = {}
     for name, run in report.runs.items():
         parsed = {parse_measure(key): estimate for key, estimate in run.estimates.items()}
@@ -127,7 +127,7 @@ def _cells(
 
 def _caption(result: Report | Comparison, report: Report, figures: Iterable[Mapping[Any, Estimate]], cells: str) -> str:
     size = "" if report.corpus_size is None else f", N = {report.corpus_size:,} passages"
-    text = f"{counted(len(report.runs), 'system')}, n = {counted(report.trust.queries, 'query', 'queries')}{size}, "
+    text = f"{counted(len(report.runs), 'system')}, n = {counted(report.evaluated, 'query', 'queries')}{size}, "
     text += f"{report.scale} scale, relevant from grade {scale_named(report.scale).relevant_from}."
     text += " The best figure of a column is bold." * (r"\textbf" in cells)
     text += " A ≥ stands before the lower end of a figure that is not known." * (r"\geq" in cells)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field, replace
 
 import numpy as np
@@ -20,6 +20,8 @@ from rag_selectivity.wording import counted
 ONE_JUDGE, NO_AGREEMENT, LOW_AGREEMENT = "one-judge", "agreement-unknown", "agreement-too-low"
 OUTDATED = "outdated-labels"
 UNKNOWN_ORIGIN, NOT_DRAWN, UNLABELLED_STRATA = "unknown-origin", "people-not-drawn", "strata-without-labels"
+#: What the labels are worth after all checks.
+CHECKED, UNCHECKED, NOTHING = "checked", "unchecked", "nothing"
 
 
 class Check(Plain):
@@ -176,6 +178,39 @@ class Provenance(Plain):
             pairs = counted(apart, "pair that people graded was", "pairs that people graded were")
             worth = "pairs that somebody picked can make the judge look better or worse than it is."
             yield Caveat(NOT_DRAWN, f"{pairs} not drawn by this tool: {worth}", SOFT, {"pairs": apart})
+
+
+class Trust(Plain):
+    """What the labels of a report are worth, by its figures at the depth nearest to 10.
+
+    Attributes
+    ----------
+    text : str
+        The verdict and the facts as a paragraph.
+    facts : tuple of str
+        Sentences on who gave the labels, how passages were chosen and what was checked; doubts are caveats.
+    verdict : str
+        What may be concluded, and the facts behind it in a second sentence; empty without runs.
+    standing : {"checked", "unchecked", "nothing"}
+        `checked`: people's labels calibrate the figures, or random controls show bits over a random draw. `nothing`:
+        the labels show nothing about the retriever.
+    acts : tuple of str
+        What would allow more, the cheapest first: random controls, people's labels, a tail below closed labels.
+    labels : Provenance or None
+    ids_apart : (str, str) or None
+        Which ids of labels and a run do not meet, and what mends it; None if there is no doubt about them.
+    unchecked_judges : str
+        Whose grades the figures rest on, `this judge's` or `these judges'`; empty where people calibrate them.
+    """
+
+    text: str
+    facts: tuple[str, ...]
+    verdict: str
+    standing: str
+    acts: tuple[str, ...]
+    labels: Provenance | None
+    ids_apart: Sequence[str] | None = field(repr=False)
+    unchecked_judges: str = field(repr=False)
 
 
 def agreement_of(ground: Ground, scale: Scale) -> Agreement | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, field, replace
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -22,11 +23,10 @@ from rag_selectivity.measures.utility import PROC, PercentPROC, diagnosis
 from rag_selectivity.results.decision import Decision
 from rag_selectivity.results.difference import Changes, RunDifference, difference_of
 from rag_selectivity.results.plain import Plain, finite, flat, plain, plain_fields
-from rag_selectivity.results.provenance import Provenance
+from rag_selectivity.results.provenance import Provenance, Trust
 from rag_selectivity.results.result import Result, json_file
 from rag_selectivity.results.run_report import Group, OfRuns, RunReport, Slice, each_slice
 from rag_selectivity.results.steps import Steps
-from rag_selectivity.results.trust import Trust
 from rag_selectivity.tables.grades import scale_named
 from rag_selectivity.tables.writing import Content, is_written_into, json_text, write_files
 
@@ -91,9 +91,15 @@ class Report(OfRuns[RunReport], Result):
         return *self.depths, *budgets_among(measure.at for measure in self.measures if measure.at is not None)
 
     @property
+    def evaluated(self) -> int:
+        """The number of queries, of the run with the most."""
+        return max((run.evaluated for run in self.runs.values()), default=0)
+
+    @property
     def trust(self) -> Trust:
         """What the labels are worth: where they come from, what may be concluded, and the cheapest next step."""
-        return Trust(self.runs, self.measures, self.depths, self.provenance, self.steps)
+        found: Trust = import_module("rag_selectivity.advice.trust").trust_of(self)
+        return found
 
     def key_of(self, measure: Any) -> str:
         """The name by which a figure is known; an InputError with the reason of a measure that has none."""

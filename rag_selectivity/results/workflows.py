@@ -7,9 +7,9 @@ from typing import Any
 
 from rag_selectivity.inference.interval import Interval
 from rag_selectivity.results.plain import Plain, flat, plain, plain_fields
-from rag_selectivity.results.provenance import Provenance
+from rag_selectivity.results.provenance import Provenance, Trust
+from rag_selectivity.results.report import Report
 from rag_selectivity.results.result import Result
-from rag_selectivity.results.trust import Ranking, Trust
 from rag_selectivity.trust.agreement import Agreement
 
 
@@ -44,6 +44,42 @@ class Calibration(Result):
     advice: str
 
 
+#: The verdicts of a ranking.
+AS_PEOPLE, INVERTS, OPEN = "as_people", "inverts", "open"
+
+
+class Ranking(Plain):
+    """Whether a judge ranks two runs as people do.
+
+    Attributes
+    ----------
+    runs : (str, str)
+    measure : str
+        With its depth: the share of the top K that is relevant.
+    verdict : {"as_people", "inverts", "open"}
+        `as_people`: the interval leaves out 0, and the judge's difference has its sign. `inverts`: it leaves out 0,
+        and the judge's difference has the other sign. `open`: neither.
+    difference : Interval
+        The first run's figure minus the second's on completed labels, for these queries; `reason` says why there is
+        none.
+    as_judged : float
+        The same on the judge's labels.
+    labels, pairs : int
+        The pairs in one of the two lists only: those that people labelled, and all.
+    labels_needed : int or None
+        Roughly how many labels of these pairs would settle an open verdict.
+    """
+
+    runs: tuple[str, str]
+    measure: str
+    verdict: str
+    difference: Interval
+    as_judged: float
+    labels: int
+    pairs: int
+    labels_needed: int | None = None
+
+
 class JudgeReport(Result):
     """What `labels agree` returns.
 
@@ -72,12 +108,12 @@ class JudgeReport(Result):
     @property
     def trust(self) -> Trust:
         """What the labels are worth: where they come from, and the verdict on the judge."""
-        return Trust({}, (), (), self.provenance)
+        return Report({}, (), (), None, "", provenance=self.provenance).trust
 
     def to_dict(self) -> dict[str, Any]:
         """As plain data, ready for JSON; the figures of the agreement are its own."""
         figures, more = plain(self.agreement), plain_fields(self, "agreement", "provenance")
-        return {"schema": self.schema, "trust": self.trust.to_dict(), **figures, **more}
+        return {"schema": self.schema, "trust": self.trust.to_dict() | {"verdict": None}, **figures, **more}
 
     def to_rows(self) -> list[dict[str, Any]]:
         """One row for each figure, as in the CSV output."""
