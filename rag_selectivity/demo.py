@@ -1,7 +1,7 @@
 """The demonstration: three retrievers, what their labels are worth, and the 99 % success paradox, on the sample."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -13,8 +13,7 @@ from rag_selectivity.measures.chance import regime
 from rag_selectivity.render.blocks import Block, Heading, Note, Table
 from rag_selectivity.render.first_screen import first_screen
 from rag_selectivity.render.writers import text_of
-from rag_selectivity.results.report import Report
-from rag_selectivity.results.steps import Commands
+from rag_selectivity.results.report import Report, Steps
 from rag_selectivity.sample.folder import write_sample
 from rag_selectivity.sample.judges import dice_grade, first_grade, write_store
 from rag_selectivity.sample.rows import expected, graded_pairs, texts
@@ -125,7 +124,8 @@ def run_demo() -> Demo:
         report = evaluate(labels, runs, corpus_size=size, pool=pool, depths=[5, K, 20])
         # What the steps name are files that `demo --write try` leaves.
         known = {"labels": "try/labels.db", "queries": "try/queries.jsonl", "corpus": "try/corpus.jsonl"}
-        report = report.with_steps(Commands(files=[f"try/{run}.trec" for run in RUNS], **known))
+        steps = Steps(files=[f"try/{run}.trec" for run in RUNS], as_commands=True, **known)
+        report = replace(report, steps=steps)
         report = report.with_decision(decide(report, k=K))
         shown = {"queries": texts("queries.jsonl"), "corpus": texts("corpus.jsonl"), "qrels": labels, "runs": runs}
         page = to_html(report, title="Three retrievers over Python's documentation", **shown)

@@ -35,8 +35,7 @@ from rag_selectivity.inference.bootstrap import Bootstrap
 from rag_selectivity.judged.policy import Policy, resolve_policy
 from rag_selectivity.measures import Measure
 from rag_selectivity.measures.plan import default_measures
-from rag_selectivity.results.report import Report
-from rag_selectivity.results.steps import Steps
+from rag_selectivity.results.report import Report, Steps
 from rag_selectivity.tables.files import is_path
 from rag_selectivity.tables.forms import IdForm
 from rag_selectivity.tables.identity import AUTO as AUTO
@@ -216,7 +215,8 @@ def measure_hosted(
         human=_people_named(human, {query: (names[query], *called[query]) for query in grades}, grade_map),
         **{"ids": ids, "bootstrap": bootstrap, "corpus": corpus, **options},
     )
-    report = report.with_steps(replace(steps or Steps(), labels=report.steps.labels, files=report.steps.files))
+    steps = replace(steps or Steps(), labels=report.steps.labels, files=report.steps.files)
+    report = replace(report, steps=steps)
     for name, lists in runs.items():
         facts = {"identity": {"taken": taken} if chosen is None else chosen.facts, "retrieval": _facts(lists)}
         notes = [] if chosen is None else [chosen.line]

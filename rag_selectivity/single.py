@@ -39,7 +39,7 @@ from rag_selectivity.measures.chance import BoR
 from rag_selectivity.measures.outcome import FloatArray, Outcome, Refusal, joint_refusal
 from rag_selectivity.measures.plan import LARGEST_DEPTH
 from rag_selectivity.results.estimate import Estimate
-from rag_selectivity.results.steps import Steps as Steps
+from rag_selectivity.results.report import Steps as Steps
 from rag_selectivity.tables.cells import check_whole as check_whole
 from rag_selectivity.tables.cells import is_missing as is_missing
 from rag_selectivity.tables.cells import iterated, shown

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from rag_selectivity.advice.losses import QUERIES, RETRIEVER, SELECTION, Losses
+from rag_selectivity.advice.steps import grading
 from rag_selectivity.evaluation.caveats import CLOSED, equals_placebo
 from rag_selectivity.inference.bounded import FEW
 from rag_selectivity.inference.exact import clopper_pearson
@@ -194,7 +195,7 @@ def what_next(decision: Decision, at_k: Report, losses: Losses | None, fails: st
     pairs = [pair.unequal.figures for pair in decision.pairs if pair.unequal and pair.verdict == JUDGED_IN_PART]
     if apart is None and not fails and pairs:
         lists = enumeration(dict.fromkeys(f"{pair['not_graded']}'s list" for pair in pairs))
-        acts.append(f"Grade {lists} too: {at_k.steps.lists(graded)}")
+        acts.append(f"Grade {lists} too: {grading(at_k.steps, graded)}")
     if best.qrels and best.qrels.origins and (left := best.qrels.origins.open):
         acts.append(f"Finish the grading: no grade yet for {counted(left, 'pair')} in {best.qrels.source}; run again.")
     estimate = decision.lines[0].figures[decision.measure.name].estimate
@@ -204,7 +205,7 @@ def what_next(decision: Decision, at_k: Report, losses: Losses | None, fails: st
         few = [f"Add questions of other clusters: these are of {counted(clusters, 'cluster')}; have at least {FEWEST}."]
     lacking = unlabelled_share(best, decision.K)
     part = f"{percent(lacking)} of the top {decision.K} has no label; have an LLM grade all of it"
-    grade = [f"{part}: {at_k.steps.lists(graded)}"] if lacking else []
+    grade = [f"{part}: {grading(at_k.steps, graded)}"] if lacking else []
     # Labels that call passages of other lists junk say little of a list that holds few of them.
     acts += grade if lacking > 0.75 and hold_junk(best) else []
     labels = trust.acts

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterator, Sequence
 
+from rag_selectivity.advice.steps import drawing, grading
 from rag_selectivity.evaluation.caveats import CLOSED, EQUALS_PLACEBO, UNLESS_PERFECT
 from rag_selectivity.inference.bounded import FEW
 from rag_selectivity.measures.base import Measure, Real
@@ -234,20 +235,22 @@ def _acts(report: Report, closed: str | None) -> Iterator[str]:
     # Labels by people leave controls unused.
     if queries and is_sized and "control" not in known.chosen and not known.calibrated:
         controls = f"{counted(_CONTROLS * queries, 'random passage')} graded{_cost(known, _CONTROLS * queries)}"
-        yield f"Have {controls}: {steps.controls(_CONTROLS, known.depth)}"
+        given = "…" if steps.grade == "grade" else "…, corpus=index"
+        yield f"Have {controls}: {grading(steps, known.depth, given, controls=_CONTROLS)}"
     # Nobody can label more pairs than there are, and controls are not drawn.
     pairs = min(_PEOPLE, known.labels - known.chosen.get("control", 0))
     if _uncalibrated(report) or (not known.calibrated and _check(known) is None):
-        yield f"Let a person grade {counted(pairs, 'pair')}: {steps.draw(f'calibrate:{pairs}')}"
+        yield f"Let a person grade {counted(pairs, 'pair')}: {drawing(steps, f'calibrate:{pairs}')}"
     elif not known.calibrated and report.runs:
-        yield f"Calibrate the figures by people's labels: {steps.human}"
+        yield f"Calibrate the figures by people's labels: {'--human FILE' if steps.as_commands else 'human=…'}"
     left = [x["retrieved"] - x["judged"] for run in report.runs.values() if (x := run.input.get("passages"))]
     grades = min([_TAIL * queries, *([sum(left)] if left else [])])
     if closed is not None and "tail" not in known.chosen:
         depth = known.depth or nearest_depth(report.depths) or 10
         tail = f"{counted(grades, 'passage')} below the pool graded{_cost(known, grades)}"
         deeper = "Retrieve further down, and have a tail of that graded: what the runs missed is not known."
-        yield f"Have {tail}: {steps.tail(f'{max(200, 2 * depth)}:{_TAIL}', depth)}" if grades else deeper
+        step = grading(steps, depth, steps.given, tail=f"{max(200, 2 * depth)}:{_TAIL}")
+        yield f"Have {tail}: {step}" if grades else deeper
 
 
 def _cost(known: Provenance, grades: int) -> str:

@@ -15,7 +15,7 @@ from rag_selectivity.cli.inputs import costs_of, labels_of, tokens_of
 from rag_selectivity.cli.output import Format, note, put_rows
 from rag_selectivity.cli.retrieved import Retrieved, Spans, is_live
 from rag_selectivity.errors import InputError
-from rag_selectivity.results.steps import Commands
+from rag_selectivity.results.report import Steps
 
 if TYPE_CHECKING:
     from rag_selectivity.results.report import Report
@@ -181,8 +181,8 @@ def evaluate(
     known = {name: str(file) for name, file in texts.items() if file.exists()}
     # Nobody can read standard input again.
     typed = ["RUN" if file == STANDARD_INPUT else file_with_name(name, file) for name, file in runs.items()]
-    steps = Commands(labels=str(path), files=["RUN"] if retrieved.is_live else typed, **known)
-    report = decided(report.with_steps(steps), asked_for_k=k is not None, **deciding)
+    steps = Steps(labels=str(path), files=["RUN"] if retrieved.is_live else typed, as_commands=True, **known)
+    report = decided(replace(report, steps=steps), asked_for_k=k is not None, **deciding)
     if per_query is not None:
         put_rows(report.per_query(), per_query)
     failed = gates.failed(report)

@@ -161,7 +161,7 @@ def evaluate(
         notes.append(f"{', '.join(gaining)}: gains are the new grades: compare only with figures of the same grade map")
     report = report_on(figures, chosen, bootstrap, joined.notes, joined.ground, slicings_of(by, judged, ids=ids))
     files = [f"{name}={run if is_path(run) else 'RUN'}" for name, run in named_runs(runs).items()]
-    return report.with_steps(replace(report.steps, files=files))
+    return replace(report, steps=replace(report.steps, files=files))
 
 
 def measure_all(

@@ -31,9 +31,8 @@ from rag_selectivity.results.estimate import (
 )
 from rag_selectivity.results.plain import finite
 from rag_selectivity.results.provenance import Provenance, agreement_of
-from rag_selectivity.results.report import Report
+from rag_selectivity.results.report import Report, Steps
 from rag_selectivity.results.run_report import RunReport, Slice
-from rag_selectivity.results.steps import Steps
 from rag_selectivity.tables.ids import IntArray
 from rag_selectivity.trust.completions import DRAWS, Completed, completed_figures
 from rag_selectivity.trust.controls import controlled_figures

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, field, replace
 from importlib import import_module
 from importlib.util import find_spec
@@ -26,7 +26,6 @@ from rag_selectivity.results.plain import Plain, finite, flat, plain, plain_fiel
 from rag_selectivity.results.provenance import Provenance, Trust
 from rag_selectivity.results.result import Result, json_file
 from rag_selectivity.results.run_report import Group, OfRuns, RunReport, Slice, each_slice
-from rag_selectivity.results.steps import Steps
 from rag_selectivity.tables.grades import scale_named
 from rag_selectivity.tables.writing import Content, is_written_into, json_text, write_files
 
@@ -41,6 +40,32 @@ class Diagnosis(Plain):
     overall: str | None
     counts: Mapping[str, int]
     queries: Mapping[str, str | None]
+
+
+class Steps(Plain):
+    """What the steps that a report proposes are written with.
+
+    Attributes
+    ----------
+    grade : str
+        The function that grades: that of a framework, such as `grade_dataset`, or `grade`.
+    given : str
+        What that function is given besides; for a tail it needs ranks below the pool.
+    labels, queries, corpus : str
+        Files; what is not known stands in capitals.
+    files : sequence of str
+        The runs: files, or NAME=FILE.
+    as_commands : bool
+        Whether they are commands that can be pasted, and no calls in Python.
+    """
+
+    grade: str = "grade"
+    given: str = "…"
+    labels: str = "STORE"
+    files: Sequence[str] = ("RUN",)
+    queries: str = "QUERIES"
+    corpus: str = "CORPUS"
+    as_commands: bool = False
 
 
 class Report(OfRuns[RunReport], Result):
@@ -73,7 +98,7 @@ class Report(OfRuns[RunReport], Result):
     changes: Changes | None = None
     #: The file that it was read from, which holds no lists; None for a new report.
     path: Path | None = field(default=None, repr=False, compare=False)
-    #: How the steps are written that it proposes.
+    #: What the steps that it proposes are written with.
     steps: Steps = field(default=Steps(), repr=False, compare=False)
 
     @property
@@ -113,10 +138,6 @@ class Report(OfRuns[RunReport], Result):
         part = self.run(run)
         known = replace(part, input={**part.input, **facts}, notes=(*part.notes, *notes))
         return replace(self, runs={**self.runs, run: known})
-
-    def with_steps(self, steps: Steps) -> Report:
-        """The same report with the next steps as calls of an adapter's functions."""
-        return replace(self, steps=steps)
 
     def with_decision(self, decision: Decision, changes: Changes | None = None) -> Report:
         """The same report with a decision (of `rag_selectivity.advice.decide`), and what changed in its figures.
