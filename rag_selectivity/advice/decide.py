@@ -4,6 +4,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 
@@ -18,8 +19,7 @@ from rag_selectivity.evaluation.caveats import CLOSED, DOWN_TO
 from rag_selectivity.evaluation.evaluate import measure_all, usual_depths
 from rag_selectivity.evaluation.report import report_on
 from rag_selectivity.judged.judged_run import JudgedRun
-from rag_selectivity.measures import Measure
-from rag_selectivity.measures.base import Real
+from rag_selectivity.measures.base import Measure, Real
 from rag_selectivity.measures.chance import BoR, BoR_max, Success, success_of
 from rag_selectivity.measures.plan import at_depth, default_measures, plan_as_named, wanted_measures, without_depth
 from rag_selectivity.measures.utility import PROC, RANWG, PercentPROC
@@ -134,12 +134,16 @@ def decide(
     return replace(decision, answers=tuple(_answers(decision, at_k, trust, advice.leader, evidence @ depth)))
 
 
-def depths_with_k(judged: Mapping[str, JudgedRun]) -> list[int]:
-    """The usual depths and the K that is advised: as `depths` of `evaluate`, its report holds those of its decision.
+def depths_with_k(
+    judged: Mapping[str, JudgedRun], depths: Any = usual_depths, *, k: int | None = None, measures: Iterable[Any] = ()
+) -> list[int]:
+    """Depths, or those that a function chooses, and the K of the decision: `k`, or else the one that is advised.
 
-    For the usual measures. K does not depend on its interval.
+    As `depths` of `evaluate` or `compare` with these measures: the report holds the figures of its decision. K does not
+    depend on its interval.
     """
-    return sorted({*usual_depths(judged).tolist(), Advice.of(judged, (), None).K})
+    at = depths(judged) if callable(depths) else depths
+    return sorted({*map(int, at), k or Advice.of(judged, measures, None).K})
 
 
 # -- the figures ---------------------------------------------------------------------------------------------

@@ -31,7 +31,7 @@ from rag_selectivity.tables.names import find_column
 from rag_selectivity.tables.small import rows_of
 from rag_selectivity.trust.people import calibration_ground, judge_labels
 from rag_selectivity.trust.plan import expected_widths
-from rag_selectivity.wording import percent, several
+from rag_selectivity.wording import percent
 
 #: Plans for more queries than this are refused; so many tests a comparison on the trec scale has.
 _MOST_QUERIES, TESTS = 10_000_000, len(COMPARED_DEPTHS)
@@ -187,19 +187,12 @@ def plan_human(
     widths = expected_widths(judges, drawn, joined.judged, people, agreement, number, measures, bootstrap, depth=depth)
     agreed = f"a stated agreement of {percent(float(agreement or 0))}, with errors at random"
     basis = f"simulated from {agreed if people is None else f'{int((people >= 0).sum())} labels of people so far'}"
-    notes = [
-        f"{basis}; means of six simulations and of {several([*named])}",
-        "half_width: half the width of the interval to expect for these very queries, no wider with more labels",
-        "with_queries: the same with the uncertainty from the choice of queries, as evaluate prints it",
-    ]
     halved = dict[str, int | None]()
     for name in dict.fromkeys(each["measure"] for each in widths):
         half_width = {each["labels"]: each["half_width"] for each in widths if each["measure"] == name}
         half = next(iter(half_width.values())) / 2
-        halved[name] = least = min((labels for labels, width in half_width.items() if width <= half), default=None)
-        does = f"{least:,} labels halve it" if least else f"{max(half_width):,} (the most tried) do not halve it"
-        notes.append(f"{name}: {does}")
-    return {"rows": widths, "halved_by": halved, "basis": basis, "notes": notes}
+        halved[name] = min((labels for labels, width in half_width.items() if width <= half), default=None)
+    return {"rows": widths, "halved_by": halved, "basis": basis}
 
 
 def audit(

@@ -199,7 +199,8 @@ def what_next(decision: Decision, at_k: Report, losses: Losses | None, fails: st
     if best.qrels and best.qrels.origins and (left := best.qrels.origins.open):
         acts.append(f"Finish the grading: no grade yet for {counted(left, 'pair')} in {best.qrels.source}; run again.")
     estimate = decision.lines[0].figures[decision.measure.name].estimate
-    few = _too_few(min(decision.queries, estimate.n, estimate.effective or math.inf), FEW, decision.queries)
+    count = min(decision.queries, estimate.n, estimate.effective or math.inf)
+    few = _too_few(count, FEW, decision.queries)
     units = None if at_k.bootstrap is None else at_k.bootstrap.units(best.queries)
     if units is not None and (clusters := len(np.unique(units))) < min(FEW, decision.queries):
         few = [f"Add questions of other clusters: these are of {counted(clusters, 'cluster')}; have at least {FEWEST}."]
@@ -216,7 +217,7 @@ def what_next(decision: Decision, at_k: Report, losses: Losses | None, fails: st
         # What the best run shows may lack labels, and there may be few questions.
         mend = f"Mend the retrieval: its lists are not shown to be better than luck. Look at {_LOOK[RETRIEVER]}."
         is_poor = estimate.value < 0.5 and not (believed or CLOSED in {each.code for each in estimate.caveats})
-        acts = [*([mend] if is_poor else _too_few(decision.queries, FEWEST, decision.queries)), *grade]
+        acts = [*([mend] if is_poor else _too_few(count, FEWEST, decision.queries)), *grade]
     advised, luck = decision.k_by_run[decision.best], f"at K = {decision.K} luck may do as well"
     other = "a larger K" if advised.open else f"K = {advised.value}" * (advised.value not in (None, decision.K))
     other, why = (other, advised.reason) if believed else ("a smaller K" * (decision.K > 1), luck)

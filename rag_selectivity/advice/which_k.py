@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from scipy import special
@@ -14,8 +15,9 @@ from rag_selectivity.inference.draws import resample_counts
 from rag_selectivity.inference.interval_methods import Estimand
 from rag_selectivity.judged.judged_run import JudgedRun
 from rag_selectivity.judged.query_weights import effective_size
-from rag_selectivity.measures.base import FloatArray, Measure, Outcome
+from rag_selectivity.measures.base import FloatArray, Outcome
 from rag_selectivity.measures.chance import success_of
+from rag_selectivity.measures.plan import named_measures
 from rag_selectivity.measures.utility import Evidence
 from rag_selectivity.results.decision import AdvisedK, Source
 from rag_selectivity.tables.ids import IntArray
@@ -141,9 +143,9 @@ class Advice:
     K: int
 
     @classmethod
-    def of(cls, judged: Mapping[str, JudgedRun], measures: Iterable[Measure], bootstrap: Bootstrap | None) -> Advice:
+    def of(cls, judged: Mapping[str, JudgedRun], measures: Iterable[Any], bootstrap: Bootstrap | None) -> Advice:
         """The advice about runs; what counts is what the measures count."""
-        success = success_of(measures)
+        success = success_of(named_measures([*measures]))
         measure = Evidence(rel=success.rel, enough=max(3, success.m))
         curves = {name: EvidenceCurve.of(run, measure, WORTH) for name, run in judged.items()}
         by_run = {name: _advised(run, measure, curves[name], bootstrap) for name, run in judged.items()}

@@ -108,9 +108,11 @@ def evaluate(
     $ rag-selectivity evaluate grades.trec bm25.trec --pool candidates.trec --scale utility --depths 1,3 \
         --measure RA-nWG --measure PROC --measure Harm --fail-if 'RA-nWG@3 < .1'
     """
-    from rag_selectivity.advice.costs import read_costs
+    from rag_selectivity.advice import depths_with_k, read_costs
     from rag_selectivity.cli.gates import Gates, end_with
+    from rag_selectivity.compare.runs import depths_of_comparison
     from rag_selectivity.compare.stored import changes_since
+    from rag_selectivity.evaluation.evaluate import usual_depths
     from rag_selectivity.figures.by import NAMES
     from rag_selectivity.grading.origins import reasons_in
     from rag_selectivity.measures.plan import DEFAULT_MEASURES, budgets_of
@@ -156,20 +158,19 @@ def evaluate(
         **({"missing_query": "skip"} if given.unpaired else {}),
         **rules.chosen(),
     }
-    depths = depths or retrieved.depths
+    usual = _of_page(retrieved, scale, form, size) if printer.is_page else [DEFAULT_MEASURES]
+    shared["measures"] = None if compared and not measure else [*(measure or usual), *gates.measures]
+    shared["depths"] = depths = depths or retrieved.depths
     # With its K, the decision finds its figures in the report, and a later report finds them in its file.
-    depths_with_k: Any = depths
     if deciding["k"] or (not compared and (printer.is_page or depths is None)):
-        depths_with_k = partial(_depths_with_k, depths, deciding["k"], shared, compared)
+        at = depths or (depths_of_comparison if compared else usual_depths)
+        shared["depths"] = partial(depths_with_k, depths=at, k=deciding["k"], measures=shared["measures"] or ())
     if compared:
-        shared["measures"] = [*measure, *gates.measures] if measure else None
         shared |= {"paired": not given.unpaired, "draws": given.draws, "power": given.power}
-        result: Any = rs.compare(retrieved.qrels, lists, baseline=str(baseline), depths=depths_with_k, **shared)
+        result: Any = rs.compare(retrieved.qrels, lists, baseline=str(baseline), **shared)
         report = result.report
     else:
-        usual = _of_page(retrieved, scale, form, size) if printer.is_page else [DEFAULT_MEASURES]
-        shared["measures"] = [*(measure or usual), *gates.measures]
-        report = rs.evaluate(retrieved.qrels, lists, depths=depths_with_k, **shared)
+        report = rs.evaluate(retrieved.qrels, lists, **shared)
         report = report.with_input(next(iter(retrieved.runs)), retrieved.facts, retrieved.notes)
     if is_costed:
         judged = {name: run.judged for name, run in report.runs.items() if run.judged is not None}
@@ -254,18 +255,3 @@ def _of_page(retrieved: Retrieved, scale: str | None, form: o.LabelForm, size: M
 
     known = settled_labels(retrieved.qrels, scale, form.grade_map).scale
     return page_measures(known or "trec", sized=any(each is not None for each in size.values()))
-
-
-def _depths_with_k(
-    depths: Sequence[int] | None, k: Any, shared: Mapping[str, Any], compared: bool, judged: Mapping[str, rs.JudgedRun]
-) -> list[int]:
-    """The depths, and the K of the decision: as given, or advised."""
-    from rag_selectivity.advice.which_k import Advice
-    from rag_selectivity.evaluation.evaluate import usual_depths
-    from rag_selectivity.measures.plan import compared_depths, named_measures
-
-    # The K does not depend on its interval, which `decide` adds.
-    K = k or Advice.of(judged, named_measures(shared["measures"]), None).K
-    longest = max(int(run.returned.max(initial=1)) for run in judged.values())
-    usual = compared_depths(longest) if compared else usual_depths(judged).tolist()
-    return sorted({*(depths or usual), K})

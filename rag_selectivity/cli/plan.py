@@ -13,7 +13,7 @@ from rag_selectivity.cli.settings import SETTINGS, refuse_typed
 from rag_selectivity.errors import InputError
 from rag_selectivity.tables.grades import scale_named
 from rag_selectivity.tables.small import read_ids
-from rag_selectivity.wording import counted, percent
+from rag_selectivity.wording import counted, percent, several
 
 
 def _columns(typed: str | None, called: str) -> dict[str, str]:
@@ -145,7 +145,15 @@ def plan(
         options: dict[str, Any] = {"known": known, "agreement": agreement, "grade_map": grade_map, "scale": scale}
         options |= {"corpus_size": corpus_size, "depth": (depths or [10])[0], "bootstrap": rs.Bootstrap(level=level)}
         result = plan_human(labels, runs, human, **options)
-        printer.show_rows(result, result["rows"], result["notes"])
+        result["notes"] = notes = [
+            f"{result['basis']}; means of six simulations and of {several([*runs])}",
+            "half_width: half the width of the interval to expect for these very queries, no wider with more labels",
+            "with_queries: the same with the uncertainty from the choice of queries, as evaluate prints it",
+        ]
+        most = f"{max(row['labels'] for row in result['rows']):,} (the most tried) do not halve it"
+        halved = result["halved_by"].items()
+        notes += [f"{name}: {f'{least:,} labels halve it' if least else most}" for name, least in halved]
+        printer.show_rows(result, result["rows"], notes)
         return
     refuse_typed(("known", "agreement"), "without --human nobody labels")
     if typed > 1:

@@ -118,9 +118,7 @@ def compare(
     notes += ["W/T/L and the largest differences are of single queries, without weights"] * bool(judged[base].weights)
     if measures is None:
         measures = compared_measures(judged[base].scale, sized=judged[base].corpus_size is not None)
-    if depths is None:
-        depths = compared_depths(max(int(run.returned.max(initial=1)) for run in judged.values()))
-    figures, chosen = measure_all(judged, measures, depths)
+    figures, chosen = measure_all(judged, measures, depths_of_comparison if depths is None else depths)
     for measure in chosen:
         if measure.higher_is_better is None:
             why = "it depends on corpus, judgments and K only and is the same for all runs"
@@ -137,6 +135,11 @@ def compare(
         settings["family_of_slices"] = family
         notes += [note for slicing in slicings for note in slicing.notes]
     return Comparison(base, rows, report, settings, tuple(notes), slices)
+
+
+def depths_of_comparison(judged: Mapping[str, JudgedRun]) -> list[int]:
+    """The depths of a comparison, if none are given."""
+    return compared_depths(max(int(run.returned.max(initial=1)) for run in judged.values()))
 
 
 def _in_slices(
