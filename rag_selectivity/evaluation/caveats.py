@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -29,13 +29,16 @@ from rag_selectivity.results.estimate import (
     Caveat,
     Estimate,
 )
-from rag_selectivity.results.provenance import UNLABELLED_STRATA
+from rag_selectivity.results.provenance import NO_AGREEMENT, UNLABELLED_STRATA, Provenance
 from rag_selectivity.tables.ids import IntArray
+from rag_selectivity.trust.agreement import POOR
 from rag_selectivity.trust.placebo import AT_K, IN_LISTS, JUDGED_FROM, LabelReach, hold_junk, labelled_down_to
 from rag_selectivity.trust.strata import WithoutLabels
 from rag_selectivity.wording import counted, percent
 
 BY_CONSTRUCTION, DOWN_TO, AS_JUDGED_BASELINE = "by-construction", "down-to-rank", "as-judged-baseline"
+ONE_JUDGE, LOW_AGREEMENT, OUTDATED = "one-judge", "agreement-too-low", "outdated-labels"
+UNKNOWN_ORIGIN, NOT_DRAWN = "unknown-origin", "people-not-drawn"
 #: The codes of caveats that decide what may be concluded.
 CLOSED, EQUALS_PLACEBO = "closed-labels", "equals-placebo"
 #: In the caveat of a figure that a perfect run would give too.
@@ -100,16 +103,53 @@ class LabelFacts:
         return column, closed
 
 
-def of_labels(measure: Measure, estimate: Estimate, facts: LabelFacts, as_judged: Estimate) -> tuple[Caveat, ...]:
-    """The caveats that follow from where a run's labels are; `as_judged` is the estimate by these labels alone."""
+def of_origins(known: Provenance | None) -> Iterator[Caveat]:
+    """What is to be said of every figure that rests on these labels."""
+    if known is None:
+        return
+    if len(known.judges) == 1 and not known.by_people and not known.calibrated:
+        text = f"All labels come from one judge, {min(known.judges)}: an error that it repeats is in every figure."
+        yield Caveat(ONE_JUDGE, text, NOTE, {"judges": 1})
+    # Nothing is to be said of judges where people gave all grades, or where theirs calibrate the figures.
+    is_judged, found = known.judges and known.by_people < known.labels and not known.calibrated, known.agreement
+    if is_judged and (found is None or found.kappa_quadratic.reason):
+        checked = found and f"People checked only {counted(found.n, 'grade')} of the judge: {found.verdict}."
+        text, pairs = checked or "No person has checked the judge.", 0 if found is None else found.n
+        yield Caveat(NO_AGREEMENT, text, SOFT, {"pairs": pairs})
+    elif is_judged and found and found.verdict == POOR:
+        text = f"The judge agrees too little with people. {found.reason}"
+        yield Caveat(LOW_AGREEMENT, text, STRONG, {"pairs": found.n, "kappa": found.kappa_quadratic.value})
+    if known.outdated:
+        labels = counted(known.outdated, "label is", "labels are")
+        text = f"{labels} of an older text of the query or passage: grade these pairs again."
+        yield Caveat(OUTDATED, text, SOFT, {"labels": known.outdated})
+    if 0 < (unknown := known.chosen.get("unknown", 0)) < known.labels:
+        labels = counted(unknown, "label")
+        text = f"How {labels} of {known.labels:,} were chosen is not known: closed labels may go unnoticed."
+        yield Caveat(UNKNOWN_ORIGIN, text, NOTE, {"labels": unknown})
+    apart = sum(count for name, count in known.drawn_for_people.items() if not name or name.startswith("file:"))
+    if apart and known.judges:
+        pairs_of = counted(apart, "pair that people graded was", "pairs that people graded were")
+        worth = "pairs that somebody picked can make the judge look better or worse than it is."
+        yield Caveat(NOT_DRAWN, f"{pairs_of} not drawn by this tool: {worth}", SOFT, {"pairs": apart})
+
+
+def of_labels(
+    measure: Measure, estimate: Estimate, facts: LabelFacts, as_judged: Estimate, known: Iterable[Caveat]
+) -> Iterator[Caveat]:
+    """The caveats that follow from where a run's labels are.
+
+    `as_judged` is the estimate by these labels alone, and `known` has the caveats about them.
+    """
     column, closed = facts.closed(measure)
-    if closed is None:
-        return tuple(_of_placebo(estimate, perfect=False))
-    return (
-        *_of_success(measure, estimate, facts, closed, as_judged),
-        *_of_reach(measure, estimate, facts, column, closed),
-        *_of_placebo(estimate, perfect=closed == AT_K and not facts.reach.pooled),
-    )
+    if closed is not None:
+        yield from _of_success(measure, estimate, facts, closed, as_judged)
+        yield from _of_reach(measure, estimate, facts, column, closed)
+    yield from _of_placebo(estimate, perfect=closed == AT_K and not facts.reach.pooled)
+    # Figures that look at the grades of lists alone have no caveat about what labels miss, and so they look safe.
+    is_of_lists = measure.higher_is_better is not None and not measure.compares_with_all_labels
+    if is_of_lists and measure.name != "Judged" and not math.isnan(estimate.value):
+        yield from (each for each in known if each.code == NO_AGREEMENT)
 
 
 def of_concentration(effective: float, n: int) -> tuple[Caveat, ...]:
@@ -135,16 +175,6 @@ def of_strata(without: WithoutLabels | None) -> tuple[Caveat, ...]:
         return ()
     level, numbers = SOFT if without.bounded else NOTE, {"pairs": without.pairs, "of": without.of}
     return (Caveat(UNLABELLED_STRATA, without.text, level, numbers),)
-
-
-def of_unchecked(measure: Measure, estimate: Estimate, caveat: Caveat | None) -> tuple[Caveat, ...]:
-    """The caveat about a judge that nobody checked, for figures that look at the grades of lists alone.
-
-    These have no caveat about what labels miss, and so they look safe.
-    """
-    if caveat is None or measure.higher_is_better is None or measure.compares_with_all_labels:
-        return ()
-    return () if measure.name == "Judged" or math.isnan(estimate.value) else (caveat,)
 
 
 def in_part(measure: Measure, estimate: Estimate, estimates: Mapping[str, Estimate], only_expected: bool) -> Estimate:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from rag_selectivity.evaluation.caveats import LabelFacts, in_part, of_concentration, of_labels, of_strata, of_unchecked
+from rag_selectivity.evaluation.caveats import LabelFacts, in_part, of_concentration, of_labels, of_origins, of_strata
 from rag_selectivity.evaluation.doubts import Doubts
 from rag_selectivity.evaluation.labels import without_grades
 from rag_selectivity.figures.by import Slicing
@@ -157,7 +157,7 @@ class _Evaluation:
                 **({"controls": controls} if controls else {}),
                 **({"other_lists": others} if others else {}),
             },
-            label_caveats=() if self.provenance is None else self.provenance.caveats,
+            label_caveats=tuple(of_origins(self.provenance)),
             slices=slices,
         )
 
@@ -200,7 +200,7 @@ class _Evaluation:
             estimates[key] = _of_completions(estimates[key], figure, basis, intervals=self.bootstrap is not None)
         beyond = zip(placebos.items(), ends[len(self.plan) :], strict=True)
         shuffled = {measure: np.stack([each.value(), *of_it], axis=1) for (measure, each), of_it in beyond}
-        judge = self.provenance.unchecked if whole and self.provenance is not None else None
+        known = tuple(of_origins(self.provenance)) if whole else ()
         shown, result = {measure.without_depth for measure in self.measures}, Estimates()
         for base, at in self.plan:
             for i, depth in enumerate(at.tolist() if base in shown else ()):
@@ -213,7 +213,7 @@ class _Evaluation:
                 if base in shuffled and (estimate.basis != CALIBRATED or facts.closed(measure)[1] == AT_K):
                     estimate = _beside_placebo(estimate, *shuffled[base][i].tolist())
                 estimate = _with_reason(estimate, self.bootstrap)
-                caveats = *of_labels(measure, estimate, facts, labelled[key]), *of_unchecked(measure, estimate, judge)
+                caveats = tuple(of_labels(measure, estimate, facts, labelled[key], known))
                 result[key] = replace(estimate, caveats=(*estimate.caveats, *caveats)) if caveats else estimate
         return result, controls, completed
 

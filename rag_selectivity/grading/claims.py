@@ -13,6 +13,7 @@ from typing import Any
 
 from rag_selectivity.compare.differences import Testing, as_family, differences, known_baseline
 from rag_selectivity.errors import InputError, examples
+from rag_selectivity.evaluation.caveats import of_origins
 from rag_selectivity.evaluation.report import estimates_of_table
 from rag_selectivity.grading.claim_checks import PROMPT_VERSION, check
 from rag_selectivity.grading.claim_verdicts import compared_with_people, name_of, read_verdicts
@@ -186,10 +187,9 @@ async def acheck_claims(
     asked_for += [ClaimMeasure.named(WHOLE, depth) for depth in whole_context]
     provenance, agreement, on_people = compared_with_people(results, asked.name, people, name_of(human), bootstrap)
     figures = {name: figures_of_claims(of_run, asked_for) for name, of_run in results.items()}
+    caveats = tuple(of_origins(provenance))
     checked_runs = {
-        name: ClaimRun(
-            table, estimates_of_table(table, bootstrap), label_caveats=provenance.caveats, samples=results[name]
-        )
+        name: ClaimRun(table, estimates_of_table(table, bootstrap), label_caveats=caveats, samples=results[name])
         for name, table in figures.items()
     }
     rows, how = _differences(checked_runs, base, bootstrap)

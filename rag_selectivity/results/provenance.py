@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
 
 import numpy as np
@@ -10,16 +10,14 @@ import numpy as np
 from rag_selectivity.inference.bootstrap import Bootstrap
 from rag_selectivity.judged.origins import NO_GRADE, Chosen
 from rag_selectivity.judged.qrels import Qrels
-from rag_selectivity.results.estimate import NOTE, SOFT, STRONG, Caveat, Estimate
+from rag_selectivity.results.estimate import Estimate
 from rag_selectivity.results.plain import Plain
 from rag_selectivity.tables.grades import Scale, scale_named
-from rag_selectivity.trust.agreement import POOR, Agreement, agreement
+from rag_selectivity.trust.agreement import Agreement, agreement
 from rag_selectivity.trust.people import Ground
-from rag_selectivity.wording import counted
 
-ONE_JUDGE, NO_AGREEMENT, LOW_AGREEMENT = "one-judge", "agreement-unknown", "agreement-too-low"
-OUTDATED = "outdated-labels"
-UNKNOWN_ORIGIN, NOT_DRAWN, UNLABELLED_STRATA = "unknown-origin", "people-not-drawn", "strata-without-labels"
+#: The codes of the caveats about a judge that nobody checked, and about strata of which people labelled no pair.
+NO_AGREEMENT, UNLABELLED_STRATA = "agreement-unknown", "strata-without-labels"
 #: What the labels are worth after all checks.
 CHECKED, UNCHECKED, NOTHING = "checked", "unchecked", "nothing"
 
@@ -138,46 +136,6 @@ class Provenance(Plain):
             agreement=Check.of(found),
             drawn_for_people=drawn,
         )
-
-    @property
-    def caveats(self) -> tuple[Caveat, ...]:
-        """What is to be said of every figure that rests on these labels."""
-        return (*self._of_judges(), *self._of_labels())
-
-    @property
-    def unchecked(self) -> Caveat | None:
-        """The caveat about a judge that nobody checked."""
-        return next((caveat for caveat in self.caveats if caveat.code == NO_AGREEMENT), None)
-
-    def _of_judges(self) -> Iterator[Caveat]:
-        if len(self.judges) == 1 and not self.by_people and not self.calibrated:
-            text = f"All labels come from one judge, {min(self.judges)}: an error that it repeats is in every figure."
-            yield Caveat(ONE_JUDGE, text, NOTE, {"judges": 1})
-        # Nothing is to be said of judges where people gave all grades, or where theirs calibrate the figures.
-        if not self.judges or self.by_people >= self.labels or self.calibrated:
-            return
-        if (found := self.agreement) is None or found.kappa_quadratic.reason:
-            checked = found and f"People checked only {counted(found.n, 'grade')} of the judge: {found.verdict}."
-            text, pairs = checked or "No person has checked the judge.", 0 if found is None else found.n
-            yield Caveat(NO_AGREEMENT, text, SOFT, {"pairs": pairs})
-        elif found.verdict == POOR:
-            text = f"The judge agrees too little with people. {found.reason}"
-            yield Caveat(LOW_AGREEMENT, text, STRONG, {"pairs": found.n, "kappa": found.kappa_quadratic.value})
-
-    def _of_labels(self) -> Iterator[Caveat]:
-        if self.outdated:
-            labels = counted(self.outdated, "label is", "labels are")
-            text = f"{labels} of an older text of the query or passage: grade these pairs again."
-            yield Caveat(OUTDATED, text, SOFT, {"labels": self.outdated})
-        if 0 < (unknown := self.chosen.get("unknown", 0)) < self.labels:
-            labels = counted(unknown, "label")
-            text = f"How {labels} of {self.labels:,} were chosen is not known: closed labels may go unnoticed."
-            yield Caveat(UNKNOWN_ORIGIN, text, NOTE, {"labels": unknown})
-        apart = sum(count for name, count in self.drawn_for_people.items() if not name or name.startswith("file:"))
-        if apart and self.judges:
-            pairs = counted(apart, "pair that people graded was", "pairs that people graded were")
-            worth = "pairs that somebody picked can make the judge look better or worse than it is."
-            yield Caveat(NOT_DRAWN, f"{pairs} not drawn by this tool: {worth}", SOFT, {"pairs": apart})
 
 
 class Trust(Plain):
