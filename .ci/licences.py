@@ -32,23 +32,19 @@ PATTERNS = {
 
 HEAD = """# Licences
 
-rag-selectivity is under the MIT licence; the texts of its sample are under the PSF licence. This page says which
-licences come with it: of the core, and of each extra with all that it requires, directly or not. The versions are the
-newest for {system}. `nox -s extras` lists every package with its licence, and `nox -s extras -- --write`
-writes this page.
+rag-selectivity is under the MIT licence; the texts of its sample are under the PSF licence. With the core and with each
+extra come these packages, required directly or not; the versions are the newest for {system}.
+`nox -s extras` lists each with its licence, and `nox -s extras -- --write` writes this page.
 
-The licence of a package is the one that its metadata states: the SPDX expression, else the classifiers, else the field
-`License`, else the licence file. Where a package offers several licences by `OR`, the mildest counts. Licences of
-libraries within a wheel count only if the metadata names them: the wheels of NumPy and SciPy also hold the runtime
-libraries of GCC, which are under the GPL with an exception that lets programs of any licence use them.
+All but those that are named are permissive (MIT, BSD, Apache and the like). MPL: copyleft for the files of the package
+itself, when changed files are passed on. LGPL: for the library itself, when it is passed on. GPL or AGPL: for all that
+is passed on together; with the AGPL, also for what is offered over a network.
 
-- *permissive*: MIT, BSD, Apache and the like.
-- *MPL*: copyleft for the files of the package itself, when changed files are passed on.
-- *LGPL*: copyleft for the library itself, when it is passed on.
-- *GPL or AGPL*: copyleft for all that is passed on together; with the AGPL, also for what is offered over a network.
+The licence is the one that the metadata of the package states; of several by `OR`, the mildest counts. The wheels of
+NumPy and SciPy also hold the runtime libraries of GCC, under the GPL with an exception for programs of any licence.
 
-| extra | packages | permissive | MPL | LGPL | GPL or AGPL | not stated |
-|---|---|---|---|---|---|---|
+| extra | packages | not permissive |
+|---|---|---|
 """
 
 
@@ -134,11 +130,9 @@ def required(extra: str, installed: dict[str, Distribution]) -> dict[str, Distri
 
 
 def row_of(extra: str, kinds: dict[str, str]) -> str:
-    """One line of the page: how many packages are permissive, and which are not."""
-    cells = [f"`{extra}`", str(len(kinds)), str(list(kinds.values()).count(PERMISSIVE))]
-    for each in KINDS[1:]:
-        cells.append(", ".join(f"`{name}`" for name, kind in kinds.items() if kind == each) or "–")
-    return f"| {' | '.join(cells)} |\n"
+    """One line of the page: how many packages there are, and which are not permissive."""
+    named = ", ".join(f"`{name}` ({kind})" for name, kind in kinds.items() if kind != PERMISSIVE)
+    return f"| `{extra}` | {len(kinds)} | {named or '–'} |\n"
 
 
 def named_on_page(extra: str) -> set[str]:
