@@ -92,12 +92,10 @@ def test_small_tables_equal_the_libraries_or_are_undefined(pairs) -> None:
 
 def gaffke(values: list[float], lowest: float, highest: float) -> tuple[float, float]:
     """From its definition: uniform order statistics over the sorted values, the end of the range beyond them."""
-    rng = np.random.default_rng(0)
-    cuts = np.sort(rng.random((200_000, len(values))), axis=1)
+    cuts = np.sort(np.random.default_rng(0).random((200_000, len(values))), axis=1)
     spacings = np.diff(cuts, axis=1, prepend=0.0, append=1.0)
     low = np.quantile(spacings @ np.append(values, lowest), 0.025)
-    high = np.quantile(spacings @ np.append(values, highest), 0.975)
-    return float(low), float(high)
+    return float(low), float(np.quantile(spacings @ np.append(values, highest), 0.975))
 
 
 def test_shares_have_clopper_and_pearsons_interval_and_means_gaffkes() -> None:

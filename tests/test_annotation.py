@@ -75,8 +75,7 @@ def test_the_weights_of_a_draw_add_up_to_what_was_drawn_from(world) -> None:
     outside = draw_pairs("outside:60", labels, runs=runs, depth=10)
     assert sum(each.weight for each in outside) == pytest.approx(20 * 10)
     assert not {(e.query, e.passage) for e in outside} & {(q, p) for q, row in world.run.items() for p in row[:10]}
-    pool = rs.Run.of(world.run)
-    wider = draw_pairs("outside:60", labels, runs=runs, pools=[pool], depth=10)
+    wider = draw_pairs("outside:60", labels, runs=runs, pools=[rs.Run.of(world.run)], depth=10)
     assert sum(each.weight for each in wider) == pytest.approx(20 * 15)
     ungraded = [each for each in wider if each.stratum == "no grade outside"]
     assert ungraded

@@ -234,8 +234,7 @@ def test_the_verdict_the_interval_and_p_of_a_difference_agree() -> None:
         assert row.basis == "calibrated"
         assert row.as_judged is not None
         assert (row.p <= 0.05) == (not row.low <= 0 <= row.high)
-        true = truth["two", str(row.measure)].difference
-        assert row.low <= true <= row.high
+        assert row.low <= truth["two", str(row.measure)].difference <= row.high
     assert found["two", "Harm@10"].verdict == "worse"
     assert "differences as judged" in found.details()
 

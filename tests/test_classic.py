@@ -24,8 +24,7 @@ def one(relevance: list[int], measure: str, *, further: int = 0, **options) -> f
     judged.update({f"missed{i}": 1 for i in range(further)})
     ranked = [f"d{i}" for i in range(len(relevance))]
     options = {"scale": "trec", "measures": [measure], "bootstrap": None, **options}
-    report = rs.evaluate({"q": judged}, {"r": {"q": ranked}}, **options)
-    return report[measure].value
+    return rs.evaluate({"q": judged}, {"r": {"q": ranked}}, **options)[measure].value
 
 
 # -- trec_eval's own test -------------------------------------------------------------------------

@@ -83,8 +83,7 @@ def test_a_pool_tells_the_retrievers_losses_from_the_rerankers(folder) -> None:
 
 @pytest.mark.parametrize("name", list(rs.measures.REGISTRY))
 def test_every_measure_says_its_direction_range_nan_and_example(name) -> None:
-    cls = rs.measures.REGISTRY[name]
-    text = rs.measures.explain(cls())
+    text = rs.measures.explain(rs.measures.REGISTRY[name]())
     assert "Example:" in text
     assert any(words in text for words in ("Higher is better.", "Lower is better.", "A property of"))
     assert "NaN" in text

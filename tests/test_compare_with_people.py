@@ -140,8 +140,7 @@ def test_a_place_without_any_label_is_bounded_by_the_worst_and_the_best() -> Non
     other = {q: [*ids[:4], list(judge[q])[5]] if q in ("q1", "q2", "q3") else ids for q, ids in one.items()}
     people = {q: row for q, row in judge.items() if q not in ("q1", "q2", "q3")}
     options = {"human": people, "scale": "utility", "depths": [5], "measures": ["Harm"], "baseline": "one"}
-    found = rs.compare(judge, {"one": one, "other": other}, **options)
-    row = found.rows[0]
+    row = rs.compare(judge, {"one": one, "other": other}, **options).rows[0]
     # At the worst, the three of the one are useful and the three of the other are junk.
     worst = 3 / 5 / 60
     assert row.low <= -worst <= worst <= row.high

@@ -57,8 +57,7 @@ def test_known_pairs_controls_and_labels_of_people_are_not_drawn():
     chosen[::4] = int(Chosen.CONTROL)
     by_person = np.zeros(len(chosen), bool)
     by_person[1::4] = True
-    zeros = np.zeros(len(chosen), np.int64)
-    labels.origins = LabelOrigins(chosen, by_person, labels.grade, zeros)
+    labels.origins = LabelOrigins(chosen, by_person, labels.grade, np.zeros(len(chosen), np.int64))
     known = {(labels.queries[labels.query[2]], labels.passages[2])}
     rows = {
         (labels.queries[q], d) for i, (q, d) in enumerate(zip(labels.query, labels.passages, strict=True)) if i % 4 >= 2

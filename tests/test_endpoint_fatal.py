@@ -76,8 +76,7 @@ def test_a_server_that_dies_midway_stops_the_run_and_another_goes_on(tmp_path) -
     assert len(rows(tmp_path)) == len(grades(tmp_path)) == answered == done.data["graded"]
     assert "labels.db" in done.data["resume"]
     with HostileServer(port=server.port) as revived:
-        rest = run(tmp_path, revived.url)
-        assert (rest.code, len(revived.requests)) == (0, 60 - answered)
+        assert (run(tmp_path, revived.url).code, len(revived.requests)) == (0, 60 - answered)
 
 
 @pytest.mark.parametrize("burst", [fails(503), fails(429, "Too many requests")])
@@ -240,8 +239,7 @@ def test_ctrl_c_waits_for_no_answer(tmp_path, mode: Mode, arguments: tuple[str, 
     # An answer that the server has sent in the last moment may not have been read.
     assert kept - 16 <= len(stored) <= kept
     with HostileServer() as server:
-        rest = run(tmp_path, server.url)
-        assert (rest.code, len(server.requests)) == (0, 40 - len(stored))
+        assert (run(tmp_path, server.url).code, len(server.requests)) == (0, 40 - len(stored))
 
 
 def test_a_second_ctrl_c_ends_at_once(tmp_path) -> None:

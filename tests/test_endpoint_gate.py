@@ -266,8 +266,7 @@ def test_concurrency_is_halved_where_the_server_pushes_back(tmp_path) -> None:
         return slow(request, n)
 
     with HostileServer(mode) as server:
-        done = run(tmp_path, server.url, "--concurrency", "16")
-        assert (done.code, len(limited)) == (0, 1)
+        assert (run(tmp_path, server.url, "--concurrency", "16").code, len(limited)) == (0, 1)
         later = [request for request in server.requests if request.time > limited[0] + 0.4]
     # The first to come after the pause, before one of them is answered.
     assert max(request.at_once for request in later if request.time < later[0].time + 0.08) <= 9

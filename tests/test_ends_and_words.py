@@ -48,8 +48,7 @@ def test_gates_on_success_use_clopper_and_pearson(successes, queries) -> None:
 
 
 def test_an_exact_interval_is_called_exact() -> None:
-    report = rate_report(7, 10)
-    words = " ".join(explain(report, ["Success@1"]).figures[0].sentences)
+    words = " ".join(explain(rate_report(7, 10), ["Success@1"]).figures[0].sentences)
     assert "exact, from the binomial distribution (mid-P)" in words
     assert "resamples" not in words
     labels = {f"q{i}": {"a": 5, "b": 1, "c": 3} for i in range(9)}

@@ -137,8 +137,7 @@ def test_columns_to_filter_by(world, tmp_path) -> None:
         rows.writerow(["q0", "how", "c0"])  # once more, with the same values
         rows.writerow(["of another report", "how", "c0"])
     shown = world.explorer(by=path)
-    data = unpacked(shown)
-    kinds, customers = data["columns"]
+    kinds, customers = unpacked(shown)["columns"]
     assert (kinds["name"], customers["name"]) == ("type", "customer")
     cells = [kinds["words"][code] for code in kinds["codes"][0]]
     assert cells == ["what" if i % 3 else "how" for i in range(len(world.ids) - 2)] + ["", ""]

@@ -54,8 +54,7 @@ def test_hostile_ids_names_and_texts_are_text(chromium, tmp_path) -> None:
 
 
 def test_one_run(chromium, tmp_path) -> None:
-    world = ExplorerWorld(runs=1)
-    window = page_of(chromium, world.explorer(), tmp_path)
+    window = page_of(chromium, ExplorerWorld(runs=1).explorer(), tmp_path)
     page = window.page
     assert page.get_by_text("Two runs against each other").count() == 0
     assert page.get_by_role("button", name=re.compile("^Only one")).count() == 0
@@ -103,8 +102,7 @@ def test_without_scripts_or_without_decompression_the_page_says_what_it_lacks(ch
     window.context.close()
     window = Window(chromium, tmp_path / "page.html")
     window.context.add_init_script("delete window.DecompressionStream")
-    page = window.opened()
-    assert "cannot unpack the data" in text(page, "#x-note")
+    assert "cannot unpack the data" in text(window.opened(), "#x-note")
     window.context.close()
     damaged = tmp_path / "damaged.html"
     damaged.write_text((tmp_path / "page.html").read_text(encoding="utf-8").replace(shown.data[50:], "AAAA"), "utf-8")

@@ -56,8 +56,7 @@ def refusal(dropped):
 
 
 def test_what_is_undefined_fails_and_minus_infinity_is_low() -> None:
-    nothing = report({q: ["j"] for q in QRELS})
-    assert failures(nothing, "BoR@1 < -100") == ["run: BoR@1 = -inf < -100"]
+    assert failures(report({q: ["j"] for q in QRELS}), "BoR@1 < -100") == ["run: BoR@1 = -inf < -100"]
     unlabelled = rs.evaluate({"q": {"d": 5}}, {"r": {"q": ["d"]}}, scale="utility", measures=["Harm"], depths=[1])
     (line,) = failures(unlabelled, "Harm@1 > .5")
     assert line.startswith("r: Harm@1 is undefined: the qrels hold no grade ≤ 2")

@@ -23,8 +23,7 @@ def codes(found: Check) -> list[tuple[str, str]]:
 
 
 def test_a_clean_set_has_no_finding(tmp_path) -> None:
-    golden = golden_set(tmp_path)
-    found = check(golden, corpus=CORPUS, queries=QUERIES, threshold=0.95)
+    found = check(golden_set(tmp_path), corpus=CORPUS, queries=QUERIES, threshold=0.95)
     assert codes(found) == []
     assert found.passed(strict=True)
     assert found.relabel == ()
@@ -108,8 +107,7 @@ def test_the_list_to_label_again_is_a_draw_and_a_new_grade_mends_the_set(tmp_pat
         assert check(build(tmp_path / "golden", labels=store, queries=QUERIES, corpus=changed).golden).relabel
         opened.put_human_labels([HumanLabel("q0", "d0", "ada", 2)])
     golden = build(tmp_path / "golden", labels=store, queries=QUERIES, corpus=changed).golden
-    found = check(golden, corpus=changed, threshold=0.95)
-    assert (golden.version, codes(found)) == (3, [])
+    assert (golden.version, codes(check(golden, corpus=changed, threshold=0.95))) == (3, [])
 
 
 # -- labels that do not say which texts were read -------------------------------------------------------
@@ -246,5 +244,4 @@ def test_check_and_diff_write_json(place) -> None:
     build(place / "golden", labels=place / "labels.db", queries=QUERIES, corpus=CORPUS)
     done = run_command("golden", "diff", "golden", "--format", "json", cwd=place, timeout=60)
     assert json.loads(done.stdout)["schema"] == "rag-selectivity/golden-diff/2"
-    shown = run_command("golden", "diff", "golden", cwd=place, timeout=60).stdout
-    assert "6 weights changed" in shown
+    assert "6 weights changed" in run_command("golden", "diff", "golden", cwd=place, timeout=60).stdout

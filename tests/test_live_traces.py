@@ -81,8 +81,7 @@ def test_a_trace_is_compared_with_the_report_of_another(tmp_path, monkeypatch) -
 
 def test_what_a_judge_gets_from_a_trace(tmp_path) -> None:
     traced(tmp_path / "t.jsonl", trace_texts=True)
-    trace = Trace.read(tmp_path / "t.jsonl")
-    queries, passages, run = trace.to_grade()
+    queries, passages, run = Trace.read(tmp_path / "t.jsonl").to_grade()
     assert queries == {"good?": "good?", "bad?": "how bad?", "unknown": "unknown"}
     assert passages == {"a": "A", "b": "B", "j": "J", "x": "X"}
     assert {q: set(ids) for q, ids in run.to_dict().items()} == {"good?": set("abjx"), "bad?": {"j"}, "unknown": {"a"}}

@@ -87,8 +87,7 @@ def test_a_trace_of_spans_without_a_retriever_is_a_failed_question(tmp_path) -> 
     (tmp_path / "spans.json").write_text(json.dumps(spans), encoding="utf-8")
     from rag_selectivity.live.trace import Trace
 
-    labels = rs.Qrels.of(LABELS)
-    trace = Trace.read(tmp_path / "spans.json", labels)
+    trace = Trace.read(tmp_path / "spans.json", rs.Qrels.of(LABELS))
     assert [len(each.shown) for each in trace.retrievals.values()] == [1, 1, 1, 1, 0]
     assert any("1 labelled question was asked and nothing was shown for it (question 0?)" in n for n in trace.notes)
 

@@ -92,8 +92,7 @@ def test_a_grading_that_stopped_is_finished_first(tmp_path) -> None:
     slow.__name__ = "judge"
     once = rs.Limits(attempts=1)
     assert rs.grade(*texts, pool, store=tmp_path / "l.db", judge=slow, limits=once, progress=False).failed == 2
-    report = rs.evaluate(tmp_path / "l.db", {"mine": pool}, bootstrap=None)
-    step = decide(report, k=5)["next"].text
+    step = decide(rs.evaluate(tmp_path / "l.db", {"mine": pool}, bootstrap=None), k=5)["next"].text
     assert step.startswith(f"Finish the grading: no grade yet for 2 pairs in {tmp_path / 'l.db'}; ")
     rs.grade(*texts, pool, store=tmp_path / "l.db", judge=judge, progress=False)
     lists = pool, {"q01": [f"p{n}" for n in range(9)]}

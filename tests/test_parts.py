@@ -55,8 +55,7 @@ def test_parts_are_the_whole(labels, run, pool, part_of, policy, pooled, control
 
 def test_parts_of_files_are_the_whole(data: Path) -> None:
     labels = rs.read_qrels(data / "cranfield" / "qrels.trec").on_scale("utility")
-    run = rs.read_run(data / "cranfield" / "runs" / "bm25.trec")
-    lists = dict(run.lists())
+    lists = dict(rs.read_run(data / "cranfield" / "runs" / "bm25.trec").lists())
     parts = [rs.join(labels, rs.Run.of(dict(list(lists.items())[i::3])), corpus_size=1400) for i in range(3)]
     whole = rs.join(labels, rs.Run.of(lists), corpus_size=1400)
     one, other = (

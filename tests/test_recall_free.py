@@ -167,8 +167,7 @@ def test_the_best_alpha_of_the_grid_is_the_best_by_trying_them_all(world) -> Non
 
 def test_noise_has_no_honest_correlation(world) -> None:
     counts, _ = world
-    noise = np.random.default_rng(0).normal(size=120)
-    found = calibrated(counts, noise)
+    found = calibrated(counts, np.random.default_rng(0).normal(size=120))
     assert found.correlation >= found.out_of_fold
     assert abs(found.out_of_fold) < 0.25
 

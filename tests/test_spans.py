@@ -415,8 +415,7 @@ def test_what_is_wrong_is_named_and_counted(spans, identity, shown, problems, tm
 
 
 def test_a_text_that_was_cut_is_no_id(tmp_path) -> None:
-    limits = SpanLimits(max_attribute_length=12)
-    exported = Exported(span_limits=limits)
+    exported = Exported(span_limits=SpanLimits(max_attribute_length=12))
     attributes = {
         "openinference.span.kind": "RETRIEVER",
         "input.value": "who?",
@@ -550,8 +549,7 @@ def test_figures_as_metrics() -> None:
 
     lists, labels = lists_and_labels()
     reader = InMemoryMetricReader()
-    provider = MeterProvider([reader], shutdown_on_exit=False)
-    meter = provider.get_meter("test")
+    meter = MeterProvider([reader], shutdown_on_exit=False).get_meter("test")
     report = rs.evaluate(labels, {"a": lists}, corpus_size=N, depths=DEPTHS)
     monitor = rs.Monitor(labels, corpus_size=N, name="now")
     observe_figures(report, meter=meter)

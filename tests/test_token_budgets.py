@@ -53,8 +53,7 @@ def evaluated(qrels, run, measures, **options):
 @pytest.mark.parametrize("budget", [60, 300, 2000])
 def test_each_query_is_measured_at_the_k_that_fits(budget) -> None:
     tokens, qrels, run = world(budget)
-    report = evaluated(qrels, run, [f"{name}@{budget}tok" for name in MEASURES], tokens=tokens)
-    part = report.runs["r"]
+    part = evaluated(qrels, run, [f"{name}@{budget}tok" for name in MEASURES], tokens=tokens).runs["r"]
     cutoffs = {query: fitting(ids, tokens, budget) for query, ids in run.items()}
     assert len(set(cutoffs.values())) > 2
     for i, query in enumerate(part.queries):

@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 
 import rag_selectivity as rs
-from rag_selectivity.evaluation.caveats import of_origins
-from rag_selectivity.evaluation.labels import provenance_of
 from rag_selectivity.judged.origins import Chosen, LabelOrigins
 from rag_selectivity.judged.qrels import Qrels
+from rag_selectivity.results.provenance import Provenance
 from tests.judge_server import texts
 from tests.label_origins import with_origins
 
@@ -115,11 +114,11 @@ def provenance(pairs=40, *, judge=lambda i: 1 + i % 5, person=None, chosen=Chose
         tail_size=np.zeros(pairs, np.int64),
         **given,
     )
-    return provenance_of(Qrels.from_records(rows, scale="utility", origins=origins))
+    return Provenance.of(Qrels.from_records(rows, scale="utility", origins=origins))
 
 
 def codes(known):
-    return {caveat.code: caveat.level for caveat in of_origins(known)}
+    return {caveat.code: caveat.level for caveat in known.caveats}
 
 
 def test_labels_of_one_judge_without_people_are_said_to_be_so() -> None:

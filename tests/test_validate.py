@@ -61,8 +61,7 @@ def test_whole_weights_are_copies_of_rows(rows) -> None:
 
     x, y, weight = (np.array(column, float) for column in zip(*rows, strict=True))
     times = weight.astype(int)
-    series = Series(x, y, np.arange(len(x)))
-    drawn = weighted_correlations(series)(weight[None] / weight.sum())
+    drawn = weighted_correlations(Series(x, y, np.arange(len(x))))(weight[None] / weight.sum())
     for kind, statistic in ((SPEARMAN, spearmanr), (PEARSON, pearsonr), (KENDALL, kendalltau)):
         expected = statistic(np.repeat(x, times), np.repeat(y, times)).statistic
         assert drawn[kind][0] == pytest.approx(expected, abs=1e-9)
@@ -75,8 +74,7 @@ def test_kendall_of_many_different_pairs_is_that_of_scipy_too() -> None:
     found = of(x, y, draws=200)[KENDALL]
     assert found.value == pytest.approx(kendalltau(x, y).statistic, abs=1e-12)
     # The exact spread from a part of the draws that look at all pairs.
-    spread = found.drawn.std()
-    assert spread == pytest.approx(0.0133, rel=0.2)
+    assert found.drawn.std() == pytest.approx(0.0133, rel=0.2)
 
 
 def test_the_partial_correlation_is_that_of_residuals_of_ranks() -> None:

@@ -144,8 +144,7 @@ def test_queries_of_weight_0_are_left_out() -> None:
     runs = {name: {q: p for q, p in run.items() if q in easy} for name, run in RUNS.items()}
     only = rs.evaluate(easy, runs, weights=WEIGHTS, **OPTIONS)
     for key, estimate in report.runs["one"].estimates.items():
-        other = only.runs["one"].estimates[key]
-        assert repr(estimate.numbers) == repr(other.numbers), key
+        assert repr(estimate.numbers) == repr(only.runs["one"].estimates[key].numbers), key
     assert report.weights is not None
     assert report.weights["left_out"] == 15
     assert "15 queries with the weight 0 left out" in report.runs["one"].notes

@@ -99,8 +99,7 @@ def test_lists_that_end_leave_the_upper_end_open():
     labels = {query: {"x": 0, **dict.fromkeys(row, 1)} for query, row in labels.items()}
     step = decide(rs.evaluate(labels, {"r": run}, scale="trec"))["next"].text
     assert step == "Try a larger K: the lists end at rank 2, so more is not tested."
-    report = rs.evaluate(labels, {"r": longer}, unjudged="condense", scale="trec")
-    answers = decide(report, k=2).answers
+    answers = decide(rs.evaluate(labels, {"r": longer}, unjudged="condense", scale="trec"), k=2).answers
     assert "the labelled parts of the lists end at rank 2, so more is not tested" in answers[1].text
     assert answers[2].text == "Not known for r: no labelled candidates beyond K = 2 were given (pool=…, --pool)."
 
