@@ -238,8 +238,7 @@ def _since(
         labels = "questions or reference answers"
     measures, found = [gate.measure for gate in drops if gate.measure is not None], {}
     for run, now in report.runs.items():
-        then = stored.run_like(run, len(report.runs))
-        sides = run, now, then, str(stored.path or "the stored report")
+        sides = run, now, stored.run_like(run, len(report.runs)), str(stored.path or "the stored report")
         rows, note = differences_since(*sides, measures, report.bootstrap, on=on, labels=labels)
         found[run] = dict(zip(drops, rows, strict=True)), note
     return found

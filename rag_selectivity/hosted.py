@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from inspect import signature
+from numbers import Real
 from typing import Any
 
 from rag_selectivity.errors import InputError, SelectivityWarning, did_you_mean, examples
@@ -196,7 +197,8 @@ def measure_hosted(
     if 0 < without < len(passages):
         more.append(f"{without:,} of {len(passages):,} retrieved passages have no {taken or 'id'}, and so no label")
     size, counts = _corpus(corpus_size, passages_of, indexes or {}, taken)
-    corpus = passages_under_filter(index, taken) if taken and len(indexes or {}) == 1 else None
+    is_counted = isinstance(size, int) and not isinstance(corpus_size, Real | None)
+    corpus = passages_under_filter([corpus_size] if is_counted else [*(indexes or {}).values()], grades)
     pools = {
         name: {query: [_by(ids, taken) for ids in each.candidates] for query, each in lists.items()}
         for name, lists in runs.items()
@@ -221,10 +223,7 @@ def measure_hosted(
         facts = {"identity": {"taken": taken} if chosen is None else chosen.facts, "retrieval": _facts(lists)}
         notes = [] if chosen is None else [chosen.line]
         report = report.with_input(name, facts if indexes else {}, [*notes, *doubts[name], *more])
-    if corpus is not None:
-        rows = given.by_query.items()
-        given = replace(given, by_query={q: {p: g for p, g in row.items() if p in corpus} for q, row in rows})
-    return Evaluated(report, taken, chosen, given, counts)
+    return Evaluated(report, taken, chosen, given.within(corpus), counts)
 
 
 def _corpus(

@@ -26,7 +26,7 @@ from rag_selectivity.errors import InputError, warn
 from rag_selectivity.evaluation.doubts import check_join as check_join
 from rag_selectivity.evaluation.labels import Labels as Labels
 from rag_selectivity.evaluation.report import ends_of, estimates_of
-from rag_selectivity.indexes import given_size
+from rag_selectivity.indexes import given_size, passages_under_filter
 from rag_selectivity.inference.bootstrap import Bootstrap
 from rag_selectivity.judged.joining import join
 from rag_selectivity.judged.judged_run import JudgedRun
@@ -368,8 +368,10 @@ class QueryScorer:
         place: str = "the list of passages",
     ) -> None:
         self.measures = tuple(dict.fromkeys(map(measure_with_depth, measures)))
-        self.labels = Labels.of(labels, grade_map=grade_map, scale=scale, measures=self.measures)
+        known = Labels.of(labels, grade_map=grade_map, scale=scale, measures=self.measures)
         self.corpus_size = given_size(corpus_size)
+        self._left = passages_under_filter([corpus_size], known.by_query)
+        self.labels = known.within(self._left)
         self.passages_of = passage_counts_of(passages_of)
         self.identity, self.place = identity, place
         self._of_row = {"grade_map": grade_map, "scale": scale if labels is None else self.labels.scale}
@@ -416,6 +418,7 @@ class QueryScorer:
             if of_row.levels == (1,) and self._of_row == {"grade_map": None, "scale": None} and not says_truth:
                 raise unknown_scale([1], "the labels of the row")
         ids = document_ids(passages, grades, self.identity, place=self.place)
+        grades = grades and Labels({"row": grades}).within(self._left).of_query("row")
         options: Any = {"corpus_size": self.corpus_size, "passages_of": self.passages_of, "scale": scale, "pool": pool}
         return figures_of_query(self.measures, grades, ids, details=True, levels=self.labels.levels, **options)
 
@@ -458,10 +461,9 @@ def aggregate(
     number = _meant(total, len(given))
     if not judged:
         return Estimate(math.nan, math.nan, math.nan, 0, number, NO_LABELS)
-    parts = [np.vstack([outcome.parts[i] for outcome in judged]) for i in range(len(judged[0].parts))]
     whole = replace(
         judged[0],
-        parts=tuple(parts),
+        parts=tuple(np.vstack(part) for part in zip(*(outcome.parts for outcome in judged), strict=True)),
         premise=any(outcome.premise for outcome in judged),
         refused=joint_refusal(outcome.refused for outcome in judged),
     )

@@ -7,15 +7,18 @@ from typing import Any
 import pytest
 from langchain_core.callbacks import CallbackManagerForRetrieverRun
 from langchain_core.documents import BaseDocumentCompressor, Document
+from langchain_core.embeddings import DeterministicFakeEmbedding
 from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
 from langchain_core.messages import AIMessage
 from langchain_core.output_parsers import StrOutputParser
 from langchain_core.prompts import ChatPromptTemplate
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import RunnableConfig, RunnableLambda, RunnablePassthrough
+from langchain_core.vectorstores import InMemoryVectorStore
 from rag_selectivity_langchain import SelectivityCallback, identity_of, run_evaluator, selectivity, summary_evaluator
 
 import rag_selectivity as rs
+from rag_selectivity.single import QueryScorer
 from tests.three_questions import GRADES, QUERIES, TEXTS
 
 pytestmark = pytest.mark.contract
@@ -326,3 +329,34 @@ def test_ids_that_meet_in_part_and_passages_without_any_are_told() -> None:
         selectivity(RunnableLambda(found), queries, apart, corpus_size=40)
     report = selectivity(RunnableLambda(lambda asked: found(asked, None)), queries, labels, corpus_size=40)
     assert "15 of 45 retrieved passages have no id, and so no label" in str(report)
+
+
+def half(odd: int) -> Any:
+    """A retriever whose filter leaves 20 of 40 passages."""
+    passages = [Document(id=f"n{i}", page_content=f"text {i}", metadata={"odd": i % 2}) for i in range(40)]
+    store = InMemoryVectorStore.from_documents(passages, DeterministicFakeEmbedding(size=8))
+    return store.as_retriever(search_kwargs={"k": 2, "filter": lambda each: each.metadata["odd"] == odd})
+
+
+@pytest.mark.filterwarnings("ignore:.*judged passages are not in the corpus")
+def test_r_counts_what_filters_leave_as_n_does_or_a_warning_says_that_it_does_not() -> None:
+    odd, even = half(1), half(0)
+    labels = {f"text {i}": {f"n{j}": 5 for j in range(i, i + 4)} for i in range(1, 31, 2)} | {"text 2": {"n2": 5}}
+    options: Any = {"scale": "utility", "corpus_size": odd}
+    screen: Any = {"measures": ["RandomSuccess"], "depths": [2], **options}
+    callback, name = SelectivityCallback(labels, **screen), "RandomSuccess@2"
+    outputs = [{"documents": odd.invoke(query, {"callbacks": [callback]})} for query in labels]
+    references = [{"relevant": row} for row in labels.values()]
+    figures = [
+        selectivity({"a": odd, "b": odd}, labels=labels, **{**screen, "corpus_size": 20})["b", name].value,
+        selectivity(RunnableLambda(odd.invoke), labels=labels, **screen)[name].value,
+        callback.report()[name].value,
+        QueryScorer(name, labels=labels, **options).figures(outputs[0]["documents"], "text 1")[0].value,
+        summary_evaluator(name, **options)(outputs, references)["score"],
+        run_evaluator(name, **options)(outputs[0], references[0])["score"],
+    ]
+    assert figures == pytest.approx([1 - 18 * 17 / (20 * 19)] * len(figures))
+    with pytest.warns(rs.SelectivityWarning, match="^labels outside a filter count as relevant: it is not known which"):
+        selectivity({"a": odd, "b": even}, labels=labels, **{**screen, "corpus_size": 20})
+    with pytest.warns(rs.SelectivityWarning, match="^labels outside a filter count as relevant: it leaves none"):
+        run_evaluator(name, **options)(outputs[0], {"relevant": {"n0": 5}})

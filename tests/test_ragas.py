@@ -229,3 +229,18 @@ def test_four_claim_metrics_cost_no_more_than_one(tmp_path) -> None:
     names, scores = [f"{cls.__name__}@3" for cls in classes], [1.0, 0.5, 0.0, pytest.approx(1 / 3)]
     assert result.scores[0] == dict(zip(names, scores, strict=True))
     assert again.scores[0] == {"ContextRecall@1": 0.5}
+
+
+@pytest.mark.filterwarnings("ignore:.*judged passages are not in the corpus")
+@pytest.mark.parametrize("own", [False, True])
+@pytest.mark.parametrize(("name", "column"), [("n{}", "reference_context_ids"), ("text {}", "reference_contexts")])
+def test_r_counts_what_a_filter_leaves_as_n_does(name, column, own) -> None:
+    from tests.test_langchain import half
+
+    labels = {f"q{i}": [name.format(j) for j in range(i, i + 4)] for i in range(1, 31, 2)}
+    shown = column.replace("reference", "retrieved")
+    rows = [{"user_input": q, "retrieved_contexts": ["-"], shown: row[:1], column: row} for q, row in labels.items()]
+    options = {"corpus_size": half(1), "measures": ["RandomSuccess"], "depths": [2]}
+    batch = m.selectivity(rows, None if own else labels, **options)["RandomSuccess@2"].value
+    scores = m.RowFigures(None if own else labels, **options).score(**rows[0])
+    assert [batch, scores["RandomSuccess@2"]] == pytest.approx([1 - 18 * 17 / (20 * 19)] * 2)

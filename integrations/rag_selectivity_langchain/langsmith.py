@@ -68,7 +68,8 @@ def summary_evaluator(
         have the figure (those without labels have none), and the caveats.
     """
     chosen = [measure_with_depth(measure) for measure in measures or ("BoR@10",)]
-    options = {"corpus_size": given_size(corpus_size), "scale": scale, "grade_map": grade_map, "human": human}
+    given_size(corpus_size)  # what cannot be counted is an error now, and not after the experiment
+    options = {"corpus_size": corpus_size, "scale": scale, "grade_map": grade_map, "human": human}
     given = None if labels is None else labels_for(labels, measures=chosen, **options)
 
     def selectivity(

@@ -96,9 +96,8 @@ class SelectivityCallback(RetrievalWatcher, BaseCallbackHandler):  # type: ignor
 
     def report(self, **options: Any) -> Report:
         """The figures of all retrievals so far; `report()["BoR"]` is of all that was shown."""
-        notes = []
-        if self._rerank is not None and not self._has_reranked:
-            notes.append(f"no step called {self._rerank!r} ran: the figures are of what was retrieved")
+        unseen = self._rerank is not None and not self._has_reranked
+        notes = [f"no step called {self._rerank!r} ran: the figures are of what was retrieved"] if unseen else []
         return super().report(**options).with_input(self.monitor.name, {}, notes)
 
     def close(self) -> None:

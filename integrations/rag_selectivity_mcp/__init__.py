@@ -72,8 +72,7 @@ class ToolSelectivity(ToolWatcher):
         for _ in range(_MOST_PAGES):
             page = await watched.page(cursor)
             tools += page.tools
-            cursor = page.next_cursor
-            if cursor is None:
+            if (cursor := page.next_cursor) is None:
                 # What a server lists no longer is gone.
                 self._servers[server or id(session)] = {}
                 if not server:

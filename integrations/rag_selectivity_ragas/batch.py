@@ -100,8 +100,7 @@ def selectivity(
         )
     controlled = known.provenance is not None and "control" in known.provenance.chosen
     # Controls are random passages: labels with controls know passages, and no document stands for several.
-    labelled = {passage for of_row in grades.values() for passage in of_row}
-    size, counts, notes = corpus_of(corpus_size, passages_of, () if controlled or identity == TEXT else labelled)
+    _, counts, notes = corpus_of(corpus_size, passages_of, () if controlled or identity == TEXT else grades.values())
     passages = {key: row.passages(grades[key]) for key, row in rows.items()}
     by_text = sum(row.ids is None for row in rows.values())
     known_by = labels_found((grades[key], of_row) for key, of_row in passages.items())
@@ -136,7 +135,7 @@ def selectivity(
         expected=expected,
         steps=Steps("grade_dataset", "pool=…"),
         identity=ID if identity == IDS else identity,
-        corpus_size=_sizes({key: row for key, row in everything.items() if grades[key]}, size),
+        corpus_size=_sizes({key: row for key, row in everything.items() if grades[key]}, corpus_size),
         passages_of=counts,
         **options,
     )

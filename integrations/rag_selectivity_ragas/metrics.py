@@ -14,6 +14,7 @@ from ragas.metrics.result import MetricResult
 from rag_selectivity import Bootstrap, Estimate, InputError, Measure, parse_measure
 from rag_selectivity.errors import warn
 from rag_selectivity.hosted import AUTO, ID_COLUMN, no_labels, scores_by_name
+from rag_selectivity.indexes import passages_under_filter
 from rag_selectivity.measures import default_query_measures
 from rag_selectivity.single import (
     Labels,
@@ -136,11 +137,12 @@ class RowFigures:
             sized = corpus_size is not None or passages_of is not None
             measures = default_query_measures(self.labels.scale, sized=sized)
         self.measures = at_depths(measures, depths)
-        if self._given:
-            for measure in self.measures:
-                self.labels.require_for(measure)
-        labelled_ids = {passage for grades in self.labels.by_query.values() for passage in grades}
-        self._size, self._passages_of, _ = corpus_of(corpus_size, passages_of, () if identity == TEXT else labelled_ids)
+        for measure in self.measures if self._given else ():
+            self.labels.require_for(measure)
+        labelled = () if identity == TEXT else self.labels.by_query.values()
+        self._size, self._passages_of, _ = corpus_of(corpus_size, passages_of, labelled)
+        self._left = passages_under_filter([corpus_size], self.labels.by_query)
+        self.labels = self.labels.within(self._left)
         self._pool, self._identity = pool, ID if identity == IDS else identity
         self._met = Meeting()
         #: Questions without labels; None once one has some, or a warning was given.
@@ -163,7 +165,7 @@ class RowFigures:
         if grades is None:
             self._doubt_labels(row.query)
             return figures_of_query(self.measures, None, passages)
-        self._unknown = None
+        self._unknown, grades = None, Labels({"row": grades}).within(self._left).by_query["row"]
         size = self._size.get(row.query) if isinstance(self._size, Mapping) else self._size
         size, is_own = row.corpus_size if size is None else size, row.own_grades is not None
         is_sized = size is not None or self._passages_of is not None

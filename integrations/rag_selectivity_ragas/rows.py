@@ -261,7 +261,7 @@ def _own_grades(value: Any, where: str) -> dict[str, int]:
     }
 
 
-def corpus_of(corpus_size: Any, passages_of: Any, labelled: Collection[str]) -> tuple[Any, Any, list[str]]:
+def corpus_of(corpus_size: Any, passages_of: Any, labelled: Collection[Collection[str]]) -> tuple[Any, Any, list[str]]:
     """N for all queries or for each, the passages of each document, and what an index was asked for.
 
     Parameters
@@ -269,8 +269,9 @@ def corpus_of(corpus_size: Any, passages_of: Any, labelled: Collection[str]) -> 
     corpus_size : int, {query: int}, index, vector store or retriever, optional
     passages_of : {document: number of its passages}, optional
         From the index if not given, where the labels name documents that have several passages in it.
-    labelled : collection of str
-        The ids by which the labels know passages; empty to take the passages of no document from the index.
+    labelled : collection of collections of str
+        The ids by which the labels of each query know passages; empty to take the passages of no document from the
+        index.
 
     Raises
     ------
@@ -293,12 +294,12 @@ def corpus_of(corpus_size: Any, passages_of: Any, labelled: Collection[str]) -> 
     return size, found, [note]
 
 
-def _identity_in(index: Any, labelled: Collection[str]) -> str | None:
+def _identity_in(index: Any, labelled: Collection[Collection[str]]) -> str | None:
     """By which of their ids the labels know the passages of an index; None if it cannot list them or none is known."""
-    passages = stored_passages(index) if labelled else None
+    given = {passage for row in labelled for passage in row}
+    passages = stored_passages(index) if given else None
     if passages is None:
         return None
-    given = set(labelled)
     by_hash = {as_text_id(passage): passage for passage in given}
     all_ids = [{**(ids := each.candidates), "text": by_hash.get(ids["text"], ids["text"])} for each in passages]
     # Texts may stand beside ids of single passages, but not beside documents.

@@ -277,8 +277,7 @@ class Doubts:
             yield every if size == passages else others
         if (documents := self.terms.documents) is None or not documents.complete:
             return
-        relevant = documents.grade >= self.terms.scale.relevant_from
-        if lost := int((relevant & (documents.passages == 0)).sum()):
+        if lost := int(((documents.grade >= self.terms.scale.relevant_from) & (documents.passages == 0)).sum()):
             labels = counted(lost, "relevant label is of a document", "relevant labels are of documents")
             yield f"{labels} that the index lacks: neither the retriever nor a random draw can find it"
 

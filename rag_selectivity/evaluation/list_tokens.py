@@ -40,9 +40,7 @@ class ListTokens:
             If an evaluated list holds passages without a length.
         """
         ordered = run.ordered(judged.policy)
-        tokens = ordered.tokens
-        if lengths is not None:
-            tokens = np.array([lengths.get(passage, np.nan) for passage in ordered.passages], np.float64)
+        tokens = ordered.tokens if lengths is None else np.array([lengths.get(p, np.nan) for p in ordered.passages])
         if tokens is None:
             return None
         position = judged.positions(ordered.queries)

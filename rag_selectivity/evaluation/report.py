@@ -10,7 +10,7 @@ import numpy as np
 
 from rag_selectivity.evaluation.caveats import LabelFacts, in_part, of_concentration, of_labels, of_origins, of_strata
 from rag_selectivity.evaluation.doubts import Doubts
-from rag_selectivity.evaluation.labels import agreement_of, provenance_of, with_people, without_grades
+from rag_selectivity.evaluation.labels import without_grades
 from rag_selectivity.figures.by import Slicing
 from rag_selectivity.figures.figures import Figures
 from rag_selectivity.figures.weighting import weights_notes, weights_settings
@@ -30,7 +30,7 @@ from rag_selectivity.results.estimate import (
     Estimate,
 )
 from rag_selectivity.results.plain import finite
-from rag_selectivity.results.provenance import Provenance
+from rag_selectivity.results.provenance import Provenance, agreement_of
 from rag_selectivity.results.report import Report, Steps
 from rag_selectivity.results.run_report import RunReport, Slice
 from rag_selectivity.tables.ids import IntArray
@@ -84,11 +84,10 @@ def report_on(
 def _provenance(run: JudgedRun, ground: Ground | None) -> Provenance | None:
     if run.qrels is None:
         return None
-    known = provenance_of(run.qrels, scale=run.scale)
+    known = Provenance.of(run.qrels, scale=run.scale)
     if ground is None:
         return known
-    found = agreement_of(ground, run.scale)
-    known = with_people(known, found, ground.drawn_for_people)
+    known = known.with_people(agreement_of(ground, run.scale), ground.drawn_for_people)
     return replace(known, unused=ground.controls_left_out, calibrated=True)
 
 
@@ -192,8 +191,7 @@ class _Evaluation:
             controls = _complete_by_controls(estimates, figures, self.bootstrap)
         completed: Mapping[str, Completed] = {}
         if self._completing is not None:
-            parts = None if whole else {name: figures.join}
-            shared = self.plan, self.bootstrap, parts, self.completed
+            shared = self.plan, self.bootstrap, None if whole else {name: figures.join}, self.completed
             completed = completed_figures(self._completing, self.judged, [(name,)], *shared)[(name,)]
         for key, figure in completed.items():
             basis = WITH_TAIL if self.ground is None else CALIBRATED
@@ -367,5 +365,4 @@ def estimates_of(outcome: Outcome, ends: Ends, total: int | None = None) -> list
 
 def resting_on(basis: str, judged: Estimate, **figures: Any) -> Estimate:
     """An estimate whose figures rest on more than the labels as they are; the one as judged stands beside it."""
-    interval = judged.low, judged.high
-    return replace(judged, basis=basis, as_judged=judged.value, as_judged_interval=interval, **figures)
+    return replace(judged, basis=basis, as_judged=judged.value, as_judged_interval=(judged.low, judged.high), **figures)

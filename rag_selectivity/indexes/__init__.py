@@ -1,14 +1,13 @@
 """How many passages an index, a vector store or a retriever can return, and which: LlamaIndex, LangChain and others."""
 
-import warnings
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from numbers import Real
 from typing import Any, TypeVar
 
-from rag_selectivity.errors import InputError, SelectivityWarning
+from rag_selectivity.errors import InputError, warn
 from rag_selectivity.indexes.llama_index import of_llama_index
 from rag_selectivity.indexes.stores import Contents, of_store
 from rag_selectivity.indexes.stores import StoredPassage as StoredPassage
@@ -43,8 +42,7 @@ def corpus_size_of_index(index: Any) -> int | None:
 
 def stored_passages(index: Any) -> list[StoredPassage] | None:
     """The passages that an index can return, or None if it cannot list them; as in `corpus_size_of_index`."""
-    instead = "passages_of= if they are chunks of documents"
-    return _asked(index, Contents.listed, "which passages it can return", instead)
+    return _asked(index, Contents.listed, "which passages it can return", "passages_of= for chunks of documents")
 
 
 def passages_of_index(index: Any, identity: str) -> dict[str, int] | None:
@@ -70,18 +68,33 @@ def passages_of_index(index: Any, identity: str) -> dict[str, int] | None:
     InputError
         If the index cannot tell which passages its filter leaves.
     """
-    stored = stored_passages(index)
-    if stored is None or (identity == "text" and any(each.text is None for each in stored)):
+    if (stored := stored_passages(index)) is None or (identity == "text" and any(each.text is None for each in stored)):
         return None
     return Counter(id_ for each in stored if (id_ := each.by(identity)) is not None)
 
 
-def passages_under_filter(index: Any, identity: str) -> dict[str, int] | None:
-    """`passages_of_index` of a retriever with a filter; None without one."""
+def passages_under_filter(indexes: Sequence[Any], labels: Mapping[str, Collection[str]]) -> set[str] | None:
+    """The ids of all passages that retrievers with filters can return, and the hashes of their texts.
+
+    The id, or the text itself, is the one that finds most labels; without labels, these are all. None without a filter;
+    and with a warning, if it is not known what the filters leave, if that differs, or if it has no label.
+    """
+    labelled = {label for row in labels.values() for label in row}
     with suppress(InputError):  # of a filter that nobody can count
-        if _asked(index, lambda found: found.filtered, "whether it filters", "corpus_size="):
-            return passages_of_index(index, identity)
+        if not any(_asked(each, lambda it: it.filtered, "whether it filters", "corpus_size=") for each in indexes):
+            return None
+        first, *others = (_ids_by_labels(each, labelled) for each in indexes)
+        if all(each == first for each in others) and not (labelled and first.isdisjoint(labelled)):
+            return first
+    warn("labels outside a filter count as relevant: it is not known which are", "index-did-not-say", stacklevel=3)
     return None
+
+
+def _ids_by_labels(index: Any, labelled: Collection[str]) -> set[str]:
+    passages = [{**each.candidates, "": each.text or ""} for each in stored_passages(index) or ()]
+    found = matching.labels_found([(labelled, passages)])
+    chosen = max(found, key=lambda name: len(found[name]), default=None)
+    return {id_ for ids in passages for name, id_ in ids.items() if name in (chosen, "text") or not labelled}
 
 
 def chosen_identity(observed: Sequence[matching.Observed], index: Any = None) -> matching.ChosenIdentity:
@@ -110,13 +123,12 @@ def chosen_identity(observed: Sequence[matching.Observed], index: Any = None) ->
 def _asked(index: Any, question: Callable[[Contents], T | None], unknown: str, instead: str) -> T | None:
     """What the contents of an index answer; None, with a warning, where the index raises an error."""
     try:
-        found = of_llama_index(index) or of_store(index)
-        return None if found is None else question(found)
+        return None if (found := of_llama_index(index) or of_store(index)) is None else question(found)
     except InputError:
         raise
     except Exception as error:
         text = f"{type(index).__name__} did not say {unknown}: {type(error).__name__}: {error}; give {instead}"
-        warnings.warn(SelectivityWarning(text, "index-did-not-say"), stacklevel=3)
+        warn(text, "index-did-not-say", stacklevel=4)
         return None
 
 

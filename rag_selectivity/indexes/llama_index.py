@@ -19,8 +19,7 @@ _UNCOUNTED = "where where_document qdrant_filters shard_identifier namespace ten
 
 def of_llama_index(index: Any, restriction: Mapping[str, Any] | None = None) -> Contents | None:
     """The contents of an index, a store, a docstore or a retriever; None for anything else."""
-    reader = stores.reader_of(index, _READERS)
-    return None if reader is None else reader(index, restriction or {})
+    return stores.reader_of(index, _READERS)(index, restriction or {})
 
 
 # -- retrievers -------------------------------------------------------------------------------------------
@@ -46,9 +45,8 @@ def _retriever(index: Any, restriction: Mapping[str, Any]) -> Contents | None:
 
 def _together(parts: list[Contents]) -> Passages:
     lists = [part.passages() for part in parts]
-    if any(passages is None for passages in lists):
-        return None
-    return {each.ids["node_id"]: each for passages in lists for each in passages or ()}.values()
+    found = {each.ids["node_id"]: each for passages in lists for each in passages or ()}
+    return None if None in lists else found.values()
 
 
 def _recursive(index: Any, restriction: Mapping[str, Any]) -> Contents:

@@ -62,8 +62,7 @@ class Contents:
     filtered: bool = False
 
     def listed(self) -> list[StoredPassage] | None:
-        found = self.passages()
-        return None if found is None else list(found)
+        return None if (found := self.passages()) is None else list(found)
 
     def size(self) -> int | None:
         if self.count is not None:
@@ -74,24 +73,21 @@ class Contents:
 Reader = Callable[[Any, Any], Contents | None]
 
 
-def reader_of(index: Any, readers: Mapping[str, Reader]) -> Reader | None:
-    """The reader of the class of an object, or of one that it is derived from: `package.Class`."""
+def reader_of(index: Any, readers: Mapping[str, Reader]) -> Reader:
+    """The reader of the class of an object, or of one that it is derived from: `package.Class`; else one of nothing."""
     made = (f"{cls.__module__.split('.')[0]}.{cls.__name__}" for cls in type(index).__mro__)
-    return next((readers[name] for name in made if name in readers), None)
+    return next((readers[name] for name in made if name in readers), lambda index, filter: None)
 
 
 def of_store(index: Any, filter: Any = None) -> Contents | None:
     """The contents of a store, or of a store or retriever of LangChain; None for anything else."""
-    reader = reader_of(index, _READERS)
-    return None if reader is None else reader(index, filter)
+    return reader_of(index, _READERS)(index, filter)
 
 
 def filter_not_counted(index: Any) -> InputError:
     """The error if it is not known how many passages a filter leaves."""
-    return InputError(
-        f"the retriever filters what {type(index).__name__} returns, and it is unknown how many passages the filter "
-        f"leaves: give this number as corpus_size="
-    )
+    doubt = "it is unknown how many passages the filter leaves: give this number as corpus_size="
+    return InputError(f"the retriever filters what {type(index).__name__} returns, and {doubt}")
 
 
 def _chroma(collection: Any, filter: Any) -> Contents:

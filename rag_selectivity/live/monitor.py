@@ -19,7 +19,7 @@ from typing import Any
 
 from rag_selectivity.errors import InputError, SelectivityWarning
 from rag_selectivity.evaluation.doubts import passages_apart
-from rag_selectivity.indexes import documents_in_index, given_size
+from rag_selectivity.indexes import documents_in_index, given_size, passages_under_filter
 from rag_selectivity.inference.bootstrap import Bootstrap
 from rag_selectivity.judged.policy import resolve_policy
 from rag_selectivity.judged.terms import size_of
@@ -150,19 +150,19 @@ class Monitor(Shared):
         seed: int = 7,
     ) -> None:
         counts = passage_counts_of(passages_of)
-        self._index = None if counts is not None or isinstance(corpus_size, (str, Real)) else corpus_size
+        self._index = None if isinstance(corpus_size, (str, Real)) else corpus_size
         corpus_size = self.corpus_size = size_of(given_size(corpus_size), counts)
         check_whole("kept", kept or 0)
         check_number("sample_rate", sample_rate or 0, above=0, most=1)
-        self.labels, form = Labels.of(labels, grade_map=grade_map, scale=scale, measures=measures), IdForm.of(ids)
+        known, form = Labels.of(labels, grade_map=grade_map, scale=scale, measures=measures), IdForm.of(ids)
+        self.labels = known.within(passages_under_filter([self._index], known.by_query))
         self.name = name
         self._alerts = Alerts(alerts, window=window, on_alert=on_alert, name=name, false_alarm_every=false_alarm_every)
         self.guard = self._alerts.guard
         is_sized, alerted = corpus_size is not None, self._alerts.measures
         asked = [*wanted_measures(measures, self.labels.scale, sized=is_sized, pooled=True), *alerted]
         if depths is not None:
-            own = [measure.at for measure in asked if isinstance(measure.at, int)]
-            depths = given_depths([*depths, *own], ()).tolist()
+            depths = given_depths([*depths, *(each.at for each in asked if isinstance(each.at, int))], ()).tolist()
         self.measures = tuple(dict.fromkeys(measure.without_depth for measure in asked))
         # A list keeps its own order, and is as long as it is.
         policy = resolve_policy(None, order="rank", short_lists="returned", duplicates=duplicates)
@@ -343,7 +343,7 @@ class Monitor(Shared):
                 identity = self._identity.settled
                 if self._index is not None and identity is not None:
                     # By their ids, the passages of each document can be counted in the index now.
-                    self._window.passages_of = documents_in_index(self._index, identity) or self._window.passages_of
+                    self._window.passages_of = self._window.passages_of or documents_in_index(self._index, identity)
                     self._index = None
                 for figures in self._window.add([each for each in batch if each is not None]):
                     self._alerts.figures(figures)
