@@ -156,64 +156,71 @@ class Broken(BaseRetriever):
         raise ConnectionError("the index is away")
 
 
-def test_errors_leave_nothing_behind_and_attempts_are_one() -> None:
-    callback = SelectivityCallback(BY_TEXT, scale="utility", rerank="rerank")
-    config = {"callbacks": [callback]}
-    with pytest.raises(ConnectionError):
-        chain(Broken().with_retry(wait_exponential_jitter=False)).invoke(ASKED, config=config)
+class Odd(WordRetriever):
+    """Fails at every other attempt."""
 
-    failing = WordRetriever() | RunnableLambda(lambda documents: 1 / 0)
-    with pytest.raises(ZeroDivisionError):
-        failing.invoke(ASKED, config=config)
-    with pytest.raises(ConnectionError):
-        Broken().with_fallbacks([Broken()]).invoke(ASKED, config=config)
-    assert (callback.traffic.failed, callback.traffic.retrievals) == (2, 3)
+    _failed: bool = False
+
+    def _get_relevant_documents(self, query: str, *, run_manager: Any) -> list[Document]:
+        self._failed = not self._failed
+        if self._failed:
+            raise ConnectionError("the index is away")
+        return super()._get_relevant_documents(query, run_manager=run_manager)
 
 
-@pytest.mark.parametrize("way", ["retry", "fallback", "chain", "fallback in vain first"])
-def test_an_attempt_that_succeeds_is_no_failure(way) -> None:
-    tries: list[str] = []
+def rescued(query: str, config: RunnableConfig) -> Any:
+    try:
+        return (SAME | Broken()).invoke(query, config=config)
+    except ConnectionError:
+        return WordRetriever().invoke(query, config=config)
 
-    class Once(WordRetriever):
-        def _get_relevant_documents(self, query: str, *, run_manager: Any) -> list[Document]:
-            tries.append(query)
-            if len(tries) % 2:
-                raise ConnectionError("the index is away")
-            return super()._get_relevant_documents(query, run_manager=run_manager)
 
-    chain_of = RunnableLambda(lambda query: query)
-    again = {
-        "chain": (chain_of | Broken()).with_fallbacks([chain_of | WordRetriever()]),
-        "retry": Once().with_retry(wait_exponential_jitter=False),
-        "fallback": Broken().with_fallbacks([WordRetriever()]),
-        "fallback in vain first": Broken().with_fallbacks([Broken()]).with_fallbacks([WordRetriever()]),
-    }[way]
-
-    def work(config: Any) -> None:
-        again.invoke(ASKED, config=config)
-        asyncio.run(again.ainvoke(ASKED, config=config))
-        chain(again).invoke(ASKED, config=config)
-
-    callback = with_callback(work)
-    assert records(callback) == [(ASKED, POOL, None)] * 3
-    assert callback.traffic.failed == 0
+def node(retriever: Any) -> Any:
+    """A graph that tries its node again."""
+    graphs, types = pytest.importorskip("langgraph.graph"), pytest.importorskip("langgraph.types")
+    made = graphs.StateGraph(dict)
+    policy = types.RetryPolicy(max_attempts=2, initial_interval=0.0)
+    made.add_node("retrieve", lambda state: {"found": retriever.invoke(state["query"])}, retry_policy=policy)
+    made.add_edge(graphs.START, "retrieve")
+    return (lambda query: {"query": query}) | made.compile()
 
 
 NOTHING, SAME = RunnableLambda(lambda query: []), RunnableLambda(lambda found: found)
-IN_VAIN = [Broken().with_fallbacks([NOTHING]), (Broken() | SAME).with_fallbacks([NOTHING]), SAME | Broken()]
+CHAINS = (SAME | Broken()).with_fallbacks([SAME | WordRetriever()]).with_config(run_name="mine")
+IN_VAIN = [Broken().with_fallbacks([NOTHING]), (Broken() | SAME).with_fallbacks([NOTHING])]
+SOON = {"wait_exponential_jitter": False}
+BACK_UP = Broken().with_fallbacks([Broken()])
+FAIL = [*IN_VAIN, Broken().with_retry(**SOON), BACK_UP, node(Broken())]
+WORK = [Odd().with_retry(**SOON), *(each.with_fallbacks([WordRetriever()]) for each in (Broken(), BACK_UP)), CHAINS]
+WORK += [RunnableLambda(rescued), node(Odd()), node(SAME | Odd()), WordRetriever() | (lambda found: 1 / 0)]
 
 
+@pytest.mark.parametrize(("tried", "shown"), [*((each, ()) for each in FAIL), *((each, POOL) for each in WORK)])
+@pytest.mark.parametrize("rerank", [None, "rerank"])
+def test_attempts_at_one_query_are_one_retrieval(tried: Any, shown: tuple[str, ...], rerank: str | None) -> None:
+    def work(config: Any) -> None:
+        for run in (tried.invoke, chain(tried).invoke, lambda *a, **config: asyncio.run(tried.ainvoke(*a, **config))):
+            with suppress(ConnectionError, ZeroDivisionError):
+                run(ASKED, config=config)
+
+    callback = with_callback(work, rerank=rerank)
+    assert records(callback) == [(ASKED, shown, None)] * 3
+    assert callback.traffic.failed == (0 if shown else 3)
+
+
+@pytest.mark.parametrize("broken", [*IN_VAIN, *(each.as_tool(name="a", description="a") for each in IN_VAIN)])
 @pytest.mark.parametrize("order", [1, -1])
-@pytest.mark.parametrize("broken", [*IN_VAIN, *(each.as_tool(name="a", description="a") for each in IN_VAIN[1:])])
 def test_what_works_beside_it_hides_no_failure(order: int, broken: Any) -> None:
-    def ask(query: str, config: RunnableConfig) -> None:
+    async def ask(query: str, config: RunnableConfig) -> None:
         for each in [broken, WordRetriever()][::order]:
             with suppress(ConnectionError):
                 each.invoke(query, config=config)
+        both = [each.ainvoke(query, config) for each in (SAME | Broken(), SAME | WordRetriever())]
+        await asyncio.gather(*both[::order], return_exceptions=True)
 
-    callback = with_callback(lambda config: RunnableLambda(ask).invoke(ASKED, config=config))
-    assert sorted(shown for _, shown, _ in records(callback)) == [(), POOL]
-    assert callback.traffic.failed == 1
+    callback = with_callback(lambda config: asyncio.run(RunnableLambda(ask).ainvoke(ASKED, config=config)))
+    assert sorted(shown for _, shown, _ in records(callback)) == [(), (), POOL, POOL]
+    assert callback.traffic.failed == 2
 
 
 def test_repeated_passages_are_an_alert_s_silence_that_is_told_and_a_rule_mends(caplog) -> None:

@@ -19,7 +19,7 @@ from langchain_core.vectorstores import InMemoryVectorStore
 from rag_selectivity_langchain import SelectivityCallback
 
 import rag_selectivity as rs
-from tests.test_langchain import ASKED, POOL, WordRetriever, classic, records
+from tests.test_langchain import ASKED, POOL, Broken, WordRetriever, classic, records
 from tests.three_questions import GRADES, QUERIES, TEXTS
 
 pytestmark = pytest.mark.contract
@@ -108,6 +108,15 @@ def search_store(query: str) -> tuple[str, list[Document]]:
 
 
 @tool(response_format="content_and_artifact")
+def search_or_else(query: str) -> tuple[str, list[Document]]:
+    """Search, and elsewhere in other words if that fails."""
+    try:
+        return "", Broken().invoke(query)
+    except ConnectionError:
+        return "", WordRetriever().invoke(ASKED)[:2]
+
+
+@tool(response_format="content_and_artifact")
 def search_twice(query: str) -> tuple[str, list[Document]]:
     """Ask two retrievers, and show the best of each."""
     found = [*WordRetriever(k=2).invoke(query)[:1], *WordRetriever(skip=("n1", "n3")).invoke(f"{query} again")[:1]]
@@ -124,6 +133,7 @@ TOOLS: dict[str, tuple[Any, tuple[str, ...], tuple[str, ...] | None]] = {
     "a function that asks a retriever": (search, POOL, None),
     "a function that picks from a retriever": (search_and_pick, POOL[-2:], POOL),
     "a function that searches a store": (search_store, POOL, None),
+    "a function that asks another retriever in other words": (search_or_else, POOL[:2], POOL),
     "a function that asks two retrievers": (search_twice, ("n1", "n2"), ("n1", "n3", "n2", "n6")),
 }
 

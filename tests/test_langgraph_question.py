@@ -55,7 +55,6 @@ def messages_graph() -> Any:
         [{"role": "user", "content": [{"type": "text", "text": QUESTION}]}],
         [("user", [{"type": "image_url", "image_url": {"url": "data:"}}, {"type": "text", "text": QUESTION}])],
         [HumanMessage([{"type": "text", "text": "See the page."}, {"type": "text", "text": QUESTION}])],
-        [HumanMessage([{"type": "text", "text": QUESTION}])],
     ],
 )
 def test_a_graph_of_messages(messages) -> None:

@@ -16,7 +16,8 @@ from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from llama_index.core.query_engine import CustomQueryEngine, RetrieverQueryEngine
 from llama_index.core.schema import NodeRelationship, NodeWithScore, QueryBundle, RelatedNodeInfo, TextNode
 from llama_index.core.storage.docstore import SimpleDocumentStore
-from llama_index_instrumentation.dispatcher import instrument_tags
+from llama_index.core.workflow import StartEvent, StopEvent, Workflow, step
+from llama_index.core.workflow.retry_policy import ConstantDelayRetryPolicy
 from rag_selectivity_llama_index import LiveSelectivity, SelectivityEvaluator, SelectivityMetric
 
 import rag_selectivity as rs
@@ -247,6 +248,30 @@ class Away(WordRetriever):
         raise ConnectionError("the index is away")
 
 
+class Rescued(CustomQueryEngine):
+    """Asks an engine, and another one if that fails."""
+
+    first: RetrieverQueryEngine
+
+    def custom_query(self, query_str: str) -> Response:
+        try:
+            return self.first.query(query_str)
+        except ConnectionError:
+            return engine().query(query_str)
+
+
+class Again(Workflow):
+    """Tries its step again."""
+
+    @step(retry_policy=ConstantDelayRetryPolicy(maximum_attempts=3, delay=0))
+    async def one(self, start: StartEvent) -> StopEvent:
+        return StopEvent(result=await start.found.pop().aretrieve(ASKED))
+
+
+async def again(*found: BaseRetriever) -> None:
+    await Again().run(found=list(found))
+
+
 class Mute(MockLLM):
     def complete(self, *arguments, **options):
         raise ConnectionError("the model is away")
@@ -260,6 +285,10 @@ class Mute(MockLLM):
         (lambda: asyncio.run(engine(KeepLast(), Down()).aquery(ASKED)), ((), POOL)),
         (lambda: chat(Down()).chat(ASKED), ((), POOL)),
         (lambda: Tolerant().query(ASKED), (POOL, None)),
+        (lambda: Rescued(first=engine(retriever=Away())).query(ASKED), (POOL, None)),
+        (lambda: Rescued(first=engine(KeepLast(), Down())).query(ASKED), (POOL, None)),
+        (lambda: asyncio.run(again(WordRetriever(), Away(), Away())), (POOL, None)),
+        (lambda: asyncio.run(again(Away(), Away(), Away())), ((), None)),
         (lambda: RetrieverQueryEngine.from_args(WordRetriever(), llm=Mute()).query(ASKED), (POOL, None)),
         (lambda: Tolerant(llm=Mute()).query(ASKED), (POOL, None)),
     ],
@@ -272,17 +301,3 @@ def test_what_fails_before_the_model_is_asked_has_shown_it_nothing(work, expecte
     live = watched(ask)
     assert [(each.shown, each.pool) for each in live.monitor.retrievals] == [expected]
     assert live.monitor.traffic.failed == (not expected[0])
-
-
-def test_many_at_once_and_a_tag_for_the_query_id() -> None:
-    async def ask(query_id: str) -> None:
-        with instrument_tags({"query_id": query_id}):
-            await engine(KeepLast()).aquery(f"{QUERIES[query_id]} please")
-
-    async def all_of_them() -> None:
-        await asyncio.gather(*(ask(q) for q in QUERIES for _ in range(20)))
-
-    with LiveSelectivity(GRADES, scale="utility", corpus_size=6) as live:
-        asyncio.run(all_of_them())
-    assert (live.monitor.traffic.retrievals, live.monitor.traffic.labelled) == (60, 60)
-    assert {each.query_id for each in live.monitor.retrievals} == set(QUERIES)

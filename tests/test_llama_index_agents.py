@@ -152,23 +152,6 @@ def of(live: LiveSelectivity) -> list[tuple[str, tuple[str, ...], tuple[str, ...
     return [(ids[str(each.query_id)], tuple(each.shown), tuple(each.pool or ())) for each in live.monitor.retrievals]
 
 
-def test_a_retrieval_that_outlives_its_workflow_counts() -> None:
-    tasks: list[asyncio.Task[Any]] = []
-
-    class Forgets(Workflow):
-        @step
-        async def begin(self, start: StartEvent) -> StopEvent:
-            tasks.append(asyncio.create_task(Late(0.1).aretrieve(start.question)))
-            await asyncio.sleep(0.02)
-            return StopEvent()
-
-    async def ask() -> None:
-        await Forgets().run(question=ASKED)
-        await tasks[0]
-
-    assert_recorded(watched(ask), [("q1", retrieved(ASKED), None)])
-
-
 # -- what goes wrong inside ------------------------------------------------------------------------
 
 

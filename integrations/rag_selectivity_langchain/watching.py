@@ -12,7 +12,6 @@ from weakref import WeakValueDictionary
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
-from langchain_core.runnables import RunnableWithFallbacks
 from langchain_core.runnables.config import var_child_runnable_config
 
 from rag_selectivity import InputError, Report
@@ -142,9 +141,7 @@ class SelectivityCallback(RetrievalWatcher, BaseCallbackHandler):  # type: ignor
             if self._rerank is None or told.get("name") != self._rerank:
                 # What the user asked is in the inputs of the outermost chain or graph.
                 asked = None if parent is not None else self._query_id(told.get("metadata"), questions_in(inputs))
-                kind = Kind.ATTEMPTS if told.get("name") == RunnableWithFallbacks.__name__ else Kind.OTHER
-                again = any(tag.startswith("retry:attempt:") for tag in told.get("tags") or ())
-                self._calls.begin(run_id.int, parent, kind, query_id=asked, again=again)
+                self._calls.begin(run_id.int, parent, Kind.OTHER, query_id=asked)
                 return
             self._has_reranked = True
             lists = document_lists(inputs)
@@ -176,7 +173,7 @@ class SelectivityCallback(RetrievalWatcher, BaseCallbackHandler):  # type: ignor
         passages = None
         with self.guard:
             if (documents := find()) is not None:
-                passages = self._passages(documents, named=self._wants_ids(run_id.int))
+                passages = self._passages(documents, named=self._calls.needs_ids(run_id.int, self.monitor.wants_ids))
         with self.guard:
             self._calls.end(run_id.int, passages)
 
@@ -217,15 +214,6 @@ class SelectivityCallback(RetrievalWatcher, BaseCallbackHandler):  # type: ignor
             raise InputError(f"the step {self._rerank!r} does not tell what it selected: {error}") from None
 
     # -- documents -----------------------------------------------------------------------------------
-
-    def _wants_ids(self, run_id: int) -> bool:
-        """Whether the ids of a retrieval's passages matter; without, they cost most of the time."""
-        if self._rerank is not None:
-            return True
-        for query, query_id in self._calls.around(run_id):  # noqa: SIM110 - `any` takes three times as long
-            if self.monitor.wants_ids(query, query_id):
-                return True
-        return False
 
     def _ids(self, documents: Sequence[Document]) -> tuple[str, ...]:
         ids = plain_ids(known_by, documents) if (known_by := self.identity.settled) else None

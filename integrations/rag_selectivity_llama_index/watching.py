@@ -135,9 +135,7 @@ class LiveSelectivity(SpanWatcher, RetrievalWatcher):
             if result is None and kind in (Kind.RETRIEVE, Kind.SELECT):
                 self._calls.fail(id_, returned=True)
             elif kind is Kind.RETRIEVE:
-                alone = self._calls.alone(id_)
-                # Where it is part of something, that may select from its nodes.
-                passages = self._passages(result, named=alone is None or self.monitor.wants_ids(*alone))
+                passages = self._passages(result, named=self._calls.needs_ids(id_, self.monitor.wants_ids))
             elif kind is Kind.SELECT:
                 passages = self._passages(result)
             elif kind is Kind.ANSWER:

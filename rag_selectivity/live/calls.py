@@ -28,7 +28,6 @@ class Kind(Enum):
     SELECT = "select"
     ANSWER = "answer"
     TOOL = "tool"
-    ATTEMPTS = "attempts"
     OTHER = "other"
 
 
@@ -36,7 +35,8 @@ class Kind(Enum):
 class _Call:
     """A call; `retrieval` and `tool` are the nearest of their kind around it.
 
-    The outermost one has the calls under way below it, and the retrievals that ended there and wait, the latest last.
+    It holds the retrievals that ended inside it and wait, the latest last, until it is over: then the call around it
+    holds them. Of those that failed it holds the ones whose error has come so far.
     """
 
     id: Hashable
@@ -46,49 +46,41 @@ class _Call:
     query_id: str | None
     given: Collection[str]
     started: float
-    #: Whether the call around it tries the same again.
-    again: bool = False
     is_open: bool = True
     #: Of the outermost one: whether a retriever was asked inside it.
     has_retrieved: bool = False
     children: list[Passages] = field(default_factory=list)
-    #: Retrievals whose error, or that of a selection from them, has reached it.
-    reached: list[_Retrieved] = field(default_factory=list)
+    held: list[_Retrieved] = field(default_factory=list)
+    #: Retrievals from which a selection failed, whose error has come so far.
+    doubtful: list[_Retrieved] = field(default_factory=list)
     retrieval: _Call | None = None
     tool: _Call | None = None
     root: _Call = field(init=False)
+    #: Of the outermost one: the calls under way in it, with itself.
     below: dict[Hashable, _Call] = field(default_factory=dict)
-    held: list[_Retrieved] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         above = self.above
         self.root = self if above is None else above.root
         self.root.below[self.id] = self
-        self.root.has_retrieved |= self.kind is Kind.RETRIEVE
         if above is not None:
             # It goes on, so that it has caught the error of a selection.
-            above.reached = [each for each in above.reached if each.failed]
-            above.kind = Kind.ATTEMPTS if self.again else above.kind
+            above.doubtful = []
             self.retrieval = above if above.kind is Kind.RETRIEVE else above.retrieval
             self.tool = above if above.kind is Kind.TOOL else above.tool
             if self.query_id is None:
                 self.query_id = above.query_id
+        if self.kind is Kind.RETRIEVE:
+            self.root.has_retrieved = True
+            if self.retrieval is None:
+                self._drop_attempts()
 
-    def take(self, is_meant: Callable[[_Retrieved], bool]) -> list[_Retrieved]:
-        """Take out those of the retrievals held that are meant."""
-        taken = [each for each in self.held if is_meant(each)]
-        self.held = [each for each in self.held if not is_meant(each)]
-        return taken
-
-    def drop_attempts(self) -> None:
-        """Take out what failed of the same query, directly in the call around or in attempts: this is another one."""
-        tried = [each for call in _path(self.above) if call.kind is Kind.ATTEMPTS for each in call.reached]
-        tried += [each for each in self.root.held if each.around is self.above]
-        self.root.take(lambda each: each.failed and each.query == self.query and each in tried)
-
-    def take_inside(self, call: _Call) -> list[_Retrieved]:
-        """Take out the retrievals inside a call that have not failed."""
-        return self.take(lambda each: not each.failed and call in _path(each.around))
+    def _drop_attempts(self) -> None:
+        """Drop what failed of the same query, where the call that caught its error has led here after that."""
+        for each in _path(self):
+            if each.above is not None:
+                held, started = each.above.held, each.started
+                each.above.held = [past for past in held if past.query != self.query or not past.failed_before(started)]
 
 
 @dataclass(slots=True, eq=False)
@@ -105,8 +97,16 @@ class _Retrieved:
     pool: Passages
     seconds: float
     final: Passages | None = None
-    failed: bool = False
+    failed_at: float | None = None
     selected: bool = False
+
+    @property
+    def failed(self) -> bool:
+        return self.failed_at is not None
+
+    def failed_before(self, time: float) -> bool:
+        """Whether it had failed at a time; yes if a time is unknown, which is NaN."""
+        return self.failed_at is not None and not time < self.failed_at
 
     @property
     def shown(self) -> Passages:
@@ -127,10 +127,11 @@ class CallTree:
 
     A call without a query id of its own has that of the call around it.
 
-    A retrieval that failed is handed over with an empty list when its error is caught, or reaches a tool, unless
-    another attempt at the same query succeeded: directly in the same call, or in fallbacks or a retry that the error
-    reached. Attempts that all failed are one. A retrieval whose selection failed has failed if the error reaches a call
-    that both are part of; who catches it, and goes on, may show its passages.
+    A retrieval that failed waits in the call that catches its error, or in the tool that the error reaches. If that
+    call asks for the same query again, itself or by a call that begins after the error, this takes the place of what
+    failed: a retry, a fallback. Else the retrieval is handed over with an empty list when that call ends. A retrieval
+    whose selection failed has failed if the error reaches a call that both are part of; who catches it, and goes on,
+    may show its passages.
 
     Parameters
     ----------
@@ -172,19 +173,17 @@ class CallTree:
         query: str = "",
         query_id: str | None = None,
         given: Collection[str] = (),
-        again: bool = False,
     ) -> None:
         """A call begins. `given` are the ids of the passages that a selection gets, `query` is what it selects for.
 
-        `again` says that the call around it tries the same again. A call that is under way already does not begin
-        anew: a framework may tell of it twice.
+        A call that is under way already does not begin anew: a framework may tell of it twice.
         """
         done: list[_Retrieved] = []
         with self._lock:
             if call in self._calls:
                 return
             above = self._calls.get(parent) if parent is not None else None
-            self._calls[call] = _Call(call, above, kind, query, query_id, given, self._clock(), again)
+            self._calls[call] = _Call(call, above, kind, query, query_id, given, self._clock())
             if len(self._calls) > _MOST_CALLS:
                 done = self._forget(next(iter(self._calls.values())).root)
         self._hand_over(done)
@@ -210,39 +209,45 @@ class CallTree:
         with self._lock:
             if (failed := self._calls.get(call)) is None:
                 return
-            done: list[_Retrieved] = []
-            inside = [each for each in failed.root.below.values() if failed in _path(each)]
-            for each in [each for each in inside if each.kind is Kind.RETRIEVE and each.retrieval is None]:
-                seconds = self._clock() - each.started
-                each.drop_attempts()
-                failure = _Retrieved(each.query, each.query_id, each.above, Passages(()), seconds, failed=True)
-                each.root.held.append(failure)
-                (each.above or each).reached.append(failure)
+            now, nothing = self._clock(), Passages(())
+            outer = [
+                each for each in failed.root.below.values() if each.kind is Kind.RETRIEVE and each.retrieval is None
+            ]
+            for each in [each for each in outer if failed in _path(each)]:
+                seconds = now - each.started
+                failure = _Retrieved(each.query, each.query_id, each.above, nothing, seconds, failed_at=now)
+                failed.held.append(failure)
                 if each is not failed:
-                    done += self._close(each)
+                    self._close(each)
             if failed.kind is Kind.SELECT and failed.retrieval is None:
-                failed.reached += _worked_on(failed)
-            for lost in list(failed.reached):
-                if not lost.failed and (returned or failed in _path(lost.around)):
-                    lost.failed, lost.final = True, Passages(())
-                if failed.above is not None and not (lost.failed and failed.kind is Kind.TOOL):
-                    failed.reached.remove(lost)
-                    failed.above.reached.append(lost)
-            done += self._close(failed, failed=True)
+                failed.doubtful += _worked_on(failed)[1]
+            for lost in failed.doubtful:
+                if returned or lost in failed.held:
+                    lost.failed_at, lost.final = now, nothing
+            if failed.above is not None:
+                failed.above.doubtful += [each for each in failed.doubtful if not each.failed]
+            done = self._close(failed, failed=True)
         self._hand_over(done, over=failed)
 
-    def around(self, call: Hashable) -> list[tuple[str, str | None]]:
-        """The query and query id of a call that is under way, and of the retrievals and tools around it."""
-        queries, each = [], self._calls.get(call)
-        while each is not None and each.is_open:
-            queries.append((each.query, each.query_id))
-            each = each.retrieval if each.retrieval is not None else each.tool
-        return queries
+    def needs_ids(self, call: Hashable, wanted: Callable[[str, str | None], bool]) -> bool:
+        """Whether the ids of what a call finds matter; without, they cost most of the time.
 
-    def alone(self, call: Hashable) -> tuple[str, str | None] | None:
-        """The query and query id of a call that is under way and part of no other; None for any other."""
-        known = self._calls.get(call)
-        return None if known is None or known.above is not None else (known.query, known.query_id)
+        They do where something selects by them, or a query is `wanted` that was asked by the call, by the retrievals
+        and tools around it, or inside it.
+        """
+        known = each = self._calls.get(call)
+        if known is None or not (self._at_once or (known.above is None and known.kind is Kind.RETRIEVE)):
+            return True
+        while each is not None:
+            if wanted(each.query, each.query_id):
+                return True
+            each = each.retrieval or each.tool
+        return any(wanted(inside.query, inside.query_id) for inside in known.held)
+
+    def lacks_retrieval(self, selection: Hashable) -> bool:
+        """Whether nothing was retrieved that a selection, which is under way, can work on."""
+        known = self._calls[selection]
+        return known.retrieval is None and not _worked_on(known)[1]
 
     def is_inside(self, call: Hashable, around: Hashable) -> bool:
         """Whether a call is under way inside another one."""
@@ -271,61 +276,62 @@ class CallTree:
             return []
         if of.kind is Kind.SELECT:
             # If what it left is unknown, its retrievals are dropped: the whole pool was not that.
-            worked_on = _worked_on(of)
-            of.root.take(lambda each: each in worked_on)
+            held, worked_on = _worked_on(of)
+            held[:] = [each for each in held if each not in worked_on]
             if worked_on and passages is not None:
-                of.root.held.append(_merged(worked_on, passages, selected=True))
+                held.append(_merged(worked_on, passages, selected=True))
         if passages is None:
             return []
         if of.kind is Kind.RETRIEVE:
             return self._retrieved(of, passages)
-        if of.kind is Kind.TOOL:
-            if not (inside := of.root.take_inside(of)):
-                seconds = self._clock() - of.started
-                return [_Retrieved(of.query, of.query_id, of.above, passages, seconds)] if passages.ids else []
-            if len(inside) == 1 and inside[0].shown.ids == passages.ids:
-                return inside
-            return [_merged(inside, passages, query=(len(inside) > 1 and of.query) or inside[-1].query)]
+        if of.kind not in (Kind.TOOL, Kind.ANSWER):
+            return []
+        inside = [each for each in of.held if not each.failed]
+        # A tool that gives passages has mended what failed inside it.
+        mended = of.kind is Kind.TOOL and passages.ids
+        of.held = [each for each in of.held if each.failed and not mended]
         if of.kind is Kind.ANSWER:
-            done = of.root.take_inside(of)
-            if len(done) == 1 and not done[0].selected:
-                only = done[0]
-                if passages.ids != only.shown.ids and set(passages.ids) & set(only.pool.ids):
-                    only.final = passages
-            return done
-        return []
+            only = inside[0] if len(inside) == 1 and not inside[0].selected else None
+            if only and passages.ids != only.shown.ids and set(passages.ids) & set(only.pool.ids):
+                only.final = passages
+            return inside
+        if not inside:
+            seconds = self._clock() - of.started
+            return [_Retrieved(of.query, of.query_id, of.above, passages, seconds)] if passages.ids else []
+        if len(inside) == 1 and inside[0].shown.ids == passages.ids:
+            return inside
+        return [_merged(inside, passages, query=(len(inside) > 1 and of.query) or inside[-1].query)]
 
     def _retrieved(self, of: _Call, passages: Passages) -> list[_Retrieved]:
         retrieval = _Retrieved(of.query, of.query_id, of.above, passages, self._clock() - of.started)
         # A retriever that only passes on what another one found selects nothing.
         if of.children and not (len(of.children) == 1 and of.children[0].ids == passages.ids):
             retrieval.pool, retrieval.final = union([*of.children, passages]), passages
-        of.drop_attempts()
         if of.above is None or (self._at_once and of.tool is None):
             return [retrieval]
-        of.root.held.append(retrieval)
+        of.held.append(retrieval)
         return []
 
     def _close(self, of: _Call, *, failed: bool = False) -> list[_Retrieved]:
-        root = of.root
+        if failed and of is of.root:
+            return self._forget(of)
         of.is_open = False
-        del self._calls[of.id], root.below[of.id]
-        if not root.below or (failed and of is root):
-            return self._forget(root)
-        if of is root:
-            return root.take(lambda each: not any(call.is_open for call in _path(each.around)))
-        done = root.take_inside(of) if of.kind is Kind.TOOL else []
-        done += root.take(lambda each: each.failed and each in of.reached)
-        while len(root.held) > self._most_held:
-            done.append(root.held.pop(0))
+        del self._calls[of.id], of.root.below[of.id]
+        above = next((each for each in _path(of.above) if each.is_open), None)
+        if above is None or of.kind is Kind.TOOL:
+            return of.held
+        above.held += [each for each in of.held if failed or not each.failed]
+        done = [each for each in of.held if not failed and each.failed]
+        while len(above.held) > self._most_held:
+            done.append(above.held.pop(0))
         return done
 
     def _forget(self, root: _Call) -> list[_Retrieved]:
-        for call in root.below.values():
+        calls, root.below = list(root.below.values()), {}
+        for call in calls:
             call.is_open = False
             del self._calls[call.id]
-        done, root.held, root.below = root.held, [], {}
-        return done
+        return [each for call in calls for each in call.held]
 
     # -- without it ----------------------------------------------------------------------------------
 
@@ -370,23 +376,24 @@ def _merged(parts: Sequence[_Retrieved], final: Passages, **changes: Any) -> _Re
 # -- what a selection works on ---------------------------------------------------------------------------
 
 
-def _worked_on(selection: _Call) -> list[_Retrieved]:
-    """The retrievals that a selection works on; the last is the one that it belongs to.
+def _worked_on(selection: _Call) -> tuple[list[_Retrieved], list[_Retrieved]]:
+    """What is held where the retrievals are that a selection works on, and these; it belongs to the last of them.
 
     Tools that run side by side bring some of the same passages: of the retrievals whose passages went in, those count
-    that share the nearest call with the selection. Of these it belongs to one for the same query, or else to the one
-    with most passages in it, or else to the last. Others take part if some of what went in is from them alone, or if
-    they are for the same query or in the same call and all that they found went in.
+    that the selection or the nearest call around it holds, or else one beside it. Of these it belongs to one for the
+    same query, or else to the one with most passages in it, or else to the last. Others take part if some of what went
+    in is from them alone, or if they are for the same query or in the same call and all that they found went in.
     """
-    given, around = frozenset(selection.given), selection.above
-    held = [each for each in selection.root.held if not each.failed]
-    overlapping = [each for each in held if not given.isdisjoint(each.pool.ids)] if given else held
-    candidates = overlapping or [each for each in held if each.around is around][-1:]
-    steps = {call: step for step, call in enumerate(_path(around))}
-    distances = [next((steps[c] for c in _path(each.around) if c in steps), len(steps)) for each in candidates]
-    nearest = min(distances, default=0)
-    if not (near := [each for each, distance in zip(candidates, distances, strict=True) if distance == nearest]):
-        return []
+    given = frozenset(selection.given)
+
+    def overlapping(call: _Call) -> list[_Retrieved]:
+        return [each for each in call.held if not (each.failed or (given and given.isdisjoint(each.pool.ids)))]
+
+    beside = selection.root.below.values() if given else ()
+    holder = next(filter(overlapping, [*_path(selection), *beside]), selection.above or selection)
+    near = overlapping(holder) or [each for each in holder.held if each.around is holder and not each.failed][-1:]
+    if not near:
+        return [], []
     if not given:
         near = [each for each in near if not each.pool.ids] or near
 
@@ -401,4 +408,4 @@ def _worked_on(selection: _Call) -> list[_Retrieved]:
         if given and (alike == 2 or whole or not given.intersection(each.pool.ids) <= covered):
             together.append(each)
             covered.update(each.pool.ids)
-    return [*(each for each in near if each in together), first]
+    return holder.held, [*(each for each in near if each in together), first]
