@@ -191,19 +191,6 @@ def test_llama_index_gives_what_the_postprocessor_left(llama_index, tmp_path, te
     assert same_figures(evaluated(path, labels), "t", labels, shown, lists, depths=DEPTHS, bootstrap=None)
 
 
-def test_a_fusing_retriever_has_the_lists_of_its_parts_as_pool(llama_index, tmp_path) -> None:
-    from llama_index.core.llms import MockLLM
-    from llama_index.core.retrievers import QueryFusionRetriever
-
-    lists, _ = lists_and_labels(1)
-    parts = [llama_engine(lists, tells=False).retriever for _ in range(2)]
-    fusing = QueryFusionRetriever(parts, num_queries=1, similarity_top_k=2, use_async=False, llm=MockLLM())
-    shown = [node.node.node_id for node in fusing.retrieve("question 0")]
-    trace = Trace.read(llama_index.write(tmp_path / "spans.json"), identity="id")
-    assert trace.shown.to_dict() == {"question 0": shown}
-    assert trace.pool.to_dict() == {"question 0": [f"node {id_}" for id_ in lists["question 0"]]}
-
-
 # -- conventions and files -------------------------------------------------------------------------
 
 
@@ -350,6 +337,7 @@ def reranked(left: list[str], given: list[str] = (), span: str = "s2", parent: s
 
 
 ROOT = Span("t1", "root", None, "chain", 1, 100)
+TRIED = [ROOT, Span("t1", "first", "root", "chain", 9, 22, failed=True), search([], parent="first", failed=True)]
 
 
 @pytest.mark.parametrize(
@@ -405,6 +393,8 @@ ROOT = Span("t1", "root", None, "chain", 1, 100)
         ),
         ([search(["a"], **{"retrieval.documents.1.document.id": 7})], "id", [("a", "7")], {}),
         ([search(["a"], failed=True)], "id", [()], {}),
+        ([*TRIED, search(["a"], span="s0", parent="root", start=22, end=30)], "id", [("a",)], {}),
+        ([*TRIED, search(["a"], span="s0", parent="root", start=19, end=30)], "id", [(), ("a",)], {}),
     ],
 )
 def test_what_is_wrong_is_named_and_counted(spans, identity, shown, problems, tmp_path) -> None:
@@ -481,8 +471,8 @@ def test_ids_of_another_tenant_are_an_error(exported, tmp_path) -> None:
 
 
 def test_a_reranker_without_a_retriever_span_has_its_input_as_pool(tmp_path) -> None:
-    for others in ([ROOT], [ROOT, search(["x", "y"], query="else?", span="s0", parent="tool"), TOOL]):
-        spans = [*others, reranked(["b"], ["a", "b", "c"], parent="root")]
+    for others in ([], [ROOT], [ROOT, search(["x", "y"], query="else?", span="s0", parent="tool"), TOOL]):
+        spans = [*others, reranked(["b"], ["a", "b", "c"], parent="root" if others else None)]
         retrievals, problems = read(spans, tmp_path)
         assert (retrievals[0].query, retrievals[0].shown, retrievals[0].pool) == ("who?", ("b",), ("a", "b", "c")) or (
             retrievals[1].shown,

@@ -123,9 +123,6 @@ class SpanReader:
         self._nodes: dict[str, _Node] = {}
         self._children: dict[str | None, list[_Node]] = {}
         self._known: dict[str, Document] = {}
-        #: What was retrieved outside of any other retrieval, below the root that is being replayed, and inside what.
-        self._retrieved_ids: set[str] = set()
-        self._retrieved_inside: set[str | None] = set()
 
     def read(self, spans: Iterable[Span]) -> None:
         """Record the retrievals of spans that make up whole traces, in the order in which the traces began."""
@@ -237,7 +234,6 @@ class SpanReader:
                 node.meaning = node.meaning and replace(node.meaning, documents=())
 
     def _below(self, root: _Node) -> None:
-        self._retrieved_ids, self._retrieved_inside = set(), set()
         steps: list[tuple[Callable[[_Node], None], _Node]] = [(self._enter, root)]
         while steps:
             step, node = steps.pop()
@@ -254,17 +250,19 @@ class SpanReader:
             node.inside = around.inside or _tells(around)
         node.has_meaning, node.tells = meaning is not None, _tells(node)
         self._now = self._seconds(span.start)
-        if meaning is not None and meaning.kind is Kind.SELECT:
-            # Problems with what it got are counted where that was retrieved.
-            given = self._ids(self._completed(meaning.given), span.span_id, Problems())
-            has_retrieved = node.parent in self._retrieved_inside or not self._retrieved_ids.isdisjoint(given)
-            if not node.inside and not span.failed and not has_retrieved and (meaning.given or meaning.known):
-                self._retrieve_for(node, meaning)
-            self._calls.begin(span.span_id, node.parent, Kind.SELECT, query_id=node.query_id, given=given)
-        elif meaning is not None and node.tells:
-            self._calls.begin(span.span_id, node.parent, Kind.RETRIEVE, query=meaning.query, query_id=node.query_id)
-        else:
-            self._calls.begin(span.span_id, node.parent, Kind.OTHER, query_id=node.query_id)
+        id_ = span.span_id
+        if meaning is None or not (meaning.kind is Kind.SELECT or node.tells):
+            self._calls.begin(id_, node.parent, Kind.OTHER, query_id=node.query_id)
+            return
+        # Problems with what it got are counted where that was retrieved.
+        given, query = self._ids(self._completed(meaning.given), id_, Problems()), meaning.query
+        self._calls.begin(id_, node.parent, meaning.kind, query=query, query_id=node.query_id, given=given)
+        documents = meaning.given or meaning.known
+        if documents and meaning.kind is Kind.SELECT and not span.failed and self._calls.lacks_retrieval(id_):
+            # Its retriever made no span: what it was given is the pool.
+            self._now, call = math.nan, f"{id_} (its retrieval)"
+            self._calls.begin(call, id_, Kind.RETRIEVE, query=query)
+            self._calls.end(call, self._passages(self._completed(documents), f"{id_} (given)"))
 
     def _leave(self, node: _Node) -> None:
         span, meaning, around = node.span, node.meaning, node.around
@@ -285,8 +283,6 @@ class SpanReader:
                 passages = Passages((_UNTOLD if meaning.documents is None else _LOST,))
             else:
                 passages = self._passages(self._completed(meaning.known), span.span_id)
-            if meaning.kind is Kind.RETRIEVE and not node.inside:
-                self._note_retrieved(node.parent, passages)
         elif node.kind is Kind.RETRIEVE and not node.inside and not node.tells:
             self.problems[Problem.NO_DOCUMENTS] += 1
         self._calls.end(span.span_id, passages)
@@ -294,21 +290,6 @@ class SpanReader:
     def _seconds(self, time: int | None) -> float:
         """Since the trace began: a float has no room for the nanoseconds since 1970."""
         return math.nan if time is None else (time - self._began) / 1e9
-
-    def _note_retrieved(self, parent: str | None, passages: Passages) -> None:
-        self._retrieved_ids.update(passages.ids)
-        self._retrieved_inside.add(parent)
-
-    def _retrieve_for(self, node: _Node, meaning: Meaning) -> None:
-        """A reranker whose retriever made no span: what it was given is the pool."""
-        id_, start = node.span.span_id, self._now
-        self._now = math.nan
-        call = f"{id_} (its retrieval)"
-        self._calls.begin(call, node.parent, Kind.RETRIEVE, query=meaning.query, query_id=node.query_id)
-        passages = self._passages(self._completed(meaning.given or meaning.known), f"{id_} (given)")
-        self._calls.end(call, passages)
-        self._note_retrieved(node.parent, passages)
-        self._now = start
 
     def _completed(self, documents: Sequence[Document]) -> list[Document]:
         """Documents, completed from earlier spans of the trace: rerankers may record no more than ids."""
